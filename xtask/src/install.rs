@@ -1,4 +1,4 @@
-//! `cargo xtask install`: builds the release binary, puts it where cargo puts programs, and shows it at work.
+//! `cargo xtask install`: builds the release binary, installs it in cargo's directory, and runs the demo.
 
 use std::env;
 use std::fs;
@@ -78,7 +78,7 @@ fn replace(built: &Path, installed: &Path) -> Result {
     Ok(outcome.map_err(|error| format!("{} cannot be written: {error}", installed.display()))?)
 }
 
-/// What a shell will make of the name `blackboard` now.
+/// The program that a shell finds as `blackboard` now.
 fn advice(directory: &Path, installed: &Path) -> String {
     let path = env::var_os("PATH").unwrap_or_default();
     let found = env::split_paths(&path)

@@ -1,7 +1,7 @@
 //! `cargo xtask bench instructions`: how many instructions the hot commands take.
 //!
 //! Times tell nothing on a busy machine; instructions do. A count depends on the C library and the processor, so
-//! what is guarded is its ratio to the floor program's count in the same run. `xtask/instructions.json` has the
+//! what is guarded is its ratio to the baseline program's count in the same run. `xtask/instructions.json` has the
 //! ratios that were accepted; `--write` accepts the present ones.
 
 use std::collections::{BTreeMap, HashSet};
@@ -26,40 +26,45 @@ const AGENTS: usize = 50;
 /// How often a hook is counted.
 const TRIES: usize = 3;
 
-/// A command of the product, and what the floor does instead.
+/// A command of the product, and what the baseline does instead.
 struct Pair {
     name: &'static str,
     command: &'static [&'static str],
-    floor: &'static [&'static str],
+    baseline: &'static [&'static str],
     /// The command's standard input. A command that has one is a hook, which has nothing to write shortly after another one.
     input: Option<&'static str>,
 }
 
-/// What the hint of a session is, for whom it registered as Claude Code does.
+/// The session hint, as Claude Code registers it.
 const HINT: &str = "claude:counted";
 
 const TOOL_USED: &str = r#"{"session_id":"counted","hook_event_name":"PostToolUse","tool_name":"Bash",
     "tool_input":{"command":"cargo test"},"tool_response":{"stdout":"ok"}}"#;
 
 const PAIRS: &[Pair] = &[
-    Pair { name: "--version", command: &["--version"], floor: &["nothing"], input: None },
-    Pair { name: "agent list", command: &["agent", "list", "--json"], floor: &["list", "DB"], input: None },
+    Pair { name: "--version", command: &["--version"], baseline: &["nothing"], input: None },
+    Pair {
+        name: "agent list",
+        command: &["agent", "list", "--json"],
+        baseline: &["list", "DB"],
+        input: None,
+    },
     Pair {
         name: "agent heartbeat",
         command: &["agent", "heartbeat", "--json"],
-        floor: &["heartbeat", "DB", "SESSION"],
+        baseline: &["heartbeat", "DB", "SESSION"],
         input: None,
     },
     Pair {
         name: "work claim",
         command: &["work", "claim", "item", "--json"],
-        floor: &["claim", "DB", "SESSION", "item"],
+        baseline: &["claim", "DB", "SESSION", "item"],
         input: None,
     },
     Pair {
         name: "hook",
         command: &["hook", "claude"],
-        floor: &["hook", "DB", "SESSION"],
+        baseline: &["hook", "DB", "SESSION"],
         input: Some(TOOL_USED),
     },
 ];
@@ -85,34 +90,34 @@ impl Options {
     }
 }
 
-/// Counts, and compares if it was asked to.
+/// Counts, and compares on request.
 pub fn run(options: &Options) -> Result {
     let programs = release::build(release::Options { bench: true, symbols: options.profile })?;
     let board = Board::new(&programs)?;
     let accepted = accepted()?;
     let mut counted = BTreeMap::new();
     let mut grown = Vec::new();
-    println!("| Command | Instructions | Floor | Ratio | Accepted |\n|---|---|---|---|---|");
+    println!("| Command | Instructions | Baseline | Ratio | Accepted |\n|---|---|---|---|---|");
     for pair in PAIRS {
         let (product, product_profile) = board.count(&board.product(pair), pair.input)?;
-        let (floor, floor_profile) = board.count(&board.floor(pair), pair.input)?;
-        let ratio = f64::from(product) / f64::from(floor);
+        let (baseline, baseline_profile) = board.count(&board.baseline(pair), pair.input)?;
+        let ratio = f64::from(product) / f64::from(baseline);
         let known = accepted[pair.name]["ratio"].as_f64();
         let shown = known.map_or("-".to_owned(), |known| format!("{known:.2}"));
-        println!("| `{}` | {product} | {floor} | {ratio:.2} | {shown} |", pair.name);
+        println!("| `{}` | {product} | {baseline} | {ratio:.2} | {shown} |", pair.name);
         if known.is_none_or(|known| ratio > known * (1.0 + TOLERANCE)) {
             grown.push(format!(
-                "{} takes {ratio:.2} times the floor's instructions, {shown} was accepted",
+                "{} takes {ratio:.2} times the baseline's instructions, {shown} was accepted",
                 pair.name
             ));
         }
         counted.insert(
             pair.name,
-            json!({"instructions": product, "floor": floor, "ratio": (ratio * 100.0).round() / 100.0}),
+            json!({"instructions": product, "baseline": baseline, "ratio": (ratio * 100.0).round() / 100.0}),
         );
         if options.profile {
             annotate(pair.name, &product_profile)?;
-            annotate(&format!("{} (floor)", pair.name), &floor_profile)?;
+            annotate(&format!("{} (baseline)", pair.name), &baseline_profile)?;
         }
     }
     if options.write {
@@ -187,8 +192,8 @@ impl Board {
         self.line("blackboard", pair.command)
     }
 
-    fn floor(&self, pair: &Pair) -> Vec<String> {
-        self.line("floor", pair.floor)
+    fn baseline(&self, pair: &Pair) -> Vec<String> {
+        self.line("baseline", pair.baseline)
     }
 
     fn line(&self, program: &str, arguments: &[&str]) -> Vec<String> {
@@ -261,7 +266,7 @@ fn annotate(name: &str, place: &TempDir) -> Result {
     let text = String::from_utf8_lossy(&output.stdout);
     let mut seen = HashSet::new();
     let functions = text.lines().skip_while(|line| !line.starts_with("Ir")).filter_map(cost_and_function);
-    // A function stands there once for each file that parts of it were inlined from; the first is the whole.
+    // A function is listed once for each file that parts of it were inlined from; the first is the complete one.
     for (cost, function) in functions.filter(|(_, function)| seen.insert(*function)).take(SHOWN) {
         println!("{cost}  {function}");
     }

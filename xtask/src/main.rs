@@ -32,22 +32,22 @@ pub type Result<T = (), E = Box<dyn std::error::Error>> = std::result::Result<T,
 #[derive(clap::Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", disable_help_subcommand = true)]
 enum Task {
-    /// Build the static release binary, install it, and show it at work
+    /// Build the static release binary, install it, and run the demo
     Install(install::Options),
-    /// Everything that has to hold before a change lands
+    /// Run all checks that a change has to pass
     Test(test::Options),
     /// Check the licenses, sources and known vulnerabilities of all dependencies
     Dependencies,
     /// Keep the machine busy, as test --under-load does, until the input ends
     Load(load::Options),
-    /// The tests with real processes at their full size
+    /// Run the tests with real processes at full size
     Torture(torture::Options),
-    /// Measure the board against what is possible
+    /// Measure the program against the best possible results
     #[command(subcommand)]
     Bench(bench::Kind),
     /// Run real agents with stand-in models
     E2eAgents(e2e_agents::Options),
-    /// Take the pictures of the README from a demonstration, with chromium
+    /// Take the pictures of the README from the demo, with Chromium
     Pictures,
     /// Write docs/cli.md from the help texts
     CliDocs,

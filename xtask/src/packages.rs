@@ -8,7 +8,7 @@ use crate::{Result, release, run};
 /// The limit of one installation.
 pub const TO_INSTALL: Duration = Duration::from_mins(10);
 
-/// Installs the Debian packages of programs that are missing, and says so.
+/// Installs the Debian packages of missing programs, and prints which.
 pub fn install_missing(programs: &[&str]) -> Result {
     let missing: Vec<_> =
         programs.iter().filter(|program| !is_there(program)).map(|program| package_of(program)).collect();

@@ -1,4 +1,4 @@
-//! `cargo xtask pictures`: the pictures of the README, taken from a demonstration in a real browser.
+//! `cargo xtask pictures`: the pictures of the README, taken from the demo in a real browser.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -35,7 +35,7 @@ pub fn run() -> Result {
     let demonstration = Demonstration::start(&program)?;
     let url = demonstration.wait_for("Dashboard:")?;
     demonstration.wait_for(IN_THE_MIDDLE)?;
-    // The next line tells what the sweep has found.
+    // The next line reports what the sweep has found.
     demonstration.wait_for("")?;
     for (name, view, size, dark) in PICTURES {
         let file = Path::new(DIRECTORY).join(name);

@@ -1,4 +1,4 @@
-//! Builds what people run: the release binary, static where the platform allows it.
+//! Builds the release binary, static where the platform allows it.
 //!
 //! Static means glibc with `+crt-static`. The flag is given for an explicit target only: without one it would also
 //! reach the procedural macros, which are shared libraries and would no longer build.
@@ -135,7 +135,7 @@ mod tests {
 
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[test]
-    fn this_very_test_is_dynamic() {
+    fn this_test_program_is_dynamic() {
         assert!(check_static(&std::env::current_exe().unwrap()).is_err());
     }
 }

@@ -19,7 +19,7 @@ use crate::Result;
 /// The limit of a program that answers at once.
 pub const SHORT: Duration = Duration::from_mins(5);
 
-/// The end of the whole task, if it has one.
+/// The end of the complete task, if it has one.
 static END: OnceLock<Instant> = OnceLock::new();
 
 /// Limits everything that this task runs from now on, together. CI kills a task that takes longer, and could not say

@@ -26,11 +26,11 @@ const TO_TEST_STORES: Duration = Duration::from_mins(15);
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Also what takes long or has to be installed first, as in CI
+    /// Run also the tests that take long or need installed programs, as in CI
     #[arg(long)]
     all: bool,
 
-    /// Run the tests beside processes that keep the machine busy
+    /// Run the tests together with processes that keep the machine busy
     #[arg(long)]
     under_load: bool,
 }
@@ -104,7 +104,7 @@ fn tests(under_load: bool, skips: &Skips, report: &mut Report) -> Result {
     let busy = load::busy_processes();
     println!("the tests run beside {busy} processes that compute and one that writes to the disk");
     let mut load = Load::start(busy)?;
-    // What takes long on such a machine does not hang.
+    // A test that takes long on such a machine does not hang.
     tests.env("BLACKBOARD_TEST_PATIENCE", "180").env("BLACKBOARD_TEST_TIMEOUT", "1800");
     let outcome = report.step("tests under load", tests, TO_TEST_UNDER_LOAD);
     // Without all of the load the tests show less than they claim.
@@ -166,7 +166,7 @@ fn provide_inspector(thorough: bool, report: &mut Report) {
     }
 }
 
-/// What judges whether the page is accessible. Without it that test is skipped.
+/// The checker of the page's accessibility. Without it that test is skipped.
 fn provide_axe(thorough: bool, report: &mut Report) {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/axe");
     if directory.join("node_modules/axe-core/axe.min.js").exists() {
@@ -189,7 +189,7 @@ fn provide_axe(thorough: bool, report: &mut Report) {
     }
 }
 
-/// Installs something in a directory of its own.
+/// Installs a package in its own directory.
 fn install_into(directory: &Path, install: &mut Command) -> Result {
     std::fs::create_dir_all(directory)?;
     run::success(install, packages::TO_INSTALL)
@@ -240,7 +240,7 @@ fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// What ran, and how long it took.
+/// The steps, and how long each took.
 #[derive(Default)]
 struct Report {
     lines: Vec<String>,

@@ -97,7 +97,7 @@ fn endure(name: &'static str, module: &str) -> Result<Outcome> {
     };
     let mut tests = tests(target);
     tests.args(["--", "--nocapture", module]).env("BLACKBOARD_TEST_SCALE", SCALE);
-    // What is large takes long and does not hang.
+    // Large tests take long and do not hang.
     tests.env("BLACKBOARD_TEST_TIMEOUT", LIMIT.as_secs().to_string()).env("BLACKBOARD_TEST_PATIENCE", "300");
     let skips = Skips::new()?;
     skips.collect_from(&mut tests);

@@ -41,7 +41,7 @@ fn a_load_ends_with_a_parent_that_is_killed() {
 }
 
 #[test]
-fn a_load_ends_when_it_is_not_wanted_any_more() {
+fn load_ends_when_its_input_closes() {
     let (mut child, load) = start();
     drop(child.stdin.take());
     assert!(end_of(child).status.success());
@@ -71,7 +71,7 @@ fn file_of(load: &[u32]) -> PathBuf {
 }
 
 #[test]
-fn a_load_writes_beside_its_program_wherever_that_is() {
+fn load_writes_next_to_its_program() {
     let directory = testkit::tempdir().unwrap();
     let program = directory.path().canonicalize().unwrap().join("xtask");
     std::fs::copy(env!("CARGO_BIN_EXE_xtask"), &program).unwrap();

@@ -1,11 +1,11 @@
 //! An engine outside the crate: a board in one file of JSON lines.
 //!
-//! Each line is a commit: what it put and removed, its events and their versions, as texts that the library makes and reads. The file is
-//! read once, when the board is opened. After that the state is in memory, and a commit adds its line before it is acknowledged. A
-//! commit runs under a lock, so what it read cannot change; a reader keeps the state that it began with. One process uses the
-//! file at a time.
+//! Each line is a commit: what it put and removed, its events and their versions, in the library's text forms. The
+//! file is read once, when the board is opened. After that the state is in memory, and a commit appends its line
+//! before it is acknowledged. A commit runs under a lock, so the rows that it read cannot change. A reader keeps the
+//! state that it began with. One process uses the file at a time.
 //!
-//! `cargo test --example engine --features conformance` holds it to the contract of every engine, and
+//! `cargo test --example engine --features conformance` runs the conformance suite on it.
 //! `cargo run --example engine --features conformance -- FILE` counts the commands that one file has seen.
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -56,10 +56,10 @@ struct JsonFile {
 /// One line of the file. Rows, events and versions are in their stored forms.
 #[derive(Serialize, Deserialize)]
 struct Line {
-    /// New events, and older ones as the commit changed them.
+    /// New events, and older events that the commit changed.
     events: Vec<String>,
     versions: Vec<String>,
-    /// The rows that the commit removed, as they were.
+    /// The rows that the commit removed, with their old content.
     removed: Vec<String>,
     put: Vec<String>,
     /// The versions that the commit removed, by their events.
@@ -132,9 +132,9 @@ impl Store for JsonFile {
         if !changes.is_empty() {
             let line = view.line(changes, first);
             let text = serde_json::to_string(&line).map_err(damaged)?;
-            // One write: a process that is killed in between leaves the whole line or nothing.
+            // One write: if the process is killed, the file has the complete line or none of it.
             file.write_all(format!("{text}\n").as_bytes()).map_err(failed)?;
-            // Only a reader that still looks at the old state makes this copy it.
+            // This copies the state only if a reader still uses the old one.
             drop(view);
             Arc::make_mut(&mut self.state()).apply(&line)?;
             self.grown.notify_all();
@@ -162,7 +162,7 @@ impl State {
         self.events.last_key_value().map_or(self.floor, |(id, _)| *id)
     }
 
-    /// Applies a commit, whether it is made or read from the file.
+    /// Applies a commit that was just made or read from the file.
     fn apply(&mut self, line: &Line) -> Result<()> {
         for text in &line.versions {
             let version = EntryVersion::from_stored(text)?;
@@ -231,7 +231,7 @@ struct View {
 }
 
 impl View {
-    /// Refuses what the contract forbids: to write a row that was not read.
+    /// Refuses to write a row that was not read, which the contract forbids.
     fn check_reads(&self, changes: &Changes) -> Result<()> {
         let read = self.read.borrow();
         let mut written = changes.put.iter().map(Row::key).chain(changes.remove.iter().cloned());
@@ -384,7 +384,7 @@ mod tests {
     use blackboard::store::conformance;
 
     #[test]
-    fn the_engine_keeps_the_contract() {
+    fn engine_passes_the_conformance_suite() {
         for test in conformance::tests() {
             println!("{}", test.name);
             let directory = testkit::tempdir().unwrap();
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_board_that_is_opened_again_has_everything() {
+    fn reopened_board_has_all_data() {
         use blackboard::agent::Register;
         use blackboard::entry::{Value, Write};
         use blackboard::work::{Claim, Create};

@@ -29,13 +29,13 @@ use crate::sweep::{DeferredSweep, Swept};
 use crate::unreadable::{UnreadableObserver, UnreadableRow, naming_row};
 use crate::work::Work;
 
-/// What separates a verb from what was asked of it, where answers are remembered.
+/// Separates the verb from the fingerprint of the request in a remembered call.
 const ASKED: char = '#';
 
-/// How many sessions one call may sweep that are in its way.
+/// How many gone holders one call may sweep.
 const MOST_GONE_HOLDERS: usize = 100;
 
-/// What is called with the result of automatic sweeps.
+/// The callback for results of automatic sweeps.
 type SweepObserver = Arc<dyn Fn(&Swept) + Send + Sync>;
 
 /// One board. Cheap to clone, and safe to share between threads.
@@ -64,7 +64,7 @@ pub struct Board {
 }
 
 impl Board {
-    /// A board of its own in memory, gone with the value.
+    /// A separate board in memory, which exists as long as the value.
     pub fn memory() -> Board {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         Board::on(Arc::new(Memory::new(clock.clone())), clock)
@@ -72,8 +72,8 @@ impl Board {
 
     /// The board in a SQLite file, which is created if it does not exist.
     ///
-    /// The file's write-ahead log is checkpointed now and then, after a commit and when the last clone of the board is
-    /// dropped. Who would rather pay for that at a moment of their own calls [`Board::maintain`].
+    /// The file's write-ahead log is checkpointed from time to time, after a commit and when the last clone of the
+    /// board is dropped. A caller that wants to choose the moment calls [`Board::maintain`].
     pub fn open(path: &Path) -> Result<Board> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let store = Sqlite::open(path, clock.clone(), &SqliteOptions::default())?;
@@ -95,25 +95,25 @@ impl Board {
         }
     }
 
-    /// The same board under other settings.
+    /// The same board with other settings.
     #[must_use]
     pub fn with_settings(mut self, settings: Settings) -> Board {
         self.settings = Arc::new(settings);
         self
     }
 
-    /// The same board with an observer, which is called with the result of every automatic sweep that marked an agent stale
-    /// or had to skip one: at the start of a command, while a call waits, and when a call was refused because of a session
-    /// whose process is gone.
+    /// The same board with an observer for automatic sweeps. The observer is called with the result of every one that
+    /// marked an agent stale or had to skip one. Such sweeps run at the start of a command, while a call waits, and
+    /// after a refusal because of a gone session.
     #[must_use]
     pub fn with_sweep_observer(mut self, observer: impl Fn(&Swept) + Send + Sync + 'static) -> Board {
         self.sweep_observer = Some(Arc::new(observer));
         self
     }
 
-    /// The same board with an observer for rows that cannot be read, because another program wrote them. Lists leave such
-    /// rows out and call the observer with each of them; without an observer they fail. It may be called more than once with
-    /// one row.
+    /// The same board with an observer for rows that cannot be read because another program wrote them. Lists omit
+    /// such rows and call the observer with each of them. Without an observer they fail. The observer may be called
+    /// more than once with one row.
     ///
     /// ```
     /// # use std::sync::{Arc, Mutex};
@@ -134,7 +134,7 @@ impl Board {
         self
     }
 
-    /// The same board with other knowledge of processes, for tests.
+    /// The same board with another view of processes, for tests.
     #[must_use]
     pub fn with_processes(mut self, processes: Arc<dyn Processes>) -> Board {
         self.processes = processes;
@@ -148,42 +148,42 @@ impl Board {
         self
     }
 
-    /// Who is here.
+    /// The agents of the board.
     pub fn agents(&self) -> Agents<'_> {
         Agents { board: self }
     }
 
-    /// Where work happens.
+    /// The projects of the board.
     pub fn projects(&self) -> Projects<'_> {
         Projects { board: self }
     }
 
-    /// What there is to do.
+    /// The work items of the board.
     pub fn work(&self) -> Work<'_> {
         Work { board: self }
     }
 
-    /// What happened.
+    /// The event log of the board.
     pub fn events(&self) -> Events<'_> {
         Events { board: self }
     }
 
-    /// What agents share: the entries of a scope.
+    /// The entries of a scope.
     pub fn scope(&self, name: &str) -> Scope<'_> {
         Scope { board: self, name: name.to_owned(), actor: Actor::default() }
     }
 
-    /// Who holds which lock.
+    /// The locks of the board.
     pub fn locks(&self) -> Locks<'_> {
         Locks { board: self }
     }
 
-    /// Who works on which files.
+    /// The file reservations and edits of the board.
     pub fn files(&self) -> Files<'_> {
         Files { board: self }
     }
 
-    /// What the board is set to.
+    /// The settings of the board.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -193,15 +193,15 @@ impl Board {
         &*self.clock
     }
 
-    /// What is known of processes.
+    /// The view of processes.
     pub fn processes(&self) -> &dyn Processes {
         &*self.processes
     }
 
-    /// Sleeps until something happens after the revision `after`, in this process or another one, or until the time is
-    /// over. Returns the revision that the board has then.
+    /// Waits until this process or another one commits an event after the revision `after`, or until the timeout.
+    /// Returns the revision that the board has then.
     ///
-    /// Whoever follows the log reads it up to its end, waits for what comes after that, and reads on.
+    /// A follower reads the event log to its end, waits for later events, and reads on.
     ///
     /// ```
     /// use std::time::Duration;
@@ -221,8 +221,8 @@ impl Board {
         self.store.wait(after, timeout)
     }
 
-    /// Refuses if the file at the board's path is not the one that was opened: it was deleted or replaced, and others are on
-    /// another board by now. Changes that would go to such a file are refused by themselves; this is for whoever reads.
+    /// Refuses if the file at the board's path is not the one that was opened: it was deleted or replaced, and other
+    /// processes use another board. Changes to such a file are always refused; this check is for readers.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -251,7 +251,7 @@ impl Board {
         self.read(&[Prefetch::Revision], |tx| tx.revision())
     }
 
-    /// Work that can be done once the answer is out. Never waits, never fails.
+    /// Does maintenance that can wait until the answer is printed. Never waits, never fails.
     pub fn maintain(&self) {
         self.store.maintain();
     }
@@ -268,13 +268,13 @@ impl Board {
         &self.deferred_sweep
     }
 
-    /// The same board, which takes no part in the deferred sweeps of its clones.
+    /// The same board, without a part in the deferred sweeps of its clones.
     pub(crate) fn with_own_deferred_sweep(mut self) -> Board {
         self.deferred_sweep = Arc::default();
         self
     }
 
-    /// Tells the observer of an automatic sweep, if it marked or skipped an agent.
+    /// Calls the observer with an automatic sweep, if it marked or skipped an agent.
     pub(crate) fn report_sweep(&self, swept: &Swept) {
         let nothing = swept.stale_agents.is_empty() && swept.skipped_agents.is_empty();
         if let Some(observer) = self.sweep_observer.as_ref().filter(|_| !nothing) {
@@ -304,7 +304,7 @@ impl Board {
         answer.ok_or_else(nothing_ran)
     }
 
-    /// Commits what `f` returns, and gives back its answer with the revisions that it got.
+    /// Commits what `f` returns, and returns its answer with the assigned revisions.
     pub(crate) fn commit<T: Pending>(
         &self,
         name: &'static str,
@@ -314,7 +314,7 @@ impl Board {
         self.commit_as(&[], name, prefetch, f)
     }
 
-    /// As [`Board::commit`], for a verb that acts for a session: a refusal because of what a session holds never sweeps one of
+    /// As [`Board::commit`], for a verb that acts for a session: a refusal because of a holding never sweeps one of
     /// the `callers`.
     pub(crate) fn commit_as<T: Pending>(
         &self,
@@ -326,7 +326,7 @@ impl Board {
         self.commit_with(Commit { name, prefetch, on_busy: OnBusy::Wait, callers }, f)
     }
 
-    /// As [`Board::commit`], but gives up with `busy` at once when another writer is at work.
+    /// As [`Board::commit`], but fails with `busy` at once if another writer is active.
     pub(crate) fn try_commit<T: Pending>(
         &self,
         name: &'static str,
@@ -347,8 +347,8 @@ impl Board {
         self.commit_with(Commit { name, prefetch, on_busy, callers: &[] }, f)
     }
 
-    /// As [`Board::commit`], under the caller's name for this operation: whoever asks for the same again with the same
-    /// name gets the same answer, and nothing happens twice. Whoever asks for something else is refused.
+    /// As [`Board::commit`], with an idempotency key: the same request with the same key gets the same answer, and
+    /// nothing happens twice. Another request with the same key is refused.
     pub(crate) fn commit_once<T: Pending + Serialize + DeserializeOwned>(
         &self,
         operation: Option<&str>,
@@ -383,7 +383,7 @@ impl Board {
         })
     }
 
-    /// Commits. If the commit is refused because of a session whose process is gone, sweeps that session and tries again,
+    /// Commits. If the commit is refused because of a session whose process is gone, sweeps that session and retries,
     /// once for each such session.
     fn commit_with<T: Pending>(
         &self,
@@ -391,7 +391,7 @@ impl Board {
         mut f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
     ) -> Result<T> {
         let mut answer = None;
-        // Each holder is a reason to try again once, so that one that never lets go cannot keep the call here.
+        // Each holder is a reason for one retry, so a holder that never releases cannot keep the call here.
         let mut gone_holders = BTreeSet::new();
         let committed = loop {
             let committed = self.sweep_and_commit(&commit, &mut |tx| {
@@ -414,9 +414,9 @@ impl Board {
 }
 
 impl Operation {
-    /// The remembered answer, for the verb that gave it, if the same was asked.
+    /// The remembered answer, if the verb and the request are the same.
     fn answer<T: Pending + DeserializeOwned>(&self, verb: &str, asked: Fingerprint) -> Result<T> {
-        // Older programs did not remember what was asked.
+        // Older programs did not remember the request.
         let (known, asked_before) = match self.verb.split_once(ASKED) {
             Some((known, asked_before)) => (known, Some(asked_before)),
             None => (self.verb.as_str(), None),
@@ -443,7 +443,7 @@ impl dyn Tx + '_ {
         self.get(key).map_err(|error| naming_row(key, error))?.map(typed).transpose()
     }
 
-    /// The row with this key, as its type, for what only informs: see [`Tx::peek`].
+    /// The row with this key, as its type, for information only: see [`Tx::peek`].
     pub(crate) fn peek_row<T: TryFrom<Row>>(&self, key: &Key) -> Result<Option<T>> {
         self.peek(key)?.map(typed).transpose()
     }

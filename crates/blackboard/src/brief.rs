@@ -1,4 +1,4 @@
-//! The brief: what a session should know when it starts.
+//! The brief: what a hook shows to a session when it starts.
 
 use std::time::Duration;
 
@@ -15,40 +15,40 @@ use crate::store::{Changes, Cursor, Key, Prefetch, Range};
 use crate::updates::Updates;
 use crate::work::{Status, WorkItem};
 
-/// How far back it looks.
+/// How far back recent events are included.
 const LATELY: Duration = Duration::from_hours(1);
 
-/// The reader whose cursor says when a session was told a brief.
+/// The reader whose cursor records when a session was shown a brief.
 const BRIEF_READER: &str = "brief";
 
-/// How many items of one kind are looked at: nobody reads more at a start.
+/// How many items of one kind are read. An agent does not read more when it starts.
 const LOOKED_AT: usize = 200;
 
-/// What a session should know when it starts.
+/// What a session is shown when it starts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Brief {
     /// The session.
     pub agent: Agent,
-    /// What its parent calls itself, if it is a delegate.
+    /// The name of its parent, if it is a delegate.
     pub parent_name: Option<String>,
-    /// Who else is here, those of its project first, then by when they were last seen.
+    /// The other agents: those of its project first, then by when they were last seen.
     pub agents: Vec<Agent>,
-    /// What nobody has, of its project or without one, in the order in which it should be done.
+    /// The available items of its project or without a project, in the order of priority.
     pub available: Vec<WorkItem>,
-    /// What somebody has, of its project or without one.
+    /// The claimed items of its project or without a project.
     pub claimed: Vec<WorkItem>,
-    /// Which locks are held.
+    /// The held locks.
     pub locks: Vec<Lock>,
-    /// Which files are reserved.
+    /// The reserved files.
     pub files: Vec<Reservation>,
-    /// What happened in the last hour that it would have been told of.
+    /// The relevant events of the last hour.
     pub lately: Updates,
-    /// The board's revision: news start after it.
+    /// The board's revision: updates start after it.
     pub revision: Revision,
 }
 
 impl Board {
-    /// What a session should know when it starts.
+    /// The brief of a session.
     ///
     /// ```
     /// # use blackboard::{Board, agent::Register, work::Create};
@@ -116,8 +116,8 @@ impl Board {
         })
     }
 
-    /// Notes that a session is told this brief, so that news start after it. `false` if it was told one less than `pause`
-    /// ago, since it joined: of many who want to tell it at once, one does.
+    /// Records that a session is shown this brief, so that updates start after it. Returns `false` if it was shown
+    /// one less than `pause` ago, since it joined. Of several callers at once, one gets `true`.
     ///
     /// ```
     /// # use std::time::Duration;

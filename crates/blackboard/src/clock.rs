@@ -1,6 +1,6 @@
-//! Time: a [`Timestamp`] is what the board stores, a [`Clock`] is where it comes from.
+//! Time: the board stores a [`Timestamp`], which comes from a [`Clock`].
 //!
-//! Nothing else in the library asks the operating system for the time, so a test decides what time it is.
+//! Nothing else in the library asks the operating system for the time, so a test can set it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -30,7 +30,7 @@ impl Timestamp {
     /// The first moment that can be stored, and the start of every open interval.
     pub const EPOCH: Timestamp = Timestamp(0);
 
-    /// From milliseconds since 1970; what lies before 1970 or in the last days of 9999 becomes the nearest end.
+    /// From milliseconds since 1970. A time before 1970 or in the last days of 9999 becomes the nearest end.
     pub fn from_millis(millis: i64) -> Timestamp {
         Timestamp(millis.clamp(0, LAST_MILLIS))
     }
@@ -52,7 +52,7 @@ impl Timestamp {
         Timestamp::from_millis(self.0.saturating_sub(millis_of(duration)))
     }
 
-    /// How long ago `earlier` was at this moment; zero if it lies ahead.
+    /// How long ago `earlier` was at this moment; zero if it is in the future.
     pub fn since(self, earlier: Timestamp) -> Duration {
         Duration::from_millis(u64::try_from(self.0 - earlier.0).unwrap_or(0))
     }
@@ -75,7 +75,8 @@ impl fmt::Display for Timestamp {
 }
 
 impl Timestamp {
-    /// The text, by hand: a list of agents or events is mostly timestamps, and the general way takes ten times as long.
+    /// Formats by hand: a list of agents or events is mostly timestamps, and the general formatter takes ten times as
+    /// long.
     fn to_bytes(self) -> [u8; 24] {
         let (days, millis) = (self.0 / 86_400_000, self.0 % 86_400_000);
         let (year, month, day) = civil(days);
@@ -128,8 +129,8 @@ impl FromStr for Timestamp {
 }
 
 impl Timestamp {
-    /// Reads what `Display` writes. A million events are read like this; every other form is left to a parser that
-    /// knows them all.
+    /// Parses what `Display` writes. A million events are read like this. Every other form is left to a general
+    /// parser.
     fn from_own_text(text: &[u8]) -> Option<Timestamp> {
         let text: &[u8; 24] = text.try_into().ok()?;
         let number = |place: std::ops::Range<usize>| {
@@ -144,7 +145,7 @@ impl Timestamp {
             .iter()
             .all(|&(place, separator)| text[place] == separator);
         let days = days_before(year, month, day);
-        // A date that does not exist comes back as another one.
+        // A date that does not exist is formatted as another one.
         let exists =
             year >= 1970 && civil(days) == (year, month, day) && hour < 24 && minute < 60 && second < 60;
         let millis = ((days * 24 + hour) * 60 + minute) * 60_000 + second * 1000 + number(20..23)?;
@@ -173,13 +174,13 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-/// Where a board gets its time from.
+/// The source of a board's time.
 pub trait Clock: Send + Sync {
     /// The wall clock.
     fn now(&self) -> Timestamp;
 
-    /// Milliseconds of a clock that nobody can set and that stands still while the machine sleeps.
-    /// Only differences mean anything.
+    /// Milliseconds of a clock that cannot be set and that stops while the machine sleeps. Only differences mean
+    /// anything.
     fn monotonic_millis(&self) -> i64;
 }
 
@@ -198,8 +199,8 @@ impl Clock for SystemClock {
         moment.tv_sec * 1000 + moment.tv_nsec / 1_000_000
     }
 
-    // Without a shared monotonic clock the wall clock stands for it: a jump is then not noticed,
-    // and the threshold alone decides, as it does everywhere else.
+    // Without a shared monotonic clock, the wall clock replaces it. A jump is then not noticed, and the threshold
+    // alone decides, as everywhere else.
     #[cfg(not(unix))]
     fn monotonic_millis(&self) -> i64 {
         self.now().millis()
@@ -221,19 +222,19 @@ impl Clock for SystemClock {
 pub struct FixedClock(Mutex<(Timestamp, i64)>);
 
 impl FixedClock {
-    /// A clock that stands at `moment` until it is moved.
+    /// A clock that stays at `moment` until it is moved.
     pub fn at(moment: &str) -> Result<FixedClock> {
         Ok(FixedClock(Mutex::new((moment.parse()?, 0))))
     }
 
-    /// Time passes: the wall clock and the monotonic clock move together.
+    /// Moves the wall clock and the monotonic clock together.
     pub fn advance(&self, duration: Duration) {
         let mut state = self.state();
         state.0 = state.0.plus(duration);
         state.1 += millis_of(duration);
     }
 
-    /// Somebody sets the wall clock; the monotonic clock does not move.
+    /// Sets the wall clock. The monotonic clock does not move.
     pub fn set(&self, moment: Timestamp) {
         self.state().0 = moment;
     }
@@ -258,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_timestamp_survives_its_text() {
+    fn timestamp_round_trips_through_text() {
         for text in ["1970-01-01T00:00:00.000Z", "2026-02-03T15:30:00.123Z", "9999-12-29T23:59:59.999Z"] {
             assert_eq!(text.parse::<Timestamp>().unwrap().to_string(), text);
         }
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn every_day_has_the_date_that_the_calendar_gives_it() {
+    fn dates_match_the_calendar() {
         for days in (0..LAST_MILLIS / 86_400_000).step_by(7) {
             let text = Timestamp(days * 86_400_000).to_string();
             assert_eq!(text.parse::<Timestamp>().unwrap(), Timestamp(days * 86_400_000), "{text}");
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_far_away_stay_representable() {
+    fn timestamps_clamp_to_the_supported_range() {
         assert_eq!(Timestamp::from_millis(i64::MAX).to_string(), "9999-12-30T00:00:00.000Z");
         assert_eq!(Timestamp::from_millis(-1), Timestamp::EPOCH);
         assert_eq!(Timestamp::EPOCH.plus(Duration::MAX), Timestamp::from_millis(i64::MAX));

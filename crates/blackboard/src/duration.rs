@@ -1,4 +1,4 @@
-//! Lengths of time as people write and read them: `1h30m`, "47 minutes", "2 min ago".
+//! Durations in human form: `1h30m`, "47 minutes", "2 min ago".
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-/// Ten years: whoever means more than that means something else.
+/// Ten years. A longer duration is probably an error.
 const LONGEST: Duration = Duration::from_secs(3_652 * DAY);
 
 const EXAMPLES: &str =
     "write 500ms, 90s, 15m, 1h30m, 1.5h, 2d or 1w; a bare number, such as 90 or 0.5, is seconds";
 
-/// Reads a duration: numbers with the units `ms`, `s`, `m`, `h`, `d` and `w`, or one bare number of seconds. A number may
-/// have decimals; what is below a millisecond is cut off.
+/// Parses a duration: numbers with the units `ms`, `s`, `m`, `h`, `d` and `w`, or one bare number of seconds. A
+/// number may have decimals; parts of a millisecond are cut off.
 ///
 /// ```
 /// use blackboard::duration::parse;
@@ -38,7 +38,7 @@ pub fn parse(text: &str) -> Result<Duration> {
     }
 }
 
-/// Reads the start of a period that ends now: a duration back from `now`, or a moment in ISO 8601.
+/// Parses the start of a period that ends now: a duration back from `now`, or a moment in ISO 8601.
 ///
 /// ```
 /// use blackboard::duration::parse_since;
@@ -86,7 +86,7 @@ pub fn short(duration: Duration) -> String {
     }
 }
 
-/// For something that happened: `just now`, `2 min ago`, `3 h ago`, `5 d ago`.
+/// For a past moment: `just now`, `2 min ago`, `3 h ago`, `5 d ago`.
 pub fn ago(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
@@ -151,7 +151,7 @@ fn add(total: Duration, number: &str, millis_each: u64) -> Result<Duration, Unre
     if !is_number(whole) || !is_number(decimals) {
         return Err(Unreadable::NotADuration);
     }
-    // The number is nothing but digits: what cannot be read is too large.
+    // The number contains only digits: if it cannot be parsed, it is too large.
     let count: u64 = whole.parse().map_err(|_| Unreadable::TooLong)?;
     // Nine decimals of a week are less than a millisecond.
     let decimals = &decimals[..decimals.len().min(9)];
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read() {
+    fn durations_are_parsed() {
         testkit::limit_test();
         for (text, millis) in [
             ("90s", 90_000),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_is_refused_with_examples() {
+    fn invalid_durations_are_refused_with_examples() {
         testkit::limit_test();
         for text in [
             "",
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn since_takes_a_duration_or_a_moment() {
+    fn since_accepts_a_duration_or_a_moment() {
         testkit::limit_test();
         let now: Timestamp = "2026-02-03T15:30:00Z".parse().unwrap();
         for (text, expected) in [
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_told() {
+    fn durations_are_formatted() {
         for (seconds, sentence, cell, past) in [
             (0, "less than a second", "0s", "just now"),
             (1, "1 second", "1s", "just now"),
@@ -307,7 +307,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in any::<String>()) {
+        fn any_text_is_parsed_or_refused(text in any::<String>()) {
             testkit::limit_test();
             if let Ok(duration) = parse(&text) {
                 prop_assert!(duration <= LONGEST);
@@ -315,7 +315,7 @@ mod tests {
         }
 
         #[test]
-        fn a_table_cell_can_be_typed_back(seconds in 0_u64..LONGEST.as_secs()) {
+        fn short_form_can_be_parsed_again(seconds in 0_u64..LONGEST.as_secs()) {
             testkit::limit_test();
             let duration = Duration::from_secs(seconds);
             let back = parse(&short(duration)).unwrap();

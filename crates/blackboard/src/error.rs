@@ -1,4 +1,4 @@
-//! The one error type: a [`Refusal`] is an answer that was to be expected, a [`Fault`] is something broken.
+//! The error type: a [`Refusal`] is an expected error, a [`Fault`] means that something is broken.
 //!
 //! [`Code`] lists every code once, with its exit code.
 
@@ -10,13 +10,13 @@ use crate::clock::Timestamp;
 use crate::hint::Hint;
 use crate::store::record::DamagedValue;
 
-/// The result of everything that can fail here.
+/// The result of every fallible function here.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why something did not happen.
+/// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The board works and says no.
+    /// The board works and refuses the call.
     #[error(transparent)]
     Refusal(Box<Refusal>),
     /// Something is broken: a file, a disk, this program.
@@ -24,17 +24,17 @@ pub enum Error {
     Fault(Box<Fault>),
 }
 
-/// The board says no: what happened, and what to do about it.
+/// An expected error: what failed, and the next step.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// Which refusal this is.
+    /// The code of the refusal.
     pub code: Code,
-    /// What happened and why, as a sentence for people.
+    /// What failed and why, for human output.
     pub message: String,
-    /// What to do about it.
+    /// The next step.
     pub hint: Option<Hint>,
-    /// What the code carries for programs: `held_by`, `since`, `fence` and so on.
+    /// Details of the code for JSON output: `held_by`, `since`, `fence` and others.
     pub details: Map<String, Value>,
 }
 
@@ -42,20 +42,20 @@ pub struct Refusal {
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Fault {
-    /// Which fault this is.
+    /// The code of the fault.
     pub code: Code,
-    /// What happened, without the words of a lower layer that mean nothing to the reader.
+    /// What failed, without terms of a lower layer that the reader does not know.
     pub message: String,
-    /// What to do about it.
+    /// The next step.
     pub hint: Option<Hint>,
-    /// What the lower layer said.
+    /// The error of the lower layer.
     #[source]
     pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
 macro_rules! codes {
     ($($(#[doc = $doc:literal])+ $variant:ident, $text:literal, $exit:literal;)+) => {
-        /// Every way in which a call can end without doing what was asked.
+        /// Every code with which a call can fail.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum Code {
@@ -66,7 +66,7 @@ macro_rules! codes {
             /// All of them, in the order of their exit codes.
             pub const ALL: &'static [Code] = &[$(Code::$variant,)+];
 
-            /// The name that programs see.
+            /// The name in JSON output.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Code::$variant => $text,)+ }
             }
@@ -76,7 +76,7 @@ macro_rules! codes {
                 match self { $(Code::$variant => $exit,)+ }
             }
 
-            /// What it means, as the documentation says it.
+            /// Its meaning, as in the documentation.
             pub const fn meaning(self) -> &'static str {
                 match self { $(Code::$variant => concat!($($doc,)+).trim_ascii(),)+ }
             }
@@ -176,21 +176,21 @@ impl Refusal {
         Refusal { code, message: message.into(), hint: None, details: Map::new() }
     }
 
-    /// Says what to do.
+    /// Adds the next step.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<Hint>) -> Refusal {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Adds one thing that the code carries.
+    /// Adds a detail of the code.
     #[must_use]
     pub fn detail(mut self, name: &str, value: impl Into<Value>) -> Refusal {
         self.details.insert(name.to_owned(), value.into());
         self
     }
 
-    /// Says who has it and since when.
+    /// Adds the holder and the time since when it holds.
     #[must_use]
     pub fn held_by(
         self,
@@ -212,14 +212,14 @@ impl Fault {
         Fault { code, message: message.into(), hint: None, source: None }
     }
 
-    /// Says what to do.
+    /// Adds the next step.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<Hint>) -> Fault {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Keeps what the lower layer said.
+    /// Adds the error of the lower layer.
     #[must_use]
     pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Fault {
         self.source = Some(source.into());
@@ -228,7 +228,7 @@ impl Fault {
 }
 
 impl Error {
-    /// Which one it is.
+    /// The code.
     pub fn code(&self) -> Code {
         match self {
             Error::Refusal(refusal) => refusal.code,
@@ -236,8 +236,8 @@ impl Error {
         }
     }
 
-    /// Whether stored rows are the reason, rather than the call, the file system or another writer. Work on other rows can
-    /// go on.
+    /// Whether stored rows are the reason, rather than the call, the file system or another writer. Then other rows
+    /// can still be processed.
     pub(crate) fn is_unreadable_row(&self) -> bool {
         matches!(self.code(), Code::Corrupt | Code::Internal)
     }
@@ -250,7 +250,7 @@ impl Error {
         }
     }
 
-    /// What to do about it.
+    /// The next step.
     pub fn hint(&self) -> Option<&Hint> {
         match self {
             Error::Refusal(refusal) => refusal.hint.as_ref(),
@@ -258,7 +258,7 @@ impl Error {
         }
     }
 
-    /// What the code carries for programs.
+    /// The details for JSON output.
     pub fn details(&self) -> Option<&Map<String, Value>> {
         match self {
             Error::Refusal(refusal) => Some(&refusal.details),
@@ -266,7 +266,7 @@ impl Error {
         }
     }
 
-    /// A value that is outside what is allowed.
+    /// A refusal of a value that is not allowed.
     pub fn invalid(message: impl Into<String>) -> Error {
         Refusal::new(Code::InvalidValue, message).into()
     }

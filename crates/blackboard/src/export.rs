@@ -1,4 +1,4 @@
-//! `export`: everything on the board, as values.
+//! `export`: the complete state of the board, as values.
 
 use serde::Serialize;
 
@@ -11,10 +11,10 @@ use crate::revision::Revision;
 use crate::store::{Prefetch, Range};
 use crate::work::{Dependency, WorkItem};
 
-/// One state of the board, without its log, which is read in batches with [`Board::events`].
+/// One state of the board, without the event log, which is read in batches with [`Board::events`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Exported {
-    /// The revision of this state: the log up to here led to it.
+    /// The revision of this state.
     pub revision: Revision,
     /// All agents.
     pub agents: Vec<Agent>,
@@ -22,14 +22,14 @@ pub struct Exported {
     pub projects: Vec<Project>,
     /// All work items.
     pub work_items: Vec<WorkItem>,
-    /// What waits for what.
+    /// All dependencies between work items.
     pub work_dependencies: Vec<Dependency>,
-    /// All entries of all scopes, also locks and file reservations, and what has expired but was not swept yet.
+    /// All entries of all scopes, including locks, file reservations, and expired entries that were not swept yet.
     pub entries: Vec<Entry>,
 }
 
 impl Board {
-    /// Everything on the board at one moment.
+    /// The complete state of the board at one revision.
     ///
     /// ```
     /// # use blackboard::{Board, work::Create};

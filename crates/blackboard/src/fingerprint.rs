@@ -1,35 +1,35 @@
-//! [`Fingerprint`]: what a call asked for, in 32 characters, so that its repetition is told from another call.
+//! [`Fingerprint`]: a digest of a request in 32 characters, which distinguishes a repeated call from another one.
 
 use std::fmt;
 
 use uuid::Uuid;
 
-/// Where every fingerprint starts. It never changes: boards remember what is made from it.
+/// The start of every fingerprint. It never changes: boards store values that are derived from it.
 const START: Uuid = Uuid::from_u128(0x6b0d_52e7_1c94_4e3f_b4a8_0f97_d3c1_58aa);
 
-/// What a call asked for, part by part: the same parts in the same order make the same, and no others do.
+/// A digest of a request, part by part: only the same parts in the same order make the same digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fingerprint(Uuid);
 
 impl Fingerprint {
-    /// Of nothing yet.
+    /// An empty fingerprint.
     pub(crate) fn new() -> Fingerprint {
         Fingerprint(START)
     }
 
-    /// With a text.
+    /// Adds a text.
     #[must_use]
     pub(crate) fn text(self, text: &str) -> Fingerprint {
         Fingerprint(Uuid::new_v5(&self.0, text.as_bytes()))
     }
 
-    /// With anything that can be written down in one way.
+    /// Adds a value with a canonical text.
     #[must_use]
     pub(crate) fn of(self, what: impl fmt::Display) -> Fingerprint {
         self.text(&what.to_string())
     }
 
-    /// With something that may not have been said.
+    /// Adds an optional value.
     #[must_use]
     pub(crate) fn maybe(self, what: Option<impl fmt::Display>) -> Fingerprint {
         match what {
@@ -38,7 +38,7 @@ impl Fingerprint {
         }
     }
 
-    /// With each of a list.
+    /// Adds each item of a list.
     #[must_use]
     pub(crate) fn each<T>(self, list: &[T], add: impl Fn(Fingerprint, &T) -> Fingerprint) -> Fingerprint {
         list.iter().fold(self.of(list.len()), add)
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_that_read_alike_together_are_told_apart() {
+    fn fingerprint_distinguishes_parts_with_the_same_joined_text() {
         let new = Fingerprint::new;
         let nothing: Option<&str> = None;
         let all = [
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fingerprint_is_what_boards_remember() {
+    fn fingerprint_is_stable_across_versions() {
         assert_eq!(Fingerprint::new().text("write").of(7).to_string(), "a2b261d069505199a7c7c257fb3e6fc9");
     }
 }

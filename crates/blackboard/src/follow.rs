@@ -1,9 +1,9 @@
-//! [`Follower`]: reads the event log to its end, sleeps until it continues, and stores how far its reader has come.
+//! [`Follower`]: reads the event log to its end, waits for new events, and stores the cursor of its reader.
 //!
-//! Everything that waits for another process waits here. A [`Follower`] delivers events: `subscribe`, `observe --follow`, the MCP
-//! server and the dashboard use it. A call that waits for a state instead, such as a key or a lock, checks that state with
-//! `Board::check_until`, which is also the loop of the follower. Nothing of the board is held between two batches or
-//! during a sleep, so a slow reader delays no other process and loses nothing.
+//! Every call that waits for another process waits here. A [`Follower`] delivers events: `subscribe`,
+//! `observe --follow`, the MCP server and the dashboard use it. A call that waits for a state instead, for example a
+//! key or a lock, checks that state with `Board::check_until`. The follower uses the same loop. Nothing of the board
+//! is held between two batches or during a sleep, so a slow reader delays no other process and loses nothing.
 //!
 //! A program that must not block a thread sleeps by itself: a [`Pace`] says when to check, and the same check as in the
 //! loop is a call of its own ([`LockWait::check`](crate::lock::LockWait::check), [`Scope::check_key`](crate::entry::Scope::check_key)).
@@ -12,9 +12,9 @@
 //!   delivered only after that was stored: a reader that is killed sees its last batch again, and never misses one.
 //! - If events were pruned before they were read, the follower reports `compacted` once and continues with the oldest that is
 //!   kept. A position ahead of the board is an error.
-//! - Calls that wait sweep automatically, because the session that they wait for may never come back. All waits of a process
-//!   on one board share a schedule: any number of them costs one probe per second. `serve` follows without a sweep, since it
-//!   never writes.
+//! - Calls that wait sweep automatically, because the process of the session that they wait for may be gone. All
+//!   waits of a process on one board share a schedule: any number of them costs one probe per second. `serve` follows
+//!   without a sweep, since it never writes.
 
 #[cfg(test)]
 mod tests;
@@ -59,7 +59,7 @@ pub struct Follow {
     pub start: Start,
     /// The session that follows, which its own sweep never marks stale. [`Start::Session`] names it already.
     pub caller: Option<String>,
-    /// Leaves out what events of entries carry ([`Event::entry`](crate::event::Event::entry)), which saves reading it.
+    /// Omits the entry changes of events ([`Event::entry`](crate::event::Event::entry)), which saves reading it.
     pub without_values: bool,
     /// Never sweeps. For a follower that must not write.
     pub without_sweep: bool,
@@ -99,7 +99,7 @@ impl Start {
     }
 }
 
-/// A position in the event log that moves to its end and waits there for more.
+/// A position in the event log that moves to its end and waits there for new events.
 ///
 /// If events were pruned that it had not read, it returns one error of the code `compacted`, and continues with the oldest event
 /// that is kept. After any other error the next call tries again, and nothing is lost: `busy` means that a named
@@ -133,7 +133,7 @@ pub struct Follower {
     progress: Progress,
 }
 
-/// What came of the last read of a follower.
+/// The result of the last read of a follower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     /// There may be more to read.
@@ -245,7 +245,7 @@ impl Board {
         self.store_cursor(OnBusy::Wait, Cursor::OWNERLESS, name, start)
     }
 
-    /// Stores how far a reader has read, and returns how far it is known to have read then. A cursor never goes back.
+    /// Stores how far a reader has read, and returns the stored position. A cursor never goes back.
     pub(crate) fn store_cursor(
         &self,
         on_busy: OnBusy,
@@ -271,7 +271,7 @@ impl Board {
 }
 
 impl Follower {
-    /// What stops it.
+    /// A handle to stop it.
     pub fn stop_handle(&self) -> StopHandle {
         self.stop.clone()
     }
@@ -438,7 +438,7 @@ impl Follower {
                 cursor.passed = 0;
                 Ok(())
             }
-            // It is tried again later, and before the next batch with on_busy.
+            // It is tried again later, and before the next batch it waits for other writers.
             Err(error) if error.code() == Code::Busy && on_busy == OnBusy::Fail => Ok(()),
             Err(error) => Err(error),
         }
@@ -447,13 +447,13 @@ impl Follower {
 
 /// How a call waits.
 pub(crate) struct Wait<'a> {
-    /// How long.
+    /// The timeout.
     pub(crate) timeout: Duration,
     /// The longest time between two checks.
     pub(crate) tick: Duration,
     /// Whether it sweeps meanwhile.
     pub(crate) sweep: Sweeping<'a>,
-    /// What ends it early.
+    /// A handle that ends it early.
     pub(crate) stop: Option<&'a StopHandle>,
 }
 
@@ -534,7 +534,7 @@ impl Board {
     /// The loop of every call that waits: makes a check at once, after every commit, and after every tick, until one has the
     /// answer. `None` if the time is over, after a last check, or if the call was stopped.
     ///
-    /// A check returns a revision that it read before or together with the state that it looked at. A later commit then ends the
+    /// A check returns a revision that it read before or together with the state that it checked. A later commit then ends the
     /// sleep or keeps it from beginning.
     pub(crate) fn check_until<T>(
         &self,

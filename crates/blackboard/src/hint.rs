@@ -1,4 +1,4 @@
-//! What to do about an error, as data.
+//! The next step after an error, as data.
 //!
 //! The library names no command and no tool. Each edge turns a [`Hint`] into text of its own: the program into commands, the
 //! MCP server into tools.
@@ -20,7 +20,7 @@ pub enum Hint {
     RegisterAgain,
     /// List the active agents.
     ListActiveAgents,
-    /// Release what a session holds whose process is gone.
+    /// Release the holdings of a session whose process is gone.
     EndGoneHolder {
         /// The session.
         session: String,
@@ -35,7 +35,7 @@ pub enum Hint {
     CreateBlocked {
         /// The work item.
         item: String,
-        /// What it is blocked by.
+        /// Its blockers.
         blocked_by: Vec<String>,
     },
     /// List open work items.
@@ -64,7 +64,7 @@ pub enum Hint {
     },
     /// Delete this work item in spite of the refusal.
     DeleteItemAnyway(String),
-    /// Take this work item from the session that holds it.
+    /// Reassign this work item from the session that holds it.
     ReassignAnyway(String),
     /// List projects.
     ListProjects,
@@ -88,7 +88,7 @@ pub enum Hint {
         /// The key.
         key: String,
     },
-    /// Read this key, then retry, or say what to do if a comparison fails.
+    /// Read this key, then retry, or pass operations for a failed comparison.
     ReadAndRetryOrElse {
         /// Its scope.
         scope: String,

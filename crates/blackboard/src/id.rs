@@ -1,15 +1,15 @@
-//! Session ids: random, or made from a hint so that a resumed session finds itself again.
+//! Session ids: random, or derived from a session hint, so that a resumed session keeps its id.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use uuid::Uuid;
 
-/// The name space of ids that are made from hints. It never changes: old sessions are found by it.
+/// The UUID namespace of ids that are derived from session hints. It never changes, so old sessions are found again.
 const HINTS: Uuid = Uuid::from_u128(0x6f1d_6a0e_4b1c_4c58_9a35_1d9a_7c0b_51e2);
 
-/// Where new session ids come from.
+/// The source of new session ids.
 pub trait Ids: Send + Sync {
-    /// An id that nobody has had before.
+    /// An id that no session has had before.
     fn session(&self) -> String;
 }
 
@@ -33,7 +33,7 @@ impl Ids for CountingIds {
     }
 }
 
-/// The id that belongs to a hint: always the same one.
+/// The id of a session hint: always the same one.
 ///
 /// ```
 /// use blackboard::id::session_of_hint;

@@ -1,6 +1,6 @@
-//! JSON text that is stored as it came: what is checked about it, and how it is written into an answer.
+//! JSON text that is stored unchanged: its checks, and its form in an answer.
 //!
-//! Nothing here builds values, so numbers of any size, `1.0` and the order of keys stay what they were.
+//! Nothing here builds values, so numbers of any size, `1.0` and the order of keys stay unchanged.
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -8,7 +8,7 @@ use std::ops::Deref;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// All the white space that JSON knows.
+/// All white space characters of JSON.
 pub(crate) const WHITE_SPACE: [char; 4] = [' ', '\t', '\n', '\r'];
 
 /// The text without the white space around it.
@@ -35,17 +35,17 @@ pub(crate) fn without_white_space(text: &str) -> impl Iterator<Item = u8> + '_ {
     })
 }
 
-/// What the syntax alone does not tell about a JSON text.
+/// Properties of a JSON text that the syntax check does not report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
-    /// How many arrays and objects stand inside each other: 0 for `1`, 2 for `[{}]`.
+    /// How deep arrays and objects are nested: 0 for `1`, 2 for `[{}]`.
     pub(crate) depth: usize,
     /// Whether an escape names half of a character, such as `\ud800` alone, which many parsers refuse.
     pub(crate) has_lone_surrogate: bool,
 }
 
 impl Shape {
-    /// Of a text whose syntax was checked.
+    /// The shape of a text whose syntax was checked.
     pub(crate) fn of(text: &str) -> Shape {
         let bytes = text.as_bytes();
         let (mut depth, mut deepest, mut has_lone_surrogate) = (0_usize, 0, false);
@@ -78,13 +78,14 @@ impl Shape {
     }
 }
 
-/// The number of `u0041`, if that is what stands here.
+/// The number of `u0041`, if the escape has this form.
 fn code_unit(escape: &[u8]) -> Option<u16> {
     let digits = escape.strip_prefix(b"u")?.get(..4)?;
     u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// Serialises the text as it is, but on one line: an answer is a line, and in JSON a raw line break is only white space.
+/// Serializes the text unchanged, but on one line: an answer is a line, and in JSON a raw line break is only white
+/// space.
 pub(crate) fn serialize_on_one_line<R, S>(text: &R, serializer: S) -> Result<S::Ok, S::Error>
 where
     R: Deref<Target = RawValue>,
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn depth_counts_what_is_open_at_once_and_not_what_stands_in_strings() {
+    fn depth_counts_nesting_and_ignores_strings() {
         testkit::limit_test();
         for (text, depth) in [
             ("1", 0),
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_line_break_becomes_a_space_and_the_escaped_ones_stay() {
+    fn raw_line_breaks_become_spaces_and_escaped_ones_stay() {
         for (text, expected) in [
             ("[1,\n2]", "[1, 2]"),
             ("[1,\r2]", "[1, 2]"),
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_a_character_is_found_and_a_whole_one_is_not() {
+    fn lone_surrogate_is_found_and_a_pair_is_not() {
         testkit::limit_test();
         for (text, lone) in [
             (r#""\ud83d\ude00""#, false),
@@ -156,7 +157,7 @@ mod tests {
         ] {
             check_syntax(text).unwrap();
             assert_eq!(Shape::of(text).has_lone_surrogate, lone, "{text}");
-            // The same judgement as a parser that builds the string.
+            // The result is the same as that of a parser that builds the string.
             assert_eq!(serde_json::from_str::<serde_json::Value>(text).is_err(), lone, "{text}");
         }
     }

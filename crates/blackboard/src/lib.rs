@@ -1,7 +1,7 @@
-//! A coordination surface for agents that work at the same time.
+//! A coordination board for agents that work at the same time.
 //!
-//! Agents register, claim work that exactly one of them gets, and read one event log. A board lives in a SQLite file
-//! or in memory; there is no server. The library is synchronous, prints nothing, and reads no environment.
+//! Agents register, claim work items atomically, and read one event log. A board is in a SQLite file or in memory;
+//! there is no server. The library is synchronous, prints nothing, and reads no environment variables.
 //!
 //! ```
 //! use blackboard::agent::Register;
@@ -26,24 +26,24 @@
 //!
 //! # SQLite
 //!
-//! SQLite is compiled in, by `rusqlite` with its `bundled` feature. The library works with the build flags that this gives; a
-//! program that depends on it needs none of its own. The flags in `.cargo/config.toml` of this repository turn off modules that a board
-//! does not use, which makes the `blackboard` program smaller and faster to start, and changes nothing else
-//! (`docs/decisions/0012`).
+//! SQLite is compiled in, by `rusqlite` with its `bundled` feature. The library works with the build flags that this
+//! gives; a program that depends on it needs none of its own. The flags in `.cargo/config.toml` of this repository
+//! turn off modules that a board does not use. That makes the `blackboard` program smaller and faster to start, and
+//! changes nothing else (`docs/decisions/0012`).
 //!
 //! # Where things are
 //!
 //! | Module | What it is about |
 //! |---|---|
 //! | [`board`] | [`Board`]: the handles to everything |
-//! | [`agent`], [`project`], [`work`], [`entry`], [`lock`], [`file`](mod@file), [`event`] | the nouns; each verb is a method, in a file of its own |
-//! | [`sweep`], [`prune`], [`status`], [`export`] | what concerns the whole board |
-//! | [`brief`], [`updates`] | what an agent should know: when it starts, and from then on |
-//! | [`follow`] | following the event log: every call that waits does it here |
+//! | [`agent`], [`project`], [`work`], [`entry`], [`lock`], [`file`](mod@file), [`event`] | the nouns; each verb is a method, in its own file |
+//! | [`sweep`], [`prune`], [`status`], [`export`] | operations on the complete board |
+//! | [`brief`], [`updates`] | what hooks show to an agent: when it starts, and later |
+//! | [`follow`] | following the event log, and every call that waits |
 //! | [`store`] | the contract of the engines, memory and SQLite |
-//! | [`clock`], [`id`], [`process`], [`settings`] | what a board depends on, replaceable in tests |
+//! | [`clock`], [`id`], [`process`], [`settings`] | dependencies of a board, replaceable in tests |
 //! | [`text`], [`duration`], [`metadata`], [`revision`] | values |
-//! | [`error`] | the one error type and every code |
+//! | [`error`] | the error type and every code |
 
 pub mod agent;
 pub mod board;

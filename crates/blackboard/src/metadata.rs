@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 
-/// A JSON object that the board stores and returns as it came, and never looks into. In an answer it stands on one line.
+/// A JSON object that the board stores and returns unchanged, and never interprets. In an answer it is on one line.
 ///
 /// ```
 /// use blackboard::Metadata;
@@ -24,11 +24,11 @@ use crate::error::{Error, Result};
 #[serde(transparent)]
 pub struct Metadata(#[serde(serialize_with = "crate::json::serialize_on_one_line")] Box<RawValue>);
 
-/// The most text that metadata may have.
+/// The most bytes of metadata.
 const MAX_BYTES: usize = 64 * 1024;
 
 impl Metadata {
-    /// Checks that the text is a JSON object of a size that can be stored.
+    /// Checks that the text is a JSON object of an allowed size.
     pub fn parse(text: &str) -> Result<Metadata> {
         if text.len() > MAX_BYTES {
             return Err(Error::invalid(format!(
@@ -53,12 +53,13 @@ impl Metadata {
             .map_err(|_| crate::Fault::new(crate::Code::Corrupt, "stored metadata is not JSON").into())
     }
 
-    /// The text as it came.
+    /// The text, unchanged.
     pub fn as_str(&self) -> &str {
         self.0.get()
     }
 
-    /// The object with what another one adds or replaces. What stays keeps its text: numbers are not computed with.
+    /// The object with the members of another one added or replaced. The other members keep their text: numbers are
+    /// not parsed.
     pub(crate) fn merged_with(&self, more: &Metadata) -> Result<Metadata> {
         let mut members = self.members()?;
         for (name, value) in more.members()? {
@@ -120,7 +121,7 @@ impl From<Map<String, Value>> for Metadata {
     }
 }
 
-/// Metadata in an answer: an empty object where none was given, so that a reader finds an object in every case.
+/// Metadata in an answer: an empty object if there is none, so that a reader always finds an object.
 ///
 /// ```
 /// use blackboard::metadata::OrEmpty;
@@ -168,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_a_bounded_object_is_refused() {
+    fn metadata_has_to_be_a_bounded_object() {
         testkit::limit_test();
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(1000), "]".repeat(1000));
         let long = format!("{{\"a\":\"{}\"}}", "x".repeat(MAX_BYTES));
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_has_it_on_one_line() {
+    fn metadata_is_one_line_in_an_answer() {
         let metadata = Metadata::parse("{\n\"a\":1,\r\n\"b\":\"\\n\"}").unwrap();
         assert_eq!(metadata.as_str(), "{\n\"a\":1,\r\n\"b\":\"\\n\"}");
         assert_eq!(serde_json::to_string(&metadata).unwrap(), "{ \"a\":1,  \"b\":\"\\n\"}");

@@ -1,15 +1,15 @@
-//! Retention: what is old enough goes, in small batches.
+//! Retention: removes old rows in small batches.
 //!
-//! A writing command removes at most 2,000 rows, after its output is out, in transactions so short that a claim that
-//! meets one hardly notices. When nothing is due, no command checks again for an hour. The newest event always stays, so ids
-//! never start again.
+//! A writing command removes at most 2,000 rows after its output is printed, in transactions so short that they
+//! hardly delay a claim. When nothing is due, no command checks again for an hour. The newest event always stays, so
+//! ids never start again.
 //!
-//! The search takes no lock. The commit reads each row that was found again. A row that cannot be read is skipped, its agent is
-//! reported, and it keeps no other row from being removed.
+//! The search takes no lock. The commit reads each found row again. A row that cannot be read is skipped, its agent
+//! is reported, and the other rows are still removed.
 //!
 //! | File | What it is about |
 //! |---|---|
-//! | `agents.rs` | agents that ended long ago, and what goes with them |
+//! | `agents.rs` | agents that ended long ago, and their rows |
 //! | `heartbeats.rs` | heartbeats that are too old or too many |
 //! | `events.rs` | the event log, by age and by size |
 
@@ -35,7 +35,7 @@ use crate::store::{BookkeepingRow, Changes, Cursor, Key, Operation, Prefetch, Ra
 use crate::sweep::{SkippedAgent, Swept};
 use crate::unreadable::if_readable;
 
-/// How many rows go in one transaction.
+/// How many rows one transaction removes.
 const BATCH: usize = 650;
 
 /// How many transactions one command makes.
@@ -47,7 +47,7 @@ const HEARTBEATS_KEPT: u64 = 1000;
 /// How long no command checks again once nothing is due.
 const REST: Duration = Duration::from_hours(1);
 
-/// How long the answer of a named operation is remembered.
+/// How long the answer of a call with an idempotency key is remembered.
 const REMEMBER_OPERATIONS: Duration = Duration::from_hours(24);
 
 const KEY: Key = Key::BookkeepingRow(Cow::Borrowed("prune"));
@@ -64,9 +64,9 @@ pub struct Pruned {
     pub events: u64,
     /// Agents that ended long ago.
     pub agents: u64,
-    /// Whether more is due.
+    /// Whether more rows are due.
     pub more: bool,
-    /// Agents that are due, or have heartbeats that are, but have a row that cannot be read.
+    /// Agents that are due or have due heartbeats, but have a row that cannot be read.
     pub skipped_agents: Vec<SkippedAgent>,
 }
 
@@ -74,11 +74,11 @@ impl Pending for Pruned {
     fn resolve(&mut self, _first: Revision) {}
 }
 
-/// What the search has found, as many rows as go at once.
+/// The rows that the search has found, as many as one batch removes.
 struct Due {
     agents: AgentBatch,
     heartbeats: HeartbeatBatch,
-    /// Up to where the event log was pruned when this was found.
+    /// The last pruned revision at the time of the search.
     floor: Revision,
     /// The revision up to which the event log may be removed, and whether more of it is due.
     events: Option<(Revision, bool)>,
@@ -89,7 +89,7 @@ struct Due {
 }
 
 impl Due {
-    /// What the commit reads, as far as it is known before.
+    /// The known part of what the commit reads.
     fn prefetch(&self) -> Vec<Prefetch<'static>> {
         let keys = [&self.heartbeats.due, &self.cursors, &self.operations, &self.edits];
         let agents = self.agents.due.iter().map(|session| Key::Agent(session.clone()));
@@ -100,7 +100,7 @@ impl Due {
 }
 
 impl Board {
-    /// The pruning that comes after a command: a few batches, and none if another session writes. What it skips goes to the
+    /// The pruning after a command: a few batches, and none if another session writes. Skipped agents go to the
     /// observer of [`Board::with_sweep_observer`].
     pub fn try_prune(&self) {
         for _ in 0..BATCHES_IN_PASSING {
@@ -113,7 +113,7 @@ impl Board {
         }
     }
 
-    /// Removes one batch of what is due, if anything is. Never waits for another writer.
+    /// Removes one batch of the rows that are due. Never waits for another writer.
     ///
     /// ```
     /// # use blackboard::Board;
@@ -185,24 +185,24 @@ impl Board {
         })
     }
 
-    /// Whether no reader comes back to a cursor: it has not moved for so long that events would have gone meanwhile, and
-    /// some that it had not read did go.
+    /// Whether a cursor is abandoned: it has not moved for as long as events are kept, and events that it had not
+    /// read were pruned.
     fn is_abandoned(&self, cursor: &Cursor, floor: Revision, now: Timestamp) -> bool {
         cursor.revision < floor && now.since(cursor.updated_at) >= self.settings().keep_events
     }
 }
 
-/// Answers of operations before this moment are forgotten: no caller repeats them any more.
+/// Remembered calls before this moment are removed: no caller retries them any more.
 fn oldest_operation(tx: &dyn Tx) -> Timestamp {
     tx.now().minus(REMEMBER_OPERATIONS)
 }
 
-/// Edits before this moment are forgotten.
+/// Edits before this moment are removed.
 fn oldest_edit(tx: &dyn Tx) -> Timestamp {
     tx.now().minus(EDITS_KEPT)
 }
 
-/// Removes the rows that are still due. One that cannot be read stays.
+/// Removes the rows that are still due. A row that cannot be read stays.
 fn prune_rows<T: TryFrom<Row>>(
     tx: &dyn Tx,
     due: &[Key],
@@ -213,7 +213,7 @@ fn prune_rows<T: TryFrom<Row>>(
     pruned.more |= due.len() == BATCH;
     for key in due {
         let row = if_readable(tx.row::<T>(key))?;
-        // It may be removed with its session by this very commit.
+        // This commit may already remove it with its session.
         if row.is_some_and(|row| is_still_due(&row)) && !changes.remove.contains(key) {
             changes.remove(key.clone());
         }
@@ -221,7 +221,7 @@ fn prune_rows<T: TryFrom<Row>>(
     Ok(())
 }
 
-/// The keys that can be read. A row whose key cannot be read stays, and keeps no other from being removed.
+/// The keys that can be read. A row whose key cannot be read stays, and the others are still removed.
 fn readable(keys: Vec<Result<Key>>) -> Result<Vec<Key>> {
     let mut found = Vec::with_capacity(keys.len());
     for key in keys {
@@ -249,6 +249,6 @@ fn is_due(tx: &dyn Tx) -> Result<bool> {
     // If it cannot be read, the next batch replaces it.
     let mark = if_readable(tx.row::<BookkeepingRow>(&KEY))?;
     let mark = mark.and_then(|mark| serde_json::from_str::<PruneState>(&mark.value).ok());
-    // A due time further away than the rest was written under another clock.
+    // A due time further away than the interval was written under another clock.
     Ok(mark.is_none_or(|mark| tx.now() >= mark.due_at || mark.due_at > tx.now().plus(REST)))
 }

@@ -4,11 +4,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The id of an event. The board's revision is its last one; a row's is that of the event that changed it.
+/// The id of an event. The board's revision is that of its last event; a row's is that of the event that changed it.
 ///
-/// Ids are given by the engine inside the commit. A rule that runs before that names "the id that my second
-/// event will get" by [`Revision::of_event`]; the engine replaces it, through [`Pending`], before anything is
-/// stored or returned. So a pending revision never leaves a commit.
+/// The engine assigns ids inside the commit. A rule that runs before that refers to "the id that my second event will
+/// get" by [`Revision::of_event`]. The engine replaces it, through [`Pending`], before anything is stored or
+/// returned. So a pending revision never leaves a commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Revision(i64);
@@ -25,7 +25,7 @@ impl Revision {
         Revision(id)
     }
 
-    /// The id that the event at `index` of the changes under way will get.
+    /// The id that the event at `index` of the current changes will get.
     pub fn of_event(index: usize) -> Revision {
         Revision(-1 - i64::try_from(index).unwrap_or(i64::MAX - 1))
     }
@@ -40,13 +40,13 @@ impl Revision {
         self.0
     }
 
-    /// The id after this one. No event has to have it.
+    /// The id after this one. There may be no such event.
     #[must_use]
     pub const fn next(self) -> Revision {
         Revision(self.0 + 1)
     }
 
-    /// The id before this one, never below zero. No event has to have it; what comes after it begins with this one.
+    /// The id before this one, never below zero. There may be no such event. Reading after it begins with this one.
     #[must_use]
     pub const fn previous(self) -> Revision {
         Revision(if self.0 > 0 { self.0 - 1 } else { 0 })
@@ -59,9 +59,9 @@ impl fmt::Display for Revision {
     }
 }
 
-/// What holds revisions that are known only once its commit has ids.
+/// A value with revisions that are known only when its commit has ids.
 pub trait Pending {
-    /// Replaces what [`Revision::of_event`] left, `first` being the id of the commit's first event.
+    /// Replaces pending revisions of [`Revision::of_event`], `first` being the id of the commit's first event.
     fn resolve(&mut self, first: Revision);
 }
 

@@ -6,36 +6,36 @@ use crate::text::TextRules;
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// What a board's rules depend on besides their arguments. The edges fill it from configuration files and the
-/// environment; the library reads neither.
+/// The settings of a board's rules. The edges fill them from configuration files and the environment; the library
+/// reads neither.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How often an agent should be heard of.
+    /// How often an agent should send a heartbeat.
     pub heartbeat_interval: Duration,
-    /// How long an agent may be silent before its process is looked for.
+    /// How long an agent may be without a heartbeat before its process is checked.
     pub stale_threshold: Duration,
-    /// The same for sessions that share their process with others: only the time decides about those.
+    /// The same for sessions that share their process with others: for those only the time decides.
     pub delegate_stale_threshold: Duration,
     /// How long heartbeats are kept.
     pub keep_heartbeats: Duration,
     /// How long events are kept.
     pub keep_events: Duration,
-    /// How long agents are kept that ended in good order.
+    /// How long agents are kept that ended normally.
     pub keep_completed_agents: Duration,
-    /// How long agents are kept that were found dead.
+    /// How long agents are kept that were marked stale.
     pub keep_stale_agents: Duration,
-    /// How many bytes the log and superseded values may take, about.
+    /// About how many bytes the event log and superseded values may use.
     pub max_log_bytes: u64,
     /// How many bytes the value of an entry may have.
     pub max_value_bytes: usize,
-    /// How many bytes of values one commit may take: those that it writes, and those that it replaces, removes or reads.
+    /// How many bytes of values one commit may have: those that it writes, replaces, removes or reads.
     pub max_commit_bytes: usize,
-    /// What happens to text on its way in.
+    /// The rules for incoming text.
     pub text: TextRules,
 }
 
 impl Settings {
-    /// How often a session that works is noted to live: well within the threshold, however short that is.
+    /// How often a sign of life of a working session is recorded: well below the threshold, however short that is.
     ///
     /// ```
     /// # use blackboard::settings::Settings;

@@ -1,4 +1,4 @@
-//! `status`: the whole board at a glance.
+//! `status`: an overview of the board.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use crate::work::{Status, missing_blockers, prefetch_missing_blockers};
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// How many blockers that do not exist a status names.
+/// How many missing blockers a status names.
 const MISSING_BLOCKERS: usize = 100;
 
-/// Those that there are, by name.
+/// The counts that are not zero, by name.
 fn counted(counts: impl Iterator<Item = Result<(&'static str, u64)>>) -> Result<Vec<StatusCount>> {
     let mut counts = counts.collect::<Result<Vec<_>>>()?;
     counts.retain(|(_, count)| *count > 0);
@@ -26,10 +26,10 @@ fn counted(counts: impl Iterator<Item = Result<(&'static str, u64)>>) -> Result<
     Ok(counts.into_iter().map(|(status, count)| StatusCount { status, count }).collect())
 }
 
-/// The whole board at a glance.
+/// An overview of the board.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BoardStatus {
-    /// The room that it takes.
+    /// The space that it uses.
     pub database_size_bytes: u64,
     /// How many agents there are.
     pub agents: AgentCounts,
@@ -37,7 +37,7 @@ pub struct BoardStatus {
     pub projects: ProjectCounts,
     /// How many work items there are.
     pub work_items: WorkCounts,
-    /// The blockers of open work items that do not exist yet, by id; the first 100 of them.
+    /// The missing blockers of open work items, by id; the first 100 of them.
     pub missing_blockers: Vec<String>,
     /// Whether there are more of them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -48,13 +48,13 @@ pub struct BoardStatus {
     pub events_24h: u64,
     /// How many events are kept.
     pub events_kept: u64,
-    /// Who is here.
+    /// The live agents.
     pub active_agents: Vec<Agent>,
     /// The board's revision.
     pub revision: Revision,
 }
 
-/// A part of a board and the room that it takes.
+/// A part of a board and the space that it uses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SpaceUsage {
     /// The table, together with its indexes, or `unused`.
@@ -66,33 +66,33 @@ pub struct SpaceUsage {
 /// How many agents there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AgentCounts {
-    /// At work.
+    /// Active agents.
     pub active: u64,
-    /// Waiting.
+    /// Idle agents.
     pub idle: u64,
-    /// Found dead.
+    /// Stale agents.
     pub stale: u64,
-    /// Ended since 00:00 UTC.
+    /// Sessions that ended since 00:00 UTC.
     pub completed_today: u64,
 }
 
 /// How many projects there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ProjectCounts {
-    /// Registered.
+    /// Registered projects.
     pub registered: u64,
 }
 
 /// How many work items there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WorkCounts {
-    /// Nobody has them.
+    /// Available items.
     pub available: u64,
-    /// Somebody has them.
+    /// Claimed items.
     pub claimed: u64,
-    /// They wait for others.
+    /// Blocked items.
     pub blocked: u64,
-    /// Done since 00:00 UTC.
+    /// Items completed since 00:00 UTC.
     pub completed_today: u64,
 }
 
@@ -113,10 +113,10 @@ impl WorkCounts {
     }
 }
 
-/// How many entries there are, also those that have expired and were not swept yet.
+/// How many entries there are, including expired ones that were not swept yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct EntryCounts {
-    /// In scopes of their own.
+    /// Entries of ordinary scopes.
     pub shared: u64,
     /// Locks.
     pub locks: u64,
@@ -124,7 +124,7 @@ pub struct EntryCounts {
     pub files: u64,
 }
 
-/// How many there are of each status, by its name; what there is none of is left out.
+/// The count of each status, by name, without those that are zero.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StatusCount {
     /// The status.
@@ -133,12 +133,12 @@ pub struct StatusCount {
     pub count: u64,
 }
 
-/// How much there is of everything, at one revision.
+/// The counts of everything, at one revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counts {
-    /// Agents, also those that ended.
+    /// Agents, including ended ones.
     pub agents: Vec<StatusCount>,
-    /// Work items, also completed ones.
+    /// Work items, including completed ones.
     pub work: Vec<StatusCount>,
     /// Projects.
     pub projects: u64,
@@ -166,7 +166,7 @@ fn prefetch_last_day(tx: &dyn Tx) -> Result<Revision> {
 }
 
 impl Board {
-    /// How much there is of everything. Unlike [`Board::status`] it looks at no item, and counts all that is kept.
+    /// The counts of everything. Unlike [`Board::status`] it reads no items, and counts everything that is kept.
     ///
     /// ```
     /// # use blackboard::{Board, work::Create};
@@ -201,8 +201,8 @@ impl Board {
         })
     }
 
-    /// What takes the room in the board's file, the largest first. Reads all of it, so this is for the rare moment in
-    /// which somebody asks; empty on a board that has no file.
+    /// The parts of the board's file by size, the largest first. It reads the complete file, so it is for rare calls.
+    /// Empty if the board has no file.
     ///
     /// ```
     /// # use blackboard::Board;
@@ -229,7 +229,7 @@ impl Board {
         self.read(&WorkCounts::prefetch(self.clock().now()), |tx| WorkCounts::of(tx))
     }
 
-    /// The whole board at a glance.
+    /// An overview of the board.
     ///
     /// ```
     /// # use blackboard::{Board, agent::Register};

@@ -1,9 +1,9 @@
-//! Marks agents whose process is gone as stale and releases what they hold.
+//! Marks agents whose process is gone as stale and releases their holdings.
 //!
-//! A sweep finds candidates without a lock, asks the operating system about their processes, and then marks one agent
-//! per transaction. The transaction reads the agent again: a heartbeat that arrived meanwhile wins, and of two sweeps one
-//! marks. An agent whose rows cannot be read is skipped and reported; it keeps no other from being swept. Calls that wait keep
-//! sweeping (`follow.rs`).
+//! A sweep finds candidates without a lock, checks their processes, and then marks one agent per transaction. The
+//! transaction reads the agent again: a heartbeat that arrived meanwhile wins, and of two sweeps one marks. An agent
+//! whose rows cannot be read is skipped and reported, and the others are still swept. Calls that wait keep sweeping
+//! (`follow.rs`).
 //!
 //! | File | What it is about |
 //! |---|---|
@@ -38,22 +38,22 @@ use crate::work::WorkItem;
 /// How many agents an automatic sweep marks or refreshes.
 const BATCH: usize = 100;
 
-/// How many it checks for that: delegates without a heartbeat that have time left are in front of others for a while.
-/// Agents that cannot be read are not counted, because they stay in front of others forever.
+/// How many it checks for that: delegates without a heartbeat that have time left are sorted before others for a
+/// while. Unreadable agents are not counted, because they stay before others forever.
 const LOOKED_AT: usize = 10 * BATCH;
 
-/// How a sweep is made.
+/// The options of a sweep.
 #[derive(Clone, Debug, Default)]
 pub struct Sweep {
     /// Another threshold than the settings'.
     pub threshold: Option<Duration>,
-    /// Only says what would happen.
+    /// Only reports what would happen.
     pub dry_run: bool,
-    /// The session on whose behalf it runs: its call is proof of its life.
+    /// The session on whose behalf it runs: its call proves that it is alive.
     pub caller: Option<String>,
 }
 
-/// What a sweep did.
+/// The result of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Swept {
@@ -71,7 +71,7 @@ pub struct Swept {
     pub skipped_entries: Vec<SkippedEntry>,
 }
 
-/// An agent that a sweep or retention left as it is, because one of its rows or of the rows it holds cannot be read.
+/// An agent that a sweep or retention skipped, because one of its rows or of its holdings cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SkippedAgent {
@@ -89,11 +89,11 @@ pub struct SkippedAgent {
 pub struct StaleAgent {
     /// The session.
     pub session_id: String,
-    /// What it called itself.
+    /// The name of its agent.
     pub agent_name: String,
     /// The work items that it held.
     pub released_items: Vec<String>,
-    /// What else hung on it: locks, file reservations, leased entries.
+    /// Its other holdings: locks, file reservations, leased entries.
     pub released_leases: Vec<Lease>,
     /// Its process.
     #[serde(skip)]
@@ -116,7 +116,7 @@ impl Pending for StaleAgent {
 }
 
 impl Board {
-    /// Marks stale agents, releases what they hold, and removes old heartbeats and expired entries. Waits for other
+    /// Marks stale agents, releases their holdings, and removes old heartbeats and expired entries. Waits for other
     /// writers. A dry run reports the same and changes nothing.
     ///
     /// ```
@@ -141,19 +141,19 @@ impl Board {
             let expired = self.expire_entries(OnBusy::Wait)?;
             swept.entries_expired += expired.count;
             if expired.count == 0 {
-                // Nothing else is left in front of these: they are all of them.
+                // No other entries are before these: they are all of them.
                 swept.skipped_entries = expired.skipped;
                 return Ok(swept);
             }
         }
     }
 
-    /// The automatic sweep of other commands. It never waits and never fails, checks about 1,000 agents without a recent
-    /// heartbeat, marks or refreshes at most 100 of them, and removes at most 100 expired entries. What it did also goes to
-    /// the observer that [`Board::with_sweep_observer`] sets.
+    /// The automatic sweep of other commands. It never waits and never fails. It checks about 1,000 agents without a
+    /// recent heartbeat, marks or refreshes at most 100 of them, and removes at most 100 expired entries. The result
+    /// also goes to the observer that [`Board::with_sweep_observer`] sets.
     pub fn try_sweep(&self, caller: Option<&str>) -> Swept {
         self.schedule().restart();
-        // One read tells whether there is anything to do; that is almost never the case.
+        // One read shows whether anything is due, which is rare.
         self.sweep_by(&self.sweep_probes(caller.map(str::to_owned)))
     }
 
@@ -195,7 +195,7 @@ impl Board {
                     other => other?,
                 }
             }
-            // Those that had to be skipped must not hide the ones behind them.
+            // Skipped agents must not hide the ones behind them.
             if is_last_page || swept.skipped_agents.len() == skipped_before {
                 return Ok(swept);
             }
@@ -246,8 +246,8 @@ impl Board {
         })
     }
 
-    /// How long this agent may go without a heartbeat. A process that hosts many sessions proves nothing about one of them
-    /// while it is alive: then the time alone decides, and takes longer.
+    /// How long this agent may go without a heartbeat. A running process that hosts several sessions proves nothing
+    /// about one of them: then only the time decides, with a longer threshold.
     fn stale_threshold_for(&self, agent: &Agent, liveness: Liveness, sweep: &Sweep) -> Duration {
         let threshold = self.threshold_of(sweep);
         match (liveness, agent.shares_process, sweep.threshold) {
@@ -256,7 +256,7 @@ impl Board {
         }
     }
 
-    /// Notes that an agent without a heartbeat was seen alive, so that it is no candidate for a while.
+    /// Records that an agent without a heartbeat was seen alive, so that it is not a candidate for a while.
     fn refresh(&self, silent: &Agent, on_busy: OnBusy) -> Result<()> {
         let key = Key::Agent(silent.session_id.clone());
         self.commit_patiently(on_busy, "sweep refresh", &[Prefetch::Row(key.clone())], |tx| {
@@ -309,15 +309,15 @@ impl Board {
         })
     }
 
-    /// Whether silence means anything. If the wall clock moved against the monotonic one, nobody had a chance to be
-    /// heard in the time that seems to have passed: everybody has one threshold from now.
+    /// Whether a missing heartbeat means anything. If the wall clock moved against the monotonic one, no session
+    /// could send heartbeats in the time that seems to have passed. Then every session gets one threshold from now.
     fn clock_can_be_trusted(&self, sweep: &Sweep, on_busy: OnBusy) -> Result<bool> {
         let seen = ClockReading::reading(self);
         let (known, now) =
             self.read(&[Prefetch::Row(ClockReading::KEY)], |tx| Ok((ClockReading::stored(tx)?, tx.now())))?;
         match known {
             Some(known) if known.agrees_with(&seen) => Ok(known.grace_until.is_none_or(|until| now >= until)),
-            // Another boot: processes of the one before are dead, whatever the clock says.
+            // Another boot: processes of the one before are gone, whatever the clock says.
             Some(known) if known.boot != seen.boot => Ok(true),
             None => Ok(true),
             Some(_) if sweep.dry_run => Ok(false),
@@ -333,7 +333,7 @@ impl Board {
     }
 }
 
-/// An agent of a range that a sweep or retention looks at.
+/// An agent of a range that a sweep or retention checks.
 pub(crate) struct Candidate {
     /// Empty if that cannot be read either.
     pub(crate) session_id: String,
@@ -360,7 +360,7 @@ impl Candidate {
                 Ok(Key::Agent(session_id)) => {
                     let row = match tx.row::<Agent>(&Key::Agent(session_id.clone())) {
                         Ok(Some(agent)) => Ok(agent),
-                        // An index that names a row that is not there.
+                        // The index has a row that does not exist.
                         Ok(None) => continue,
                         Err(error) if error.is_unreadable_row() => Err(error),
                         Err(error) => return Err(error),
@@ -387,7 +387,7 @@ impl Candidate {
     }
 }
 
-/// What a session holds.
+/// The holdings of a session.
 #[derive(Default)]
 struct Held {
     items: Vec<WorkItem>,
@@ -402,7 +402,7 @@ impl Held {
     }
 }
 
-/// What changes when an agent is found dead.
+/// The changes when an agent is marked stale.
 fn decide(
     mut agent: Agent,
     Held { items: held, leased }: Held,
@@ -451,8 +451,8 @@ fn decide(
     (changes, stale)
 }
 
-/// Why the process does not speak for the agent, in words. A live one that only this agent uses would have: so one that
-/// lives is shared.
+/// The text about the process of a stale agent. If an agent does not share its process, a running process proves that
+/// it is alive. So a process that runs here is shared.
 fn what_is_known_of(pid: Option<u32>, liveness: Liveness) -> String {
     match (pid, liveness) {
         (None, _) => "no PID".to_owned(),
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_process_that_may_live_has_more_time() {
+    fn shared_process_that_may_run_has_a_longer_threshold() {
         use Liveness::{Alive, Dead, Unknown};
         testkit::limit_test();
         let board = Board::memory();
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dead_are_told_of_once_and_their_work_only_if_they_had_any() {
+    fn stale_agent_has_one_event_and_one_more_for_released_work() {
         let agent = Agent { pid: Some(12), ..an_agent("a") };
         let (changes, stale) = decide(agent.clone(), Held::default(), Liveness::Dead, Timestamp::EPOCH);
         assert_eq!((changes.events.len(), changes.put.len(), stale.released_items.len()), (1, 1, 0));
@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_process_that_is_gone_is_called_not_found() {
+    fn only_a_gone_process_is_reported_as_not_found() {
         for (pid, liveness, expected) in [
             (None, Liveness::Unknown, "no PID"),
             (Some(12), Liveness::Dead, "PID 12 not found"),
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dead_work_on_nothing_that_was_taken_from_them() {
+    fn stale_agent_loses_released_items_as_current_work() {
         for (current_work, expected) in [(an_item("x").title, None), ("Lunch".to_owned(), Some("Lunch"))] {
             let agent = Agent { current_work: Some(current_work), ..an_agent("a") };
             let (changes, _) = decide(agent, holding(&["x"]), Liveness::Dead, Timestamp::EPOCH);

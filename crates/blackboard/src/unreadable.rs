@@ -1,7 +1,7 @@
 //! Rows that cannot be read, because another program wrote a value that no row can have.
 //!
-//! A list leaves them out and reports them to the board's observer; a board without an observer refuses the list, so that no
-//! row is left out in silence. A row that a call names by its key is an error on every board.
+//! A list omits them and reports them to the board's observer. A board without an observer refuses the list, so that
+//! no row is omitted silently. A row that a call names by its key is an error on every board.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::revision::Revision;
 use crate::store::record::Cell;
 use crate::store::{Key, Prefetch, Range, Row, Tx, TxView};
 
-/// A row that a list left out, because it cannot be read.
+/// A row that a list omitted, because it cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct UnreadableRow {
     /// The table that it is in.
@@ -25,12 +25,12 @@ pub struct UnreadableRow {
     pub reason: String,
 }
 
-/// What is called with each row that a list left out.
+/// The callback for each row that a list omitted.
 pub(crate) type UnreadableObserver = Arc<dyn Fn(&UnreadableRow) + Send + Sync>;
 
 impl Board {
-    /// As [`Board::read`], for a verb that lists what it finds: rows that cannot be read are left out and reported, if the
-    /// board has an observer for them. Rows that `prefetch` names by their key are errors as before.
+    /// As [`Board::read`], for a verb that lists rows: unreadable rows are omitted and reported, if the board has an
+    /// observer for them. Rows that `prefetch` names by their key are still errors.
     pub(crate) fn read_list<T>(
         &self,
         prefetch: &[Prefetch<'_>],
@@ -48,7 +48,7 @@ impl Board {
         }
     }
 
-    /// Reports a row that a verb passes over because it cannot be read.
+    /// Reports a row that a verb skips because it cannot be read.
     pub(crate) fn report_unreadable(&self, key: &Key, error: &Error) {
         if let Some(observer) = self.unreadable_observer() {
             observer(&UnreadableRow::of(key, error));
@@ -78,7 +78,7 @@ fn reason_of(error: &Error) -> String {
     error.damaged_value().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// What was found, or nothing if that cannot be read: for a verb that does the same with both.
+/// The result, or `None` if it cannot be read: for a verb that treats both the same.
 pub(crate) fn if_readable<T>(found: Result<Option<T>>) -> Result<Option<T>> {
     match found {
         Err(error) if error.is_unreadable_row() => Ok(None),
@@ -86,7 +86,7 @@ pub(crate) fn if_readable<T>(found: Result<Option<T>>) -> Result<Option<T>> {
     }
 }
 
-/// The error of a row that was asked for by its key: which row it is, and what to do.
+/// The error of a row that was requested by its key, with the row and the next step.
 pub(crate) fn naming_row(key: &Key, error: Error) -> Error {
     let Some(value) = error.damaged_value() else { return error };
     let (table, id) = (value.table, id_of(key));
@@ -115,7 +115,7 @@ pub(crate) fn naming_row(key: &Key, error: Error) -> Error {
 /// A view of the board without the rows that cannot be read.
 struct ReadableTx<'a> {
     tx: &'a dyn Tx,
-    /// Rows that the call asks for by their key.
+    /// Rows that the call requests by their key.
     named: &'a [&'a Key],
     observer: &'a UnreadableObserver,
 }

@@ -1,7 +1,7 @@
-//! News: what a session should hear of that others did.
+//! Updates: events of other sessions that are relevant to a session.
 //!
-//! Agents share one log, and most of it concerns somebody else. What is worth the attention of one of them is decided by
-//! one rule, `is_relevant`; hooks hand it on, once.
+//! Agents share one event log, and most events are not relevant to a given session. One rule, `is_relevant`, selects
+//! them; hooks show them once.
 
 use std::collections::HashMap;
 
@@ -18,35 +18,35 @@ use crate::revision::Revision;
 use crate::store::{Key, Page, Prefetch, Range, Tx};
 use crate::work::WorkItem;
 
-/// How many events are told of at once: the newest.
+/// The most events of one call: the newest.
 const TOLD: usize = 10;
 
-/// How many events are looked at. Whoever was away for longer starts with these.
+/// How many events are read. A session that was away for longer starts with these.
 const LOOKED_AT: usize = 1000;
 
-/// Entries that are addressed to somebody.
+/// The prefixes of entries that are addressed to a session.
 const ADDRESSED: [&str; 2] = ["signal:", "task:"];
 
-/// What a session should hear of.
+/// The updates of a session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Updates {
-    /// The events, oldest first, with what they carry.
+    /// The events, oldest first, with their entry changes.
     pub events: Vec<Event>,
-    /// How many more there were, before these.
+    /// How many earlier events were omitted.
     pub left_out: u64,
-    /// How many events were looked at for that.
+    /// How many events were read.
     pub looked_at: u64,
 }
 
 impl Updates {
-    /// Whether there is nothing to tell.
+    /// Whether there are no updates.
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()
     }
 
-    /// What is worth telling a session of a part of the log.
+    /// The relevant events of a part of the event log.
     pub(crate) fn between(tx: &dyn Tx, agent: &Agent, after: Revision, until: Revision) -> Result<Updates> {
-        // A page of so many events has all of them, unless there are more.
+        // A page of this many events has all of them, unless there are more.
         let types: Vec<_> =
             EventType::ALL.iter().filter(|event_type| subject(event_type).is_some()).cloned().collect();
         let mut page = Page { after, until, types: &types, limit: LOOKED_AT };
@@ -80,28 +80,27 @@ impl Updates {
     }
 }
 
-/// Who is to be told.
+/// The session that gets the updates.
 struct Recipient<'a> {
     agent: &'a Agent,
-    /// What it edited or was kept from editing, once somebody asked.
+    /// The files that it edited or was denied, once they were read.
     files: Option<Vec<Edit>>,
-    /// What it has reserved, once somebody asked.
+    /// Its file reservations, once they were read.
     reserved: Option<Vec<ActiveReservation>>,
     agents: HashMap<String, Option<Agent>>,
     projects: HashMap<String, Option<WorkItem>>,
 }
 
-/// What has to be known about an event besides its line in the log.
+/// What the rule needs to know about an event besides the event itself.
 #[derive(Default)]
 struct EventContext {
-    /// The projects of the work or of the agent that it is about; `None` for one without a project.
+    /// The projects of the event's work item or agent; `None` for one without a project.
     projects: Vec<Option<String>>,
-    /// Whether it is about an agent that works for the listener, or for which the listener works, or with which it
-    /// works for the same one.
+    /// Whether the event's agent is the parent, a delegate or a sibling of the listener.
     family: bool,
     scope: Option<String>,
     change: Option<EntryChange>,
-    /// Files of which worktree it is about.
+    /// The worktree and the pattern of the files that it is about.
     files: Option<(String, PathPattern)>,
 }
 
@@ -110,8 +109,8 @@ impl<'a> Recipient<'a> {
         Recipient { agent, files: None, reserved: None, agents: HashMap::new(), projects: HashMap::new() }
     }
 
-    /// Whether the line of the log alone does not speak against it: most entries are addressed to no session, and most
-    /// sessions claim for themselves.
+    /// Whether the event alone may be relevant: most entries are addressed to no session, and most sessions claim for
+    /// themselves.
     fn could_concern(&self, event: &Event) -> bool {
         if event.event_type == EventType::WorkClaimed {
             return event.is_assignment_to(&self.agent.session_id);
@@ -126,7 +125,7 @@ impl<'a> Recipient<'a> {
         }
     }
 
-    /// Reads what is needed to judge events about files.
+    /// Reads what the rule needs for events about files.
     fn look_at_files(&mut self, tx: &dyn Tx) -> Result<()> {
         if self.files.is_none() {
             let session = &self.agent.session_id;
@@ -143,7 +142,7 @@ impl<'a> Recipient<'a> {
         Ok(())
     }
 
-    /// Whether files that fit a pattern are its business: edited by it, wanted by it, or reserved by it.
+    /// Whether files that match a pattern concern it: it edited them, was denied them, or has reserved them.
     fn has_to_do_with(&self, worktree: &str, pattern: &PathPattern) -> bool {
         let edits = self.files.iter().flatten();
         let reserved = self.reserved.iter().flatten();
@@ -227,10 +226,9 @@ impl EventContext {
     }
 }
 
-/// The rule: work that another session assigned to the listener; work that was created, released, completed, blocked or
-/// unblocked in the listener's project or without one;
-/// agents that join, leave or go stale there; locks and files that it holds, was kept from or has edited; `signal:` and
-/// `task:` entries that are addressed to it. Never what it did itself.
+/// The rule. Relevant are: work that another session assigned to the listener; changes of work in its project or
+/// without one; agents that join, leave or become stale there; locks and files that it holds, was denied or has
+/// edited; `signal:` and `task:` entries that are addressed to it. Its own events are never relevant.
 fn is_relevant(event: &Event, about: &EventContext, listener: &Recipient<'_>) -> bool {
     let me = &listener.agent.session_id;
     if event.is_by(me) {
@@ -242,7 +240,7 @@ fn is_relevant(event: &Event, about: &EventContext, listener: &Recipient<'_>) ->
     let was_mine = || about.change.as_ref().is_some_and(|change| change.session_id.as_ref() == Some(me));
     match subject(&event.event_type) {
         Some(Subject::Assignment) => event.is_assignment_to(me),
-        // An item that was handed over to the listener is told of as an assignment.
+        // An item that was handed over to the listener is reported as an assignment.
         Some(Subject::Work) => is_here() && event.named_session("to").as_ref() != Some(me),
         Some(Subject::Loss) => concerns_me || is_here(),
         Some(Subject::Presence) => is_here() && !about.family,
@@ -260,13 +258,13 @@ fn is_relevant(event: &Event, about: &EventContext, listener: &Recipient<'_>) ->
     }
 }
 
-/// What an update is about.
+/// The subject of an update.
 enum Subject {
-    /// A work item that a session got.
+    /// A work item that was assigned to a session.
     Assignment,
     /// A work item of a project.
     Work,
-    /// A session that was marked stale, or what it held.
+    /// A session that was marked stale, or its holdings.
     Loss,
     /// A session that began or ended.
     Presence,
@@ -274,7 +272,7 @@ enum Subject {
     Entry,
 }
 
-/// What events of this kind are about; `None` if sessions get no updates about them.
+/// The subject of events of this type; `None` if sessions get no updates about them.
 fn subject(event_type: &EventType) -> Option<Subject> {
     match event_type {
         EventType::WorkClaimed => Some(Subject::Assignment),
@@ -301,10 +299,10 @@ fn subject(event_type: &EventType) -> Option<Subject> {
     }
 }
 
-/// How much of a session's id is enough to name it: as much as others are shown of it.
+/// How many characters of a session id address it: as many as other agents are shown.
 const SHORT_ID: usize = 8;
 
-/// Whether the key of an entry names the agent, by its name or its session.
+/// Whether the key of an entry contains the agent's name or session.
 fn is_addressed_to(event: &Event, agent: &Agent) -> bool {
     let Some(key) = &event.target_id else { return false };
     ADDRESSED.iter().any(|prefix| key.starts_with(prefix))
@@ -361,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn the_beginning_of_a_session_is_enough_to_write_to_it() {
+    fn short_id_is_enough_to_address_a_session() {
         let agent = an_agent("3a815381-96cc-48d9-8f28-05b81429eb63");
         for (key, expected) in [
             ("task:3a815381:review", true),
@@ -376,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn work_and_agents_are_told_of_here_and_where_there_is_no_project() {
+    fn updates_cover_work_and_agents_of_the_project_or_without_one() {
         use EventType::{
             AgentDeregistered, AgentRecovered, AgentRegistered, AgentStale, AgentUpdated, HeartbeatReceived,
             ProjectRegistered, StaleLocksReleased, WorkBlocked, WorkClaimed, WorkCompleted, WorkCreated,
@@ -424,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_told_what_others_assign_to_it_and_not_what_it_takes() {
+    fn updates_report_assignments_and_not_own_claims() {
         let agent = me();
         let listener = Recipient::new(&agent);
         for (event_type, actor, field, session, expected) in [
@@ -448,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn who_works_for_it_comes_and_goes_unmentioned_but_does_not_die_so() {
+    fn updates_omit_delegates_that_start_or_end_but_not_stale_ones() {
         let agent = me();
         let listener = Recipient::new(&agent);
         let family = || EventContext { family: true, ..in_projects(&[Some("pai")]) };
@@ -482,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn locks_are_told_of_to_whom_they_were_taken_from() {
+    fn lost_locks_are_reported_to_their_holder() {
         let agent = me();
         let listener = Recipient::new(&agent);
         for (holder, expected) in [(Some("me"), true), (Some("oak"), false), (None, false)] {
@@ -497,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_told_of_to_whom_they_concern() {
+    fn file_events_are_reported_to_affected_sessions() {
         let agent = me();
         let mut listener = Recipient::new(&agent);
         listener.files = Some(vec![Edit {
@@ -542,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_told_of_to_whom_they_are_addressed() {
+    fn addressed_entries_are_reported_to_their_recipient() {
         let agent = me();
         let listener = Recipient::new(&agent);
         for (key, expected) in [

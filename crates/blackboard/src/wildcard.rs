@@ -1,10 +1,10 @@
-//! The one algorithm behind patterns of keys and of paths.
+//! The matching algorithm for patterns of keys and of paths.
 
-/// Whether tokens, each of which takes one item, and tokens that take any number of items, together take all of them.
+/// Whether a sequence of tokens matches all items. A token matches one item or any number of items.
 ///
-/// It takes at most as many steps as there are tokens and items, multiplied, and no stack: when an item does not fit,
-/// only the last token for any number takes one more. The earlier ones need no second try, for whatever they could
-/// leave to the rest, the last one can leave to it as well.
+/// It takes at most as many steps as there are tokens and items, multiplied, and no stack. When an item does not
+/// match, only the last token for any number of items takes one more. Earlier tokens need no retry: the last one can
+/// leave the same rest.
 pub(crate) fn matches<T, I>(
     tokens: &[T],
     takes_any_number: impl Fn(&T) -> bool,
@@ -44,13 +44,13 @@ where
     }
 }
 
-/// Whether there are items that two sequences of tokens both take. `fit` says whether two tokens, each of which takes one
-/// item, take a common one; it is not asked about tokens that take any number. Each token takes at least one item.
+/// Whether two sequences of tokens can match the same items. `fit` tells whether two tokens for one item can match the
+/// same one. It is not called with tokens for any number of items. Each token matches at least one item.
 ///
-/// If both sequences have a token for any number, only their ends decide: what stands in front of the first one and
-/// behind the last one. Whatever is between these ends can follow one after the other, the one sequence's first: while
-/// one sequence takes its own part, a token for any number of the other takes that part as well. So this takes as many
-/// steps as there are tokens. If a sequence has no such token, its tokens are the items, as in [`matches`].
+/// If both sequences have a token for any number, only their ends matter: the tokens before the first such token and
+/// after the last one. The parts between these ends can follow one after the other: while one sequence matches its own
+/// part, a token for any number of the other matches that part as well. So this takes as many steps as there are
+/// tokens. If a sequence has no such token, its tokens are the items, as in [`matches`].
 pub(crate) fn overlap<T>(
     ours: &[T],
     theirs: &[T],

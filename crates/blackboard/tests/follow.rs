@@ -1,4 +1,4 @@
-//! Following the log of a board in a file, and waiting for keys: beside others who have connections of their own.
+//! Following the event log of a board in a file, and waiting for keys, next to users with their own connections.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
@@ -19,10 +19,10 @@ use testkit::wait_until;
 
 use self::board_file::BoardFile;
 
-/// So long that a test has failed if it is over.
+/// So long that a test that reaches it has failed.
 const LONG: Duration = Duration::from_mins(2);
 
-/// Where the only named cursor stands.
+/// The position of the only named cursor.
 fn cursor(file: &BoardFile) -> i64 {
     let connection = Connection::open(file.path()).unwrap();
     connection.query_row("SELECT revision FROM cursors WHERE owner = ''", [], |row| row.get(0)).unwrap()
@@ -40,8 +40,7 @@ fn follower(board: &Board) -> Follower {
     board.follow(&mirror()).unwrap()
 }
 
-/// A store on which whoever waits sleeps until something happens, however short a time it asks for: what it slept
-/// through it would never hear of.
+/// A store on which a wait sleeps until an event, however short its timeout is. A missed event is never noticed.
 struct Drowsy(Sqlite);
 
 impl Store for Drowsy {
@@ -67,7 +66,7 @@ impl Store for Drowsy {
 }
 
 #[test]
-fn of_ten_thousand_writes_around_the_beginning_of_a_wait_for_their_key_none_is_slept_through() {
+fn ten_thousand_writes_around_the_start_of_a_wait_for_a_key_are_noticed() {
     const ROUNDS: u32 = 10_000;
     let file = BoardFile::new();
     let (clock, others) = (Arc::new(SystemClock), file.board());
@@ -83,7 +82,7 @@ fn of_ten_thousand_writes_around_the_beginning_of_a_wait_for_their_key_none_is_s
         });
         for round in 0..ROUNDS {
             start.send(round).unwrap();
-            // So that the write comes before, during and after every step of falling asleep.
+            // So that the write comes before, during and after every step of going to sleep.
             let later = Instant::now() + Duration::from_micros(u64::from(round % 500));
             while Instant::now() < later {
                 std::hint::spin_loop();
@@ -97,7 +96,7 @@ fn of_ten_thousand_writes_around_the_beginning_of_a_wait_for_their_key_none_is_s
 }
 
 #[test]
-fn a_cursor_that_could_not_be_stored_is_stored_before_more_is_handed_out() {
+fn unstored_cursor_is_stored_before_the_next_batch() {
     let file = BoardFile::new();
     let board = file.board();
     let mut follower = follower(&board);
@@ -112,7 +111,7 @@ fn a_cursor_that_could_not_be_stored_is_stored_before_more_is_handed_out() {
         let (queue, ended) = (file.beside("-lock"), Arc::new(AtomicBool::new(false)));
         let has_ended = ended.clone();
         scope.spawn(move || {
-            // A writer that waits for the lock leaves a mark in this file.
+            // A writer that waits for the lock sets the waiter flag in this file.
             let waits = || std::fs::metadata(&queue).is_ok_and(|metadata| metadata.len() > 0);
             wait_until("the follower waits for the lock", || {
                 (waits() || has_ended.load(Ordering::Relaxed)).then_some(())
@@ -126,7 +125,7 @@ fn a_cursor_that_could_not_be_stored_is_stored_before_more_is_handed_out() {
     });
 }
 
-/// A store on which cursors can't be moved as long as there is an error.
+/// A store on which cursors cannot be moved as long as there is an error.
 struct Stuck {
     store: Memory,
     error: Mutex<Option<Code>>,
@@ -171,7 +170,7 @@ impl Store for Stuck {
 }
 
 #[test]
-fn a_batch_before_which_the_cursor_could_not_be_stored_is_not_lost() {
+fn batch_is_not_lost_if_the_cursor_before_it_could_not_be_stored() {
     let (stuck, board) = Stuck::board();
     let mut follower = follower(&board);
     write(&board, 1);
@@ -190,7 +189,7 @@ fn a_batch_before_which_the_cursor_could_not_be_stored_is_not_lost() {
 }
 
 #[test]
-fn more_is_not_handed_out_as_long_as_the_cursor_is_not_stored() {
+fn no_batch_is_delivered_until_the_cursor_is_stored() {
     let (stuck, board) = Stuck::board();
     let mut follower = follower(&board);
     write(&board, 1);
@@ -212,14 +211,14 @@ fn more_is_not_handed_out_as_long_as_the_cursor_is_not_stored() {
 }
 
 #[test]
-fn a_subscription_whose_caller_takes_its_time_keeps_nobody_from_folding_the_log_back() {
+fn slow_subscription_does_not_block_checkpoints() {
     let file = BoardFile::new();
     let (board, others) = (file.board(), file.board());
     let mut subscription = board.subscribe(&mirror()).unwrap();
     for number in 0..100 {
         write(&others, number);
     }
-    // It has a batch in its hands, and has handed out one event of it.
+    // It has a batch in memory, and has delivered one event of it.
     assert_eq!(subscription.next().unwrap().unwrap().id.get(), 1);
     let wal = file.beside("-wal");
     for number in 100..400 {

@@ -1,8 +1,8 @@
-//! What many processes do to entries at once could have been done by one after the other.
+//! Concurrent calls of several processes on entries are linearizable.
 //!
-//! Processes read, write, compare-and-swap, delete, count up and move amounts between keys, and note each call before it
-//! and each answer after it. Some are killed in the middle: what they were doing has happened, or it has not. A checker
-//! looks for an order in which every answer is right. One run has a planted fault, which has to be found.
+//! Processes read, write, compare-and-swap, delete, count up and move amounts between keys. They record each call
+//! before it and each answer after it. Some are killed in the middle: their last call has happened, or it has not. A
+//! checker looks for an order in which every answer is right. One run has a planted fault, which has to be found.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
@@ -20,19 +20,19 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 use testkit::process::wait_for;
 
-/// What a process of its own is told: where to work, which one it is, and what to do.
+/// The environment of a client process: its directory, its number, and its job.
 const DIRECTORY: &str = "BLACKBOARD_TEST_DIRECTORY";
 const CLIENT: &str = "BLACKBOARD_TEST_CLIENT";
 const JOB: &str = "BLACKBOARD_TEST_JOB";
 
 const KEYS: [&str; 3] = ["a", "b", "c"];
 
-/// What a client asked for.
+/// A call of a client.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Call {
     Read(usize),
     Write(usize, i64),
-    /// Only if the key has this version, by its revision; 0 if it is not there.
+    /// Only if the key has this version, by its revision; 0 if it does not exist.
     Swap(usize, u64, i64),
     Delete(usize),
     Increment(usize, i64),
@@ -40,7 +40,7 @@ enum Call {
     Move(usize, usize, i64),
 }
 
-/// What it was told.
+/// The answer to a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 enum Answer {
     Found(Option<(i64, u64)>),
@@ -56,7 +56,7 @@ struct Note {
     answer: Option<Answer>,
 }
 
-/// Each key: its value if it is there, and the last version that it had.
+/// Each key: its value if it exists, and its last version.
 type State = [(Option<i64>, u64); 3];
 
 #[derive(Clone)]
@@ -71,7 +71,7 @@ impl Model for Entries {
         State::default()
     }
 
-    /// Whether the answer fits the state; without an answer anything fits that could have happened.
+    /// Whether the answer matches the state. Without an answer, anything that could have happened matches.
     fn step(state: &State, (call, answer): &(Call, Option<Answer>)) -> (bool, State) {
         let mut next = *state;
         let put = |next: &mut State, key: usize, value: i64| {
@@ -121,7 +121,7 @@ impl Scratch {
     /// A process that does a job on this board.
     fn client(&self, number: usize, job: &str) -> Child {
         Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "works_as_a_process_of_its_own", "--ignored"])
+            .args(["--exact", "runs_as_client_process", "--ignored"])
             .env(DIRECTORY, self.0.path())
             .env(CLIENT, number.to_string())
             .env(JOB, job)
@@ -130,7 +130,7 @@ impl Scratch {
             .unwrap()
     }
 
-    /// Waits until a client has begun so many calls.
+    /// Waits until a client has begun this many calls.
     fn wait_for_calls(&self, client: usize, calls: usize) {
         let noted =
             || fs::read_to_string(notes_of(self.0.path(), client)).unwrap_or_default().lines().count();
@@ -139,11 +139,11 @@ impl Scratch {
         });
     }
 
-    /// What every client noted. A call without an answer may still happen at the end of all time.
+    /// The records of every client. A call without an answer may happen at any later time.
     fn history(&self) -> Vec<Operation<Entries>> {
         let mut history = Vec::new();
         for client in 0..CLIENTS {
-            // One that was killed early may have noted nothing.
+            // A client that was killed early may have recorded nothing.
             let Ok(notes) = fs::read_to_string(notes_of(self.0.path(), client)) else { continue };
             let mut open: Option<(i64, Call)> = None;
             let mut finish = |open: &mut Option<(i64, Call)>, return_time, answer: Option<Answer>| {
@@ -154,7 +154,7 @@ impl Scratch {
                 }
             };
             for line in notes.lines() {
-                // A process that was killed may have left half a line, and nothing behind it.
+                // A process that was killed may have left half a line at the end.
                 let Ok(note) = serde_json::from_str::<Note>(line) else { break };
                 match note.call {
                     Some(call) => open = Some((note.at, call)),
@@ -183,7 +183,7 @@ fn moment() -> i64 {
 
 #[test]
 #[ignore = "the process that other tests start; without their environment it does nothing"]
-fn works_as_a_process_of_its_own() {
+fn runs_as_client_process() {
     testkit::limit_test();
     let (Some(directory), Ok(job)) = (std::env::var_os(DIRECTORY), std::env::var(JOB)) else { return };
     let directory = PathBuf::from(directory);
@@ -191,7 +191,7 @@ fn works_as_a_process_of_its_own() {
     match job.as_str() {
         "count" => count_up(&board_in(&directory)),
         job => {
-            // Whoever is to be killed goes on until then.
+            // A client that is to be killed continues until then.
             let calls = if job == "endless" { usize::MAX } else { CALLS };
             note_everything(&directory, client, calls, job == "faulty");
         }
@@ -216,7 +216,7 @@ fn count_up(board: &Board) {
 /// How many clients there are.
 const CLIENTS: usize = 8;
 
-/// How many calls each client makes that is not killed.
+/// How many calls each client makes, unless it is killed.
 const CALLS: usize = 150;
 
 fn note_everything(directory: &Path, client: usize, calls: usize, faulty: bool) {
@@ -234,7 +234,7 @@ fn note_everything(directory: &Path, client: usize, calls: usize, faulty: bool) 
         random ^= random << 17;
         usize::try_from(random % below as u64).unwrap()
     };
-    // What this client saw last of each key: what it compares with.
+    // What this client last read of each key, for its comparisons.
     let mut seen: [Option<Entry>; 3] = Default::default();
     for number in 0..calls {
         let (key, value) = (next(3), i64::try_from(client * 1_000_000 + number).unwrap());
@@ -274,11 +274,11 @@ fn run(board: &Board, call: &Call, seen: &mut [Option<Entry>; 3], faulty: bool) 
             scope.write(&write).map_or_else(refused, |done| written(done.version))
         }
         Call::Delete(key) => scope.delete(KEYS[key]).map_or_else(refused, |done| written(done.version)),
-        // What everybody does who has no `increment`: somebody may write in between.
+        // A read and a write instead of `increment`: another client may write meanwhile.
         Call::Increment(key, by) if faulty => {
             let before = board.revision()?;
             let count = scope.read(KEYS[key])?.map_or(Ok(0), |value| value.to::<i64>())?;
-            // Until another one has written, as long as there is another one.
+            // Until another client has written, as long as there is one.
             board.wait(before, Duration::from_millis(20))?;
             written(scope.write(&Write::new(KEYS[key], Value::of(&(count + by))?))?.version)
         }
@@ -306,13 +306,13 @@ fn judged(history: &[Operation<Entries>]) -> CheckResult {
 const KILLED: usize = 4;
 
 #[test]
-fn there_is_an_order_in_which_every_answer_is_right_though_clients_are_killed() {
+fn history_of_killed_clients_is_linearizable() {
     let scratch = Scratch::new();
     let job = |number| if number < KILLED { "endless" } else { "honest" };
     let mut clients: Vec<_> = (0..CLIENTS).map(|number| scratch.client(number, job(number))).collect();
     for (number, client) in clients.iter_mut().enumerate().take(KILLED) {
         scratch.wait_for_calls(number, 10 * (number + 1));
-        // SIGKILL, wherever it is.
+        // SIGKILL, whatever it is doing.
         client.kill().unwrap();
     }
     for (number, client) in clients.iter_mut().enumerate() {
@@ -335,7 +335,7 @@ fn a_planted_fault_is_found() {
 }
 
 #[test]
-fn sixteen_processes_count_by_transactions_and_none_is_lost() {
+fn sixteen_processes_increment_by_transactions_without_loss() {
     let scratch = Scratch::new();
     let mut clients: Vec<_> = (0..16).map(|number| scratch.client(number, "count")).collect();
     for client in &mut clients {

@@ -1,4 +1,4 @@
-//! Old data keeps opening: a database file of every schema that was released, with data in it.
+//! Old boards can be opened: a database file of every released schema, with data in it.
 //!
 //! `fixtures/schema-N.db` was written by the version of this program whose schema was N, by the code below:
 //!
@@ -6,8 +6,8 @@
 //! BLACKBOARD_WRITE_FIXTURE=1 cargo test -p blackboard --test old_boards
 //! ```
 //!
-//! That writes the file of the current schema alone, and only if it is not there: a file that was released never
-//! changes again. After a new migration, run it once and check the new file in.
+//! It writes only the file of the current schema, and only if the file does not exist: a released file never changes
+//! again. After a new migration, run it once and commit the new file.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
@@ -52,7 +52,7 @@ struct Opened {
     _directory: tempfile::TempDir,
 }
 
-/// A board at a path of its own, from the file of an old version or empty.
+/// A board at its own path, from the file of an old version or empty.
 fn opened(version: Option<u32>) -> Opened {
     let directory = testkit::tempdir().unwrap();
     let path = directory.path().join("local.db");
@@ -70,7 +70,7 @@ fn opened(version: Option<u32>) -> Opened {
     Opened { board, clock, path, _directory: directory }
 }
 
-/// Something in every table, and in every state.
+/// Adds rows to every table, in every state.
 fn fill(board: &Board, clock: &FixedClock) {
     let pass = |seconds| clock.advance(Duration::from_secs(seconds));
     board
@@ -138,7 +138,7 @@ fn fill(board: &Board, clock: &FixedClock) {
     board.prune().unwrap();
 }
 
-/// Entries in every state, since schema 2: what follows the 21 events of the ledger.
+/// Entries in every state, since schema 2, after the 21 events of the ledger.
 fn fill_with_entries(board: &Board, clock: &FixedClock) {
     let [ivy, ..] = SESSIONS;
     let json = |text: &str| Value::parse(text, 1024).unwrap();
@@ -165,7 +165,7 @@ fn fill_with_entries(board: &Board, clock: &FixedClock) {
     board.files().reserve(&Reserve::of("/src/pai", &["src/**"], ivy)).unwrap();
 }
 
-/// Edited files, since schema 3. No event tells of them, but of the cursor of whoever heard the news.
+/// Edited files, since schema 3. They have no events. The cursor of the session that got updates moves.
 fn fill_with_edits(board: &Board) {
     let [ivy, ..] = SESSIONS;
     let edited = Edited {
@@ -177,7 +177,7 @@ fn fill_with_edits(board: &Board) {
     assert!(board.agents().check_in(&CheckIn { edited: Some(edited), ..CheckIn::of(ivy) }).unwrap().wrote);
 }
 
-/// A heartbeat that is sent again to a board that remembers it.
+/// A repeated heartbeat on a board that remembers it.
 fn remembered_beat(session: &str) -> Heartbeat {
     Heartbeat {
         progress: Some("Schema done".to_owned()),
@@ -187,12 +187,12 @@ fn remembered_beat(session: &str) -> Heartbeat {
     }
 }
 
-/// A value that comes back as it came, or nobody noticed what happened to it.
+/// A value that has to be returned unchanged.
 const ODD_VALUE: &str =
     "{\"z\": 1.0, \"a\": [1e999,\n123456789012345678901234567890], \"\u{e9}\": \"\u{2028}\"}";
 
 #[test]
-fn a_board_of_every_schema_opens_and_shows_what_was_in_it() {
+fn board_of_every_schema_opens_with_its_data() {
     if std::env::var_os("BLACKBOARD_WRITE_FIXTURE").is_some() && !fixture(SCHEMA_VERSION).exists() {
         let Opened { board, clock, path, _directory } = opened(None);
         fill(&board, &clock);
@@ -260,7 +260,7 @@ fn shows_what_was_in_it(version: u32) {
     let newest = "Released 1 work item(s) from stale agent \"Lost\": Title of dropped";
     assert_eq!(events[20].summary, newest);
 
-    // It goes on from there: the operation is remembered, and what is new gets the next id.
+    // The board continues: the call is remembered, and a new event gets the next id.
     assert_eq!(
         board.agents().heartbeat(&remembered_beat(ivy)).unwrap().progress.as_deref(),
         Some("Schema done")
@@ -325,7 +325,7 @@ fn shows_the_entries_that_were_in_it(board: &Board) {
     assert_eq!((lock.name.as_str(), lock.agent_name.as_str()), ("deploy", "Ivy"));
     assert_eq!((lock.fence, lock.note.as_deref()), (Revision::new(31), Some("release 2")));
     assert_eq!(board.files().list(&FileFilter::default()).unwrap()[0].pattern, "src/**");
-    // What was removed goes on from where it was.
+    // The versions of a removed key continue.
     assert_eq!(team.write(&Write::new("gone", Value::null())).unwrap().version, 2);
     assert_eq!(
         team.acting_as(Actor::session(done)).entry("held").unwrap().unwrap().session_id.as_deref(),
@@ -339,7 +339,7 @@ fn shows_the_edits_that_were_in_it(board: &Board) {
     assert_eq!(others[0].touch, FileActivity::Edited { tool: Some("Edit".to_owned()) });
 }
 
-/// Whatever it was before, now edits can be noted in it.
+/// After the migration, edits can be stored.
 fn takes_edits(board: &Board) {
     let [_, delegate, ..] = SESSIONS;
     let edited =
@@ -349,7 +349,7 @@ fn takes_edits(board: &Board) {
     assert_eq!(others[0].session_id, delegate);
 }
 
-/// Whatever it was before, now it is a board like any other.
+/// After the migration, entries can be stored.
 fn takes_entries(board: &Board) {
     let [ivy, ..] = SESSIONS;
     let scope = board.scope("new").acting_as(Actor::session(ivy));
@@ -366,7 +366,7 @@ fn takes_entries(board: &Board) {
 }
 
 #[test]
-fn an_old_board_that_is_opened_to_read_stays_as_old_as_it_is() {
+fn old_board_opened_for_reading_is_not_migrated() {
     let directory = testkit::tempdir().unwrap();
     let path = directory.path().join("local.db");
     let old = fs::read(fixture(1)).unwrap();
@@ -379,7 +379,7 @@ fn an_old_board_that_is_opened_to_read_stays_as_old_as_it_is() {
     assert!(fs::read(&path).unwrap() == old);
 }
 
-/// What earlier versions accepted, and what a new name cannot have.
+/// A name that earlier versions accepted, and that is refused for new entries.
 const OLD_NAME: &str = "käse 👩\u{200d}💻";
 
 #[test]
@@ -433,7 +433,7 @@ fn names_that_earlier_versions_accepted_can_still_be_used_and_not_created() {
 }
 
 #[test]
-fn heartbeats_of_an_old_board_become_rows_and_of_equal_ones_the_last_stays() {
+fn old_heartbeats_become_rows_and_the_last_of_equal_ones_stays() {
     let directory = testkit::tempdir().unwrap();
     let path = directory.path().join("local.db");
     fs::write(&path, fs::read(fixture(4)).unwrap()).unwrap();
@@ -476,7 +476,7 @@ fn heartbeats_of_an_old_board_become_rows_and_of_equal_ones_the_last_stays() {
 }
 
 #[test]
-fn the_floor_of_an_old_board_is_stored() {
+fn oldest_kept_revision_of_an_old_board_is_stored() {
     let directory = testkit::tempdir().unwrap();
     let path = directory.path().join("local.db");
     fs::write(&path, fs::read(fixture(5)).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! The file of a board: private from its first byte, and nothing but a board is ever touched.
+//! The file of a board: private from its first byte, and no foreign file is ever changed.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
@@ -17,13 +17,13 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 use testkit::process::RunToEnd as _;
 
-/// What happens to the bytes of a file.
+/// A change to the bytes of a file.
 type Damage = fn(&mut Vec<u8>);
 
-/// How long a page of the file is.
+/// The page size of the file.
 const PAGE: usize = 4096;
 
-/// A directory with, perhaps, something at the board's path.
+/// A directory, perhaps with a file at the board's path.
 struct Scratch {
     directory: TempDir,
     path: PathBuf,
@@ -36,13 +36,13 @@ impl Scratch {
         Scratch { directory, path }
     }
 
-    /// With a board in it that nobody has open.
+    /// With a board in it that no process has open.
     fn with_board() -> Scratch {
         let scratch = Scratch::new();
         let board = Board::open(&scratch.path).unwrap();
         board.work().create(&Create::new("x", "X")).unwrap();
         drop(board);
-        // A test changes the file behind the board's back; what is in the log has to be in the file for that.
+        // A test changes the file directly, so the WAL has to be checkpointed first.
         let connection = Connection::open(&scratch.path).unwrap();
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
         drop(connection);
@@ -82,8 +82,8 @@ impl Scratch {
         names
     }
 
-    /// Opens the board in every way there is, and returns the code that they all refuse it with. Nothing in the
-    /// directory changes.
+    /// Opens the board in every way, and returns the code that all of them refuse it with. Nothing in the directory
+    /// changes.
     fn refused(&self) -> Code {
         let (names, bytes) = (self.names(), self.bytes());
         let opened = Board::open(&self.path).map(drop).unwrap_err();
@@ -110,7 +110,7 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn every_file_is_private_and_directories_of_others_are_left_alone() {
+fn every_file_is_private_and_foreign_directories_stay_unchanged() {
     let directory = testkit::tempdir().unwrap();
     set_mode(directory.path(), 0o755);
     let own = directory.path().join("deep/.blackboard");
@@ -127,7 +127,7 @@ fn every_file_is_private_and_directories_of_others_are_left_alone() {
 }
 
 #[test]
-fn what_does_not_exist_is_not_created_by_looking() {
+fn open_existing_creates_no_board() {
     let scratch = Scratch::new();
     let options = SqliteOptions::default();
     for path in [scratch.path.clone(), scratch.directory.path().join("no/such/local.db")] {
@@ -150,7 +150,7 @@ fn a_file_that_others_may_read_or_write_is_refused() {
 }
 
 #[test]
-fn what_lies_beside_a_board_is_held_to_the_same_rules() {
+fn companion_files_have_to_pass_the_same_checks() {
     let companions = ["-wal", "-shm", "-journal", "-lock"];
     for ending in companions {
         for bad in [0o644, 0o620, 0o601] {
@@ -173,7 +173,7 @@ fn what_lies_beside_a_board_is_held_to_the_same_rules() {
         assert_eq!(scratch.refused(), Code::UnsafePermissions, "{ending} has a second name");
     }
 
-    // One command mends all of it.
+    // One command fixes all of it.
     let scratch = Scratch::with_board();
     let all = ["", "-wal", "-shm", "-lock"].map(|ending| scratch.beside(ending));
     for file in &all {
@@ -188,7 +188,7 @@ fn what_lies_beside_a_board_is_held_to_the_same_rules() {
 }
 
 #[test]
-fn nobody_is_told_to_change_the_mode_of_a_file_that_is_no_board() {
+fn foreign_file_is_refused_before_its_mode_is_checked() {
     let scratch = Scratch::new();
     scratch.write(b"root:x:0:0:root:/root:/bin/sh\n");
     set_mode(&scratch.path, 0o644);
@@ -197,7 +197,7 @@ fn nobody_is_told_to_change_the_mode_of_a_file_that_is_no_board() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_board_that_is_opened_again_under_another_spelling_keeps_its_locks() {
+fn board_reopened_by_another_path_keeps_its_locks() {
     let scratch = Scratch::with_board();
     let board = Board::open(&scratch.path).unwrap();
     let before = locks_on(&scratch.path);
@@ -236,7 +236,7 @@ fn a_directory_may_be_reached_through_a_link() {
 }
 
 #[test]
-fn what_is_not_a_plain_file_of_ones_own_is_refused() {
+fn file_that_is_not_a_plain_file_of_this_user_is_refused() {
     let scratch = Scratch::new();
     fs::create_dir(&scratch.path).unwrap();
     assert_eq!(scratch.refused(), Code::UnsafePermissions, "a directory");
@@ -293,7 +293,7 @@ fn a_board_of_a_newer_version_is_refused() {
 }
 
 #[test]
-fn a_schema_that_somebody_changed_is_refused() {
+fn foreign_schema_change_is_refused() {
     for (sql, undo) in [
         ("CREATE TRIGGER t AFTER INSERT ON events BEGIN DELETE FROM events; END", "DROP TRIGGER t"),
         ("CREATE VIEW v AS SELECT 1", "DROP VIEW v"),
@@ -352,7 +352,7 @@ fn a_damaged_file_is_a_fault_and_never_a_panic() {
 }
 
 #[test]
-fn a_value_that_another_program_wrote_is_named_as_damage() {
+fn value_of_another_program_is_reported_as_damaged() {
     let scratch = Scratch::with_board();
     scratch.sql("UPDATE work_items SET created_at = 'yesterday'");
     let failed = Board::open(&scratch.path).unwrap().export().unwrap_err();
@@ -361,7 +361,7 @@ fn a_value_that_another_program_wrote_is_named_as_damage() {
 }
 
 #[test]
-fn a_lock_that_is_held_for_too_long_is_busy_and_readers_go_on() {
+fn long_write_lock_is_busy_and_readers_continue() {
     let scratch = Scratch::with_board();
     let options =
         SqliteOptions { busy_timeout: std::time::Duration::from_millis(50), ..SqliteOptions::default() };
@@ -379,7 +379,7 @@ fn a_lock_that_is_held_for_too_long_is_busy_and_readers_go_on() {
 }
 
 #[test]
-fn many_create_one_board_at_once() {
+fn concurrent_processes_create_one_board() {
     let scratch = Scratch::new();
     let start = std::sync::Barrier::new(16);
     std::thread::scope(|scope| {
@@ -403,7 +403,7 @@ fn open_to_read(scratch: &Scratch) -> Option<Board> {
 }
 
 #[test]
-fn who_opens_a_board_to_read_reads_it_and_changes_nothing() {
+fn board_opened_for_reading_is_read_and_not_changed() {
     let scratch = Scratch::with_board().moved();
     let before = fs::read(&scratch.path).unwrap();
     let board = open_to_read(&scratch).unwrap();
@@ -417,14 +417,14 @@ fn who_opens_a_board_to_read_reads_it_and_changes_nothing() {
 }
 
 #[test]
-fn who_opens_a_board_to_read_creates_none() {
+fn opening_for_reading_creates_no_board() {
     let scratch = Scratch::new();
     assert!(open_to_read(&scratch).is_none());
     assert_eq!(fs::read_dir(scratch.directory.path()).unwrap().count(), 0);
 }
 
 #[test]
-fn who_only_reads_is_woken_by_what_others_write() {
+fn read_only_board_is_woken_by_other_writers() {
     let scratch = Scratch::with_board();
     let board = open_to_read(&scratch).unwrap();
     let seen = board.revision().unwrap();

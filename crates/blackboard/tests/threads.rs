@@ -1,4 +1,5 @@
-//! Many threads on one board: one clone each in memory, and in a SQLite file both one clone and one connection each.
+//! Concurrent threads on one board: one clone each in memory, and in a SQLite file both one clone and one connection
+//! each.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
@@ -19,7 +20,7 @@ use blackboard::work::{Claim, ClaimNext, Create, Reassign, Status, WorkFilter};
 use blackboard::{Board, Code, Revision};
 use tempfile::TempDir;
 
-/// A board that every thread gets to in its own way.
+/// A board, and how each thread gets its handle.
 struct Shared {
     clock: Arc<FixedClock>,
     handle: Box<dyn Fn() -> Board + Sync>,
@@ -54,7 +55,7 @@ impl Shared {
         (self.handle)()
     }
 
-    /// Runs `f` on as many threads at once, each with its number and its own handle.
+    /// Runs `f` on this many threads at once, each with its number and its own handle.
     fn at_once<T: Send>(&self, threads: usize, f: impl Fn(usize, Board) -> T + Sync) -> Vec<T> {
         let start = Barrier::new(threads);
         std::thread::scope(|scope| {
@@ -82,7 +83,7 @@ fn open(directory: &TempDir, clock: &Arc<FixedClock>) -> Board {
 }
 
 fn open_at(path: &std::path::Path, clock: &Arc<FixedClock>) -> Board {
-    // Patient, because the machine that runs this may have two cores and much else to do.
+    // A long timeout, because the test machine may have two cores and other work.
     let options = SqliteOptions { busy_timeout: Duration::from_mins(1), ..SqliteOptions::default() };
     let store = Sqlite::open(path, clock.clone() as Arc<dyn Clock>, &options).unwrap();
     Board::on(Arc::new(store), clock.clone())
@@ -118,20 +119,20 @@ macro_rules! on_every_engine {
 }
 
 on_every_engine![
-    of_64_that_claim_one_item_one_gets_it,
-    of_16_to_which_one_item_is_handed_over_one_gets_it,
-    of_32_that_take_one_lock_one_gets_it,
-    a_lock_that_many_wait_for_is_never_held_twice,
-    of_32_that_reserve_overlapping_files_one_gets_them,
-    those_who_share_files_all_get_them_unless_one_wants_them_alone,
-    every_item_goes_to_one_of_16,
+    one_of_64_concurrent_claims_gets_the_item,
+    one_of_16_concurrent_reassignments_gets_the_item,
+    one_of_32_concurrent_acquires_gets_the_lock,
+    contended_lock_is_never_held_twice,
+    one_of_32_overlapping_reservations_succeeds,
+    shared_reservations_all_succeed_and_an_exclusive_one_is_refused,
+    every_item_goes_to_one_of_16_sessions,
     event_ids_are_in_the_order_of_commits,
-    a_heartbeat_and_a_sweep_at_once_leave_one_truth,
+    concurrent_heartbeat_and_sweep_leave_the_session_active,
     two_sweeps_at_once_mark_once,
-    a_named_heartbeat_counts_once_however_often_it_is_sent,
+    concurrent_heartbeats_with_one_idempotency_key_count_once,
 ];
 
-fn of_64_that_claim_one_item_one_gets_it(shared: &Shared) {
+fn one_of_64_concurrent_claims_gets_the_item(shared: &Shared) {
     let board = shared.board();
     create(&board, 1);
     let sessions: Vec<_> = (0..64).map(|number| register(&board, &format!("agent {number}"))).collect();
@@ -147,7 +148,7 @@ fn of_64_that_claim_one_item_one_gets_it(shared: &Shared) {
     assert_eq!(count(&log(&board), &EventType::WorkClaimed), 1);
 }
 
-fn of_16_to_which_one_item_is_handed_over_one_gets_it(shared: &Shared) {
+fn one_of_16_concurrent_reassignments_gets_the_item(shared: &Shared) {
     let board = shared.board();
     create(&board, 1);
     let holder = register(&board, "holder");
@@ -168,7 +169,7 @@ fn of_16_to_which_one_item_is_handed_over_one_gets_it(shared: &Shared) {
     assert_eq!((count(&log, &EventType::WorkReleased), count(&log, &EventType::WorkClaimed)), (1, 2));
 }
 
-fn of_32_that_take_one_lock_one_gets_it(shared: &Shared) {
+fn one_of_32_concurrent_acquires_gets_the_lock(shared: &Shared) {
     let board = shared.board();
     let sessions: Vec<_> = (0..32).map(|number| register(&board, &format!("agent {number}"))).collect();
     for round in 1..=3 {
@@ -190,7 +191,7 @@ fn of_32_that_take_one_lock_one_gets_it(shared: &Shared) {
     }
 }
 
-fn a_lock_that_many_wait_for_is_never_held_twice(shared: &Shared) {
+fn contended_lock_is_never_held_twice(shared: &Shared) {
     const ROUNDS: usize = 5;
     let inside = AtomicUsize::new(0);
     let fences = shared.at_once(8, |number, board| {
@@ -212,10 +213,10 @@ fn a_lock_that_many_wait_for_is_never_held_twice(shared: &Shared) {
     assert_eq!(fences.len(), 8 * ROUNDS, "each time another one");
 }
 
-fn of_32_that_reserve_overlapping_files_one_gets_them(shared: &Shared) {
+fn one_of_32_overlapping_reservations_succeeds(shared: &Shared) {
     let board = shared.board();
     let sessions: Vec<_> = (0..32).map(|number| register(&board, &format!("agent {number}"))).collect();
-    // No two of them have a key in common: only the look at all reservations keeps them apart.
+    // No two of them share a key: only the check of all reservations keeps them apart.
     let patterns = ["src/**", "**/*.rs", "src/lib.rs", "*/lib.*"];
     let outcomes = shared.at_once(32, |number, board| {
         board.files().reserve(&Reserve::of("/project", &[patterns[number % 4]], &sessions[number]))
@@ -230,11 +231,11 @@ fn of_32_that_reserve_overlapping_files_one_gets_them(shared: &Shared) {
     assert_eq!(board.files().list(&FileFilter::default()).unwrap().len(), 1);
 }
 
-fn those_who_share_files_all_get_them_unless_one_wants_them_alone(shared: &Shared) {
+fn shared_reservations_all_succeed_and_an_exclusive_one_is_refused(shared: &Shared) {
     let board = shared.board();
     let sessions: Vec<_> = (0..16).map(|number| register(&board, &format!("agent {number}"))).collect();
     let outcomes = shared.at_once(16, |number, board| {
-        // The last one wants everything for itself.
+        // The last one reserves exclusively.
         let reserve = Reserve::of("/project", &["src/**"], &sessions[number]);
         board.files().reserve(&Reserve { shared: number < 15, ..reserve }).is_ok()
     });
@@ -242,7 +243,7 @@ fn those_who_share_files_all_get_them_unless_one_wants_them_alone(shared: &Share
     assert_eq!(sharing, if outcomes[15] { 0 } else { 15 }, "{outcomes:?}");
 }
 
-fn every_item_goes_to_one_of_16(shared: &Shared) {
+fn every_item_goes_to_one_of_16_sessions(shared: &Shared) {
     let board = shared.board();
     create(&board, 50);
     let claimed = shared.at_once(16, |number, board| {
@@ -276,7 +277,7 @@ fn event_ids_are_in_the_order_of_commits(shared: &Shared) {
     let sessions: Vec<_> = (0..8).map(|number| register(&board, &format!("agent {number}"))).collect();
     let seen = shared.at_once(9, |number, board| {
         if number == 8 {
-            // Whoever has seen an id never sees a new event below it.
+            // A reader that has seen an id never sees a new event below it.
             let mut last = Revision::ZERO;
             let mut ids = Vec::new();
             while ids.len() < 8 + 8 * 20 {
@@ -305,7 +306,7 @@ fn event_ids_are_in_the_order_of_commits(shared: &Shared) {
     assert_eq!(all.len(), 160, "no id was given twice");
 }
 
-fn a_heartbeat_and_a_sweep_at_once_leave_one_truth(shared: &Shared) {
+fn concurrent_heartbeat_and_sweep_leave_the_session_active(shared: &Shared) {
     let board = shared.board();
     let session = register(&board, "Ivy");
     create(&board, 1);
@@ -329,8 +330,8 @@ fn a_heartbeat_and_a_sweep_at_once_leave_one_truth(shared: &Shared) {
         let agent = board.agents().show(&session).unwrap();
         let told: Vec<_> =
             log(&board).into_iter().filter(|event| event.id > before).map(|event| event.event_type).collect();
-        // Either the heartbeat came first, and the sweep found nobody; or the sweep did, and the heartbeat revived
-        // it. A mark after the heartbeat, for a silence that it ended, there is none.
+        // Either the heartbeat came first, and the sweep found nothing; or the sweep did, and the heartbeat recovered
+        // the session. A session is never marked stale after the heartbeat.
         assert_eq!(agent.agent.status, AgentStatus::Active, "round {round}");
         if beats[0].recovered {
             assert_eq!(marked, 1, "round {round}");
@@ -364,7 +365,7 @@ fn two_sweeps_at_once_mark_once(shared: &Shared) {
     assert_eq!(count(&events, &EventType::StaleLocksReleased), 20);
 }
 
-fn a_named_heartbeat_counts_once_however_often_it_is_sent(shared: &Shared) {
+fn concurrent_heartbeats_with_one_idempotency_key_count_once(shared: &Shared) {
     let board = shared.board();
     let session = register(&board, "Ivy");
     let beat = Heartbeat {

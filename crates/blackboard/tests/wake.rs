@@ -1,4 +1,4 @@
-//! Waiting for what others write to the file of a board: from other connections, and from other processes.
+//! Waiting for writes to the file of a board: from other connections, and from other processes.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
@@ -19,16 +19,16 @@ use testkit::wait_until;
 
 use self::board_file::BoardFile;
 
-/// So long that a test has failed if it is over.
+/// So long that a test that reaches it has failed.
 const LONG: Duration = Duration::from_mins(2);
 
-/// Where a writer that is a process of its own finds the board.
+/// The environment variable with the path of the board, for a writer in another process.
 const BOARD: &str = "BLACKBOARD_TEST_BOARD";
 
-/// How many commits it makes.
+/// How many commits the writer makes.
 const COMMITS: i64 = 100;
 
-/// One session that tells of its progress: one event each time.
+/// A session that reports its progress: one event each time.
 struct Teller {
     board: Board,
     session: String,
@@ -51,7 +51,7 @@ fn revision(board: &Board) -> Revision {
     board.wait(Revision::ZERO, Duration::ZERO).unwrap()
 }
 
-/// Waits for what comes after `seen`.
+/// Waits for the next event after `seen`.
 fn wait(board: &Board, seen: &mut Revision) {
     let now = board.wait(*seen, LONG).unwrap();
     assert!(now > *seen, "the time is over");
@@ -66,10 +66,10 @@ fn wait_until_a_process_waits(file: &BoardFile) {
     wait_until("a file to sleep on", || is_complete().then_some(()));
 }
 
-/// Not a test: the writer of the next one, in a process of its own.
+/// Not a test: the writer of the next one, in its own process.
 #[test]
 #[ignore = "it is run by another test"]
-fn writes_as_a_process_of_its_own() {
+fn runs_as_writer_process() {
     testkit::limit_test();
     let Some(path) = std::env::var_os(BOARD) else { return };
     let teller = Teller::new(Board::open(Path::new(&path)).unwrap());
@@ -81,7 +81,7 @@ fn writes_as_a_process_of_its_own() {
 
 fn start_writer(path: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "writes_as_a_process_of_its_own", "--ignored"])
+        .args(["--exact", "runs_as_writer_process", "--ignored"])
         .env(BOARD, path)
         .stdout(std::process::Stdio::null())
         .spawn()
@@ -89,7 +89,7 @@ fn start_writer(path: &Path) -> Child {
 }
 
 #[test]
-fn two_hundred_who_wait_hear_of_everything_that_another_process_commits() {
+fn two_hundred_waiting_threads_see_every_commit_of_another_process() {
     let file = BoardFile::new();
     drop(file.board());
     let ready = Barrier::new(201);
@@ -97,7 +97,7 @@ fn two_hundred_who_wait_hear_of_everything_that_another_process_commits() {
         let (file, ready) = (&file, &ready);
         let mut following = Vec::new();
         for _ in 0..50 {
-            // Some of them share a handle, as they do in a program that serves many.
+            // Some of them share a handle, as in a program with several clients.
             let shared = file.board();
             following.extend((0..4).map(|_| {
                 let board = shared.clone();
@@ -127,11 +127,11 @@ fn two_hundred_who_wait_hear_of_everything_that_another_process_commits() {
 }
 
 #[test]
-fn what_a_writer_commits_that_wakes_nobody_is_found_all_the_same() {
+fn commit_without_a_wake_up_is_still_found() {
     let file = BoardFile::new();
     let board = file.board();
     let before = Teller::new(file.board()).tell();
-    // As a writer does that is killed between its commit and the wake-up.
+    // Like a writer that is killed between its commit and the wake-up.
     let writer = Connection::open(file.path()).unwrap();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| board.wait(before, LONG).unwrap());
@@ -149,7 +149,7 @@ fn what_a_writer_commits_that_wakes_nobody_is_found_all_the_same() {
 }
 
 #[test]
-fn who_sleeps_keeps_nobody_from_folding_the_log_back() {
+fn sleeping_thread_does_not_block_checkpoints() {
     let file = BoardFile::new();
     let (board, others) = (file.board(), file.board());
     let last = Revision::new(300);
@@ -163,7 +163,7 @@ fn who_sleeps_keeps_nobody_from_folding_the_log_back() {
         for number in 1..last.get() {
             others.work().create(&Create::new(&format!("item-{number}"), "Something")).unwrap();
         }
-        // Nobody but the one who waits has the board open, and for the moments of his looks alone.
+        // Only the waiting thread has the board open, and only during its checks.
         wait_until("the log is folded back: no reader holds on to a state of the board", || {
             others.maintain();
             (std::fs::metadata(file.beside("-wal")).unwrap().len() == 0).then_some(())
@@ -175,7 +175,7 @@ fn who_sleeps_keeps_nobody_from_folding_the_log_back() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn nobody_is_woken_by_what_has_no_events() {
+fn commit_without_events_wakes_no_thread() {
     let file = BoardFile::new();
     let board = file.board();
     let teller = Teller::new(file.board());

@@ -19,7 +19,7 @@ pub const PAYLOAD: &str = "\u{1b}]0;pwn\u{7}\u{1b}[2J\u{1b}[31m\nFORGED row\r\nF
      \u{202e}bidi\u{2066}\u{200f}\u{61c}\u{200b}zero\u{feff}\u{fe0f}\u{ad}\u{34f}\u{3164}\u{2800}\u{180b}\u{e0041}\u{e0100}\
      \u{200d}\u{200d}\u{200c}<script>alert(1)</script><img src=x onerror=alert(1)> **bold** ```js {{x}} ${y} ";
 
-/// Stands in the strings of JSON columns, where text can be replaced without making them unreadable.
+/// Marks strings in JSON columns that can be replaced without making the columns unreadable.
 const MARKER: &str = "MARKER";
 
 /// Columns by which rows are found and connected, and words that the program itself looks for.
@@ -53,25 +53,25 @@ const IDENTITIES: &[&str] = &[
 pub enum Extent {
     /// Everything, also what connects rows: much of it is found only in lists.
     Everything,
-    /// Everything but what connects rows: each can be asked for by its id.
+    /// Every column but those that connect rows, so each row can be read by its id.
     AllButIdentities,
 }
 
 /// A text column.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// The table that it is in.
+    /// Its table.
     pub table: String,
-    /// What it is called.
+    /// Its name.
     pub name: String,
 }
 
 /// How hostile text gets into a column so that the board can still be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// In front of what is there.
+    /// Before the existing text.
     InFront,
-    /// Inside of the JSON that is there.
+    /// Inside the existing JSON.
     InJson,
 }
 
@@ -82,7 +82,7 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// Furnishes a board, and finds out what each of its columns may hold.
+    /// Fills a board, and finds out what each of its columns can contain.
     #[expect(clippy::new_without_default, reason = "a test asks for its fixture by name")]
     pub fn new() -> Generator {
         let template = template();
@@ -170,7 +170,7 @@ fn put(connection: &Connection, column: &Column, way: Way, payload: &str) {
 
 /// Whether the board can be read with hostile text in this column.
 fn is_readable(template: &[u8], column: &Column, way: Way) -> bool {
-    // What is not exported is read by other ways, which also parse times.
+    // Rows that are not exported are read by other commands, which also parse times.
     if column.name.ends_with("_at") || column.name == "timestamp" {
         return false;
     }
@@ -200,7 +200,7 @@ fn past_all_checks(scratch: &Scratch) -> Connection {
     connection
 }
 
-/// A place with a copy of the board.
+/// A directory with a copy of the board.
 fn scratch_with(template: &[u8]) -> Scratch {
     let scratch = Scratch::new();
     let database = scratch.database();

@@ -2,21 +2,21 @@
 //!
 //! Without the feature `program` it does not depend on `blackboard`. The feature adds what the tests of the program need.
 //!
-//! | Module | What it is about |
+//! | Module | Subject |
 //! |---|---|
 //! | `limit` | the time limit of a test |
 //! | `wait` | waiting until a state is reached |
 //! | `process` | processes that a test starts, and waits for them with a limit |
 //! | `processes` | processes as the system shows them, and their descendants |
-//! | `machine` | what a test needs of the machine |
+//! | `machine` | what a test needs from the machine |
 //! | `skip` | the report of tests that cannot run here |
 //! | `scale` | how large a test is |
 //! | `scratch` | a board for the real program: the fixture of its tests |
 //! | `server` | the server of a board: the fixture of a served board |
-//! | `shapes` | the fields of JSON answers |
+//! | `shapes` | the fields of JSON output |
 //! | `hostile_board` | boards with hostile text in every column |
 //!
-//! A test that does more than compare values written out in it begins with [`limit_test`] or [`tempdir`], directly or in
+//! A test that does more than compare literal values begins with [`limit_test`] or [`tempdir`], directly or in
 //! its fixture. It waits for processes by [`process`], whose waits have a limit.
 
 #![expect(clippy::missing_panics_doc, reason = "a fixture that cannot continue fails its test")]

@@ -29,7 +29,7 @@ pub fn limit_test() {
     #[cfg(unix)]
     crate::signals::stop_ignoring();
     let thread = thread::current();
-    // The harness gives the thread of a test the test's name. Where there is no such thread there is no test.
+    // The harness gives the thread of a test the test's name. Without such a thread there is no test.
     let Some(name) = thread.name().filter(|name| *name != "main") else { return };
     LIMIT.with_borrow_mut(|limit| {
         limit.get_or_insert_with(|| Limit::start(name));
@@ -123,11 +123,11 @@ impl Drop for Watch {
     }
 }
 
-/// What has to end in time, by number, each with its limit and what is reported then.
+/// Everything with a limit, by number, each with its limit and its failure message.
 struct Watched {
     last_number: u64,
     ends: BTreeMap<u64, (Instant, String)>,
-    /// When the watchdog looks again, unless it is woken.
+    /// When the watchdog checks again, unless it is woken.
     wakes_at: Option<Instant>,
 }
 
@@ -156,7 +156,7 @@ fn watch() {
     }
 }
 
-/// Reports the failure, kills what the run has started, and ends the run.
+/// Reports the failure, kills the processes of the run, and ends the run.
 fn end_run(failure: &str) -> ! {
     let mut text = Vec::new();
     let _ = writeln!(text, "\n{failure}");
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_has_a_limit_but_for_the_time_that_it_spends_outside_of_it() {
+    fn limit_of_a_test_excludes_the_time_outside_of_it() {
         assert!(!is_watched());
         limit_test();
         assert!(is_watched());
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_ends_with_the_thread_of_its_test() {
+    fn limit_ends_with_the_thread_of_its_test() {
         let name = "a thread with a name";
         let is_watched = || has_limit(name);
         thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! What some tests need of the machine.
+//! What some tests need from the machine.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -24,7 +24,7 @@ pub fn can_trace(what_for: &str) -> bool {
     can(what_for, "strace", &["-qq", "-o", "/dev/null", "-e", "inject=fsync:error=EIO", "true"])
 }
 
-/// Whether a process can have a PID namespace of its own.
+/// Whether a process can have its own PID namespace.
 #[track_caller]
 pub fn can_unshare(what_for: &str) -> bool {
     can(what_for, "unshare", &["--pid", "--fork", "--mount-proc", "true"])
@@ -55,7 +55,7 @@ fn is_root_for(what_for: &str) -> bool {
     is_root
 }
 
-/// A file system of its own, of a fixed size, gone with the value.
+/// A mounted file system of a fixed size, which is unmounted when the value is dropped.
 pub struct SmallDisk<'a>(&'a Path);
 
 impl<'a> SmallDisk<'a> {

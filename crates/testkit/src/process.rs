@@ -27,11 +27,11 @@ pub use crate::processes::{kill, runs};
 /// How a process ended that may have been killed.
 #[derive(Debug)]
 pub struct Ended {
-    /// The status that it ended with.
+    /// Its exit status.
     pub status: ExitStatus,
-    /// What it printed.
+    /// What it printed on stdout.
     pub stdout: String,
-    /// What it printed besides.
+    /// What it printed on stderr.
     pub stderr: String,
 }
 
@@ -124,7 +124,7 @@ fn command_of(pid: u32) -> String {
 pub struct Lines {
     pid: u32,
     output: ChildStdout,
-    /// What was read and not returned.
+    /// Bytes that were read and not yet returned.
     rest: Vec<u8>,
 }
 

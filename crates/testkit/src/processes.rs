@@ -7,11 +7,11 @@ use std::thread;
 #[cfg(target_os = "linux")]
 use std::time::{Duration, Instant};
 
-/// What the system says about a process.
+/// A process as the system shows it.
 pub struct Process {
-    /// Its number.
+    /// Its PID.
     pub pid: u32,
-    /// The number of its parent.
+    /// The PID of its parent.
     pub parent: u32,
     /// Its name, as `ps` shows it.
     pub name: String,
@@ -115,7 +115,7 @@ pub fn below(root: u32) -> io::Result<Vec<Process>> {
     Ok(found)
 }
 
-/// Whether a process is more than an entry that waits for its parent.
+/// Whether a process is running and not a zombie.
 pub fn runs(pid: u32) -> bool {
     state(pid).is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
@@ -126,7 +126,7 @@ fn is_stopped(pid: u32) -> bool {
     state(pid).is_none_or(|state| matches!(state, 'T' | 't' | 'Z' | 'X'))
 }
 
-/// The letter that stands for the state of a process.
+/// The letter of the state of a process.
 fn state(pid: u32) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat[stat.rfind(')')? + 1..].trim_start().chars().next()

@@ -1,4 +1,4 @@
-//! How large the tests are, and the chance in them.
+//! The size of tests, and their random numbers.
 
 /// A size that is `small` in CI and grows with `BLACKBOARD_TEST_SCALE` up to `full`.
 pub fn size(small: usize, full: usize) -> usize {
@@ -6,14 +6,14 @@ pub fn size(small: usize, full: usize) -> usize {
     small.saturating_mul(scale).min(full).max(small.min(full))
 }
 
-/// Says how far a long test is. Only `torture`, which shows the output of its tests, makes them long.
+/// Prints the progress of a long test. Only `torture`, which shows the output of its tests, makes them long.
 pub fn progress(what: &str, done: usize, of: usize) {
     if of >= 10 && done.is_multiple_of(of / 10) {
         println!("{what}: {done} of {of}");
     }
 }
 
-/// A stream of numbers without order, the same for the same seed.
+/// Pseudorandom numbers, the same for the same seed.
 pub struct Chance(fastrand::Rng);
 
 impl Chance {

@@ -1,4 +1,4 @@
-//! A place where the real program runs and finds nothing of the machine it runs on.
+//! A directory in which the real program runs, isolated from the settings of the machine.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
@@ -21,7 +21,7 @@ pub fn program() -> &'static Path {
     })
 }
 
-/// A directory of its own that is home, working directory and environment of every call.
+/// A temporary directory that is home and working directory of every call.
 pub struct Scratch {
     directory: TempDir,
 }
@@ -31,9 +31,9 @@ pub struct Scratch {
 pub struct Output {
     /// The exit code.
     pub code: i32,
-    /// What it answered.
+    /// What it printed on stdout.
     pub stdout: String,
-    /// What it said beside that.
+    /// What it printed on stderr.
     pub stderr: String,
 }
 
@@ -49,7 +49,7 @@ impl Scratch {
         self.directory.path()
     }
 
-    /// The board that a call uses if nothing else is said.
+    /// The board that a call uses by default.
     pub fn database(&self) -> PathBuf {
         self.path().join(".pai/blackboard/local.db")
     }
@@ -67,21 +67,21 @@ impl Scratch {
         self.run(arguments.chain([OsString::from("--json")])).success().json()
     }
 
-    /// The program as it would be run, for tests that change something about that.
+    /// The command that runs the program, for tests that change its environment or pipes.
     pub fn command(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
         let mut command = Command::new(program());
         command.args(arguments);
         self.furnish(command)
     }
 
-    /// A shell in the same surroundings, in which `blackboard` is the program.
+    /// A shell with the same environment, in which `blackboard` is the program.
     pub fn shell(&self, line: &str) -> Command {
         let mut command = Command::new("sh");
         command.args(["-c", line]);
         self.furnish(command)
     }
 
-    /// Everything below the directory: paths, modes and contents, to see whether anything was touched.
+    /// Everything below the directory: paths, modes and contents, to check that nothing was changed.
     pub fn contents(&self) -> Vec<(PathBuf, u32, Vec<u8>)> {
         let mut found = Vec::new();
         let mut waiting = vec![self.path().to_owned()];
@@ -97,8 +97,8 @@ impl Scratch {
         found
     }
 
-    /// Nothing but this directory and the program. Sessions belong to this process, which lives as long as the test:
-    /// whatever agent runs the tests has nothing to do with them.
+    /// An environment with only this directory and the program. Sessions belong to this process, which runs as long as the test:
+    /// an agent that runs the tests does not affect them.
     fn furnish(&self, mut command: Command) -> Command {
         let programs = program().parent().unwrap().as_os_str().to_owned();
         let mut path = programs;
@@ -109,7 +109,7 @@ impl Scratch {
             .env("HOME", self.path())
             .env("PATH", path)
             .env("BLACKBOARD_PID", std::process::id().to_string())
-            // A hook that is late says nothing. That is not for every test to wait for.
+            // A hook that exceeds its time limit prints nothing. Most tests need its answer on a slow machine, too.
             .env("BLACKBOARD_HOOK_DEADLINE", "60000");
         command
     }
@@ -131,7 +131,7 @@ impl Output {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let (mut pipe, input) = (child.stdin.take().unwrap(), input.into());
-        // In a thread, because a pipe that is not read is full at some point.
+        // In a thread, because a pipe that is not read fills up.
         std::thread::spawn(move || pipe.write_all(&input));
         Output::of(child.run_to_end())
     }
@@ -143,7 +143,7 @@ impl Output {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The same, from a call that did what it was asked to.
+    /// The same, from a call that succeeded.
     #[track_caller]
     #[expect(clippy::return_self_not_must_use, reason = "often nothing but the success matters")]
     pub fn success(self) -> Output {
@@ -164,7 +164,7 @@ impl Output {
     }
 }
 
-/// A call with more options: in front of `--`, behind which everything belongs to another program.
+/// A call with more options: before `--`, because everything after it belongs to another program.
 pub fn with_options<T: PartialEq<str>>(mut call: Vec<T>, options: impl IntoIterator<Item = T>) -> Vec<T> {
     let end = call.iter().position(|word| *word == *"--").unwrap_or(call.len());
     call.splice(end..end, options);

@@ -30,12 +30,12 @@ impl Server {
         self.printed["port"].as_u64().and_then(|port| port.try_into().ok()).unwrap()
     }
 
-    /// What requests have to carry; empty if they need nothing.
+    /// The token that requests need; empty if they need none.
     pub fn token(&self) -> &str {
         self.printed["token"].as_str().unwrap_or_default()
     }
 
-    /// The number of its process.
+    /// The PID of its process.
     pub fn pid(&self) -> u32 {
         self.process.id()
     }
@@ -87,7 +87,7 @@ impl Served {
         Served { server: Server::start(command), scratch }
     }
 
-    /// Ends the server, and hands back the board.
+    /// Ends the server, and returns the board.
     pub fn end(mut self) -> Scratch {
         let status = self.server.end();
         assert_eq!(status.code(), Some(0), "asked to end, it ends in good order");

@@ -1,4 +1,4 @@
-//! The shapes of JSON answers that other programs are written against.
+//! The shapes of JSON output that other programs rely on.
 
 use serde_json::Value;
 
@@ -74,7 +74,7 @@ pub const ENTRY: &[&str] = &[
     "metadata",
 ];
 
-/// Checks `{ok, …fields, timestamp}`: all the fields are there, null or not.
+/// Checks `{ok, …fields, timestamp}`: all fields exist, also with the value null.
 #[track_caller]
 pub fn is_object(answer: &Value, fields: &[&str]) {
     assert_eq!(answer["ok"], true, "{answer}");

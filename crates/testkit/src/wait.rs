@@ -3,17 +3,17 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The variable that changes how long a state is waited for, in seconds.
+/// The variable with the time limit of a wait, in seconds.
 const VARIABLE: &str = "BLACKBOARD_TEST_PATIENCE";
 
-/// How long a state is waited for: 30 s, so long that only something that hangs takes longer. `cargo xtask test
+/// The time limit of a wait: 30 s, which only something that hangs exceeds. `cargo xtask test
 /// --under-load` makes it longer.
 pub fn patience() -> Duration {
     let given = std::env::var(VARIABLE).ok().and_then(|seconds| seconds.parse().ok());
     Duration::from_secs(given.unwrap_or(30))
 }
 
-/// Calls `look` until it returns something. Fails after [`patience`], and says what was missing.
+/// Calls `look` until it returns something. Fails after [`patience`], and prints what was missing.
 #[track_caller]
 pub fn wait_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + patience();

@@ -1,4 +1,4 @@
-//! A test that hangs is named, and what a test has started ends with it.
+//! A test that hangs is reported, and the processes of a test end with it.
 //!
 //! The tests that are ignored are run by the others, each in a run of its own: what they do would end this run.
 

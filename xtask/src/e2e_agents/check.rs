@@ -2,7 +2,7 @@
 
 use crate::Result;
 
-/// What every client with hooks has to show, in the order in which the story comes to it.
+/// The checks of every client with hooks, in the order of the story.
 pub const COMMON: &[&str] =
     &[REGISTERED, BRIEFED, HEARTBEAT, CLAIMED, DELEGATE, DEREGISTERED, SWEPT, HOOK_LOG];
 
@@ -15,13 +15,13 @@ pub const DEREGISTERED: &str = "deregistered at its end";
 pub const SWEPT: &str = "swept after kill -9";
 pub const HOOK_LOG: &str = "no complaint of a hook";
 
-/// What came of a check.
+/// The result of a check.
 pub enum Outcome {
     /// It holds, as this shows.
     Held(String),
     /// It does not, because of this.
     Failed(String),
-    /// The client has nothing of the kind.
+    /// The client does not have this feature.
     Absent(&'static str),
 }
 
@@ -41,7 +41,7 @@ impl Checks {
         Checks { all: Vec::new() }
     }
 
-    /// Looks, and keeps what was seen. A story goes on after a check that failed.
+    /// Checks, and records the result. A story continues after a failed check.
     pub fn see(&mut self, name: &'static str, look: impl FnOnce() -> Result<String>) {
         let outcome = match look() {
             Ok(seen) => Outcome::Held(seen),
@@ -50,12 +50,12 @@ impl Checks {
         self.all.push(Check { name, outcome });
     }
 
-    /// Says that there is nothing to check.
+    /// Records that there is nothing to check.
     pub fn absent(&mut self, name: &'static str, why: &'static str) {
         self.all.push(Check { name, outcome: Outcome::Absent(why) });
     }
 
-    /// A story that came to no good end: what it did not come to has failed.
+    /// A story that ended early: the checks that it did not reach have failed.
     pub fn fail_missing(&mut self, names: &[&'static str], why: &str) {
         for name in names {
             if !self.all.iter().any(|check| check.name == *name) {

@@ -43,7 +43,7 @@ pub struct Options {
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = client_ids())]
     only: Vec<String>,
 
-    /// Leave homes, requests and output for a look
+    /// Keep homes, requests and output
     #[arg(long)]
     keep: bool,
 
@@ -85,7 +85,7 @@ pub fn run(options: &Options) -> Result {
     }
 }
 
-/// Tries one client. Whatever goes wrong is a result.
+/// Runs one client. An error is a result.
 fn attempt(client: &'static Client, program: &Path, keep: bool) -> Tried {
     println!("{}: trying it", client.title);
     let mut checks = Checks::new();

@@ -63,7 +63,7 @@ impl Running {
         } else {
             testkit::processes::kill(pid);
         }
-        // A large one takes a while to die, and whoever looks at it meanwhile finds it alive.
+        // A large process needs a while to end, and a check meanwhile finds it running.
         let until = Instant::now() + PATIENCE;
         while runs(pid) {
             if Instant::now() >= until {

@@ -1,4 +1,4 @@
-//! The results, for people: a table in the terminal, and `docs/agents-tested.md`.
+//! The results: a table in the terminal, and `docs/agents-tested.md`.
 
 use std::fmt::Write;
 

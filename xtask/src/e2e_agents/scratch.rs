@@ -1,4 +1,4 @@
-//! Where a client is tried: a home, a repository and a board that nobody else knows, and the packages of npm, which are
+//! Where a client is tried: a home, a repository and a board that no other program uses, and the packages of npm, which are
 //! kept under `target/e2e` so that the second run is quick.
 
 use std::env;
@@ -123,14 +123,14 @@ impl Scratch {
         Ok(serde_json::from_str(&self.run(program, &[arguments, &["--json"]].concat())?)?)
     }
 
-    /// Everybody on the board who was not registered by the story itself.
+    /// All agents on the board that the story did not register itself.
     pub fn agents(&self) -> Result<Vec<Value>> {
         let listed = self.board(&["agent", "list", "--all"])?;
         let items = listed["items"].as_array().cloned().unwrap_or_default();
         Ok(items.into_iter().filter(|agent| agent["agent_name"] != super::story::NEIGHBOUR).collect())
     }
 
-    /// What the hooks had to complain about.
+    /// The errors in the hook log.
     pub fn hook_log(&self) -> Option<String> {
         let text = fs::read_to_string(self.repository().join(".blackboard/hook.log")).ok()?;
         (!text.trim().is_empty()).then(|| text.trim().to_owned())
@@ -149,7 +149,7 @@ pub fn soon<T>(mut look: impl FnMut() -> Result<T>) -> Result<T> {
     }
 }
 
-/// Installs a package of npm if it is not there, and says where its programs are.
+/// Installs an npm package if it is missing, and returns the directory of its programs.
 pub fn install(package: &Package) -> Result<PathBuf> {
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/e2e/npm");
     let directory = target.join(format!("{}-{}", package.name.replace('/', "-"), package.version));

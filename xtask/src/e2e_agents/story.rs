@@ -22,7 +22,7 @@ const FIRST: &str = "e2e-1";
 const SECOND: &str = "e2e-2";
 const TITLE: &str = "Sharpen the saw";
 
-/// What sub-agents play.
+/// The scene of subagents.
 const DELEGATE_SCENE: &str = "SCENE-DELEGATE";
 
 /// Longer than hooks keep still between two signs of life.
@@ -113,7 +113,7 @@ impl Stage {
 }
 
 impl Scene<'_> {
-    /// Its next request; if there is none, what the client said instead.
+    /// Its next request; if there is none, the output of the client.
     pub fn turn(&self) -> Result<Turn> {
         let turn = self.stage.model.turn(&self.name);
         turn.map_err(|error| format!("{error}; the client printed: {}", self.running.printed()).into())
@@ -155,7 +155,7 @@ impl Scene<'_> {
         })
     }
 
-    /// Says to whatever the model is asked from now on that it is done, and waits for the end of the client.
+    /// Answers every request from now on with the end of the story, and waits for the end of the client.
     pub fn end(&mut self) -> Result {
         self.stage.model.close(&self.name);
         let status = self.running.end()?;
@@ -172,7 +172,7 @@ pub fn prompt(scene: &str) -> String {
     format!("Play {scene} please.")
 }
 
-/// Plays everything that all clients have in common.
+/// Runs the story that all clients have in common.
 pub fn play(stage: &Stage, checks: &mut Checks) -> Result {
     let board = |arguments: &[&str]| stage.scratch.board(arguments);
     let pid = std::process::id().to_string();
@@ -245,7 +245,7 @@ fn lives(stage: &Stage, checks: &mut Checks) -> Result {
     Ok(())
 }
 
-/// A sub-agent of it, which may run beside it.
+/// A subagent of it, which may run at the same time.
 fn delegated(stage: &Stage, parent: &Value) -> Result<String> {
     let turn = stage.model.turn(DELEGATE_SCENE)?;
     let agent = soon(|| {
@@ -273,7 +273,7 @@ fn dies(stage: &Stage, checks: &mut Checks) -> Result {
         holds(stage, SECOND, text(&session["session_id"]))?;
         let agent = scene.running.agent(client.is_agent)?;
         scene.running.kill(agent)?;
-        // Only a session that was silent for a while is looked at; nobody waits five minutes here.
+        // Only a session without a recent heartbeat is checked; this does not wait five minutes.
         thread::sleep(Duration::from_millis(1_200));
         let mut sweep = scratch.command(scratch.program());
         sweep.args(["sweep", "--json"]).env("BLACKBOARD_STALE_THRESHOLD", "1");

@@ -1,4 +1,4 @@
-//! What most clients can show besides the common story: their shells know their session, sessions go on later, edits of
+//! What most clients can show besides the common story: their shells know their session, sessions are resumed later, edits of
 //! files that others have are warned about or denied, and nothing is in their way where our program is missing.
 
 use std::fs;
@@ -23,13 +23,13 @@ const MISSING: &str = "edits where blackboard is missing";
 const WARNING: &str = "[blackboard] Another agent is working on a file you";
 const DENIAL: &str = "[blackboard] Edit blocked: another agent is working on this file";
 
-/// How a client is asked for it.
+/// How a client is started for it.
 pub struct Usual {
     /// A session that can edit files.
     pub editing: fn(&mut Command, &Model, prompt: &str),
-    /// A session that goes on with the last one.
+    /// A session that resumes the last one.
     pub again: fn(&mut Command, &Model, prompt: &str),
-    /// Whether sub-agents are told apart by the MCP server, or why not.
+    /// Whether the MCP server distinguishes subagents, or why not.
     pub delegates_claim: std::result::Result<(), &'static str>,
     /// Writes a new file.
     pub write: fn(&Path) -> Say,
@@ -43,7 +43,7 @@ pub fn play(stage: &Stage, checks: &mut Checks, usual: &Usual) -> Result {
     if errors.is_empty() { Ok(()) } else { Err(errors.join("; ").into()) }
 }
 
-/// A session whose sub-agent takes an item.
+/// A session whose subagent claims an item.
 fn has_a_part_done(stage: &Stage, checks: &mut Checks, usual: &Usual) -> Result {
     const ITEM: &str = "part";
     const SCENE: &str = "SCENE-PART";
@@ -70,7 +70,7 @@ fn has_a_part_done(stage: &Stage, checks: &mut Checks, usual: &Usual) -> Result 
     scene.end()
 }
 
-/// A session that uses its shell, ends, and goes on later.
+/// A session that uses its shell, ends, and is resumed later.
 fn goes_on(stage: &Stage, checks: &mut Checks, usual: &Usual) -> Result {
     const ITEM: &str = "shell";
     const SCENE: &str = "SCENE-SHELL";
@@ -136,7 +136,7 @@ fn told(turn: &Turn, said: &str, file: &str) -> Result<String> {
     Ok(format!("the model reads who has {file}"))
 }
 
-/// A session of somebody who has the settings and not the program.
+/// A session of a user who has the settings and not the program.
 fn is_alone(stage: &Stage, checks: &mut Checks, usual: &Usual) -> Result {
     let (program, aside) = (stage.scratch.program(), stage.scratch.program().with_extension("aside"));
     let file = stage.scratch.repository().join("alone.txt");

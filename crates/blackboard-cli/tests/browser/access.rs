@@ -1,4 +1,4 @@
-//! Everybody can use the page: axe-core finds nothing serious in any view, dark or light, wide or narrow.
+//! The page is accessible: axe-core finds nothing serious in any view, dark or light, wide or narrow.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ fn axe_finds_nothing_serious() {
     };
     let site = Site::new();
     let team = furnish(&site);
-    // Somebody who is silent and somebody who is gone have colours of their own.
+    // An overdue agent and a stale one have their own colors.
     let silent = site.agent(&["--name", "Silent"]);
     site.tamper(
         "UPDATE agents SET last_seen_at = '2026-01-01T00:00:00.000Z', last_beat_at = '2026-01-01T00:00:00.000Z', \

@@ -26,7 +26,7 @@ pub const VIEWS: [&str; 8] =
 impl Browser {
     #[track_caller]
     pub fn start() -> Option<Browser> {
-        // Other tests have limits of their own: how long they take does not count here.
+        // Other tests have their own limits: their time does not count here.
         let turn = testkit::without_limit(|| TURN.lock().unwrap_or_else(PoisonError::into_inner));
         let browser = Browser { driver: Driver::start()?, _turn: turn };
         browser.driver.post("/timeouts", &json!({ "script": 100_000 }));
@@ -113,7 +113,7 @@ impl Browser {
         );
     }
 
-    /// Opens an address in a tab beside this one, closes that tab when its page is live, and comes back.
+    /// Opens an address in another tab, closes that tab when its page is live, and returns to this one.
     #[track_caller]
     pub fn open_beside(&self, address: &str) {
         let here = self.driver.get("/window");
@@ -175,7 +175,7 @@ impl Browser {
         }
     }
 
-    /// Waits until the page says this somewhere in an element.
+    /// Waits until an element of the page contains this text.
     #[track_caller]
     pub fn until_says(&self, selector: &str, text: &str) {
         let script = format!(
@@ -260,7 +260,7 @@ impl Browser {
         self.driver.post("/goog/cdp/execute", &json!({ "cmd": command, "params": parameters }))
     }
 
-    /// What the console said since it was last asked.
+    /// The messages of the console since the last call.
     #[track_caller]
     pub fn console(&self) -> Vec<String> {
         let lines = self.driver.post("/se/log", &json!({ "type": "browser" }));
@@ -289,7 +289,7 @@ impl Browser {
         assert!(too_wide.is_empty(), "wider than the window, {what}: {too_wide:?}");
     }
 
-    /// Leaves a picture for people, where they asked for it.
+    /// Writes a picture, if a directory for pictures is set.
     #[track_caller]
     pub fn picture(&self, name: &str) {
         let Some(directory) = std::env::var_os("BLACKBOARD_TEST_PICTURES") else { return };

@@ -1,4 +1,4 @@
-//! A board with much on it, on which much happens, is shown as any other.
+//! A board with many rows and many events is shown like any other.
 
 use blackboard::agent::Register;
 use blackboard::entry::{Value, Write};
@@ -13,7 +13,7 @@ const ITEMS: usize = 5000;
 const EVENTS: u32 = 100_000;
 
 #[test]
-fn many_agents_items_and_events_are_all_there_and_few_are_in_the_document() {
+fn page_shows_all_of_many_rows_and_keeps_few_in_the_document() {
     let site = Site::new();
     let board = site.library();
     for index in 0..AGENTS {
@@ -51,7 +51,7 @@ fn many_agents_items_and_events_are_all_there_and_few_are_in_the_document() {
     let elements = browser.script("return document.querySelectorAll('*').length").as_u64().unwrap();
     assert!(elements < 5000, "{elements} elements are in the document");
 
-    // While much happens, the page follows; what it shows at last is what is so.
+    // The page follows many changes; at the end it shows the current state.
     browser.view("overview");
     for index in 0..2000 {
         board.work().create(&Create::new(&format!("more-{index}"), &format!("More {index}"))).unwrap();
@@ -61,7 +61,7 @@ fn many_agents_items_and_events_are_all_there_and_few_are_in_the_document() {
     browser.until_says("#events-table tbody td", "Work item \"More 1999\" created");
     browser.view("timeline");
     browser.until_says("#timeline-table tbody td", "Work item \"More 1999\" created");
-    // Any place of the log is as near as any other, and what fits is found wherever it is.
+    // Every position of the event log takes the same time, and matching events are found at all of them.
     for revision in [50_000, 7, 99_000] {
         slide(&browser, revision);
         top_row(&browser, revision);
@@ -73,7 +73,7 @@ fn many_agents_items_and_events_are_all_there_and_few_are_in_the_document() {
 }
 
 #[test]
-fn scopes_and_keys_are_found_beyond_the_entries_that_were_read() {
+fn page_finds_scopes_and_keys_beyond_the_entries_that_it_read() {
     let site = Site::new();
     let board = site.library();
     let write = |scope: &str, key: &str| {
@@ -126,7 +126,7 @@ fn scopes_and_keys_are_found_beyond_the_entries_that_were_read() {
 }
 
 #[test]
-fn a_search_finds_what_the_page_did_not_read_and_says_what_it_did_not_search() {
+fn search_finds_entries_that_the_page_did_not_read_and_reports_its_limit() {
     let site = Site::new();
     let board = site.library();
     // Values of which a list has only the beginning.
@@ -164,7 +164,7 @@ fn a_search_finds_what_the_page_did_not_read_and_says_what_it_did_not_search() {
     write("yy", "a second needle");
     shown(&["yy", "zz"]);
 
-    // A server that searches only some at a time: what was not searched is not said to be missing.
+    // A server that searches only some at a time: entries that were not searched are not reported as missing.
     browser.script(
         "const ask = fetch;
          window.fetch = async (path, ...rest) => {
@@ -182,7 +182,7 @@ fn a_search_finds_what_the_page_did_not_read_and_says_what_it_did_not_search() {
     browser.until_says("#entries-more", "Search more");
     browser.click("#entries-more");
     shown(&["found"]);
-    // Nothing is said to be missing while the answer is not there.
+    // Nothing is reported as missing before the answer arrives.
     browser.script("window.fetch = () => new Promise(() => {})");
     find("never");
     browser.until_says("#entries-empty", "Searching…");
@@ -190,7 +190,7 @@ fn a_search_finds_what_the_page_did_not_read_and_says_what_it_did_not_search() {
 }
 
 #[test]
-fn what_was_completed_last_is_shown_however_much_was_completed() {
+fn page_shows_the_last_completed_items_of_many() {
     let site = Site::new();
     let board = site.library();
     let request = Register { pid: Some(std::process::id()), ..Register::named("Ivy") };
@@ -203,7 +203,7 @@ fn what_was_completed_last_is_shown_however_much_was_completed() {
         board.work().claim(&Claim::of(&id, &session)).unwrap();
         board.work().complete(&Complete::of(&id, &session)).unwrap();
     }
-    // The oldest of all is completed last; by a command, which takes longer than a clock needs to go on.
+    // The oldest of all is completed last; by a command, which takes longer than a tick of the clock.
     site.json(&["work", "claim", "item-0", "--session", &session]);
     site.json(&["work", "complete", "item-0", "--session", &session]);
     let Some(browser) = Browser::start() else { return };

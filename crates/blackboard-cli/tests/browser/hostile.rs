@@ -1,4 +1,4 @@
-//! Text of agents is hostile: it stays text, and what it looks like stays in its place.
+//! Hostile text of agents stays text and changes nothing else on the page.
 
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ fn long_word() -> String {
     "W".repeat(10_000)
 }
 
-/// Fills the board with it. What the program would not store is put there behind its back.
+/// Fills the board with it. What the program would not store is written without it.
 fn furnish(site: &Site) {
     let texts: Vec<String> = HOSTILE.iter().map(|text| (*text).to_owned()).chain([long_word()]).collect();
     let mut parent: Option<String> = None;
@@ -76,7 +76,7 @@ fn furnish(site: &Site) {
             parent = Some(session);
         }
     }
-    // Keys, ids, names of locks and patterns are stored as they come, as long as they are short enough.
+    // Keys, ids, names of locks and patterns are stored unchanged if they are short enough.
     let session = site.agent(&["--name", "Writer"]);
     for text in &HOSTILE[..6] {
         site.json(&["write", text, "1", "--session", &session]);
@@ -162,7 +162,7 @@ fn hostile_text_runs_nothing_and_breaks_nothing() {
 }
 
 #[test]
-fn a_board_with_hostile_text_in_every_column_is_shown_as_text() {
+fn page_shows_hostile_text_in_every_column_as_text() {
     let generator = Generator::new();
     let Some(browser) = Browser::start() else { return };
     for extent in [Extent::Everything, Extent::AllButIdentities] {
@@ -171,7 +171,7 @@ fn a_board_with_hostile_text_in_every_column_is_shown_as_text() {
         // Without its scope and its type of event, nothing is a lock or a span of work.
         let may_be_empty = |view: &str| extent == Extent::Everything && ["locks", "lanes"].contains(&view);
         walk_all_views(&browser, site.address(), |view| usize::from(!may_be_empty(view)));
-        // What is shown names what it hides, and markup is text.
+        // Hidden characters are shown as escapes, and markup is text.
         browser.resize(1400, 900);
         browser.view("timeline");
         browser.until_says("#timeline-table td", "\\u{1b}]0;pwn\\u{7}");

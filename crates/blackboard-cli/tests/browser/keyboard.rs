@@ -1,4 +1,4 @@
-//! Everything can be done from the keyboard.
+//! The keyboard can do everything that the mouse can.
 
 use serde_json::Value;
 
@@ -44,7 +44,7 @@ fn tabs_shortcuts_and_help_work_without_a_mouse() {
     shown("lanes");
     browser.press(&["Home"]);
     shown("overview");
-    // The address says which view it is, and going back goes back.
+    // The address names the view, and the back button returns to the previous one.
     browser.press(&["3"]);
     shown("work");
     assert_eq!(browser.script("return location.hash"), "#work");
@@ -67,7 +67,7 @@ fn tabs_shortcuts_and_help_work_without_a_mouse() {
 }
 
 #[test]
-fn the_arrow_keys_walk_the_tree() {
+fn arrow_keys_move_through_the_tree() {
     let site = Site::new();
     let team = furnish(&site);
     let Some(browser) = Browser::start() else { return };
@@ -105,7 +105,7 @@ fn the_arrow_keys_walk_the_tree() {
     browser.press(&["Home"]);
     active(&team.sage);
 
-    // Whoever is found stands below the one it works for.
+    // A delegate that was found is below its parent.
     browser.script(
         "const find = document.getElementById('agents-find'); find.value = 'running tests'; \
          find.dispatchEvent(new Event('input'))",
@@ -120,7 +120,7 @@ fn the_arrow_keys_walk_the_tree() {
     );
     browser.script("const find = document.getElementById('agents-find'); find.value = ''; find.dispatchEvent(new Event('input'))");
 
-    // Ended sessions are shown to whoever asks for them.
+    // Ended sessions are shown on request.
     site.json(&["agent", "deregister", "--session", &team.sage]);
     count(2);
     browser.click("#agents-ended");
@@ -128,7 +128,7 @@ fn the_arrow_keys_walk_the_tree() {
 }
 
 #[test]
-fn rows_are_walked_and_opened_with_the_keyboard() {
+fn keyboard_moves_through_rows_and_opens_them() {
     let site = Site::new();
     furnish(&site);
     let Some(browser) = Browser::start() else { return };
@@ -158,10 +158,10 @@ fn rows_are_walked_and_opened_with_the_keyboard() {
 }
 
 #[test]
-fn the_spans_of_the_lanes_are_opened_with_the_keyboard() {
+fn keyboard_opens_the_spans_of_the_lanes() {
     let site = Site::new();
     let team = furnish(&site);
-    // Two at a time: the second one has a row of its own, without a name.
+    // Two at a time: the second one has its own row, without a name.
     site.json(&["work", "claim", "routes", "--session", &team.ivy]);
     let Some(browser) = Browser::start() else { return };
     browser.open(&format!("{}#lanes", site.address()));
@@ -181,7 +181,7 @@ fn the_spans_of_the_lanes_are_opened_with_the_keyboard() {
     focus("Design the schema, ");
     browser.press(&["ArrowDown"]);
     focus("Write the routes, ");
-    // What happens meanwhile takes the focus from nobody.
+    // New events do not move the focus.
     site.json(&["work", "create", "--id", "late", "--title", "Something late"]);
     site.json(&["work", "claim", "late", "--session", &team.sage]);
     browser.until_says(".lane .span", "Something late");

@@ -1,4 +1,4 @@
-//! The page follows the board: what happens shows by itself, also after the server was away.
+//! The page follows the board: changes appear without a reload, also after the server was restarted.
 
 use blackboard::Board;
 use blackboard::work::Create;
@@ -9,7 +9,7 @@ use crate::sections::furnish;
 use crate::site::Site;
 
 #[test]
-fn what_a_command_does_shows_without_a_reload() {
+fn page_shows_changes_without_a_reload() {
     let site = Site::new();
     let team = furnish(&site);
     let Some(browser) = Browser::start() else { return };
@@ -98,7 +98,7 @@ fn assert_newest_are_shown(site: &Site, browser: &Browser) {
 }
 
 #[test]
-fn a_server_that_restarts_is_caught_up_with() {
+fn page_catches_up_when_the_server_restarts() {
     let mut site = Site::new();
     let team = furnish(&site);
     let Some(browser) = Browser::start() else { return };
@@ -115,39 +115,39 @@ fn a_server_that_restarts_is_caught_up_with() {
     state("stale");
     browser.until_says("#connection", "stale since");
     browser.picture("stale");
-    // Nobody serves the board, and its agents go on.
+    // The board has no server, and its agents continue.
     for index in 0..30 {
         let progress = format!("step {index}");
         site.json(&["agent", "heartbeat", "--session", &team.ivy, "--progress", &progress]);
     }
     site.json(&["work", "claim", "routes", "--session", &team.ivy]);
     site.start();
-    // It has a new token: the page says how to get it, and goes on when a tab has it.
+    // It has a new token: the page says how to get it, and continues when a tab has it.
     browser.until_says("#trouble", "blackboard serve --status");
     browser.open_beside(site.address());
     state("live");
     browser.until("there is no trouble", "return document.getElementById('trouble').hidden");
     browser.until_says("#timeline-table tbody td", "claimed \"Write the routes\"");
     browser.until_says("#timeline-table tbody td", "step 29");
-    // Everything is there once, and nothing is missing.
+    // Every event is shown once, and none is missing.
     assert_newest_are_shown(&site, &browser);
 
     browser.view("work");
     browser.until_says(".column[data-status=claimed] .item-title", "Write the routes");
-    // And it goes on.
+    // And it continues.
     site.json(&["work", "release", "routes", "--session", &team.ivy]);
     browser.until_says(".column[data-status=available] .item-title", "Write the routes");
     assert_eq!(browser.script("return window.notReloaded"), true);
 }
 
 #[test]
-fn events_that_are_read_again_before_the_stream_shows_them_are_in_the_timeline() {
+fn timeline_shows_events_that_were_read_before_the_stream_sent_them() {
     let mut site = Site::new();
     let team = furnish(&site);
     let Some(browser) = Browser::start() else { return };
     browser.open(&format!("{}#timeline", site.address()));
     browser.until_says("#timeline-table tbody td", "reserved files");
-    // What the stream tells waits for a frame. No frame comes before the newest events were read again.
+    // Events of the stream wait for a frame. No frame comes before the newest events were read again.
     browser.script(
         "const [frame, ask] = [requestAnimationFrame, fetch];
          const held = [];
@@ -181,7 +181,7 @@ fn events_that_are_read_again_before_the_stream_shows_them_are_in_the_timeline()
 }
 
 #[test]
-fn a_board_that_is_another_one_after_a_restart_is_shown_from_its_beginning() {
+fn page_shows_another_board_from_its_start_after_a_restart() {
     let mut site = Site::new();
     furnish(&site);
     let Some(browser) = Browser::start() else { return };
@@ -205,7 +205,7 @@ fn a_board_that_is_another_one_after_a_restart_is_shown_from_its_beginning() {
     browser.until_says("#revision", "1");
 }
 
-/// A board of its own with this many items on it, and as many events.
+/// A separate board with this many items, and as many events.
 fn board_of(items: usize) -> Scratch {
     let scratch = Scratch::new();
     std::fs::create_dir_all(scratch.database().parent().unwrap()).unwrap();
@@ -217,7 +217,7 @@ fn board_of(items: usize) -> Scratch {
 }
 
 #[test]
-fn a_board_that_takes_the_place_of_another_is_not_mixed_with_it() {
+fn page_does_not_mix_a_board_with_the_one_that_it_replaces() {
     let site = Site::new();
     furnish(&site);
     let Some(browser) = Browser::start() else { return };
@@ -232,7 +232,7 @@ fn a_board_that_takes_the_place_of_another_is_not_mixed_with_it() {
         browser.until(&format!("the timeline is {summaries:?}"), &script);
     };
 
-    // One that has come further: its revisions would go on where the others ended.
+    // A board with more events: its revisions would continue where the others ended.
     site.replace_board(&board_of(25));
     browser.until_says("#timeline-table tbody td", "Work item \"Other 24\" created");
     let summaries: Vec<_> =
@@ -248,7 +248,7 @@ fn a_board_that_takes_the_place_of_another_is_not_mixed_with_it() {
         false
     );
 
-    // One that has not come as far: what was told of the other one is not waited for.
+    // A board with fewer events: the page does not wait for the events of the other one.
     browser.script(
         "const ask = fetch;
          window.fetch = (...question) => { window.lastAsked = performance.now(); return ask(...question); };
@@ -268,12 +268,12 @@ fn a_board_that_takes_the_place_of_another_is_not_mixed_with_it() {
     site.remove_board();
     timeline(&[]);
     browser.until("there is no revision", "return document.getElementById('revision').textContent === '0'");
-    site.json(&["project", "register", "--id", "anew", "--name", "Anew"]);
-    timeline(&["Project \"Anew\" registered"]);
+    site.json(&["project", "register", "--id", "again", "--name", "Again"]);
+    timeline(&["Project \"Again\" registered"]);
 }
 
 #[test]
-fn only_what_is_looked_at_is_said_to_be_unreadable() {
+fn page_reports_unreadable_rows_only_in_their_view() {
     let site = Site::new();
     let Some(browser) = Browser::start() else { return };
     browser.open(site.address());

@@ -2,10 +2,10 @@
 //!
 //! Chromium is driven by `chromedriver` through its own protocol, WebDriver. Both come from Debian's packages
 //! `chromium` and `chromium-driver`; `cargo xtask test` installs them where they are missing, and axe-core
-//! from npm, which judges whether everybody can use the page. What takes time is waited for until it is so;
+//! from npm, which checks the accessibility of the page. What takes time is waited for until it is so;
 //! nothing here measures time.
 //!
-//! With `BLACKBOARD_TEST_PICTURES=DIRECTORY` the tests leave pictures of what they saw there, for people to
+//! With `BLACKBOARD_TEST_PICTURES=DIRECTORY` the tests write pictures of the page there, for a developer to
 //! look at.
 
 #![cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! Every section shows what the commands say.
+//! Every section agrees with the commands.
 
 use serde_json::Value;
 
@@ -73,7 +73,7 @@ fn items(answer: &Value) -> &[Value] {
 }
 
 #[test]
-fn the_overview_shows_what_the_commands_say() {
+fn overview_agrees_with_the_commands() {
     let site = Site::new();
     let team = furnish(&site);
     let Some(browser) = Browser::start() else { return };
@@ -153,7 +153,7 @@ fn the_overview_shows_what_the_commands_say() {
 }
 
 #[test]
-fn agents_are_a_tree_with_what_the_command_says_of_each() {
+fn agents_are_a_tree_and_agree_with_the_command() {
     let site = Site::new();
     let team = furnish(&site);
     let Some(browser) = Browser::start() else { return };
@@ -211,7 +211,7 @@ fn work_is_a_board_with_dependencies() {
     browser.until_says(".column[data-status=blocked] .item-waits", "blocked by Write the routes");
     browser.until_says(".column[data-status=available] .item-holds", "blocks 1");
 
-    // What belongs together is marked when one is looked at.
+    // Related rows are highlighted with the selected one.
     browser.script("document.querySelector('.column[data-status=blocked] .item').focus()");
     browser.until_says(".column[data-status=available] .item.related .item-title", "Write the routes");
 
@@ -243,7 +243,7 @@ fn work_is_a_board_with_dependencies() {
 }
 
 #[test]
-fn everything_that_an_item_waits_for_knows_of_it() {
+fn every_blocker_shows_the_item_that_it_blocks() {
     let site = Site::new();
     for id in ["a", "b"] {
         site.json(&["work", "create", "--id", id, "--title", &format!("Item {id}")]);
@@ -272,7 +272,7 @@ fn everything_that_an_item_waits_for_knows_of_it() {
 }
 
 #[test]
-fn an_item_is_found_by_any_id() {
+fn page_opens_an_item_by_any_id() {
     let site = Site::new();
     let Some(browser) = Browser::start() else { return };
     for id in ["..", ".", "a/../b?c#d&e=%2e"] {
@@ -291,7 +291,7 @@ fn an_item_is_found_by_any_id() {
 }
 
 #[test]
-fn a_long_value_begins_in_the_list_and_is_whole_in_the_drawer() {
+fn long_value_is_shortened_in_the_list_and_complete_in_the_drawer() {
     let site = Site::new();
     let ivy = site.agent(&["--name", "Ivy"]);
     let text = format!("{}the end", "long ".repeat(2000));
@@ -317,7 +317,7 @@ fn a_long_value_begins_in_the_list_and_is_whole_in_the_drawer() {
 }
 
 #[test]
-fn entries_stand_by_scope_with_versions_and_history() {
+fn entries_are_grouped_by_scope_with_versions_and_history() {
     let site = Site::new();
     furnish(&site);
     let Some(browser) = Browser::start() else { return };
@@ -353,14 +353,14 @@ fn entries_stand_by_scope_with_versions_and_history() {
     browser.until_says("#drawer-body .value", "\"rows\": 12");
     browser.until_says("#drawer-body dd", "db");
     browser.until_says("#drawer-body .versions", "v1");
-    // A number that JavaScript can't hold is shown as it was written.
+    // A number that JavaScript cannot represent is shown unchanged.
     browser.click("#drawer-body .versions li:nth-child(2) summary");
     browser.until_says("#drawer-body .versions details[open] .value", "9007199254740993");
     browser.picture("entry");
 }
 
 #[test]
-fn locks_files_lanes_and_projects_show_what_the_commands_say() {
+fn locks_files_lanes_and_projects_agree_with_the_commands() {
     let site = Site::new();
     let team = furnish(&site);
     let Some(browser) = Browser::start() else { return };
@@ -399,7 +399,7 @@ fn locks_files_lanes_and_projects_show_what_the_commands_say() {
 }
 
 #[test]
-fn work_is_in_the_order_in_which_it_is_claimed() {
+fn work_is_listed_in_the_order_of_claims() {
     let site = Site::new();
     for (id, priority) in
         [("old-p3", "P3"), ("old-p2", "P2"), ("old-p1", "P1"), ("new-p2", "P2"), ("new-p1", "P1")]

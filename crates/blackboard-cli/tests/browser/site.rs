@@ -82,7 +82,7 @@ impl Site {
         for ending in ["-wal", "-shm"] {
             let mut path = self.served.scratch.database().into_os_string();
             path.push(ending);
-            // It is there only while somebody has the board open.
+            // It exists only while a process has the board open.
             let _ = std::fs::remove_file(path);
         }
         std::fs::rename(other.database(), self.served.scratch.database()).unwrap();
@@ -114,7 +114,7 @@ impl Site {
         statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     }
 
-    /// Changes the board behind the program's back, as nobody should: what the program would not store is
+    /// Changes the board without the program: what the program would not store is
     /// then there.
     #[track_caller]
     pub fn tamper(&self, sql: &str, parameters: impl rusqlite::Params) {

@@ -1,4 +1,4 @@
-//! The log: its filters, and the slider that goes back in it.
+//! The timeline: filters, and the slider through the event log.
 
 use std::ops::RangeInclusive;
 
@@ -158,7 +158,7 @@ fn the_slider_runs_over_what_is_kept_after_pruning() {
 }
 
 #[test]
-fn the_slider_goes_to_any_place_of_the_log_and_back_to_now() {
+fn the_slider_goes_to_any_position_and_back_to_live() {
     let mut site = Site::new();
     let session = long_log(&site);
     let last = ITEMS + 2;
@@ -197,7 +197,7 @@ fn the_slider_goes_to_any_place_of_the_log_and_back_to_now() {
     site.json(&["project", "register", "--id", "later", "--name", "Later"]);
     top_row(&browser, last + 2);
 
-    // Down to the beginning by scrolling: nothing is left out, and not all of it is kept.
+    // Scrolling to the start: no event is left out, and not all of them stay in the document.
     let seen = browser.until_all_scrolled("timeline-rows", 1);
     let expected: Vec<i64> = site.log().into_iter().rev().collect();
     assert_eq!(seen, expected);
@@ -222,7 +222,7 @@ fn the_slider_goes_to_any_place_of_the_log_and_back_to_now() {
 }
 
 #[test]
-fn filters_choose_kinds_of_events_also_of_those_that_come() {
+fn filters_select_event_types_also_of_new_events() {
     let site = Site::new();
     long_log(&site);
     let Some(browser) = Browser::start() else { return };
@@ -241,7 +241,7 @@ fn filters_choose_kinds_of_events_also_of_those_that_come() {
     kinds(&["project_registered"]);
     browser.click(".chip.kind-agents");
     kinds(&["agent_registered", "project_registered"]);
-    // What does not fit stays out, what fits comes in.
+    // Events that do not match stay out, matching ones appear.
     site.json(&["work", "create", "--id", "unseen", "--title", "Unseen"]);
     site.json(&["project", "register", "--id", "seen", "--name", "Seen"]);
     browser.until_says("#timeline-table tbody td", "Project \"Seen\" registered");
@@ -254,7 +254,7 @@ fn filters_choose_kinds_of_events_also_of_those_that_come() {
 }
 
 #[test]
-fn what_comes_while_one_reads_leaves_no_gap() {
+fn events_that_arrive_during_a_read_leave_no_gap() {
     let site = Site::new();
     long_log(&site);
     let Some(browser) = Browser::start() else { return };

@@ -7,7 +7,7 @@ use crate::site::Site;
 fn the_token_leaves_the_address_bar_and_no_script_can_read_the_cookie() {
     let site = Site::new();
     let Some(browser) = Browser::start() else { return };
-    // Without it the browser is told how to get it.
+    // Without the token, the page says how to get it.
     browser.go(&site.plain_address());
     browser.until_says("body", "blackboard serve --status");
     browser.open(&format!("{}#work", site.address()));

@@ -123,7 +123,7 @@ impl Drop for Driver {
     }
 }
 
-/// The port that a driver says it listens on.
+/// The port that a driver reports.
 fn port_said(process: &mut Child) -> u16 {
     let mut lines = Lines::of(process);
     loop {

@@ -4,7 +4,7 @@ use crate::scratch::Scratch;
 use testkit::process::RunToEnd as _;
 
 #[test]
-fn the_session_of_the_original_proposal_runs_as_it_is_written_there() {
+fn commands_of_the_original_proposal_run_unchanged() {
     let scratch = Scratch::new();
     let session = scratch.json(["register", "--name", "Ivy", "--session-id", "abc"])["session_id"].clone();
     for (id, status) in [("collab-issue-77", "available"), ("collab-pr-56", "available")] {
@@ -77,7 +77,7 @@ fn every_alias_does_what_its_command_does() {
             scratch.json(["work", "claim", "held", "--title", "Held", "--session", "ivy"]);
             scratch.json(["write", "key", "1"]);
             let line = format!("blackboard {words} {arguments} --json");
-            let output = scratch.shell(&line).env("BLACKBOARD_SESSION_ID", "ivy").output().unwrap();
+            let output = scratch.shell(&line).env("BLACKBOARD_SESSION_ID", "ivy").run_to_end();
             let output = crate::scratch::Output::of(output).success();
             let mut fields: Vec<_> = output.stdout.split('"').skip(1).step_by(2).map(str::to_owned).collect();
             // Ids, times and paths differ from board to board.

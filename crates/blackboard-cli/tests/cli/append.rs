@@ -5,12 +5,12 @@ use crate::shapes::is_object;
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("append");
 }
 
 #[test]
-fn what_is_there_stays_as_it_is() {
+fn append_keeps_existing_values_unchanged() {
     let scratch = Scratch::new();
     scratch.json(["write", "list", "[1.0, 2]", "--tag", "x", "--ttl", "1h"]);
     let before = scratch.json(["read", "list"]);

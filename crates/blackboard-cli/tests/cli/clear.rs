@@ -6,12 +6,12 @@ use crate::shapes::is_object;
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("clear");
 }
 
 #[test]
-fn everything_that_fits_goes_or_nothing() {
+fn clear_deletes_all_matching_entries_or_none() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     scratch.json(["write", "cache:a", "1"]);

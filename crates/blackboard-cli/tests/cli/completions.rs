@@ -4,12 +4,12 @@ use crate::transcript;
 use testkit::process::RunToEnd as _;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("completions");
 }
 
 #[test]
-fn every_shell_gets_a_script_that_knows_the_commands() {
+fn completion_scripts_contain_the_commands() {
     for shell in ["bash", "zsh", "fish", "powershell"] {
         let output = Scratch::new().run(["completions", shell]).success();
         assert!(output.stdout.contains("completions"), "{shell}");
@@ -30,7 +30,7 @@ fn aliases_are_not_offered() {
 }
 
 #[test]
-fn the_platforms_of_a_hook_are_offered_and_others_are_no_mistake() {
+fn completion_offers_the_platforms_of_a_hook_and_accepts_others() {
     let scratch = Scratch::new();
     let script = scratch.run(["completions", "bash"]).success().stdout;
     let (_, hook) = script.split_once("\n        blackboard__subcmd__hook)").unwrap();
@@ -44,21 +44,21 @@ fn the_platforms_of_a_hook_are_offered_and_others_are_no_mistake() {
 }
 
 #[test]
-fn a_program_gets_the_script_as_a_field() {
+fn json_has_the_completion_script() {
     let json = Scratch::new().run(["completions", "fish", "--json"]).success().json();
     assert_eq!(json["shell"], "fish");
     assert!(json["script"].as_str().unwrap().contains("complete -c blackboard"));
 }
 
 #[test]
-fn an_unknown_shell_is_a_mistake_that_names_the_known_ones() {
+fn unknown_shell_is_a_usage_error_that_names_the_known_ones() {
     let output = Scratch::new().run(["completions", "ksh"]);
     assert_eq!(output.code, 2);
     assert!(output.stderr.contains("bash, zsh, fish, powershell"), "{output:?}");
 }
 
 #[test]
-fn every_shell_that_is_here_loads_its_script() {
+fn every_installed_shell_loads_its_script() {
     let scratch = Scratch::new();
     for (shell, check) in [
         ("bash", "bash -n"),

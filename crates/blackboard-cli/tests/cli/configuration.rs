@@ -1,4 +1,4 @@
-//! Configuration and environment: what is wrong with them is said on stderr, and never in the way.
+//! Configuration and environment: errors in them are reported on stderr and stop no command.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ fn configured(scratch: &Scratch, content: &str) {
 }
 
 #[test]
-fn a_bad_value_is_named_with_its_file_key_and_range_and_the_answer_stays_clean() {
+fn bad_value_is_reported_with_its_file_key_and_range_on_stderr_only() {
     for (content, expected) in [
         (
             r#"{"heartbeat": {"staleThresholdSeconds": 0}}"#,
@@ -53,7 +53,7 @@ fn a_threshold_from_the_environment_takes_effect() {
     let session = with_dying_process(|pid| {
         scratch.json(["agent", "register", "--name", "Oak", "--pid", pid])["session_id"].clone()
     });
-    // As if it had been silent for ten seconds.
+    // As if its last heartbeat was ten seconds ago.
     let database = rusqlite::Connection::open(scratch.database()).unwrap();
     let earlier = "UPDATE agents SET last_seen_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-10 seconds')";
     database.execute(earlier, []).unwrap();
@@ -62,7 +62,7 @@ fn a_threshold_from_the_environment_takes_effect() {
     let mut command = scratch.command(["agent", "list", "--all", "--json"]);
     let impatient = Output::of(command.env("BLACKBOARD_STALE_THRESHOLD", "5").run_to_end()).success();
     assert_eq!(impatient.json()["items"][0]["status"], "stale", "{session}");
-    assert_eq!(impatient.stderr, "", "programs are not told in passing");
+    assert_eq!(impatient.stderr, "", "JSON output has no note of the sweep");
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_variable_outside_its_range_is_named_and_ignored() {
 }
 
 #[test]
-fn an_agent_without_a_name_has_the_configured_one() {
+fn agent_without_a_name_gets_the_configured_one() {
     let scratch = Scratch::new();
     configured(&scratch, r#"{"agent": {"name": "Ivy"}}"#);
     assert_eq!(scratch.json(["agent", "register"])["agent_name"], "Ivy");

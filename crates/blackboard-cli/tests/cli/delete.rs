@@ -6,12 +6,12 @@ use crate::shapes::is_object;
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("delete");
 }
 
 #[test]
-fn a_key_goes_once_and_its_versions_go_on() {
+fn delete_removes_a_key_once_and_its_versions_continue() {
     let scratch = Scratch::new();
     scratch.json(["write", "key", "1"]);
     let deleted = scratch.json(["delete", "key"]);
@@ -23,7 +23,7 @@ fn a_key_goes_once_and_its_versions_go_on() {
 }
 
 #[test]
-fn whoever_was_swept_and_comes_back_deletes_nothing() {
+fn calls_with_a_stale_fence_change_no_entry() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     let claimed = scratch.json(["work", "claim", "item", "--title", "Item", "--session", "ivy"]);

@@ -1,9 +1,10 @@
-//! Every example in the help of every command runs, on a board that is prepared for it.
+//! Every example in the help of every command runs, on a board that is prepared for it. So do the commands of the README.
 
 use std::path::Path;
 
 use crate::machine::can;
 use crate::scratch::{Output, Scratch, commands};
+use testkit::process::RunToEnd as _;
 
 /// What every example finds: a repository with a board, two sessions, work items, entries and scripts.
 const BOARD: &str = r#"
@@ -75,7 +76,7 @@ fn every_example_of_every_command_runs() {
         return;
     }
     let template = Scratch::new();
-    let prepared = template.shell(&format!("set -e{BOARD}")).output().unwrap();
+    let prepared = template.shell(&format!("set -e{BOARD}")).run_to_end();
     assert!(prepared.status.success(), "{prepared:?}");
     let has_jq = can("examples in help", "jq", &["--version"]);
     let mut count = 0;
@@ -114,8 +115,32 @@ fn run(template: &Path, command: &str, example: &str) {
          {line}\n",
         template.display()
     );
-    let output = Output::of(scratch.shell(&script).output().unwrap());
+    let output = Output::of(scratch.shell(&script).run_to_end());
     assert_eq!(output.code, expected, "{example}: {output:?}");
     let failed = output.stderr.contains("error:") || output.stdout.contains("\"ok\":false");
     assert_eq!(failed, expected != 0, "{example}: {output:?}");
+}
+
+/// The README's section with commands to type, from the first to the last.
+fn commands_of_readme() -> String {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = std::fs::read_to_string(readme).unwrap();
+    let (_, section) = readme.split_once("\n## By hand\n\n```\n").unwrap();
+    let (block, _) = section.split_once("```").unwrap();
+    block.to_owned()
+}
+
+#[test]
+fn commands_of_the_readme_run_in_their_order() {
+    if !can("commands of the README", "git", &["--version"]) {
+        return;
+    }
+    let scratch = Scratch::new();
+    let prepare =
+        "set -e\ngit init -q .\nmkdir -p src/store\nprintf '#!/bin/sh\\n' > deploy.sh\nchmod +x deploy.sh\n";
+    let script = format!("{prepare}{}", commands_of_readme());
+    let output = Output::of(scratch.shell(&script).run_to_end());
+    assert_eq!(output.code, 0, "{output:?}");
+    assert!(!output.stderr.contains("error:"), "{output:?}");
+    assert!(output.stdout.contains("Completed work item: design-schema"), "{output:?}");
 }

@@ -1,4 +1,4 @@
-//! `docs/exit-codes.md` says what `error.rs` says.
+//! `docs/exit-codes.md` agrees with `error.rs` and with the help.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -7,7 +7,7 @@ use blackboard::Code;
 
 use crate::scratch::Scratch;
 
-/// What each exit code means; the help text says the same.
+/// What each exit code means, as in `help exit-codes`.
 const EXIT_CODES: &[(u8, &str)] = &[
     (0, "success"),
     (1, "internal error or I/O failure"),
@@ -29,7 +29,7 @@ fn the_page_of_exit_codes_is_up_to_date() {
         let stored = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
             stored == page,
-            "docs/exit-codes.md differs: see tests/cli/transcript.rs for how to write it anew"
+            "docs/exit-codes.md differs: see tests/cli/transcript.rs for how to write it again"
         );
     }
 }
@@ -60,39 +60,42 @@ fn page() -> String {
 const INTRODUCTION: &str = "\
 # Exit codes
 
-<!-- Made from `error.rs` by a test; see crates/blackboard-cli/tests/cli/exit_codes.rs. -->
+<!-- Generated from `error.rs` by a test: crates/blackboard-cli/tests/cli/exit_codes.rs. -->
 
-Every command ends with one of these. A script that needs more than this class looks at `code` in the JSON answer (`--json`):
+Every command exits with one of these codes. A script that needs more detail reads `code` in the JSON output (`--json`):
 
 | Exit code | Meaning |
 |---|---|
 ";
 
 const CODES: &str = "
-A reader that goes away in the middle (`blackboard … | head -1`) is no failure: the command ends with 0. Once `lock run` has its
-lock and `run` its work item, they end as the command that they run: with its exit code, with 128 and the number of the signal that
-ended it, or with 127 or 126 if it cannot be started. A `demo` that a signal ends early ends with 128 and the number of that signal.
-`hook` always ends with 0: agents would be stopped by any other.
+If a reader closes the pipe early (`blackboard … | head -1`), the command exits with 0. Once `lock run` has its lock and `run` its
+work item, they exit with the exit code of their command. If a signal ends that command, they exit with 128 plus the number of the
+signal. If it cannot be started, they exit with 127 or 126. A `demo` that a signal ends exits with 128 plus the number of the signal.
+`hook` always exits with 0, because agents stop at any other code.
 
-Without `--json` an error stands on stderr, as what happened (`error:`), why (`cause:`, if something is broken) and what to do
-(`hint:`), and nothing on stdout. With `--json` it is one object on stdout:
+Without `--json`, an error is printed on stderr: what failed (`error:`), why (`cause:`, for an internal error or an I/O failure), and
+the next step (`hint:`). Nothing is printed on stdout. With `--json` an error is one object on stdout:
 
 ```json
-{\"ok\": false, \"error\": \"work item fix-tests is claimed by Ivy (…) since …\", \"code\": \"already_claimed\",
- \"hint\": \"take another one: blackboard work claim --next\", \"held_by\": \"…\", \"held_by_name\": \"Ivy\", \"since\": \"…\", \"fence\": 5,
+{\"ok\": false, \"error\": \"work item fix-tests is already claimed by Ivy (84a674b5)\", \"code\": \"already_claimed\",
+ \"hint\": \"claim another item: blackboard work claim --next\", \"held_by\": \"…\", \"held_by_name\": \"Ivy\", \"since\": \"…\", \"fence\": 5,
  \"timestamp\": \"…\"}
 ```
 
-`error` and `hint` are sentences for people and may change; programs go by `code`. What else an object carries depends on its
-code: `held_by`, `held_by_name`, `since` and `fence` name the holder, `holder_process` is `gone` if the process of that
-session is gone, `causes` is what the operating system said.
+`error` and `hint` are text for people and may change; a script compares `code`. The other fields depend on the code: `held_by`,
+`held_by_name`, `since` and `fence` describe the holder, `holder_process` is `gone` if the process of that session is gone, and
+`causes` lists the errors of the operating system.
 
-Every JSON object, of an answer or an error, can have three more fields. `\"board\"` is `\"missing\"` if there is no board at the path, so
-that the answer is that of an empty one and nothing was created; `\"created\"` if the command has created the board; `\"read_only\"` if
-the board cannot be written and is read without locks. `ignored_session` is the value of `BLACKBOARD_SESSION_ID`, if that
-session has ended or is not on this board and the command continued without it. Commands that act for a session refuse it instead.
-`unreadable` lists the rows that a list left out because another program has written a value that cannot be read: `table`, `id`
-(`null` if that cannot be read either) and `reason`. A row that a command names by its id is an error, with the fix as its hint.
+Every JSON object, of a result or an error, can have three more fields:
+
+- `board` is `missing` if there is no board at the path: the result is that of an empty board, and nothing was created. It is `created`
+  if the command has created the board, and `read_only` if the board cannot be written and is read without locks.
+- `ignored_session` is the value of `BLACKBOARD_SESSION_ID`, if that session has ended or is not on this board and the command
+  continued without it. A command that needs a session refuses it instead.
+- `unreadable` lists the rows that a list left out because another program has written a value that cannot be read: `table`, `id`
+  (`null` if the id cannot be read either) and `reason`. A row that a command names by its id is an error, and the hint has the fix.
+
 `read --json`, `list --json` and `snapshot` keep their own shapes: a note on stderr reports a missing board and unreadable rows.
 
 ## Codes

@@ -3,12 +3,12 @@ use crate::shapes::{AGENT, EVENT, PROJECT, WORK_ITEM, is_object};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("export");
 }
 
 #[test]
-fn programs_get_the_whole_state() {
+fn json_has_the_complete_state() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     scratch.json(["project", "register", "pai", "--name", "PAI"]);

@@ -1,4 +1,4 @@
-//! What stands at the board's path and is no board of this version is refused, byte for byte untouched.
+//! A file at the board's path that is no board of this version is refused and left unchanged, byte for byte.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use crate::refusals::{CALLS, write_transactions};
 use crate::scratch::{Scratch, with_options};
 
-/// Puts a file at the default path, runs every command, and looks whether anything has moved.
+/// Puts a file at the default path, runs every command, and checks that nothing has changed.
 #[track_caller]
 fn refused_untouched(put: impl Fn(&Path), code: Code, hint: &str) {
     let scratch = Scratch::new();
@@ -23,7 +23,7 @@ fn refused_untouched(put: impl Fn(&Path), code: Code, hint: &str) {
     write_transactions(&scratch);
     let before = scratch.contents();
     for (command, arguments) in CALLS {
-        // Without `--db` it makes a board of its own.
+        // Without `--db` it creates its own board.
         let database = scratch.database();
         let named = ["--db", database.to_str().unwrap()];
         let named = if *command == "init" { &named[..] } else { &[] };
@@ -92,7 +92,7 @@ fn a_board_of_a_newer_version_is_left_alone() {
 }
 
 #[test]
-fn a_board_with_somebody_elses_statements_in_it_is_not_used() {
+fn board_with_a_foreign_schema_object_is_refused() {
     for statement in [
         "CREATE TRIGGER mine AFTER INSERT ON events BEGIN DELETE FROM agents; END",
         "CREATE VIEW mine AS SELECT * FROM agents",

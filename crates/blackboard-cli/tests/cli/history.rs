@@ -3,12 +3,12 @@ use crate::shapes::is_list;
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("history");
 }
 
 #[test]
-fn programs_learn_how_a_key_went() {
+fn json_has_the_history_of_a_key() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     scratch.json(["write", "key", "1", "--agent", "analyst"]);
@@ -36,7 +36,7 @@ fn programs_learn_how_a_key_went() {
 }
 
 #[test]
-fn it_says_when_older_versions_are_gone() {
+fn history_reports_that_older_versions_were_pruned() {
     let scratch = Scratch::new();
     for value in ["1", "2", "3"] {
         scratch.json(["write", "key", value]);

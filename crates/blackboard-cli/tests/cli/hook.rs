@@ -1,4 +1,4 @@
-//! `hook`: what a platform's hooks do, on a board in a repository of its own.
+//! `hook`: what a platform's hooks do, on a board in its own repository.
 
 mod delegates;
 mod edits;
@@ -15,7 +15,7 @@ use crate::scratch::{Output, Scratch};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("hook");
 }
 
@@ -44,7 +44,7 @@ impl Stage {
         Output::fed(command.envs(environment.iter().copied()), input)
     }
 
-    /// Runs a hook that has to end well, and returns what it said.
+    /// Runs a hook that has to succeed, and returns its output.
     #[track_caller]
     fn hook(&self, platform: &str, session: &str, event: &str, more: Value) -> Option<Value> {
         self.hook_in(platform, session, event, more, &[])

@@ -1,4 +1,4 @@
-//! Entries from elsewhere come back as they came, and forge nothing on the way.
+//! Hostile entries are returned unchanged, and forge no output.
 
 use blackboard::Code;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::hostile_text::{HOSTILE, is_harmless};
 use crate::scratch::{Output, Scratch};
 
-/// What shows entries to people.
+/// Commands with human output of entries.
 const SHOWING: &[&[&str]] = &[
     &["read", "key"],
     &["read", "list"],
@@ -102,7 +102,7 @@ fn depth_has_a_bound_and_needs_no_stack() {
 }
 
 #[test]
-fn a_large_value_is_shown_whole_and_in_a_row_only_its_beginning() {
+fn large_value_is_shown_completely_and_shortened_in_a_table() {
     let scratch = Scratch::new();
     let large = format!("\"{}\"", "漢".repeat(349_524));
     assert_eq!(written(&scratch, "large", large.as_bytes()).code, 0);
@@ -142,7 +142,7 @@ fn a_name_that_could_be_mistaken_for_another_is_refused() {
 }
 
 #[test]
-fn a_hostile_transaction_is_a_mistake_and_forges_nothing() {
+fn hostile_transaction_is_a_usage_error_and_forges_nothing() {
     let scratch = Scratch::new();
     for text in HOSTILE {
         for transaction in [
@@ -163,7 +163,7 @@ fn a_hostile_transaction_is_a_mistake_and_forges_nothing() {
     }
 }
 
-/// Writes through a pipe: arguments can't be that large.
+/// Writes through a pipe: arguments cannot be that large.
 fn written(scratch: &Scratch, key: &str, value: &[u8]) -> Output {
     Output::fed(&mut scratch.command(["write", key, "-", "--json"]), value)
 }

@@ -1,4 +1,4 @@
-//! Text from elsewhere neither forges what a reader sees, nor breaks JSON, nor harms the board.
+//! Hostile text neither forges output, nor breaks JSON, nor damages the board.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -10,7 +10,7 @@ use testkit::process::RunToEnd as _;
 use crate::refusals::CALLS;
 use crate::scratch::{Output, Scratch, with_options};
 
-/// What tries to be more than text. Each carries a row that must never stand at the beginning of a line.
+/// Hostile text. Each has a row that must never be at the start of a line.
 pub const HOSTILE: &[&str] = &[
     "\u{1b}[2J\u{1b}[31mred\u{1b}[0m",
     "\u{1b}]0;title\u{7}\u{1b}]8;;https://evil.example\u{1b}\\link",
@@ -138,7 +138,7 @@ fn code_and_comparisons_survive() {
 }
 
 #[test]
-fn the_largest_argument_there_can_be_is_cut_and_not_choked_on() {
+fn the_largest_possible_argument_is_shortened() {
     // The kernel takes no argument of more than 128 KiB; many of them make a megabyte.
     let long = "x y ".repeat(32 * 1024 - 1);
     let scratch = Scratch::new();
@@ -252,7 +252,7 @@ fn text_that_is_not_stored_as_given_is_reported() {
     assert_eq!((&created["shortened"], &created["filtered"]), (&json!(["title"]), &json!(["description"])));
     let human = scratch.run(["work", "claim", "b", "--title", &title, "--session", "ivy"]).success();
     assert_eq!(human.stderr, "note: the title is longer than the limit and was shortened\n");
-    // What is within its limit is kept, and nothing is said of it.
+    // Text within its limit is kept, and nothing is reported.
     let completed =
         scratch.run(["work", "complete", "b", "--summary", &summary, "--session", "ivy"]).success();
     assert_eq!(completed.stderr, "");
@@ -270,7 +270,7 @@ fn text_that_is_not_stored_as_given_is_reported() {
 }
 
 #[test]
-fn a_mistake_with_hostile_words_in_it_forges_nothing() {
+fn usage_error_with_hostile_text_forges_nothing() {
     let scratch = Scratch::new();
     for text in HOSTILE {
         for call in [
@@ -302,7 +302,7 @@ fn without_own_colours(text: &str) -> String {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_refused_everywhere_but_in_paths() {
+fn invalid_utf8_is_refused_everywhere_but_in_paths() {
     let scratch = Scratch::new();
     let bytes = OsStr::from_bytes(b"x\xff\xfe");
     for (command, arguments) in CALLS {
@@ -324,7 +324,7 @@ fn bytes_that_are_no_text_are_refused_everywhere_but_in_paths() {
             assert!(output.stderr.starts_with("error: "), "{output:?}");
         }
     }
-    // A path is bytes; the answer shows them as far as they are text.
+    // A path is bytes; the output shows them as far as they are UTF-8.
     let on_bytes = ["--db".as_ref(), bytes, "status".as_ref(), "--json".as_ref()];
     let status = scratch.run(on_bytes).success().json();
     assert!(status["database"].as_str().unwrap().ends_with("x\u{fffd}\u{fffd}"), "{status}");
@@ -340,7 +340,7 @@ fn bytes_that_are_no_text_are_refused_everywhere_but_in_paths() {
 }
 
 #[test]
-fn variables_that_are_no_text_are_a_mistake_and_no_crash() {
+fn variables_with_invalid_utf8_are_a_usage_error() {
     let scratch = Scratch::new();
     for (name, call) in [
         ("BLACKBOARD_SESSION_ID", &["agent", "heartbeat"][..]),
@@ -358,7 +358,7 @@ fn variables_that_are_no_text_are_a_mistake_and_no_crash() {
 }
 
 #[test]
-fn what_looks_like_a_credential_is_not_stored_unless_someone_insists() {
+fn text_that_looks_like_a_credential_is_stored_only_with_its_option() {
     let token = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
     let metadata = format!("{{\"token\": \"{token}\"}}");
     let escaped = metadata.replacen("ghp_", "gh\\u0070_", 1);

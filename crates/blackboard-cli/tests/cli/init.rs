@@ -3,12 +3,12 @@ use crate::shapes::is_object;
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("init");
 }
 
 #[test]
-fn programs_get_where_the_board_is() {
+fn json_has_the_path_of_the_board() {
     let scratch = Scratch::new();
     let made = scratch.json(["init"]);
     is_object(&made, &["database", "created"]);

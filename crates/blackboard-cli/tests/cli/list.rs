@@ -5,12 +5,12 @@ use crate::shapes::{ENTRY, is_list};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("list");
 }
 
 #[test]
-fn programs_get_an_array_of_keys_or_the_entries() {
+fn json_has_an_array_of_keys_or_the_entries() {
     let scratch = Scratch::new();
     for (key, tags) in [("task:b", "x"), ("task:a", "x,y"), ("other", "y")] {
         scratch.json(["write", key, "1", "--tag", tags, "--agent", key]);
@@ -35,7 +35,7 @@ fn programs_get_an_array_of_keys_or_the_entries() {
 }
 
 #[test]
-fn no_limit_is_the_default() {
+fn list_has_no_limit_by_default() {
     let scratch = Scratch::new();
     let writes: Vec<_> = (0..1234)
         .map(|number| json!({"write": {"key": format!("key:{number:04}"), "value": number}}))

@@ -1,4 +1,4 @@
-//! Where the board is: the option before the environment before the project before the home.
+//! The location of the board: the option, then the environment, then the project, then the home.
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +23,7 @@ fn git(directory: &Path, line: &str) {
 }
 
 #[test]
-fn the_option_goes_before_the_environment_before_the_project_before_the_home() {
+fn option_overrides_environment_overrides_project_overrides_home() {
     let scratch = Scratch::new();
     let project = scratch.path().join("project");
     fs::create_dir_all(project.join(".blackboard")).unwrap();
@@ -37,7 +37,7 @@ fn the_option_goes_before_the_environment_before_the_project_before_the_home() {
 }
 
 #[test]
-fn a_directory_stands_for_the_board_in_it() {
+fn directory_means_the_board_in_it() {
     let scratch = Scratch::new();
     fs::create_dir(scratch.path().join("boards")).unwrap();
     let expected = scratch.path().join("boards/local.db");
@@ -47,7 +47,7 @@ fn a_directory_stands_for_the_board_in_it() {
 }
 
 #[test]
-fn all_worktrees_and_sub_directories_of_a_repository_share_one_board() {
+fn worktrees_and_subdirectories_of_a_repository_share_one_board() {
     let scratch = Scratch::new();
     let main = scratch.path().join("main");
     fs::create_dir_all(main.join("deep/down")).unwrap();
@@ -77,7 +77,7 @@ fn all_worktrees_and_sub_directories_of_a_repository_share_one_board() {
 }
 
 #[test]
-fn a_directory_that_is_not_to_be_trusted_is_passed_over_with_a_warning() {
+fn untrusted_directory_is_ignored_with_a_warning() {
     let scratch = Scratch::new();
     let project = scratch.path().join("project");
     fs::create_dir_all(&project).unwrap();
@@ -89,7 +89,7 @@ fn a_directory_that_is_not_to_be_trusted_is_passed_over_with_a_warning() {
 }
 
 #[test]
-fn without_any_home_the_caller_is_told_what_to_set() {
+fn missing_home_is_reported_with_the_variable_to_set() {
     let scratch = Scratch::new();
     let output = Output::of(scratch.command(["status", "--json"]).env_remove("HOME").run_to_end());
     let refusal = output.refused(blackboard::Code::Usage);

@@ -1,4 +1,4 @@
-//! A reading command on a board that does not exist says so, answers as an empty one would, and creates nothing.
+//! A command that reads a missing board reports that, answers as for an empty one, and creates nothing.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::refusals::{CALLS, READING};
 use crate::scratch::Scratch;
 
 #[test]
-fn whoever_reads_creates_nothing() {
+fn commands_that_read_create_nothing() {
     let scratch = Scratch::new();
     let before = scratch.contents();
     for (command, arguments) in CALLS.iter().filter(|(command, _)| READING.contains(command)) {
@@ -30,7 +30,7 @@ fn whoever_reads_creates_nothing() {
                 "snapshot" => assert_eq!((output.code, answer), (0, json!({}))),
                 _ => assert_eq!((output.code, answer["ok"].as_bool()), (0, Some(true)), "{command}"),
             }
-            // What has no envelope can't say it anywhere else.
+            // Output without an envelope has no other place for it.
             let says_so =
                 output.stderr.starts_with("note: no board at ") && output.stderr.lines().count() == 1;
             assert!(if has_envelope { output.stderr.is_empty() } else { says_so }, "{command}: {output:?}");
@@ -84,7 +84,7 @@ fn a_refusal_on_a_missing_board_names_the_board() {
 }
 
 #[test]
-fn a_board_that_exists_is_not_called_missing() {
+fn existing_board_is_not_reported_as_missing() {
     let scratch = Scratch::new();
     scratch.run(["init"]).success();
     for call in [&["work", "list"][..], &["agent", "list"], &["status"], &["observe"], &["list", "--long"]] {
@@ -94,7 +94,7 @@ fn a_board_that_exists_is_not_called_missing() {
 }
 
 #[test]
-fn a_command_that_changes_what_is_there_creates_no_board() {
+fn commands_that_change_existing_rows_create_no_board() {
     let scratch = Scratch::new();
     let before = scratch.contents();
     for (call, code) in [

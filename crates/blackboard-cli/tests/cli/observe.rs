@@ -6,12 +6,12 @@ use crate::shapes::{EVENT, has_fields, is_list};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("observe");
 }
 
 #[test]
-fn programs_get_events_and_how_far_they_have_read() {
+fn json_has_events_and_the_cursor() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     scratch.json(["work", "claim", "item", "--title", "Item", "--session", "ivy"]);
@@ -36,7 +36,7 @@ fn append_events(scratch: &Scratch, count: u32) {
 }
 
 #[test]
-fn a_reader_that_leaves_early_sees_the_same_again() {
+fn observe_shows_events_again_after_a_reader_closed_the_pipe() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     // More than a pipe holds, so that the reader is gone before everything is written.
@@ -51,7 +51,7 @@ fn a_reader_that_leaves_early_sees_the_same_again() {
 }
 
 #[test]
-fn looking_closer_does_not_move_the_cursor() {
+fn filters_do_not_move_the_cursor() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     append_events(&scratch, 10);
@@ -67,7 +67,7 @@ fn looking_closer_does_not_move_the_cursor() {
         &["--tag", "urgent"],
     ] {
         scratch.json(["observe", "--session", "ivy"].iter().chain(more));
-        // Whoever follows until nothing is left does not either.
+        // A follower that reads to the end does not either.
         let follow = ["observe", "--session", "ivy", "--follow", "--timeout", "0s"];
         scratch.run(follow.iter().chain(more)).success();
     }
@@ -76,7 +76,7 @@ fn looking_closer_does_not_move_the_cursor() {
 }
 
 #[test]
-fn keys_and_tags_are_those_of_one_scope_unless_every_scope_is_asked_for() {
+fn keys_and_tags_match_one_scope_unless_all_scopes_is_given() {
     let scratch = Scratch::new();
     scratch.json(["write", "task:a", "1", "--tag", "x"]);
     scratch.json(["write", "task:a", "1", "--tag", "x", "--scope", "team"]);
@@ -106,7 +106,7 @@ fn ids(output: &str) -> Vec<i64> {
 }
 
 #[test]
-fn programs_that_follow_get_one_event_a_line_with_what_happened_to_entries() {
+fn json_follow_has_one_event_per_line_with_changes_of_entries() {
     let scratch = Scratch::new();
     for value in [r#"{"b": 1.0,\n"a": 2}"#, "null"] {
         scratch.json(["write", "config", &value.replace("\\n", "\n"), "--agent", "Oak"]);
@@ -130,7 +130,7 @@ fn programs_that_follow_get_one_event_a_line_with_what_happened_to_entries() {
 }
 
 #[test]
-fn a_session_that_follows_goes_on_where_it_last_looked_and_moves_its_cursor() {
+fn follow_starts_at_the_cursor_of_the_session_and_moves_it() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     append_events(&scratch, 3);
@@ -143,7 +143,7 @@ fn a_session_that_follows_goes_on_where_it_last_looked_and_moves_its_cursor() {
 }
 
 #[test]
-fn a_named_cursor_goes_on_by_itself_also_with_filters() {
+fn named_cursor_moves_also_with_filters() {
     let scratch = Scratch::new();
     scratch.json(["write", "before", "1"]);
     let follow =
@@ -157,7 +157,7 @@ fn a_named_cursor_goes_on_by_itself_also_with_filters() {
 }
 
 #[test]
-fn a_follower_is_told_once_what_was_pruned_and_goes_on() {
+fn follower_reports_pruned_events_once_and_continues() {
     let scratch = Scratch::new();
     for value in ["1", "2", "3"] {
         scratch.json(["write", "config", value]);
@@ -177,7 +177,7 @@ fn a_follower_is_told_once_what_was_pruned_and_goes_on() {
 }
 
 #[test]
-fn a_follower_ends_quietly_when_its_reader_is_gone_even_if_nothing_happens() {
+fn follower_exits_with_0_when_its_reader_is_gone_and_no_event_comes() {
     let scratch = Scratch::new();
     scratch.json(["write", "config", "1"]);
     for flag in ["", "--json"] {
@@ -188,7 +188,7 @@ fn a_follower_ends_quietly_when_its_reader_is_gone_even_if_nothing_happens() {
 }
 
 #[test]
-fn a_follower_sees_what_expires_although_nobody_else_does_anything() {
+fn follower_sees_expirations_without_any_other_command() {
     let scratch = Scratch::new();
     scratch.json(["write", "short", "\"soon gone\"", "--ttl", "300ms"]);
     let follow = ["observe", "--follow", "--after", "1", "--limit", "1", "--filter", "expire", "--json"];
@@ -200,7 +200,7 @@ fn a_follower_sees_what_expires_although_nobody_else_does_anything() {
 }
 
 #[test]
-fn a_limit_that_leaves_events_out_says_that_more_follow() {
+fn observe_with_a_limit_reports_that_more_events_follow() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     append_events(&scratch, 10);
@@ -224,7 +224,7 @@ fn a_limit_that_leaves_events_out_says_that_more_follow() {
     assert_eq!(scratch.json(["observe", "--session", "ivy"])["count"], 5);
 }
 
-/// A board with five items, each an event of its own after the registration.
+/// A board with five items, each with an event after the registration.
 fn board_with_items() -> Scratch {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);

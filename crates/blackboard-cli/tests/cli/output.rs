@@ -1,4 +1,4 @@
-//! What happens to the answer on its way out.
+//! Errors while the output is written.
 
 use std::fs::File;
 use std::process::Stdio;
@@ -14,7 +14,7 @@ fn output_to(stdout: impl Into<Stdio>, call: &[&str]) -> Output {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_the_call_quietly() {
+fn command_exits_with_0_when_its_reader_closes_the_pipe() {
     for call in
         [&["version"][..], &["version", "--json"], &["completions", "zsh"], &["--help"], &["--version"]]
     {
@@ -27,7 +27,7 @@ fn a_reader_that_goes_away_ends_the_call_quietly() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn an_output_without_room_is_a_fault() {
+fn output_to_a_full_device_is_an_error() {
     for call in [&["version"][..], &["version", "--json"]] {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let output = output_to(full, call);
@@ -37,7 +37,7 @@ fn an_output_without_room_is_a_fault() {
 }
 
 #[test]
-fn colours_are_for_terminals_or_for_those_who_insist() {
+fn colors_are_printed_on_terminals_or_on_request() {
     let scratch = Scratch::new();
     let plain = scratch.run(["--help"]).success().stdout;
     assert!(!plain.contains('\u{1b}'));

@@ -1,4 +1,4 @@
-//! What is on disk belongs to its user alone, and what is not is refused.
+//! Files of a board are private to their user; others are refused.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
@@ -66,7 +66,7 @@ fn a_new_board_of_a_repository_is_private_under_every_umask() {
 }
 
 #[test]
-fn a_copy_of_the_board_is_as_private_as_the_board() {
+fn export_is_as_private_as_the_board() {
     let scratch = Scratch::new();
     let line = "umask 000; exec blackboard export --output board.json";
     Output::of(scratch.shell(line).run_to_end()).success();
@@ -74,7 +74,7 @@ fn a_copy_of_the_board_is_as_private_as_the_board() {
 }
 
 #[test]
-fn a_copy_takes_the_place_of_an_older_one_and_leaves_nothing_beside_it() {
+fn export_replaces_an_older_file_and_leaves_no_other() {
     let scratch = Scratch::new();
     let copy = scratch.path().join("board.json");
     fs::write(&copy, "older, and longer than the new one ".repeat(1000)).unwrap();
@@ -88,7 +88,7 @@ fn a_copy_takes_the_place_of_an_older_one_and_leaves_nothing_beside_it() {
 }
 
 #[test]
-fn a_copy_is_never_written_through_a_link_or_to_a_device() {
+fn export_is_never_written_through_a_link_or_to_a_device() {
     let scratch = Scratch::new();
     let elsewhere = scratch.path().join("elsewhere");
     fs::write(&elsewhere, "precious").unwrap();
@@ -105,7 +105,7 @@ fn a_copy_is_never_written_through_a_link_or_to_a_device() {
 }
 
 #[test]
-fn a_board_is_not_made_where_the_search_would_not_trust_it() {
+fn board_is_not_created_in_an_untrusted_directory() {
     let scratch = Scratch::new();
     let (directory, real) = (scratch.path().join(".blackboard"), scratch.path().join("real"));
     fs::create_dir(&real).unwrap();
@@ -113,7 +113,7 @@ fn a_board_is_not_made_where_the_search_would_not_trust_it() {
         let refusal = scratch.run(["init", "--json"]).refused(Code::UnsafePermissions);
         let error = refusal["error"].as_str().unwrap();
         assert!(error.ends_with(&format!("/.blackboard can't hold a board: {reason}")), "{refusal}");
-        // The search says the same.
+        // The search reports the same.
         let warned = scratch.run(["status"]).success().stderr;
         assert!(warned.contains(&format!("/.blackboard: {reason}\n")), "{warned}");
     };
@@ -132,7 +132,7 @@ fn a_board_is_not_made_where_the_search_would_not_trust_it() {
 }
 
 #[test]
-fn the_mode_of_a_directory_that_was_there_is_never_touched() {
+fn mode_of_an_existing_directory_is_never_changed() {
     for before in [0o755, 0o777, 0o1777, 0o700] {
         let scratch = Scratch::new();
         let here = scratch.path().join("here");
@@ -228,7 +228,7 @@ fn a_configuration_that_others_can_write_is_refused_with_the_fix() {
             assert!(error.ends_with("config.json can be written by others (mode 0666)"), "{refusal}");
             refusal["hint"].as_str().unwrap().clone_into(&mut cure);
         }
-        // A hook is silent, and its log has the reason.
+        // A hook prints nothing, and its log has the reason.
         let call = format!(
             "echo '{{\"session_id\": \"1\", \"hook_event_name\": \"SessionStart\", \"cwd\": \"{}\"}}' | blackboard hook claude",
             scratch.path().display()
@@ -264,7 +264,7 @@ fn refused(break_it: impl Fn(&Path), hint: &str) {
 }
 
 #[test]
-fn a_database_that_others_can_open_is_refused_with_the_cure() {
+fn database_that_others_can_open_is_refused_with_the_fix() {
     for mode in [0o640, 0o604, 0o620, 0o602, 0o610, 0o666, 0o777] {
         refused(
             |database| fs::set_permissions(database, Permissions::from_mode(mode)).unwrap(),
@@ -274,7 +274,7 @@ fn a_database_that_others_can_open_is_refused_with_the_cure() {
 }
 
 #[test]
-fn the_cure_cures() {
+fn the_suggested_fix_works() {
     let scratch = Scratch::new();
     scratch.run(["--db", "my board.db", "agent", "register", "--name", "Ivy"]).success();
     fs::set_permissions(scratch.path().join("my board.db"), Permissions::from_mode(0o644)).unwrap();
@@ -298,7 +298,7 @@ fn a_link_to_a_database_is_refused() {
 }
 
 #[test]
-fn what_is_no_plain_file_is_refused() {
+fn database_that_is_not_a_regular_file_is_refused() {
     refused(
         |database| {
             fs::remove_file(database).unwrap();

@@ -47,7 +47,7 @@ fn run_in(scratch: &Scratch, directory: &str, arguments: &[&str]) -> Output {
     Output::of(command.current_dir(scratch.path().join(directory)).run_to_end())
 }
 
-/// Runs the hook of a session that starts there; it says nothing about errors.
+/// Runs the hook of a session that starts there; it prints no errors.
 #[track_caller]
 fn start_session(scratch: &Scratch, directory: &str) -> Output {
     let directory = scratch.path().join(directory).canonicalize().unwrap();
@@ -174,7 +174,7 @@ fn a_database_that_came_with_a_clone_is_refused_as_tracked_by_git() {
         hint = refused_as_tracked(&scratch, "second", call);
     }
     assert_eq!(contents(&board), before);
-    // A hook is silent, and its log has the reason.
+    // A hook prints nothing, and its log has the reason.
     assert_eq!(start_session(&scratch, "second").stdout, "");
     let log = fs::read_to_string(board.join("hook.log")).unwrap();
     assert!(log.contains("unsafe_permissions") && log.contains("is tracked by git"), "{log}");

@@ -6,12 +6,12 @@ use crate::shapes::{ENTRY, is_list};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("query");
 }
 
 #[test]
-fn the_pages_together_are_everything() {
+fn pages_together_contain_every_entry() {
     let scratch = Scratch::new();
     let keys = ["agent:c:results", "agent:a:results", "agent:b:results", "agent:b:notes"];
     for key in keys {
@@ -39,7 +39,7 @@ fn the_pages_together_are_everything() {
 }
 
 #[test]
-fn a_place_of_another_order_is_refused() {
+fn page_token_of_another_order_is_refused() {
     let scratch = Scratch::new();
     scratch.run(["query", "--after", "task:a", "--json"]).refused(Code::InvalidValue);
 }

@@ -6,12 +6,12 @@ use crate::shapes::{ENTRY, has_fields};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("read");
 }
 
 #[test]
-fn programs_get_the_entry_itself() {
+fn json_has_the_entry_itself() {
     let scratch = Scratch::new();
     let call = ["write", "task:a", r#"{"b": 1, "a": 2}"#, "--ttl", "3600", "--agent", "orchestrator"];
     scratch.json(call.into_iter().chain(["--tag", "x,y", "--metadata", r#"{"m": 1}"#]));
@@ -22,13 +22,13 @@ fn programs_get_the_entry_itself() {
     assert_eq!((&entry["source_agent"], &entry["ttl"]), (&json!("orchestrator"), &json!(3600)));
     assert_eq!((&entry["timestamp"], &entry["tags"]), (&entry["updated_at"], &json!(["x", "y"])));
     assert_eq!(entry["metadata"], json!({"m": 1}));
-    // In this order, and the value as it came.
+    // In this order, and the value unchanged.
     assert!(output.stdout.starts_with(r#"{"key":"task:a","value":{"b": 1, "a": 2},"source_agent":"#));
     assert_eq!(scratch.json(["read", "task:a", "--value"]), json!({"a": 2, "b": 1}));
 }
 
 #[test]
-fn a_miss_is_exactly_null_and_no_error() {
+fn missing_key_prints_exactly_null_and_no_error() {
     let scratch = Scratch::new();
     scratch.json(["write", "over", "1", "--ttl", "1ms"]);
     std::thread::sleep(std::time::Duration::from_millis(5));
@@ -46,7 +46,7 @@ fn a_miss_is_exactly_null_and_no_error() {
 }
 
 #[test]
-fn the_scope_is_the_one_named_or_that_of_the_environment() {
+fn scope_comes_from_the_option_or_the_environment() {
     let scratch = Scratch::new();
     for scope in ["default", "team-1", "team-2"] {
         scratch.json(["write", "key", &format!("\"{scope}\""), "--scope", scope]);
@@ -63,7 +63,7 @@ fn the_scope_is_the_one_named_or_that_of_the_environment() {
 }
 
 #[test]
-fn an_entry_is_shown_as_it_was_at_a_revision() {
+fn read_shows_an_entry_as_of_a_revision() {
     let scratch = Scratch::new();
     let revision = |value: &Value| value["revision"].to_string();
     let first = revision(&scratch.json(["write", "key", "1"]));

@@ -6,7 +6,7 @@ use crate::scratch::{Output, Scratch};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("run");
 }
 
@@ -17,7 +17,7 @@ fn lines(ran: &Output) -> Vec<Value> {
 }
 
 #[test]
-fn the_command_acts_for_a_session_of_this_process() {
+fn run_registers_a_session_of_its_own_process() {
     let scratch = Scratch::new();
     let script = "blackboard agent show --json; echo $PPID";
     let call = ["run", "--name", "Ivy", "--project", "pai", "--work", "The schema", "--", "sh", "-c", script];
@@ -32,7 +32,7 @@ fn the_command_acts_for_a_session_of_this_process() {
 }
 
 #[test]
-fn a_session_is_called_after_the_configuration_or_the_command() {
+fn session_of_run_gets_the_configured_name_or_that_of_the_command() {
     let scratch = Scratch::new();
     let call = ["run", "--", "sh", "-c", "blackboard agent show --json"];
     let agent = &lines(&scratch.run(call).success())[0];
@@ -43,7 +43,7 @@ fn a_session_is_called_after_the_configuration_or_the_command() {
 }
 
 #[test]
-fn what_is_held_at_the_end_is_released_and_what_was_completed_stays_so() {
+fn run_releases_its_item_at_the_end_and_keeps_a_completion() {
     let scratch = Scratch::new();
     scratch.json(["work", "create", "second", "--title", "Second"]);
     let script = "echo $BLACKBOARD_FENCE; blackboard work claim second >/dev/null; \
@@ -61,7 +61,7 @@ fn what_is_held_at_the_end_is_released_and_what_was_completed_stays_so() {
 }
 
 #[test]
-fn one_may_say_what_one_works_on_beside_the_item() {
+fn run_accepts_a_description_of_the_work_with_the_item() {
     let scratch = Scratch::new();
     scratch.json(["project", "register", "pai", "--name", "PAI"]);
     let script = "blackboard agent show --json; blackboard work status first --json";
@@ -74,7 +74,7 @@ fn one_may_say_what_one_works_on_beside_the_item() {
 }
 
 #[test]
-fn a_command_whose_item_is_taken_is_not_started() {
+fn command_is_not_started_when_its_item_is_claimed() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     scratch.json(["work", "claim", "first", "--title", "First", "--session", "ivy"]);
@@ -102,7 +102,7 @@ fn the_exit_code_is_that_of_the_command() {
 }
 
 #[test]
-fn inside_of_another_session_it_is_a_delegate_with_a_process_of_its_own() {
+fn run_inside_a_session_is_a_delegate_with_its_own_process() {
     let scratch = Scratch::new();
     let inner = "blackboard agent show --json; blackboard agent show \"$OUTER\" --json";
     let outer = "OUTER=$BLACKBOARD_SESSION_ID blackboard run -- sh -c \"$0\"";
@@ -118,7 +118,7 @@ fn inside_of_another_session_it_is_a_delegate_with_a_process_of_its_own() {
 }
 
 #[test]
-fn a_session_around_it_that_is_gone_is_told_of_and_no_parent() {
+fn run_reports_an_ended_outer_session_and_has_no_parent() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Gone", "--session-hint", "gone"]);
     scratch.json(["agent", "deregister", "gone"]);

@@ -1,8 +1,8 @@
-//! `serve`, as people see it. What browsers see is in `tests/web`.
+//! The output of `serve`. Its answers to browsers are tested in `tests/web`.
 
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("serve");
 }

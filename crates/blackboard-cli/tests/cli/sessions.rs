@@ -1,4 +1,4 @@
-//! On whose behalf a call acts, and what is said when that can't be told.
+//! The session of a call, and the errors if it cannot be determined.
 
 use std::process::Command;
 
@@ -46,7 +46,7 @@ fn as_agent(command: &mut Command) -> &mut Command {
 }
 
 #[test]
-fn whoever_is_of_another_board_is_refused_and_told_where_the_name_comes_from() {
+fn session_of_another_board_is_refused_with_the_origin_of_its_id() {
     let scratch = board();
     for call in USING_A_SESSION {
         let mut command = scratch.command(call.iter().chain(&["--json"]));
@@ -58,7 +58,7 @@ fn whoever_is_of_another_board_is_refused_and_told_where_the_name_comes_from() {
 }
 
 #[test]
-fn what_an_operator_may_do_is_done_without_the_session_of_another_board() {
+fn optional_session_of_the_environment_is_ignored_when_unknown() {
     let scratch = board();
     for call in FOR_OPERATORS_TOO {
         let mut command = scratch.command(call.iter());
@@ -66,7 +66,7 @@ fn what_an_operator_may_do_is_done_without_the_session_of_another_board() {
         let expected = "warning: BLACKBOARD_SESSION_ID is set to forgotten, which is not on this board; \
                         continuing without a session (register again with ";
         assert!(said.starts_with(expected), "{call:?}: {said}");
-        // One that is named with an option has to exist.
+        // A session that an option names has to exist.
         let named = scratch.run(call.iter().chain(&["--session", "forgotten", "--json"]));
         named.refused(Code::AgentNotFound);
     }
@@ -75,9 +75,9 @@ fn what_an_operator_may_do_is_done_without_the_session_of_another_board() {
 /// What a command does with a session of the environment that has ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Treatment {
-    /// It acts for the session: it refuses, and says what to do.
+    /// It acts for the session: it refuses, with a hint.
     Refused,
-    /// It can do without: it says that it does.
+    /// It does not need the session: it continues with a warning.
     Ignored,
     /// It has nothing to do with a session, or, like `deregister`, with its end.
     NotUsed,
@@ -146,8 +146,8 @@ const WITH_AN_ENDED_SESSION: &[(&str, &[&str], Treatment)] = {
     ]
 };
 
-/// Commands that have tests of their own for this, or nothing to do with sessions of the environment: the guard needs a
-/// repository, hooks go by what their platform says, and the MCP server registers a session when it needs one.
+/// Commands that have their own tests for this, or nothing to do with sessions of the environment: the guard needs a
+/// repository, hooks use the session of their platform, and the MCP server registers a session when it needs one.
 const ELSEWHERE: &[&str] = &[
     "guard install",
     "guard check",
@@ -224,7 +224,7 @@ fn a_process_with_one_session_needs_no_names() {
 
 /// In the sandbox of Codex no process outside of it can be seen.
 #[test]
-fn where_no_agent_is_seen_its_own_word_counts() {
+fn codex_variables_find_the_session_when_no_agent_process_is_visible() {
     let scratch = board();
     let codex = std::os::unix::process::parent_id().to_string();
     let sessions = ["codex:s", "codex:s/t"].map(|hint| {
@@ -247,7 +247,7 @@ fn where_no_agent_is_seen_its_own_word_counts() {
 }
 
 #[test]
-fn a_process_with_several_sessions_is_told_which_ones() {
+fn process_with_several_sessions_gets_their_list() {
     let scratch = board();
     let register = |name| scratch.json(["agent", "register", "--name", name])["session_id"].clone();
     let (ivy, oak) = (register("Ivy"), register("Oak"));
@@ -264,23 +264,23 @@ fn a_process_with_several_sessions_is_told_which_ones() {
     }
     let create = ["work", "create", "new", "--title", "New"];
     let said = output(as_agent(&mut scratch.command(create))).success().stderr;
-    assert!(said.starts_with("warning: this process has 2 live sessions: "), "{said}");
+    assert!(said.starts_with("warning: this process has 2 active sessions: "), "{said}");
     let more = ["Elm", "Fir", "Yew"].map(register);
     let answer =
         output(as_agent(&mut scratch.command(["agent", "heartbeat", "--json"]))).refused(Code::NoSession);
     let message = answer["error"].as_str().unwrap();
-    assert!(message.starts_with("this process has 5 live sessions: "), "{message}");
+    assert!(message.starts_with("this process has 5 active sessions: "), "{message}");
     assert!(message.ends_with(", and 2 more"), "{message}");
     assert!(more.iter().all(|session| answer["sessions"].as_array().unwrap().contains(session)), "{answer}");
 }
 
 #[test]
-fn a_session_without_a_process_is_told_how_to_stay_alive() {
+fn session_without_a_process_gets_a_hint_about_heartbeats() {
     for shell in [&[][..], &["--shell"]] {
         let scratch = board();
         let register = ["agent", "register", "--name", "Ivy", "--session-hint", "ivy"];
         let said = output(scratch.command(register.iter().chain(shell)).env_remove("BLACKBOARD_PID"));
-        // Whoever runs this test may be an agent.
+        // The process that runs this test may be an agent.
         let has_process = !scratch.json(["agent", "show", "ivy"])["pid"].is_null();
         let note = "note: no process found to watch, so only heartbeats keep this session active: send one at least \
                     every 5 minutes, or name the process to watch: --pid PID (in a shell script: --pid $$)\n";
@@ -293,7 +293,7 @@ fn a_session_without_a_process_is_told_how_to_stay_alive() {
 }
 
 #[test]
-fn a_registration_that_fails_also_fails_where_it_is_evaluated() {
+fn failed_registration_fails_its_eval_too() {
     let scratch = board();
     for arguments in ["--name Ivy --parent nobody", "--name Ivy --pid 0", "--name Ivy --no-such-option"] {
         let line = format!("set -e; eval \"$(blackboard agent register {arguments} --shell)\"; echo went on");
@@ -307,7 +307,7 @@ fn a_registration_that_fails_also_fails_where_it_is_evaluated() {
 }
 
 #[test]
-fn a_process_that_has_ended_is_refused_wherever_it_is_named() {
+fn ended_process_is_refused_in_every_option() {
     let scratch = board();
     let dead = crate::scratch::dead_process().to_string();
     let register = ["agent", "register", "--name", "Ivy", "--json"];
@@ -318,7 +318,7 @@ fn a_process_that_has_ended_is_refused_wherever_it_is_named() {
 }
 
 #[test]
-fn whoever_creates_a_board_in_passing_is_told_where() {
+fn command_that_creates_a_board_reports_its_path() {
     let scratch = Scratch::new();
     let create = |more: &[&str]| {
         scratch.run(["work", "create", "item", "--title", "Item"].iter().chain(more)).success().stderr
@@ -337,7 +337,7 @@ const NAME_A_SESSION: &str =
     "use an agent name or at least 6 characters of an id: blackboard agent list --all";
 
 #[test]
-fn a_name_that_is_not_found_comes_with_a_way_to_find_it() {
+fn unknown_name_is_refused_with_a_hint() {
     let scratch = board();
     let session = scratch.json(["agent", "register", "--name", "Ivy"])["session_id"].clone();
     let beginning = &session.as_str().unwrap()[..5];

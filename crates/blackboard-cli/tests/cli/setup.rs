@@ -17,12 +17,12 @@ use crate::transcript;
 const PLATFORMS: [&str; 6] = ["claude", "codex", "gemini", "opencode", "copilot", "cursor"];
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("setup");
 }
 
 #[test]
-fn programs_get_what_happens_to_which_file_and_what_is_still_to_do() {
+fn json_has_the_change_of_each_file_and_what_is_left_to_do() {
     let scratch = Scratch::new();
     let answer = scratch.json(["setup", "codex", "--yes"]);
     is_object(&answer, &["written", "program_on_path", "platforms"]);
@@ -57,7 +57,7 @@ fn a_dry_run_shows_everything_and_writes_nothing() {
 }
 
 #[test]
-fn nothing_is_written_without_being_asked() {
+fn setup_writes_nothing_without_an_answer() {
     let scratch = Scratch::new();
     let before = scratch.contents();
     scratch.run(["setup", "claude", "--json"]).refused(Code::Usage);
@@ -68,7 +68,7 @@ fn nothing_is_written_without_being_asked() {
 }
 
 #[test]
-fn without_a_name_the_agents_that_are_found_are_set_up() {
+fn setup_without_a_name_uses_the_installed_agents() {
     let scratch = Scratch::new();
     fs::create_dir(scratch.path().join(".gemini")).unwrap();
     let programs = scratch.path().join("bin");
@@ -85,15 +85,15 @@ fn without_a_name_the_agents_that_are_found_are_set_up() {
             answer["platforms"].as_array().unwrap().iter().map(|one| &one["platform"]).collect();
         assert_eq!(found, ["codex", "gemini"], "{answer}");
     }
-    let nobody = Scratch::new();
-    let output = nobody.command(["setup", "all", "--json"]).env("PATH", "/nowhere").run_to_end();
+    let without_agents = Scratch::new();
+    let output = without_agents.command(["setup", "all", "--json"]).env("PATH", "/nowhere").run_to_end();
     let refusal = crate::scratch::Output::of(output).refused(Code::NothingAvailable);
     let hint = refusal["hint"].as_str().unwrap();
     assert!(PLATFORMS.iter().all(|platform| hint.contains(platform)), "{hint}");
 }
 
 #[test]
-fn programs_are_told_that_a_file_was_left_alone() {
+fn json_reports_a_file_that_was_left_unchanged() {
     let scratch = Scratch::new();
     fs::write(scratch.path().join(".claude.json"), "{").unwrap();
     let refusal = scratch.run(["setup", "claude", "--yes", "--json"]).refused(Code::ReadOnly);
@@ -105,7 +105,7 @@ fn programs_are_told_that_a_file_was_left_alone() {
 }
 
 #[test]
-fn whoever_has_not_put_the_program_on_the_path_is_told() {
+fn setup_warns_when_the_program_is_not_on_the_path() {
     let scratch = Scratch::new();
     let told = |call: &[&str]| {
         let output = scratch.command(call).env("PATH", "/usr/bin:/bin").run_to_end();
@@ -125,11 +125,11 @@ fn whoever_has_not_put_the_program_on_the_path_is_told() {
 }
 
 #[test]
-fn what_only_the_user_can_do_is_told_again_and_so_is_what_is_switched_off() {
+fn setup_repeats_manual_steps_and_reports_disabled_parts() {
     let scratch = Scratch::new();
     let first = scratch.run(["setup", "codex", "--yes"]).success().stdout;
     assert!(first.contains("  Still to do: accept the hooks"), "{first}");
-    assert!(!first.contains("+++"), "whoever says yes beforehand reads no differences: {first}");
+    assert!(!first.contains("+++"), "--yes prints no diff: {first}");
     let file = scratch.path().join(".codex/config.toml");
     fs::write(&file, fs::read_to_string(&file).unwrap() + "enabled = false\n").unwrap();
     let second = scratch.run(["setup", "codex"]).success().stdout;
@@ -140,7 +140,7 @@ fn what_only_the_user_can_do_is_told_again_and_so_is_what_is_switched_off() {
 }
 
 #[test]
-fn a_file_that_is_as_it_should_be_is_set_up_however_it_is_kept_and_written() {
+fn complete_file_counts_as_set_up_in_every_form() {
     let scratch = Scratch::new();
     let settings = scratch.path().join(".codex");
     let file = settings.join("config.toml");
@@ -190,7 +190,7 @@ fn a_link_that_leads_out_of_the_project_is_not_followed() {
         }
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
 
-        // A link inside of the project is a way of its own to keep files there.
+        // A link inside the project is followed: its target is in the project, too.
         fs::remove_file(project.join(link)).unwrap();
         fs::create_dir(project.join("settings")).unwrap();
         std::os::unix::fs::symlink("settings", project.join(link)).unwrap();
@@ -202,7 +202,7 @@ fn a_link_that_leads_out_of_the_project_is_not_followed() {
 }
 
 #[test]
-fn where_another_server_has_our_name_nothing_is_to_be_added_by_hand() {
+fn another_server_with_our_name_gets_no_text_to_add() {
     let scratch = Scratch::new();
     fs::create_dir(scratch.path().join(".codex")).unwrap();
     let text = "[mcp_servers.blackboard]\ncommand = \"chalk\"\n";
@@ -252,13 +252,13 @@ fn a_project_is_set_up_at_its_root_and_local_is_for_one_user() {
             format!("run: blackboard {words} --settings user, or: blackboard {words} --settings project");
         assert_eq!(refusal["hint"], hint);
     }
-    // The others have no such scope, so that all of them is Claude Code.
+    // Only Claude Code has this settings level.
     let all = scratch.json(["setup", "remove", "--dry-run", "--scope", "local"]);
     assert_eq!(all["platforms"].as_array().unwrap().len(), 1);
 }
 
 #[test]
-fn the_settings_of_an_agent_are_where_its_environment_says() {
+fn environment_moves_the_settings_of_an_agent() {
     let scratch = Scratch::new();
     let moved = scratch.path().join("moved");
     let mut command = scratch.command(["setup", "claude", "--yes"]);
@@ -276,7 +276,7 @@ fn a_file_that_will_hold_secrets_is_private_from_the_start() {
 }
 
 #[test]
-fn the_state_of_claude_code_is_edited_though_it_is_large_and_its_backup_is_private() {
+fn large_state_of_claude_code_is_edited_and_its_backup_is_private() {
     let scratch = Scratch::new();
     let history: Vec<_> = (0..200).map(|line| format!("\"{line}: {}\"", "x".repeat(11_000))).collect();
     let text = format!("{{\n  \"history\": [\n    {}\n  ]\n}}\n", history.join(",\n    "));
@@ -293,7 +293,7 @@ fn the_state_of_claude_code_is_edited_though_it_is_large_and_its_backup_is_priva
 }
 
 #[test]
-fn where_the_state_of_claude_code_is_left_alone_its_own_command_is_told() {
+fn unchanged_state_of_claude_code_gets_a_hint_with_its_own_command() {
     for (scope, file) in [("user", ".claude.json"), ("project", ".mcp.json"), ("local", ".claude.json")] {
         let scratch = Scratch::new();
         fs::write(scratch.path().join(file), "{").unwrap();
@@ -304,8 +304,8 @@ fn where_the_state_of_claude_code_is_left_alone_its_own_command_is_told() {
 }
 
 #[test]
-fn a_difference_does_not_show_what_others_have_written() {
-    // Nothing about these words looks like a credential.
+fn diff_does_not_show_other_values() {
+    // None of these words looks like a credential.
     let secret = "correct horse";
     let last = format!("{{\n  // {secret}\n  \"mcpServers\": {{}},\n  \"primaryApiKey\": \"{secret}\"\n}}\n");
     let one_line = format!("{{\"mcpServers\": {{\"x\": {{\"env\": {{\"GITHUB_TOKEN\": \"{secret}\"}}}}}}}}");
@@ -339,7 +339,7 @@ fn a_difference_does_not_show_what_others_have_written() {
 }
 
 #[test]
-fn a_credential_in_a_file_of_ours_is_not_shown_when_it_goes() {
+fn removed_credential_in_our_own_file_is_not_shown() {
     let scratch = Scratch::new();
     scratch.json(["setup", "opencode", "--yes"]);
     let file = scratch.path().join(".config/opencode/plugins/blackboard.js");

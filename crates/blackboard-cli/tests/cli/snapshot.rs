@@ -5,12 +5,12 @@ use crate::shapes::{ENTRY, has_fields};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("snapshot");
 }
 
 #[test]
-fn it_is_the_same_object_for_people_and_programs() {
+fn snapshot_prints_the_same_object_with_and_without_json() {
     let scratch = Scratch::new();
     for (key, value) in [("task:a", "{\"n\":\n1.0}"), ("quote\"d", "\"\u{202e}x\u{9b}\""), ("task:b", "null")]
     {

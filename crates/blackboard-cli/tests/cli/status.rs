@@ -3,12 +3,12 @@ use crate::shapes::{AGENT, is_object};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("status");
 }
 
 #[test]
-fn programs_get_the_shape_of_the_proposal() {
+fn json_has_the_shape_of_the_proposal() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     let status = scratch.json(["status"]);
@@ -28,11 +28,11 @@ fn programs_get_the_shape_of_the_proposal() {
     for field in AGENT {
         assert!(status["active_agents"][0].get(field).is_some(), "{field} is missing: {status}");
     }
-    assert!(status.get("room").is_none(), "a small board is nobody's worry");
+    assert!(status.get("room").is_none(), "a small board needs no report");
 }
 
 #[test]
-fn a_large_board_says_what_takes_the_room() {
+fn status_of_a_large_board_shows_what_uses_the_space() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     let database = rusqlite::Connection::open(scratch.database()).unwrap();
@@ -59,7 +59,7 @@ fn a_large_board_says_what_takes_the_room() {
 }
 
 #[test]
-fn a_crowd_is_counted_and_not_listed() {
+fn status_counts_many_agents_and_does_not_list_them() {
     let scratch = Scratch::new();
     for number in 0..22 {
         let name = format!("Agent {number}");

@@ -3,12 +3,12 @@ use crate::shapes::is_object;
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("sweep");
 }
 
 #[test]
-fn programs_get_the_shape_of_the_proposal() {
+fn json_has_the_shape_of_the_proposal() {
     let scratch = Scratch::new();
     with_dying_process(|pid| {
         scratch.json(["agent", "register", "--name", "Oak", "--session-hint", "oak", "--pid", pid])

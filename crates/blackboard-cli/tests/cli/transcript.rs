@@ -1,8 +1,8 @@
-//! What people see: sessions at a terminal, one file a command, all in `snapshots/`.
+//! Human output: transcripts of terminal sessions, one file per command, all in `snapshots/`.
 //!
 //! A file is what a terminal would show: lines that begin with `$` are run by a shell, in a directory of their own,
 //! and what follows is what they print. Lines that begin with `#` explain. What changes from run to run (ids, times)
-//! has a name instead. `BLACKBOARD_WRITE_SNAPSHOTS=1 cargo test -p blackboard-cli --test cli` writes the files anew;
+//! has a name instead. `BLACKBOARD_WRITE_SNAPSHOTS=1 cargo test -p blackboard-cli --test cli` writes the files again;
 //! read the difference before you commit it.
 
 use std::fmt::Write;
@@ -131,7 +131,7 @@ impl Names {
         clean
     }
 
-    /// How much of the beginning of `rest` stands for something else, and for what.
+    /// The length of the value at the start of `rest` that has a name, and that name.
     fn replacement(&mut self, rest: &str, dead: &[String]) -> Option<(usize, String)> {
         const SESSION: &str = "hhhhhhhh-hhhh-hhhh-hhhh-hhhhhhhhhhhh";
         const SHORT_ID: &str = "hhhhhhhh";
@@ -196,7 +196,7 @@ fn elapsed(rest: &str) -> Option<(usize, String)> {
             return Some((digits + unit.len(), name.to_owned()));
         }
     }
-    // From a minute on it would be told in minutes.
+    // From a minute on it would be printed in minutes.
     let is_age = rest[..digits].parse::<u8>().is_ok_and(|seconds| seconds < 60)
         && after.starts_with('s')
         && !after[1..].starts_with(|next: char| next.is_alphanumeric());
@@ -214,7 +214,7 @@ fn has_shape(text: &str, shape: &str) -> bool {
 }
 
 #[test]
-fn what_differs_from_run_to_run_has_a_name() {
+fn transcripts_replace_values_that_differ_between_runs() {
     let id = "f76b0ba8-2716-58ab-8be4-1f8f7b71a60b";
     for (text, expected) in [
         (format!("{id} {id}"), "00000001-0000-4000-8000-000000000001 00000001-0000-4000-8000-000000000001"),

@@ -6,12 +6,12 @@ use crate::shapes::is_object;
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("txn");
 }
 
 #[test]
-fn one_way_or_the_other_at_one_moment() {
+fn txn_applies_then_or_else_atomically() {
     let scratch = Scratch::new();
     let elect = json!({
         "compare": [{"key": "leader", "exists": false}],
@@ -26,14 +26,14 @@ fn one_way_or_the_other_at_one_moment() {
     let second = txn(&scratch, &elect).success().json();
     assert_eq!((&second["succeeded"], &second["revision"]), (&json!(false), &json!(1)));
     assert_eq!(second["results"][0]["read"]["value"], "Ivy");
-    // Without the other way it is refused, and says what is there.
+    // Without `else` it is refused, and returns the current entry.
     let without = json!({"compare": elect["compare"], "then": elect["then"]});
     let refusal = txn(&scratch, &without).refused(Code::Conflict);
     assert_eq!((&refusal["key"], &refusal["revision"]), (&json!("leader"), &json!(1)));
 }
 
 #[test]
-fn every_comparison_compares_what_it_says() {
+fn every_comparison_compares_its_field() {
     let scratch = Scratch::new();
     scratch.json(["write", "null", "null"]);
     scratch.json(["write", "spaced", r#"{"a": [1, 2]}"#]);
@@ -57,7 +57,7 @@ fn every_comparison_compares_what_it_says() {
 }
 
 #[test]
-fn nothing_happens_if_one_part_is_refused() {
+fn txn_changes_nothing_when_one_operation_is_refused() {
     let scratch = Scratch::new();
     scratch.json(["write", "there", "1"]);
     let answer = txn(
@@ -74,7 +74,7 @@ fn nothing_happens_if_one_part_is_refused() {
 }
 
 #[test]
-fn a_named_transaction_counts_once() {
+fn txn_with_an_idempotency_key_is_applied_once() {
     let scratch = Scratch::new();
     std::fs::write(scratch.path().join("move.json"), r#"{"then":[{"write":{"key":"a","value":1}}]}"#)
         .unwrap();

@@ -1,4 +1,4 @@
-//! Help, and calls that can't be understood.
+//! Help, and usage errors.
 
 use blackboard::Code;
 
@@ -74,14 +74,14 @@ fn a_command_explains_itself_with_examples_last() {
 }
 
 #[test]
-fn a_call_without_a_command_is_answered_with_help_as_a_mistake() {
+fn call_without_a_command_prints_help_as_a_usage_error() {
     let output = Scratch::new().run([""; 0]);
     assert_eq!((output.code, output.stdout.as_str()), (2, ""));
     assert!(output.stderr.contains("Usage: blackboard"), "{output:?}");
 }
 
 #[test]
-fn a_mistake_is_explained_on_stderr() {
+fn usage_error_is_printed_on_stderr() {
     for (call, expected) in [
         (&["versoin"][..], "'version'"),
         (&["version", "--jsno"], "'--json'"),
@@ -96,7 +96,7 @@ fn a_mistake_is_explained_on_stderr() {
 }
 
 #[test]
-fn a_mistake_is_an_object_for_programs() {
+fn usage_error_is_an_object_in_json() {
     for (call, error, hint) in [
         (
             &["versoin", "--json"][..],
@@ -127,7 +127,7 @@ fn a_mistake_is_an_object_for_programs() {
 
 #[cfg(unix)]
 #[test]
-fn bytes_that_are_no_text_are_a_mistake_and_no_crash() {
+fn invalid_utf8_is_a_usage_error() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
 
@@ -189,7 +189,7 @@ fn text_may_begin_with_a_dash() {
 }
 
 #[test]
-fn a_global_option_may_be_given_twice_and_the_last_one_counts() {
+fn global_option_can_be_repeated_and_the_last_one_is_used() {
     let scratch = Scratch::new();
     let twice = ["--json", "--allow-secret-looking", "--db", "one.db"];
     let status = ["status", "--json", "--allow-secret-looking", "--db", "two.db"];
@@ -198,7 +198,7 @@ fn a_global_option_may_be_given_twice_and_the_last_one_counts() {
 }
 
 #[test]
-fn a_mistake_does_not_repeat_what_is_too_long_to_read() {
+fn usage_error_shortens_a_long_argument() {
     let scratch = Scratch::new();
     let long = "x".repeat(70_000);
     for (call, code) in [
@@ -217,7 +217,7 @@ fn a_mistake_does_not_repeat_what_is_too_long_to_read() {
 }
 
 #[test]
-fn a_fence_that_is_none_is_explained() {
+fn invalid_fence_is_explained() {
     let output = Scratch::new().run(["work", "release", "item", "--fence", "null"]);
     assert!(
         output.stderr.contains("a fence is the number that `work claim` or `lock acquire` printed"),
@@ -240,7 +240,7 @@ fn lists_may_have_spaces_and_names_any_case() {
 }
 
 #[test]
-fn an_empty_list_says_what_it_leaves_out() {
+fn empty_list_reports_what_it_leaves_out() {
     let scratch = Scratch::new();
     scratch.run(["init"]).success();
     for (call, expected) in [
@@ -292,7 +292,7 @@ fn short_options_mean_the_same_everywhere() {
         let (_, options) = help.split_once("\nOptions:\n").unwrap();
         for line in options.lines().map(str::trim_start) {
             let Some((short, long)) = line.strip_prefix('-').and_then(|rest| rest.split_once(", --")) else {
-                // Every option with one of these names has its letter, but for `--limit` beside `--last`.
+                // Every option with one of these names has its letter, except `--limit` where there is also `--last`.
                 let long = line.strip_prefix("--").map(|rest| rest.split([' ', '\n']).next().unwrap());
                 let has_short = |long: &str| SHORT_OPTIONS.iter().any(|(_, longs)| longs.contains(&long));
                 let is_limit = command == "observe" && long == Some("limit");

@@ -2,12 +2,12 @@ use crate::scratch::Scratch;
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("version");
 }
 
 #[test]
-fn the_version_is_said_in_three_ways() {
+fn version_is_printed_by_command_and_both_options() {
     let scratch = Scratch::new();
     let text = format!("blackboard {}\n", env!("CARGO_PKG_VERSION"));
     for call in [&["--version"][..], &["-V"], &["version"], &["--db", "nowhere", "version"]] {
@@ -17,7 +17,7 @@ fn the_version_is_said_in_three_ways() {
 }
 
 #[test]
-fn the_version_is_an_object_for_programs() {
+fn json_has_the_version() {
     let json = Scratch::new().run(["version", "--json"]).success().json();
     assert_eq!(json["ok"], true);
     assert_eq!(json["version"], env!("CARGO_PKG_VERSION"));

@@ -8,12 +8,12 @@ use crate::shapes::{ENTRY, has_fields};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("wait");
 }
 
 #[test]
-fn programs_get_the_entry_itself_as_read_gives_it() {
+fn json_has_the_entry_as_read_prints_it() {
     let scratch = Scratch::new();
     scratch.json(["write", "result:q4", r#"{"b": 1.0, "a": 2}"#, "--tag", "finance"]);
     let waited = scratch.run(["wait", "result:q4", "--json"]).success();
@@ -23,7 +23,7 @@ fn programs_get_the_entry_itself_as_read_gives_it() {
 }
 
 #[test]
-fn whoever_waits_first_gets_what_is_written_later_on_a_board_that_did_not_exist() {
+fn wait_on_a_missing_board_gets_a_later_write() {
     let scratch = Scratch::new();
     let mut wait = scratch.command(["wait", "signal:ready", "--scope", "team", "--value"]);
     let waiting = wait.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -50,7 +50,7 @@ fn only_a_write_after_the_given_revision_counts() {
 }
 
 #[test]
-fn an_entry_whose_time_is_over_is_not_there() {
+fn expired_entry_does_not_end_a_wait() {
     let scratch = Scratch::new();
     scratch.json(["write", "short", "1", "--ttl", "1ms"]);
     std::thread::sleep(std::time::Duration::from_millis(5));

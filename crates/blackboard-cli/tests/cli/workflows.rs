@@ -1,4 +1,4 @@
-//! The shell scripts that are written for the script which these commands replace run as they are, by another name.
+//! Shell scripts for the `swarm-blackboard` script run unchanged with these commands.
 
 use crate::scratch::{Output, Scratch};
 use testkit::process::{RunToEnd as _, wait_for};
@@ -47,14 +47,14 @@ blackboard delete "task:analyze_q4" || echo "Not there"
 "#;
 
 #[test]
-fn the_workflows_of_the_script_run_as_they_are_written() {
+fn workflows_of_the_script_run_unchanged() {
     let scratch = Scratch::new();
     let output = Output::of(scratch.shell(WORKFLOWS).run_to_end()).success();
     let said = |text: &str| output.stdout.matches(text).count();
     assert_eq!(said("Written: task:analyze_q4 (version "), 3, "{output:?}");
     assert_eq!(said("Written: "), 6);
     assert_eq!((said("Need to recompute\n"), said("Using cached data\n")), (1, 1));
-    // The first read finds nothing, the second one what was written in between.
+    // The first read finds nothing, the second one what was written meanwhile.
     assert!(output.stdout.find("Need to recompute") < output.stdout.find("Using cached data"));
     assert!(output.stdout.contains("Source:    data_analyst\n"));
     for key in ["cache:monthly_metrics [TTL: 3", "signal:data_analyst [TTL: ", "result:analyze_q4\n"] {
@@ -66,8 +66,8 @@ fn the_workflows_of_the_script_run_as_they_are_written() {
 }
 
 #[test]
-fn a_counter_that_is_compared_before_it_is_written_counts_every_time() {
-    // The way in which a shell counts without `increment`: read, add, write if nobody was faster.
+fn counter_with_a_compared_revision_counts_every_write() {
+    // How a shell counts without `increment`: read, add, write if the revision is unchanged.
     const COUNT: &str = r#"
         for round in 1 2 3 4 5; do
           while :; do

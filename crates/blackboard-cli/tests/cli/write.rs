@@ -7,12 +7,12 @@ use crate::shapes::is_object;
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("write");
 }
 
 #[test]
-fn programs_get_the_revision_to_compare_with() {
+fn json_has_the_revision_to_compare_with() {
     let scratch = Scratch::new();
     let written = scratch.json(["write", "counter", "1"]);
     is_object(&written, &["scope", "key", "version", "revision", "created", "expires_at", "fence"]);
@@ -20,7 +20,7 @@ fn programs_get_the_revision_to_compare_with() {
     let revision = written["revision"].to_string();
     let next = scratch.json(["write", "counter", "2", "--if-revision", &revision]);
     assert_eq!((&next["created"], &next["version"]), (&json!(false), &json!(2)));
-    // Who is too late learns at which revision it is.
+    // The second writer gets the current revision.
     let late = scratch.run(["write", "counter", "3", "--if-revision", &revision, "--json"]);
     let refusal = late.refused(Code::Conflict);
     assert_eq!((&refusal["revision"], &refusal["key"]), (&next["revision"], &json!("counter")));
@@ -30,7 +30,7 @@ fn programs_get_the_revision_to_compare_with() {
 }
 
 #[test]
-fn a_value_is_json_if_it_is_json_and_else_a_string() {
+fn value_is_stored_as_json_or_as_a_string() {
     let scratch = Scratch::new();
     for (given, stored) in [
         ("42", "42"),
@@ -59,7 +59,7 @@ fn a_value_is_json_if_it_is_json_and_else_a_string() {
 }
 
 #[test]
-fn a_misspelt_option_does_not_become_the_value() {
+fn misspelled_option_does_not_become_the_value() {
     let scratch = Scratch::new();
     for call in [
         &["write", "key", "--fle=new.json"][..],
@@ -122,12 +122,12 @@ fn text_of_a_file_loses_only_the_line_break_at_its_end() {
         scratch.run(["write", "key", "--file", "file"]).success();
         assert_eq!(scratch.run(["read", "key", "--value"]).stdout, format!("{stored}\n"), "{content:?}");
     }
-    // In an answer it stands on one line.
+    // In human output it is on one line.
     assert_eq!(scratch.json(["read", "key"])["value"], json!({"a": 1}));
 }
 
 #[test]
-fn what_is_no_text_is_refused_and_creates_nothing() {
+fn invalid_utf8_is_refused_and_creates_nothing() {
     let scratch = Scratch::new();
     let before = scratch.contents();
     let refusal = piped(&scratch, &["write", "key", "-", "--json"], b"\"\xff\xfe\"");
@@ -142,7 +142,7 @@ fn what_is_no_text_is_refused_and_creates_nothing() {
 }
 
 #[test]
-fn the_author_is_the_one_named_or_that_of_the_session_or_cli() {
+fn author_comes_from_the_option_the_session_or_is_cli() {
     let scratch = Scratch::new();
     let session = scratch.json(["agent", "register", "--name", "Ivy"])["session_id"].clone();
     let session = session.as_str().unwrap();
@@ -159,7 +159,7 @@ fn the_author_is_the_one_named_or_that_of_the_session_or_cli() {
 }
 
 #[test]
-fn a_named_call_counts_once() {
+fn write_with_an_idempotency_key_is_applied_once() {
     let scratch = Scratch::new();
     let call = ["write", "key", "1", "--op", "first"];
     let first = scratch.json(call);
@@ -178,7 +178,7 @@ fn piped(scratch: &Scratch, call: &[&str], input: &[u8]) -> Output {
 }
 
 #[test]
-fn whatever_stands_behind_two_dashes_is_a_value_and_comes_back_raw() {
+fn text_after_two_dashes_is_a_value_and_is_returned_unchanged() {
     let scratch = Scratch::new();
     scratch.run(["write", "key", "--ttl-ish", "--json"]).refused(blackboard::Code::Usage);
     scratch.run(["write", "key", "--", "--ttl-ish"]).success();
@@ -190,7 +190,7 @@ fn whatever_stands_behind_two_dashes_is_a_value_and_comes_back_raw() {
 }
 
 #[test]
-fn a_time_to_live_may_be_a_part_of_a_second_and_a_negative_one_is_refused() {
+fn ttl_can_be_a_fraction_of_a_second_and_not_negative() {
     let scratch = Scratch::new();
     let written = scratch.json(["write", "key", "1", "--ttl", "86400.5"]);
     assert_eq!(written["ok"], true, "{written}");
@@ -214,7 +214,7 @@ fn a_time_to_live_may_be_a_part_of_a_second_and_a_negative_one_is_refused() {
 }
 
 #[test]
-fn metadata_is_an_object_where_none_was_given() {
+fn metadata_is_an_empty_object_by_default() {
     let scratch = Scratch::new();
     scratch.run(["write", "key", "1"]).success();
     scratch.run(["work", "create", "a", "--title", "A"]).success();

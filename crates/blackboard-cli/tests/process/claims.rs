@@ -1,4 +1,4 @@
-//! One winner: however many want the same thing at the same time.
+//! One winner among many processes that claim at the same time.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use crate::crowd::at_once;
 use crate::test_board::TestBoard;
 
 #[test]
-fn of_64_processes_that_claim_one_item_one_wins_and_63_are_told_who() {
+fn one_of_64_processes_claims_an_item_and_63_get_its_holder() {
     let board = TestBoard::new();
     let sessions = board.sessions("agent", 64);
     board.items(1);
@@ -37,7 +37,7 @@ fn of_64_processes_that_claim_one_item_one_wins_and_63_are_told_who() {
 }
 
 #[test]
-fn of_50_items_each_goes_to_one_of_64_processes_and_a_watcher_sees_every_claim_in_order() {
+fn each_of_50_items_goes_to_one_of_64_processes_and_a_follower_sees_every_claim_in_order() {
     let board = TestBoard::new();
     let sessions = board.sessions("agent", 64);
     let watcher = board.session("watcher");
@@ -63,7 +63,7 @@ fn of_50_items_each_goes_to_one_of_64_processes_and_a_watcher_sees_every_claim_i
         let line = board.log().into_iter().find(|line| line.id == *fence).unwrap();
         assert_eq!((line.event_type.as_str(), line.target.as_ref()), ("work_claimed", Some(item)));
     }
-    // It looked while they claimed: had an id become visible after a later one, it would be missing here.
+    // It observed during the claims: an id that became visible after a later one would be missing here.
     let seen: Vec<_> = seen.into_iter().filter(|id| *id > before).collect();
     let all: Vec<_> = board.log().into_iter().map(|line| line.id).filter(|id| *id > before).collect();
     assert_eq!(seen, all);
@@ -85,8 +85,8 @@ fn claim_until_nothing_is_left(board: &TestBoard, session: &str) -> Vec<(String,
     }
 }
 
-/// Observes until everything is over, and returns the ids in the order in which they came. A cursor that could not
-/// be stored because somebody wrote at that moment shows the same again, so an id may come twice, never too late.
+/// Observes until the end, and returns the ids in the order in which they arrived. A cursor that could not
+/// be stored because another process wrote at that moment shows the same again, so an id may come twice, never too late.
 fn watch(board: &TestBoard, session: &str, over: &AtomicBool) -> Vec<i64> {
     let mut seen: Vec<i64> = Vec::new();
     loop {
@@ -107,7 +107,7 @@ fn watch(board: &TestBoard, session: &str, over: &AtomicBool) -> Vec<i64> {
 }
 
 #[test]
-fn of_32_processes_that_create_and_claim_the_same_new_item_one_wins() {
+fn one_of_32_processes_creates_and_claims_a_new_item() {
     let board = TestBoard::new();
     let sessions = board.sessions("agent", 32);
     let answers = at_once(sessions.len(), |index| {

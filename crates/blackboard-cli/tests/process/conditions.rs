@@ -1,4 +1,4 @@
-//! One winner: however many want to be the first to write a key.
+//! One winner among many processes that write a new key.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::crowd::at_once;
 use crate::test_board::TestBoard;
 
 #[test]
-fn of_64_processes_that_write_a_new_key_one_wins_and_63_are_told_who_and_since_when() {
+fn one_of_64_processes_writes_a_new_key_and_63_get_its_author_and_time() {
     let board = TestBoard::new();
     let answers = at_once(64, |index| {
         let agent = format!("agent-{index}");
@@ -28,7 +28,7 @@ fn of_64_processes_that_write_a_new_key_one_wins_and_63_are_told_who_and_since_w
 }
 
 #[test]
-fn of_64_processes_whose_transaction_wants_a_key_to_be_absent_one_succeeds() {
+fn one_of_64_transactions_that_need_an_absent_key_succeeds() {
     let board = TestBoard::new();
     let answers = at_once(64, |index| {
         let transaction = json!({

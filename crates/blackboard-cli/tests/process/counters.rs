@@ -1,4 +1,4 @@
-//! Counting by `write --if-revision` in a shell, as an agent would write it: every one counts.
+//! Counting by `write --if-revision` in a shell, as an agent would write it: no increment is lost.
 
 use std::process::Stdio;
 
@@ -6,7 +6,7 @@ use crate::crowd::{at_once, end_of};
 use crate::scale::{progress, size};
 use crate::test_board::TestBoard;
 
-/// Counts up a number of times, and says how often somebody else was faster. Exit code 4 means to read again, any other
+/// Counts up a number of times, and returns how often another shell was faster. Exit code 4 means to read again, any other
 /// is the end.
 const LOOP: &str = r#"
 counted=0
@@ -25,7 +25,7 @@ done
 echo "$refused"
 "#;
 
-/// How often a shell counts before all of them start anew: none runs as long as one that hangs.
+/// How often a shell counts before all of them start again, so that none runs as long as one that hangs.
 const PART: usize = 10;
 
 #[test]

@@ -26,7 +26,7 @@ fn crash_claims() {
         let mut lifetime = Duration::from_millis(20);
         let mut calls = Vec::new();
         for round in 0..claims {
-            // Half of them take what comes next, half go for the same items as everybody else.
+            // Half of them claim the next item, half compete for the same items.
             let item = format!("item-{}", chance.below(workers * claims));
             let what = if chance.below(2) == 0 { "--next" } else { &item };
             calls.push(claim_and_perhaps_die(&board, &sessions[worker], what, &mut lifetime, &mut chance));
@@ -58,7 +58,7 @@ fn crash_claims() {
             by_survivors.insert(fence);
         }
     }
-    // Who survives says what he did. What is on the board besides was done by those who were killed.
+    // Survivors report what they did. Everything else on the board is of killed processes.
     let by_killed = log.len() - by_survivors.len();
     println!(
         "crash-claims: {} calls, {killed} of {aimed_at} killed in time, {acknowledged} acknowledged, {} on the board, \
@@ -68,7 +68,7 @@ fn crash_claims() {
     );
     assert!(killed >= aimed_at / 5, "{killed} of {aimed_at} were killed before they ended");
     assert!(by_killed > 0, "none of {killed} was killed after its commit");
-    assert!(!by_survivors.is_empty(), "nobody survived");
+    assert!(!by_survivors.is_empty(), "no process survived");
     assert_eq!(
         board.number("SELECT count(*) FROM work_items WHERE status = 'claimed'"),
         i64::try_from(log.len()).unwrap(),
@@ -105,18 +105,18 @@ fn claim_and_perhaps_die(
                 thread::yield_now();
             }
         }
-        // One that has ended, and was waited for, has given its number away.
+        // The PID of a process that was waited for can be reused.
         if child.try_wait().unwrap().is_none() {
             kill(child.id());
         }
     }
     let ended = end_of(child);
-    assert_eq!(ended.stderr, "", "nobody is told about locks: {ended:?}");
+    assert_eq!(ended.stderr, "", "locks are not reported: {ended:?}");
     if let Some(code) = ended.status.code() {
         assert!([0, 3, 4].contains(&code), "{ended:?}");
         *lifetime = started.elapsed();
     }
-    // A whole line is an answer, also if its process was killed before it could exit.
+    // A complete line is an answer, also if its process was killed before it could exit.
     let answer: Option<Value> =
         ended.stdout.ends_with('\n').then(|| serde_json::from_str(&ended.stdout).unwrap());
     let claimed = answer.filter(|answer| answer["ok"] == true);

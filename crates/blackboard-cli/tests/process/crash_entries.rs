@@ -1,4 +1,4 @@
-//! Writers that are killed at any moment: what was acknowledged is there, and nothing is there by half.
+//! Writers that are killed at any moment: acknowledged writes are stored, and no write is stored partly.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
@@ -52,7 +52,7 @@ fn crash_entries() {
             by_survivors += usize::from(!call.was_killed);
         }
     }
-    // Who survives says what he did. What is on the board besides was done by those who were killed, but for the first.
+    // Survivors report what they did. Everything else on the board, except the first row, is of killed processes.
     let by_killed = versions.len() - 1 - by_survivors;
     println!(
         "crash-entries: {} calls, {killed} of {aimed_at} killed in time, {acknowledged} versions acknowledged, {} on \
@@ -62,7 +62,7 @@ fn crash_entries() {
     );
     assert!(killed >= aimed_at / 5, "{killed} of {aimed_at} were killed before they ended");
     assert!(by_killed > 0, "none of {killed} was killed after its commit");
-    assert!(acknowledged > 0, "nobody survived");
+    assert!(acknowledged > 0, "no process survived");
     batches_are_whole(&board, writers);
     counts_are_exact(&board);
     let history = board.json(&["history", "shared:count", "--limit", "100000"]);
@@ -112,7 +112,7 @@ fn write_and_perhaps_die(
                 thread::yield_now();
             }
         }
-        // One that has ended, and was waited for, has given its number away.
+        // The PID of a process that was waited for can be reused.
         if child.try_wait().unwrap().is_none() {
             kill(child.id());
         }
@@ -123,7 +123,7 @@ fn write_and_perhaps_die(
         assert_eq!(code, 0, "{ended:?}");
         *lifetime = started.elapsed();
     }
-    // A whole line is an answer, also if its process was killed before it could exit.
+    // A complete line is an answer, also if its process was killed before it could exit.
     let answer: Option<Value> =
         ended.stdout.ends_with('\n').then(|| serde_json::from_str(&ended.stdout).unwrap());
     let acknowledged = answer.map_or_else(Vec::new, |answer| match answer["results"].as_array() {
@@ -138,7 +138,7 @@ fn written(answer: &Value) -> (i64, String, i64) {
     (number("revision"), answer["key"].as_str().unwrap().to_owned(), number("version"))
 }
 
-/// The last thing that somebody wrote, after a revision.
+/// The last write after a revision.
 fn newest(board: &TestBoard, after: i64, author: &str) -> i64 {
     board.number(&format!(
         "SELECT coalesce(max(revision), {after}) FROM entry_versions \

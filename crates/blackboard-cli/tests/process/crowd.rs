@@ -1,4 +1,4 @@
-//! Many at once, waiting with an end, and processes that outlive others.
+//! Many processes at once, waits with a limit, and processes that outlive others.
 
 use std::process::Child;
 use std::sync::Barrier;

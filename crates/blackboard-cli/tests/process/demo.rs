@@ -1,4 +1,4 @@
-//! `demo`: what a newcomer sees first ends by itself, tells what really happened, and leaves nothing behind.
+//! `demo` ends by itself, prints what really happened, and leaves nothing behind.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -45,7 +45,7 @@ fn processes_in(directory: &Path) -> Vec<u32> {
 }
 
 #[test]
-fn everything_is_done_once_though_one_of_them_dies() {
+fn demo_completes_every_item_once_though_one_agent_is_killed() {
     let directory = testkit::tempdir().unwrap();
     let ended = end_of(start(directory.path(), &["--json"]));
     assert_eq!((ended.status.code(), ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
@@ -57,7 +57,7 @@ fn everything_is_done_once_though_one_of_them_dies() {
 }
 
 #[test]
-fn the_demo_at_its_fastest_pace_ends_and_tells_its_whole_story_every_time() {
+fn demo_at_its_fastest_pace_prints_its_complete_story_every_time() {
     let rounds = size(2, 50);
     for round in 1..=rounds {
         let directory = testkit::tempdir().unwrap();
@@ -129,7 +129,7 @@ fn a_demo_whose_agents_end_before_its_story_fails() {
 }
 
 #[test]
-fn people_read_who_died_and_who_took_over() {
+fn demo_prints_which_agent_was_killed_and_which_took_over() {
     let directory = testkit::tempdir().unwrap();
     let ended = end_of(start(directory.path(), &[]));
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
@@ -144,7 +144,7 @@ fn people_read_who_died_and_who_took_over() {
 }
 
 #[test]
-fn a_signal_ends_it_early_with_its_exit_code_and_nothing_is_left() {
+fn signal_ends_the_demo_with_its_exit_code_and_nothing_is_left() {
     for (sent, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let directory = testkit::tempdir().unwrap();
         let child = start(directory.path(), &["--keep"]);
@@ -158,7 +158,7 @@ fn a_signal_ends_it_early_with_its_exit_code_and_nothing_is_left() {
 }
 
 #[test]
-fn its_agents_do_not_outlive_it_for_long() {
+fn agents_of_the_demo_end_soon_after_it() {
     let directory = testkit::tempdir().unwrap();
     let mut child = start(directory.path(), &["--keep"]);
     wait_until("its agents", || (processes_in(directory.path()).len() > 2).then_some(()));
@@ -168,7 +168,7 @@ fn its_agents_do_not_outlive_it_for_long() {
 }
 
 #[test]
-fn it_does_not_touch_the_board_of_whoever_runs_it() {
+fn demo_does_not_change_the_board_of_its_user() {
     let directory = testkit::tempdir().unwrap();
     let ended = end_of(start(directory.path(), &["--db", "own.db"]));
     assert_eq!(ended.status.code(), Some(2), "{ended:?}");

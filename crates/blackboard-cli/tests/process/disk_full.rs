@@ -1,4 +1,4 @@
-//! A full disk: a clear error, a whole board, and everything works again once there is room.
+//! A full disk: a clear error, a complete board, and everything works again once there is space.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -19,7 +19,7 @@ fn fill(file: &Path, leave: usize) {
 }
 
 #[test]
-fn a_board_on_a_full_disk_says_so_stays_whole_and_goes_on_when_there_is_room() {
+fn board_on_a_full_disk_reports_it_stays_complete_and_continues_when_there_is_space() {
     let board = TestBoard::new();
     let directory = board.database().parent().unwrap();
     fs::create_dir(directory).unwrap();
@@ -50,7 +50,7 @@ fn a_board_on_a_full_disk_says_so_stays_whole_and_goes_on_when_there_is_room() {
             refused += 1;
             break;
         }
-        // Who only looks needs no room.
+        // A command that only reads needs no space.
         board.run(["work", "list", "--limit", "1", "--json"]).success();
         assert_eq!(board.json(&["read", "fact"])["value"], 1);
         assert!(!board.json(&["list"]).as_array().unwrap().is_empty());
@@ -68,7 +68,7 @@ fn a_board_on_a_full_disk_says_so_stays_whole_and_goes_on_when_there_is_room() {
 }
 
 #[test]
-fn a_board_that_there_is_no_room_for_is_created_whole_or_not_at_all() {
+fn board_on_a_full_disk_is_created_completely_or_not_at_all() {
     let board = TestBoard::new();
     let directory = board.database().parent().unwrap();
     fs::create_dir(directory).unwrap();

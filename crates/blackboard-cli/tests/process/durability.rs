@@ -23,7 +23,7 @@ fn waits_for_the_disk(configuration: &str) -> usize {
 }
 
 #[test]
-fn a_commit_waits_for_the_disk_if_the_configuration_says_so_and_only_then() {
+fn commit_waits_for_the_disk_only_with_full_durability() {
     if !can_trace("durability") {
         return;
     }
@@ -48,7 +48,7 @@ fn synced_directories(configuration: &str) -> [bool; 2] {
 }
 
 #[test]
-fn a_new_board_is_on_the_disk_with_its_directory_if_the_configuration_says_so() {
+fn new_board_and_its_directory_are_synced_with_full_durability() {
     if !can_trace("durability") {
         return;
     }

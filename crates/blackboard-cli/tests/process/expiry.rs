@@ -1,4 +1,4 @@
-//! An entry whose time is over is gone for everybody at once, and one event tells of it.
+//! An expired entry is gone for all readers at once, and one event reports it.
 
 use std::thread;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::crowd::at_once;
 use crate::scale::{progress, size};
 use crate::test_board::TestBoard;
 
-/// A board with one key whose time is over, which no command has noticed, and one that stays.
+/// A board with one key that has expired, before any sweep, and one that stays.
 fn expired() -> TestBoard {
     let board = TestBoard::new();
     board.json(&["write", "fact", "1", "--tag", "x"]);
@@ -18,14 +18,14 @@ fn expired() -> TestBoard {
     board
 }
 
-/// Makes everything that has an end of its own come to it, as if time had passed and nobody had looked.
+/// Makes every entry with a TTL expire, as if time had passed without any command.
 fn let_time_pass(board: &TestBoard) {
     let past = "SET expires_at = '2020-01-01T00:00:00.000Z' WHERE expires_at IS NOT NULL";
     board.tamper(&format!("BEGIN; UPDATE entries {past}; UPDATE entry_versions {past}; COMMIT"));
 }
 
 #[test]
-fn what_lives_for_a_moment_is_gone_after_it() {
+fn entry_with_a_short_ttl_expires() {
     let board = TestBoard::new();
     board.json(&["write", "signal", "1", "--ttl", "1ms"]);
     thread::sleep(Duration::from_millis(2));
@@ -39,7 +39,7 @@ fn what_lives_for_a_moment_is_gone_after_it() {
 #[test]
 fn an_expired_key_is_invisible_before_any_sweep() {
     let board = expired();
-    // As long as this is held nobody can sweep.
+    // While this lock is held, no process can sweep.
     let holder = board.sql();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
     for options in [&[][..], &["--json"], &["--value"]] {
@@ -54,14 +54,14 @@ fn an_expired_key_is_invisible_before_any_sweep() {
     assert_eq!(board.json(&["snapshot"]).as_object().unwrap().len(), 1);
     assert_eq!(board.refusal(6, &["wait", "signal", "--timeout", "10ms"])["code"], "timed_out");
     holder.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(board.count_of("entry_expired"), 0, "nobody could tell of it");
+    assert_eq!(board.count_of("entry_expired"), 0, "no process could record it");
     board.json(&["list"]);
     assert_eq!(board.count_of("entry_expired"), 1);
     board.assert_sound();
 }
 
 #[test]
-fn an_expired_key_is_absent_for_whoever_writes_it_and_its_versions_go_on() {
+fn expired_key_is_absent_for_a_writer_and_its_versions_continue() {
     let board = expired();
     let written = board.json(&["write", "signal", "2", "--if-absent"]);
     assert_eq!((&written["created"], &written["version"]), (&json!(true), &json!(2)));
@@ -72,7 +72,7 @@ fn an_expired_key_is_absent_for_whoever_writes_it_and_its_versions_go_on() {
 }
 
 #[test]
-fn of_many_that_want_an_expired_key_one_gets_it() {
+fn one_of_many_writers_gets_an_expired_key() {
     for round in 0..size(3, 50) {
         let board = expired();
         let answers =
@@ -85,7 +85,7 @@ fn of_many_that_want_an_expired_key_one_gets_it() {
 }
 
 #[test]
-fn one_event_tells_of_it_however_many_look_at_once() {
+fn one_event_reports_an_expiration_with_many_concurrent_readers() {
     let rounds = size(5, 200);
     let board = TestBoard::new();
     board.json(&["write", "fact", "1"]);

@@ -1,10 +1,10 @@
-//! A session that was taken for dead and comes back can't harm whoever took over.
+//! A session that was marked stale and comes back cannot disturb the session that took over.
 
 use serde_json::Value;
 
 use crate::test_board::TestBoard;
 
-/// A board on which Ivy claimed an item, fell silent, and was swept.
+/// A board on which Ivy claimed an item, sent no heartbeat, and was swept.
 struct Swept {
     board: TestBoard,
     ivy: String,
@@ -18,7 +18,7 @@ fn swept() -> Swept {
     let claimed = board.json(&["work", "claim", "item-0", "--session", &ivy]);
     board.json(&["work", "claim", "item-1", "--session", &ivy]);
     board.tamper("UPDATE agents SET pid = NULL, process = NULL");
-    board.silence_everybody();
+    board.make_all_heartbeats_old();
     let swept = board.json(&["sweep"]);
     assert_eq!(swept["staleAgents"][0]["sessionId"], ivy.as_str());
     assert_eq!(swept["staleAgents"][0]["releasedItems"], serde_json::json!(["item-0", "item-1"]));
@@ -27,7 +27,7 @@ fn swept() -> Swept {
 }
 
 #[test]
-fn a_swept_session_is_revived_by_its_heartbeat_and_told_what_it_lost() {
+fn heartbeat_makes_a_swept_session_active_and_reports_what_it_lost() {
     let Swept { board, ivy, .. } = swept();
     let beat = board.json(&["agent", "heartbeat", "--session", &ivy]);
     assert_eq!((&beat["recovered"], &beat["status"]), (&true.into(), &"active".into()));
@@ -52,7 +52,7 @@ fn a_stale_session_can_neither_claim_nor_complete() {
 }
 
 #[test]
-fn a_late_complete_is_refused_after_somebody_else_took_over() {
+fn late_complete_is_refused_after_another_session_claimed_the_item() {
     let Swept { board, ivy, fence } = swept();
     let oak = board.session("Oak");
     let taken = board.json(&["work", "claim", "item-0", "--session", &oak]);
@@ -72,7 +72,7 @@ fn a_late_complete_is_refused_after_somebody_else_took_over() {
 }
 
 #[test]
-fn an_old_fence_is_refused_after_the_same_session_claimed_anew() {
+fn old_fence_is_refused_after_the_same_session_claimed_again() {
     let Swept { board, ivy, fence } = swept();
     board.json(&["agent", "heartbeat", "--session", &ivy]);
     let again = board.json(&["work", "claim", "item-0", "--session", &ivy]);
@@ -113,7 +113,7 @@ fn an_old_fence_is_refused_on_every_path_that_changes_an_entry() {
         }
         assert_eq!((board.log().len(), board.json(&["snapshot"])), (events, before), "nothing was changed");
     };
-    // Nobody has it, somebody else has it, and it is back with another fence.
+    // No session holds it, another session holds it, and the same session holds it again with another fence.
     is_refused(&[], &Value::Null);
     let oak = board.session("Oak");
     let taken = board.json(&["work", "claim", "item-0", "--session", &oak]);

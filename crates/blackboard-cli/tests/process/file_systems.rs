@@ -13,7 +13,7 @@ use crate::crowd::end_of;
 use crate::machine::can;
 use crate::test_board::TestBoard;
 
-/// What `statfs` says about file systems, as the first eight bytes of its answer on this machine.
+/// The type of a file system in `statfs`: the first eight bytes of its result on this machine.
 const REMOTE: &[(&str, u64)] = &[
     ("NFS", 0x6969),
     ("SMB", 0xff53_4d42),
@@ -81,7 +81,7 @@ fn local_file_systems_are_accepted() {
 }
 
 #[test]
-fn a_network_file_system_is_accepted_where_the_home_configuration_or_the_environment_allows_it() {
+fn network_file_system_is_accepted_when_configuration_or_environment_allows_it() {
     if !can_poke() {
         return;
     }

@@ -1,4 +1,4 @@
-//! The first use of a board that does not exist yet, by many at once.
+//! The first use of a missing board, by many processes at once.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

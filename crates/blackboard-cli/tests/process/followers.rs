@@ -1,4 +1,4 @@
-//! A follower misses nothing: killed and started again, stuck, in a crowd, or not woken.
+//! A follower misses nothing: killed and restarted, stuck, among many, or not woken.
 
 use std::collections::BTreeMap;
 use std::process::{Child, Stdio};
@@ -82,14 +82,14 @@ fn prune(board: &TestBoard, done: &AtomicBool) {
     while !done.load(Ordering::Relaxed) {
         if cursor(board) > newest(board) - 300 {
             board.tamper("DELETE FROM marks WHERE name = 'prune'");
-            // Somebody else may be writing.
+            // Another process may be writing.
             let _ = library.prune();
         }
         thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Follows, is killed now and then and started again, to the end of the log once nobody writes any more. Returns what
+/// Follows, is killed now and then and started again, to the end of the log once no process writes any more. Returns what
 /// each life has printed.
 fn lives(board: &TestBoard, done: &AtomicBool) -> Vec<Vec<String>> {
     let mut chance = Chance::new(7);
@@ -130,7 +130,7 @@ fn a_follower_that_is_killed_and_started_again_under_20_writers_and_pruning_has_
         scope.spawn(|| prune(&board, &done));
         let following = scope.spawn(|| lives(&board, &written));
         write_much(&board, each);
-        // The follower catches up, and what it has seen goes.
+        // The follower catches up, and what it has read is pruned.
         wait_until("the log is pruned", || (floor(&board) > start).then_some(()));
         write_much(&board, each);
         written.store(true, Ordering::Relaxed);
@@ -175,7 +175,7 @@ fn a_follower_that_is_killed_and_started_again_under_20_writers_and_pruning_has_
 }
 
 #[test]
-fn a_follower_goes_on_though_others_write_for_so_long_that_its_cursor_can_not_be_stored() {
+fn follower_continues_when_writers_prevent_storing_its_cursor() {
     let board = TestBoard::new();
     written(&board.library(), "first", 0);
     let mut follower = follow(&board, &["--cursor", "mirror"]);
@@ -189,7 +189,7 @@ fn a_follower_goes_on_though_others_write_for_so_long_that_its_cursor_can_not_be
         if let Ok(line) = std::fs::File::options().write(true).open(&line) {
             line.set_len(0).unwrap();
         }
-        // Nobody wakes the follower, so that the writer is mostly at work again before it looks.
+        // No process wakes the follower, so the writer usually writes again before it checks.
         writer.execute_batch(ANOTHER_EVENT).unwrap();
         writer.execute_batch("BEGIN IMMEDIATE").unwrap();
         // From here on its cursor cannot be stored. It has to be, before the follower shows another event.
@@ -200,7 +200,7 @@ fn a_follower_goes_on_though_others_write_for_so_long_that_its_cursor_can_not_be
         writer.execute_batch("ROLLBACK").unwrap();
     }
     wait_until("the follower waits in line", || (std::fs::metadata(&line).ok()?.len() > 0).then_some(()));
-    // The kernel shows its table of locks in pieces: one look may miss a lock.
+    // The kernel shows its table of locks in parts: one read may miss a lock.
     let holds_none = || (0..3).all(|_| locks_of(follower.id()) == 0);
     wait_until("the follower has waited in vain", || holds_none().then_some(()));
     assert_eq!(follower.try_wait().unwrap(), None, "it has not ended");
@@ -212,7 +212,7 @@ fn a_follower_goes_on_though_others_write_for_so_long_that_its_cursor_can_not_be
 }
 
 #[test]
-fn a_follower_that_stops_reading_loses_nothing_slows_nobody_and_keeps_the_log_small() {
+fn follower_that_stops_reading_loses_nothing_delays_no_writer_and_keeps_the_log_small() {
     let seconds = size(2, 60) as u64;
     let board = TestBoard::new();
     let library = board.library();
@@ -221,7 +221,7 @@ fn a_follower_that_stops_reading_loses_nothing_slows_nobody_and_keeps_the_log_sm
     wait_until("the follower has its cursor", || (cursor(&board) == 1).then_some(()));
     let text = "x".repeat(500);
     let (began, mut number, mut largest) = (Instant::now(), 0, 0);
-    // Nobody reads what it prints: a pipe holds 64 KiB, and that is soon full.
+    // Its output is not read: a pipe holds 64 KiB, and that is soon full.
     while began.elapsed() < Duration::from_secs(seconds) || number < 1_000 {
         let write = Write::new(&format!("task:{}", number % 100), EntryValue::of(&text).unwrap());
         library.scope("default").write(&write).unwrap();
@@ -237,10 +237,10 @@ fn a_follower_that_stops_reading_loses_nothing_slows_nobody_and_keeps_the_log_sm
     }
     let end = newest(&board);
     assert!(cursor(&board) < end - 500, "it is stuck at {} of {end}", cursor(&board));
-    // Everybody else has written all of this meanwhile, and there is nothing that they could have waited for.
+    // The writers have written all of this meanwhile, and waited for nothing.
     let reader = board.sql();
     reader.execute_batch("BEGIN; SELECT count(*) FROM events").unwrap();
-    assert!(locks_of(std::process::id()) > 0, "somebody who reads holds a lock, and it is seen here");
+    assert!(locks_of(std::process::id()) > 0, "a reader holds a lock, and it is seen here");
     reader.execute_batch("ROLLBACK").unwrap();
     wait_until("the stuck follower holds no lock", || (locks_of(stuck.id()) == 0).then_some(()));
     println!("followers: {number} writes while one was stuck, the log had {largest} bytes at most");
@@ -255,7 +255,7 @@ fn a_follower_that_stops_reading_loses_nothing_slows_nobody_and_keeps_the_log_sm
 }
 
 /// The bytes of the `-shm` file by whose locks SQLite writes, folds the log back, and holds on to a state of the board.
-/// What else an open connection holds is shared, and in nobody's way.
+/// The other locks of an open connection are shared and block no process.
 const IN_THE_WAY: std::ops::Range<u64> = 120..128;
 
 /// How many locks a process holds that others may have to wait for, as the kernel sees it.
@@ -271,7 +271,7 @@ fn locks_of(pid: u32) -> usize {
 }
 
 #[test]
-fn of_many_writes_just_before_and_after_a_wait_none_is_slept_through() {
+fn no_write_around_the_start_of_a_wait_is_missed() {
     let rounds = size(30, 1_000);
     let board = TestBoard::new();
     let library = board.library();
@@ -317,7 +317,7 @@ fn a_follower_is_woken_by_every_write() {
         progress("followers, writes", round + 1, rounds);
     }
     // A figure and no verdict: a machine that has much else to do wakes late. That not even one wake-up is lost is tested
-    // where no time has to tell, in `of_ten_thousand_commits_around_the_beginning_of_a_wait_none_is_slept_through`.
+    // where no time has to tell, in `ten_thousand_commits_around_the_start_of_a_wait_are_noticed`.
     latencies.sort();
     println!("followers: half of {rounds} writes were heard within {:?}", latencies[rounds / 2]);
     kill(follower.id());
@@ -325,7 +325,7 @@ fn a_follower_is_woken_by_every_write() {
 }
 
 #[test]
-fn two_hundred_followers_at_once_all_start_and_all_hear_of_it() {
+fn two_hundred_followers_all_start_and_all_see_an_event() {
     const FOLLOWERS: usize = 200;
     let board = TestBoard::new();
     let library = board.library();
@@ -341,14 +341,14 @@ fn two_hundred_followers_at_once_all_start_and_all_hear_of_it() {
 }
 
 #[test]
-fn what_a_writer_commits_that_dies_before_it_wakes_anybody_is_heard_all_the_same() {
+fn followers_see_a_commit_of_a_writer_that_was_killed_before_it_woke_them() {
     let board = TestBoard::new();
     written(&board.library(), "first", 0);
     let mut follower = follow(&board, &["--after", "0"]);
     let mut lines = Lines::of(&mut follower);
     assert_eq!(id_of(&lines.next()), 1);
     for id in 2..=5 {
-        // By somebody who is gone before the wake-up.
+        // By a writer that is gone before the wake-up.
         board.tamper(ANOTHER_EVENT);
         assert_eq!(id_of(&lines.next()), id);
     }
@@ -364,7 +364,7 @@ fn a_follower_with_a_cursor_never_marks_its_own_session() {
         let library = board.library();
         let register = |name| library.agents().register(&Register::named(name)).unwrap().agent.session_id;
         let (ivy, oak) = (register("Ivy"), register("Oak"));
-        board.silence_everybody();
+        board.make_all_heartbeats_old();
         board.tamper(
             "UPDATE agents SET last_seen_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-2 hours') \
              WHERE agent_name = 'Ivy'",
@@ -372,7 +372,7 @@ fn a_follower_with_a_cursor_never_marks_its_own_session() {
         let mut command = board.command(arguments);
         command.env("BLACKBOARD_SESSION_ID", &ivy).stdout(Stdio::null()).stderr(Stdio::null());
         let mut follower = command.spawn().unwrap();
-        // One sweep looks at both, at the one that was seen longest ago first.
+        // One sweep checks both, the one that was seen longest ago first.
         wait_until("the follower's sweep", || (board.status_of(&oak) == "stale").then_some(()));
         assert_eq!(board.status_of(&ivy), "active", "{arguments:?}");
         kill(follower.id());

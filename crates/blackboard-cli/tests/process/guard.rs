@@ -1,5 +1,5 @@
-//! Commits of real git with the check installed: files that somebody else has reserved stay out, and nothing else is in the
-//! way of anybody.
+//! Commits of real git with the commit guard: files that another session has reserved stay out, and no other
+//! commit is stopped.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -101,7 +101,7 @@ fn went_through(ended: &Ended, words: &str) {
 }
 
 #[test]
-fn of_many_installations_at_once_none_takes_the_hook_of_somebody_else() {
+fn concurrent_installations_never_replace_the_hook_of_another_tool() {
     const AT_ONCE: usize = 8;
     let theirs = "#!/bin/sh\necho theirs >&2\n";
     let board = TestBoard::new();
@@ -130,7 +130,7 @@ fn of_many_installations_at_once_none_takes_the_hook_of_somebody_else() {
 }
 
 #[test]
-fn a_commit_of_what_somebody_else_has_reserved_is_stopped_and_no_other_is() {
+fn only_a_commit_of_files_that_another_session_reserved_is_refused() {
     let board = TestBoard::new();
     let (ivy, oak) = (board.session("Ivy"), board.session("Oak"));
     let Some(repository) = Repository::new(&board) else { return };
@@ -150,14 +150,14 @@ fn a_commit_of_what_somebody_else_has_reserved_is_stopped_and_no_other_is() {
     assert_eq!(repository.git("diff --cached --name-only"), "src/lib.rs\n", "what was staged still is");
     went_through(&repository.commit_as(&ivy, ""), "");
     assert_eq!(repository.commits(), 4);
-    // Free again for everybody.
+    // Available to every session again.
     repository.blackboard(&["file", "release", "--all", "--session", &ivy]);
     repository.write("src/lib.rs", "3\n");
     went_through(&repository.commit_as(&oak, "-a"), "");
 }
 
 #[test]
-fn with_warnings_only_a_commit_is_told_of_and_goes_through() {
+fn guard_with_warnings_reports_a_commit_and_allows_it() {
     let board = TestBoard::new();
     let (ivy, oak) = (board.session("Ivy"), board.session("Oak"));
     let Some(repository) = Repository::new(&board) else { return };
@@ -168,7 +168,7 @@ fn with_warnings_only_a_commit_is_told_of_and_goes_through() {
 }
 
 #[test]
-fn a_hook_that_was_there_before_runs_first_and_has_its_say() {
+fn existing_hook_runs_first_and_can_refuse() {
     let board = TestBoard::new();
     let (ivy, oak) = (board.session("Ivy"), board.session("Oak"));
     let Some(repository) = Repository::new(&board) else { return };
@@ -215,14 +215,14 @@ fn every_worktree_is_checked_for_its_own_files() {
     repository.blackboard_in(&other, &["file", "reserve", "README.md", "--session", &ivy]);
     fs::write(other.join("README.md"), "2\n").unwrap();
     stopped(&repository.commit_in(&other, &oak, "-a"), "README.md is reserved by Ivy");
-    // From inside of a directory, git goes to the root first.
+    // In a subdirectory, git changes to the root first.
     stopped(&repository.commit_in(&other.join("src"), &oak, "-a"), "README.md is reserved by Ivy");
     repository.write("README.md", "3\n");
     went_through(&repository.commit_as(&oak, "-a"), "");
 }
 
 #[test]
-fn whatever_is_broken_stops_no_commit() {
+fn errors_of_git_or_the_board_stop_no_commit() {
     let board = TestBoard::new();
     let (ivy, oak) = (board.session("Ivy"), board.session("Oak"));
     let Some(repository) = Repository::new(&board) else { return };
@@ -237,7 +237,7 @@ fn whatever_is_broken_stops_no_commit() {
         end_of(command.spawn().unwrap())
     };
     stopped(&commit(&|_| {}), "src/lib.rs is reserved by Ivy");
-    // Nobody has to wait for a lock, and what is reserved is seen all the same.
+    // The check waits for no lock, and still sees what is reserved.
     let sql = board.sql();
     sql.execute_batch("BEGIN IMMEDIATE").unwrap();
     stopped(&commit(&|_| {}), "src/lib.rs is reserved by Ivy");
@@ -265,7 +265,7 @@ fn whatever_is_broken_stops_no_commit() {
     );
     assert!(board.shell(&link).run_to_end().status.success());
     one_line(&commit(&with("PATH", programs)), "not found");
-    // The first page is whole, and nothing else is.
+    // Only the first page is intact.
     board.run(["agent", "list"]).success();
     let mut bytes = fs::read(board.database()).unwrap();
     for ending in ["-wal", "-shm"] {
@@ -278,7 +278,7 @@ fn whatever_is_broken_stops_no_commit() {
 }
 
 #[test]
-fn what_the_dead_have_reserved_stops_nobody() {
+fn reservations_of_stale_agents_stop_no_commit() {
     let board = TestBoard::new();
     let oak = board.session("Oak");
     let Some(repository) = Repository::new(&board) else { return };
@@ -289,6 +289,6 @@ fn what_the_dead_have_reserved_stops_nobody() {
     repository.blackboard(&["file", "reserve", "src/", "--session", &ash]);
     repository.write("src/lib.rs", "2\n");
     stopped(&repository.commit_as(&oak, "-a"), "src/lib.rs is reserved by Ash");
-    board.silence_everybody();
+    board.make_all_heartbeats_old();
     went_through(&repository.commit_as(&oak, "-a"), "note: marked \"Ash\" stale");
 }

@@ -1,4 +1,4 @@
-//! Hooks: many at once, against a lock that nobody gives back, and of agents that die.
+//! Hooks: many at once, against a lock that is never released, and of agents that are killed.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -27,7 +27,7 @@ fn start(scratch: &Scratch, session: &str, event: &str, change: impl FnOnce(&mut
     child
 }
 
-/// What a hook said that has to end well.
+/// The output of a hook that has to succeed.
 fn said(child: Child) -> String {
     let ended = end_of(child);
     assert!(ended.status.success(), "{ended:?}");
@@ -43,7 +43,7 @@ fn usual_deadline(command: &mut Command) {
     command.env_remove("BLACKBOARD_HOOK_DEADLINE");
 }
 
-/// The numbers of the items of whose creation a text tells.
+/// The numbers of the items whose creation a text reports.
 fn items_in(text: &str) -> Vec<String> {
     let parts = text.split("work_created item-").skip(1);
     parts.map(|part| part.chars().take_while(char::is_ascii_digit).collect()).collect()
@@ -58,7 +58,7 @@ fn tell_of_items(scratch: &Scratch, count: usize) {
 }
 
 #[test]
-fn of_a_hundred_hooks_at_once_none_fails_and_no_event_is_told_twice() {
+fn a_hundred_concurrent_hooks_all_succeed_and_no_event_is_shown_twice() {
     let scratch = Scratch::new();
     hook(&scratch, "ivy", "SessionStart");
     let mut told = Vec::new();
@@ -67,7 +67,7 @@ fn of_a_hundred_hooks_at_once_none_fails_and_no_event_is_told_twice() {
         let hooks: Vec<Child> = (0..100)
             .map(|number| {
                 let event = if number % 3 == 0 { "UserPromptSubmit" } else { "PostToolUse" };
-                // Once with all the time in the world, so that everything is told; then as it is.
+                // First with a long time limit, so that everything is shown; then with the usual one.
                 start(&scratch, "ivy", event, |command| {
                     if round > 0 {
                         usual_deadline(command);
@@ -114,7 +114,7 @@ fn a_hundred_agents_that_start_and_end_at_once_leave_nothing_behind() {
 }
 
 #[test]
-fn whoever_lost_its_start_among_many_is_registered_by_its_next_prompt() {
+fn session_whose_start_was_lost_is_registered_by_its_next_prompt() {
     let scratch = Scratch::new();
     hook(&scratch, "first", "SessionStart");
     let together = |event: &str, change: fn(&mut Command)| {
@@ -418,7 +418,7 @@ fn the_agent_that_was_killed_is_swept_by_the_hooks_of_others() {
 }
 
 #[test]
-fn two_agents_of_one_process_are_told_apart_and_a_nested_one_too() {
+fn two_agents_of_one_process_and_a_nested_one_are_distinguished() {
     let scratch = Scratch::new();
     for (platform, session) in [("claude", "outer"), ("codex", "inner"), ("opencode", "inner")] {
         let mut command = scratch.command(["hook", platform]);

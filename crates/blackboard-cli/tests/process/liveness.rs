@@ -1,4 +1,4 @@
-//! Who is alive: the processes of the machine decide, and time where they can't.
+//! Which agents are alive: their processes decide, or the time where processes cannot be seen.
 
 use std::process::{Child, Command, Stdio};
 
@@ -34,9 +34,9 @@ fn register(board: &TestBoard, pid: &str) -> String {
     registered["session_id"].as_str().unwrap().to_owned()
 }
 
-/// Makes everybody silent for an hour, and sweeps.
+/// Makes the last heartbeat of every agent an hour old, and sweeps.
 fn sweep(board: &TestBoard) -> Value {
-    board.silence_everybody();
+    board.make_all_heartbeats_old();
     board.json(&["sweep"])
 }
 
@@ -63,7 +63,7 @@ fn assert_kept(board: &TestBoard, swept: &Value, session: &str) {
 }
 
 #[test]
-fn a_silent_agent_whose_process_is_dead_is_swept() {
+fn agent_without_a_heartbeat_is_swept_when_its_process_is_gone() {
     let board = TestBoard::new();
     let sleeper = Sleeper::start();
     let session = register(&board, &sleeper.pid());
@@ -73,7 +73,7 @@ fn a_silent_agent_whose_process_is_dead_is_swept() {
 }
 
 #[test]
-fn a_process_that_ended_and_that_nobody_has_waited_for_is_dead() {
+fn zombie_process_counts_as_gone() {
     let board = TestBoard::new();
     let mut sleeper = Sleeper::start();
     let session = register(&board, &sleeper.pid());
@@ -85,7 +85,7 @@ fn a_process_that_ended_and_that_nobody_has_waited_for_is_dead() {
 }
 
 #[test]
-fn a_silent_agent_whose_process_lives_is_kept_and_seen() {
+fn agent_without_a_heartbeat_is_kept_when_its_process_is_running() {
     let board = TestBoard::new();
     let sleeper = Sleeper::start();
     let session = register(&board, &sleeper.pid());
@@ -95,7 +95,7 @@ fn a_silent_agent_whose_process_lives_is_kept_and_seen() {
 }
 
 #[test]
-fn an_agent_that_was_heard_of_is_kept_even_if_its_process_is_dead() {
+fn agent_with_a_recent_heartbeat_is_kept_when_its_process_is_gone() {
     let board = TestBoard::new();
     let sleeper = Sleeper::start();
     let session = register(&board, &sleeper.pid());
@@ -120,7 +120,7 @@ fn a_number_that_the_system_really_gave_to_another_process_does_not_keep_the_age
     if !can_unshare("a reused PID") {
         return;
     }
-    // In a namespace of its own, so that the number that is asked for is free, and nobody else is disturbed.
+    // In a namespace of its own, so that the requested number is free, and no other process is disturbed.
     let script = "sleep 1000 & first=$!
         \"$@\" agent register --name Ivy --pid $first || exit 1
         kill -9 $first; wait $first 2>/dev/null
@@ -193,7 +193,7 @@ fn an_agent_of_another_machine_or_an_earlier_boot_is_judged_as_such() {
 }
 
 #[test]
-fn an_agent_without_a_process_is_swept_when_its_time_is_over() {
+fn agent_without_a_process_is_swept_after_the_threshold() {
     let board = TestBoard::new();
     let session = register(&board, &std::process::id().to_string());
     board.tamper("UPDATE agents SET pid = NULL, process = NULL");
@@ -205,8 +205,8 @@ fn an_agent_without_a_process_is_swept_when_its_time_is_over() {
 }
 
 #[test]
-fn a_process_that_this_user_may_not_signal_lives() {
-    // With `hidepid` the processes of others can't be seen, and `kill` answers EPERM: there is such a process.
+fn process_that_this_user_cannot_signal_counts_as_running() {
+    // With `hidepid` the processes of other users are hidden, and `kill` returns EPERM: the process exists.
     let hidden = "mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid 65534 --regid 65534 --clear-groups \"$@\"";
     let wrapper = ["unshare", "--mount", "sh", "-c", hidden, "sh"];
     let probe = [&wrapper[1..], &["sh", "-c", "[ ! -e /proc/1/stat ]"]].concat();
@@ -216,7 +216,7 @@ fn a_process_that_this_user_may_not_signal_lives() {
     let board = TestBoard::new();
     let sleeper = Sleeper::start();
     let session = register(&board, &sleeper.pid());
-    board.silence_everybody();
+    board.make_all_heartbeats_old();
     // The sweeper has to own the board.
     let owned = can("EPERM", "chown", &["-R", "65534:65534", board.path().to_str().unwrap()]);
     assert!(owned, "root may do that");

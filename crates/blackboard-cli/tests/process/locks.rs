@@ -1,4 +1,4 @@
-//! Locks: one winner, who waits is woken, and what a dead holder leaves behind harms nobody.
+//! Locks: one winner, waiting calls wake, and a killed holder blocks no other session.
 
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -12,7 +12,7 @@ use crate::machine::can;
 use crate::test_board::TestBoard;
 
 #[test]
-fn of_20_processes_that_take_one_lock_one_wins_and_19_are_told_who() {
+fn one_of_20_processes_acquires_a_lock_and_19_get_its_holder() {
     let board = TestBoard::new();
     let sessions = board.sessions("agent", 20);
     let answers = at_once(sessions.len(), |index| {
@@ -33,10 +33,10 @@ fn of_20_processes_that_take_one_lock_one_wins_and_19_are_told_who() {
 }
 
 #[test]
-fn of_20_processes_that_run_something_under_one_lock_no_two_do_it_at_once() {
+fn no_two_of_20_processes_run_at_once_under_one_lock() {
     let board = TestBoard::new();
     let inside = board.path().join("inside");
-    // `mkdir` succeeds for one at a time: it fails if somebody is inside.
+    // `mkdir` succeeds for one at a time: it fails if another process is inside.
     let script = format!("mkdir {0} && rmdir {0}", inside.display());
     let answers = at_once(20, |index| {
         let name = format!("agent {index}");
@@ -57,7 +57,7 @@ struct Holder {
     session: String,
 }
 
-/// Starts one, and comes back when it holds the lock and its command has come to `READY`.
+/// Starts one, and returns when it holds the lock and its command has printed `READY`.
 fn hold(board: &TestBoard, script: &str) -> Holder {
     let script = script.replace("READY", "echo $BLACKBOARD_LOCK_FENCE $BLACKBOARD_SESSION_ID");
     let mut child = board.start(["lock", "run", "deploy", "--name", "Ivy", "--", "sh", "-c", &script]);
@@ -66,7 +66,7 @@ fn hold(board: &TestBoard, script: &str) -> Holder {
 }
 
 #[test]
-fn the_lock_of_a_killed_holder_is_free_after_the_sweep_and_its_fence_opens_nothing() {
+fn sweep_releases_the_lock_of_a_killed_holder_and_its_fence_is_refused() {
     let board = TestBoard::new();
     let oak = board.session("Oak");
     // The command notes its own PID, so that it can be ended: it outlives the holder.
@@ -82,10 +82,10 @@ fn the_lock_of_a_killed_holder_is_free_after_the_sweep_and_its_fence_opens_nothi
     kill(child.id());
     let mut child = child;
     wait_for(&mut child);
-    board.heard_of_everybody();
+    board.make_all_heartbeats_recent();
     let held = board.refusal(4, &["lock", "acquire", "deploy", "--session", &oak]);
     assert_eq!(held["held_by"], session.as_str(), "it was alive a moment ago");
-    board.silence_everybody();
+    board.make_all_heartbeats_old();
     let swept = board.json(&["sweep"]);
     assert_eq!(swept["staleAgents"][0]["sessionId"], session.as_str());
     assert_eq!(swept["staleAgents"][0]["releasedLeases"], json!([{"scope": "locks", "key": "deploy"}]));
@@ -107,10 +107,10 @@ fn the_lock_of_a_killed_holder_is_free_after_the_sweep_and_its_fence_opens_nothi
         let fence = fence.to_string();
         board.refusal(4, &["lock", "release", "deploy", "--session", &session, "--fence", &fence]);
     };
-    every_path_is_closed("while nobody holds it");
+    every_path_is_closed("while no session holds it");
     let taken = board.json(&["lock", "acquire", "deploy", "--session", &oak]);
     assert!(taken["fence"].as_i64().unwrap() > fence, "a fence only grows");
-    every_path_is_closed("while somebody else holds it");
+    every_path_is_closed("while another session holds it");
     board.json(&["agent", "heartbeat", "--session", &session]);
     every_path_is_closed("also when its session is back");
     assert_eq!(board.json(&["lock", "list"])["items"][0]["session_id"], oak.as_str());
@@ -120,7 +120,7 @@ fn the_lock_of_a_killed_holder_is_free_after_the_sweep_and_its_fence_opens_nothi
 }
 
 #[test]
-fn who_waits_for_a_lock_gets_it_when_it_is_released() {
+fn waiting_call_acquires_a_lock_when_it_is_released() {
     let board = TestBoard::new();
     let (ivy, oak) = (board.session("Ivy"), board.session("Oak"));
     let fence = board.json(&["lock", "acquire", "deploy", "--session", &ivy])["fence"].clone();
@@ -143,21 +143,21 @@ fn who_waits_for_a_lock_gets_it_when_it_is_released() {
 }
 
 #[test]
-fn who_waits_for_the_lock_of_a_killed_holder_finds_it_dead() {
+fn waiting_call_sweeps_a_killed_holder_of_its_lock() {
     let board = TestBoard::new();
     let oak = board.session("Oak");
     let Holder { mut child, fence, .. } = hold(&board, "READY; exec sleep 0.1");
     kill(child.id());
     wait_for(&mut child);
     let waiting = board.start(["lock", "acquire", "deploy", "--wait", "10m", "--session", &oak]);
-    board.silence_everybody();
+    board.make_all_heartbeats_old();
     let ended = end_of(waiting);
     assert!(ended.status.success(), "{ended:?}");
     assert!(ended.stdout.trim().parse::<i64>().unwrap() > fence);
 }
 
 #[test]
-fn signals_go_on_to_the_command_and_its_end_is_that_of_the_call() {
+fn lock_run_passes_signals_to_its_command_and_ends_with_it() {
     for (sent, name) in [(Signal::TERM, "TERM"), (Signal::INT, "INT"), (Signal::HUP, "HUP")] {
         let board = TestBoard::new();
         let holder = hold(&board, &format!("trap 'exit 7' {name}; READY; while :; do sleep 0.01; done"));
@@ -176,7 +176,7 @@ fn a_key_pressed_at_the_terminal_is_not_passed_on() {
     }
     let board = TestBoard::new();
     let file = board.path().join("script.sh");
-    // Away from the terminal it hears of the key only if somebody passes it on. Of two signals at once, the shell
+    // Without the terminal it gets the key only if another process passes it on. Of two signals at once, the shell
     // minds the one with the lower number first, which is the interrupt.
     let script = "code=10; trap 'code=11' INT; trap 'exit $code' TERM; echo ready $PPID; \
                   while :; do sleep 0.01; done";
@@ -212,7 +212,7 @@ fn a_key_pressed_at_the_terminal_is_not_passed_on() {
 }
 
 #[test]
-fn a_command_that_a_signal_ends_gives_the_exit_code_that_a_shell_would() {
+fn command_that_a_signal_ends_has_the_exit_code_of_a_shell() {
     let board = TestBoard::new();
     let holder = hold(&board, "READY; exec sleep 1000");
     signal(holder.child.id(), Signal::TERM);
@@ -223,7 +223,7 @@ fn a_command_that_a_signal_ends_gives_the_exit_code_that_a_shell_would() {
 }
 
 #[test]
-fn who_is_asked_to_end_while_waiting_leaves_nothing_behind() {
+fn signal_during_a_wait_leaves_nothing_behind() {
     let board = TestBoard::new();
     let ivy = board.session("Ivy");
     board.json(&["lock", "acquire", "deploy", "--session", &ivy]);
@@ -241,7 +241,7 @@ fn who_is_asked_to_end_while_waiting_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_signal_that_was_ignored_from_the_beginning_stays_ignored() {
+fn signal_that_was_ignored_at_the_start_stays_ignored() {
     let board = TestBoard::new();
     let inner = board.command(["lock", "run", "deploy", "--", "sh", "-c", "kill -HUP $$; echo alive"]);
     // As `nohup` does.
@@ -257,7 +257,7 @@ fn a_signal_that_was_ignored_from_the_beginning_stays_ignored() {
 }
 
 #[test]
-fn heartbeats_show_that_the_holder_lives() {
+fn lock_run_sends_heartbeats_of_the_holder() {
     let board = TestBoard::new();
     board.configure(r#"{"heartbeat": {"intervalSeconds": 1, "staleThresholdSeconds": 300}}"#);
     let go_on = board.path().join("go-on");

@@ -1,4 +1,4 @@
-//! What only real processes can show: that many of them at once, killed, stopped or starved, keep every promise of
+//! Tests with real processes: many of them at once, killed, stopped or starved, keep every promise of
 //! the board. Each test runs the real program; the library is used to prepare a board, SQL to look at one.
 //!
 //! `BLACKBOARD_TEST_SCALE` multiplies the sizes, up to the full ones (see [`scale::size`]): `cargo xtask torture` runs

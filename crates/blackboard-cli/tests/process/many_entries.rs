@@ -87,7 +87,7 @@ fn paging_shows_each_entry_once() {
 }
 
 #[test]
-fn the_largest_value_comes_and_goes_whole_and_one_byte_more_is_refused() {
+fn the_largest_value_is_stored_and_one_byte_more_is_refused() {
     let board = TestBoard::new();
     let largest = format!("\"{}\"", "x".repeat(LARGEST - 2));
     board.fed(&["write", "large", "-", "--json"], &largest).success();

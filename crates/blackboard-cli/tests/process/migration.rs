@@ -1,4 +1,4 @@
-//! A board of an older version, met by many at once.
+//! A board of an older version, opened by many processes at once.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::crowd::at_once;
 use crate::test_board::TestBoard;
 
-/// A board that the first version of this program wrote, with something in it that is old and stays all the same.
+/// A board that the first version of this program wrote, with an old row that stays anyway.
 fn old_board() -> TestBoard {
     let board = TestBoard::new();
     board.configure(r#"{"sweep": {"pruneEventsAfterDays": 3650, "pruneCompletedAgentsAfterDays": 3650}}"#);

@@ -1,4 +1,4 @@
-//! A file that is not what it was: never a panic, never a hang, a documented exit code, and the file is kept.
+//! A damaged file: never a panic, never a hang, a documented exit code, and the file is kept.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -108,7 +108,7 @@ fn mutations_of_bytes() {
     println!("mutations: {mutations} files, {useless} of no use, no panic, no hang, each kept");
 }
 
-/// Changes something, and says what.
+/// Makes one change, and returns its description.
 fn mutate(number: usize, database: &mut Vec<u8>, log: &mut Vec<u8>, chance: &mut Chance) -> String {
     let file = if number.is_multiple_of(6) && !log.is_empty() { log } else { database };
     let length = file.len();
@@ -192,7 +192,7 @@ fn numbers_that_no_board_can_have_are_reported() {
 }
 
 #[test]
-fn what_is_no_board_at_all_is_refused_and_left_alone() {
+fn files_that_are_no_boards_are_refused_and_left_unchanged() {
     let folded = &originals()[0].database;
     let newer = [&folded[..60], &[0, 0, 0, 99], &folded[64..]].concat();
     for (what, bytes, code) in [
@@ -214,7 +214,7 @@ fn what_is_no_board_at_all_is_refused_and_left_alone() {
 }
 
 #[test]
-fn what_is_no_plain_file_of_ones_own_is_refused() {
+fn board_that_is_not_a_regular_file_of_this_user_is_refused() {
     let bytes = &originals()[0].database;
     for what in ["FIFO", "directory", "symbolic link", "hard link", "link that leads nowhere"] {
         let board = TestBoard::new();
@@ -251,7 +251,7 @@ fn put_in_its_place(what: &str, path: &Path, bytes: &[u8]) {
 }
 
 #[test]
-fn companions_that_are_no_files_are_survived() {
+fn sidecars_that_are_not_regular_files_stop_no_command() {
     let [folded, logged] = originals();
     for companion in ["-wal", "-shm", "-lock", "-wake"] {
         for (original, kind) in
@@ -269,7 +269,7 @@ fn companions_that_are_no_files_are_survived() {
 }
 
 #[test]
-fn whoever_waits_hears_of_a_write_whatever_stands_where_the_sidecar_should() {
+fn wait_sees_a_write_with_any_file_in_place_of_the_sidecar() {
     for kind in ["directory", "fifo", "noise", "symlink"] {
         let board = TestBoard::new();
         board.session("Ivy");
@@ -299,7 +299,7 @@ fn put_beside(board: &TestBoard, companion: &str, kind: &str) {
 }
 
 #[test]
-fn a_board_whose_file_was_moved_away_starts_anew_without_the_old_log() {
+fn board_whose_file_was_moved_away_starts_again_without_the_old_log() {
     let [_, logged] = originals();
     let board = TestBoard::new();
     write_private(&board.beside("-wal"), &logged.log);
@@ -310,11 +310,11 @@ fn a_board_whose_file_was_moved_away_starts_anew_without_the_old_log() {
     board.assert_sound();
 }
 
-/// Whether the program did what it was asked to; if not, it says what is wrong with the file.
+/// Whether the program succeeded; if not, it reports what is wrong with the file.
 fn is_answered(board: &TestBoard, call: &[&str], what: &str) -> bool {
     let answer = board.run(call.iter().chain(&["--json"]));
     if !answer.stderr.is_empty() {
-        // Half of a long answer was out when the damage came to light.
+        // Half of a long answer was printed before the damage was found.
         let first = answer.stderr.lines().next().unwrap_or_default();
         if answer.code == 0 && first.starts_with("note: left out ") {
             return true;

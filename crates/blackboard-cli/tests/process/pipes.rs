@@ -1,4 +1,4 @@
-//! A reader that goes away has what it wanted: the program ends quietly, and forgets nothing that was not read.
+//! A reader that closes the pipe: the program exits with 0, and moves no cursor past unread events.
 
 use std::io::pipe;
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ use crate::test_board::TestBoard;
 /// More events than a pipe has room for.
 const EVENTS: usize = 3_000;
 
-/// A board with much to tell about, and a session that has heard none of it.
+/// A board with many events, and a session that has observed none of them.
 fn eventful_board() -> (TestBoard, String) {
     let board = TestBoard::new();
     let session = board.session("Ivy");
@@ -47,7 +47,7 @@ fn observed(board: &TestBoard, session: &str) -> usize {
 }
 
 #[test]
-fn a_list_whose_reader_takes_one_line_ends_quietly() {
+fn list_exits_with_0_when_its_reader_reads_one_line() {
     let (board, session) = eventful_board();
     for call in [
         &["observe", "--session", &session][..],
@@ -65,7 +65,7 @@ fn a_list_whose_reader_takes_one_line_ends_quietly() {
 }
 
 #[test]
-fn entries_whose_reader_takes_one_line_end_quietly() {
+fn entry_lists_exit_with_0_when_their_reader_reads_one_line() {
     let board = TestBoard::new();
     let value = Value::of(&"x".repeat(1_000)).unwrap();
     let writes: Vec<_> =
@@ -91,7 +91,7 @@ fn entries_whose_reader_takes_one_line_end_quietly() {
 }
 
 #[test]
-fn a_cursor_stays_where_it_was_when_its_reader_went_away() {
+fn cursor_does_not_move_when_its_reader_closed_the_pipe() {
     let (board, session) = eventful_board();
     let (ended, line) = first_line(&board, &["observe", "--session", &session]);
     assert!(ended.status.success() && !line.is_empty(), "{ended:?}");
@@ -104,7 +104,7 @@ fn a_cursor_stays_where_it_was_when_its_reader_went_away() {
     for closed in [closed_pipe(), std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap().into()] {
         board.command(["observe", "--session", &session]).stdout(closed).spawn().unwrap().run_to_end();
         let peek = board.json(&["observe", "--session", &session, "--peek"]);
-        assert_eq!(peek["count"], 1, "nobody has read it");
+        assert_eq!(peek["count"], 1, "it was not read");
     }
     assert_eq!(observed(&board, &session), 1);
 }

@@ -7,7 +7,7 @@ use testkit::process::RunToEnd as _;
 
 use crate::test_board::TestBoard;
 
-/// What every secret of these tests begins with. It looks like nothing that the board refuses.
+/// The prefix of every secret of these tests. The secret filter does not refuse it.
 const SECRET: &str = "PURGE-ME-7f3a";
 
 /// The files of the board that hold the secret. Another process looks: closing a file of the board here would drop the locks
@@ -136,7 +136,7 @@ fn a_purged_secret_is_in_no_byte_of_any_file() {
 }
 
 #[test]
-fn a_purge_says_that_a_reader_keeps_the_old_bytes_and_the_next_one_erases_them() {
+fn purge_reports_that_a_reader_keeps_the_old_bytes_and_the_next_one_erases_them() {
     let board = leaked();
     board.json(&["purge", "other"]);
     board.json(&["purge", "deploy", "--scope", "locks"]);

@@ -1,4 +1,4 @@
-//! The queue in front of the writer lock: who dies in it holds up nobody.
+//! The queue in front of the writer lock: a killed member delays no other one.
 
 use std::thread;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::scale::{Chance, progress, size};
 use crate::test_board::TestBoard;
 
 #[test]
-fn members_of_the_queue_that_are_killed_hold_up_nobody() {
+fn killed_members_of_the_queue_delay_no_other_member() {
     let (rounds, members) = (size(2, 40), size(40, 120));
     let mut finished = 0;
     for round in 1..=rounds {
@@ -55,7 +55,7 @@ fn members_of_the_queue_that_are_killed_hold_up_nobody() {
 }
 
 #[test]
-fn a_member_of_the_queue_that_was_stopped_at_its_head_holds_up_nobody() {
+fn member_stopped_at_the_head_of_the_queue_delays_no_other_member() {
     let board = TestBoard::new();
     board.session("Ivy");
     let holder = board.sql();

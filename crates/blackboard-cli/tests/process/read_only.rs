@@ -1,4 +1,4 @@
-//! A board where nothing can be written, as on a medium that is read-only, can be read.
+//! A board on read-only media can be read.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! No reader is ever blocked, and a writer does not wait for ever.
+//! No reader is ever blocked, and a writer does not wait forever.
 
 use std::path::Path;
 use std::time::Duration;
@@ -37,13 +37,13 @@ const READERS: &[&[&str]] = &[
     &["purge", "fact", "--dry-run"],
 ];
 
-/// A board where each reader would like to write: somebody is dead, the session has not observed yet, and an entry has
+/// A board where each reader would have a reason to write: an agent is gone, the session has not observed yet, and an entry has
 /// expired.
 fn board_with_temptations() -> (TestBoard, String) {
     let board = TestBoard::new();
     board.session("Dead");
     board.tamper("UPDATE agents SET pid = NULL, process = NULL");
-    board.silence_everybody();
+    board.make_all_heartbeats_old();
     let session = board.session("Ivy");
     board.items(3);
     let library = board.library();
@@ -86,20 +86,20 @@ fn contents(connection: &Connection) -> Vec<String> {
 }
 
 #[test]
-fn readers_finish_while_somebody_holds_the_write_lock_and_change_nothing() {
+fn readers_finish_while_another_process_holds_the_write_lock() {
     let (board, session) = board_with_temptations();
     let holder = board.sql();
     let before = contents(&holder);
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
     read_everything(&board, &session);
-    // Nobody but this test can end the transaction: the lock was held while they ran from beginning to end.
+    // Only this test can end the transaction: the lock was held while they ran from beginning to end.
     assert!(!holder.is_autocommit());
     holder.execute_batch("ROLLBACK").unwrap();
     assert_eq!(contents(&holder), before);
 }
 
 #[test]
-fn writers_are_told_who_holds_the_lock_when_the_time_is_over() {
+fn writers_that_time_out_report_the_holder_of_the_lock() {
     let (board, session) = board_with_temptations();
     let holder = board.sql();
     let before = contents(&holder);
@@ -123,7 +123,7 @@ fn writers_are_told_who_holds_the_lock_when_the_time_is_over() {
 }
 
 #[test]
-fn a_writer_that_is_stopped_inside_its_transaction_blocks_no_reader_is_named_and_goes_on() {
+fn writer_stopped_inside_its_transaction_blocks_no_reader_and_is_reported() {
     if !can_trace("a stopped writer") {
         return;
     }
@@ -150,7 +150,7 @@ fn a_writer_that_is_stopped_inside_its_transaction_blocks_no_reader_is_named_and
     board.assert_sound();
 }
 
-/// The process that has stopped and not gone on, by the trace of its system calls.
+/// The process that has stopped and not continued, by the trace of its system calls.
 fn stopped_process(trace: &Path) -> Option<u32> {
     let trace = std::fs::read_to_string(trace).ok()?;
     let (pid, happened) = trace.lines().last()?.split_once(' ')?;

@@ -1,4 +1,4 @@
-//! The worker loop of the README, as it is printed there: it does its work and keeps its claims while it is alive, however
+//! The worker loop of the README, as it is printed there: it completes its items and keeps its claims while it runs, however
 //! it was started.
 
 use std::fs::{File, OpenOptions};
@@ -58,23 +58,23 @@ fn check(start: &[&str], change: impl FnOnce(&mut Command)) {
 }
 
 #[test]
-fn the_loop_of_the_readme_keeps_its_claims_without_a_terminal() {
+fn readme_loop_keeps_its_claims_without_a_terminal() {
     check(&["setsid", "--wait", "bash"], |_| {});
 }
 
 #[test]
-fn the_loop_of_the_readme_keeps_its_claims_under_nohup_when_its_parent_is_gone() {
+fn readme_loop_keeps_its_claims_under_nohup_when_its_parent_is_gone() {
     // As an agent's shell or cron starts it: what started it ends at once, and nothing above is left.
     check(&["sh", "-c", "nohup setsid bash \"$1\" >output 2>&1 &", "sh"], |_| {});
 }
 
 #[test]
-fn the_loop_of_the_readme_keeps_its_claims_as_a_program() {
+fn readme_loop_keeps_its_claims_as_a_program() {
     check(&["sh", "-c", "chmod +x \"$1\"; setsid \"$1\" >output 2>&1 &", "sh"], |_| {});
 }
 
 #[test]
-fn the_loop_of_the_readme_keeps_its_claims_in_a_terminal() {
+fn readme_loop_keeps_its_claims_in_a_terminal() {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&terminal).unwrap();

@@ -1,4 +1,4 @@
-//! Retention: what is old goes in bounded batches, after writing commands, at most hourly, and never by a reader.
+//! Retention: commands that write prune old rows in bounded batches, at most hourly; readers never do.
 
 use std::fs;
 use std::process::Stdio;
@@ -90,7 +90,7 @@ fn write(board: &TestBoard, session: &str) {
 }
 
 #[test]
-fn writing_commands_remove_what_is_old_in_bounded_batches_until_nothing_is_due() {
+fn commands_that_write_prune_in_bounded_batches_until_nothing_is_due() {
     let (board, ivy) = old_board();
     board.items(1);
     let mut commands = 0;
@@ -117,7 +117,7 @@ fn writing_commands_remove_what_is_old_in_bounded_batches_until_nothing_is_due()
     assert_eq!((left.heartbeats, left.agents, left.operations), (0, 1, 0), "{left:?}");
     assert_eq!(board.number("SELECT min(timestamp) > strftime('%Y', 'now', '-30 days') FROM events"), 1);
 
-    // Nothing was due: nobody looks again for an hour.
+    // Nothing was due: no command checks again for an hour.
     board.run(["agent", "heartbeat", "--session", &ivy, "--progress", "more"]).success();
     age(&board);
     let before = rows(&board);
@@ -130,7 +130,7 @@ fn writing_commands_remove_what_is_old_in_bounded_batches_until_nothing_is_due()
 }
 
 #[test]
-fn commands_that_are_refused_or_not_heard_remove_what_is_old_too() {
+fn commands_that_are_refused_or_lose_their_reader_prune_too() {
     let board = TestBoard::new();
     let ivy = board.session("Ivy");
     let refused: &[&str] = &["work", "claim", "none", "--session", &ivy];
@@ -150,7 +150,7 @@ fn commands_that_are_refused_or_not_heard_remove_what_is_old_too() {
 }
 
 #[test]
-fn the_newest_event_stays_and_ids_go_on_behind_it() {
+fn newest_event_stays_and_ids_continue_after_it() {
     let board = TestBoard::new();
     let ivy = board.session("Ivy");
     board.items(10);
@@ -165,7 +165,7 @@ fn the_newest_event_stays_and_ids_go_on_behind_it() {
 }
 
 #[test]
-fn a_finished_item_keeps_the_name_of_who_did_it_when_the_agent_goes() {
+fn completed_item_keeps_the_name_of_a_pruned_agent() {
     let board = TestBoard::new();
     let (ivy, oak) = (board.session("Ivy"), board.session("Oak"));
     board.items(1);
@@ -181,7 +181,7 @@ fn a_finished_item_keeps_the_name_of_who_did_it_when_the_agent_goes() {
 }
 
 #[test]
-fn readers_remove_nothing() {
+fn readers_prune_nothing() {
     let (board, ivy) = old_board();
     board.tamper("PRAGMA wal_checkpoint(TRUNCATE)");
     let before = rows(&board);
@@ -210,7 +210,7 @@ fn readers_remove_nothing() {
 }
 
 #[test]
-fn values_that_were_superseded_long_ago_go_and_current_ones_stay() {
+fn old_previous_values_are_pruned_and_current_ones_stay() {
     let board = TestBoard::new();
     let ivy = board.session("Ivy");
     let first = board.json(&["write", "fact", "1", "--tag", "x"])["revision"].to_string();
@@ -247,7 +247,7 @@ fn values_that_were_superseded_long_ago_go_and_current_ones_stay() {
 }
 
 #[test]
-fn a_log_that_may_take_little_room_drops_large_values_that_were_superseded() {
+fn small_log_limit_prunes_large_previous_values() {
     let board = TestBoard::new();
     board.configure(r#"{"database": {"maxLogMb": 1}}"#);
     let value = |number: usize| format!("\"{number}{}\"", "x".repeat(100_000));

@@ -1,4 +1,4 @@
-//! `run`: the session of an agent that knows nothing of the board lasts as long as its process, however that ends.
+//! `run`: the session lasts as long as its process, however that ends.
 
 use std::process::Child;
 
@@ -9,7 +9,7 @@ use crate::crowd::{Orphan, end_of, first_words, kill, signal, wait_until};
 use crate::scratch::{dead_process, with_dying_process};
 use crate::test_board::TestBoard;
 
-/// A command with a session of its own.
+/// A command with its own session.
 struct Runner {
     child: Child,
     session: String,
@@ -17,7 +17,7 @@ struct Runner {
     command: u32,
 }
 
-/// Starts one that has claimed `item-0`, and comes back when its command has come to `READY`.
+/// Starts one that has claimed `item-0`, and returns when its command has printed `READY`.
 fn start(board: &TestBoard, script: &str) -> Runner {
     let script = script.replace("READY", "echo $BLACKBOARD_SESSION_ID $$");
     let mut child = board.start(["run", "--name", "Ivy", "--work-item", "item-0", "--", "sh", "-c", &script]);
@@ -26,7 +26,7 @@ fn start(board: &TestBoard, script: &str) -> Runner {
 }
 
 #[test]
-fn a_run_that_is_killed_is_found_dead_by_the_sweep_and_what_it_held_is_free() {
+fn sweep_marks_a_killed_run_stale_and_releases_what_it_held() {
     let board = TestBoard::new();
     board.items(1);
     let oak = board.session("Oak");
@@ -48,7 +48,7 @@ fn a_run_that_is_killed_is_found_dead_by_the_sweep_and_what_it_held_is_free() {
 }
 
 #[test]
-fn signals_go_on_to_the_command_and_its_session_ends_in_good_order() {
+fn run_passes_signals_to_its_command_and_ends_the_session_normally() {
     for (sent, name) in [(Signal::TERM, "TERM"), (Signal::INT, "INT"), (Signal::HUP, "HUP")] {
         let board = TestBoard::new();
         board.items(1);
@@ -63,7 +63,7 @@ fn signals_go_on_to_the_command_and_its_session_ends_in_good_order() {
 }
 
 #[test]
-fn a_signal_goes_on_while_a_heartbeat_waits_for_the_board() {
+fn run_passes_a_signal_while_a_heartbeat_waits_for_the_board() {
     let board = TestBoard::new();
     board.items(1);
     board.configure(r#"{"heartbeat": {"intervalSeconds": 1, "staleThresholdSeconds": 300}}"#);
@@ -72,7 +72,7 @@ fn a_signal_goes_on_while_a_heartbeat_waits_for_the_board() {
     let runner = start(&board, &script);
     let lock = rusqlite::Connection::open(board.database()).unwrap();
     lock.execute_batch("BEGIN IMMEDIATE").unwrap();
-    // Whoever waits for the board has this file open.
+    // A process that waits for the board has this file open.
     let waits = |pid: u32| {
         let open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
         let mut open = open.filter_map(|file| std::fs::read_link(file.path()).ok());
@@ -95,7 +95,7 @@ fn a_signal_goes_on_while_a_heartbeat_waits_for_the_board() {
 }
 
 #[test]
-fn heartbeats_come_while_the_command_runs_and_so_does_the_sweep() {
+fn run_sends_heartbeats_and_sweeps_while_the_command_runs() {
     let board = TestBoard::new();
     board.items(1);
     board.configure(r#"{"heartbeat": {"intervalSeconds": 1, "staleThresholdSeconds": 300}}"#);
@@ -104,8 +104,8 @@ fn heartbeats_come_while_the_command_runs_and_so_does_the_sweep() {
     with_dying_process(|pid| {
         board.json(&["agent", "register", "--name", "Ash", "--session-hint", "ash", "--pid", pid]);
     });
-    // Nobody calls any command from here on, so that only the run itself can find it.
-    board.silence_everybody();
+    // No command runs from here on, so that only the run itself can find it.
+    board.make_all_heartbeats_old();
     let stale = "SELECT count(*) FROM agents WHERE agent_name = 'Ash' AND status = 'stale'";
     wait_until("the dead one is found", || (board.number(stale) == 1).then_some(()));
     signal(runner.child.id(), Signal::TERM);
@@ -119,13 +119,13 @@ fn heartbeats_come_while_the_command_runs_and_so_does_the_sweep() {
 fn sweep_away(board: &TestBoard, session: &str) {
     let dead = dead_process();
     board.tamper(&format!("UPDATE agents SET pid = {dead} WHERE session_id = '{session}'"));
-    board.silence_everybody();
+    board.make_all_heartbeats_old();
     let swept = board.json(&["sweep"]);
     assert_eq!(swept["staleAgents"][0]["sessionId"], session);
 }
 
 #[test]
-fn a_session_that_was_swept_while_the_command_ran_is_told_of() {
+fn run_reports_that_its_session_was_swept_meanwhile() {
     let board = TestBoard::new();
     board.items(1);
     let go_on = board.path().join("go-on");
@@ -145,7 +145,7 @@ fn a_session_that_was_swept_while_the_command_ran_is_told_of() {
 }
 
 #[test]
-fn a_session_that_was_swept_is_back_with_its_next_heartbeat_and_says_what_it_lost() {
+fn swept_session_is_active_after_its_next_heartbeat_and_reports_what_it_lost() {
     let board = TestBoard::new();
     board.items(1);
     board.configure(r#"{"heartbeat": {"intervalSeconds": 1, "staleThresholdSeconds": 300}}"#);

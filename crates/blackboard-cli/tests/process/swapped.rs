@@ -1,4 +1,4 @@
-//! A file that becomes a link and a file again while commands run: nothing is ever done through the link.
+//! A file that is replaced by a link and back while commands run: no command follows the link.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! What loses data in the Markdown file that this program takes the place of: the same crowds, and nothing is lost.
+//! The same load that loses data in the Markdown file that this program replaces: nothing is lost.
 //!
 //! The sizes are those that were measured there, and so do not grow with the scale.
 
@@ -23,7 +23,7 @@ fn write(board: &TestBoard, key: String, value: &str, options: &[&str]) -> Ackno
     (key, serde_json::from_str(value).unwrap(), revision)
 }
 
-/// A crowd in which everybody writes keys of their own.
+/// Many processes, each of which writes its own keys.
 fn crowd_of(board: &TestBoard, crowd: usize, each: usize, name: &str) -> Vec<Acknowledged> {
     let all = at_once(crowd, |writer| {
         let one = |number: usize| write(board, format!("{name}:{writer}:{number}"), &number.to_string(), &[]);
@@ -96,7 +96,7 @@ fn a_counter_by_read_and_conditional_write_is_exact() {
     board.assert_sound();
 }
 
-/// Reads and writes until nobody came in between; returns how often somebody did.
+/// Reads and writes until no other process wrote meanwhile; returns how often one did.
 fn count_up(board: &TestBoard, key: &str) -> usize {
     let mut refused = 0;
     loop {
@@ -113,7 +113,7 @@ fn count_up(board: &TestBoard, key: &str) -> usize {
 }
 
 #[test]
-fn a_counter_by_increment_is_exact_and_nobody_is_refused() {
+fn counter_by_increment_is_exact_and_no_call_is_refused() {
     let board = TestBoard::new();
     let values = at_once(20, |_| {
         let one = |_| board.json(&["increment", "counter"])["value"].as_i64().unwrap();
@@ -121,13 +121,13 @@ fn a_counter_by_increment_is_exact_and_nobody_is_refused() {
     });
     let mut values: Vec<_> = values.into_iter().flatten().collect();
     values.sort_unstable();
-    assert_eq!(values, (1..=200).collect::<Vec<_>>(), "each number was somebody's");
+    assert_eq!(values, (1..=200).collect::<Vec<_>>(), "each number was written once");
     assert_eq!(board.json(&["read", "counter"])["value"], 200);
     board.assert_sound();
 }
 
 #[test]
-fn heartbeats_that_expire_take_nothing_else_along_and_expire_once() {
+fn expiring_entries_delete_no_others_and_expire_once() {
     let board = TestBoard::new();
     let (writers, beaters, pollers) = (10, 5, 5);
     let writing = AtomicUsize::new(writers + beaters);
@@ -140,7 +140,7 @@ fn heartbeats_that_expire_take_nothing_else_along_and_expire_once() {
         }
         beater if beater < writers + beaters => {
             for number in 0..20 {
-                // One that is renewed, and one that is left to itself.
+                // One that is renewed, and one that expires.
                 write(&board, format!("signal:{beater}"), &number.to_string(), &["--ttl", "50ms"]);
                 write(&board, format!("signal:{beater}:{number}"), "1", &["--ttl", "1s"]);
             }
@@ -185,7 +185,7 @@ fn heartbeats_that_expire_take_nothing_else_along_and_expire_once() {
 }
 
 #[test]
-fn of_two_changes_that_were_checked_against_the_same_revision_one_wins() {
+fn one_of_two_writes_with_the_same_revision_is_applied() {
     let board = TestBoard::new();
     for round in 0..size(20, 200) {
         let before = board.json(&["write", "plan", &format!("{{\"round\":{round}}}")]);

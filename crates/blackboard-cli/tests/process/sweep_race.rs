@@ -5,16 +5,16 @@ use crate::scale::{progress, size};
 use crate::test_board::TestBoard;
 
 #[test]
-fn sweeps_at_once_mark_each_dead_agent_once() {
+fn concurrent_sweeps_mark_each_stale_agent_once() {
     let board = TestBoard::new();
     let sessions = board.sessions("agent", 20);
     board.items(20);
     for (index, session) in sessions.iter().enumerate() {
         board.json(&["work", "claim", &format!("item-{index}"), "--session", session]);
     }
-    // Readers and writers sweep in passing: nobody may do so before they all start.
+    // Readers and writers sweep automatically: none may do so before they all start.
     board.tamper("UPDATE agents SET pid = NULL, process = NULL");
-    board.silence_everybody();
+    board.make_all_heartbeats_old();
     let answers = at_once(8, |_| board.json(&["sweep"]));
 
     let mut marked: Vec<_> = answers
@@ -40,14 +40,14 @@ fn an_agent_is_never_stale_after_its_heartbeat_succeeded() {
     let mut recovered = 0;
     for round in 1..=rounds {
         board.json(&["work", "claim", "item-0", "--session", &session]);
-        board.silence_everybody();
+        board.make_all_heartbeats_old();
         let answers = at_once(2, |index| match index {
             // Who starts first must not always be the same.
             _ if index == round % 2 => board.json(&["sweep"]),
             _ => board.json(&["agent", "heartbeat", "--session", &session]),
         });
         let (sweep, beat) = (&answers[round % 2], &answers[1 - round % 2]);
-        // A sweep that saw the heartbeat leaves the agent alone, one that did not came before it.
+        // A sweep that saw the heartbeat does not mark the agent; one that did not see it came before.
         assert_eq!(beat["recovered"] == true, sweep["staleAgents"][0].is_object(), "{sweep} {beat}");
         assert_eq!(board.status_of(&session), "active", "round {round}");
         let lost = usize::from(beat["recovered"] == true);
@@ -65,8 +65,8 @@ fn a_command_that_is_refused_before_its_first_read_sweeps_too() {
     let board = TestBoard::new();
     let session = board.session("Ivy");
     board.tamper("UPDATE agents SET pid = NULL, process = NULL");
-    board.silence_everybody();
-    // Locks have verbs of their own, which is known before the board is read.
+    board.make_all_heartbeats_old();
+    // Locks have their own verbs, so this is refused before the board is read.
     let refused = board.run(["write", "--scope", "locks", "deploy", "1"]);
     assert_eq!(refused.code, 2, "{refused:?}");
     let note = refused.stderr.find("marked \"Ivy\" stale");

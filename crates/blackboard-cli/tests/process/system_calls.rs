@@ -1,5 +1,5 @@
-//! The n-th system call fails, for every kind of call that the board's files see: what was acknowledged is there, what
-//! was not can be asked for again, and the board is whole.
+//! The n-th system call fails, for every kind of call that the board's files see: what was acknowledged is stored, what
+//! was not can be repeated, and the board is complete.
 
 use crate::crowd::{Ended, at_once, end_of, wait_until};
 use crate::machine::can_trace;
@@ -39,7 +39,7 @@ fn places(some: usize) -> impl Iterator<Item = usize> {
 }
 
 #[test]
-fn whatever_system_call_fails_the_board_tells_the_truth() {
+fn results_are_true_when_any_system_call_fails() {
     if !can_trace("a failing system call") {
         return;
     }
@@ -67,7 +67,7 @@ fn whatever_system_call_fails_the_board_tells_the_truth() {
 }
 
 #[test]
-fn whatever_system_call_fails_nobody_is_told_that_an_entry_is_not_there() {
+fn reads_never_report_a_missing_entry_when_a_system_call_fails() {
     if !can_trace("a failing system call") {
         return;
     }
@@ -99,7 +99,7 @@ fn whatever_system_call_fails_nobody_is_told_that_an_entry_is_not_there() {
 }
 
 #[test]
-fn whatever_system_call_fails_while_a_board_is_created_the_next_one_creates_it() {
+fn the_next_command_creates_the_board_when_a_system_call_failed() {
     if !can_trace("a failing system call") {
         return;
     }
@@ -116,7 +116,7 @@ fn whatever_system_call_fails_while_a_board_is_created_the_next_one_creates_it()
 }
 
 #[test]
-fn where_locks_do_not_work_many_create_one_board_all_the_same() {
+fn many_processes_create_one_board_without_working_file_locks() {
     if !can_trace("locks that do not work") {
         return;
     }
@@ -131,7 +131,7 @@ fn where_locks_do_not_work_many_create_one_board_all_the_same() {
     for answer in &answers {
         assert!(answer.status.success() && answer.stderr.is_empty(), "{answer:?}");
     }
-    assert_eq!(board.count_of("agent_registered"), 16, "nobody's board was replaced by another");
+    assert_eq!(board.count_of("agent_registered"), 16, "no board was replaced by another");
     board.assert_sound();
     for entry in std::fs::read_dir(board.database().parent().unwrap()).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
@@ -140,13 +140,13 @@ fn where_locks_do_not_work_many_create_one_board_all_the_same() {
 }
 
 #[test]
-fn where_there_can_be_no_more_threads_a_command_waits_without_one() {
+fn command_waits_without_a_thread_when_none_can_be_started() {
     if !can_trace("threads that can't start") {
         return;
     }
     let board = TestBoard::new();
     board.session("Ivy");
-    // Somebody is in line before it.
+    // Another process is before it in the queue.
     let head = std::fs::OpenOptions::new().write(true).open(board.beside("-lock")).unwrap();
     head.lock().unwrap();
     head.set_len(1).unwrap();
@@ -158,7 +158,7 @@ fn where_there_can_be_no_more_threads_a_command_waits_without_one() {
     assert!(std::fs::read_to_string(trace).unwrap().contains("(INJECTED)"), "it wanted a thread");
 }
 
-/// What came of a command with a failing system call.
+/// The result of a command with a failing system call.
 struct Attempt {
     was_injected: bool,
     failed: bool,
@@ -219,7 +219,7 @@ fn with_failure(
     (ended, std::fs::read_to_string(trace).unwrap().contains("(INJECTED)"))
 }
 
-/// Lets somebody wait for something, so that there is a file by which writers wake whoever waits.
+/// Starts a process that waits, so that the file exists with which writers wake waiting processes.
 fn have_a_sidecar(board: &TestBoard) {
     let waiting = board.start(["wait", "signal", "--timeout", "10m"]);
     wait_until("a sidecar", || board.beside("-wake").exists().then_some(()));

@@ -51,14 +51,14 @@ impl TestBoard {
         &self.database
     }
 
-    /// Writes the configuration of whoever runs the program.
+    /// Writes the home configuration.
     pub fn configure(&self, json: &str) {
         let home = self.path().join(".pai/blackboard");
         std::fs::create_dir_all(&home).unwrap();
         std::fs::write(home.join("config.json"), json).unwrap();
     }
 
-    /// A file beside the database.
+    /// A file next to the database.
     pub fn beside(&self, ending: &str) -> PathBuf {
         let mut name = self.database.clone().into_os_string();
         name.push(ending);
@@ -134,7 +134,7 @@ impl TestBoard {
         Board::open(&self.database).unwrap()
     }
 
-    /// Registers a session whose process is this one, and so lives.
+    /// Registers a session of this process, which is running.
     pub fn session(&self, name: &str) -> String {
         self.sessions(name, 1).remove(0)
     }
@@ -167,7 +167,7 @@ impl TestBoard {
         connection
     }
 
-    /// Changes the database behind the program's back.
+    /// Changes the database without the program.
     pub fn tamper(&self, sql: &str) {
         self.sql().execute_batch(sql).unwrap();
     }
@@ -178,7 +178,7 @@ impl TestBoard {
     }
 
     /// Makes the last heartbeat of every agent come a moment ago, however long this test takes: it is in the future.
-    pub fn heard_of_everybody(&self) {
+    pub fn make_all_heartbeats_recent(&self) {
         self.tamper(
             "UPDATE agents SET last_beat_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '+1 hour'), \
              last_seen_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
@@ -194,21 +194,21 @@ impl TestBoard {
         );
     }
 
-    /// Makes every live agent look as if it had been silent for an hour.
-    pub fn silence_everybody(&self) {
+    /// Makes the last heartbeat of every agent an hour old.
+    pub fn make_all_heartbeats_old(&self) {
         self.tamper(
             "UPDATE agents SET last_seen_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 hour'), \
              last_beat_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 hour')",
         );
     }
 
-    /// What the board says about a session.
+    /// The status of a session on the board.
     pub fn status_of(&self, session: &str) -> String {
         let sql = "SELECT status FROM agents WHERE session_id = ?1";
         self.sql().query_row(sql, [session], |row| row.get(0)).unwrap()
     }
 
-    /// The whole log.
+    /// The complete event log.
     pub fn log(&self) -> Vec<Line> {
         let sql = "SELECT id, commit_id, event_type, actor_id, target_id, metadata FROM events ORDER BY id";
         let connection = self.sql();
@@ -232,8 +232,8 @@ impl TestBoard {
         self.log().iter().filter(|line| line.event_type == event_type).count()
     }
 
-    /// What holds whatever happened: the file is whole, ids grow and have no gaps inside a commit, no item was claimed while somebody had it,
-    /// the tables say what the log says, and so do the entries.
+    /// Checks what always holds: the file is complete, ids grow and have no gaps inside a commit, no item was claimed while
+    /// another session held it, and tables and entries agree with the event log.
     #[track_caller]
     pub fn assert_sound(&self) {
         let integrity: String = self.sql().query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
@@ -270,10 +270,10 @@ fn held_by_log(log: &[Line]) -> BTreeMap<String, (String, i64)> {
         match line.event_type.as_str() {
             "work_claimed" => {
                 let before = held.insert(target, (line.actor.clone().unwrap(), line.id));
-                assert_eq!(before, None, "claimed while somebody had it: {line:?}");
+                assert_eq!(before, None, "claimed while a session held it: {line:?}");
             }
             "work_released" | "work_completed" => {
-                assert!(held.remove(&target).is_some(), "nobody had it: {line:?}");
+                assert!(held.remove(&target).is_some(), "no session held it: {line:?}");
             }
             "stale_locks_released" => {
                 for item in line.metadata["items"].as_array().unwrap() {

@@ -1,4 +1,4 @@
-//! Retrying is safe: whoever did not hear the answer asks again, and it happened once.
+//! Retrying is safe: a caller that got no answer repeats the call, and it is applied once.
 
 use std::io::{PipeReader, PipeWriter, Write, pipe};
 use std::process::Stdio;
@@ -72,14 +72,14 @@ const CALLS: &[Repeatable] = &[
 ];
 
 #[test]
-fn a_call_that_was_killed_between_its_commit_and_its_answer_is_repeated_and_happens_once() {
+fn call_killed_between_commit_and_output_is_applied_once_after_a_retry() {
     for Repeatable { call, event, same } in CALLS {
         let board = prepared(call);
         let before = board.count_of(event);
         let (_reader, stdout) = full_pipe();
         let mut command = command(&board, call);
         let mut child = command.stdout(stdout).stderr(Stdio::null()).spawn().unwrap();
-        // It has committed, and can't get rid of its answer.
+        // It has committed, and cannot write its output.
         wait_until("the commit", || (board.count_of(event) > before).then_some(()));
         kill(child.id());
         assert_eq!(wait_for(&mut child).code(), None, "killed before it could end");
@@ -92,7 +92,7 @@ fn a_call_that_was_killed_between_its_commit_and_its_answer_is_repeated_and_happ
 }
 
 #[test]
-fn a_call_whose_reader_has_gone_ends_quietly_and_is_done() {
+fn call_whose_reader_is_gone_is_applied_and_exits_with_0() {
     for Repeatable { call, event, same } in CALLS {
         let board = prepared(call);
         let before = board.count_of(event);
@@ -109,7 +109,7 @@ fn a_call_whose_reader_has_gone_ends_quietly_and_is_done() {
 }
 
 #[test]
-fn a_call_whose_answer_finds_no_room_says_that_it_is_done() {
+fn call_whose_output_fails_reports_that_it_was_applied() {
     let board = TestBoard::new();
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let call = ["work", "create", "a", "--title", "A"];
@@ -123,7 +123,7 @@ fn a_call_whose_answer_finds_no_room_says_that_it_is_done() {
 }
 
 #[test]
-fn a_call_that_is_killed_at_any_moment_and_repeated_until_it_answers_happens_once() {
+fn call_killed_at_any_moment_is_applied_once_after_retries() {
     let rounds = size(20, 1_000);
     let board = TestBoard::new();
     let session = board.session("Ivy");

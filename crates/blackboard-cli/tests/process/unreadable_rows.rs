@@ -14,7 +14,7 @@ fn a_bad_agent_and_a_good_one(board: &TestBoard) -> [String; 2] {
     }
     board.tamper("UPDATE agents SET pid = NULL, process = NULL");
     board.tamper("UPDATE work_items SET claimed_at = 'yesterday' WHERE item_id = 'item-0'");
-    board.silence_everybody();
+    board.make_all_heartbeats_old();
     sessions.try_into().unwrap()
 }
 
@@ -155,7 +155,7 @@ fn lists_show_what_can_be_read_and_report_the_rest() {
     let row = &board.json(&["work", "list"])["unreadable"][0];
     assert_eq!(row["table"], "work_items");
     assert!(row["reason"].as_str().unwrap().starts_with("column created_at: "), "{row}");
-    // What can be read is claimed all the same.
+    // Items that can be read are claimed anyway.
     assert_eq!(board.json(&["work", "claim", "--next", "--session", &good])["item_id"], "fine");
 }
 
@@ -228,7 +228,7 @@ fn a_clock_row_that_cannot_be_read_stops_no_sweep() {
     let board = TestBoard::new();
     let [first, second]: [String; 2] = board.sessions("agent", 2).try_into().unwrap();
     board.tamper("UPDATE agents SET pid = NULL, process = NULL");
-    board.silence_everybody();
+    board.make_all_heartbeats_old();
     // One agent after the other: the first is swept by another command.
     board.tamper(&format!(
         "UPDATE agents SET last_seen_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE session_id = '{second}';
@@ -236,7 +236,7 @@ fn a_clock_row_that_cannot_be_read_stops_no_sweep() {
     ));
     let shown = board.run(["agent", "list"]).success();
     assert!(shown.stderr.contains("marked \"agent-0\" stale"), "{shown:?}");
-    board.silence_everybody();
+    board.make_all_heartbeats_old();
     assert_eq!(board.json(&["sweep"])["staleAgents"][0]["sessionId"], second.as_str());
     assert_eq!([board.status_of(&first), board.status_of(&second)], ["stale", "stale"]);
 }

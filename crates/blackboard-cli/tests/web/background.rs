@@ -1,4 +1,4 @@
-//! The server in the background: found, told of, and stopped.
+//! The server in the background: found, reported, and stopped.
 
 use std::fs;
 use std::net::TcpListener;
@@ -12,7 +12,7 @@ use crate::scratch::Scratch;
 use crate::served::Served;
 
 #[test]
-fn it_outlives_its_command_and_ends_when_it_is_asked_to() {
+fn background_server_runs_until_it_is_stopped() {
     let scratch = Scratch::new();
     assert_eq!(scratch.run(["serve", "--status"]).code, 3);
     let started = scratch.json(["serve", "--background", "--port", "0"]);
@@ -34,7 +34,7 @@ fn it_outlives_its_command_and_ends_when_it_is_asked_to() {
 }
 
 #[test]
-fn people_are_told_where_it_is_and_how_to_stop_it() {
+fn human_output_has_the_address_and_how_to_stop() {
     let scratch = Scratch::new();
     let said = scratch.run(["serve", "--background", "--port", "0"]).success().stdout;
     let pid = said.lines().find_map(|line| line.strip_prefix("PID:  ")).unwrap();
@@ -46,7 +46,7 @@ fn people_are_told_where_it_is_and_how_to_stop_it() {
 }
 
 #[test]
-fn one_in_the_foreground_is_found_as_well() {
+fn status_finds_a_server_in_the_foreground() {
     let served = Served::new();
     // Where there is no directory yet, there is no place to leave a word.
     assert_eq!(served.scratch.run(["serve", "--status"]).code, 3);
@@ -59,7 +59,7 @@ fn one_in_the_foreground_is_found_as_well() {
 }
 
 #[test]
-fn what_a_killed_server_left_is_in_nobodys_way() {
+fn the_registration_of_a_killed_server_blocks_no_other() {
     let scratch = Scratch::new();
     let started = scratch.json(["serve", "--background", "--port", "0"]);
     let pid =
@@ -69,7 +69,7 @@ fn what_a_killed_server_left_is_in_nobodys_way() {
     scratch.run(["serve", "--stop", "--json"]).refused(Code::NotRunning);
     let again = scratch.json(["serve", "--background", "--port", "0"]);
     assert_ne!(again["pid"], started["pid"]);
-    // A file that tells of a process which is not the server stops nobody.
+    // A file with a process that is not the server stops no other server.
     let file = format!("{}-serve", scratch.database().display());
     let told = fs::read_to_string(&file).unwrap();
     scratch.json(["serve", "--stop"]);
@@ -83,7 +83,7 @@ fn what_a_killed_server_left_is_in_nobodys_way() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_said_so_with_one_that_is_free() {
+fn taken_port_is_reported_with_a_free_one() {
     let scratch = Scratch::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
@@ -99,7 +99,7 @@ fn a_port_that_is_taken_is_said_so_with_one_that_is_free() {
 }
 
 #[test]
-fn what_is_no_board_is_refused_at_once() {
+fn serve_refuses_a_file_that_is_no_board() {
     let scratch = Scratch::new();
     fs::write(scratch.path().join("notes.txt"), "no board ".repeat(100)).unwrap();
     for background in [&[][..], &["--background"]] {
@@ -109,7 +109,7 @@ fn what_is_no_board_is_refused_at_once() {
 }
 
 #[test]
-fn one_that_nobody_would_find_again_does_not_start_in_the_background() {
+fn server_that_cannot_be_registered_does_not_start_in_the_background() {
     let scratch = Scratch::new();
     scratch.run(["work", "create", "a", "--title", "A"]).success();
     let file = format!("{}-serve", scratch.database().display());
@@ -118,7 +118,7 @@ fn one_that_nobody_would_find_again_does_not_start_in_the_background() {
     let refused = scratch.run(["serve", "--background", "--port", "0", "--json"]).refused(Code::Io);
     assert!(refused["error"].as_str().unwrap().contains("local.db-serve"), "{refused}");
     assert!(!elsewhere.exists(), "a link is not followed");
-    // Whoever has it before their eyes is warned.
+    // In the foreground there is a warning.
     let mut command = scratch.command(["serve", "--json", "--port", "0"]);
     let said = scratch.path().join("said");
     command.stderr(fs::File::create(&said).unwrap());
@@ -130,7 +130,7 @@ fn one_that_nobody_would_find_again_does_not_start_in_the_background() {
 }
 
 #[test]
-fn one_whose_directory_is_replaced_is_found_again() {
+fn server_is_found_again_when_its_directory_is_replaced() {
     let scratch = Scratch::new();
     scratch.run(["work", "create", "a", "--title", "A"]).success();
     let started = scratch.json(["serve", "--background", "--port", "0"]);

@@ -1,4 +1,4 @@
-//! A client of HTTP that knows no more than it needs, and sends what no browser would.
+//! A small HTTP client, which can also send what no browser would.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Longer than anything takes; whoever waits for this long waits for ever.
+/// Longer than anything takes; a wait of this length would never end.
 pub const LONG: Duration = Duration::from_mins(1);
 
 /// The tokens of the servers that run, by their ports.
@@ -123,7 +123,7 @@ impl Connection {
     }
 }
 
-/// Asks on a connection of its own.
+/// Sends a request on a new connection.
 pub fn get(port: u16, path: &str) -> Reply {
     Connection::open(port).ask(path)
 }
@@ -143,7 +143,7 @@ pub fn with_headers(port: u16, path: &str, headers: &str) -> Reply {
 
 /// The stream of events, message by message.
 pub struct Events {
-    /// The revision that it goes on from.
+    /// The revision after which it continues.
     pub start: i64,
     connection: Connection,
     /// What has come and was not taken yet.
@@ -158,7 +158,7 @@ pub struct Message {
 }
 
 impl Events {
-    /// Follows from the revision `after`, or from now on; `last` is what a browser sends that comes back.
+    /// Follows from the revision `after`, or from now on; `last` is what a browser sends when it reconnects.
     pub fn follow(port: u16, after: Option<i64>, last: Option<i64>) -> Result<Events, Reply> {
         Events::follow_with(port, &own(port), after, last)
     }

@@ -1,4 +1,4 @@
-//! A board that is not there yet, is taken away, is replaced, or can't be read: said so, and shown again when it is
+//! A board that is missing, deleted, replaced or unreadable: reported, and shown again when it is
 //! back.
 
 use std::fs;
@@ -32,13 +32,13 @@ fn a_board_that_does_not_exist_is_empty_and_is_not_created() {
     let mut events = Events::follow(served.port, Some(0), None).unwrap();
     assert!(!served.database().exists() && !served.database().parent().unwrap().exists());
     served.scratch.run(["work", "create", "a", "--title", "A"]).success();
-    assert_eq!(events.next().unwrap().id, 1, "whoever waited for it sees its first event");
+    assert_eq!(events.next().unwrap().id, 1, "a client that waited for it sees its first event");
     until(&served, "open");
     assert_eq!(served.json("/api/work")[0]["item_id"], "a");
 }
 
 #[test]
-fn a_board_that_is_replaced_is_shown_and_its_followers_begin_anew() {
+fn replaced_board_is_shown_and_its_followers_start_again() {
     let served = Served::furnished();
     let mut events = Events::follow(served.port, None, None).unwrap();
     let board = get(served.port, "/api/work").header("blackboard-board").unwrap().to_owned();
@@ -70,7 +70,7 @@ fn a_board_that_is_replaced_is_shown_and_its_followers_begin_anew() {
 }
 
 #[test]
-fn a_board_that_is_taken_away_is_missing_until_it_is_back() {
+fn deleted_board_is_missing_until_it_is_back() {
     let served = Served::furnished();
     let directory = served.database().parent().unwrap().to_owned();
     let away = served.scratch.path().join("away");
@@ -83,7 +83,7 @@ fn a_board_that_is_taken_away_is_missing_until_it_is_back() {
 }
 
 #[test]
-fn a_board_that_others_may_read_is_not_shown_until_that_is_mended() {
+fn board_that_others_can_read_is_not_shown_until_fixed() {
     let scratch = Scratch::new();
     let served = Served::of(scratch, 0);
     fs::create_dir_all(served.database().parent().unwrap()).unwrap();
@@ -108,13 +108,13 @@ fn a_board_that_others_may_read_is_not_shown_until_that_is_mended() {
     let about = served.json("/api/board");
     assert_eq!(about["database"], served.database().display().to_string());
     for name in ["error", "hint"] {
-        assert_eq!(about[name], refused.json()[name], "whoever asks how the board is hears why");
+        assert_eq!(about[name], refused.json()[name], "the state of the board has the reason");
     }
     assert_eq!(get(served.port, "/").status, 200, "the page is there to say so");
 }
 
 #[test]
-fn a_writer_that_holds_the_lock_holds_up_no_reader() {
+fn writer_that_holds_the_lock_blocks_no_reader() {
     let served = Served::furnished();
     let lock = Sql::open(served.database()).unwrap();
     lock.execute_batch("BEGIN IMMEDIATE").unwrap();

@@ -14,7 +14,7 @@ use crate::served::Served;
 const CLIENTS: usize = 1000;
 const WRITES_A_SECOND: usize = 20;
 
-/// Reads until it has seen all events up to the last, and says in which order.
+/// Reads all events up to the last, and returns their order.
 async fn follow(port: u16, last: i64) -> Vec<i64> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     let request = format!("GET /api/events/stream?after=0 HTTP/1.1\r\n{}\r\n", own(port));

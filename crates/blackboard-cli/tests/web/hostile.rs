@@ -25,7 +25,7 @@ const PATHS: &[&str] = &[
     "/api/locks",
 ];
 
-/// Whether one of its texts has the whole payload.
+/// Whether one of its texts has the complete payload.
 fn has_payload(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains(PAYLOAD),

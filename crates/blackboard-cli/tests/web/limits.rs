@@ -1,4 +1,4 @@
-//! Too much of everything: refused or served, and never the end of the server.
+//! Too many or too large requests: refused or served, and the server keeps running.
 
 use std::io::{Read, Write};
 
@@ -47,7 +47,7 @@ fn heads_that_are_too_large_are_refused() {
 }
 
 #[test]
-fn a_body_that_nobody_wants_does_no_harm() {
+fn unexpected_body_is_harmless() {
     let served = Served::new();
     let port = served.port;
     let request = format!("POST /api/work HTTP/1.1\r\n{}Content-Length: 99999999\r\n\r\n", own(port));
@@ -56,7 +56,7 @@ fn a_body_that_nobody_wants_does_no_harm() {
 }
 
 #[test]
-fn who_never_finishes_its_request_is_let_go_while_others_are_served() {
+fn unfinished_request_is_disconnected_while_others_are_served() {
     let served = Served::new();
     let mut slow: Vec<_> = (0..size(50, 500)).map(|_| Connection::open(served.port)).collect();
     for (number, connection) in slow.iter_mut().enumerate() {
@@ -65,7 +65,7 @@ fn who_never_finishes_its_request_is_let_go_while_others_are_served() {
     }
     assert_eq!(get(served.port, "/api/status").status, 200);
     for connection in &mut slow {
-        // It may be told that it was too late, before the end.
+        // It may get a timeout error before the end.
         let mut rest = Vec::new();
         let _ = connection.stream.read_to_end(&mut rest);
         let text = String::from_utf8_lossy(&rest);
@@ -75,7 +75,7 @@ fn who_never_finishes_its_request_is_let_go_while_others_are_served() {
 }
 
 #[test]
-fn more_connections_than_there_is_room_for_are_let_go_and_the_others_go_on() {
+fn excess_connections_are_closed_and_the_others_continue() {
     let scratch = Scratch::new();
     let command = scratch.shell("ulimit -n 100; exec blackboard serve --json --port 0");
     let served = Served::by(scratch, command);

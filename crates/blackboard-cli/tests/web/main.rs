@@ -1,6 +1,6 @@
 //! The dashboard's server, as a browser and as an attacker see it: raw HTTP to the real program.
 //!
-//! What the API answers is held against what commands say with `--json` of the same board.
+//! The answers of the API are compared with the `--json` output of commands on the same board.
 
 #![cfg(target_os = "linux")]
 #![expect(unreachable_pub, reason = "a test has no public interface: `pub` means used outside of its module")]

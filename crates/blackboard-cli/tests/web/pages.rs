@@ -1,4 +1,4 @@
-//! Pages: cut off where it was asked for, and put together they are the whole, whatever happens meanwhile.
+//! Pages end at their limit, and together they are complete, whatever is written meanwhile.
 
 use blackboard::Board;
 use blackboard::entry::{Value as EntryValue, Write};
@@ -119,13 +119,13 @@ fn events_have_positions_among_those_that_are_kept() {
 #[test]
 fn every_event_is_found_in_a_file_whose_ids_have_gaps() {
     let served = large();
-    // SQLite assigns ids without gaps, and takes the difference of ids for a number of events. What is found may not depend on
-    // that: a file may come from elsewhere.
+    // SQLite assigns ids without gaps. A file with gaps is a copy of a board on another engine.
     write_past_the_engine(
         &served,
         "PRAGMA foreign_keys = OFF;
          UPDATE events SET id = id + 40000, commit_id = commit_id + 40000 WHERE id > 200;
-         UPDATE events SET id = id + 900, commit_id = commit_id + 900 WHERE id > 100 AND id <= 200;",
+         UPDATE events SET id = id + 900, commit_id = commit_id + 900 WHERE id > 100 AND id <= 200;
+         INSERT INTO event_gaps (first_id, ordinal) VALUES (1001, 101), (40201, 201);",
     );
     let log: Vec<i64> = (1..=100).chain(1001..=1100).chain(40_201..=40_314).collect();
     assert_eq!(all_forwards(&served, 30, "").0, log);
@@ -140,7 +140,7 @@ fn every_event_is_found_in_a_file_whose_ids_have_gaps() {
     for (until, expected) in [(1000, 100), (1001, 1001), (40_000, 1100), (99_999, 40_314)] {
         assert_eq!(placed(&served, &format!("until={until}&limit=1")).0, [expected]);
     }
-    // A stream goes on from a revision that is in a gap.
+    // A stream continues from a revision in a gap.
     let mut events = Events::follow(served.port, Some(500), None).unwrap();
     let told: Vec<i64> = (100..log.len()).map(|_| events.next().unwrap().id).collect();
     assert_eq!(told, log[100..]);
@@ -221,7 +221,7 @@ fn large_entries_are_shortened_in_lists_and_end_a_page() {
     assert!((2..10).contains(&versions.len()), "{} versions of 600 kB", versions.len());
 }
 
-/// The keys that a search finds, page by page, and how many entries it looked through.
+/// The keys that a search finds, page by page, and the number of entries that it searched.
 fn search(served: &Served, query: &str) -> (Vec<String>, u64, usize) {
     let (mut found, mut searched, mut pages, mut next) = (Vec::new(), 0, 0, String::new());
     loop {
@@ -261,7 +261,7 @@ fn a_search_looks_through_all_entries_and_reports_how_many() {
     let served = Served::of(scratch, 0);
     let found = |query: &str| search(&served, query).0;
     let keys = |found: &[String], expected: &[&str]| assert_eq!(found, expected);
-    // The last entry but two, which is behind what one answer searches.
+    // The third entry from the end, which is beyond what one answer searches.
     let (last, searched, pages) = search(&served, "search=20499");
     keys(&last, &["fact:99:20499"]);
     assert_eq!((searched, pages), (20_502, 2));
@@ -269,7 +269,7 @@ fn a_search_looks_through_all_entries_and_reports_how_many() {
     assert_eq!((&first["count"], &first["searched"]), (&0.into(), &20_000.into()));
     assert!(first["next"].is_string(), "it does not say that there is nothing");
     keys(&found("search=no+such+thing"), &[]);
-    // Whole values, tags, any case, several words, as people read them.
+    // Complete values, tags, any case, several words, as they are displayed.
     for query in ["%C3%BCMLAUT", "TAGGED", "end+x+tagged", "its+%22end%22", "xxxx"] {
         keys(&found(&format!("scope=b&search={query}")), &["long"]);
     }

@@ -1,4 +1,4 @@
-//! Every route says what commands say.
+//! Every route agrees with the commands.
 
 use serde_json::{Value, json};
 use testkit::shapes::AGENT;
@@ -74,7 +74,7 @@ fn agents_are_those_of_agent_list_the_newest_first() {
 }
 
 #[test]
-fn one_agent_is_as_agent_show_says() {
+fn one_agent_agrees_with_agent_show() {
     let served = Served::furnished();
     let said = without_timestamp(served.says(&["agent", "show", "ivy"]));
     let session = said["session_id"].as_str().unwrap().to_owned();
@@ -122,7 +122,7 @@ fn work_is_that_of_work_list_by_priority_and_the_newest_first() {
 }
 
 #[test]
-fn work_that_waits_says_everything_that_it_waits_for() {
+fn blocked_work_lists_all_its_blockers() {
     let served = Served::furnished();
     served.says(&["work", "create", "both", "--title", "Both", "--blocked-by", "later,mine"]);
     let waiting = |path: &str| -> Vec<(String, Value)> {
@@ -174,7 +174,7 @@ fn a_blocker_that_does_not_exist_is_listed_as_missing() {
 }
 
 #[test]
-fn completed_work_comes_by_its_end_if_that_is_asked_for() {
+fn completed_work_is_ordered_by_completion_on_request() {
     let served = Served::furnished();
     let ends = ["later", "first", "mine", "waits"];
     for id in ends {
@@ -205,7 +205,7 @@ fn completed_work_comes_by_its_end_if_that_is_asked_for() {
 }
 
 #[test]
-fn one_item_is_as_work_status_says_whatever_its_id() {
+fn one_item_with_any_id_agrees_with_work_status() {
     let served = Served::furnished();
     for (id, path) in [("mine", "mine"), ("gh:o/r#7", "gh%3Ao%2Fr%237"), ("gh:o/r#7", "gh:o%2fr%237")] {
         let said = without_timestamp(served.says(&["work", "status", id]));
@@ -215,7 +215,7 @@ fn one_item_is_as_work_status_says_whatever_its_id() {
 }
 
 #[test]
-fn an_id_that_no_path_can_have_is_asked_for_by_its_name() {
+fn id_that_no_path_can_have_is_a_parameter() {
     let served = Served::furnished();
     served.says(&["work", "create", "..", "--title", "Dots"]);
     assert_eq!(served.json("/api/item?id=..")["title"], "Dots");
@@ -290,7 +290,7 @@ fn entries_are_those_of_their_scopes() {
 }
 
 #[test]
-fn lanes_tell_who_worked_on_what() {
+fn lanes_show_which_agent_worked_on_which_item() {
     let served = Served::furnished();
     let lanes = served.json("/api/lanes?hours=1");
     let spans = &lanes["items"][0]["spans"];
@@ -332,7 +332,7 @@ fn every_answer_has_the_revision_at_which_it_was_read() {
 }
 
 #[test]
-fn head_says_what_get_would_without_its_body() {
+fn head_has_the_headers_of_get_without_its_body() {
     let served = Served::furnished();
     let port = served.port;
     for path in ["/", "/api/status", "/api/work", "/api/events/stream", "/nothing"] {
@@ -367,7 +367,7 @@ fn the_page_is_one_document_with_a_nonce_of_its_own() {
 }
 
 #[test]
-fn what_is_asked_wrongly_is_said_so() {
+fn wrong_requests_are_refused_with_the_reason() {
     let served = Served::furnished();
     for (path, status, code) in [
         ("/nothing", 404, "not_found"),

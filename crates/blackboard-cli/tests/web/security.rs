@@ -1,4 +1,4 @@
-//! Nobody but this machine's own browser, on this server's own page, gets an answer.
+//! Only a browser of this machine, on this server's own page, gets an answer.
 
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;

@@ -74,7 +74,7 @@ impl Served {
         reply.json()
     }
 
-    /// What a command says.
+    /// The output of a command.
     #[track_caller]
     pub fn says(&self, call: &[&str]) -> Value {
         self.scratch.json(call)

@@ -1,4 +1,4 @@
-//! The stream of events: everything, in order, once, from wherever a browser was.
+//! The stream has every event once, in order, from any position.
 
 use blackboard::Board;
 use blackboard::entry::{Value, Write};
@@ -26,7 +26,7 @@ fn expect_ids(events: &mut Events, ids: impl IntoIterator<Item = i64>) {
 }
 
 #[test]
-fn a_message_is_the_whole_event() {
+fn message_is_the_complete_event() {
     let served = Served::furnished();
     let mut events = Events::follow(served.port, Some(0), None).unwrap();
     let said = served.says(&["observe", "--after", "0"]);
@@ -42,12 +42,12 @@ fn a_message_is_the_whole_event() {
 }
 
 #[test]
-fn every_place_in_the_log_is_gone_on_from_without_gap_or_repetition() {
+fn stream_continues_from_every_revision_without_gap_or_repetition() {
     let scratch = Scratch::new();
     let board = Board::open(&scratch.database()).unwrap();
     create(&board, 1200, "before");
     let served = Served::of(scratch, 0);
-    // Far behind what the server has read, in the middle of it, at its end.
+    // Long before what the server keeps, in the middle of it, at its end.
     for after in [0, 1, 700, 1199, 1200] {
         let mut events = Events::follow(served.port, Some(after), None).unwrap();
         let end = board.revision().unwrap().get();
@@ -58,7 +58,7 @@ fn every_place_in_the_log_is_gone_on_from_without_gap_or_repetition() {
 }
 
 #[test]
-fn what_a_browser_saw_last_counts_more_than_what_its_page_asked_for() {
+fn last_event_id_overrides_the_after_parameter() {
     let served = Served::new();
     let board = Board::open(&served.database()).unwrap();
     create(&board, 10, "item");
@@ -71,7 +71,7 @@ fn what_a_browser_saw_last_counts_more_than_what_its_page_asked_for() {
 }
 
 #[test]
-fn a_commit_of_many_events_is_gone_on_from_in_its_middle() {
+fn stream_continues_in_the_middle_of_a_commit() {
     let served = Served::new();
     let board = Board::open(&served.database()).unwrap();
     create(&board, 1, "item");
@@ -92,7 +92,7 @@ fn a_commit_of_many_events_is_gone_on_from_in_its_middle() {
 }
 
 #[test]
-fn a_client_that_is_too_slow_is_cut_off_and_goes_on_where_it_was() {
+fn slow_client_is_disconnected_and_continues_where_it_was() {
     const COMMITS: i64 = 8;
     const EVENTS: i64 = 1000;
     let served = Served::new();
@@ -145,7 +145,7 @@ fn a_snapshot_and_the_stream_from_its_revision_miss_nothing() {
 }
 
 #[test]
-fn a_server_that_starts_again_goes_on_where_its_clients_were() {
+fn clients_continue_where_they_were_after_a_restart() {
     let served = Served::new();
     let port = served.port;
     let board = Board::open(&served.database()).unwrap();
@@ -161,7 +161,7 @@ fn a_server_that_starts_again_goes_on_where_its_clients_were() {
 }
 
 #[test]
-fn what_was_pruned_can_not_be_gone_on_from() {
+fn stream_refuses_to_continue_from_a_pruned_revision() {
     let scratch = Scratch::new();
     create(&Board::open(&scratch.database()).unwrap(), 10, "item");
     let sql = rusqlite::Connection::open(scratch.database()).unwrap();

@@ -145,7 +145,7 @@ fn a_browser_gets_a_cookie_for_the_token_and_an_address_without_it() {
         let expected = get(served.port, path).status;
         assert_eq!(ask(served.port, "GET", path, &cookie).status, expected, "{path}");
     }
-    // One that has a cookie keeps it, whatever the token in the address is.
+    // A browser with a cookie keeps it, with any token in the address.
     for token in [served.token.as_str(), "old"] {
         let again = ask(served.port, "GET", &format!("/?token={token}"), &cookie);
         assert_eq!((again.status, again.header("location")), (303, Some("/")));
@@ -174,7 +174,7 @@ fn two_dashboards_share_the_cookies_of_one_browser() {
 }
 
 #[test]
-fn a_stream_goes_on_with_the_cookie_where_it_was_cut_off() {
+fn stream_continues_with_the_cookie_after_a_disconnect() {
     let served = Served::furnished();
     let cookie = exchange(&served);
     let headers = format!("Host: 127.0.0.1:{}\r\n{cookie}", served.port);
@@ -365,7 +365,7 @@ fn as_many_as_possible(port: u16, headers: &str) -> (Vec<Events>, Reply) {
 }
 
 #[test]
-fn a_client_with_too_many_streams_leaves_the_others_theirs() {
+fn client_with_too_many_streams_does_not_affect_others() {
     let scratch = Scratch::new();
     scratch.run(["work", "create", "a", "--title", "A"]).success();
     // 400 connections, of which programs may use 100 for streams.

@@ -9,9 +9,9 @@ use crate::scratch::{Scratch, with_dying_process};
 use crate::served::Served;
 
 #[test]
-fn whatever_is_asked_the_database_stays_as_it_is() {
+fn no_request_changes_the_database() {
     let scratch = Scratch::new();
-    // Everything that another command would clean up: a dead agent with work, an entry whose time is over.
+    // Everything that another command would clean up: a stale agent with work, an expired entry.
     with_dying_process(|pid| {
         let register = ["agent", "register", "--name", "Dead", "--session-hint", "dead", "--pid", pid];
         scratch.run(register).success();

@@ -1,9 +1,9 @@
-//! `check_in`: what a session's hook does after a tool was used, in one step.
+//! `check_in`: what a session's hook does after each tool call, in one call.
 //!
-//! It is a sign of life, notes which files were edited, and hears what is new. All of that is one look at the board and,
-//! only if there is something to write, one commit: a hook runs after every tool call of every agent, and has no time
-//! to wait twice. Nothing is heard twice: the cursor moves in the commit that hands out the news, so that of many hooks
-//! at once one gets each event, and one that dies on the way has heard it (*at most once*).
+//! It records a sign of life and edited files, and returns updates. That is one read of the board, and one commit if
+//! there is something to write: a hook runs after every tool call of every agent and must be fast. The cursor moves
+//! in the commit that returns the updates. Of several hooks at once, one gets each event. If that hook is killed
+//! before it prints the updates, they are lost (*at most once*).
 
 use std::time::Duration;
 
@@ -17,49 +17,49 @@ use crate::store::{Changes, Cursor, Key, Prefetch, Row, Tx};
 use crate::sweep::QUIET;
 use crate::updates::Updates;
 
-/// The reader whose cursor says what hooks have told a session.
+/// The reader whose cursor records which updates the hooks of a session have shown.
 pub const READER: &str = "hook";
 
-/// How often a heartbeat is written, at most. Half of the time after which a refused call sweeps a session whose process is
-/// gone: a session that uses a tool in each half is never swept by one.
+/// The shortest time between two written heartbeats. It is half of the time after which a refused call sweeps a
+/// session whose process is gone. A session that uses a tool in each half is therefore never swept by such a call.
 const BEAT_EVERY: Duration = Duration::from_secs(QUIET.as_secs() / 2);
 
-/// How often the same edit is written, at most.
+/// The shortest time between two writes of the same edit.
 const EDIT_EVERY: Duration = Duration::from_secs(10);
 
-/// How many events a cursor may be behind because none of them was worth telling.
+/// How far the cursor may fall behind while no event is relevant to the session.
 const BEHIND: u64 = 200;
 
-/// What a session does.
+/// What a session reports.
 #[derive(Clone, Debug)]
 pub struct CheckIn {
-    /// Which session.
+    /// The session.
     pub session: String,
-    /// Whether it is at work.
+    /// Its status.
     pub status: AgentStatus,
-    /// What it edited.
+    /// The files that it edited.
     pub edited: Option<Edited>,
-    /// Whether it can be told something.
+    /// Whether the caller can show updates to the session.
     pub listens: bool,
 }
 
 impl CheckIn {
-    /// A session at work that can be told something.
+    /// An active session that can be shown updates.
     pub fn of(session: &str) -> CheckIn {
         CheckIn { session: session.to_owned(), status: AgentStatus::Active, edited: None, listens: true }
     }
 }
 
-/// What came of it.
+/// The result of a check-in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckedIn {
     /// The session.
     pub agent: Agent,
-    /// What is new; this is the only time that it is told.
+    /// The updates. They are returned only once.
     pub news: Updates,
     /// Whether anything was written.
     pub wrote: bool,
-    /// Whether it can be told something and never was, neither a brief nor news, since it joined.
+    /// Whether the session can be shown updates but has had neither a brief nor updates since it joined.
     pub is_new: bool,
 }
 
@@ -70,7 +70,7 @@ impl Pending for CheckedIn {
 }
 
 impl Agents<'_> {
-    /// Notes that a session lives and what it edited, and returns what is new. A session that has ended is refused.
+    /// Records a sign of life and edits of a session, and returns its updates. A session that has ended is refused.
     ///
     /// ```
     /// # use blackboard::{Board, agent::{CheckIn, Register}, work::Create};
@@ -126,14 +126,14 @@ impl Agents<'_> {
     }
 }
 
-/// How things stand.
+/// The state of the board that a check-in read.
 struct Seen {
     agent: Agent,
     is_due: bool,
-    /// What is worth noting.
+    /// The edits that are to be written.
     edits: Vec<Edit>,
     news: Updates,
-    /// Where the cursor goes.
+    /// The new position of the cursor.
     read_up_to: Option<Revision>,
     is_new: bool,
 }
@@ -159,7 +159,7 @@ impl Seen {
             let cursor = tx.row::<Cursor>(&Key::Cursor(agent.session_id.clone(), READER.to_owned()))?;
             let told = cursor.map(|cursor| cursor.revision);
             is_new = told.is_none_or(|told| told < agent.joined);
-            // The first reading starts at the registration.
+            // The first read starts at the registration.
             let after = told.unwrap_or(agent.joined);
             let until = tx.revision()?;
             if after < until {
@@ -171,19 +171,19 @@ impl Seen {
         Ok(Seen { agent, is_due, edits, news, read_up_to, is_new })
     }
 
-    /// Whether anything is worth a commit. A cursor alone is not, until it is far behind.
+    /// Whether a commit is needed. A cursor alone needs one only if it is far behind.
     fn has_to_write(&self, attendance: &CheckIn) -> bool {
         let far_behind = attendance.listens && self.news.looked_at >= BEHIND;
         self.is_due || !self.edits.is_empty() || !self.news.is_empty() || far_behind
     }
 }
 
-/// Whether a heartbeat is worth writing.
+/// Whether a heartbeat is due.
 fn is_due(agent: &Agent, status: AgentStatus, now: Timestamp) -> bool {
     agent.status != status || now.since(agent.last_beat_at) >= BEAT_EVERY || agent.last_beat_at > now
 }
 
-/// Whether an edit says something new.
+/// Whether an edit adds information.
 fn is_worth_noting(edit: &Edit, known: Option<&Edit>, now: Timestamp) -> bool {
     let Some(known) = known else { return true };
     let is_old = |noted: Option<Timestamp>| noted.is_none_or(|noted| now.since(noted) >= EDIT_EVERY);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heartbeat_is_written_every_five_seconds_or_when_the_status_changes() {
+    fn heartbeat_is_written_every_five_seconds_or_when_the_status_changes() {
         use AgentStatus::{Active, Idle, Stale};
         for (status, beaten, becomes, now, expected) in [
             (Active, 100, Active, 100, false),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_is_noted_once_in_a_while_or_when_it_turns_out_otherwise() {
+    fn edit_is_written_at_intervals_or_when_its_outcome_changes() {
         let edit = |edited: Option<u64>, denied: Option<u64>| Edit {
             worktree: "/w".to_owned(),
             path: "a".to_owned(),
@@ -239,7 +239,7 @@ mod tests {
             (None, denied(100), Some(denied(100))),
             (Some(denied(100)), denied(105), None),
             (Some(denied(100)), denied(110), Some(denied(110))),
-            // Whoever is kept from a file has still edited it before.
+            // A session that is denied a file may have edited it before.
             (Some(edited(100)), denied(101), Some(edit(Some(100), Some(101)))),
             (Some(edit(Some(100), Some(101))), denied(105), None),
             (Some(edit(Some(100), Some(101))), denied(111), Some(edit(Some(100), Some(111)))),

@@ -1,7 +1,7 @@
 //! Tasks that an agent is about to give to delegates.
 //!
-//! A platform names the task before it starts a delegate, and its kind when it does. In between the task waits here. It is
-//! no shared state: like the answers of operations it makes no event and is pruned after a day.
+//! A platform names the task before it starts a delegate, and the delegate's kind when it starts it. Meanwhile the
+//! task is stored here. It is not shared state: like a remembered answer, it has no event and is pruned after a day.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::error::{Code, Fault, Refusal, Result};
 use crate::revision::Revision;
 use crate::store::{Changes, Key, Operation, Prefetch};
 
-/// How many tasks of one session may wait for their delegates.
+/// The most stored tasks of one session.
 const MOST: usize = 16;
 
-/// How long one waits: a delegate that was not started by then is not coming.
+/// How long a task is kept. A delegate that has not started by then will not start.
 const WAITS: Duration = Duration::from_mins(10);
 
 /// The verb under which they are stored.
@@ -32,7 +32,7 @@ struct Task {
 }
 
 impl Agents<'_> {
-    /// Keeps what a session is about to ask a delegate of this kind to do.
+    /// Stores a task that a session is about to give to a delegate of this kind.
     ///
     /// ```
     /// # use blackboard::{Board, agent::Register};
@@ -58,11 +58,11 @@ impl Agents<'_> {
         })
     }
 
-    /// What a delegate of this kind, which starts now, was asked to do: the oldest task that waits for one.
+    /// The task of a delegate of this kind that starts now: the oldest one that is stored.
     pub fn take_task(&self, session: &str, kind: &str) -> Result<Option<String>> {
         let key = key_of(session);
         let prefetch = [Prefetch::Row(key.clone())];
-        // Most platforms announce nothing, and then nothing is written.
+        // Most platforms announce no task. Then nothing is written.
         if self.board.read(&prefetch, |tx| tx.row::<Operation>(&key))?.is_none() {
             return Ok(None);
         }
@@ -82,7 +82,7 @@ fn key_of(session: &str) -> Key {
     Key::Operation(format!("{VERB}:{session}"))
 }
 
-/// Refuses the name of an operation under which tasks are stored: its caller would read or replace them.
+/// Refuses an operation name under which tasks are stored: its caller could read or replace them.
 pub(crate) fn refuse_name_of_tasks(operation: &str) -> Result<()> {
     if operation.strip_prefix(VERB).is_some_and(|rest| rest.starts_with(':')) {
         let message = format!("the id of the operation begins with \"{VERB}:\", which is reserved");
@@ -109,7 +109,7 @@ fn put(session: &str, tasks: &[Task], now: Timestamp) -> Result<Changes> {
     Ok(changes)
 }
 
-/// What is unreadable is as good as absent: a delegate then has no task but its kind.
+/// An unreadable row counts as absent: the delegate then has no task but its kind.
 fn tasks_in(row: &Operation) -> Vec<Task> {
     serde_json::from_str(&row.answer).unwrap_or_default()
 }
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_cannot_have_the_name_under_which_tasks_are_stored() {
+    fn idempotency_key_of_stored_tasks_is_refused() {
         testkit::limit_test();
         let board = crate::Board::memory();
         let session =

@@ -1,4 +1,4 @@
-//! `agent deregister`: a session ends in good order.
+//! `agent deregister`: ends a session normally.
 
 use std::time::Duration;
 
@@ -19,15 +19,15 @@ pub struct Deregistered {
     /// The session.
     #[serde(flatten)]
     pub agent: Agent,
-    /// The work items that it gave back.
+    /// The work items that it released.
     pub released: Vec<String>,
-    /// What else hung on it and went: locks, file reservations, leased entries.
+    /// Its other holdings, which were released: locks, file reservations, leased entries.
     pub leases: Vec<Lease>,
     /// The delegates in the same process, which ended with it.
     pub delegates: Vec<String>,
     /// How long it lasted.
     pub duration_seconds: u64,
-    /// Whether it had ended before: then nothing happened now.
+    /// Whether it had ended before. Then the call changed nothing.
     pub already_ended: bool,
 }
 
@@ -38,7 +38,7 @@ impl Pending for Deregistered {
 }
 
 impl Agents<'_> {
-    /// Ends a session: its work is released, and its delegates in the same process end with it, all at once.
+    /// Ends a session. Its holdings are released and its delegates in the same process end, in the same commit.
     ///
     /// ```
     /// # use blackboard::{Board, agent::Register};
@@ -66,15 +66,15 @@ struct EndingSession {
     leased: Vec<Entry>,
 }
 
-/// What sessions gave back.
+/// The holdings that sessions released.
 #[derive(Default)]
 struct ReleasedHoldings {
     items: Vec<String>,
     leases: Vec<Lease>,
 }
 
-/// The session, and after it those that can't outlive it. Nobody ends twice, even if another program made a session
-/// its own ancestor.
+/// The session, followed by the delegates that end with it. No session ends twice, even if another program made a
+/// session its own ancestor.
 fn ending_with(tx: &dyn Tx, session: &str) -> Result<(EndingSession, Vec<EndingSession>)> {
     let first = EndingSession::read(tx, existing(tx, session)?)?;
     let mut delegates: Vec<EndingSession> = Vec::new();
@@ -94,7 +94,7 @@ fn ending_with(tx: &dyn Tx, session: &str) -> Result<(EndingSession, Vec<EndingS
     Ok((first, delegates))
 }
 
-/// The delegates of a session that live in its process, the last one first.
+/// The delegates of a session that run in its process, the last one first.
 fn live_delegates(tx: &dyn Tx, session: &str) -> Result<Vec<Agent>> {
     let mut delegates = tx.rows::<Agent>(&Range::delegates_of(session))?;
     delegates.retain(|delegate| delegate.shares_process && delegate.status.is_live());
@@ -130,7 +130,7 @@ fn decide(
         };
         return (changes, ended);
     }
-    // Whoever ends last is told of last.
+    // The event of the session itself comes after those of its delegates.
     let mut ended = Vec::new();
     for delegate in delegates.into_iter().rev() {
         ended.push(end(delegate, now, &mut changes, &mut given_back).session_id);
@@ -143,7 +143,7 @@ fn decide(
     (changes, ended)
 }
 
-/// Ends one session, which gives back what it holds.
+/// Ends one session and releases its holdings.
 fn end(
     ending: EndingSession,
     now: Timestamp,
@@ -181,7 +181,7 @@ mod tests {
     use crate::store::conformance::{an_agent, an_item};
 
     #[test]
-    fn a_session_ends_once_and_gives_back_what_it_holds() {
+    fn session_ends_once_and_releases_its_holdings() {
         use AgentStatus::{Active, Completed, Idle, Stale};
         for (status, held, delegates, told) in
             [(Active, 0, 0, 1), (Idle, 2, 0, 3), (Active, 1, 2, 4), (Stale, 0, 0, 1), (Completed, 0, 0, 0)]

@@ -1,4 +1,4 @@
-//! `agent heartbeat`: a session says that it lives, and how far it is.
+//! `agent heartbeat`: reports that a session is alive, with optional progress.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,24 +14,24 @@ use crate::store::{Changes, Key, Page, Prefetch, Tx};
 use crate::text::{Cleaner, IN_A_SENTENCE, Kind, TextChanges, excerpt};
 use crate::work::WorkItem;
 
-/// What a heartbeat says.
+/// The content of a heartbeat.
 #[derive(Clone, Debug, Default)]
 pub struct Heartbeat {
-    /// Whose it is.
+    /// The session that sends it.
     pub session: String,
-    /// How far it is. Only a heartbeat with progress has an event.
+    /// A progress note. Only a heartbeat with a progress note has an event.
     pub progress: Option<String>,
     /// Whether that progress is a milestone.
     pub milestone: bool,
-    /// What it works on from now; an empty text means nothing in particular.
+    /// The current work from now on. An empty text clears it.
     pub work: Option<String>,
-    /// Which work item the progress is about.
+    /// The work item that the progress note is about.
     pub work_item: Option<String>,
-    /// Whether it is at work; active if it does not say.
+    /// The new status. Without it the session becomes active.
     pub status: Option<AgentStatus>,
-    /// What its user wants to store with it.
+    /// Metadata to store with the session.
     pub metadata: Option<Metadata>,
-    /// The caller's name for this heartbeat, so that a repeated one counts once.
+    /// The idempotency key: a repeated call with the same key counts once.
     pub operation: Option<String>,
 }
 
@@ -56,28 +56,28 @@ impl Heartbeat {
 /// A heartbeat that was recorded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HeartbeatRecorded {
-    /// Whose it is.
+    /// The session that sent it.
     pub session_id: String,
-    /// What it calls itself.
+    /// The name of its agent.
     pub agent_name: String,
-    /// Whether it is at work.
+    /// Its status.
     pub status: AgentStatus,
-    /// When it was heard.
+    /// When the heartbeat was recorded.
     pub last_seen_at: Timestamp,
-    /// What it works on.
+    /// Its current work.
     pub current_work: Option<String>,
-    /// How far it is.
+    /// The progress note.
     pub progress: Option<String>,
-    /// Whether it had been taken for dead.
+    /// Whether the session was stale before.
     pub recovered: bool,
-    /// The work items that it held then and lost.
+    /// The work items that it lost when it was marked stale.
     pub lost: Vec<String>,
-    /// What else hung on it then and went: locks, file reservations, leased entries.
+    /// Its other holdings that it lost then: locks, file reservations, leased entries.
     #[serde(default)]
     pub lost_leases: Vec<Lease>,
-    /// The last revision of the board that concerns it.
+    /// The last revision of the board that changed the session.
     pub revision: Revision,
-    /// What happened to its text.
+    /// The changes to its text.
     #[serde(flatten)]
     pub text: TextChanges,
 }
@@ -122,7 +122,7 @@ impl Agents<'_> {
         let progress = cleaner.maybe("progress", Kind::Summary, beat.progress.as_ref())?;
         let progress = progress.filter(|text| !text.is_empty());
         let work = cleaner.maybe("work", Kind::Field, beat.work.as_ref())?;
-        // A text of nothing but markup says nothing; only an empty one says that the work is over.
+        // A text that contains only markup is ignored. Only an empty text clears the current work.
         let says_something =
             |work: &String| !work.is_empty() || beat.work.as_ref().is_some_and(String::is_empty);
         let beat = Heartbeat { progress, work: work.filter(says_something), ..beat.clone() };
@@ -130,7 +130,7 @@ impl Agents<'_> {
     }
 }
 
-/// What a heartbeat with clean text changes.
+/// The changes for a heartbeat whose text was cleaned.
 pub(super) fn beat_of(tx: &dyn Tx, beat: &Heartbeat, agent: &Agent) -> Result<(Changes, HeartbeatRecorded)> {
     let item = beat.work_item.as_deref().map(|item| crate::work::existing(tx, item)).transpose()?;
     let lost = match agent.status {
@@ -157,7 +157,7 @@ fn decide(
     agent.last_beat_at = now;
     agent.ended_at = None;
     agent.current_work = beat.work.clone().or(agent.current_work).filter(|work| !work.is_empty());
-    // Repeating the title of a claimed item says nothing new: what the agent said before stays.
+    // The title of a claimed item is not new information. The work that the agent reported before stays.
     if beat.work != before.current_work {
         agent.own_work = beat.work.clone().or(agent.own_work).filter(|work| !work.is_empty());
     }
@@ -220,7 +220,7 @@ fn decide(
     Ok((changes, answer))
 }
 
-/// What a session lost when it was marked stale. Nothing is known of it if that commit was pruned.
+/// What a session lost when it was marked stale. Empty if that commit was pruned.
 #[derive(Default)]
 struct Lost {
     items: Vec<String>,
@@ -228,7 +228,7 @@ struct Lost {
 }
 
 impl Lost {
-    /// What the commit at `revision` set free.
+    /// The holdings that the commit at `revision` released.
     fn at(tx: &dyn Tx, revision: Revision) -> Result<Lost> {
         let mut lost = Lost::default();
         let page = Page::after(revision.previous(), 1);
@@ -243,7 +243,7 @@ impl Lost {
         let previous = removals.iter().flatten().filter_map(|removal| removal.previous);
         tx.prefetch(&previous.map(Prefetch::Version).collect::<Vec<_>>())?;
         for removal in removals {
-            // What it was about is in the version before, unless retention has removed that.
+            // The removed entry's value is in the version before, unless retention has pruned it.
             let before = match removal.as_ref().and_then(|removal| removal.previous) {
                 Some(previous) => tx.version(previous)?,
                 None => None,
@@ -253,7 +253,7 @@ impl Lost {
         Ok(lost)
     }
 
-    /// The end of a sentence.
+    /// The end of a sentence that lists the lost holdings.
     fn told(&self) -> String {
         let of = |scope: &str| self.leases.iter().filter(|lease| lease.scope == scope).count();
         let (locks, files) = (of(LOCKS), of(FILES));
@@ -279,7 +279,7 @@ mod tests {
     use crate::store::conformance::an_agent;
 
     #[test]
-    fn what_was_lost_is_told_by_its_kind() {
+    fn lost_holdings_are_listed_by_kind() {
         let lease = |scope: &str| Lease { scope: scope.to_owned(), key: "a".to_owned(), pattern: None };
         for (items, scopes, told) in [
             (0, &[][..], ""),
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heartbeat_says_what_is_worked_on_only_if_it_mentions_it() {
+    fn heartbeat_changes_current_work_only_if_it_has_work() {
         for (before, said, after, told) in [
             (None, None, None, 0),
             (None, Some("Lunch"), Some("Lunch"), 1),

@@ -1,4 +1,4 @@
-//! `agent list`: who is here.
+//! `agent list`: lists agents.
 
 use std::collections::HashMap;
 
@@ -12,14 +12,14 @@ use crate::store::{Prefetch, Range};
 /// Which agents to list.
 #[derive(Clone, Debug)]
 pub struct AgentFilter {
-    /// Those with one of these statuses.
+    /// Agents with one of these statuses.
     pub statuses: Vec<AgentStatus>,
-    /// Those that work there.
+    /// Agents of this project.
     pub project: Option<String>,
 }
 
 impl Default for AgentFilter {
-    /// Everybody who is alive.
+    /// Active and idle agents.
     fn default() -> AgentFilter {
         AgentFilter { statuses: vec![AgentStatus::Active, AgentStatus::Idle], project: None }
     }
@@ -34,7 +34,8 @@ pub struct ListedAgent {
     /// How deep it is below its parent session. JSON output shows the tree by `parent_id`.
     #[serde(skip)]
     pub depth: usize,
-    /// What is known of its process: `alive`, `dead`, or `unknown`. Always `unknown` if the session is stale or completed.
+    /// The state of its process: `alive`, `dead`, or `unknown`. Always `unknown` if the session is stale or
+    /// completed.
     pub process: &'static str,
 }
 
@@ -63,7 +64,7 @@ impl Agents<'_> {
         agents.sort_by(|a, b| (a.started_at, &a.session_id).cmp(&(b.started_at, &b.session_id)));
         let mut judged = HashMap::new();
         let mut listed = as_tree(agents);
-        // Of a session that has ended nothing depends on its process, and there may be thousands of them.
+        // The process of an ended session does not matter, and there may be thousands of such sessions.
         for row in listed.iter_mut().filter(|row| row.agent.status.is_live()) {
             row.process = self.judge(&row.agent, &mut judged).as_str();
         }
@@ -71,21 +72,21 @@ impl Agents<'_> {
     }
 }
 
-/// Processes that were looked at: several sessions may share one.
+/// Processes that were checked: several sessions may share one.
 type Judged = HashMap<(u32, Option<ProcessIdentity>), Liveness>;
 
 impl Agents<'_> {
-    /// Whether the process of a session runs; one that several sessions share is looked at once.
+    /// Whether the process of a session runs. A process that several sessions share is checked once.
     fn judge(self, agent: &Agent, judged: &mut Judged) -> Liveness {
         let Some(pid) = agent.pid else { return Liveness::Unknown };
         *judged.entry((pid, agent.process.clone())).or_insert_with(|| self.process_of(agent))
     }
 }
 
-/// The state of a process before it was judged.
+/// The state of a process that was not checked.
 const UNKNOWN: &str = "unknown";
 
-/// Puts delegates after their parents. A delegate whose parent is not in the list stands on its own.
+/// Sorts delegates behind their parents. A delegate whose parent is not in the list is at the top level.
 fn as_tree(agents: Vec<Agent>) -> Vec<ListedAgent> {
     let known: HashMap<String, usize> =
         agents.iter().enumerate().map(|(place, agent)| (agent.session_id.clone(), place)).collect();
@@ -106,7 +107,8 @@ fn as_tree(agents: Vec<Agent>) -> Vec<ListedAgent> {
             waiting.extend(children[place].iter().rev().map(|&child| (child, depth + 1)));
         }
     }
-    // Sessions that are left are their own ancestors, which no command can bring about, but other programs' SQL could.
+    // Sessions that remain are their own ancestors. No command creates such a cycle, but SQL of another program
+    // could.
     listed.extend(agents.into_iter().flatten().map(|agent| ListedAgent {
         agent,
         depth: 0,

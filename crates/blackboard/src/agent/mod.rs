@@ -1,7 +1,7 @@
-//! Agents: who is here.
+//! Agents and their sessions.
 //!
-//! A running agent is a session, and the session is the lease that its claims hang on: when it deregisters or is
-//! swept, they are released in that same transaction.
+//! A running agent is a session, and its holdings belong to the session. When the session deregisters or is swept,
+//! they are released in the same commit.
 
 mod check_in;
 mod delegation;
@@ -47,34 +47,34 @@ pub struct Agents<'a> {
 /// A session.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Agent {
-    /// Its id: a UUID, random, or made from the hint it registered with.
+    /// Its id: a UUID, either random or derived from the session hint.
     pub session_id: String,
-    /// What it calls itself.
+    /// The name of the agent.
     pub agent_name: String,
     /// The long-lived process that it runs in.
     pub pid: Option<u32>,
-    /// The session that it works for, if it is a delegate.
+    /// The parent session, if it is a delegate.
     pub parent_id: Option<String>,
-    /// Where it works.
+    /// Its project.
     pub project: Option<String>,
-    /// What it works on: the item that it claimed last, or what it said itself.
+    /// Its current work: the title of the item that it claimed last, or the work that it reported.
     pub current_work: Option<String>,
-    /// What it said itself that it works on.
+    /// The work that it reported itself.
     #[serde(skip)]
     pub own_work: Option<String>,
-    /// Whether it is at work.
+    /// Its status.
     pub status: AgentStatus,
     /// When it registered.
     pub started_at: Timestamp,
-    /// When somebody last had proof of its life.
+    /// When the session was last known to be alive.
     pub last_seen_at: Timestamp,
-    /// When it last did something itself.
+    /// When the session itself last called the board.
     pub last_beat_at: Timestamp,
-    /// When it ended or was found dead.
+    /// When it ended or was marked stale.
     pub ended_at: Option<Timestamp>,
-    /// The last progress that it reported.
+    /// Its last progress note.
     pub progress: Option<String>,
-    /// What its user stored with it.
+    /// Its metadata.
     #[serde(serialize_with = "crate::metadata::or_empty")]
     pub metadata: Option<Metadata>,
     /// The event that changed it last.
@@ -82,25 +82,26 @@ pub struct Agent {
     /// The event of its registration: its first `observe` starts after it.
     #[serde(skip)]
     pub joined: Revision,
-    /// What makes the PID mean one process.
+    /// What identifies the process of the PID, because the system reuses PIDs.
     #[serde(skip)]
     pub process: Option<ProcessIdentity>,
-    /// Whether its process hosts other sessions too. Then a live PID proves nothing about this one.
+    /// Whether its process hosts other sessions too. Then a running process does not prove that this session is
+    /// alive.
     #[serde(skip)]
     pub shares_process: bool,
 }
 
-/// Whether an agent is at work.
+/// The status of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AgentStatus {
-    /// At work.
+    /// The agent works.
     Active,
-    /// Waiting.
+    /// The agent waits.
     Idle,
-    /// Ended in good order.
+    /// The session ended normally.
     Completed,
-    /// Found dead.
+    /// The session was marked stale.
     Stale,
 }
 
@@ -119,7 +120,7 @@ impl AgentStatus {
         }
     }
 
-    /// Whether it may hold work.
+    /// Whether the session may hold work.
     pub fn is_live(self) -> bool {
         matches!(self, AgentStatus::Active | AgentStatus::Idle)
     }
@@ -127,7 +128,8 @@ impl AgentStatus {
 
 crate::names::impl_names!(AgentStatus, "status");
 
-/// A heartbeat of a session. It is not shared state and has no event. Of two in one millisecond the later one is kept.
+/// A heartbeat of a session. It is not shared state and has no event. Of two in one millisecond the later one is
+/// kept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeartbeatRow {
     /// The session.
@@ -146,13 +148,13 @@ impl Agent {
         label(&self.agent_name, &self.session_id)
     }
 
-    /// The agent as messages name it to itself.
+    /// The agent as messages to this agent name it.
     pub(crate) fn as_you(&self) -> String {
         format!("you ({}, {})", self.agent_name, short_id(&self.session_id))
     }
 
-    /// Whether this session has a process for itself that the other one shares with more. It acts for all that run there: for
-    /// the delegates of an agent, or as the server that the sessions of one host have in common.
+    /// Whether the other session runs in this session's own process. This session then acts for all sessions that run
+    /// there: for the delegates of an agent, or as the common server of the sessions of one host.
     fn shares_process_with(&self, other: &Agent) -> bool {
         !self.shares_process
             && other.shares_process
@@ -161,7 +163,7 @@ impl Agent {
             && self.process == other.process
     }
 
-    /// Refuses if the session may not take work.
+    /// Refuses if the session may not claim work.
     pub(crate) fn must_be_live(&self) -> Result<()> {
         match self.status {
             AgentStatus::Active | AgentStatus::Idle => Ok(()),
@@ -175,18 +177,18 @@ impl Agent {
         }
     }
 
-    /// Refuses if the session was found dead: it has nothing to give back any more, and should know.
+    /// Refuses if the session is stale. It holds nothing any more, and the caller has to learn that.
     pub(crate) fn must_not_be_stale(&self) -> Result<()> {
         if self.status == AgentStatus::Stale { self.must_be_live() } else { Ok(()) }
     }
 
-    /// Whether an item is what it works on.
+    /// Whether an item is its current work.
     pub(crate) fn works_on(&self, item: &WorkItem) -> bool {
         self.current_work.as_ref() == Some(&item.title)
     }
 
-    /// The session after it stopped working on an item, if that is what it worked on. It then works on the item that it
-    /// claimed last of those that it still holds, or on what it said itself.
+    /// The session after it stopped working on an item, if that item was its current work. The current work becomes
+    /// the last claimed item that it still holds, or the work that it reported.
     pub(crate) fn without_current_work(&self, item: &WorkItem, held: &[WorkItem]) -> Option<Agent> {
         if !self.works_on(item) {
             return None;
@@ -200,7 +202,7 @@ impl Agent {
         Some(agent)
     }
 
-    /// Falls back to what it said itself, if it worked on one of the items with these titles.
+    /// Falls back to the work that it reported, if its current work is one of these titles.
     pub(crate) fn stop_working_on(&mut self, titles: &[String]) {
         if self.current_work.as_ref().is_some_and(|work| titles.contains(work)) {
             self.own_work = self.own_work.take().filter(|work| !titles.contains(work));
@@ -208,7 +210,7 @@ impl Agent {
         }
     }
 
-    /// Whether one of two sessions works for the other.
+    /// Whether one of two sessions is the parent of the other.
     pub(crate) fn is_related_to(&self, other: &Agent) -> bool {
         self.parent_id.as_ref() == Some(&other.session_id)
             || other.parent_id.as_ref() == Some(&self.session_id)
@@ -216,7 +218,7 @@ impl Agent {
             || other.shares_process_with(self)
     }
 
-    /// Whether two sessions work for the same one.
+    /// Whether two sessions have the same parent.
     pub(crate) fn is_sibling_of(&self, other: &Agent) -> bool {
         self.parent_id.is_some() && self.parent_id == other.parent_id
     }
@@ -243,7 +245,7 @@ record! {
         /// Active and idle agents, the one seen longest ago first.
         LIVE: by (last_seen_at, session_id)
             where "agents.status IN ('active', 'idle')" = |agent| agent.status.is_live();
-        /// Agents that have ended, by when they did.
+        /// Agents that have ended, by the time of their end.
         ENDED: by (ended_at, session_id) where "agents.ended_at IS NOT NULL";
         /// The delegates of a session.
         DELEGATES: by (session_id) of (parent_id);
@@ -310,10 +312,10 @@ impl Range {
     }
 }
 
-/// How many characters of a session id people read and type.
+/// How many characters of a session id are displayed.
 const SHORT_ID: usize = 8;
 
-/// The part of a session id that people read and type. Commands accept it wherever they accept an id.
+/// The short form of a session id. Commands accept it wherever they accept an id.
 ///
 /// ```
 /// assert_eq!(blackboard::agent::short_id("84a674b5-9206-49e4-9c01-f0c80facf64f"), "84a674b5");
@@ -331,7 +333,7 @@ pub fn label(name: &str, session: &str) -> String {
     format!("{name} ({})", short_id(session))
 }
 
-/// Announces the row of a session, if the verb has one that it notes the activity of.
+/// Announces the row of the acting session, if there is one.
 pub(crate) fn prefetch_agent(session: Option<&str>) -> Option<Prefetch<'static>> {
     session.map(|session| Prefetch::Row(Key::Agent(session.to_owned())))
 }
@@ -348,21 +350,21 @@ pub(crate) fn not_found(session: &str) -> Error {
 }
 
 impl Agents<'_> {
-    /// Whether the process of a session runs. Every view of a session judges by this.
+    /// Whether the process of a session runs. Every view of a session uses this function.
     pub(crate) fn process_of(self, agent: &Agent) -> Liveness {
         agent
             .pid
             .map_or(Liveness::Unknown, |pid| self.board.processes().liveness(pid, agent.process.as_ref()))
     }
 
-    /// How long a session that works may go without a new `last_beat_at`: well within the threshold of the sweep, and
-    /// within the time after which a refused call sweeps a session whose process is gone.
+    /// How long a working session may go without a new `last_beat_at`. It is well below the threshold of the sweep,
+    /// and below the time after which a refused call sweeps a session whose process is gone.
     pub(crate) fn activity_interval(self) -> Duration {
         self.board.settings().sign_of_life_interval().min(QUIET / 2)
     }
 
-    /// Notes in a verb's changes that the session did something, unless that was noted a moment ago. Only what the session
-    /// itself did counts: other sessions refresh `last_seen_at` too.
+    /// Adds to a verb's changes that the session acted, unless that was recorded a moment ago. Only calls of the
+    /// session itself count: other sessions refresh `last_seen_at` too.
     pub(crate) fn note_activity(self, agent: &Agent, now: Timestamp, changes: &mut Changes) {
         if !agent.status.is_live() || now.since(agent.last_beat_at) < self.activity_interval() {
             return;
@@ -378,7 +380,7 @@ impl Agents<'_> {
         }
     }
 
-    /// The same for a session that a verb acts for and otherwise has nothing to do with.
+    /// The same for a session that acts in a verb which does not read its row otherwise.
     pub(crate) fn note_activity_of(
         self,
         tx: &dyn Tx,

@@ -1,5 +1,4 @@
-//! Everybody with what others want to know at a glance: what they hold, whose delegates they are, whether they are
-//! overdue.
+//! The agents with their holdings, parents, and whether they are overdue.
 
 use std::collections::HashMap;
 
@@ -11,30 +10,30 @@ use crate::settings::Settings;
 use crate::store::{Prefetch, Range};
 use crate::work::{Status, WorkItem};
 
-/// An agent at a glance.
+/// An agent in the overview.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeenAgent {
     /// The session.
     pub agent: Agent,
     /// How many work items it holds.
     pub claimed_items: usize,
-    /// The name of the session that it works for.
+    /// The name of its parent.
     pub parent_name: Option<String>,
-    /// Whether it has been silent for so long that the next sweep looks for it.
+    /// Whether it has had no heartbeat for so long that the next sweep checks it.
     pub overdue: bool,
 }
 
-/// Everybody at a glance.
+/// The agents of a board.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Overview {
-    /// The agents, the one that started last first.
+    /// The agents, the last started first.
     pub agents: Vec<SeenAgent>,
-    /// The board's revision at that moment.
+    /// The board's revision when they were read.
     pub revision: Revision,
 }
 
 impl Agents<'_> {
-    /// Everybody with one of these statuses, the one that started last first.
+    /// The agents with one of these statuses, the last started first.
     ///
     /// ```
     /// # use blackboard::{Board, agent::{AgentStatus, Register}};
@@ -89,7 +88,7 @@ mod tests {
     use crate::store::conformance::an_agent;
 
     #[test]
-    fn who_is_silent_for_longer_than_the_threshold_is_overdue() {
+    fn agent_without_heartbeat_beyond_the_threshold_is_overdue() {
         let settings = Settings::default();
         for (status, shares_process, seconds, expected) in [
             (AgentStatus::Active, false, 300, false),

@@ -1,4 +1,4 @@
-//! `agent register`: a session starts, or starts again.
+//! `agent register`: registers a session, or resumes it.
 
 use std::collections::BTreeSet;
 
@@ -20,33 +20,33 @@ use crate::text::{Cleaner, Kind, TextChanges};
 /// The fewest characters of a session id in a generated name.
 const NAME_SUFFIX: usize = 4;
 
-/// Who registers.
+/// A registration.
 #[derive(Clone, Debug, Default)]
 pub struct Register {
-    /// What it calls itself, exactly. Without it the name is generated: see `name_base`.
+    /// The name of the agent, unchanged. Without it the name is generated: see `name_base`.
     pub name: Option<String>,
-    /// What a generated name begins with: `claude` gives `claude-84a6`, with the first characters of the session id. A
+    /// The beginning of a generated name: `claude` gives `claude-84a6`, with the first characters of the session id. A
     /// delegate without it is called `<parent> (delegate)`. A generated name is unique among active and idle agents, and a
     /// session that is resumed keeps its name.
     pub name_base: Option<String>,
-    /// Where it works; a delegate inherits it.
+    /// Its project. A delegate inherits it.
     pub project: Option<String>,
-    /// What it works on.
+    /// Its current work.
     pub work: Option<String>,
-    /// The session that it works for.
+    /// Its parent session.
     pub parent: Option<String>,
-    /// A name that stays the same when the session is resumed. The same hint gives the same session.
+    /// A text that stays the same when the session is resumed. The same session hint means the same session.
     pub session_hint: Option<String>,
     /// The long-lived process that it runs in.
     pub pid: Option<u32>,
     /// Whether that process hosts other sessions too.
     pub shares_process: bool,
-    /// What its user wants to store with it.
+    /// Metadata to store with the session.
     pub metadata: Option<Metadata>,
 }
 
 impl Register {
-    /// A session with this name and nothing else.
+    /// A session with this name only.
     pub fn named(name: &str) -> Register {
         Register { name: Some(name.to_owned()), ..Register::default() }
     }
@@ -60,9 +60,9 @@ pub struct Registered {
     pub agent: Agent,
     /// The name of its parent.
     pub parent_name: Option<String>,
-    /// Whether it was known before.
+    /// Whether the session existed before.
     pub resumed: bool,
-    /// What happened to its text.
+    /// The changes to its text.
     #[serde(flatten)]
     pub text: TextChanges,
 }
@@ -100,7 +100,7 @@ impl Agents<'_> {
             None => self.board.ids().session(),
         };
         let process = request.pid.and_then(|pid| self.board.processes().mark(pid));
-        // A process with an identity runs, so that this check costs nothing for it.
+        // A process with an identity runs, so this check costs nothing for it.
         if let (Some(pid), None) = (request.pid, &process)
             && self.board.processes().liveness(pid, None) == Liveness::Dead
         {
@@ -150,7 +150,7 @@ impl Registration {
         [Some(&*self.session), self.request.parent.as_deref()].into_iter().flatten().collect()
     }
 
-    /// What registering will read.
+    /// What the registration will read.
     pub(crate) fn prefetch(&self) -> Vec<Prefetch<'static>> {
         let mut prefetch =
             vec![Prefetch::Row(Key::Agent(self.session.clone())), Prefetch::Row(ClockReading::KEY)];
@@ -162,7 +162,7 @@ impl Registration {
         prefetch
     }
 
-    /// What registering changes.
+    /// What the registration changes.
     pub(crate) fn changes(&self, board: &Board, tx: &dyn Tx) -> Result<(Changes, Registered)> {
         let Registration { request, text, session, process } = self;
         let known = tx.row::<Agent>(&Key::Agent(session.clone()))?;
@@ -247,7 +247,7 @@ fn no_process(pid: u32) -> Error {
         .into()
 }
 
-/// Refuses if a session that is known would become its own ancestor: ending it would never end.
+/// Refuses a parent that would make a known session its own ancestor: ending it would never finish.
 fn refuse_circle(tx: &dyn Tx, session: &str, parent: &Agent) -> Result<()> {
     let mut seen = BTreeSet::new();
     let mut ancestor = Some(parent.session_id.clone());
@@ -321,7 +321,7 @@ fn decide(
     Ok((changes, registered))
 }
 
-/// What others are told: that it came, that it is back, or that something about it changed.
+/// The event for other agents: registered, recovered, or updated.
 fn announcement(before: Option<&Agent>, agent: &Agent) -> Option<NewEvent> {
     let (event_type, summary) = match before.map(|before| before.status) {
         None | Some(AgentStatus::Completed) => (
@@ -336,7 +336,7 @@ fn announcement(before: Option<&Agent>, agent: &Agent) -> Option<NewEvent> {
             (EventType::AgentRecovered, format!("Agent \"{}\" recovered", agent.agent_name))
         }
         Some(AgentStatus::Active | AgentStatus::Idle) => {
-            // Signs of life are nobody else's business; everything else is.
+            // A changed time of life is no event. Every other change is.
             let (last_seen_at, last_beat_at) = (agent.last_seen_at, agent.last_beat_at);
             let same =
                 before.is_some_and(|before| Agent { last_seen_at, last_beat_at, ..before.clone() } == *agent);
@@ -350,7 +350,7 @@ fn announcement(before: Option<&Agent>, agent: &Agent) -> Option<NewEvent> {
     Some(event.by(Some(&agent.session_id)))
 }
 
-/// A session about which nothing is known but its id.
+/// A session of which only the id is known.
 pub(crate) fn newcomer(session: &str, now: Timestamp) -> Agent {
     Agent {
         session_id: session.to_owned(),
@@ -380,7 +380,7 @@ mod tests {
     use crate::store::conformance::an_agent;
 
     #[test]
-    fn others_are_told_what_is_new_about_a_session() {
+    fn registration_event_reports_what_changed() {
         let told = |before: Option<AgentStatus>, change: fn(&mut Agent)| {
             let before = before.map(|status| Agent { status, ..an_agent("a") });
             let mut after = an_agent("a");

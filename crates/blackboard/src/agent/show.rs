@@ -1,4 +1,4 @@
-//! `agent show`, and finding the session that a caller means.
+//! `agent show`, and resolving the session that a caller names.
 
 use serde::Serialize;
 
@@ -10,18 +10,18 @@ use crate::process::Liveness;
 use crate::store::{Key, Prefetch, Range};
 use crate::work::{ListedItem, WorkItem, with_blockers};
 
-/// The shortest prefix of a session id that may stand for it.
+/// The shortest accepted prefix of a session id.
 const MIN_PREFIX: usize = 6;
 
-/// How many sessions a refusal lists that more than one session matches.
+/// How many candidates a refusal lists if more than one session matches.
 const MAX_SHOWN: usize = 5;
 
 /// How a session was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResolvedBy {
-    /// By its whole id.
+    /// By its complete id.
     Id,
-    /// By the beginning of its id.
+    /// By a prefix of its id.
     Prefix,
     /// By the session hint that it registered with.
     Hint,
@@ -37,11 +37,11 @@ pub struct ShownAgent {
     pub agent: Agent,
     /// The name of its parent.
     pub parent_name: Option<String>,
-    /// What is known of its process: `alive`, `dead`, or `unknown`.
+    /// The state of its process: `alive`, `dead`, or `unknown`.
     pub process: &'static str,
     /// The work items that it holds.
     pub work_items: Vec<ListedItem>,
-    /// What else hangs on it: locks, file reservations, leased entries.
+    /// Its other holdings: locks, file reservations, leased entries.
     pub leases: Vec<Lease>,
     /// Its delegates.
     pub delegates: Vec<Agent>,
@@ -92,7 +92,7 @@ impl Agents<'_> {
         })
     }
 
-    /// The session with this id alone, if there is one. However much it holds, this costs the same.
+    /// Only the session with this id, if it exists. The cost does not depend on its holdings.
     ///
     /// ```
     /// # use blackboard::{Board, agent::Register};
@@ -107,13 +107,13 @@ impl Agents<'_> {
         self.board.read(&[Prefetch::Row(key.clone())], |tx| tx.row::<Agent>(&key))
     }
 
-    /// The id of the session that `text` names: its id, the name of its agent if no other active or idle agent has it, a
-    /// prefix of the id with at least six characters that only this session has, or its session hint.
+    /// The id of the session that `text` names. The text is a session id, a session hint, the agent name of a single
+    /// live session, or an unambiguous prefix of at least six characters.
     pub fn resolve(&self, text: &str) -> Result<(String, ResolvedBy)> {
         self.find(text).map(|(agent, by)| (agent.session_id, by))
     }
 
-    /// As [`Agents::resolve`], for a caller that wants to act for the session: refuses one that has ended.
+    /// As [`Agents::resolve`], for a caller that acts for the session: refuses one that has ended.
     ///
     /// ```
     /// # use blackboard::{Board, Code, agent::Register};
@@ -174,8 +174,8 @@ impl Agents<'_> {
     pub fn of_process(&self, pid: u32) -> Result<Vec<Agent>> {
         let range = Range::live_agents();
         let agents: Vec<Agent> = self.board.read_list(&[Prefetch::Range(range.clone())], |tx| {
-            // The automatic sweep of the same call asks in the same way, so this prepares no statement of its own. Many
-            // boards have entries and no agents.
+            // The automatic sweep of the same call runs the same query, so this prepares no statement of its own.
+            // Many boards have entries and no agents.
             if !tx.any(&range)? {
                 return Ok(Vec::new());
             }

@@ -1,4 +1,4 @@
-//! `append`: one more item at the end of an array, for keys that many write.
+//! `append`: adds an item to an array that many callers write.
 
 use super::rules::check_not_reserved;
 use super::{EventWording, Scope, Value, Write, Written};
@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::store::Prefetch;
 
 impl Scope<'_> {
-    /// Adds an item to the array under a key, and starts one if there is none. Tags, metadata and the time to live stay
-    /// as they are. Nobody has to read the array first, so that many can append at once without a conflict.
+    /// Adds an item to the array under a key, and creates the array if the key does not exist. Tags, metadata and the
+    /// time to live stay. The caller need not read the array first, so concurrent appends do not conflict.
     ///
     /// ```
     /// # use blackboard::{Board, entry::Value};
@@ -25,7 +25,7 @@ impl Scope<'_> {
         })
     }
 
-    /// Replaces a value by what `change` makes of it, in one commit.
+    /// Replaces a value by the result of `change`, in one commit.
     pub(super) fn rewrite(
         &self,
         name: &'static str,
@@ -44,7 +44,7 @@ impl Scope<'_> {
             |asked| asked.text(key).text(told.as_str()),
             &prefetch,
             |editor| {
-                // Also where the value could not be changed in this way: whose it is comes first.
+                // The holder is checked first, also if the value cannot be changed in this way.
                 editor.refuse_if_held(&self.name, key)?;
                 let before = editor.entry(&self.name, key)?.map(|entry| entry.value);
                 let value = change(before.as_ref())?;

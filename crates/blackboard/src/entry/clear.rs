@@ -1,4 +1,4 @@
-//! `clear`: every entry that fits a pattern goes, all of them or none.
+//! `clear`: deletes every entry that matches a pattern, atomically.
 
 use std::collections::HashMap;
 
@@ -12,14 +12,14 @@ use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
 use crate::store::{Prefetch, Range};
 
-/// What was cleared.
+/// The result of a clear.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cleared {
     /// The scope.
     pub scope: String,
-    /// The keys that went.
+    /// The deleted keys.
     pub keys: Vec<String>,
-    /// The event that tells of the whole; the board's revision if nothing went.
+    /// The event of the clear; the board's revision if nothing was deleted.
     pub revision: Revision,
 }
 
@@ -30,7 +30,8 @@ impl Pending for Cleared {
 }
 
 impl Scope<'_> {
-    /// Deletes every entry whose key fits the pattern. Each has its own event, and one more tells of the whole.
+    /// Deletes every entry whose key matches the pattern. Each has its own event, and one more event reports the
+    /// clear.
     ///
     /// ```
     /// # use blackboard::{Board, entry::{Value, Write}};
@@ -82,8 +83,8 @@ impl Scope<'_> {
         )
     }
 
-    /// Which keys fit the pattern, found out without a lock: a long pattern and many long keys take seconds to compare.
-    /// What is left for the time under the lock are keys that were written meanwhile.
+    /// The keys that match the pattern, compared without a lock: a long pattern and many long keys take seconds to
+    /// compare. Only keys that are written meanwhile are compared under the lock.
     fn compare_keys(&self, glob: &Glob, range: &Range) -> Result<HashMap<String, bool>> {
         let mut compared = HashMap::new();
         if glob.is_prefix() {

@@ -1,4 +1,4 @@
-//! `delete`: a key goes.
+//! `delete`: deletes a key.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
 use crate::store::Prefetch;
 
-/// What was deleted.
+/// The result of a delete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deleted {
     /// The scope.
@@ -30,7 +30,7 @@ impl Pending for Deleted {
 }
 
 impl Scope<'_> {
-    /// Deletes an entry. There is one event; if nobody can see such a key, it is not found.
+    /// Deletes an entry, with one event. A key that is not visible is not found.
     ///
     /// ```
     /// # use blackboard::{Board, Code, entry::{Value, Write}};
@@ -45,7 +45,7 @@ impl Scope<'_> {
         self.delete_at(key, None)
     }
 
-    /// Deletes an entry, if it still has the revision at which it was read.
+    /// Deletes an entry, if it still has this revision.
     ///
     /// ```
     /// # use blackboard::{Board, Code, entry::{Value, Write}};

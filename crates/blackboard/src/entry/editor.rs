@@ -1,7 +1,8 @@
-//! [`EntryEditor`]: what one commit does to entries. Every change of an entry is made here, whichever verb asks for it.
+//! [`EntryEditor`]: the changes of one commit to entries. Every verb changes entries here.
 //!
-//! The rules are in `rules.rs`. The editor reads each key once, sees its own changes (a commit may write, read and delete the
-//! same key), adds an event for each change, and puts each key once. The text of events and refusals is in `wording.rs`.
+//! The rules are in `rules.rs`. The editor reads each key once, adds an event for each change, and puts each key
+//! once. It sees its own changes: a commit may write, read and delete the same key. The text of events and refusals
+//! is in `wording.rs`.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +26,7 @@ use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch, Range, Row, Tx};
 use crate::text::Cleaner;
 
-/// What one commit does to entries.
+/// The changes of one commit to entries.
 pub(crate) struct EntryEditor<'a> {
     board: &'a Board,
     pub(super) tx: &'a dyn Tx,
@@ -50,7 +51,7 @@ struct KeyState {
     changed: bool,
 }
 
-/// What a new version of a key continues from.
+/// The version that a new version of a key continues from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct LastVersion {
     version: u64,
@@ -58,7 +59,7 @@ struct LastVersion {
 }
 
 impl Board {
-    /// The actor, if the name of the author is allowed.
+    /// The actor, if the author's name is allowed.
     pub(super) fn checked_actor(&self, actor: &Actor) -> Result<Actor> {
         let mut cleaner = Cleaner::new(&self.settings().text);
         let author = actor.author.as_ref().map(|author| cleaner.agent_name(author)).transpose()?;
@@ -233,7 +234,7 @@ impl<'a> EntryEditor<'a> {
         Ok(())
     }
 
-    /// Reads a key that is going to be purged. An entry that cannot be read is one whose holder and value are unknown.
+    /// Reads a key that is going to be purged. The holder and the value of an unreadable entry are unknown.
     pub(super) fn open_to_purge(&mut self, scope: &str, key: &str) -> Result<()> {
         let error = match self.open(scope, key) {
             Err(error) if error.is_unreadable_row() => error,
@@ -279,7 +280,7 @@ impl<'a> EntryEditor<'a> {
             if state.is_stored {
                 self.changes.remove(Key::Entry(scope.clone(), key.clone()));
             }
-            // What is written has to have been read.
+            // A row has to be read before it is written.
             self.tx.get(&tombstone)?;
             let LastVersion { version, revision } = state.last;
             self.changes.put(Tombstone { scope, key, version, revision: revision.unwrap_or_default() });
@@ -290,7 +291,7 @@ impl<'a> EntryEditor<'a> {
         Ok(self.changes)
     }
 
-    /// Reads a key, unless that was done before, and returns its place in `states`.
+    /// Reads a key, unless it was read before, and returns its index in `states`.
     fn open(&mut self, scope: &str, key: &str) -> Result<usize> {
         let name = (scope.to_owned(), key.to_owned());
         if let Some(at) = self.keys.get(&name) {
@@ -317,7 +318,7 @@ impl<'a> EntryEditor<'a> {
         }
     }
 
-    /// An expired entry that no sweep has removed yet goes before anything else happens to its key.
+    /// Removes an expired entry that no sweep has removed yet, before anything else happens to its key.
     fn expire_at(&mut self, at: usize) -> bool {
         let has_expired =
             self.states[at].current.as_ref().is_some_and(|entry| entry.is_expired(self.tx.now()));
@@ -342,7 +343,7 @@ impl<'a> EntryEditor<'a> {
         Some(Deleted { scope, key, version, revision })
     }
 
-    /// Whether the commit has as many values as one may have: readers of the event log get a commit as a whole, with the
+    /// Whether the commit has as many values as one may have. Readers of the event log get a commit at once, with the
     /// old value of each of its keys.
     pub(super) fn is_full(&self) -> bool {
         self.bytes > self.board.settings().max_commit_bytes
@@ -408,14 +409,14 @@ pub(crate) fn leases_of(tx: &dyn Tx, session: &str) -> Result<Vec<Entry>> {
     let next: Vec<_> = entries.iter().map(|entry| Prefetch::Entry(&entry.scope, &entry.key)).collect();
     tx.prefetch(&next)?;
     for entry in &entries {
-        // Each leaves a tombstone, and what is written has to have been read.
+        // Each leaves a tombstone, and a row has to be read before it is written.
         tx.get(&Key::Tombstone(entry.scope.clone(), entry.key.clone()))?;
     }
     Ok(entries)
 }
 
-/// Removes the leased entries of a session that ends, with an event and a tombstone each, in a commit that does nothing else to
-/// their keys. An entry that had expired before was not held any more, and is reported as expired.
+/// Removes the leased entries of a session that ends, with an event and a tombstone each. The commit does nothing
+/// else to their keys. An entry that had expired before is reported as expired.
 pub(crate) fn release_leases(
     agent: &Agent,
     becomes: AgentStatus,
@@ -443,7 +444,7 @@ pub(crate) fn release_leases(
     released
 }
 
-/// The event of a removal, at this place of its commit.
+/// The event of a removal, at this position in its commit.
 fn removal_event(
     entry: Entry,
     removal: Removal,
@@ -452,7 +453,7 @@ fn removal_event(
     place: usize,
 ) -> NewEvent {
     let summary = removal.summary(author, &entry);
-    // No actor removes what expires: the author of the last write stays.
+    // No actor removes an expired entry: the author of the last write stays.
     let remover = if removal == Removal::Expired { entry.updated_by.clone() } else { author.to_owned() };
     let (previous, revision) = (Some(entry.revision), Revision::of_event(place));
     NewEvent::new(removal.event_type(), TargetType::Entry, &entry.key, summary)
@@ -465,14 +466,14 @@ fn removal_event(
         })
 }
 
-/// What verbs ask beside entries.
+/// What verbs ask for besides entries.
 impl EntryEditor<'_> {
     /// The time of the commit.
     pub(crate) fn now(&self) -> Timestamp {
         self.tx.now()
     }
 
-    /// The session that acts, for what needs one.
+    /// The session that acts, for verbs that need one.
     pub(crate) fn session(&self) -> Result<Agent> {
         self.agent.clone().ok_or_else(no_session_for_lease)
     }
@@ -486,7 +487,7 @@ impl EntryEditor<'_> {
         self.tx.prefetch(&keys.map(|key| Prefetch::Entry(scope, key)).collect::<Vec<_>>())
     }
 
-    /// The place that its next event will have in the commit.
+    /// The position that its next event will have in the commit.
     pub(super) fn next_event(&self) -> usize {
         self.changes.events.len()
     }

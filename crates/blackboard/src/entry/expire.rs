@@ -10,12 +10,12 @@ use crate::store::{Key, OnBusy, Prefetch, Range, Tx};
 /// How many entries one commit removes.
 const BATCH: usize = 100;
 
-/// What became of expired entries.
+/// The result of removing expired entries.
 #[derive(Debug, Default)]
 pub(crate) struct Expired {
     /// How many were removed.
     pub(crate) count: u64,
-    /// Those that cannot be read.
+    /// The entries that cannot be read.
     pub(crate) skipped: Vec<SkippedEntry>,
 }
 
@@ -33,7 +33,7 @@ pub struct SkippedEntry {
 /// Expired entries, in the order in which they expired.
 #[derive(Default)]
 struct Due {
-    /// Scope and key of those that can be removed.
+    /// Scope and key of the entries that can be removed.
     readable: Vec<(String, String)>,
     skipped: Vec<SkippedEntry>,
 }
@@ -68,9 +68,9 @@ impl Board {
         Ok(Expired { count: due.readable.len() as u64, skipped: due.skipped })
     }
 
-    /// The first expired entries: at most `limit` that can be read, with about `max_bytes` of values, and every one in
-    /// front of them that cannot. Each is read here, without the write lock: an entry that cannot be read would
-    /// otherwise cost every other writer that lock, at every sweep.
+    /// The first expired entries: at most `limit` readable ones, with about `max_bytes` of values, and every
+    /// unreadable one before them. Each is read here, without the write lock. Otherwise an unreadable entry would
+    /// cost every other writer that lock, at every sweep.
     fn expired_entries(&self, limit: usize, max_bytes: usize) -> Result<Due> {
         self.read(&[], |tx| {
             let range = Range::entries_expired_at(tx.now());

@@ -9,22 +9,22 @@ use crate::hint::Hint;
 use crate::revision::Revision;
 use crate::store::{Key, Prefetch};
 
-/// What has to be held, at exactly the revision at which it was taken: whoever lost it in between, and whoever took it
-/// anew, has another one.
+/// A lock or work item that has to be held at exactly the revision of its acquisition. A session that lost it, and
+/// also one that acquired it again, has another revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FenceToken {
     /// A lock.
     Lock {
         /// Its name.
         name: String,
-        /// The fence that taking it gave.
+        /// The revision of its acquisition.
         fence: Revision,
     },
     /// A work item.
     Work {
         /// Its id.
         id: String,
-        /// The fence that claiming it gave.
+        /// The revision of its claim.
         fence: Revision,
     },
 }

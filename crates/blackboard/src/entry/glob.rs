@@ -2,12 +2,12 @@
 
 use crate::wildcard;
 
-/// A pattern of keys, with the wildcards of Python's `fnmatch.fnmatchcase`: `*` stands for any text, colons and line
-/// breaks included, `?` for one character, `[ab-d]` for one of these, `[!ab-d]` for any other one. A `[` that nothing
-/// closes stands for itself. Nothing can be quoted but by a class: `[*]`.
+/// A pattern of keys, with the wildcards of Python's `fnmatch.fnmatchcase`: `*` matches any text, colons and line
+/// breaks included, `?` one character, `[ab-d]` one of these, `[!ab-d]` any other one. A `[` that is not closed
+/// matches itself. Only a class can quote a wildcard: `[*]`.
 ///
-/// A match takes at most as many steps as the key and the pattern have characters, multiplied, and no stack. How long
-/// a pattern may be is checked before, by [`check_pattern`](super::check_pattern).
+/// A match takes at most as many steps as the lengths of key and pattern, multiplied, and no stack. The length of a
+/// pattern is checked before, by [`check_pattern`](super::check_pattern).
 ///
 /// ```
 /// use blackboard::entry::Glob;
@@ -37,7 +37,7 @@ enum Token {
 }
 
 impl Glob {
-    /// Prepares a pattern. Every text is one.
+    /// Prepares a pattern. Every text is a valid pattern.
     pub fn new(pattern: &str) -> Glob {
         let mut tokens = tokens(pattern);
         let literals = tokens.iter().take_while(|token| matches!(token, Token::Literal(_))).count();
@@ -49,12 +49,12 @@ impl Glob {
         Glob { pattern: pattern.to_owned(), prefix: prefix.collect(), rest }
     }
 
-    /// The pattern as it came.
+    /// The pattern, unchanged.
     pub fn as_str(&self) -> &str {
         &self.pattern
     }
 
-    /// Whether the pattern stands for the whole key.
+    /// Whether the pattern matches the complete key.
     ///
     /// ```
     /// use blackboard::entry::Glob;
@@ -67,7 +67,7 @@ impl Glob {
         wildcard::matches(&self.rest, |token| *token == Token::AnyText, key.chars(), Token::takes)
     }
 
-    /// What every key begins with that the pattern matches.
+    /// The text that every matching key begins with.
     ///
     /// ```
     /// use blackboard::entry::Glob;
@@ -91,7 +91,7 @@ impl Glob {
         self.rest.is_empty()
     }
 
-    /// Whether every key matches that begins with the literal prefix, or that prefix alone does.
+    /// Whether every key that begins with the literal prefix matches, or only that prefix itself.
     pub(super) fn is_prefix(&self) -> bool {
         matches!(self.rest[..], [] | [Token::AnyText])
     }
@@ -132,7 +132,7 @@ fn tokens(pattern: &str) -> Vec<Token> {
     tokens
 }
 
-/// How many characters stand before the `]` that closes a class. One at its very beginning is a member.
+/// How many characters are before the `]` that closes a class. A `]` at its very beginning is a member.
 fn class_length(rest: &[char]) -> Option<usize> {
     let negation = usize::from(rest.first() == Some(&'!'));
     let first_member = negation + 1;
@@ -142,12 +142,12 @@ fn class_length(rest: &[char]) -> Option<usize> {
         .map(|length| first_member + length)
 }
 
-/// A class from what stands between its brackets.
+/// A class from the text between its brackets.
 ///
-/// This follows `fnmatch.translate` step by step, in what it does to ranges that are written the wrong way round too:
-/// they take nothing, and what stood behind them moves to their place. So `[b-a!c]` is `[!c]` there and here.
+/// This follows `fnmatch.translate` step by step, also for ranges that are written the wrong way round. They match
+/// nothing, and the text behind them moves to their position. So `[b-a!c]` is `[!c]` there and here.
 fn class(members: &[char]) -> Token {
-    // The texts between the hyphens that make ranges. No such hyphen is first, last, or right behind a range.
+    // The texts between the hyphens that make ranges. No such hyphen is first, last, or directly behind a range.
     let mut chunks: Vec<Vec<char>> = Vec::new();
     let mut start = 0;
     let mut search = if members.first() == Some(&'!') { 2 } else { 1 };
@@ -171,7 +171,7 @@ fn class(members: &[char]) -> Token {
         }
     }
 
-    // `None` is a hyphen that makes a range, unless a `!` that came to stand first leaves it without a beginning.
+    // `None` is a hyphen that makes a range, unless a `!` that became first leaves it without a beginning.
     let mut joined: Vec<Option<char>> = Vec::with_capacity(members.len());
     for (index, chunk) in chunks.iter().enumerate() {
         joined.extend((index > 0).then_some(None));

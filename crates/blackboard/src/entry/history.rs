@@ -1,6 +1,6 @@
-//! `history` and `as of`: what a key was.
+//! `history` and `as of`: earlier versions of a key.
 //!
-//! Both answer from the floor of the log on. Below it nobody knows any more, and is told so.
+//! Both answer from the oldest kept revision on. For an earlier revision they fail with `compacted`.
 
 use super::{Entry, EntryVersion, Scope, Tombstone};
 use crate::error::{Code, Error, Refusal, Result};
@@ -12,7 +12,7 @@ use crate::store::{Key, Prefetch, Tx};
 pub struct History {
     /// The newest first, with removals.
     pub versions: Vec<EntryVersion>,
-    /// Whether there were older ones, which retention has removed.
+    /// Whether older versions were pruned.
     pub compacted: bool,
 }
 
@@ -65,7 +65,7 @@ impl Scope<'_> {
         })
     }
 
-    /// The entry as it was at a revision of the board: from its write on until the event that removed it.
+    /// The entry at a revision of the board: from its write until the event that removed it.
     ///
     /// ```
     /// # use blackboard::{Board, entry::{Value, Write}};
@@ -125,25 +125,25 @@ impl Scope<'_> {
     }
 }
 
-/// A version of a key. Which one comes before it is known only then, so each is a round trip of its own.
+/// A version of a key. The version before it is known only then, so each is a round trip of its own.
 fn announced_version(tx: &dyn Tx, revision: Revision) -> Result<Option<EntryVersion>> {
     tx.prefetch(&[Prefetch::Version(revision)])?;
     tx.version(revision)
 }
 
-/// What is asked for has not happened yet.
+/// The requested revision has not happened yet.
 pub(super) fn in_the_future(revision: Revision, current: Revision) -> Error {
     let message = format!("revision {revision} is in the future: the board is at {current}");
     Refusal::new(Code::CursorAhead, message).detail("revision", current.get()).into()
 }
 
-/// What is asked for was erased.
+/// The requested revision was erased by a purge.
 fn purged(key: &str, revision: Revision) -> Error {
     let message = format!("what {key} was before revision {revision} is unknown: the key was purged then");
     Refusal::new(Code::Compacted, message).detail("purged_at", revision.get()).into()
 }
 
-/// What is asked for lies before what is kept.
+/// The requested revision is before the oldest kept one.
 pub(crate) fn compacted(revision: Revision, floor: Revision) -> Error {
     Refusal::new(
         Code::Compacted,

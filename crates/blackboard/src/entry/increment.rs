@@ -1,11 +1,11 @@
-//! `increment`: a counter goes up, for keys that many write.
+//! `increment`: adds to a counter that many callers write.
 
 use super::{Scope, Value, Written};
 use crate::error::Result;
 
 impl Scope<'_> {
-    /// Adds to the integer under a key, and starts at zero if there is none. Tags, metadata and the time to live stay as
-    /// they are. Nobody has to read the counter first, so that many can count at once without a conflict.
+    /// Adds to the integer under a key, and starts at zero if the key does not exist. Tags, metadata and the time to
+    /// live stay. The caller need not read the counter first, so concurrent increments do not conflict.
     ///
     /// ```
     /// # use blackboard::Board;

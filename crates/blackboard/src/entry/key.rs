@@ -1,8 +1,8 @@
-//! Which names entries may have: keys, patterns of keys, scopes and tags.
+//! The rules for names of entries: keys, patterns of keys, scopes and tags.
 //!
-//! Every path asks here: single operations, batches, transactions, queries and subscriptions. Nothing is altered on
-//! the way. Spaces are characters like any other, at the ends too: refusing them would be one more rule to know, and
-//! trimming them would make two keys one.
+//! Every path checks here: single operations, batches, transactions, queries and subscriptions. Names are never
+//! altered. Spaces are ordinary characters, also at the ends: refusing them would be one more rule, and trimming them
+//! would make two keys one.
 
 use crate::error::{Code, Refusal, Result};
 use crate::text::{forges, forges_in_every_version, shown};
@@ -16,13 +16,13 @@ pub const MAX_TAG_BYTES: usize = 128;
 /// The most tags of an entry.
 pub const MAX_TAGS: usize = 64;
 
-/// What begins a key that names its scope as well, in the library where these names come from.
+/// The prefix of a key that also names its scope, in the library where these names come from.
 const ABSOLUTE_PREFIX: &str = "polymathera:";
 
-/// What has a meaning in patterns.
+/// The characters with a meaning in patterns.
 const WILDCARDS: [char; 4] = ['*', '?', '[', ']'];
 
-/// Refuses what can't be the key of an entry of this scope.
+/// Refuses a text that cannot be the key of an entry of this scope.
 ///
 /// ```
 /// use blackboard::entry::check_key;
@@ -58,7 +58,7 @@ pub(crate) fn check_known_key(scope: &str, key: &str) -> Result<()> {
     check_size_and_characters("key", key, MAX_KEY_BYTES)
 }
 
-/// Refuses what can't be a pattern of keys of this scope. What a pattern means is with [`Glob`](super::Glob).
+/// Refuses a text that cannot be a pattern of keys of this scope. [`Glob`](super::Glob) describes patterns.
 ///
 /// ```
 /// use blackboard::entry::check_pattern;
@@ -74,7 +74,8 @@ pub fn check_pattern(scope: &str, pattern: &str) -> Result<()> {
     check_size_and_characters("pattern", pattern, MAX_KEY_BYTES)
 }
 
-/// Refuses what can't be the name of a scope. Colons are allowed, as in `team:1`: a scope and a key are never joined.
+/// Refuses a text that cannot be the name of a scope. Colons are allowed, as in `team:1`: a scope and a key are never
+/// joined.
 ///
 /// ```
 /// use blackboard::entry::check_scope;
@@ -101,7 +102,7 @@ pub(crate) fn check_known_scope(name: &str) -> Result<()> {
     check_size_and_characters("name of the scope", name, MAX_SCOPE_BYTES)
 }
 
-/// Refuses what can't be a tag.
+/// Refuses a text that cannot be a tag.
 ///
 /// ```
 /// use blackboard::entry::check_tag;
@@ -122,7 +123,7 @@ pub(crate) fn check_known_tag(tag: &str) -> Result<()> {
     check_size_and_characters("tag", tag, MAX_TAG_BYTES)
 }
 
-/// The tags as they are stored: each checked, each once, in order.
+/// The tags in their stored form: each checked, each once, in order.
 ///
 /// ```
 /// use blackboard::entry::tag_set;
@@ -150,7 +151,7 @@ pub(super) fn known_tag_set(mut tags: Vec<String>) -> Result<Vec<String>> {
     Ok(tags)
 }
 
-/// Refuses what names the scope a second time: the entry would not be where a reader looks for it.
+/// Refuses a key that names its scope a second time: a reader would look for the entry under another key.
 fn check_prefixes(what: &str, scope: &str, text: &str) -> Result<()> {
     let in_scope = text.strip_prefix(scope).and_then(|rest| rest.strip_prefix(':'));
     let (prefix, rest) = match (in_scope, text.strip_prefix(ABSOLUTE_PREFIX)) {
@@ -179,7 +180,7 @@ fn check_size_and_characters(what: &str, text: &str, max_bytes: usize) -> Result
     check_characters(what, text, forges_in_every_version)
 }
 
-/// Refuses what a new name does not have: characters that are not displayed.
+/// Refuses characters that are not displayed.
 fn check_visible(what: &str, text: &str) -> Result<()> {
     check_characters(what, text, forges)
 }
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_every_kind_are_taken() {
+    fn keys_of_every_kind_are_accepted() {
         testkit::limit_test();
         let longest = "ä".repeat(MAX_KEY_BYTES / 2);
         for key in [
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_of_keys_has_its_own_words_and_the_first_one_speaks() {
+    fn first_violated_key_rule_is_reported() {
         testkit::limit_test();
         let long = "x".repeat(MAX_KEY_BYTES + 1);
         for (key, part) in [
@@ -316,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_checked_bounded_and_a_set() {
+    fn tags_are_checked_bounded_and_deduplicated() {
         testkit::limit_test();
         let numbered = |count: usize| (0..count).map(|number| format!("tag {number}")).collect::<Vec<_>>();
         assert_eq!(tag_set(Vec::new()).unwrap(), Vec::<String>::new());

@@ -1,4 +1,4 @@
-//! `list` and `snapshot`: what is in a scope, by key.
+//! `list` and `snapshot`: the entries of a scope, by key.
 
 use serde::Serialize;
 
@@ -13,21 +13,21 @@ use crate::revision::Revision;
 pub struct ListedKey {
     /// The key.
     pub key: String,
-    /// From when on it is invisible.
+    /// When it expires.
     pub expires_at: Option<Timestamp>,
 }
 
-/// The entries of a scope at one moment.
+/// The entries of a scope at one revision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
     /// The entries, sorted by key.
     pub entries: Vec<Entry>,
-    /// The revision of that moment: the log goes on from here.
+    /// The revision of the snapshot: a subscription continues from here.
     pub revision: Revision,
 }
 
 impl Scope<'_> {
-    /// The keys that a query finds, sorted; all of them if it has no limit. No value is read unless the query has an
+    /// The keys that a query finds, sorted; all of them if it has no limit. Values are read only if the query has an
     /// author, a time or more than one tag.
     ///
     /// ```
@@ -62,8 +62,8 @@ impl Scope<'_> {
         })
     }
 
-    /// The entries that a query finds, all of them, sorted by key. A subscription from its revision on sees everything
-    /// that happens later, and nothing of it twice.
+    /// All entries that a query finds, sorted by key. A subscription from its revision on gets every later event,
+    /// each once.
     ///
     /// ```
     /// # use blackboard::{Board, entry::{Query, Value, Write}};

@@ -1,17 +1,18 @@
-//! Entries: facts that agents share, each a [`Value`] under a key of a scope.
+//! Entries: data that agents share, each a [`Value`] under a key of a scope.
 //!
-//! An entry has a version, which counts its writes, and a revision, the event that wrote it last: compare-and-swap is
-//! on the revision. It may have tags, metadata, a time to live, and a lease: then it dies with its session and nobody
-//! else can change it. Locks and file reservations are entries with a lease in scopes of their own.
+//! An entry has a version, which counts its writes, and a revision, the event that wrote it last. Compare-and-swap
+//! uses the revision. It may have tags, metadata, a time to live, and a lease. A leased entry is deleted when its
+//! session ends, and no other session can change it. Locks and file reservations are leased entries in scopes of
+//! their own.
 //!
 //! | File | What it is about |
 //! |---|---|
 //! | `write.rs`, `read.rs`, `delete.rs`, `clear.rs`, `purge.rs`, `append.rs`, `increment.rs` | the verbs on keys |
-//! | `query.rs`, `list.rs`, `scopes.rs`, `history.rs` | finding entries, and what they were |
-//! | `wait.rs` | waiting for one |
-//! | `transaction.rs`, `compare.rs` | many keys at once |
+//! | `query.rs`, `list.rs`, `scopes.rs`, `history.rs` | finding entries and their history |
+//! | `wait.rs` | waiting for a key |
+//! | `transaction.rs`, `txn.rs` | several keys atomically |
 //! | `rules.rs` | the rules of entries: actor, leases, fence tokens, expiry, versions |
-//! | `editor.rs` | what one commit does to entries: every change is made there |
+//! | `editor.rs` | applies every change of a commit to entries |
 //! | `wording.rs` | the text of events and refusals |
 //! | `expire.rs` | how the sweep finds expired entries |
 //! | `fence.rs`, `key.rs`, `glob.rs`, `value.rs` | the values that all of them check |
@@ -74,13 +75,13 @@ use crate::revision::{Pending, Revision};
 use crate::store::record::{Cell, Column, Each, Record, StoredRow, Table, indexes, record, table};
 use crate::store::{Key, Prefetch, Range, Row};
 
-/// The scope of whoever names none.
+/// The scope if the caller names none.
 pub const DEFAULT_SCOPE: &str = "default";
 
-/// The scope of locks, which only the verbs of locks write.
+/// The scope of locks. Only the lock verbs write it.
 pub const LOCKS: &str = "locks";
 
-/// The scope of file reservations, which only the verbs of files write.
+/// The scope of file reservations. Only the file verbs write it.
 pub const FILES: &str = "files";
 
 /// How many entries one commit may write or delete.
@@ -94,17 +95,17 @@ pub struct Scope<'a> {
     pub(crate) actor: Actor,
 }
 
-/// On whose behalf something is done to entries, and under which condition.
+/// For whom entries are changed, and under which condition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Actor {
-    /// Who is named as the author; the session's agent if it is not said, and `cli` without a session.
+    /// The author's name. By default it is the name of the session's agent, or `cli` without a session.
     pub author: Option<String>,
     /// The session that acts.
     pub session: Option<String>,
-    /// What has to be held, at exactly these revisions.
+    /// The locks and work items that have to be held, at exactly these revisions.
     pub fences: Vec<FenceToken>,
-    /// The caller's name for one call, so that a repeated one counts once. The next call needs another name: under the
-    /// same one it is refused, unless it asks for the same.
+    /// The idempotency key of one call, so that a repeated call counts once. The next call needs another key: with
+    /// the same key, only the same request is accepted.
     pub operation: Option<String>,
 }
 
@@ -114,12 +115,12 @@ impl Actor {
         Actor { session: Some(session.to_owned()), ..Actor::default() }
     }
 
-    /// In the name of somebody who has no session.
+    /// For an author without a session.
     pub fn author(author: &str) -> Actor {
         Actor { author: Some(author.to_owned()), ..Actor::default() }
     }
 
-    /// What every change of an entry reads: the row of the acting session, and what has to be held.
+    /// What every change of an entry reads: the row of the acting session, and the rows of the fence tokens.
     pub(crate) fn prefetch(&self) -> impl Iterator<Item = Prefetch<'_>> {
         prefetch_agent(self.session.as_deref())
             .into_iter()
@@ -128,7 +129,7 @@ impl Actor {
 }
 
 impl<'a> Scope<'a> {
-    /// The same scope, on behalf of somebody.
+    /// The same scope, acting for `actor`.
     ///
     /// ```
     /// # use blackboard::{Board, entry::{Actor, Value, Write}};
@@ -157,39 +158,39 @@ pub struct Entry {
     pub scope: String,
     /// The key.
     pub key: String,
-    /// The value, as it came.
+    /// The value, unchanged.
     pub value: Value,
-    /// How often the key was written. It goes on after a removal, as long as the log remembers that.
+    /// How often the key was written. The count continues after a removal, as long as the tombstone is kept.
     pub version: u64,
     /// The event that wrote it.
     pub revision: Revision,
     /// When it was created.
     pub created_at: Timestamp,
-    /// Who created it.
+    /// The author who created it.
     pub created_by: String,
     /// When it was last written.
     pub updated_at: Timestamp,
-    /// Who did that.
+    /// The author of the last write.
     pub updated_by: String,
-    /// From when on it is invisible.
+    /// When it expires.
     pub expires_at: Option<Timestamp>,
     /// Its tags, sorted.
     pub tags: Vec<String>,
-    /// What its author stored with it.
+    /// Its metadata.
     pub metadata: Option<Metadata>,
-    /// The session with which it dies, and which alone may change it.
+    /// The session that leases it. The entry is deleted when the session ends, and only this session may change it.
     pub session_id: Option<String>,
-    /// The revision at which that session took it.
+    /// The revision at which that session acquired it.
     pub fence: Option<Revision>,
 }
 
-/// Whether nobody sees any more what expires then.
+/// Whether an entry with this expiry has expired.
 fn is_over(expires_at: Option<Timestamp>, now: Timestamp) -> bool {
     expires_at.is_some_and(|expires| expires <= now)
 }
 
 impl Entry {
-    /// Whether nobody sees it any more.
+    /// Whether it has expired.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         is_over(self.expires_at, now)
     }
@@ -199,13 +200,13 @@ impl Entry {
         self.value.as_str().len() + self.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len())
     }
 
-    /// How long it was to live from its last write on, in seconds.
+    /// Its time to live at the last write, in seconds.
     pub fn ttl(&self) -> Option<f64> {
         self.expires_at.map(|expires| expires.since(self.updated_at).as_secs_f64())
     }
 }
 
-/// The fields of seed formats come first: `key, value, source_agent, timestamp, ttl`.
+/// The fields of the seed formats come first: `key, value, source_agent, timestamp, ttl`.
 impl Serialize for Entry {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
@@ -253,7 +254,7 @@ impl Serialize for Entry {
     }
 }
 
-/// Reads what [`Entry`] is written as.
+/// Parses the serialized form of an [`Entry`].
 impl<'de> Deserialize<'de> for Entry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Entry, D::Error> {
         #[derive(Deserialize)]
@@ -293,7 +294,7 @@ impl<'de> Deserialize<'de> for Entry {
     }
 }
 
-/// Seconds, as an integer where they are whole.
+/// Seconds, as an integer if they are whole.
 struct Seconds(f64);
 
 impl Serialize for Seconds {
@@ -306,9 +307,9 @@ impl Serialize for Seconds {
     }
 }
 
-/// The row of an entry names its current version, and repeats what its indexes need.
+/// The row of an entry names its current version, and repeats the columns that its indexes need.
 impl Record for Entry {
-    // An outer join: an entry whose version is missing is damaged, and not absent.
+    // An outer join: an entry whose version is missing is damaged, not absent.
     const TABLE: &'static Table = &table!(
         Entry in "entries", generation 0;
         [scope, key] [revision, expires_at, session_id] [],
@@ -372,7 +373,7 @@ impl Range {
         Range::all(Entry::ALL)
     }
 
-    /// The entries of every scope whose name sorts behind this one, by scope and key.
+    /// The entries of every scope whose name sorts after this one, by scope and key.
     pub(crate) fn entries_of_scopes_after(scope: &str) -> Range {
         Range::all_entries().after(scope)
     }
@@ -396,12 +397,12 @@ impl Range {
         }
     }
 
-    /// Entries that expire, by when they do.
+    /// Entries that expire, by the time of expiry.
     pub fn expiring_entries() -> Range {
         Range::all(Entry::EXPIRING)
     }
 
-    /// Entries that are invisible from `moment` on.
+    /// Entries that have expired at `moment`.
     pub fn entries_expired_at(moment: Timestamp) -> Range {
         Range::expiring_entries().up_to(moment)
     }
@@ -412,11 +413,11 @@ impl Range {
     }
 }
 
-/// What an entry was from one event on: written, or removed.
+/// An entry from one event on: written, or removed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EntryVersion {
-    /// The entry as that event left it, or as it was when the event removed it: then without its value, a null, which
-    /// is in the version before, and `updated_by` is who removed it. Its revision is the event's.
+    /// The entry after that event. If the event removed it, the value is null (the version before has it) and
+    /// `updated_by` is the remover. Its revision is the event's.
     pub entry: Entry,
     /// The version before, of the same key.
     pub previous: Option<Revision>,
@@ -489,7 +490,7 @@ impl Pending for EntryVersion {
     }
 }
 
-/// What is known of an entry without its value: enough to find it.
+/// An entry without its value: enough to find it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryHead {
     /// The scope.
@@ -498,7 +499,7 @@ pub struct EntryHead {
     pub key: String,
     /// The event that wrote it.
     pub revision: Revision,
-    /// From when on it is invisible.
+    /// When it expires.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -513,7 +514,7 @@ impl EntryHead {
         }
     }
 
-    /// Whether nobody sees it any more.
+    /// Whether it has expired.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         is_over(self.expires_at, now)
     }
@@ -526,13 +527,13 @@ pub struct Lease {
     pub scope: String,
     /// The key.
     pub key: String,
-    /// The pattern of a file reservation, whose key is only a name.
+    /// The pattern of a file reservation, whose key is a digest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
 }
 
 impl Lease {
-    /// What an entry stands for.
+    /// The holding that an entry represents.
     pub(crate) fn of(entry: &Entry) -> Lease {
         let pattern = (entry.scope == FILES).then(|| pattern_of(entry)).flatten();
         Lease { scope: entry.scope.clone(), key: entry.key.clone(), pattern }
@@ -548,7 +549,7 @@ fn pattern_of(entry: &Entry) -> Option<String> {
     entry.value.to::<Pattern>().ok().map(|value| value.pattern)
 }
 
-/// What is left of a removed entry: its versions go on if the key is written again.
+/// The rest of a removed entry: its versions continue if the key is written again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tombstone {
     /// The scope.

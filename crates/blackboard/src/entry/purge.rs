@@ -1,9 +1,10 @@
-//! `purge`: a key is erased with its history, for a secret that was written by mistake.
+//! `purge`: erases a key with its history, for a secret that was written by mistake.
 //!
-//! Every version of the key goes, with its value, tags and metadata. The events of the key keep their ids, times, types and
-//! authors, because readers count on them, and lose everything else. Remembered answers lose the value too. What cannot be
-//! read, because another program has damaged it, is erased as a whole: it may hold the value. One event reports the purge, and its version begins the history of the key again. After the commit the store erases what is left
-//! of all that in its files.
+//! Every version of the key is erased, with its value, tags and metadata. The events of the key keep their ids,
+//! times, types and authors, because readers depend on them, and lose everything else. Remembered answers lose the
+//! value too. A row that another program has damaged is erased completely, because it may hold the value. One event
+//! reports the purge, and its version begins the history of the key again. After the commit the store erases the
+//! remains in its files.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +20,7 @@ use crate::revision::{Pending, Revision};
 use crate::store::{Erasure, Key, Operation, Page, Prefetch, Range};
 use crate::unreadable::if_readable;
 
-/// What was purged.
+/// The result of a purge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Purged {
     /// The scope.
@@ -32,8 +33,8 @@ pub struct Purged {
     pub answers: usize,
     /// The event that reports the purge.
     pub revision: Revision,
-    /// Whether the files of the board hold nothing of it any more. If not, a reader still uses an older state of the board:
-    /// purge the key again when the reader has ended.
+    /// Whether the files of the board contain nothing of it any more. If not, a reader still uses an older state of
+    /// the board: purge the key again when the reader has ended.
     pub scrubbed: bool,
 }
 
@@ -57,12 +58,12 @@ pub struct PurgePlan {
 }
 
 impl Scope<'_> {
-    /// Erases a key with its history: the entry, its versions, what its events carry, and what the files of the board still
-    /// hold of it. One event reports it, without the value. A key that was deleted can be purged as long as the event log
-    /// knows it. If another session holds the entry, the purge is refused.
+    /// Erases a key with its history: the entry, its versions, the content of its events, and the remains in the
+    /// files of the board. One event reports it, without the value. A deleted key can be purged as long as the event
+    /// log knows it. If another session holds the entry, the purge is refused.
     ///
-    /// A purge rewrites the files of the board, and writers wait for that. If a reader still uses an older state, the answer
-    /// is not `scrubbed`; purging the key again then scrubs the files, and adds no event.
+    /// A purge rewrites the files of the board, and writers wait for that. If a reader still uses an older state, the
+    /// answer is not `scrubbed`. Purging the key again then scrubs the files and adds no event.
     ///
     /// ```
     /// # use blackboard::{Board, entry::{Value, Write}};
@@ -136,7 +137,7 @@ impl Scope<'_> {
     }
 }
 
-/// What is known of a key.
+/// What the board stores about a key.
 struct Found {
     /// The newest version, without its value.
     newest: EntryVersion,
@@ -144,11 +145,11 @@ struct Found {
     versions: Vec<Erased>,
     /// Calls whose remembered answer holds a value of the key.
     remembered: Vec<Operation>,
-    /// Calls whose remembered answer cannot be read, and may hold one.
+    /// Calls whose remembered answer cannot be read and may hold a value of the key.
     damaged_calls: Vec<Key>,
 }
 
-/// A version that goes.
+/// A version that is erased.
 struct Erased {
     revision: Revision,
     /// Its event, unless that was pruned.
@@ -160,7 +161,7 @@ impl Found {
         editor.open_to_purge(scope, key)?;
         editor.refuse_if_held(scope, key)?;
         if editor.has_visible(scope, key)? {
-            // A lock or a reservation ends by its own verb. What is left of it afterwards can be purged.
+            // A lock or a reservation ends by its own verb. Its history can be purged afterwards.
             check_not_reserved(scope)?;
         }
         let (mut newest, mut versions, mut unreadable) = (None, Vec::new(), 0);
@@ -169,7 +170,7 @@ impl Found {
         while let Some(revision) = next {
             editor.tx.prefetch(&[Prefetch::Version(revision), Prefetch::Events(page_at(revision))])?;
             let version = match editor.tx.version(revision) {
-                // It is erased as the others are.
+                // It is erased like the others.
                 Err(error) if error.is_unreadable_row() => None,
                 Ok(None) => break,
                 version => version?,
@@ -186,10 +187,10 @@ impl Found {
                 continue;
             };
             next = version.previous;
-            // A history may be larger than the memory should be: values are not kept.
+            // A history may be too large for memory, so values are not kept.
             newest.get_or_insert_with(|| {
                 let entry = Entry { value: Value::null(), ..version.entry };
-                // Those after it counted, too.
+                // The unreadable versions after it count, too.
                 let entry = Entry { version: entry.version + unreadable, ..entry };
                 EntryVersion { entry, ..version }
             });
@@ -248,7 +249,7 @@ fn add_versions_of_log(
     }
 }
 
-/// What stands for the newest version of a key of which no version can be read.
+/// A replacement for the newest version of a key of which no version can be read.
 fn nothing_readable(
     editor: &EntryEditor<'_>,
     scope: &str,
@@ -275,8 +276,8 @@ fn nothing_readable(
     EntryVersion { entry, previous: None, removed: false }
 }
 
-/// The calls whose answers are remembered, and the keys of those that cannot be read. They are all read in one range, so that
-/// none is added meanwhile; one by one only if that fails.
+/// The calls whose answers are remembered, and the keys of those that cannot be read. All are read in one range, so
+/// that none is added meanwhile; one by one only if that fails.
 fn remembered_calls(editor: &EntryEditor<'_>) -> Result<(Vec<Operation>, Vec<Key>)> {
     let (tx, range) = (editor.tx, Range::operations());
     match tx.rows::<Operation>(&range) {
@@ -286,7 +287,7 @@ fn remembered_calls(editor: &EntryEditor<'_>) -> Result<(Vec<Operation>, Vec<Key
     tx.prefetch(&[Prefetch::Keys(range.clone(), usize::MAX)])?;
     let (mut calls, mut damaged) = (Vec::new(), Vec::new());
     for key in tx.keys(&range, usize::MAX)? {
-        // A row without a key that can be read cannot be named to be removed.
+        // A row whose key cannot be read cannot be removed.
         let Some(key) = if_readable(key.map(Some))? else { continue };
         tx.prefetch(&[Prefetch::Row(key.clone())])?;
         match tx.row::<Operation>(&key) {
@@ -302,7 +303,7 @@ fn event_at(editor: &EntryEditor<'_>, revision: Revision) -> Result<Option<Event
     Ok(editor.tx.events(&page_at(revision))?.into_iter().find(|event| event.id == revision))
 }
 
-/// The page that has the event with this id alone.
+/// The page with only this event.
 fn page_at(revision: Revision) -> Page<'static> {
     Page { until: revision, ..Page::after(revision.previous(), 1) }
 }
@@ -324,7 +325,7 @@ impl Decision {
     }
 }
 
-/// What is to change; nothing if an earlier purge has erased everything. The event of the purge is at this place of its
+/// The changes; none if an earlier purge has erased everything. The event of the purge is at this position in its
 /// commit.
 fn decide(found: Found, author: &str, place: usize, now: crate::clock::Timestamp) -> Option<Decision> {
     let Found { newest, versions, remembered, damaged_calls } = found;
@@ -365,7 +366,7 @@ fn decide(found: Found, author: &str, place: usize, now: crate::clock::Timestamp
 }
 
 impl Erased {
-    /// What its event becomes.
+    /// The new content of its event.
     fn erasure(&self, scope: &str, key: &str) -> Erasure {
         let metadata = self.event.as_ref().and_then(|event| event.metadata.as_ref());
         let mut kept = metadata.map(Metadata::to_map).unwrap_or_default();

@@ -1,8 +1,8 @@
 //! `query`: entries by pattern, prefix, tags, author and time.
 //!
-//! The literal beginning of a pattern and the first tag are found by an index, and so is the order: newest first walks
-//! the index of revisions, unless prefix or tag leave so few that they are sorted here. Values are read only for keys
-//! that fit, and only where the index has not decided.
+//! The literal prefix of a pattern and the first tag are looked up in an index. The order comes from an index too:
+//! newest first walks the index of revisions, unless prefix or tag leave few enough entries to sort here. Values are
+//! read only for matching keys, and only where the index has not decided.
 
 use serde::Serialize;
 
@@ -12,19 +12,19 @@ use crate::error::{Error, Result};
 use crate::revision::Revision;
 use crate::store::{Key, Prefetch, Range, Tx};
 
-/// How many entries are returned if it is not said.
+/// How many entries a page has by default.
 pub const DEFAULT_LIMIT: usize = 100;
 
-/// How many heads are looked at together.
+/// How many heads are read together.
 const CHUNK: usize = 512;
 
-/// How many heads are sorted here rather than walking the index of revisions past everything else.
+/// How many heads are sorted here instead of walking the index of revisions.
 const FEW: usize = 10_000;
 
-/// Which entries. Every condition has to hold.
+/// Conditions for entries. Every condition has to hold.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Query {
-    /// The key fits this glob, in which `*` also stands for `:`.
+    /// The key matches this pattern, in which `*` also matches `:`.
     pub pattern: Option<String>,
     /// The key starts with this.
     pub prefix: Option<String>,
@@ -34,35 +34,35 @@ pub struct Query {
     pub author: Option<String>,
     /// It was written at this moment or later.
     pub updated_since: Option<Timestamp>,
-    /// In which order.
+    /// The order of the entries.
     pub order: Order,
-    /// How many; 100 if it is not said.
+    /// The most entries; 100 by default.
     pub limit: Option<usize>,
-    /// A page ends with the entry whose value and metadata make it this many bytes; however many if it is not said.
+    /// A page ends with the entry whose value and metadata make it this many bytes; unlimited by default.
     pub most_bytes: Option<usize>,
-    /// How many to leave out first. For going on after a page, `after` is what stays right while others write.
+    /// How many to skip first. To continue after a page, use `after`: it stays correct while others write.
     pub offset: usize,
-    /// Goes on where a page ended: its `next`.
+    /// Continues after a page: its `next`.
     pub after: Option<String>,
 }
 
-/// The order of what a query finds.
+/// The order of entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// What was written last comes first.
+    /// The last written entry comes first.
     #[default]
     Newest,
     /// By key.
     Key,
 }
 
-/// A page of what a query finds.
+/// A page of entries.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct QueryPage {
     /// The entries.
     pub entries: Vec<Entry>,
-    /// Where the next page starts, if there is more. By key nothing is missed or seen twice, whatever others write;
-    /// newest first, what is written in between comes to the front, and so is not seen again.
+    /// Where the next page starts, if there is more. In key order no entry is missed or seen twice, whatever others
+    /// write. With newest first, an entry that is written meanwhile moves to the front and is not seen again.
     pub next: Option<String>,
     /// The revision of the board at that moment.
     pub revision: Revision,
@@ -103,7 +103,7 @@ pub(super) struct CheckedQuery {
     glob: Option<Glob>,
     /// What every key starts with.
     prefix: String,
-    /// Whether no key can fit: the prefix and the pattern contradict each other.
+    /// Whether no key can match: the prefix and the pattern contradict each other.
     impossible: bool,
     after: Option<PageToken>,
 }
@@ -114,7 +114,7 @@ enum PageToken {
     Key(String),
 }
 
-/// A head that a query found; its entry is read, as announced, if the caller needs it.
+/// A head that a query found. Its entry is announced, and read if the caller needs it.
 pub(super) struct Found<'a> {
     tx: &'a dyn Tx,
     scope: &'a str,
@@ -141,8 +141,8 @@ impl Query {
         self.checked_in_stored_scope(scope)
     }
 
-    /// The same in a scope that is stored, whatever its name: a crafted board, or one of an older version, may have names
-    /// that are refused today.
+    /// The same in a scope that is stored, whatever its name. A crafted board, or one of an older version, may have
+    /// names that are refused today.
     pub(super) fn checked_in_stored_scope(&self, scope: &str) -> Result<CheckedQuery> {
         if let Some(pattern) = &self.pattern {
             check_pattern(scope, pattern)?;
@@ -169,14 +169,14 @@ impl Query {
     }
 }
 
-/// Which of the entries that fit are read with their values: an engine that is far away reads those together.
+/// Which of the matching entries are read with their values: a remote engine reads those together.
 #[derive(Clone, Copy)]
 pub(super) enum Values<'v> {
-    /// All, but no more than `most`.
+    /// All, but at most `most`.
     Page { most: usize },
-    /// Only those that the query has to compare.
+    /// Only those whose values the query has to compare.
     Compared,
-    /// The same, of these alone.
+    /// The same, but only of these heads.
     ComparedOf(&'v dyn Fn(&EntryHead) -> bool),
 }
 
@@ -225,8 +225,8 @@ impl CheckedQuery {
         Ok(QueryPage { entries, next, revision: tx.revision()? })
     }
 
-    /// The heads of everything that fits, by key, if `known` are those that were found at the revision `at`. What was
-    /// not written since then fits as it did before, so that values are read of the others alone.
+    /// The heads of all matching entries, by key, if `known` were found at the revision `at`. An entry that was not
+    /// written since then still matches, so only the values of the others are read.
     pub(super) fn heads_since(
         &self,
         tx: &dyn Tx,
@@ -242,7 +242,7 @@ impl CheckedQuery {
             let place = known.binary_search_by(|(key, _)| key.cmp(&head.key));
             place.is_ok_and(|place| known[place].1 == head.revision)
         };
-        // What was expired then is not any more if the clock was set back.
+        // An entry that was expired then may be visible if the clock was set back.
         let may_be_new =
             |head: &EntryHead| !is_known(head) && (head.revision > at || head.expires_at.is_some());
         self.walk_heads(tx, scope, self.narrow(scope), Values::ComparedOf(&may_be_new), |found| {
@@ -254,7 +254,7 @@ impl CheckedQuery {
         Ok(heads)
     }
 
-    /// Calls `f`, which reads every entry, for everything that fits, by key.
+    /// Calls `f`, which reads every entry, for each match, by key.
     pub(super) fn each_by_key<'a>(
         &self,
         tx: &'a dyn Tx,
@@ -268,7 +268,8 @@ impl CheckedQuery {
         self.walk(tx, scope, self.narrow(scope), values, |found| f(found).map(|()| true))
     }
 
-    /// Calls `f` for everything that fits, in order, until it says that it has enough. `values` says which entries `f` reads.
+    /// Calls `f` for each match, in order, until it returns that it has enough. `values` says which entries `f`
+    /// reads.
     pub(super) fn each<'a>(
         &self,
         tx: &'a dyn Tx,
@@ -298,12 +299,12 @@ impl CheckedQuery {
         self.walk(tx, scope, Range::newest_entries(scope, self.older_than()), values, f)
     }
 
-    /// Whether a prefix or a tag leaves out a part of the scope.
+    /// Whether a prefix or a tag excludes a part of the scope.
     fn is_narrow(&self) -> bool {
         !self.prefix.is_empty() || !self.query.tags.is_empty()
     }
 
-    /// By key, the smallest range that has everything after the page before.
+    /// By key, the smallest range with everything after the page before.
     fn rest(&self, scope: &str) -> Range {
         match &self.after {
             Some(PageToken::Key(key)) => self.narrow(scope).after(key.as_str()),
@@ -319,7 +320,7 @@ impl CheckedQuery {
         }
     }
 
-    /// The smallest range by key that has everything.
+    /// The smallest range by key that contains all matches.
     fn narrow(&self, scope: &str) -> Range {
         match self.query.tags.first() {
             Some(tag) => Range::entries_tagged(scope, tag, &self.prefix),
@@ -338,7 +339,7 @@ impl CheckedQuery {
         self.walk_heads(tx, scope, range, values, |found| Ok(!self.fits_entry(found)? || f(found)?))
     }
 
-    /// Calls `f` for everything in the range that anybody can see and whose key fits, until it says that it has enough.
+    /// Calls `f` for every visible head in the range whose key matches, until it returns that it has enough.
     fn walk_heads<'a>(
         &self,
         tx: &'a dyn Tx,
@@ -347,7 +348,7 @@ impl CheckedQuery {
         values: Values<'_>,
         mut f: impl FnMut(&mut Found<'a>) -> Result<bool>,
     ) -> Result<()> {
-        // Below this nothing was written recently enough. Older than the log, nobody knows by the revision alone.
+        // Entries below this revision are too old. If the event log is pruned, the revision alone cannot tell.
         let too_old = match self.query.updated_since.filter(|_| range.index.backwards) {
             Some(since) => {
                 tx.prefetch(&[Prefetch::RevisionBefore(since), Prefetch::Revision])?;
@@ -373,7 +374,7 @@ impl CheckedQuery {
         }
     }
 
-    /// Offers what of a range anybody can see and whose key fits; whether more is wanted.
+    /// Offers the visible heads of a range whose keys match. Returns whether more are wanted.
     fn offer<'a>(
         &self,
         tx: &'a dyn Tx,
@@ -387,7 +388,7 @@ impl CheckedQuery {
         let compares = self.compares_entries(tagged);
         let at_once = match (values, compares) {
             (_, true) => CHUNK,
-            // The one after the last tells that there is more, and is not read.
+            // The head after the last one shows that there is more, and is not read.
             (Values::Page { most }, false) => most.saturating_add(1),
             (Values::Compared | Values::ComparedOf(_), false) => 1,
         };
@@ -418,7 +419,7 @@ impl CheckedQuery {
         }
     }
 
-    /// Whether more than the key of an entry decides whether it fits.
+    /// Whether a match depends on more than the key.
     fn compares_entries(&self, tagged: bool) -> bool {
         let Query { tags, author, updated_since, .. } = &self.query;
         tags.len() > usize::from(tagged) || author.is_some() || updated_since.is_some()
@@ -442,12 +443,12 @@ impl CheckedQuery {
             && updated_since.is_none_or(|since| entry.updated_at >= since)
     }
 
-    /// Whether an entry that is not stored would be found.
+    /// Whether an entry that is not stored would match.
     pub(super) fn fits(&self, entry: &Entry) -> bool {
         !self.impossible && self.fits_key(&entry.key) && self.fits_beyond_key(entry)
     }
 
-    /// The part of what fits that the query asks for. What has no revision yet is newer than everything.
+    /// The part of the matches that the query asks for. An entry without a revision is newer than every other.
     pub(super) fn part_of(&self, mut entries: Vec<Entry>) -> Vec<Entry> {
         match self.query.order {
             Order::Key => entries.sort_by(|a, b| a.key.cmp(&b.key)),

@@ -1,4 +1,4 @@
-//! `read`: what is there now.
+//! `read`: reads the current value of a key.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::store::{Key, Prefetch};
 
 impl Scope<'_> {
-    /// The value of a key; `None` if nobody can see one. A stored JSON null is `Some`.
+    /// The value of a key; `None` if no entry is visible. A stored JSON null is `Some`.
     ///
     /// ```
     /// # use blackboard::{Board, entry::{Value, Write}};
@@ -22,7 +22,7 @@ impl Scope<'_> {
         Ok(self.entry(key)?.map(|entry| entry.value))
     }
 
-    /// The entry with everything about it; `None` if nobody can see one.
+    /// The complete entry; `None` if no entry is visible.
     ///
     /// ```
     /// # use blackboard::{Board, entry::{Value, Write}};
@@ -43,19 +43,19 @@ impl Scope<'_> {
         Ok(entry)
     }
 
-    /// Refuses a name that no entry can have, of whatever version.
+    /// Refuses a name that no version has accepted.
     pub(super) fn check_known(&self, key: &str) -> Result<()> {
         check_known_scope(&self.name)?;
         check_known_key(&self.name, key)
     }
 
-    /// Refuses a name that no new entry can have.
+    /// Refuses a name that is not accepted for a new entry.
     pub(super) fn check_new(&self, key: &str) -> Result<()> {
         check_scope(&self.name)?;
         check_key(&self.name, key)
     }
 
-    /// The values of many keys at one moment, without those that nobody can see.
+    /// The values of several keys at one revision, without those that do not exist.
     ///
     /// ```
     /// # use blackboard::{Board, entry::{Value, Write}};

@@ -1,16 +1,17 @@
-//! The rules of entries, each a function of what it is given.
+//! The rules of entries, each a pure function.
 //!
 //! - **Actor.** The session that acts has to exist. The author is the name that the caller gives, or the name of the session's
 //!   agent, or `cli`.
-//! - **Fence tokens.** A commit that names a lock or a work item is refused unless that is held at exactly this revision.
-//! - **Leases.** An entry with a lease can be changed by its session alone, and is removed in the commit that ends the session.
-//!   Its fence token is the revision of the write that took the lease.
-//! - **Expiry.** An entry whose time to live is over is invisible. It is removed, with its own event, before anything else
-//!   happens to its key.
+//! - **Fence tokens.** A commit that names a lock or a work item is refused unless it is held at exactly this
+//!   revision.
+//! - **Leases.** A leased entry can be changed only by its session, and is removed in the commit that ends the
+//!   session. Its fence token is the revision of the write that acquired the lease.
+//! - **Expiry.** An expired entry is invisible. It is removed, with its own event, before anything else happens to
+//!   its key.
 //! - **Versions.** The version counts the writes of a key. It continues after a removal for as long as the tombstone is kept.
 //!
-//! [`decide`] is the rule of a write: the entry before and the circumstances in, the entry after or a refusal out.
-//! `editor.rs` applies the rules to the keys of a commit. The text of refusals is in `wording.rs`.
+//! [`decide`] is the rule of a write. It takes the entry before and the circumstances, and returns the entry after or
+//! a refusal. `editor.rs` applies the rules to the keys of a commit. The text of refusals is in `wording.rs`.
 
 #[cfg(test)]
 mod tests;
@@ -52,7 +53,7 @@ pub(super) struct Circumstances<'a> {
     pub(super) now: Timestamp,
 }
 
-/// What a key becomes by a write.
+/// The entry after a write.
 pub(super) fn decide(
     write: &Write,
     before: Option<&Entry>,
@@ -118,7 +119,7 @@ pub(super) fn may_change(holder: Option<&str>, session: Option<&str>) -> bool {
     holder.is_none() || holder == session
 }
 
-/// Refuses a time to live in which no reader could see the entry.
+/// Refuses a time to live so short that no reader could see the entry.
 pub(crate) fn check_ttl(ttl: Option<Duration>) -> Result<()> {
     match ttl {
         Some(ttl) if ttl.as_millis() == 0 => {
@@ -154,7 +155,7 @@ pub(super) fn check_fence(tx: &dyn Tx, fence: &FenceToken) -> Result<()> {
     if current == Some(*expected) { Ok(()) } else { Err(stale_fence(fence, current)) }
 }
 
-/// Refuses to end a holding with another fence token than it has: it was lost and acquired again in between.
+/// Refuses to end a holding with another fence token than it has: it was lost and acquired again meanwhile.
 pub(crate) fn check_own_fence(
     what: &str,
     current: Option<Revision>,

@@ -1,4 +1,4 @@
-//! Entries of every scope, page by page, and which scopes there are.
+//! Entries of every scope, page by page, and the list of scopes.
 
 use serde::Serialize;
 
@@ -13,20 +13,20 @@ use crate::store::{Prefetch, Range, Tx};
 pub struct ScopeSize {
     /// Its name.
     pub scope: String,
-    /// How many entries it has, also those that have expired and were not swept yet.
+    /// How many entries it has, including expired ones that were not swept yet.
     pub entries: u64,
 }
 
-/// Which entries of every scope.
+/// Conditions for entries of every scope.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EveryScope {
-    /// Those whose keys start with this.
+    /// The keys start with this.
     pub prefix: Option<String>,
-    /// Goes on after this scope and key: those of the last entry of the page before.
+    /// Continues after this scope and key: those of the last entry of the page before.
     pub after: Option<(String, String)>,
-    /// No more than this many; 100 if it is not said.
+    /// The most entries; 100 by default.
     pub limit: Option<usize>,
-    /// A page ends with the entry whose value and metadata make it this many bytes; however many if it is not said.
+    /// A page ends with the entry whose value and metadata make it this many bytes; unlimited by default.
     pub most_bytes: Option<usize>,
 }
 
@@ -42,7 +42,7 @@ pub struct EveryScopePage {
 }
 
 impl Board {
-    /// Which scopes have entries, by name; without those of locks and files.
+    /// The scopes that have entries, by name, without those of locks and files.
     ///
     /// ```
     /// # use blackboard::{Board, entry::{Value, Write}};
@@ -64,8 +64,8 @@ impl Board {
         })
     }
 
-    /// The entries of every scope but those of locks and files, by scope and key. Nothing is missed or seen twice
-    /// from page to page, whatever others write.
+    /// The entries of every scope except locks and files, by scope and key. No entry is missed or seen twice from
+    /// page to page, whatever others write.
     ///
     /// ```
     /// # use blackboard::{Board, entry::{EveryScope, Value, Write}};
@@ -93,7 +93,7 @@ impl Board {
             query.checked_in_stored_scope(scope)
         };
         let most_bytes = wanted.most_bytes.unwrap_or(usize::MAX);
-        // Whatever is wrong with the prefix comes up here, also if there is no scope at all.
+        // A wrong prefix is reported here, also if there is no scope at all.
         query(super::DEFAULT_SCOPE, None, limit, most_bytes)?;
         let from = wanted.after.as_ref().map(|(scope, _)| scope.as_str());
         let prefetch = [Prefetch::Revision, Prefetch::Heads(first_scope_from(from), 1)];
@@ -103,7 +103,7 @@ impl Board {
                 let after = wanted.after.as_ref().filter(|(last, _)| *last == scope);
                 let (room, bytes_left) = (limit - entries.len(), most_bytes.saturating_sub(bytes));
                 let is_full = room == 0 || (bytes_left == 0 && !entries.is_empty());
-                // Where there is no room left, one entry says that there is more.
+                // If no space is left, one more entry shows that there is more.
                 let room = if is_full { 1 } else { room };
                 let checked = query(&scope, after.map(|(_, key)| key.clone()), room, bytes_left)?;
                 tx.prefetch(&checked.prefetch(&scope))?;
@@ -125,13 +125,13 @@ impl Board {
     }
 }
 
-/// Where the search for scopes begins: after this one, which is known.
+/// Where the search for scopes begins: after this known scope.
 fn first_scope_from(first: Option<&str>) -> Range {
     first.map_or_else(Range::all_entries, Range::entries_of_scopes_after)
 }
 
-/// The names of the scopes that have entries, from this one on. Each is known by the one before, so each is a round trip of
-/// its own on an engine that is far away.
+/// The names of the scopes that have entries, from this one on. Each is found from the one before, so each is a round
+/// trip on a remote engine.
 fn scopes_from(tx: &dyn Tx, first: Option<&str>) -> Result<Vec<String>> {
     let mut scopes = Vec::new();
     if let Some(first) = first.filter(|first| !matches!(*first, LOCKS | FILES)) {

@@ -1,10 +1,9 @@
-//! `board.transaction(…)`: the caller's code reads and writes many keys, and all of it happens at one moment or not at
-//! all.
+//! `board.transaction(…)`: the caller's code reads and writes several keys atomically.
 //!
-//! The code runs with no lock held, on every engine: what it reads is remembered with its revision, what it writes is
-//! kept back. One commit then looks whether everything that was read, also what was absent and what queries found, is
-//! still so, and applies the writes. If not, the code runs again. What it saw may have been of different moments, so
-//! an error that it returns counts only if what it saw was true.
+//! The code runs without a lock, on every engine. What it reads is remembered with its revision; what it writes is
+//! buffered. One commit then checks that every read is still valid, including absent keys and query results, and
+//! applies the writes. If not, the code runs again. Its reads may be of different revisions, so an error that it
+//! returns counts only if the reads are valid.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
@@ -33,16 +32,16 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(64);
 pub struct Transaction<'a> {
     board: &'a Board,
     actor: Actor,
-    /// Who is named as the author, once that was looked up.
+    /// The author's name, once it was looked up.
     author: Option<String>,
-    /// What was read first of each key.
+    /// The first read of each key.
     read: BTreeMap<ScopedKey, Option<Entry>>,
-    /// What was there under a write that did not ask: nobody depends on it until the entry is looked at.
+    /// The entries under writes that did not read them. The transaction depends on one only after it reads the entry.
     covered: BTreeMap<ScopedKey, Option<Entry>>,
     found: Vec<FoundBefore>,
-    /// What it did, in order.
+    /// The writes and deletes, in order.
     steps: Vec<Step>,
-    /// What its keys became by that.
+    /// The state of its keys after the steps.
     own: BTreeMap<ScopedKey, Option<Entry>>,
 }
 
@@ -52,9 +51,9 @@ type ScopedKey = (String, String);
 struct FoundBefore {
     scope: String,
     query: Query,
-    /// What it found, by key.
+    /// The matches, by key.
     entries: Vec<(String, Revision)>,
-    /// The revision of the board then.
+    /// The revision of the board at that time.
     at: Revision,
 }
 
@@ -70,7 +69,7 @@ pub struct TransactionScope<'t, 'a> {
 }
 
 impl Board {
-    /// Runs `f` until what it read was still true when its writes were applied, at most 200 times; then the conflict is
+    /// Runs `f` until its reads are still valid when its writes are applied, at most 200 times; then the conflict is
     /// returned. Nothing is visible and no event is written unless it succeeds.
     ///
     /// ```
@@ -99,14 +98,14 @@ impl Board {
         }
     }
 
-    /// Runs `f` once; `conflict` if somebody changed what it had read, with the key and both revisions.
+    /// Runs `f` once. Returns `conflict` if another writer changed what it had read, with the key and both revisions.
     ///
     /// ```
     /// # use blackboard::{Board, Code, entry::{Value, Write}};
     /// # let board = Board::memory();
     /// let refused = board.try_transaction(|tx| {
     ///     let seen = tx.scope("team-1").read("a")?;
-    ///     // Somebody else is faster.
+    ///     // Another writer is faster.
     ///     board.scope("team-1").write(&Write::new("a", Value::of("theirs")?))?;
     ///     tx.scope("team-1").write(&Write::new("a", Value::of("mine")?))
     /// });
@@ -134,7 +133,7 @@ impl Board {
         let outcome = f(&mut transaction);
         let committed = match &outcome {
             Ok(_) => transaction.commit(),
-            // Whoever saw what was not there at one moment may have failed for that reason alone.
+            // Code that read inconsistent state may have failed for that reason alone.
             Err(_) => transaction
                 .prefetch()
                 .and_then(|prefetch| self.read(&prefetch, |tx| transaction.what_changed(tx))),
@@ -147,17 +146,17 @@ impl Board {
     }
 }
 
-/// What came of one run.
+/// The result of one run.
 enum Ran<T> {
-    /// What it read was true, so that its outcome counts.
+    /// The reads are valid, so its outcome counts.
     Done(Result<T>),
-    /// Somebody changed what it had read.
+    /// Another writer changed what it had read.
     Lost(Error),
 }
 
 impl<'a> Transaction<'a> {
-    /// On whose behalf it acts, and what has to be held. The name of an operation is refused: what was read says
-    /// whether it happened.
+    /// Sets the actor and its fence tokens. An idempotency key is refused: the reads already tell whether it
+    /// happened.
     pub fn acting_as(&mut self, actor: Actor) -> Result<()> {
         if actor.operation.is_some() {
             return Err(Refusal::new(Code::InvalidValue, "a transaction takes no operation id")
@@ -174,7 +173,7 @@ impl<'a> Transaction<'a> {
         TransactionScope { transaction: self, name: name.to_owned() }
     }
 
-    /// Applies the steps; the conflict if something that was read is not so any more.
+    /// Applies the steps. Returns the conflict if a read is not valid any more.
     fn commit(&self) -> Result<Option<Error>> {
         let actor = self.board.checked_actor(&self.actor)?;
         if self.steps.is_empty() && actor.fences.is_empty() {
@@ -205,7 +204,7 @@ impl<'a> Transaction<'a> {
         committed.map(|()| lost)
     }
 
-    /// What the commit reads, except for what depends on what the queries find.
+    /// What the commit reads, except for what depends on the results of the queries.
     fn prefetch(&self) -> Result<Vec<Prefetch<'_>>> {
         let places = self.read.keys().chain(self.own.keys());
         let places = places.map(|(scope, key)| Prefetch::Entry(scope, key));
@@ -216,7 +215,7 @@ impl<'a> Transaction<'a> {
         Ok(prefetch)
     }
 
-    /// The first thing that was read and is not so any more.
+    /// The first read that is not valid any more.
     fn what_changed(&self, tx: &dyn Tx) -> Result<Option<Error>> {
         for ((scope, key), seen) in &self.read {
             let current = visible(tx, &Key::Entry(scope.clone(), key.clone()))?;
@@ -234,14 +233,14 @@ impl<'a> Transaction<'a> {
         Ok(None)
     }
 
-    /// Looks at what is under a write of its own: what the entry tells about that has to be true.
+    /// Records a read of the entry under the transaction's own write: what it shows has to be valid at the commit.
     fn record_covered_read(&mut self, place: &ScopedKey) {
         if let Some(covered) = self.covered.remove(place) {
             self.read.insert(place.clone(), covered);
         }
     }
 
-    /// Who will be named as the author.
+    /// The author's name.
     fn author(&mut self) -> Result<String> {
         if let Some(author) = &self.author {
             return Ok(author.clone());
@@ -258,13 +257,13 @@ impl<'a> Transaction<'a> {
 }
 
 impl TransactionScope<'_, '_> {
-    /// The value of a key, with what this transaction did to it.
+    /// The value of a key, with the changes of this transaction.
     pub fn read(&mut self, key: &str) -> Result<Option<Value>> {
         Ok(self.current(key)?.map(|entry| entry.value))
     }
 
-    /// The entry, with what this transaction did to it. What it wrote itself has no revision yet: zero stands there, and
-    /// its version counts on from what could be seen, not from what was removed before.
+    /// The entry, with the changes of this transaction. An entry that it wrote itself has the revision zero. Its
+    /// version continues from the visible entry, not from a removed one.
     pub fn entry(&mut self, key: &str) -> Result<Option<Entry>> {
         self.transaction.record_covered_read(&(self.name.clone(), key.to_owned()));
         self.current(key)
@@ -287,7 +286,7 @@ impl TransactionScope<'_, '_> {
         Ok(entry)
     }
 
-    /// Writes an entry, once the transaction commits. Its conditions are looked at then.
+    /// Writes an entry when the transaction commits. Its conditions are checked then.
     pub fn write(&mut self, write: &Write) -> Result<()> {
         check_known_scope(&self.name)?;
         check_not_reserved(&self.name)?;
@@ -299,7 +298,7 @@ impl TransactionScope<'_, '_> {
         let before = if let Some(known) = known {
             known.clone()
         } else {
-            // Nobody asked what is there: a write that does not depend on it can't conflict over it.
+            // The caller did not read the entry: a write that does not depend on it cannot conflict over it.
             let row = Key::Entry(place.0.clone(), place.1.clone());
             let covered = board.read(&[Prefetch::Row(row.clone())], |tx| visible(tx, &row))?;
             self.transaction.covered.insert(place.clone(), covered.clone());
@@ -322,7 +321,7 @@ impl TransactionScope<'_, '_> {
         Ok(())
     }
 
-    /// Deletes an entry, once the transaction commits; whether there is one.
+    /// Deletes an entry when the transaction commits. Returns whether it exists.
     pub fn delete(&mut self, key: &str) -> Result<bool> {
         check_not_reserved(&self.name)?;
         self.transaction.check_room()?;
@@ -334,10 +333,10 @@ impl TransactionScope<'_, '_> {
         Ok(true)
     }
 
-    /// Finds entries, with what this transaction did to them. That nobody adds or removes one that fits is part of what
-    /// the commit looks at.
+    /// Finds entries, with the changes of this transaction. The commit also checks that no match was added or
+    /// removed.
     pub fn query(&mut self, query: &Query) -> Result<Vec<Entry>> {
-        // Where a page ends depends on what the transaction itself adds, so everything is found first.
+        // The end of a page depends on the transaction's own writes, so everything is found first.
         let whole = Query { limit: Some(usize::MAX), offset: 0, after: None, ..query.clone() };
         let checked = whole.checked(&self.name)?;
         let name = &self.name;
@@ -368,7 +367,7 @@ fn heads_of(entries: &[Entry]) -> Vec<(String, Revision)> {
     heads
 }
 
-/// The first key, in order, that is in one list as it is not in the other.
+/// The first key, in order, that differs between the lists.
 fn first_difference<'l>(
     before: &'l [(String, Revision)],
     after: &'l [(String, Revision)],
@@ -396,7 +395,7 @@ fn changed_query(
         .into()
 }
 
-/// Longer with each run, and never the same for two that got in each other's way.
+/// Longer with each run, and random, so that two conflicting transactions differ.
 fn pause(run: u32) -> Duration {
     let longest = LONGEST_PAUSE.min(Duration::from_micros(50 << run.min(12)));
     let random = RandomState::new().build_hasher().finish();

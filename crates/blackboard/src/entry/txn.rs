@@ -1,4 +1,4 @@
-//! `txn`: if all of this is so, do that, else something else, at one moment.
+//! `txn`: updates several keys atomically, if conditions hold.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,60 +15,60 @@ use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
 use crate::store::{Operation as RememberedCall, Prefetch};
 
-/// What has to be so, and what happens then, or else.
+/// Comparisons, and the operations to run if they hold or fail.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Txn {
-    /// All of these have to hold.
+    /// The comparisons. All have to hold.
     pub comparisons: Vec<Comparison>,
-    /// What happens if they do.
+    /// The operations to run if they hold.
     pub then: Vec<Operation>,
-    /// What happens if they don't; without it that is a refusal.
+    /// The operations to run if one fails. Without it, a failed comparison is a refusal.
     pub otherwise: Option<Vec<Operation>>,
 }
 
-/// What has to be so about one key.
+/// A condition on one key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// The scope.
     pub scope: String,
     /// The key.
     pub key: String,
-    /// What about it.
+    /// The expected state.
     pub expected: Expected,
 }
 
-/// What is compared.
+/// The kinds of conditions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expected {
-    /// Whether anybody can see it.
+    /// Whether it is visible.
     Exists(bool),
-    /// The revision; zero means that there is none.
+    /// The revision; zero means that the key does not exist.
     Revision(Revision),
-    /// The version; zero means that there is none. It begins at 1 again once retention has forgotten a removal, so that
-    /// another entry may have the same: the revision is what is safe to txn.
+    /// The version; zero means that the key does not exist. It begins at 1 again when the tombstone is pruned, so
+    /// another entry may have the same version. The revision is safe to compare.
     Version(u64),
-    /// The value: the same text but for white space between its parts.
+    /// The value: the same text except for white space between its parts.
     Value(Value),
 }
 
-/// What happens to one key.
+/// An operation on one key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
-    /// It is written.
+    /// Writes the key.
     Write {
         /// The scope.
         scope: String,
-        /// What.
+        /// The write.
         write: Write,
     },
-    /// It is deleted, if it is there.
+    /// Deletes the key, if it exists.
     Delete {
         /// The scope.
         scope: String,
         /// The key.
         key: String,
     },
-    /// It is read, with what came before in the list.
+    /// Reads the key, with the earlier operations of the list applied.
     Read {
         /// The scope.
         scope: String,
@@ -77,8 +77,8 @@ pub enum Operation {
     },
 }
 
-/// What came of it. Under an operation id all of it is remembered for a day, with the values that were read: whoever
-/// asks again gets what was so then.
+/// The result of a txn. With an idempotency key it is remembered for a day, including the values that were read. A
+/// repeated call gets the same result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TxnResult {
     /// Whether all comparisons held.
@@ -89,21 +89,21 @@ pub struct TxnResult {
     pub revision: Revision,
 }
 
-/// What came of one operation.
+/// The result of one operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OperationResult {
     /// What was written.
     Write(Written),
-    /// What was deleted, if there was something.
+    /// What was deleted, if the key existed.
     Delete(Option<Deleted>),
-    /// What is there, if there is something.
+    /// The entry, if it exists.
     Read(Option<Entry>),
 }
 
-/// A remembered call without the value of a key that its answer has read; `None` if its answer holds none.
+/// A remembered call with the value of a key removed from its answer; `None` if its answer holds none.
 pub(super) fn forget_value(call: RememberedCall, scope: &str, key: &str) -> Option<RememberedCall> {
-    // No other verb answers with the value of an entry.
+    // No other verb returns the value of an entry.
     let mut compared: TxnResult = serde_json::from_str(&call.answer).ok()?;
     let mut held = false;
     for result in &mut compared.results {
@@ -133,7 +133,7 @@ impl Pending for TxnResult {
 }
 
 impl Board {
-    /// Does one thing or the other, depending on what is so, at one moment.
+    /// Runs the operations of a txn, depending on its comparisons, atomically.
     ///
     /// ```
     /// # use blackboard::{Board, entry::{Actor, Txn, Comparison, Operation, Expected, Value, Write}};
@@ -202,7 +202,7 @@ impl Board {
 }
 
 impl Txn {
-    /// What it asks for.
+    /// The fingerprint of the request.
     fn asked(&self) -> Fingerprint {
         let operations = |asked: Fingerprint, operations: &[Operation]| {
             asked.each(operations, |asked, operation| operation.asked(asked))

@@ -1,4 +1,4 @@
-//! [`Value`]: JSON text that is stored and returned as it came.
+//! [`Value`]: JSON text that is stored and returned unchanged.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use crate::error::{Code, Error, Fault, Refusal, Result};
 use crate::json::{self, Shape};
 use crate::text::shown;
 
-/// How many arrays and objects may stand inside each other.
+/// How deep arrays and objects may be nested.
 const MAX_DEPTH: usize = 128;
 
-/// A JSON value as its text: checked, bounded, and never written anew, so that the order of keys, `1.0` and numbers
-/// that fit no machine word come back as they came. It is cheap to clone, and equal to what has the same text.
+/// A JSON value as its text: checked, bounded, and never rewritten. The order of keys, `1.0` and large numbers are
+/// returned unchanged. It is cheap to clone, and equal to a value with the same text.
 ///
-/// In an answer the text stands on one line: its raw line breaks, which can only be white space, are written as spaces.
+/// In an answer the text is on one line: its raw line breaks, which can only be white space, are written as spaces.
 ///
-/// When it is a field of a struct that is read with serde, remember two things of serde: an `Option<Value>` takes a
-/// `null` for nothing, and flattened or untagged types can't have raw JSON in them.
+/// As a field of a struct that serde reads, it has two limits of serde. An `Option<Value>` reads `null` as `None`,
+/// and flattened or untagged types cannot contain raw JSON.
 ///
 /// ```
 /// use blackboard::entry::Value;
@@ -34,7 +34,7 @@ const MAX_DEPTH: usize = 128;
 pub struct Value(Arc<RawValue>);
 
 impl Value {
-    /// Checks that the text is JSON of at most `max_bytes`, without counting the white space around it.
+    /// Checks that the text is JSON of at most `max_bytes`, not counting the white space around it.
     pub fn parse(text: &str, max_bytes: usize) -> Result<Value> {
         let text = json::trim(text);
         check_size(text, max_bytes)?;
@@ -46,7 +46,7 @@ impl Value {
         }
     }
 
-    /// Takes JSON for what it is, and any other text for a string.
+    /// Parses JSON, and makes any other text a string.
     ///
     /// JSON that is too large or too deep is refused; it does not become a string.
     ///
@@ -70,15 +70,15 @@ impl Value {
         Ok(value)
     }
 
-    /// From text that an engine stored. It was checked when it was written, but a damaged file must not put something
-    /// that is not JSON into an answer.
+    /// From text that an engine stored. It was checked when it was written, but text of a damaged file that is not
+    /// JSON must not get into an answer.
     pub(crate) fn from_stored(text: String) -> Result<Value> {
         RawValue::from_string(text)
             .map(|raw| Value(raw.into()))
             .map_err(|_| Fault::new(Code::Corrupt, "a stored value is not JSON").into())
     }
 
-    /// The value that is there and says nothing.
+    /// The JSON `null`.
     ///
     /// ```
     /// assert_eq!(blackboard::entry::Value::null().as_str(), "null");
@@ -87,7 +87,7 @@ impl Value {
         Value(RawValue::NULL.to_owned().into())
     }
 
-    /// The JSON of anything that can be written as JSON. How large it may be is checked where it is stored.
+    /// The JSON of any serializable value. Its size is checked where it is stored.
     ///
     /// ```
     /// use blackboard::entry::Value;
@@ -117,13 +117,13 @@ impl Value {
         Ok(Value(raw.into()))
     }
 
-    /// The text as it came.
+    /// The text, unchanged.
     pub fn as_str(&self) -> &str {
         self.0.get()
     }
 
-    /// Whether both are the same text but for the white space between their parts. Numbers are not computed with, so
-    /// that `1.0` is not `1` and what fits no machine word is compared digit by digit.
+    /// Whether both are the same text except for the white space between their parts. Numbers are compared digit by
+    /// digit, so `1.0` is not `1`.
     ///
     /// ```
     /// use blackboard::entry::Value;
@@ -151,7 +151,7 @@ impl Value {
         check_size(self.as_str(), max_bytes)
     }
 
-    /// Reads it as a type of the caller's own.
+    /// Deserializes it.
     ///
     /// ```
     /// use blackboard::entry::Value;
@@ -163,14 +163,14 @@ impl Value {
     /// ```
     pub fn to<T: DeserializeOwned>(&self) -> Result<T> {
         let mut deserializer = serde_json::Deserializer::from_str(self.as_str());
-        // The depth was bounded when the value was made, a little above what the parser takes by itself.
+        // The depth was checked when the value was made. The limit is a little above the parser's own.
         deserializer.disable_recursion_limit();
         T::deserialize(&mut deserializer).map_err(|error| {
             Error::invalid(format!("the value is not what was expected here: {}", shown(&error.to_string())))
         })
     }
 
-    /// The array with one more item at its end. The rest of the text stays as it is.
+    /// The array with one more item at its end. The rest of the text stays unchanged.
     ///
     /// ```
     /// use blackboard::entry::Value;
@@ -223,7 +223,7 @@ impl Value {
         Value::of_own_text(sum.to_string())
     }
 
-    /// From text that was put together here, out of values.
+    /// From text that was assembled here from values.
     fn of_own_text(text: String) -> Result<Value> {
         match RawValue::from_string(text) {
             Ok(raw) => Ok(Value(raw.into())),

@@ -1,4 +1,4 @@
-//! `wait`: until a key is there.
+//! `wait`: waits until a key exists.
 
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ use crate::store::{Key, Prefetch};
 /// The longest time between two checks.
 const TICK: Duration = Duration::from_secs(1);
 
-/// What is waited for, and how long.
+/// The conditions and the timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaitFor {
-    /// How long; without an end if it is not said.
+    /// The timeout; none by default.
     pub timeout: Option<Duration>,
-    /// Only an entry with a greater revision: one that was written after this one.
+    /// Only an entry with a greater revision than this one.
     pub after: Option<Revision>,
 }
 
 impl Scope<'_> {
-    /// Waits until an entry with this key exists, and returns it: at once if it exists already. When the time is over, that
-    /// is a refusal of the code `timed_out`. Sweeps automatically while it waits, as every call does that waits.
+    /// Waits until an entry with this key exists, and returns it. Returns at once if it exists already. After the
+    /// timeout it fails with the code `timed_out`. Sweeps automatically while it waits, like every call that waits.
     ///
     /// ```
     /// use std::time::Duration;
@@ -53,8 +53,8 @@ impl Scope<'_> {
         found.ok_or_else(|| timed_out(key, wait))
     }
 
-    /// One check of [`Scope::wait`], for a caller that sleeps by itself: the entry, if it exists and was written after the
-    /// revision `after`.
+    /// One check of [`Scope::wait`], for a caller that waits by itself: the entry, if it exists and was written after
+    /// the revision `after`.
     ///
     /// ```
     /// # use blackboard::Board;

@@ -1,4 +1,4 @@
-//! The text of what happens to entries: the summaries of events, and refusals.
+//! The text of changes of entries: the summaries of events, and refusals.
 
 use serde_json::{Map, json};
 
@@ -11,7 +11,7 @@ use crate::hint::Hint;
 use crate::revision::Revision;
 use crate::store::{Key, Prefetch, Tx};
 
-/// The summary of a change: that of an entry, or the words of what the entry stands for.
+/// The summary of a change: the text for an entry, or for the lock or reservation that it represents.
 pub(crate) enum EventWording {
     AsEntry,
     InWords(String),
@@ -22,7 +22,7 @@ pub(crate) enum EventWording {
 pub(super) enum Removal {
     /// A call deletes it.
     Deleted,
-    /// Its time to live is over.
+    /// It expired.
     Expired,
     /// Its session ended.
     SessionEnded,
@@ -92,11 +92,11 @@ pub(super) fn about(scope: &str, op: &str) -> Map<String, serde_json::Value> {
     map
 }
 
-/// Since when an entry is leased.
+/// When the lease of an entry began.
 pub(crate) fn held_since(tx: &dyn Tx, entry: &Entry) -> Result<Timestamp> {
     match entry.fence {
         Some(fence) if fence == entry.revision => Ok(entry.updated_at),
-        // Retention may have removed the version in which its session took it.
+        // Retention may have pruned the version in which its session acquired it.
         Some(fence) => {
             tx.prefetch(&[Prefetch::Version(fence)])?;
             Ok(tx.version(fence)?.map_or(entry.created_at, |taken| taken.entry.updated_at))

@@ -1,4 +1,4 @@
-//! `write`: a key gets a value, if it may.
+//! `write`: writes a key.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::revision::{Pending, Revision};
 use crate::settings::Settings;
 use crate::store::Prefetch;
 
-/// What to write, and under which condition.
+/// What to write, and under which conditions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
     /// The key.
@@ -23,22 +23,22 @@ pub struct Write {
     pub value: Value,
     /// Its tags. A write replaces tags, metadata and time to live, unless it merges.
     pub tags: Vec<String>,
-    /// How long it lives from now on.
+    /// Its time to live from now on.
     pub ttl: Option<Duration>,
-    /// What to store with it.
+    /// Its metadata.
     pub metadata: Option<Metadata>,
-    /// Adds to the tags and metadata that are there, and keeps the time to live if none is given.
+    /// Adds to the existing tags and metadata, and keeps the time to live if none is given.
     pub merge: bool,
-    /// Only if nobody can see such a key.
+    /// Only if the key does not exist.
     pub if_absent: bool,
-    /// Only if the entry has this revision; zero means that there is none.
+    /// Only if the entry has this revision; zero means that the key does not exist.
     pub if_revision: Option<Revision>,
-    /// The entry dies with the session that writes it, and nobody else can change it.
+    /// Leases the entry: it is deleted when the session ends, and no other session can change it.
     pub lease: bool,
 }
 
 impl Write {
-    /// A value without anything more.
+    /// A value with the defaults for everything else.
     pub fn new(key: &str, value: Value) -> Write {
         Write {
             key: key.to_owned(),
@@ -54,7 +54,7 @@ impl Write {
     }
 }
 
-/// What was written.
+/// The result of a write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Written {
     /// The scope.
@@ -63,13 +63,13 @@ pub struct Written {
     pub key: String,
     /// How often it was written.
     pub version: u64,
-    /// The event of this write: what `if_revision` compares with.
+    /// The event of this write, which `if_revision` compares with.
     pub revision: Revision,
-    /// Whether there was none before.
+    /// Whether the key did not exist before.
     pub created: bool,
-    /// From when on it is invisible.
+    /// When it expires.
     pub expires_at: Option<Timestamp>,
-    /// The revision at which its session took it, if it has a lease.
+    /// The revision at which its session acquired it, if it has a lease.
     pub fence: Option<Revision>,
 }
 
@@ -90,7 +90,7 @@ impl Scope<'_> {
     /// let first = scope.write(&Write::new("counter", Value::of(&1)?))?;
     /// let next = Write { if_revision: Some(first.revision), ..Write::new("counter", Value::of(&2)?) };
     /// assert_eq!(scope.write(&next)?.version, 2);
-    /// // Somebody was faster: the same condition does not hold any more.
+    /// // Another writer was faster: the same condition does not hold any more.
     /// assert_eq!(scope.write(&next).unwrap_err().code(), Code::Conflict);
     /// # Ok::<(), blackboard::Error>(())
     /// ```
@@ -105,7 +105,7 @@ impl Scope<'_> {
         )
     }
 
-    /// Writes many entries, all of them or none.
+    /// Writes several entries atomically.
     ///
     /// ```
     /// # use blackboard::{Board, entry::{Value, Write}};
@@ -133,7 +133,7 @@ impl Scope<'_> {
     }
 }
 
-/// Refuses more operations than one commit takes.
+/// Refuses more operations than one commit may have.
 pub(super) fn check_count(count: usize) -> Result<()> {
     if count <= MAX_OPERATIONS {
         return Ok(());
@@ -143,7 +143,7 @@ pub(super) fn check_count(count: usize) -> Result<()> {
 }
 
 impl Write {
-    /// Adds what it asks for to a fingerprint.
+    /// Adds the request to a fingerprint.
     pub(super) fn asked(&self, asked: Fingerprint) -> Fingerprint {
         asked
             .text(&self.key)
@@ -159,7 +159,7 @@ impl Write {
 
     /// The same with sorted tags, if everything about it is allowed.
     pub(crate) fn checked(&self, scope: &str, settings: &Settings) -> Result<Write> {
-        // Whether it is new, and so has to pass `check_key`, is known in the commit.
+        // Only the commit knows whether the key is new and has to pass `check_key`.
         check_known_key(scope, &self.key)?;
         self.value.check_size(settings.max_value_bytes)?;
         let tags = tag_set(self.tags.clone())?;

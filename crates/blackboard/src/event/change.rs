@@ -1,7 +1,7 @@
-//! [`EntryChange`]: what an event of an entry tells about the entry.
+//! [`EntryChange`]: the change of an entry, as part of its event.
 //!
-//! The log stores a value once, with its version. So an event gets what it carries when somebody reads it, and only if
-//! the reader wants this event at all.
+//! The event log stores a value once, with its version. An event gets its entry change when it is read, and only if
+//! the reader wants the event.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::metadata::Metadata;
 use crate::revision::Revision;
 use crate::store::{Prefetch, Tx};
 
-/// What happened to an entry.
+/// The change of an entry.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EntryChange {
     /// The scope that the key is relative to.
@@ -30,27 +30,27 @@ pub struct EntryChange {
     pub old_value: Option<Value>,
     /// The version that was written or removed.
     pub version: u64,
-    /// The event itself: from here on the entry is what it tells.
+    /// The revision of the event.
     pub revision: Revision,
-    /// Who did it; of an entry that expired, who wrote it last.
+    /// The author of the change; of an expired entry, the author of its last write.
     pub author: String,
     /// Its tags, sorted.
     pub tags: Vec<String>,
-    /// What its author stored with it.
+    /// Its metadata.
     #[serde(serialize_with = "crate::metadata::or_empty")]
     pub metadata: Option<Metadata>,
-    /// From when on it is, or was, invisible.
+    /// When it expires or expired.
     pub expires_at: Option<Timestamp>,
-    /// The session with which it dies.
+    /// The session that leases it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// The revision at which that session took it.
+    /// The revision at which that session acquired it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fence: Option<Revision>,
 }
 
-/// The versions that events brought, read together: an engine that is far away needs one round trip for them and one for
-/// the versions before them, however many events there are.
+/// The versions of events, read together: a remote engine needs one round trip for them and one for the versions
+/// before them, however many events there are.
 #[derive(Default)]
 pub(crate) struct Versions {
     read: HashMap<Revision, EntryVersion>,
@@ -59,8 +59,8 @@ pub(crate) struct Versions {
 }
 
 impl Versions {
-    /// Reads the versions that these events brought, together with what `also` announces. It ends with the commit whose values
-    /// make it `enough_bytes`, so that a part of the event log with large values is not in memory at once.
+    /// Reads the versions of these events, together with what `also` announces. It ends with the commit whose values
+    /// make it `enough_bytes`, so that large values do not fill the memory.
     pub(crate) fn of<'e>(
         tx: &dyn Tx,
         events: impl Iterator<Item = &'e Event> + Clone,
@@ -96,15 +96,15 @@ impl Versions {
         Ok(versions)
     }
 
-    /// Whether the version of this event was read, if it brought one.
+    /// Whether the version of this event was read, if it has one.
     pub(crate) fn include(&self, event: &Event) -> bool {
         self.until.is_some_and(|until| event.id <= until)
     }
 
-    /// What an event tells about its entry; `None` if it tells of something else.
+    /// The entry change of an event; `None` if the event is not about an entry.
     pub(crate) fn take(&mut self, event: &Event, tx: &dyn Tx) -> Result<Option<EntryChange>> {
         let Some(version) = self.read.remove(&event.id) else { return Ok(None) };
-        // What was removed before, retention may have forgotten.
+        // Retention may have pruned the version before.
         let before = version.previous.map(|previous| tx.version(previous)).transpose()?.flatten();
         Ok(Some(EntryChange::between(before, version)))
     }
@@ -133,7 +133,7 @@ impl EntryChange {
         }
     }
 
-    /// How many bytes of values it has: what makes a batch large.
+    /// The size of its values, which limits a batch.
     pub(super) fn bytes(&self) -> usize {
         [&self.value, &self.old_value].into_iter().flatten().map(|value| value.as_str().len()).sum()
     }

@@ -1,7 +1,7 @@
-//! [`Filter`]: which events a reader wants.
+//! [`Filter`]: conditions for events.
 //!
-//! Everything that a filter names has to hold; of several filters one is enough, and an event comes once. What can be
-//! told from the line of the log is asked first, so that values are read only for events that may be wanted.
+//! All conditions of a filter have to hold. Of several filters one has to match, and an event is returned once.
+//! Conditions on the stored event are checked first, so that values are read only for events that may match.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -17,10 +17,10 @@ use crate::error::{Error, Result};
 use crate::store::{Key, Tx};
 use crate::text::shown;
 
-/// A condition of the caller's own.
+/// A condition in the caller's code.
 pub type Custom = Arc<dyn Fn(&Event) -> bool + Send + Sync>;
 
-/// Which events are wanted. What is empty does not matter; everything else has to hold.
+/// Conditions for events. An empty one matches everything; all others have to hold.
 ///
 /// ```
 /// use blackboard::event::Filter;
@@ -36,19 +36,19 @@ pub type Custom = Arc<dyn Fn(&Event) -> bool + Send + Sync>;
 /// ```
 #[derive(Clone, Default)]
 pub struct Filter {
-    /// Patterns of keys, as [`Glob`] has them: any of them. Only an event of one entry has a key.
+    /// Patterns of keys, see [`Glob`]: any of them. Only an event of one entry has a key.
     pub keys: Vec<String>,
     /// Names of scopes: any of them. Only an event of entries has one.
     pub scopes: Vec<String>,
-    /// What happened: any of these.
+    /// Types of events: any of these.
     pub types: Vec<EventKind>,
-    /// Who did it: any of these, each the name of an author or agent, or a session id. An event about an agent is also
+    /// Agents: any of these, each an author, an agent name or a session id. An event about an agent also counts as
     /// one by that agent.
     pub agents: Vec<String>,
     /// Tags of the entry: all of them.
     pub tags: Vec<String>,
-    /// Whatever else the caller can tell of an event. Asked last, of what everything else lets through, while nothing of
-    /// the board is held.
+    /// A condition in the caller's code. It is checked last, on events that match everything else, and without a lock
+    /// on the board.
     pub custom: Option<Custom>,
 }
 
@@ -58,12 +58,12 @@ impl Filter {
         Filter { types: types.into_iter().map(EventKind::Of).collect(), ..Filter::default() }
     }
 
-    /// Only events of entries whose keys fit the pattern.
+    /// Only events of entries whose keys match the pattern.
     pub fn of_keys(pattern: &str) -> Filter {
         Filter { keys: vec![pattern.to_owned()], ..Filter::default() }
     }
 
-    /// Whether it leaves nothing out.
+    /// Whether it matches every event.
     pub fn wants_everything(&self) -> bool {
         let Filter { keys, scopes, types, agents, tags, custom } = self;
         keys.is_empty()
@@ -90,7 +90,7 @@ impl fmt::Debug for Filter {
     }
 }
 
-/// What happened, as a filter names it: a type of event, or more closely what became of an entry.
+/// A type of event, or a kind of entry change, as a filter names it.
 ///
 /// ```
 /// use blackboard::event::{EventKind, EventType};
@@ -104,13 +104,13 @@ impl fmt::Debug for Filter {
 pub enum EventKind {
     /// Every event of this type.
     Of(EventType),
-    /// An entry was written that nobody could see before.
+    /// An entry was written that did not exist before.
     EntryCreated,
-    /// An entry was written that was there.
+    /// An entry was written that existed.
     EntryUpdated,
 }
 
-/// The short names, beside those of the log.
+/// The short names, in addition to those of the event log.
 const SHORT_NAMES: &[(&str, EventKind)] = &[
     ("write", EventKind::Of(EventType::EntryWritten)),
     ("create", EventKind::EntryCreated),
@@ -122,7 +122,7 @@ const SHORT_NAMES: &[(&str, EventKind)] = &[
 ];
 
 impl EventKind {
-    /// The type in the log.
+    /// The type in the event log.
     fn event_type(&self) -> &EventType {
         match self {
             EventKind::Of(event_type) => event_type,
@@ -140,7 +140,7 @@ impl EventKind {
     }
 }
 
-/// Reads the name of a type in the log, or one of the short names `write`, `create`, `update`, `delete`, `expire` and
+/// Parses the name of an event type, or one of the short names `write`, `create`, `update`, `delete`, `expire` and
 /// `clear`.
 impl FromStr for EventKind {
     type Err = Error;
@@ -165,11 +165,11 @@ impl FromStr for EventKind {
     }
 }
 
-/// Filters that were checked and prepared: an event is wanted if one of them wants it, or if there is none.
+/// Checked and prepared filters: an event matches if one of them matches, or if there is none.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filters {
     filters: Arc<[Prepared]>,
-    /// The types that an engine has to look for; all if empty.
+    /// The types that an engine has to read; all if empty.
     types: Vec<EventType>,
 }
 
@@ -179,7 +179,7 @@ struct Prepared {
     keys: Vec<Glob>,
 }
 
-/// What the metadata of an event says about an entry.
+/// What the metadata of an event contains about an entry.
 #[derive(Default)]
 struct Facts {
     scope: Option<String>,
@@ -190,7 +190,7 @@ struct Facts {
 pub(super) type Names = RefCell<HashMap<String, Option<String>>>;
 
 impl Filters {
-    /// Checks what the filters name.
+    /// Checks and prepares filters.
     pub(crate) fn new(filters: &[Filter]) -> Result<Filters> {
         let all = filters.iter().any(|filter| filter.types.is_empty());
         let mut types: Vec<EventType> = Vec::new();
@@ -199,7 +199,7 @@ impl Filters {
                 types.push(kind.event_type().clone());
             }
         }
-        // One that wants everything makes the others pointless.
+        // A filter that matches everything makes the others pointless.
         let prepared = if filters.iter().any(Filter::wants_everything) {
             Vec::new()
         } else {
@@ -208,13 +208,13 @@ impl Filters {
         Ok(Filters { filters: prepared.into(), types })
     }
 
-    /// Whether nothing is left out.
+    /// Whether every event matches.
     #[cfg(test)]
     fn want_everything(&self) -> bool {
         self.filters.is_empty()
     }
 
-    /// The types that an engine has to look for; all if empty.
+    /// The types that an engine has to read; all if empty.
     pub(super) fn types(&self) -> &[EventType] {
         &self.types
     }
@@ -224,7 +224,7 @@ impl Filters {
         self.filters.iter().all(|prepared| prepared.filter.is_only_of_types())
     }
 
-    /// A line of the log, with the filters that it does not speak against.
+    /// An event, with the filters that may match it.
     pub(super) fn look_at(&self, event: Event) -> Line<'_> {
         let facts = Facts::of(&event);
         let possible = self.filters.iter().filter(|prepared| prepared.may_want(&event, &facts)).collect();
@@ -232,27 +232,27 @@ impl Filters {
     }
 }
 
-/// A line of the log, and the filters that may want it.
+/// An event, and the filters that may match it.
 pub(super) struct Line<'a> {
     pub(super) event: Event,
     possible: Vec<&'a Prepared>,
 }
 
 impl Line<'_> {
-    /// Whether some filter may want it.
+    /// Whether some filter may match it.
     pub(super) fn is_possible(&self) -> bool {
         !self.possible.is_empty()
     }
 
-    /// The agents whose names decide whether a filter wants it.
+    /// The agents whose names decide whether a filter matches it.
     pub(super) fn names(&self) -> impl Iterator<Item = Key> {
         let by_agent = self.possible.iter().any(|prepared| !prepared.filter.agents.is_empty());
         let sessions = [self.event.actor_id.as_ref(), agent_of(&self.event)].into_iter().flatten();
         sessions.filter(move |_| by_agent).map(|session| Key::Agent(session.clone()))
     }
 
-    /// The event with what it carries, if nothing speaks against it but perhaps a condition of the caller's own. The names of
-    /// agents are announced by then.
+    /// The event with its entry change, if it matches everything but perhaps a condition in the caller's code. The
+    /// names of agents are announced by then.
     pub(super) fn take(self, tx: &dyn Tx, versions: &mut Versions, names: &Names) -> Result<Option<Found>> {
         let Line { mut event, possible } = self;
         if possible.is_empty() {
@@ -272,8 +272,8 @@ impl Line<'_> {
     }
 }
 
-/// An event that is wanted if one of these conditions holds, or if there is none. They are code of the caller's: nothing
-/// of the board is held while they are asked.
+/// An event that matches if one of these conditions holds, or if there is none. They are the caller's code and run
+/// without a lock on the board.
 pub(super) struct Found {
     pub(super) event: Event,
     pub(super) conditions: Vec<Custom>,
@@ -291,7 +291,7 @@ impl Prepared {
         filter.scopes.iter().try_for_each(|scope| check_known_scope(scope))?;
         filter.tags.iter().try_for_each(|tag| check_known_tag(tag))?;
         for pattern in &filter.keys {
-            // Without a scope, only the prefix is refused that no scope allows.
+            // Without a scope, only the prefix that no scope allows is refused.
             check_pattern("polymathera", pattern)?;
             filter.scopes.iter().try_for_each(|scope| check_pattern(scope, pattern))?;
         }
@@ -302,7 +302,7 @@ impl Prepared {
         Ok(Prepared { filter: filter.clone(), keys })
     }
 
-    /// Whether the line of the log does not speak against it.
+    /// Whether the stored event may match.
     fn may_want(&self, event: &Event, facts: &Facts) -> bool {
         let Filter { scopes, types, tags, .. } = &self.filter;
         let key = event.target_id.as_deref().filter(|_| event.target_type == Some(TargetType::Entry));
@@ -312,7 +312,7 @@ impl Prepared {
             && (tags.is_empty() || key.is_some())
     }
 
-    /// Whether an event is wanted that the line of the log does not speak against, as far as the board can tell.
+    /// Whether an event that may match does match, except for conditions in the caller's code.
     fn wants(&self, event: &Event, tx: &dyn Tx, names: &Names) -> Result<bool> {
         let Filter { agents, tags, .. } = &self.filter;
         let tags_of_entry = event.entry.as_ref().map(|change| change.tags.as_slice()).unwrap_or_default();
@@ -321,7 +321,7 @@ impl Prepared {
     }
 }
 
-/// Whether one of these did it, or is the agent that it is about.
+/// Whether one of these is the author, or the agent that the event is about.
 fn is_by(agents: &[String], event: &Event, tx: &dyn Tx, names: &Names) -> Result<bool> {
     let author = event.entry.as_ref().map(|change| change.author.as_str());
     if author.is_some_and(|author| agents.iter().any(|agent| agent == author)) {
@@ -331,7 +331,7 @@ fn is_by(agents: &[String], event: &Event, tx: &dyn Tx, names: &Names) -> Result
         if agents.contains(session) {
             return Ok(true);
         }
-        // An entry has its author's name already, which need not be that of the session.
+        // An entry change has its author's name already, which may differ from that of the session.
         if author.is_none() && name_of(session, tx, names)?.is_some_and(|name| agents.contains(&name)) {
             return Ok(true);
         }
@@ -344,7 +344,7 @@ fn agent_of(event: &Event) -> Option<&String> {
     event.target_id.as_ref().filter(|_| event.target_type == Some(TargetType::Agent))
 }
 
-/// What the agent of a session calls itself, if it is still known.
+/// The name of a session's agent, if the session still exists.
 fn name_of(session: &str, tx: &dyn Tx, names: &Names) -> Result<Option<String>> {
     if let Some(known) = names.borrow().get(session) {
         return Ok(known.clone());
@@ -376,7 +376,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_type_and_every_short_name_can_be_read() {
+    fn every_event_type_and_short_name_is_parsed() {
         for event_type in EventType::ALL {
             assert_eq!(event_type.as_str().parse::<EventKind>().unwrap(), EventKind::Of(event_type.clone()));
         }
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn engines_look_only_for_the_types_that_some_filter_names() {
+    fn engines_read_only_the_types_of_the_filters() {
         let types = |filters: &[Filter]| Filters::new(filters).unwrap().types;
         let written = || Filter::of_types([EventType::EntryWritten]);
         let updated = Filter { types: vec![EventKind::EntryUpdated], ..Filter::default() };
@@ -400,14 +400,14 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_that_wants_everything_makes_the_others_pointless() {
+    fn filter_for_everything_overrides_the_others() {
         assert!(Filters::new(&[]).unwrap().want_everything());
         assert!(Filters::new(&[Filter::of_keys("a"), Filter::default()]).unwrap().want_everything());
         assert!(!Filters::new(&[Filter::of_keys("a")]).unwrap().want_everything());
     }
 
     #[test]
-    fn what_can_match_nothing_is_refused() {
+    fn filter_that_cannot_match_is_refused() {
         let named = |scope: &str, pattern: &str| Filter {
             scopes: vec![scope.to_owned()],
             ..Filter::of_keys(pattern)

@@ -1,16 +1,16 @@
-//! Events: the board's only log.
+//! Events: the event log of the board.
 //!
-//! Every change of shared state commits together with the events that tell of it. An event's id is the revision
-//! of the board at which it happened. `observe` reads the log from a cursor; `subscribe` follows it, by a
+//! Every change of shared state commits together with its events. An event's id is the revision of the board at which
+//! it happened. `observe` reads the event log from a cursor; `subscribe` follows it, by a
 //! [`Follower`](crate::follow::Follower).
 //!
 //! | File | What it is about |
 //! |---|---|
-//! | `observe.rs` | what happened since one last looked |
-//! | `log.rs` | looking through the log, without what its events carry |
+//! | `observe.rs` | events since a cursor or moment |
+//! | `page.rs` | pages of the event log, without the values of entries |
 //! | `subscribe.rs`, `subscriber.rs` | the events of a follower one at a time: as an iterator, on a thread, through a channel |
-//! | `filter.rs` | which events a reader wants |
-//! | `scan.rs`, `change.rs` | reading the log in whole commits, with what its events carry |
+//! | `filter.rs` | conditions for events |
+//! | `scan.rs`, `change.rs` | reading the event log in complete commits, with entry changes |
 
 mod change;
 mod filter;
@@ -41,20 +41,20 @@ use crate::store::record::{Cell, Column, StoredCell, StoredRow};
 
 macro_rules! event_types {
     ($($(#[doc = $doc:literal])+ $variant:ident = $text:literal;)+) => {
-        /// What happened. Every kind stands here, once.
+        /// The types of events. Each is listed once.
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum EventType {
             $($(#[doc = $doc])+ $variant,)+
-            /// A kind that this version does not know.
+            /// A type that this version does not know.
             Other(Box<str>),
         }
 
         impl EventType {
-            /// Every kind that this version writes.
+            /// Every type that this version writes.
             pub const ALL: &'static [EventType] = &[$(EventType::$variant,)+];
 
-            /// The name in the log.
+            /// The name in the event log.
             pub fn as_str(&self) -> &str {
                 match self {
                     $(EventType::$variant => $text,)+
@@ -62,7 +62,7 @@ macro_rules! event_types {
                 }
             }
 
-            /// The kind with this name in the log.
+            /// The type with this name in the event log.
             pub fn from_name(name: &str) -> EventType {
                 match name {
                     $($text => EventType::$variant,)+
@@ -74,31 +74,31 @@ macro_rules! event_types {
 }
 
 event_types! {
-    /// A session started, or one that had ended started again.
+    /// A session registered, or an ended one registered again.
     AgentRegistered = "agent_registered";
-    /// A session ended in good order.
+    /// A session ended normally.
     AgentDeregistered = "agent_deregistered";
-    /// A session was found dead.
+    /// A session was marked stale.
     AgentStale = "agent_stale";
-    /// A session that was taken for dead is back.
+    /// A stale session is active again.
     AgentRecovered = "agent_recovered";
-    /// A session changed what others see of it: its work, its status.
+    /// A session changed its work, status or other visible fields.
     AgentUpdated = "agent_updated";
     /// A work item was created.
     WorkCreated = "work_created";
-    /// A session took a work item.
+    /// A session claimed a work item.
     WorkClaimed = "work_claimed";
-    /// A session gave a work item back.
+    /// A session released a work item.
     WorkReleased = "work_released";
-    /// A session finished a work item.
+    /// A session completed a work item.
     WorkCompleted = "work_completed";
-    /// A work item has to wait for another.
+    /// A work item is blocked by another one.
     WorkBlocked = "work_blocked";
-    /// A work item waits for nothing any more.
+    /// A work item is not blocked any more.
     WorkUnblocked = "work_unblocked";
-    /// Somebody put a work item back to its beginning.
+    /// A work item was reset.
     WorkReset = "work_reset";
-    /// A work item was removed.
+    /// A work item was deleted.
     WorkDeleted = "work_deleted";
     /// A project was registered.
     ProjectRegistered = "project_registered";
@@ -108,17 +108,17 @@ event_types! {
     ProjectRemoved = "project_removed";
     /// A session reported progress.
     HeartbeatReceived = "heartbeat_received";
-    /// The work of a dead session was set free.
+    /// The work items of a stale session were released.
     StaleLocksReleased = "stale_locks_released";
     /// An entry was created or changed.
     EntryWritten = "entry_written";
-    /// An entry was removed.
+    /// An entry was deleted.
     EntryDeleted = "entry_deleted";
-    /// An entry's time was over.
+    /// An entry expired.
     EntryExpired = "entry_expired";
     /// A key was erased with its history.
     EntryPurged = "entry_purged";
-    /// Every entry that fits a pattern was removed.
+    /// Every entry that matches a pattern was deleted.
     EntriesCleared = "entries_cleared";
 }
 
@@ -159,7 +159,7 @@ impl TargetType {
     const ALL: [TargetType; 5] =
         [TargetType::Agent, TargetType::WorkItem, TargetType::Project, TargetType::Entry, TargetType::Scope];
 
-    /// The name in the log.
+    /// The name in the event log.
     pub fn as_str(self) -> &'static str {
         match self {
             TargetType::Agent => "agent",
@@ -170,7 +170,7 @@ impl TargetType {
         }
     }
 
-    /// The kind with this name in the log.
+    /// The type with this name in the event log.
     pub fn from_name(name: &str) -> Option<TargetType> {
         TargetType::ALL.into_iter().find(|target_type| target_type.as_str() == name)
     }
@@ -186,7 +186,7 @@ impl Column for EventType {
     }
 }
 
-/// A type that this program does not know is as good as none.
+/// A type that this program does not know becomes `None`.
 impl Column for Option<TargetType> {
     fn cell(&self) -> Cell<'_> {
         self.map_or(Cell::Null, |target_type| Cell::Text(target_type.as_str()))
@@ -197,29 +197,29 @@ impl Column for Option<TargetType> {
     }
 }
 
-/// One line of the log.
+/// One event.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Event {
     /// Its revision.
     pub id: Revision,
     /// When it happened.
     pub timestamp: Timestamp,
-    /// What happened.
+    /// Its type.
     pub event_type: EventType,
-    /// The session that did it.
+    /// The session that caused it.
     pub actor_id: Option<String>,
-    /// What it was done to.
+    /// The id of its target.
     pub target_id: Option<String>,
-    /// What kind of thing that is.
+    /// The type of its target.
     pub target_type: Option<TargetType>,
-    /// One line for people.
+    /// One line for human output.
     pub summary: String,
-    /// More, for programs.
+    /// Details for JSON output.
     #[serde(serialize_with = "crate::metadata::or_empty")]
     pub metadata: Option<Metadata>,
     /// The first event of the same commit.
     pub commit_id: Revision,
-    /// What happened to an entry, if it is about one. Readers of the log get it; engines do not store it here.
+    /// The entry change, if it is about an entry. Readers of the event log get it; engines do not store it here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entry: Option<Box<EntryChange>>,
 }
@@ -229,7 +229,8 @@ impl Event {
     pub(crate) const COLUMNS: &'static str =
         "id, timestamp, event_type, actor_id, target_id, target_type, summary, metadata, commit_id";
 
-    /// Whether this session did it itself. The actor of a claim did not if another session assigned the item to it.
+    /// Whether this session caused it itself. The actor of a claim did not if another session assigned the item to
+    /// it.
     pub fn is_by(&self, session: &str) -> bool {
         self.actor_id.as_deref() == Some(session) && !self.is_assignment_to(session)
     }
@@ -247,7 +248,7 @@ impl Event {
         session.as_str().map(str::to_owned)
     }
 
-    /// The work items that a session lost when it was marked stale; none if the event tells of something else.
+    /// The work items that a session lost when it was marked stale; none if the event is about something else.
     pub(crate) fn released_items(&self) -> Vec<String> {
         if self.event_type != EventType::StaleLocksReleased {
             return Vec::new();
@@ -272,12 +273,12 @@ impl Event {
         ]
     }
 
-    /// An event from its stored values. One that another program has made unreadable is an event all the same, of the type
-    /// [`EventType::UNREADABLE`]: otherwise no reader would get past it.
+    /// An event from its stored values. One that another program has made unreadable has the type
+    /// [`EventType::UNREADABLE`]: otherwise no reader could continue after it.
     pub(crate) fn read(row: &mut StoredRow<'_>) -> crate::Result<Event> {
         let id = row.take()?;
         let timestamp = row.take();
-        // The beginning of time stands in for a time that cannot be read.
+        // The epoch replaces a time that cannot be read.
         let readable_time = *timestamp.as_ref().unwrap_or(&Timestamp::EPOCH);
         match timestamp.and_then(|timestamp| Event::read_after_time(id, timestamp, row)) {
             Err(error) if error.is_unreadable_row() => Ok(Event::unreadable(id, readable_time, &error)),
@@ -326,12 +327,12 @@ pub struct NewEvent {
     pub(crate) target_type: Option<TargetType>,
     pub(crate) summary: String,
     pub(crate) metadata: Option<Metadata>,
-    /// The version of the entry that it tells of.
+    /// The version of its entry.
     pub version: Option<Box<EntryVersion>>,
 }
 
 impl NewEvent {
-    /// An event about `target`, by nobody in particular.
+    /// An event about `target`, without an actor.
     pub(crate) fn new(
         event_type: EventType,
         target_type: TargetType,
@@ -356,7 +357,7 @@ impl NewEvent {
         self
     }
 
-    /// Adds something for programs.
+    /// Adds a detail.
     #[must_use]
     pub(crate) fn with(mut self, name: &str, value: impl Into<serde_json::Value>) -> NewEvent {
         let mut map = self.metadata.take().map(|metadata| metadata.to_map()).unwrap_or_default();
@@ -365,21 +366,21 @@ impl NewEvent {
         self
     }
 
-    /// Says everything for programs at once.
+    /// Sets all details.
     #[must_use]
     pub(crate) fn with_all(mut self, metadata: serde_json::Map<String, serde_json::Value>) -> NewEvent {
         self.metadata = Some(metadata.into());
         self
     }
 
-    /// Brings the version of the entry that it tells of.
+    /// Adds the version of its entry.
     #[must_use]
     pub(crate) fn of_version(mut self, version: EntryVersion) -> NewEvent {
         self.version = Some(Box::new(version));
         self
     }
 
-    /// The event with the id and time that the commit gave it.
+    /// The event with the id and time of its commit.
     pub fn at(self, id: Revision, commit_id: Revision, timestamp: Timestamp) -> Event {
         let NewEvent { event_type, actor_id, target_id, target_type, summary, metadata, .. } = self;
         Event {
@@ -402,7 +403,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_event_of_a_stale_session_names_items_that_it_lost() {
+    fn only_the_event_of_a_stale_session_names_lost_items() {
         let items = serde_json::json!([{"item_id": "x", "fence": 1}, {"item_id": 7}, "y", {"item_id": "z"}]);
         for event_type in EventType::ALL {
             let told =
@@ -416,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_is_found_by_its_name() {
+    fn every_event_type_is_found_by_its_name() {
         for event_type in EventType::ALL {
             assert_eq!(&EventType::from_name(event_type.as_str()), event_type);
         }

@@ -1,4 +1,4 @@
-//! `observe`: what happened since one last looked.
+//! `observe`: reads the events since a cursor or moment.
 
 use super::scan::Scan;
 use super::{Event, EventType, Filter, Filters};
@@ -9,7 +9,7 @@ use crate::follow::{cursor_of, is_ahead};
 use crate::revision::Revision;
 use crate::store::{Key, OnBusy, Prefetch};
 
-/// The log of a board: `board.events()`.
+/// The event log of a board: `board.events()`.
 #[derive(Clone, Copy)]
 pub struct Events<'a> {
     pub(crate) board: &'a Board,
@@ -18,11 +18,11 @@ pub struct Events<'a> {
 /// Where to start.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Since {
-    /// After what this session's reader has read. Its first reading starts at its registration.
+    /// After the cursor of this session's reader. The first read starts at the registration.
     Cursor {
         /// The session.
         session: String,
-        /// Which of its readers.
+        /// The name of the reader.
         reader: String,
     },
     /// At this moment. No cursor is used or moved.
@@ -33,34 +33,34 @@ pub enum Since {
     Last(u64),
 }
 
-/// What is to be read: from where, up to where.
+/// A range of the event log to read.
 #[derive(Clone, Debug)]
 pub struct Observation {
-    /// What was read before.
+    /// The revision to start after.
     pub after: Revision,
-    /// When that was, as far as it is known.
+    /// The time of that revision, if it is known.
     pub since: Option<Timestamp>,
     /// The board's revision when the observation began: it reads up to here.
     pub until: Revision,
-    /// Whether events had been pruned before the observation began that its reader had not read.
+    /// Whether events that its reader had not read were pruned before the observation began.
     pub compacted: bool,
-    /// Which events are wanted.
+    /// The filters.
     pub(crate) filters: Filters,
 }
 
-/// A part of what is to be read: whole commits.
+/// A part of the event log: complete commits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
-    /// The events; none if all that was left has been pruned, or if none of what was looked at is wanted.
+    /// The events. It is empty if the rest was pruned, or if no event matches.
     pub events: Vec<Event>,
-    /// Where the next batch starts: the last that was looked at.
+    /// Where the next batch starts: after the last event that was read, matching or not.
     pub last: Revision,
     /// Whether events were pruned between the last batch and this one.
     pub compacted: bool,
 }
 
 impl Events<'_> {
-    /// Finds out what there is to read.
+    /// Prepares to read events of some types.
     ///
     /// ```
     /// # use blackboard::{Board, agent::Register, event::Since, Revision};
@@ -78,7 +78,7 @@ impl Events<'_> {
         }
     }
 
-    /// As [`Events::observe`], with filters: an event is wanted if one of them wants it, or if there is none.
+    /// As [`Events::observe`], with filters: an event matches if one of them matches, or if there is none.
     ///
     /// ```
     /// # use blackboard::{Board, entry::{Value, Write}, event::{Filter, Since}, Revision};
@@ -131,22 +131,22 @@ impl Events<'_> {
     }
 
     /// The next events after `after`, about `limit` of them, or fewer if their values are large; `None` at the end.
-    /// Nothing is held between two calls, so a slow reader is in nobody's way; what was pruned in the meantime is said
-    /// in the batch. A batch may be empty where events were looked at and none was wanted.
+    /// No lock is held between two calls, so a slow reader delays no other process. The batch reports if events were
+    /// pruned meanwhile. A batch is empty if no event matched.
     pub fn next(&self, observation: &Observation, after: Revision, limit: usize) -> Result<Option<Batch>> {
         let Observation { until, filters, .. } = observation;
         let scan = Scan { after, until: *until, filters, limit, values: true };
         let prefetch = [Prefetch::Events(scan.page()), Prefetch::Revision];
         let (scanned, floor) = self.board.read_list(&prefetch, |tx| Ok((scan.read(tx)?, tx.floor()?)))?;
-        // What was pruned after the end of the observation is none of its business.
+        // What was pruned after the end of the observation does not matter to it.
         let floor = floor.min(*until);
         let compacted = after < floor;
         let last = scanned.last.or(compacted.then_some(floor));
         Ok(last.map(|last| Batch { events: scanned.events(), last, compacted }))
     }
 
-    /// Stores how far a reader has read, once that was written out. Never waits: if somebody writes at this moment,
-    /// the reader sees its last batch again. A cursor never goes back.
+    /// Stores how far a reader has read, after the events were printed. Never waits: if another process is writing,
+    /// the reader gets its last batch again. A cursor never goes back.
     pub fn advance(&self, session: &str, reader: &str, revision: Revision) -> Result<()> {
         self.board.store_cursor(OnBusy::Fail, session, reader, revision).map(drop)
     }

@@ -1,7 +1,7 @@
-//! Looking through the log: its lines, without the values of entries that events carry.
+//! Pages of the event log, without the values of entries.
 //!
-//! `newest` and `oldest` are for readers, who begin at some place and page on; `lines` is for a server that hands the log
-//! on to many.
+//! `newest` and `oldest` are for readers that page through it. `lines` is for a server that sends the event log to
+//! its clients.
 
 use super::{Event, EventType, Events};
 use crate::clock::Timestamp;
@@ -11,30 +11,31 @@ use crate::follow::is_ahead;
 use crate::revision::Revision;
 use crate::store::{Page, Prefetch, Tx};
 
-/// How many lines are read together.
+/// How many events are read together.
 const WINDOW: u64 = 1000;
 
-/// How many lines are looked at for one page; the next page goes on from there.
+/// How many events are read for one page. The next page continues from there.
 const LOOKED_AT: u64 = 200_000;
 
-/// Which lines of the log. Every condition has to hold.
+/// Conditions for events. Every condition has to hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lines {
-    /// Those after this revision.
+    /// Events after this revision.
     pub after: Option<Revision>,
-    /// Those before this revision.
+    /// Events before this revision.
     pub before: Option<Revision>,
-    /// Those up to this position in the log: the oldest event that is kept is at 1. Ids may have gaps, positions have none.
+    /// Events up to this position in the event log: the oldest kept event is at 1. Ids may have gaps, positions have
+    /// none.
     pub position: Option<u64>,
-    /// Those from this moment on.
+    /// Events from this moment on.
     pub since: Option<Timestamp>,
-    /// Those of one of these types; all if empty.
+    /// Events of one of these types; all if empty.
     pub types: Vec<EventType>,
-    /// Those that this session caused, or that are about it.
+    /// Events that this session caused, or that are about it.
     pub session: Option<String>,
-    /// No more than this many.
+    /// The most events.
     pub limit: usize,
-    /// A page ends with the line whose summary and metadata make it this many bytes; however many if it is not said.
+    /// A page ends with the event whose summary and metadata make it this many bytes; unlimited by default.
     pub most_bytes: Option<usize>,
 }
 
@@ -54,36 +55,36 @@ impl Default for Lines {
     }
 }
 
-/// A page of the log.
+/// A page of the event log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogPage {
     /// The events.
     pub events: Vec<Event>,
-    /// Where the next page goes on: after this revision.
+    /// Where the next page continues: after this revision.
     pub next: Option<Revision>,
     /// The board's revision when the page was read.
     pub revision: Revision,
 }
 
-/// A page of the log, and where in the log it is.
+/// A page of the event log, and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogView {
     /// The events.
     pub events: Vec<Event>,
-    /// Where the next page goes on: before this revision if the newest come first, after it otherwise.
+    /// Where the next page continues: before this revision if the newest come first, after it otherwise.
     pub next: Option<Revision>,
     /// The board's revision when the page was read.
     pub revision: Revision,
-    /// How many events the log keeps.
+    /// How many events are kept.
     pub kept: u64,
     /// The oldest of them.
     pub oldest: Option<Revision>,
-    /// The positions of the first and the last event of this page; the oldest event that is kept is at 1.
+    /// The positions of the first and the last event of this page; the oldest kept event is at 1.
     pub positions: Option<(u64, u64)>,
 }
 
 impl Events<'_> {
-    /// The last lines, the newest first. Going on before the [`next`](LogView::next) of a page misses nothing and
+    /// The last events, the newest first. Continuing before the [`next`](LogView::next) of a page misses nothing and
     /// shows nothing twice, whatever happens meanwhile.
     ///
     /// ```
@@ -103,8 +104,8 @@ impl Events<'_> {
         self.view(wanted, backwards)
     }
 
-    /// The first lines, the oldest first. Going on after the [`next`](LogView::next) of a page misses nothing and shows
-    /// nothing twice.
+    /// The first events, the oldest first. Continuing after the [`next`](LogView::next) of a page misses nothing and
+    /// shows nothing twice.
     ///
     /// ```
     /// # use blackboard::{Board, Revision, event::Lines, work::Create};
@@ -151,8 +152,8 @@ impl Events<'_> {
         })
     }
 
-    /// The lines after `after`, oldest first, about `limit` of them: a commit is never split. Refuses with `compacted`
-    /// if some of them are pruned.
+    /// The events after `after`, oldest first, about `limit` of them: a commit is never split. Refuses with
+    /// `compacted` if some of them are pruned.
     ///
     /// ```
     /// # use blackboard::{Board, Revision, work::Create};
@@ -179,10 +180,10 @@ impl Events<'_> {
     }
 }
 
-/// Reads the wanted lines after the first revision, up to and including the second one, in one direction.
+/// Reads the matching events after the first revision, up to and including the second one, in one direction.
 type Read = fn(&dyn Tx, &Lines, Revision, Revision) -> Result<(Vec<Event>, Option<Revision>)>;
 
-/// Reads from `end` back to what follows `lowest`.
+/// Reads from `end` back to the revision after `lowest`.
 fn backwards(
     tx: &dyn Tx,
     wanted: &Lines,
@@ -208,7 +209,7 @@ fn backwards(
     Ok((found.events, None))
 }
 
-/// Reads what follows `lowest`, up to `end`.
+/// Reads the events after `lowest`, up to `end`.
 fn forwards(
     tx: &dyn Tx,
     wanted: &Lines,
@@ -242,12 +243,12 @@ fn forwards(
 }
 
 impl Lines {
-    /// How many lines are read together. One line more than is asked for tells whether there is a next page.
+    /// How many events are read together. One more than requested shows whether there is a next page.
     fn window(&self) -> u64 {
         if self.is_filtered() { WINDOW } else { WINDOW.min(self.limit.max(1) as u64).saturating_add(1) }
     }
 
-    /// Whether lines between two others may be left out.
+    /// Whether events may be omitted.
     fn is_filtered(&self) -> bool {
         !self.types.is_empty() || self.session.is_some()
     }
@@ -259,7 +260,7 @@ impl Lines {
     }
 }
 
-/// What a page has so far.
+/// The content of a page so far.
 struct Found<'a> {
     wanted: &'a Lines,
     events: Vec<Event>,
@@ -271,7 +272,7 @@ impl Found<'_> {
         Found { wanted, events: Vec::new(), bytes: 0 }
     }
 
-    /// Adds what is wanted of these. If the page is full before, it returns the last revision that is in it.
+    /// Adds the matching events. If the page is full before the end, returns the last revision that is in it.
     fn add(&mut self, events: impl Iterator<Item = Event>) -> Option<Revision> {
         let most_bytes = self.wanted.most_bytes.unwrap_or(usize::MAX).max(1);
         for event in events.filter(|event| self.wanted.is_wanted(event)) {

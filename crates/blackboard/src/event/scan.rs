@@ -1,4 +1,4 @@
-//! Reading the log for somebody: whole commits, of them the events that are wanted, with what they carry.
+//! Reads complete commits of the event log, and selects the matching events with their entry changes.
 
 use super::Event;
 use super::change::Versions;
@@ -7,23 +7,23 @@ use crate::error::Result;
 use crate::revision::Revision;
 use crate::store::{Page, Prefetch, Tx};
 
-/// How many bytes of values a batch has before it ends, with the commit that makes it so large.
+/// How many bytes of values end a batch, after the commit that exceeds it.
 const ENOUGH_BYTES: usize = 4 * 1024 * 1024;
 
-/// How many lines of the log are looked at for one batch where more than their type decides whether they are wanted.
+/// How many events are read for one batch if more than their type decides whether they match.
 const LOOKED_AT: usize = 1000;
 
-/// How many events that may be wanted are read together at least, so that the rest of a commit costs no further read.
+/// How many events that may match are read together at least, so that the rest of a commit costs no further read.
 const AT_LEAST: usize = 64;
 
-/// What was found.
+/// The result of a scan.
 pub(crate) struct Scanned {
     events: Vec<Event>,
-    /// Of which events, by their place, the caller's own conditions have to be asked.
+    /// The events, by index, for which conditions in the caller's code still have to run.
     undecided: Vec<(usize, Vec<Custom>)>,
-    /// How far it was read: the last event that was looked at, wanted or not; none if there is nothing to look at.
+    /// How far it was read: the last event that was read, matching or not; none if there is none.
     pub(crate) last: Option<Revision>,
-    /// Whether that was all, up to the end that was asked for.
+    /// Whether it reached the requested end.
     pub(crate) complete: bool,
 }
 
@@ -38,7 +38,7 @@ impl Scanned {
         if self.complete { until } else { self.last.unwrap_or(after) }
     }
 
-    /// The events that are wanted. Runs code of the caller's, so it comes after the read.
+    /// The matching events. Runs the caller's code, so it comes after the read.
     pub(crate) fn events(self) -> Vec<Event> {
         let Scanned { events, undecided, .. } = self;
         if undecided.is_empty() {
@@ -53,17 +53,17 @@ impl Scanned {
     }
 }
 
-/// A part of the event log that is to be read: about `limit` wanted events, and as many commits as fit into memory.
+/// A part of the event log to read: about `limit` matching events, and as many commits as fit into memory.
 pub(crate) struct Scan<'a> {
     /// Events after this revision.
     pub(crate) after: Revision,
     /// Events up to and including this revision.
     pub(crate) until: Revision,
-    /// Which events are wanted.
+    /// The filters.
     pub(crate) filters: &'a Filters,
-    /// How many.
+    /// The most events.
     pub(crate) limit: usize,
-    /// Whether events of entries carry what happened to them.
+    /// Whether events of entries get their entry changes.
     pub(crate) values: bool,
 }
 
@@ -94,7 +94,7 @@ impl Scan<'_> {
     }
 }
 
-/// All of these lines, with what they carry. Most of a log has nothing to carry, and is not touched.
+/// All of these events, with their entry changes. Most events have none and are not touched.
 fn with_entries(tx: &dyn Tx, mut events: Vec<Event>, complete: bool) -> Result<Scanned> {
     let mut versions = Versions::of(tx, events.iter(), Vec::new(), ENOUGH_BYTES)?;
     let mut room = PageBudget::default();
@@ -113,7 +113,7 @@ fn with_entries(tx: &dyn Tx, mut events: Vec<Event>, complete: bool) -> Result<S
     Ok(Scanned::of(events, complete))
 }
 
-/// Those of these lines that the filters want, with what they carry.
+/// The events that match the filters, with their entry changes.
 fn wanted(
     tx: &dyn Tx,
     lines: Vec<Event>,
@@ -151,7 +151,7 @@ fn wanted(
     Ok(scanned)
 }
 
-/// How large a batch has become.
+/// The size of a batch.
 #[derive(Default)]
 struct PageBudget {
     bytes: usize,
@@ -159,7 +159,7 @@ struct PageBudget {
 }
 
 impl PageBudget {
-    /// Whether an event has room: a commit that was begun is read to its end.
+    /// Whether an event fits into the batch: a commit that was begun is read to its end.
     fn is_for(&self, event: &Event, full: bool) -> bool {
         (!full && self.bytes < ENOUGH_BYTES) || self.commit == Some(event.commit_id)
     }

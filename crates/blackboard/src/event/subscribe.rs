@@ -48,7 +48,7 @@ impl Board {
     /// use blackboard::entry::{Query, Value, Write};
     /// use blackboard::follow::{Follow, Start};
     ///
-    /// // What is there, and then everything that changes it: no gap, and nothing twice.
+    /// // The snapshot, and then every change of it: no gap, and nothing twice.
     /// let board = Board::memory();
     /// let scope = board.scope("team-1");
     /// scope.write(&Write::new("a", Value::of(&1)?))?;
@@ -68,7 +68,7 @@ impl Board {
 }
 
 impl Subscription {
-    /// What ends it.
+    /// A handle to stop it.
     pub fn stop_handle(&self) -> StopHandle {
         self.stop.clone()
     }

@@ -1,6 +1,6 @@
-//! A subscription on a thread of its own: with a callback, or through a channel.
+//! A subscription on its own thread: with a callback, or through a channel.
 //!
-//! Each has its own thread and its own place in the log, so that one that is slow or fails concerns nobody else.
+//! Each has its own thread and its own position in the event log. A slow or failing one does not affect the others.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use crate::error::{Code, Error, Fault, Result};
 use crate::follow::{Follower, SLICE, StopHandle};
 use crate::revision::Revision;
 
-/// How many events are in memory at once, beside those in the channel.
+/// How many events are in memory at once, in addition to those in the channel.
 const BATCH: usize = 1000;
 
-/// How long a full channel is left alone before the next try, at most.
+/// The longest pause before a full channel is tried again.
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
-/// A subscription whose events are handed to a callback. It ends with the value.
+/// A subscription that calls a callback with its events. It ends when the value is dropped.
 #[must_use = "the subscription ends when this is dropped"]
 pub struct Subscriber {
     stop: StopHandle,
@@ -32,18 +32,19 @@ pub struct Subscriber {
 pub struct Receiver {
     events: mpsc::Receiver<Result<Event>>,
     stop: StopHandle,
-    /// The last event that was taken.
+    /// The last event that was received.
     taken: Option<Revision>,
-    /// The last event that its taker is done with.
+    /// The last event that the receiver has processed.
     done: Arc<AtomicI64>,
 }
 
 impl Subscription {
-    /// Hands each event to a callback, on a thread of its own.
+    /// Calls a callback with each event, on its own thread.
     ///
-    /// The callback also gets the errors of the subscription, and decides by what it returns: after `Ok` it goes on, after
-    /// an error it ends, and [`Subscriber::join`] says why. If it panics it ends too. Other subscriptions do not notice.
-    /// A named cursor stays before the batch in which that happened, so that the next one sees the event again.
+    /// The callback also gets the errors of the subscription. After `Ok` the subscription continues, after an error
+    /// it ends, and [`Subscriber::join`] returns the error. A panic ends it too. Other subscriptions are not
+    /// affected. A named cursor stays before the batch in which that happened, so the next subscription gets the
+    /// event again.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -69,10 +70,10 @@ impl Subscription {
         Ok(Subscriber { stop, thread: Some(thread) })
     }
 
-    /// Sends the events through a channel that holds `bound` of them. If it is full the subscription waits: nothing is
-    /// dropped, the rest stays in the log.
+    /// Sends the events through a channel with space for `bound` of them. If it is full the subscription waits:
+    /// nothing is dropped, the rest stays in the event log.
     ///
-    /// A named cursor moves behind a batch once the receiver was asked for what comes after it.
+    /// A named cursor moves behind a batch when the receiver asks for the next event after it.
     ///
     /// ```
     /// use blackboard::{Board, follow::Follow, work::Create};
@@ -102,7 +103,7 @@ fn spawn<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> Result<Jo
 }
 
 impl Subscriber {
-    /// What ends it.
+    /// A handle to stop it.
     pub fn stop_handle(&self) -> StopHandle {
         self.stop.clone()
     }
@@ -112,13 +113,13 @@ impl Subscriber {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Ends it, and waits for that.
+    /// Stops it, and waits until it has ended.
     pub fn stop(self) -> Result<()> {
         self.stop.stop();
         self.join()
     }
 
-    /// Waits until it ends: because somebody stopped it, or with the error that its callback returned.
+    /// Waits until it ends: after a stop, or with the error that its callback returned.
     pub fn join(mut self) -> Result<()> {
         match self.thread.take().map(JoinHandle::join) {
             None => Ok(()),
@@ -179,7 +180,7 @@ struct Line {
 
 impl Line {
     fn pass_on(self, mut follower: Follower) {
-        // The batches on their way, each by its last event and its end.
+        // The batches in the channel, each by its last event and its end.
         let mut sent: VecDeque<(Revision, Revision)> = VecDeque::new();
         while !self.stop.is_stopped() {
             let done = Revision::new(self.done.load(Ordering::Acquire));
@@ -201,7 +202,7 @@ impl Line {
         }
     }
 
-    /// Sends one, as soon as there is room for it.
+    /// Sends one event, as soon as the channel has space.
     fn send(&self, mut answer: Result<Event>) {
         let mut pause = Duration::from_micros(100);
         while !self.stop.is_stopped() {

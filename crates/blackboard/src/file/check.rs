@@ -1,4 +1,4 @@
-//! `file check`: may these files be worked on?
+//! `file check`: checks whether other sessions have reserved files.
 
 use serde::Serialize;
 
@@ -8,15 +8,15 @@ use crate::error::{Code, Error, Refusal, Result};
 use crate::hint::Hint;
 use crate::store::{Key, Prefetch, Tx};
 
-/// How many paths one call may ask about.
+/// How many paths one call may check.
 pub(super) const MAX_PATHS: usize = 10_000;
 
-/// Which files to ask about.
+/// The files to check.
 #[derive(Clone, Debug, Default)]
 pub struct Check {
-    /// The session that asks: its own reservations are not in its way.
+    /// The session that asks. Its own reservations do not conflict.
     pub session: Option<String>,
-    /// What all worktrees of the repository share: the path of its main worktree.
+    /// The common path of all worktrees of the repository: that of its main worktree.
     pub repository: String,
     /// The root of the worktree.
     pub worktree: String,
@@ -37,41 +37,41 @@ impl Check {
     }
 }
 
-/// What is known about the files.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Checked {
-    /// Whether nobody else has reserved any of them.
+    /// Whether no other session has reserved any of them.
     pub free: bool,
     /// Each path, in the order in which they were named.
     pub paths: Vec<CheckedPath>,
 }
 
-/// What is known about one path.
+/// The result for one path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CheckedPath {
     /// The path.
     pub path: String,
-    /// Whether nobody else has reserved it.
+    /// Whether no other session has reserved it.
     pub free: bool,
-    /// Who else has.
+    /// The other sessions that have reserved it.
     pub reserved_by: Vec<ReservationHolder>,
-    /// Who has reserved the same in another worktree of the repository.
+    /// The sessions that have reserved the same path in another worktree of the repository.
     pub elsewhere: Vec<ReservationHolder>,
 }
 
-/// Somebody who has reserved files.
+/// A session that has reserved files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReservationHolder {
     /// The reservation.
     #[serde(flatten)]
     pub reservation: Reservation,
-    /// What its session works on.
+    /// The current work of the session.
     pub current_work: Option<String>,
 }
 
 impl Files<'_> {
-    /// Says who else has reserved these files, exclusively or not. A session whose process is provably gone is swept first,
-    /// if that needs no waiting.
+    /// Reports which other sessions have reserved these files, exclusively or shared. A session whose process is gone
+    /// is swept first, if that needs no waiting.
     ///
     /// ```
     /// # use blackboard::{Board, agent::Register, file::{Check, Reserve}};
@@ -124,7 +124,7 @@ impl Files<'_> {
 }
 
 impl Checked {
-    /// Refuses if somebody else has reserved one of the files, and says who.
+    /// Refuses if another session has reserved one of the files, and names it.
     ///
     /// ```
     /// # use blackboard::{Board, Code, agent::Register, file::{Check, Reserve}};
@@ -180,11 +180,11 @@ fn reserver(tx: &dyn Tx, reservation: &Reservation) -> Result<ReservationHolder>
     Ok(ReservationHolder { reservation, current_work })
 }
 
-/// What somebody asks about.
+/// A path to check.
 enum Asked {
     /// One file, whatever characters its name has.
     File(String),
-    /// Everything that fits.
+    /// Everything that matches.
     Pattern(PathPattern),
 }
 
@@ -196,7 +196,7 @@ impl Asked {
         if !path.ends_with('/') && !path.contains(['*', '?']) {
             return Ok(Asked::File(path.to_owned()));
         }
-        // Names of directories may have what patterns may not have. To ask about too much is on the safe side.
+        // Names of directories may contain characters that patterns may not contain. Matching too much is safe.
         let spelled = path.replace(['[', ']', '{', '}', '\\'], "?");
         Ok(Asked::Pattern(PathPattern::parse(&spelled)?))
     }
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_directories_and_patterns_can_be_asked_about() {
+    fn files_directories_and_patterns_can_be_checked() {
         for (path, reserved, expected) in [
             ("src/lib.rs", "src/**", true),
             ("src/lib.rs", "src/*.rs", true),

@@ -1,8 +1,7 @@
-//! Edits: who touched which file a moment ago, as the hooks of agents see it.
+//! Edits: which session touched which file recently, as reported by hooks.
 //!
-//! A reservation is what an agent says; an edit is what it did. Edits are no shared state: no event tells of them, they go
-//! with their session and after a day, and nobody is kept from anything by them but in the answer of
-//! [`Files::conflicts`].
+//! A reservation is declared by an agent; an edit is observed. Edits are not shared state and have no events. They
+//! are removed with their session and after a day, and appear only in the answer of [`Files::conflicts`].
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,90 +16,90 @@ use crate::store::record::record;
 use crate::store::{Key, Prefetch, Range, Tx};
 use crate::text::forges;
 
-/// How long ago an edit may be and still be a reason to ask first.
+/// How recent an edit has to be to cause a warning.
 pub const JUST_NOW: Duration = Duration::from_mins(15);
 
 /// How long an edit is kept.
 pub(crate) const KEPT: Duration = Duration::from_hours(24);
 
-/// The most bytes of the path of a file, and the most letters of the name of a tool.
+/// The most bytes of a file path, and the most characters of a tool name.
 const MAX_FILE_BYTES: usize = 4096;
 const MAX_TOOL_LETTERS: usize = 60;
 
-/// A file that a session edited, or wanted to.
+/// A file that a session edited, or tried to edit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Edit {
     /// The root of the worktree.
     pub worktree: String,
-    /// The path from there on.
+    /// The path relative to it.
     pub path: String,
     /// The session.
     pub session_id: String,
-    /// With what.
+    /// The tool that was used.
     pub tool: Option<String>,
     /// When it edited the file, if it did.
     pub edited_at: Option<Timestamp>,
-    /// When it was last kept from it, if it did not edit it since: it waits for the file.
+    /// When the session was last denied the file, if it has not edited it since. The session waits for the file.
     pub denied_at: Option<Timestamp>,
 }
 
-/// Files that a session edited just now.
+/// Files that a session just edited.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edited {
     /// The root of the worktree.
     pub worktree: String,
-    /// Paths from there on. What can't be the path of a file is left out.
+    /// Paths relative to it. A text that cannot be the path of a file is ignored.
     pub paths: Vec<String>,
-    /// With what.
+    /// The tool that was used.
     pub tool: Option<String>,
-    /// Whether the session was kept from it.
+    /// Whether the session was denied the edit.
     pub denied: bool,
 }
 
-/// Somebody else who has a file, or just had it.
+/// Another session that has reserved or recently edited a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FileConflict {
     /// The file.
     pub path: String,
     /// The session.
     pub session_id: String,
-    /// What that session calls itself.
+    /// The name of its agent.
     pub agent_name: String,
-    /// What it works on.
+    /// Its current work.
     pub current_work: Option<String>,
-    /// What it has to do with the file.
+    /// Whether it reserved or edited the file.
     #[serde(flatten)]
     pub touch: FileActivity,
-    /// Since when it has it, or when it edited it.
+    /// When it reserved or edited the file.
     pub since: Timestamp,
 }
 
-/// What an agent has to do with a file.
+/// What a session did with a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "touch", rename_all = "lowercase")]
 pub enum FileActivity {
-    /// It has reserved it.
+    /// It reserved the file.
     Reserved {
-        /// As a part of this.
+        /// The pattern of the reservation.
         pattern: String,
-        /// What for.
+        /// The note of the reservation.
         note: Option<String>,
     },
-    /// It has edited it.
+    /// It edited the file.
     Edited {
-        /// With what.
+        /// The tool that was used.
         tool: Option<String>,
     },
 }
 
 impl Edit {
-    /// When something was noted about it for the last time.
+    /// When the edit was last updated.
     pub(crate) fn noted_at(&self) -> Timestamp {
         self.edited_at.max(self.denied_at).unwrap_or(Timestamp::EPOCH)
     }
 
-    /// What is known once this has happened after something else. Whoever is kept from a file has still edited it before;
-    /// whoever edits it waits for it no more.
+    /// Merges an edit with the stored one. A session that is denied a file may have edited it before. A session that
+    /// edits the file does not wait for it any more.
     pub(crate) fn after(self, known: Option<Edit>) -> Edit {
         match known {
             Some(known) if self.edited_at.is_none() => Edit { denied_at: self.denied_at, ..known },
@@ -118,7 +117,7 @@ record! {
     indexes {
         /// The sessions that edited a file.
         OF_FILE: by (session_id) of (worktree, path);
-        /// What a session edited, by worktree and path.
+        /// The edits of a session, by worktree and path.
         OF_SESSION: by (worktree, path) of (session_id);
         /// All edits, oldest first.
         OLDEST: by (noted_at, worktree, path, session_id);
@@ -131,7 +130,7 @@ impl Range {
         Range::of(Edit::OF_FILE, [worktree, path])
     }
 
-    /// What a session edited.
+    /// The edits of a session.
     pub fn edits_of_session(session: &str) -> Range {
         Range::of(Edit::OF_SESSION, [session])
     }
@@ -170,9 +169,8 @@ fn can_be_stored(path: &str) -> bool {
 }
 
 impl Files<'_> {
-    /// Says who else has reserved these files, or edited them in the last 15 minutes, as far as they are alive. A session
-    /// and those that it works for, or that work for it, are not in each other's way. Every path is that of one file,
-    /// whatever its name looks like.
+    /// The live sessions that have reserved these files, or edited them in the last 15 minutes. A session does not
+    /// conflict with its parent or its delegates. Every path is that of one file, whatever its name looks like.
     ///
     /// ```
     /// # use blackboard::{Board, agent::{CheckIn, Register}, file::{Check, Edited}};
@@ -230,7 +228,7 @@ impl Files<'_> {
     }
 }
 
-/// Those who have one file: first those who said so.
+/// The sessions that have one file: those with a reservation first.
 fn conflict_error(
     tx: &dyn Tx,
     path: &str,
@@ -273,8 +271,8 @@ fn conflict_error(
     Ok(others)
 }
 
-/// Whether two may work on the same file: they are the same, or one works for the other. Those who only work for the same
-/// one do not know of each other.
+/// Whether two sessions may work on the same file: they are the same, or one is the parent of the other. Siblings do
+/// not know each other's work.
 fn may_share(one: &Agent, other: &Agent) -> bool {
     one.session_id == other.session_id || one.is_related_to(other)
 }
@@ -285,7 +283,7 @@ mod tests {
     use crate::store::conformance::an_agent;
 
     #[test]
-    fn who_works_for_whom_is_not_in_the_way_and_who_works_beside_is() {
+    fn parent_and_delegate_do_not_conflict_but_siblings_do() {
         let child = |id: &str, parent: &str| Agent { parent_id: Some(parent.to_owned()), ..an_agent(id) };
         let in_process =
             |id: &str, pid, shares_process| Agent { pid: Some(pid), shares_process, ..an_agent(id) };
@@ -306,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_a_path_is_not_stored() {
+    fn invalid_path_is_not_stored() {
         testkit::limit_test();
         let paths = ["a", "", "a\nb", "a", "\u{7f}", &"x".repeat(5000)].map(str::to_owned).to_vec();
         let tool = Some("Ed\u{1b}it".to_owned());

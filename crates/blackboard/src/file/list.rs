@@ -1,4 +1,4 @@
-//! `file list`: who has reserved what.
+//! `file list`: lists file reservations.
 
 use super::{ActiveReservation, Files, Reservation, every_reservation};
 use crate::error::Result;
@@ -7,14 +7,14 @@ use crate::store::Prefetch;
 /// Which reservations to show; all by default.
 #[derive(Clone, Debug, Default)]
 pub struct FileFilter {
-    /// Only of this repository, in all of its worktrees.
+    /// Only those of this repository, in all of its worktrees.
     pub repository: Option<String>,
-    /// Only of this session.
+    /// Only those of this session.
     pub session: Option<String>,
 }
 
 impl Files<'_> {
-    /// What is reserved, by worktree and pattern.
+    /// The reservations, by worktree and pattern.
     ///
     /// ```
     /// # use blackboard::{Board, agent::Register, file::{FileFilter, Reserve}};

@@ -1,9 +1,9 @@
-//! Files: who works on which part of a tree, as a [`PathPattern`] that others are told about.
+//! Files: which session works on which part of a worktree, as a [`PathPattern`] that other sessions see.
 //!
-//! A reservation is an entry with a lease in the scope `files`: it dies with the session that made it, and may have a
-//! time to live. Two of them are in each other's way if they are of the same worktree and of two sessions, can be
-//! about the same file, and are not both shared. Nothing keeps anybody from writing a file: a reservation is what
-//! agents that ask can rely on. Of other worktrees of the repository, whose files are others, they are told.
+//! A reservation is a leased entry in the scope `files`: it is released when its session ends, and may have a time to
+//! live. Two reservations conflict if they are of the same worktree and different sessions, overlap, and are not both
+//! shared. A reservation does not block writes: it informs agents that check. Reservations in other worktrees of the
+//! repository do not conflict, but are reported.
 
 mod check;
 mod edit;
@@ -34,22 +34,22 @@ use crate::store::{Key, Prefetch, Range, Tx};
 /// The most bytes of the path of a repository or worktree.
 const MAX_PATH_BYTES: usize = 4096;
 
-/// The name space of the keys of reservations, which are made from what they are about. It never changes.
+/// The UUID namespace of the keys of reservations, which are derived from their content. It never changes.
 const KEYS: Uuid = Uuid::from_u128(0x2f8e_31c4_9d5b_4f0a_8a77_5c4e_b1d2_06f3);
 
-/// Who works on which files: `board.files()`.
+/// The file reservations of a board: `board.files()`.
 #[derive(Clone, Copy)]
 pub struct Files<'a> {
     pub(crate) board: &'a Board,
 }
 
-/// Whether others may reserve the same.
+/// Whether other sessions may reserve the same files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Nobody else.
+    /// No other session may.
     Exclusive,
-    /// Others too, if they share it as well.
+    /// Other sessions may, if theirs is shared too.
     Shared,
 }
 
@@ -68,32 +68,32 @@ impl Mode {
 
 crate::names::impl_names!(Mode, "mode");
 
-/// Files that a session has reserved.
+/// A file reservation of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Reservation {
-    /// Which files, relative to the root of the worktree.
+    /// The files, relative to the root of the worktree.
     pub pattern: String,
-    /// Whether others may reserve them too.
+    /// Whether other sessions may reserve them too.
     pub mode: Mode,
-    /// What for, as whoever reserved them says.
+    /// The note of the session.
     pub note: Option<String>,
-    /// What all worktrees of the repository share: the path of its main worktree.
+    /// The common path of all worktrees of the repository: that of its main worktree.
     pub repository: String,
     /// The root of the worktree.
     pub worktree: String,
     /// The session that reserved them.
     pub session_id: String,
-    /// What that session calls itself.
+    /// The name of its agent.
     pub agent_name: String,
-    /// Since when.
+    /// When it was made.
     pub since: Timestamp,
-    /// When they are free at the latest.
+    /// When it expires.
     pub expires_at: Option<Timestamp>,
-    /// The revision at which they were reserved.
+    /// The revision at which it was made.
     pub fence: Revision,
 }
 
-/// What the entry of a reservation has as its value.
+/// The value of the entry of a reservation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Stored {
     repository: String,
@@ -103,7 +103,7 @@ struct Stored {
     note: Option<String>,
 }
 
-/// A reservation as rules see it.
+/// A reservation in the form that the rules use.
 #[derive(Clone, Debug)]
 pub(crate) struct ActiveReservation {
     pub(crate) reservation: Reservation,
@@ -111,8 +111,8 @@ pub(crate) struct ActiveReservation {
 }
 
 impl ActiveReservation {
-    /// What an entry stands for. Nothing but the verbs of files writes this scope; as long as nobody can read what is
-    /// there, nobody knows which files are free.
+    /// The reservation of an entry. Only the file verbs write this scope. An entry that cannot be read is an error,
+    /// because it is unknown which files are free.
     pub(crate) fn of(tx: &dyn Tx, entry: &Entry) -> Result<ActiveReservation> {
         let stored = entry.value.to::<Stored>().map_err(|error| unreadable(entry, error))?;
         let session = entry.session_id.clone();
@@ -133,12 +133,12 @@ impl ActiveReservation {
         })
     }
 
-    /// Every reservation that stands now, validated.
+    /// Every current reservation, validated.
     pub(crate) fn all(tx: &dyn Tx) -> Result<Vec<ActiveReservation>> {
         ActiveReservation::among(tx, &tx.rows::<Entry>(&every_reservation())?)
     }
 
-    /// The same for what only informs, not validated.
+    /// The same for information only, not validated.
     pub(crate) fn peek_all(tx: &dyn Tx) -> Result<Vec<ActiveReservation>> {
         ActiveReservation::among(tx, &tx.candidate_rows::<Entry>(&every_reservation(), usize::MAX)?)
     }
@@ -149,7 +149,7 @@ impl ActiveReservation {
     }
 }
 
-/// The pattern of a reservation, where it is another text than the path that it matches.
+/// The pattern of a reservation, if its text differs from the path that it matches.
 fn as_pattern(path: &str, pattern: &str) -> String {
     if path == pattern { String::new() } else { format!(" as {pattern}") }
 }
@@ -162,7 +162,7 @@ fn unreadable(entry: &Entry, source: impl Into<Box<dyn std::error::Error + Send 
 }
 
 impl Reservation {
-    /// The same under the name that its session has now.
+    /// The same with the current name of its agent.
     pub(crate) fn with_name_of_today(mut self, tx: &dyn Tx) -> Result<Reservation> {
         let holder = Key::Agent(self.session_id.clone());
         tx.prefetch(&[Prefetch::Row(holder.clone())])?;
@@ -185,11 +185,11 @@ pub(crate) fn every_reservation() -> Range {
 
 /// The key of a reservation: a pattern has characters that no key may have.
 fn key_of(worktree: &str, pattern: &str, session: &str) -> String {
-    // None of the three contains a zero byte, so that no two of them make the same text.
+    // None of the three contains a zero byte, so two different triples never make the same text.
     Uuid::new_v5(&KEYS, [worktree, pattern, session].join("\0").as_bytes()).to_string()
 }
 
-/// Refuses what can't be the place of files.
+/// Refuses paths that cannot be a repository and a worktree.
 fn check_place(repository: &str, worktree: &str) -> Result<()> {
     for (what, path) in [("repository", repository), ("worktree", worktree)] {
         if path.is_empty() {

@@ -1,4 +1,4 @@
-//! [`PathPattern`]: which files a reservation is about, and whether two reservations can be about the same file.
+//! [`PathPattern`]: the files of a reservation, and whether two reservations overlap.
 
 use std::cell::Cell;
 use std::fmt;
@@ -22,13 +22,13 @@ const MAX_WILDCARDS: usize = 8;
 
 /// A pattern of paths, relative to the root of a tree, with `/` between the segments.
 ///
-/// `?` stands for one character and `*` for any number of them, inside a segment; `**` as a whole segment stands for
-/// any number of segments, none included. At the end it stands for at least one: `src/**` is everything below `src`,
-/// and not `src` itself. `src/` is another way to write that. Everything else stands for itself, and case matters.
+/// `?` matches one character and `*` any number of them, inside a segment. `**` as a complete segment matches any
+/// number of segments, including none. At the end it matches at least one: `src/**` is everything below `src`, and
+/// not `src` itself. `src/` means the same. Every other character matches itself, and case matters.
 ///
-/// What other programs give a meaning to is refused rather than taken for something else: classes, braces, `\`, and `**`
-/// beside other characters. So is what is not a plain path: it begins with `/`, or has empty, `.` or `..` segments.
-/// Whoever talks to users resolves those first.
+/// Syntax of other programs is refused, not reinterpreted: classes, braces, `\`, and `**` beside other characters. A
+/// text that is not a plain relative path is refused too: it begins with `/`, or has empty, `.` or `..` segments. The
+/// caller resolves those first.
 ///
 /// A pattern has at most 1,024 bytes, 64 segments, 255 characters in a segment and 8 `*` in a segment.
 ///
@@ -52,7 +52,7 @@ pub struct PathPattern {
 enum Segment {
     /// `**`: any number of segments. Never the last one: at the end of a pattern, a segment `*` follows.
     AnyDepth,
-    /// One segment. At least one name fits it.
+    /// One segment. At least one name matches it.
     Name(Vec<Token>),
 }
 
@@ -88,14 +88,14 @@ impl PathPattern {
         Ok(pattern)
     }
 
-    /// Reads a pattern that was accepted when it was stored. Earlier versions allowed more segments, wildcards and
+    /// Parses a pattern that was accepted when it was stored. Earlier versions allowed more segments, wildcards and
     /// invisible characters.
     pub(crate) fn parse_stored(text: &str) -> Result<PathPattern> {
         check_characters(text)?;
         let with_depth = if text.ends_with('/') { format!("{text}**") } else { text.to_owned() };
         let mut names: Vec<&str> = with_depth.split('/').collect();
         names.iter().try_for_each(|name| check_segment(name, text))?;
-        // The same segments again say nothing more, and one pattern should have one text.
+        // A repeated `**` adds nothing, and one pattern should have one text.
         names.dedup_by(|second, first| *second == "**" && *first == "**");
 
         let text = names.join("/");
@@ -116,7 +116,7 @@ impl PathPattern {
         Ok(PathPattern { text, segments })
     }
 
-    /// The pattern, with `**` in place of a `/` at the end and without a `**` right behind another.
+    /// The pattern, with `**` in place of a `/` at the end and without a `**` directly behind another.
     ///
     /// ```
     /// use blackboard::file::PathPattern;
@@ -128,7 +128,7 @@ impl PathPattern {
         &self.text
     }
 
-    /// Whether the pattern is about this path. It is never about something that is not a plain relative path.
+    /// Whether the pattern matches this path. It never matches a text that is not a plain relative path.
     ///
     /// ```
     /// use blackboard::file::PathPattern;
@@ -150,7 +150,7 @@ impl PathPattern {
             )
     }
 
-    /// Whether there is a path, existing or not, that both patterns are about.
+    /// Whether a path, existing or not, can match both patterns.
     ///
     /// If both patterns have wildcards, the time grows with the sum of their lengths; otherwise with the product at most.
     ///
@@ -174,7 +174,7 @@ impl PathPattern {
             |segment| *segment == Segment::AnyDepth,
             |ours, theirs| match (ours, theirs) {
                 (Segment::Name(ours), Segment::Name(theirs)) => names_overlap(ours, theirs, steps),
-                // At least one name fits the other segment.
+                // At least one name matches the other segment.
                 (Segment::AnyDepth, _) | (_, Segment::AnyDepth) => true,
             },
         )
@@ -222,7 +222,7 @@ impl Segment {
     }
 }
 
-/// Whether some name fits both. The empty one, `.` and `..` are no names.
+/// Whether a name can match both. The empty text, `.` and `..` are not names.
 fn names_overlap(ours: &[Token], theirs: &[Token], steps: &Steps) -> bool {
     let overlap = |ours: &[Token], theirs: &[Token]| {
         wildcard::overlap(
@@ -239,13 +239,13 @@ fn names_overlap(ours: &[Token], theirs: &[Token], steps: &Steps) -> bool {
     let (fixed, other) = match (is_fixed(ours), is_fixed(theirs)) {
         (true, _) => (ours, theirs),
         (false, true) => (theirs, ours),
-        // There is a common text, and a common text with a letter more.
+        // There is a common text, and a common text with one more character.
         (false, false) => return overlap(ours, theirs),
     };
     if fixed.len() > "..".len() {
         return overlap(fixed, other);
     }
-    // A text this short is a name if one of its characters is no dot.
+    // A text this short is a name if one of its characters is not a dot.
     (0..fixed.len()).any(|index| {
         let mut name = fixed.to_vec();
         name[index] = match name[index] {
@@ -258,7 +258,7 @@ fn names_overlap(ours: &[Token], theirs: &[Token], steps: &Steps) -> bool {
 }
 
 impl Token {
-    /// Whether some character fits both. Neither is [`Token::AnyText`].
+    /// Whether a character can match both. Neither is [`Token::AnyText`].
     fn fits(self, other: Token) -> bool {
         match (self, other) {
             (Token::Literal(one), Token::Literal(two)) => one == two,

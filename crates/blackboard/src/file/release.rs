@@ -1,4 +1,4 @@
-//! `file release`: a session is done with files.
+//! `file release`: releases file reservations.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::revision::{Pending, Revision};
 use crate::store::{Key, Prefetch, Range};
 
-/// Which files to give back.
+/// The reservations to release.
 #[derive(Clone, Debug)]
 pub struct Release {
     /// The session that reserved them.
@@ -33,7 +33,7 @@ pub enum Selection {
 }
 
 impl Release {
-    /// Everything that a session has reserved.
+    /// All reservations of a session.
     pub fn all(session: &str) -> Release {
         Release { session: session.to_owned(), which: Selection::All }
     }
@@ -48,14 +48,14 @@ impl Release {
     }
 }
 
-/// What the session has reserved no more.
+/// The result of a release.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReleasedFiles {
-    /// The patterns that this call gave back.
+    /// The patterns that this call released.
     pub released: Vec<String>,
     /// The patterns that the session had not reserved.
     pub not_held: Vec<String>,
-    /// Who gave them back.
+    /// The session that released them.
     pub released_by: String,
 }
 
@@ -64,7 +64,7 @@ impl Pending for ReleasedFiles {
 }
 
 impl Files<'_> {
-    /// Gives files back. What the session has not reserved stays as it is.
+    /// Releases reservations. Patterns that the session has not reserved are left alone.
     ///
     /// ```
     /// # use blackboard::{Board, agent::Register, file::{Release, Reserve}};
@@ -108,7 +108,7 @@ impl Files<'_> {
                 match editor.delete(FILES, &key, EventWording::InWords(told))? {
                     Some(_) => released.push(pattern),
                     None if named.is_some() => not_held.push(pattern),
-                    // Its time is over, and the sweep will say so.
+                    // It has expired, and the sweep will remove it.
                     None => {}
                 }
             }
@@ -123,12 +123,12 @@ fn keys_of(worktree: &str, patterns: &[PathPattern], session: &str) -> Vec<(Stri
     patterns.iter().map(|pattern| (key(pattern), pattern.as_str().to_owned())).collect()
 }
 
-/// The reservations among what hangs on a session, by pattern.
+/// The reservations among the leased entries of a session, by pattern.
 fn reserved_by(leased: &[Entry]) -> Vec<(String, String)> {
     let files = leased.iter().filter(|entry| entry.scope == FILES);
     let pattern = |entry: &Entry| Lease::of(entry).pattern.unwrap_or_else(|| entry.key.clone());
     let mut keys: Vec<_> = files.map(|entry| (entry.key.clone(), pattern(entry))).collect();
-    // The order of the keys says nothing to anybody.
+    // The order of the keys means nothing to readers.
     keys.sort_by(|(_, one), (_, other)| one.cmp(other));
     keys
 }

@@ -1,4 +1,4 @@
-//! `file reserve`: others are told to leave these files alone.
+//! `file reserve`: reserves files, so that other sessions do not work on them.
 
 use std::time::Duration;
 
@@ -17,37 +17,37 @@ use crate::revision::{Pending, Revision};
 use crate::store::{Key, Prefetch};
 use crate::text::{Cleaner, Kind, TextChanges};
 
-/// How many patterns one call may reserve or give back.
+/// How many patterns one call may reserve or release.
 pub const MAX_PATTERNS: usize = 256;
 
 /// How many patterns one session may have reserved.
 pub const MAX_PATTERNS_HELD: usize = 1024;
 
-/// How many comparisons one call may make, because it holds the write lock meanwhile. Patterns that agents write need less
-/// than a hundred for two of them.
+/// How many comparisons one call may make, because it holds the write lock meanwhile. Two patterns as agents write
+/// them need less than a hundred.
 const MAX_STEPS: u64 = 20_000_000;
 
-/// Which files to reserve, and for whom.
+/// The files to reserve.
 #[derive(Clone, Debug, Default)]
 pub struct Reserve {
-    /// The session that wants them.
+    /// The session that reserves them.
     pub session: String,
-    /// What all worktrees of the repository share: the path of its main worktree.
+    /// The common path of all worktrees of the repository: that of its main worktree.
     pub repository: String,
     /// The root of the worktree.
     pub worktree: String,
-    /// Which files, relative to that root; see [`PathPattern`]. All of them are reserved, or none.
+    /// The files, relative to that root; see [`PathPattern`]. All of them are reserved, or none.
     pub patterns: Vec<String>,
-    /// Others may reserve them too, if they share them as well.
+    /// Other sessions may reserve them too, if theirs is shared as well.
     pub shared: bool,
-    /// What for; what was said before stays if nothing is said.
+    /// A note. Without it an existing note stays.
     pub note: Option<String>,
-    /// For how long from now on; it stays as it was if nothing is said.
+    /// The time to live from now on. Without it an existing one stays.
     pub ttl: Option<Duration>,
 }
 
 impl Reserve {
-    /// Files of the only worktree of a repository, for one session alone.
+    /// Files of the only worktree of a repository, exclusively.
     pub fn of(worktree: &str, patterns: &[&str], session: &str) -> Reserve {
         Reserve {
             session: session.to_owned(),
@@ -63,19 +63,19 @@ impl Reserve {
     }
 }
 
-/// What the session has reserved now.
+/// The result of a reservation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Reserved {
     /// Each pattern, in the order in which they were named.
     pub reservations: Vec<ReservedPattern>,
-    /// Who works on the same files in other worktrees of the repository.
+    /// The reservations of the same files in other worktrees of the repository.
     pub elsewhere: Vec<Reservation>,
-    /// What happened to the note.
+    /// The changes to the note.
     #[serde(flatten)]
     pub text: TextChanges,
 }
 
-/// One pattern that the session has reserved now.
+/// A pattern that the session has reserved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReservedPattern {
     /// The reservation.
@@ -85,7 +85,7 @@ pub struct ReservedPattern {
     pub reserved: bool,
     /// Whether the session had it already.
     pub already_held: bool,
-    /// Whether this call changed something about it: its mode, its note, its time.
+    /// Whether this call changed its mode, note or time to live.
     pub renewed: bool,
 }
 
@@ -103,8 +103,8 @@ impl Pending for Reserved {
 }
 
 impl Files<'_> {
-    /// Reserves files, all of them or none. What the session has reserved already is renewed if something about it is
-    /// new; what it has reserved under other patterns is not in its own way.
+    /// Reserves files atomically. An existing reservation of the session is renewed if something about it is new. The
+    /// session's reservations of other patterns do not conflict.
     ///
     /// ```
     /// # use blackboard::{Board, Code, agent::Register, file::Reserve};
@@ -205,7 +205,7 @@ fn check_held(reserve: &Reserve, patterns: &[PathPattern], standing: &[ActiveRes
         .into())
 }
 
-/// Whether a reservation of another session would be in the way of this pattern, if both were of one worktree.
+/// Whether a reservation of another session would conflict with this pattern, if both were of one worktree.
 fn clashes(
     reserve: &Reserve,
     pattern: &PathPattern,
@@ -225,7 +225,7 @@ fn clashes(
         && pattern.overlaps_counted(&other.pattern, steps))
 }
 
-/// The first pattern that can't be reserved, and because of what.
+/// The first pattern that cannot be reserved, and the conflicting reservation.
 fn first_conflict<'a>(
     reserve: &Reserve,
     patterns: &'a [PathPattern],
@@ -242,7 +242,7 @@ fn first_conflict<'a>(
     Ok(None)
 }
 
-/// Who works on the same files in other worktrees of the same repository.
+/// The reservations of the same files in other worktrees of the same repository.
 fn elsewhere(
     reserve: &Reserve,
     patterns: &[PathPattern],
@@ -263,7 +263,7 @@ fn elsewhere(
     Ok(elsewhere)
 }
 
-/// Writes one reservation, unless there is nothing new about it.
+/// Writes one reservation, unless nothing about it is new.
 fn put(
     editor: &mut EntryEditor<'_>,
     agent: &Agent,
@@ -290,7 +290,7 @@ fn put(
     };
     let write = Write {
         ttl: reserve.ttl,
-        // Keeps the time of a reservation whose note alone is new.
+        // Keeps the expiry of a reservation if only its note is new.
         merge: before.is_some(),
         lease: true,
         ..Write::new(key, Value::of(&stored)?)
@@ -313,7 +313,7 @@ fn put(
     Ok(ReservedPattern { reservation, reserved: !already_held, already_held, renewed: already_held })
 }
 
-/// Whether a repeated call says something new. A time to live does: it begins anew.
+/// Whether a repeated call changes something. A time to live does: it begins again.
 fn is_new_about(reserve: &Reserve, before: &Reservation) -> bool {
     reserve.mode() != before.mode
         || reserve.repository != before.repository
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_the_way_is_of_one_worktree_two_sessions_and_not_shared_by_both() {
+    fn reservations_conflict_only_in_one_worktree_unless_both_are_shared() {
         use Mode::{Exclusive, Shared};
         for (session, worktree, pattern, mode, shared, expected) in [
             ("other", "/w", "src/**", Exclusive, false, true),
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_call_is_told_only_if_it_says_something_new() {
+    fn repeated_reservation_has_an_event_only_if_it_changes_something() {
         let before = standing("me", "/w", "src/**", Mode::Exclusive).reservation;
         let again = Reserve { repository: "/r".to_owned(), ..Reserve::of("/w", &["src/**"], "me") };
         let note = |note: &str| Reserve { note: Some(note.to_owned()), ..again.clone() };
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_are_counted_and_each_is_taken_once() {
+    fn patterns_are_limited_and_deduplicated() {
         let owned = |patterns: &[&str]| patterns.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         let parsed = |patterns: &[String]| parsed(patterns, PathPattern::parse);
         let patterns = parsed(&owned(&["src/", "docs/*", "src/**"])).unwrap();

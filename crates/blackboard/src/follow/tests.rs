@@ -5,7 +5,7 @@ use crate::agent::Register;
 use crate::work::Create;
 
 #[test]
-fn a_schedule_asks_one_caller_per_interval() {
+fn schedule_picks_one_caller_per_interval() {
     let schedule = SweepSchedule::default();
     assert_eq!(schedule.due_in(), Duration::ZERO);
     assert!(schedule.take_turn());
@@ -20,7 +20,7 @@ fn wait(timeout: Duration) -> Wait<'static> {
 }
 
 #[test]
-fn a_call_that_waits_checks_at_once_and_once_more_when_its_time_is_over() {
+fn waiting_call_checks_at_once_and_once_more_at_its_timeout() {
     testkit::limit_test();
     let board = Board::memory();
     for (timeout, expected) in
@@ -37,7 +37,7 @@ fn a_call_that_waits_checks_at_once_and_once_more_when_its_time_is_over() {
 }
 
 #[test]
-fn a_commit_during_a_check_keeps_the_sleep_from_beginning() {
+fn commit_during_a_check_prevents_the_sleep() {
     testkit::limit_test();
     let board = Board::memory();
     let answer = board.check_until(&wait(Duration::MAX), |wake| {
@@ -72,12 +72,12 @@ fn follower_of_work(board: &Board) -> Follower {
     board.follow(&Follow { filters, start: Start::cursor(CURSOR), ..Follow::default() }).unwrap()
 }
 
-/// Where a follower would continue that starts now.
+/// Where a follower that starts now would continue.
 fn stored(board: &Board) -> Revision {
     board.follow(&Follow { start: Start::cursor(CURSOR), ..Follow::default() }).unwrap().position()
 }
 
-/// Lets a follower wait until its time is over, as if its cursor had been stored long ago.
+/// Lets a follower wait until its timeout, as if its cursor had been stored long ago.
 fn be_idle_for_long(follower: &mut Follower) {
     let cursor = follower.cursor.as_mut().unwrap();
     cursor.stored_at = cursor.stored_at.checked_sub(LONG_BEHIND).unwrap();
@@ -113,7 +113,7 @@ fn an_idle_follower_stores_no_cursor_behind_a_batch_that_was_not_acknowledged() 
 }
 
 #[test]
-fn an_idle_follower_stores_a_cursor_that_another_writer_kept_it_from_storing() {
+fn idle_follower_stores_a_cursor_that_failed_because_the_board_was_busy() {
     let scratch = testkit::tempdir().unwrap();
     let path = scratch.path().join("local.db");
     let board = Board::open(&path).unwrap();

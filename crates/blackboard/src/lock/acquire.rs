@@ -1,4 +1,4 @@
-//! `lock acquire`: exactly one session gets it, now or when it is free.
+//! `lock acquire`: acquires a lock for one session, at once or when it is free.
 
 use std::time::{Duration, Instant};
 
@@ -18,31 +18,31 @@ use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch};
 use crate::text::{Cleaner, Kind, TextChanges};
 
-/// Which lock to take, and for whom.
+/// The lock to acquire.
 #[derive(Clone, Debug, Default)]
 pub struct Acquire {
     /// Its name.
     pub name: String,
-    /// The session that wants it. Empty if `register` has one.
+    /// The session that acquires it. Empty if `register` has one.
     pub session: String,
     /// A new session to acquire it for. The session is registered in the commit that acquires the lock, so that a refusal
     /// leaves none behind.
     pub register: Option<Register>,
-    /// How long it is held at most; as long as the session lives if it is not said.
+    /// The time to live. Without it the session holds the lock until it releases it or ends.
     pub ttl: Option<Duration>,
-    /// What for.
+    /// A note.
     pub note: Option<String>,
-    /// Only if the session itself does not hold it either: so that those who share a session keep each other out.
+    /// Also refuses if the session itself holds the lock, so that programs that share a session exclude each other.
     pub anew: bool,
 }
 
 impl Acquire {
-    /// A lock for as long as the session lives.
+    /// A lock until the session releases it or ends.
     pub fn of(name: &str, session: &str) -> Acquire {
         Acquire { name: name.to_owned(), session: session.to_owned(), ..Acquire::default() }
     }
 
-    /// A lock for as long as a session lives that is registered together with it.
+    /// A lock for a session that is registered in the same commit.
     pub fn registering(name: &str, register: Register) -> Acquire {
         Acquire { name: name.to_owned(), register: Some(register), ..Acquire::default() }
     }
@@ -59,11 +59,11 @@ pub struct Acquired {
     /// The lock.
     #[serde(flatten)]
     pub lock: Lock,
-    /// Whether this call took it.
+    /// Whether this call acquired it.
     pub acquired: bool,
     /// Whether the session held it already.
     pub already_held: bool,
-    /// What happened to the note.
+    /// The changes to the note.
     #[serde(flatten)]
     pub text: TextChanges,
 }
@@ -75,7 +75,8 @@ impl Pending for Acquired {
 }
 
 impl Locks<'_> {
-    /// Takes a lock. For whoever holds it already nothing changes; only a time to live that is named begins anew.
+    /// Acquires a lock. If the session holds it already, nothing changes, except that a given time to live begins
+    /// again.
     ///
     /// ```
     /// # use blackboard::{Board, Code, agent::Register, lock::Acquire};
@@ -161,9 +162,9 @@ impl Locks<'_> {
         })
     }
 
-    /// Acquires a lock as soon as it is free, if that is within `timeout`; of many sessions that wait any may be the next.
-    /// While it waits it sweeps automatically, releases the lock of a holder whose process is gone, and the session counts
-    /// as alive.
+    /// Acquires a lock as soon as it is free, if that is within `timeout`. Of several waiting sessions any may be the
+    /// next. While it waits it sweeps automatically, releases the lock of a holder whose process is gone, and keeps
+    /// the session alive.
     ///
     /// ```
     /// use std::time::Duration;
@@ -183,13 +184,13 @@ impl Locks<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn acquire_waiting(&self, acquire: &Acquire, timeout: Duration) -> Result<Acquired> {
-        // Nothing but a `false` here ends the wait without an answer.
+        // Only a `false` here ends the wait without an answer.
         let taken = self.acquire_waiting_while(acquire, timeout, || true)?;
         taken.ok_or_else(|| Fault::new(Code::Internal, "a wait ended without a reason").into())
     }
 
-    /// As [`Locks::acquire_waiting`], as long as `go_on` says so; it is asked about once a second, and `None` is the
-    /// answer if it did not.
+    /// As [`Locks::acquire_waiting`], as long as `go_on` returns `true`. It is called about once a second; after a
+    /// `false` the answer is `None`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -256,7 +257,7 @@ impl Locks<'_> {
         Ok(holder.is_some_and(|holder| self.board.is_gone_and_quiet(&holder, now)))
     }
 
-    /// Who waits is alive, and has to be: a session that ended meanwhile gets nothing any more.
+    /// Records that a waiting session is alive. A session that ended meanwhile is refused.
     fn note_that_it_waits(self, session: &str) -> Result<()> {
         self.board.commit("lock wait", &[Prefetch::Row(Key::Agent(session.to_owned()))], |tx| {
             let agent = existing_agent(tx, session)?;
@@ -342,20 +343,20 @@ impl LockWait {
     }
 }
 
-/// What becomes of a wish.
+/// The decision on a request.
 #[derive(Debug)]
 enum Verdict {
-    /// The session takes the lock.
+    /// The session acquires the lock.
     Takes,
-    /// It has it already.
+    /// The session holds the lock already.
     Keeps(Entry),
-    /// Somebody else has it.
+    /// Another session holds the lock.
     Refused(Entry),
-    /// It has it already, and that is not enough.
+    /// The session holds the lock already, which the request excludes.
     AlreadyHeld(Entry),
 }
 
-/// Whether this session gets a lock that is free, or held as this entry says.
+/// Decides whether this session gets a lock with this current entry.
 fn decide(agent: &Agent, current: Option<Entry>, anew: bool) -> Result<Verdict> {
     agent.must_be_live()?;
     let Some(entry) = current else { return Ok(Verdict::Takes) };
@@ -377,7 +378,7 @@ fn already_held_error(agent: &Agent, lock: &Lock) -> Error {
         .into()
 }
 
-/// The refusal of a call that was ready to wait. If the holder's process is gone, its hint stays: waiting longer or asking
+/// The refusal of a call after its timeout. If the holder's process is gone, its hint stays: waiting longer or asking
 /// the holder would not help.
 fn into_timeout(error: Error, timeout: Duration) -> Error {
     match error {
@@ -398,7 +399,7 @@ mod tests {
     use crate::store::conformance::{an_agent, an_entry};
 
     #[test]
-    fn who_gets_a_lock_depends_on_both() {
+    fn lock_decision_depends_on_agent_and_holder() {
         use AgentStatus::{Active, Completed, Idle, Stale};
         for (agent, holder, anew, expected) in [
             (Active, None, false, Ok("takes")),

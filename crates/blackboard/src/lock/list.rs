@@ -1,4 +1,4 @@
-//! `lock list`: who holds what.
+//! `lock list`: lists locks and their holders.
 
 use super::{Lock, Locks};
 use crate::entry::{Entry, LOCKS};
@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::store::{Prefetch, Range};
 
 impl Locks<'_> {
-    /// Every lock that somebody holds, by name.
+    /// Every held lock, by name.
     ///
     /// ```
     /// # use blackboard::{Board, agent::Register, lock::Acquire};

@@ -1,9 +1,9 @@
 //! Locks: names that one session holds at a time.
 //!
-//! A lock is an entry with a lease in the scope `locks`: its key is the name, it dies with the session that holds it,
-//! and it may have a time to live. Taking it gives a *fence*, the revision at which it was taken. Whoever writes with
-//! that fence is refused once somebody else holds the lock, however late the write comes. Who waits for a lock gets it
-//! some time after it is free; in which order is not promised.
+//! A lock is a leased entry in the scope `locks`. Its key is the name, it is released when its session ends, and it
+//! may have a time to live. Acquiring it returns a *fence token*, the revision of the acquisition. A write with that
+//! fence token is refused once another session holds the lock, however late it comes. The order in which waiting
+//! sessions get a lock is not promised.
 
 mod acquire;
 mod list;
@@ -21,41 +21,41 @@ use crate::error::Result;
 use crate::revision::{Pending, Revision};
 use crate::store::{Key, Prefetch, Tx};
 
-/// Who holds what: `board.locks()`.
+/// The locks of a board: `board.locks()`.
 #[derive(Clone, Copy)]
 pub struct Locks<'a> {
     pub(crate) board: &'a Board,
 }
 
-/// A lock that somebody holds.
+/// A held lock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Lock {
     /// Its name.
     pub name: String,
-    /// The revision at which it was taken.
+    /// The revision at which it was acquired.
     pub fence: Revision,
     /// The session that holds it.
     pub session_id: String,
-    /// What that session calls itself.
+    /// The name of its agent.
     pub agent_name: String,
-    /// Since when.
+    /// When it was acquired.
     pub since: Timestamp,
-    /// What for, as its holder says.
+    /// The note of its holder.
     pub note: Option<String>,
-    /// When it is free at the latest.
+    /// When it expires.
     pub expires_at: Option<Timestamp>,
 }
 
-/// What the entry of a lock has as its value.
+/// The value of the entry of a lock.
 #[derive(Debug, Serialize, Deserialize)]
 struct Stored {
     note: Option<String>,
 }
 
 impl Lock {
-    /// The lock that an entry stands for.
+    /// The lock of an entry.
     pub(crate) fn of(tx: &dyn Tx, entry: &Entry) -> Result<Lock> {
-        // Nothing but the verbs of locks writes here. Whatever else stands in the file, the lock is held.
+        // Only the lock verbs write here. Whatever the value is, the lock is held.
         let stored = entry.value.to::<Stored>().ok();
         Ok(Lock {
             name: entry.key.clone(),
@@ -68,7 +68,7 @@ impl Lock {
         })
     }
 
-    /// The same under the name that its holder has now.
+    /// The same with the current name of its holder.
     pub(crate) fn with_name_of_today(mut self, tx: &dyn Tx) -> Result<Lock> {
         let holder = Key::Agent(self.session_id.clone());
         tx.prefetch(&[Prefetch::Row(holder.clone())])?;

@@ -1,4 +1,4 @@
-//! `lock release`: a session gives a lock back.
+//! `lock release`: releases a lock.
 
 use serde::Serialize;
 
@@ -10,36 +10,36 @@ use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
 use crate::store::{Key, Prefetch};
 
-/// Which lock to give back.
+/// The lock to release.
 #[derive(Clone, Debug, Default)]
 pub struct Release {
     /// Its name.
     pub name: String,
     /// The session that holds it.
     pub session: String,
-    /// The fence under which the session believes to hold it.
+    /// The fence token that the session expects.
     pub fence: Option<Revision>,
 }
 
 impl Release {
-    /// A lock, whatever its fence.
+    /// A lock, whatever its fence token.
     pub fn of(name: &str, session: &str) -> Release {
         Release { name: name.to_owned(), session: session.to_owned(), fence: None }
     }
 }
 
-/// A lock that the session holds no more.
+/// The result of a release.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Released {
     /// Its name.
     pub name: String,
-    /// Whether this call gave it back. It did not if nobody held it.
+    /// Whether this call released it. `false` if it was free.
     pub released: bool,
-    /// The fence under which it was held.
+    /// Its fence token.
     pub fence: Option<Revision>,
     /// How long it was held.
     pub held_seconds: u64,
-    /// Who gave it back.
+    /// The session that released it.
     pub released_by: String,
 }
 
@@ -50,7 +50,7 @@ impl Pending for Released {
 }
 
 impl Locks<'_> {
-    /// Gives a lock back. A lock that nobody holds stays as it is.
+    /// Releases a lock. A free lock stays free.
     ///
     /// ```
     /// # use blackboard::{Board, agent::Register, lock::{Acquire, Release}};
@@ -89,7 +89,7 @@ impl Locks<'_> {
     }
 }
 
-/// Whether there is a lock to give back, and this session may do it.
+/// Whether there is a lock to release, and this session may release it.
 fn decide(agent: &Agent, name: &str, lock: Option<&Lock>, fence: Option<Revision>) -> Result<bool> {
     let session = &agent.session_id;
     agent.must_not_be_stale()?;
@@ -118,7 +118,7 @@ mod tests {
     use crate::store::conformance::an_agent;
 
     #[test]
-    fn a_lock_is_given_back_by_who_holds_it() {
+    fn lock_is_released_only_by_its_holder() {
         use AgentStatus::{Active, Completed, Stale};
         for (agent, holder, fence, expected) in [
             (Active, Some("me"), None, Ok(true)),

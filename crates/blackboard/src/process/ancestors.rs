@@ -1,15 +1,16 @@
-//! Which ancestor of a command is the agent.
+//! Finds the ancestor of a command that is the agent.
 //!
-//! The command that registers is gone a moment later, and so is a shell that was started for it: the process to watch is
-//! the nearest ancestor known to be an agent, else the nearest shell that runs a script file or has a terminal.
+//! The command that registers ends a moment later, and so does a shell that was started for it. The process to watch
+//! is the nearest ancestor that is a known agent. Otherwise it is the nearest shell that runs a script file or has a
+//! terminal.
 //!
-//! The rule is pure: the chain comes from [`Processes::ancestors`](super::Processes::ancestors), and the names of agents from
-//! the caller. The names of commands and of the packages that contain them are enough; how a process shows such a name is the same for
-//! all agents and is known here.
+//! The rule is pure: the chain comes from [`Processes::ancestors`](super::Processes::ancestors), and the names of
+//! agents from the caller. The names of commands and of their packages are enough. How a process shows such a name is
+//! the same for all agents and is implemented here.
 
 use super::ProcessInfo;
 
-/// Shells: never an agent, but one that runs a script or has a terminal acts for that script or for the person.
+/// Shells: never an agent, but one that runs a script or has a terminal acts for that script or for its user.
 const SHELLS: &[&str] = &[
     "ash", "bash", "csh", "dash", "fish", "ksh", "ksh93", "mksh", "nu", "pwsh", "sh", "tcsh", "yash", "zsh",
 ];
@@ -17,7 +18,7 @@ const SHELLS: &[&str] = &[
 /// Options of shells whose value is the next argument.
 const SHELL_OPTIONS_WITH_VALUE: &[&str] = &["--init-file", "--rcfile", "--init-command", "-C", "-O", "+O"];
 
-/// Programs that run another one in their place. They may bear the name of an agent in their arguments.
+/// Programs that run another one in their place. Their arguments may contain the name of an agent.
 const WRAPPERS: &[&str] = &[
     "blackboard",
     "env",
@@ -37,7 +38,7 @@ const WRAPPERS: &[&str] = &[
     "yarn",
 ];
 
-/// What follows the name of an agent in a program that was built for one system, as `codex-x86_64-unknown-linux-musl`.
+/// What follows the name of an agent in a program for one system, for example `codex-x86_64-unknown-linux-musl`.
 const SYSTEMS: &[&str] =
     &["aarch64", "arm64", "darwin", "linux", "macos", "win32", "windows", "x64", "x86_64"];
 
@@ -45,7 +46,7 @@ const SYSTEMS: &[&str] =
 const OPTIONS_WITH_VALUE: &[&str] =
     &["--conditions", "--env-file", "--import", "--loader", "--require", "--preload", "-C", "-W", "-X", "-r"];
 
-/// The process that stands for the agent.
+/// The process of the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// A known agent.
@@ -54,7 +55,8 @@ pub enum Found {
     Script(u32),
     /// No agent, but a shell in a terminal.
     Shell(u32),
-    /// No process that lives as long as the agent: its PID stays unknown and the timer decides.
+    /// No process that runs as long as the agent: its PID stays unknown, and the time since its last heartbeat
+    /// decides.
     Nothing,
 }
 
@@ -86,11 +88,11 @@ impl Found {
 pub fn find_agent(chain: &[ProcessInfo], agents: &[&str], declared: &[u32]) -> Found {
     let stands_for_agent =
         |process: &&ProcessInfo| declared.contains(&process.pid) || is_agent(process, agents);
-    // An agent that is pid 1 is the sandbox around one command: the PIDs in it mean nothing outside, or later.
+    // An agent that is PID 1 is the sandbox around one command: its PIDs mean nothing outside or later.
     if chain.last().filter(|last| last.pid == 1).is_some_and(|first| stands_for_agent(&first)) {
         return Found::Nothing;
     }
-    // The nearest is also the inner one of a launcher and what it launched.
+    // Of a launcher and the program that it launched, the nearest is the inner one.
     if let Some(agent) = chain.iter().find(stands_for_agent) {
         return Found::Agent(agent.pid);
     }
@@ -110,19 +112,19 @@ pub fn find_terminal_shell(chain: &[ProcessInfo]) -> Option<u32> {
     chain.iter().find(|process| is_terminal_shell(process)).map(|process| process.pid)
 }
 
-/// A shell that does not lead its group was forked for a `$(…)` or a pipe and is gone a moment later.
+/// A shell that does not lead its process group was forked for a `$(…)` or a pipe and ends a moment later.
 fn is_terminal_shell(process: &ProcessInfo) -> bool {
     process.terminal && process.group_leader && is_shell(process)
 }
 
-/// Whether a process is a shell that runs a script file, and so lives as long as the script does. A `sh -c …` is as short
-/// as the command that it was started for.
+/// Whether a process is a shell that runs a script file, and so runs as long as the script. A `sh -c …` runs only as
+/// long as its command.
 fn runs_script(process: &ProcessInfo) -> bool {
     is_shell(process) && shell_script(process).is_some()
 }
 
-/// The script itself: a `$(…)`, a pipe or a `( … )` in it is a copy of its shell with the same arguments, and may be gone a
-/// moment later. It is the process that the script knows as `$$`.
+/// The script itself: a `$(…)`, a pipe or a `( … )` in it is a copy of its shell with the same arguments, and may end
+/// a moment later. This is the process that the script knows as `$$`.
 fn outermost(chain: &[ProcessInfo]) -> &ProcessInfo {
     let copies = chain.windows(2).take_while(|pair| is_copy(&pair[0], &pair[1]));
     &chain[copies.count()]
@@ -135,8 +137,8 @@ fn is_copy(copy: &ProcessInfo, original: &ProcessInfo) -> bool {
         && copy.name == original.name
 }
 
-/// Fills in the arguments of the shells that [`find_agent`] looks at if no process is an agent: up to the first shell that
-/// runs a script or has a terminal, and the shells that this one is a copy of.
+/// Adds the arguments of the shells that [`find_agent`] checks if no process is an agent. These are the shells up to
+/// the first one that runs a script or has a terminal, and those that it is a copy of.
 pub(super) fn complete_shells(chain: &mut [ProcessInfo], arguments: impl Fn(u32) -> Vec<String>) {
     let mut in_script = false;
     for index in 0..chain.len() {
@@ -160,7 +162,7 @@ fn shell_script(process: &ProcessInfo) -> Option<&str> {
     let (called, arguments) = process.arguments.split_first()?;
     let mut arguments = arguments.iter().map(String::as_str);
     if file_name(called) == "pwsh" {
-        // PowerShell spells its options in words, and most of them have a value.
+        // PowerShell has long options, and most of them have a value.
         let first = arguments.next()?;
         if !first.starts_with('-') {
             return Some(first);
@@ -182,7 +184,7 @@ fn shell_script(process: &ProcessInfo) -> Option<&str> {
             }
             option if option.starts_with(['-', '+']) => {
                 let letters = &option[1..];
-                // `-c` runs its argument, and `-s` what comes on standard input.
+                // `-c` runs its argument, and `-s` standard input.
                 if option.starts_with('-') && letters.contains(['c', 's']) {
                     return None;
                 }
@@ -198,9 +200,8 @@ fn shell_script(process: &ProcessInfo) -> Option<&str> {
     None
 }
 
-/// Finds the process that started this one in order to talk to it, among its ancestors, nearest first: the first that is
-/// neither a shell nor a wrapper, whatever it is called. It is nobody if that is the first process of all, which adopts
-/// orphans.
+/// Finds the client that started this process, among its ancestors, nearest first. It is the first one that is
+/// neither a shell nor a wrapper, whatever its name. `None` if that is PID 1, which adopts orphans.
 ///
 /// ```
 /// use blackboard::process::{ProcessInfo, find_client};
@@ -216,7 +217,7 @@ pub fn find_client(chain: &[ProcessInfo]) -> Option<u32> {
     chain.iter().find(|process| !passes_on(process)).map(|process| process.pid).filter(|pid| *pid != 1)
 }
 
-/// Whether a process of this name is a shell or a wrapper, so that nothing else of it matters.
+/// Whether a process of this name is a shell or a wrapper, so that its other properties do not matter.
 pub(super) fn is_passed_over(name: &str) -> bool {
     // `npm exec …` sets its title.
     let command = name.split(' ').next().unwrap_or_default();
@@ -229,14 +230,14 @@ pub(super) fn is_shell_name(name: &str) -> bool {
 }
 
 fn is_shell(process: &ProcessInfo) -> bool {
-    // A script bears its own name. The program of some is called otherwise (`busybox`), and they are called as a shell.
+    // A script has its own name. Some shells have a program of another name (`busybox`) and are called as a shell.
     let called = process.arguments.first().map_or("", |called| file_name(called));
     is_shell_name(&process.name) || is_shell_name(file_name(&process.executable)) || is_shell_name(called)
 }
 
 /// Whether a process is one of these agents.
 pub(super) fn is_agent(process: &ProcessInfo, agents: &[&str]) -> bool {
-    // A script bears its own name, and its program is the shell.
+    // A script has its own name, and its program is the shell.
     if is_shell(process) || is_passed_over(&process.name) || is_passed_over(file_name(&process.executable)) {
         return false;
     }
@@ -272,7 +273,7 @@ fn is_interpreter(name: &str) -> bool {
     matches!(name, "node" | "nodejs" | "bun") || name.starts_with("python")
 }
 
-/// Whether a path leads to a program of an agent: by its last part, as the package in `node_modules`, or as one of
+/// Whether a path belongs to a program of an agent: by its last part, by the package in `node_modules`, or as one of
 /// several installed versions (`…/claude/versions/2.1.325`). Other directories prove nothing: one may be called
 /// `/home/claude`.
 fn is_agent_path(path: &str, agents: &[&str]) -> bool {
@@ -326,7 +327,7 @@ mod tests {
         super::find_agent(chain, AGENTS, declared)
     }
 
-    /// A process from one line: its name, program and arguments.
+    /// A process from its name, program and arguments.
     fn process(name: &str, executable: &str, arguments: &str) -> ProcessInfo {
         ProcessInfo {
             name: name.to_owned(),
@@ -350,7 +351,7 @@ mod tests {
         numbered.map(|(place, info)| ProcessInfo { pid: 100 - place, parent: 99 - place, ..info }).collect()
     }
 
-    /// The same, but the last one is pid 1.
+    /// The same, but the last one is PID 1.
     fn to_first<const N: usize>(processes: [ProcessInfo; N]) -> Vec<ProcessInfo> {
         let mut chain = chain(processes);
         chain.last_mut().unwrap().pid = 1;
@@ -371,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_is_known_by_its_name_its_program_its_call_or_its_script() {
+    fn agent_is_recognized_by_name_program_call_or_script() {
         testkit::limit_test();
         for (name, executable, arguments) in [
             ("claude", "", ""),
@@ -394,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_mentions_an_agent_is_none() {
+    fn process_that_only_mentions_an_agent_is_not_one() {
         testkit::limit_test();
         for (name, executable, arguments) in [
             ("vim", "/usr/bin/vim", "vim claude"),
@@ -408,7 +409,7 @@ mod tests {
             ("sudo", "/usr/bin/sudo", "sudo claude"),
             ("npm exec @opena", "/usr/bin/node", "npm exec @openai/codex"),
             ("uvx", "/usr/bin/uvx", "uvx aider"),
-            // A shell script that is called like an agent.
+            // A shell script with the name of an agent.
             ("claude", "/usr/bin/bash", "/bin/bash /home/u/bin/claude"),
             ("blackboard", "/usr/bin/blackboard", "blackboard run -- aider"),
             ("claude", "/usr/bin/blackboard", "claude"),
@@ -423,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shell_and_wrapper_is_passed_over() {
+    fn shells_and_wrappers_are_skipped() {
         testkit::limit_test();
         for wrapper in SHELLS.iter().chain(WRAPPERS) {
             let called_like_agent = process(wrapper, &format!("/usr/bin/{wrapper}"), "claude");
@@ -436,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn of_nested_agents_the_nearest_is_found() {
+    fn nearest_of_nested_agents_is_found() {
         testkit::limit_test();
         let nested = chain([named("sh"), named("codex"), codex_launcher(), named("bash"), named("claude")]);
         assert_eq!(find_agent(&nested, &[]), Found::Agent(99));
@@ -460,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_as_pid_1_makes_every_pid_meaningless() {
+    fn agent_as_pid_1_is_treated_as_a_sandbox() {
         testkit::limit_test();
         assert_eq!(
             find_agent(&to_first([named("claude"), named("bash"), named("codex")]), &[]),
@@ -471,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_agent_the_nearest_shell_with_a_terminal_stands_for_it() {
+    fn nearest_terminal_shell_is_used_if_no_ancestor_is_an_agent() {
         testkit::limit_test();
         let substitution = || ProcessInfo { group_leader: false, ..in_terminal(named("bash")) };
         let script = || process("deploy.sh", "/usr/bin/bash", "/bin/bash ./deploy.sh");
@@ -542,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_found_as_the_process_that_it_knows_as_its_own() {
+    fn script_process_is_the_one_that_it_knows_as_its_pid() {
         testkit::limit_test();
         let script = || process("bash", "", "bash worker.sh");
         let other = || process("bash", "", "bash outer.sh");
@@ -562,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_read_only_of_shells_that_decide() {
+    fn arguments_are_read_only_for_deciding_shells() {
         testkit::limit_test();
         let read = |chain: &mut Vec<ProcessInfo>| {
             let asked = std::cell::RefCell::new(Vec::new());

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{HostIdentity, Liveness, ProcessIdentity, ProcessInfo, ProcessState, Processes};
 
-/// Processes that a test starts and ends; they are judged by the same rules as real ones.
+/// Processes that a test starts and ends. The same rules apply as to real ones.
 ///
 /// ```
 /// use blackboard::process::{FakeProcesses, Liveness, Processes};
@@ -14,7 +14,7 @@ use super::{HostIdentity, Liveness, ProcessIdentity, ProcessInfo, ProcessState, 
 /// let first = processes.start(4711);
 /// assert_eq!(processes.liveness(4711, Some(&first)), Liveness::Alive);
 ///
-/// // The number is used again: the first process is dead all the same.
+/// // The PID is reused: the first process is still dead.
 /// let second = processes.start(4711);
 /// assert_eq!(processes.liveness(4711, Some(&first)), Liveness::Dead);
 /// assert_eq!(processes.liveness(4711, Some(&second)), Liveness::Alive);
@@ -31,7 +31,7 @@ struct State {
 }
 
 impl FakeProcesses {
-    /// Starts a process with this number, in place of the one that has it.
+    /// Starts a process with this PID, in place of the one that has it.
     pub fn start(&self, pid: u32) -> ProcessIdentity {
         let mut state = self.state();
         state.started += 1;
@@ -40,19 +40,19 @@ impl FakeProcesses {
         state.mark(started)
     }
 
-    /// Ends the process that has this number.
+    /// Ends the process with this PID.
     pub fn end(&self, pid: u32) {
         self.state().running.remove(&pid);
     }
 
-    /// Boots the machine again: every process ends.
+    /// Reboots the machine: every process ends.
     pub fn reboot(&self) {
         let mut state = self.state();
         state.boots += 1;
         state.running.clear();
     }
 
-    /// Sets what the caller descends from, nearest first.
+    /// Sets the ancestors of the caller, nearest first.
     pub fn descend_from(&self, ancestors: Vec<ProcessInfo>) {
         self.state().ancestors = ancestors;
     }
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processes_end_by_themselves_and_with_their_boot() {
+    fn fake_processes_end_by_call_and_by_reboot() {
         let processes = FakeProcesses::default();
         let (ended, rebooted) = (processes.start(10), processes.start(11));
         assert_eq!(processes.mark(10), Some(ended.clone()));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_of_another_host_is_not_judged() {
+    fn process_of_another_host_is_unknown() {
         let processes = FakeProcesses::default();
         let elsewhere = ProcessIdentity { host: "elsewhere".to_owned(), ..processes.start(10) };
         assert_eq!(processes.liveness(10, Some(&elsewhere)), Liveness::Unknown);

@@ -1,7 +1,8 @@
-//! Processes on Linux, by `/proc`.
+//! Processes on Linux, from `/proc`.
 //!
-//! Hooks wait for this, so a look costs one file (`stat`), and only ancestors that are neither shells nor wrappers
-//! cost two more. Shells cost one more where no ancestor is an agent. Everything a process may choose (its name, its arguments) is data: of any bytes, and bounded.
+//! Hooks wait for this, so a check reads one file (`stat`), and two more only for ancestors that are neither shells
+//! nor wrappers. Shells need one more if no ancestor is an agent. Everything that a process can choose (its name, its
+//! arguments) is untrusted: any bytes, with a bounded length.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -22,14 +23,14 @@ pub(super) fn place() -> HostIdentity {
 }
 
 pub(super) fn look(place: &HostIdentity, pid: u32) -> ProcessState {
-    // Numbers in the `/proc` of another namespace are not those that were asked for.
+    // PIDs in the `/proc` of another namespace are not those that were asked for.
     if place.namespace.is_none() {
         return signal::probe(pid);
     }
     match Stat::read(pid) {
         Some(stat) if stat.ended => ProcessState::Gone,
         Some(stat) => ProcessState::Running { started: Some(stat.started) },
-        // A `/proc` mounted with `hidepid` shows nothing of other users, a signal tells.
+        // A `/proc` mounted with `hidepid` shows nothing of other users. A signal works.
         None => signal::probe(pid),
     }
 }
@@ -55,7 +56,7 @@ pub(super) fn ancestors(place: &HostIdentity, agents: &[&str]) -> Vec<ProcessInf
         });
         pid = stat.parent;
     }
-    // What a shell runs matters only if it has to act for an agent.
+    // The script of a shell matters only if no process is an agent.
     if !chain.iter().any(|process| is_agent(process, agents)) {
         complete_shells(&mut chain, arguments);
     }
@@ -72,8 +73,8 @@ fn host() -> String {
     }
 }
 
-/// The PID namespace of this process, if `/proc` is about that one: after `unshare --pid` without a new mount it
-/// still counts as the outer namespace does.
+/// The PID namespace of this process, if `/proc` belongs to it. After `unshare --pid` without a new mount, `/proc`
+/// still shows the outer namespace.
 fn namespace() -> Option<String> {
     let own = fs::read_link("/proc/self").ok()?;
     if own.to_str()? != process::id().to_string() {
@@ -83,7 +84,7 @@ fn namespace() -> Option<String> {
     Some(link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.to_owned())
 }
 
-/// What is used of `/proc/P/stat`.
+/// The used fields of `/proc/P/stat`.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     name: String,
@@ -99,7 +100,7 @@ impl Stat {
         Stat::parse(&read_start(&format!("/proc/{pid}/stat"), STAT_MAX).ok()?)
     }
 
-    /// The name may hold spaces, newlines and parentheses: it ends at the last one.
+    /// The name may contain spaces, newlines and parentheses: it ends at the last one.
     fn parse(bytes: &[u8]) -> Option<Stat> {
         let open = bytes.iter().position(|&byte| byte == b'(')?;
         let close = bytes.iter().rposition(|&byte| byte == b')')?;
@@ -141,7 +142,7 @@ fn arguments(pid: u32) -> Vec<String> {
     arguments
 }
 
-/// One read: these files are made anew for each, and what lies beyond `limit` is not wanted.
+/// One read: the kernel generates these files for each read, and bytes beyond `limit` are not needed.
 fn read_start(path: &str, limit: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; limit];
     let length = File::open(path)?.read(&mut bytes)?;

@@ -1,12 +1,12 @@
-//! What the board knows about operating-system processes: which one a PID means, whether it still runs, and which
-//! ancestor of this command is the agent.
+//! Operating-system processes: which one a PID means, whether it still runs, and which ancestor of this command is
+//! the agent.
 //!
-//! A PID alone says little: it is a number of one PID namespace of one boot of one machine, and it is used again. A
-//! [`ProcessIdentity`] is stored beside it and makes it mean one process. What cannot be told is
-//! [`Liveness::Unknown`], never a guess: the timer decides then.
+//! A PID alone means little: it is valid in one PID namespace of one boot of one machine, and it is reused. A
+//! [`ProcessIdentity`] is stored with it, so that both together mean one process. If the state cannot be determined
+//! it is [`Liveness::Unknown`], never a guess: the time since the last heartbeat decides then.
 //!
-//! Nothing here sends a signal, starts a process or keeps one from ending, and nothing reads the environment or knows an agent
-//! by name: the caller gives [`find_agent`] the names of agents and the PIDs that they put into the environment.
+//! Nothing here sends a signal, starts a process or delays its end. Nothing here reads the environment or knows an
+//! agent by name. The caller passes the names of agents and their declared PIDs to [`find_agent`].
 
 use std::fmt;
 use std::str::FromStr;
@@ -25,7 +25,7 @@ mod linux;
 mod other;
 #[cfg(unix)]
 mod signal;
-// Linux compiles it for its tests, so that the fallback is run somewhere.
+// Linux compiles it for its tests, so that the fallback is tested.
 #[cfg(all(unix, any(test, not(target_os = "linux"))))]
 mod unix;
 
@@ -39,10 +39,10 @@ use unix as system;
 pub use ancestors::{Found, find_agent, find_client, find_terminal_shell};
 pub use fake::FakeProcesses;
 
-/// How many ancestors are looked at.
+/// How many ancestors are read.
 pub const ANCESTORS_MAX: usize = 32;
 
-/// What makes a PID mean one process: where it is counted, and when the process started.
+/// What identifies the process of a PID: where the PID is valid, and when the process started.
 ///
 /// Its text is stored with the PID, as `host/boot/namespace/started`; no part contains a slash.
 ///
@@ -56,13 +56,13 @@ pub const ANCESTORS_MAX: usize = 32;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ProcessIdentity {
-    /// The machine, as an id that says nothing else about it.
+    /// The machine, as an id that reveals nothing else about it.
     pub host: String,
-    /// The boot of the machine; empty where the system does not tell.
+    /// The boot of the machine; empty if unknown.
     pub boot: String,
-    /// The PID namespace whose number the PID is; empty where there is only one.
+    /// The PID namespace of the PID; empty where there is only one.
     pub namespace: String,
-    /// When the process started, in a unit of the system, counted from the boot; 0 where the system does not tell.
+    /// When the process started, in a unit of the system, counted from the boot; 0 if unknown.
     pub started: u64,
 }
 
@@ -94,12 +94,12 @@ pub enum Liveness {
     Alive,
     /// It has ended, even if another process has its PID now.
     Dead,
-    /// It belongs to another machine or PID namespace, or the system does not tell.
+    /// It belongs to another machine or PID namespace, or the system hides it.
     Unknown,
 }
 
 impl Liveness {
-    /// The name, as JSON output has it.
+    /// The name in JSON output.
     pub fn as_str(self) -> &'static str {
         match self {
             Liveness::Alive => "alive",
@@ -112,38 +112,38 @@ impl Liveness {
 /// An ancestor of this process, as far as the system shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessInfo {
-    /// Its number in the PID namespace of this process.
+    /// Its PID in the PID namespace of this process.
     pub pid: u32,
-    /// Its parent; 0 if there is none here.
+    /// Its parent; 0 if it has none here.
     pub parent: u32,
-    /// The short name that the system keeps (on Linux `comm`, at most 15 bytes, which a process may choose).
+    /// The short name of the system (on Linux `comm`, at most 15 bytes, which a process may choose).
     pub name: String,
-    /// The path of its program; empty if it may not be read, or if the name says all (shells and wrappers).
+    /// The path of its program; empty if it cannot be read, or if the name is enough (shells and wrappers).
     pub executable: String,
-    /// The first of its arguments, beginning with the name it was called by; empty as `executable` is, but for shells where
-    /// no ancestor is an agent.
+    /// The first of its arguments, beginning with the name it was called by. Empty when `executable` is, except for
+    /// shells where no ancestor is an agent.
     pub arguments: Vec<String>,
     /// Whether it has a controlling terminal.
     pub terminal: bool,
-    /// Whether it leads its process group, as every job of an interactive shell does and a `$(…)` does not.
+    /// Whether it leads its process group. Every job of an interactive shell does, a `$(…)` does not.
     pub group_leader: bool,
 }
 
 /// The processes of the machine, as the board sees them.
 pub trait Processes: Send + Sync {
-    /// What makes `pid` mean the process that has it now. `None` if there is no such process, or if it cannot be
-    /// identified here.
+    /// The identity of the process that has `pid` now. `None` if the process does not exist or cannot be identified
+    /// here.
     fn mark(&self, pid: u32) -> Option<ProcessIdentity>;
 
-    /// Whether the process that had `pid` when `mark` was taken still runs. Without a mark any process of that
-    /// number counts.
+    /// Whether the process that had `pid` when `mark` was recorded still runs. Without an identity any process with
+    /// that PID counts.
     fn liveness(&self, pid: u32, mark: Option<&ProcessIdentity>) -> Liveness;
 
-    /// This boot of this machine, empty if unknown. A monotonic clock means nothing in another one.
+    /// The id of this boot of this machine, empty if unknown. Values of a monotonic clock are valid only in one boot.
     fn boot(&self) -> String;
 
-    /// The ancestors of the calling process, nearest first, at most [`ANCESTORS_MAX`]; none where the system does
-    /// not show them. Where one of them is one of these agents, the arguments of shells are left out: they cost a system call
+    /// The ancestors of the calling process, nearest first, at most [`ANCESTORS_MAX`]; none if the system does not
+    /// show them. If one of them is one of these agents, the arguments of shells are omitted. They cost a system call
     /// each, and [`find_agent`] does not need them.
     fn ancestors(&self, agents: &[&str]) -> Vec<ProcessInfo>;
 }
@@ -161,7 +161,7 @@ pub trait Processes: Send + Sync {
 /// ```
 #[derive(Debug, Default)]
 pub struct SystemProcesses {
-    // A process stays on its machine, in its boot and in its PID namespace, so that one look is enough.
+    // A process stays on its machine, in its boot and in its PID namespace, so one read is enough.
     place: OnceLock<HostIdentity>,
 }
 
@@ -191,23 +191,23 @@ impl Processes for SystemProcesses {
     }
 }
 
-/// Where this process counts PIDs.
+/// Where the PIDs of this process are valid.
 #[derive(Clone, Debug)]
 struct HostIdentity {
     host: String,
     boot: String,
-    /// `None` if what the system shows is not known to be about the PIDs that this process uses.
+    /// `None` if the PIDs that the system shows may not be those that this process uses.
     namespace: Option<String>,
 }
 
-/// What is seen of a PID at this moment.
+/// The state of a PID at this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProcessState {
-    /// A process runs; its start is unknown where the system hides it.
+    /// A process runs; its start is unknown if the system hides it.
     Running { started: Option<u64> },
-    /// There is no process, or nothing but its exit status is left of it.
+    /// The process does not exist, or only its exit status is left.
     Gone,
-    /// The system does not tell.
+    /// The system does not show it.
     Hidden,
 }
 
@@ -222,13 +222,13 @@ impl HostIdentity {
         })
     }
 
-    /// The one rule of liveness. `look` is asked only if the mark is of this place.
+    /// The rule of liveness. `look` is called only if the identity is of this host.
     fn liveness(&self, mark: Option<&ProcessIdentity>, look: impl FnOnce() -> ProcessState) -> Liveness {
         if let Some(mark) = mark {
             if mark.host != self.host {
                 return Liveness::Unknown;
             }
-            // Before the namespace: none of them outlives its boot.
+            // Checked before the namespace: no namespace outlives its boot.
             if mark.boot != self.boot {
                 let told = !mark.boot.is_empty() && !self.boot.is_empty();
                 return if told { Liveness::Dead } else { Liveness::Unknown };
@@ -250,8 +250,8 @@ impl HostIdentity {
     }
 }
 
-/// The id of a host from what is known of it. A machine id is confidential, as its manual says, and marks leave the
-/// machine with an export: only a hash of it does.
+/// The id of a host. A machine id is confidential, as its manual says, and identities leave the machine with an
+/// export. So only a hash is stored.
 #[cfg(unix)]
 fn host_id(known: &[u8]) -> String {
     Uuid::new_v5(&HOST_NAMESPACE, known).simple().to_string()
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_of_another_place_is_judged_without_a_look_at_the_process() {
+    fn process_of_another_host_is_judged_without_a_probe() {
         for (text, expected) in [
             ("there/now/7/100", Liveness::Unknown),
             ("there/before/7/100", Liveness::Unknown),
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_does_not_know_itself_calls_nobody_of_another_dead() {
+    fn unidentified_host_never_reports_foreign_processes_dead() {
         let gone = || ProcessState::Gone;
         let no_boot = HostIdentity { boot: String::new(), ..place() };
         assert_eq!(no_boot.liveness(Some(&mark("here/now/7/100")), gone), Liveness::Unknown);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_of_this_place_is_judged_by_what_is_seen_and_by_its_start() {
+    fn process_of_this_host_is_judged_by_its_state_and_start() {
         let running = |started| ProcessState::Running { started };
         for (sight, text, expected) in [
             (running(Some(100)), Some("here/now/7/100"), Liveness::Alive),
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_not_a_mark_is_refused() {
+    fn invalid_process_identity_text_is_refused() {
         for text in
             ["", "////", "a/b/c", "a/b/c/", "a/b/c/d", "a/b/c/-1", "a/b/c/1/2", "a/b/c/18446744073709551616"]
         {
@@ -331,7 +331,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_mark_survives_its_text(host in "[^/]*", boot in "[^/]*", namespace in "[^/]*", started: u64) {
+        fn process_identity_round_trips_through_text(host in "[^/]*", boot in "[^/]*", namespace in "[^/]*", started: u64) {
             testkit::limit_test();
             let mark = ProcessIdentity { host, boot, namespace, started };
             prop_assert_eq!(mark.to_string().parse::<ProcessIdentity>().unwrap(), mark);

@@ -1,4 +1,5 @@
-//! Systems whose processes this program cannot look at yet, Windows among them: nothing is known, the timer decides.
+//! Systems whose processes this program cannot inspect yet, for example Windows. Every process is unknown, and the
+//! time since the last heartbeat decides.
 
 use super::{HostIdentity, ProcessInfo, ProcessState};
 

@@ -1,11 +1,11 @@
-//! Existence by signal 0: what every Unix can tell of a PID, whoever owns the process.
+//! Existence by signal 0, which works on every Unix for processes of any user.
 
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
 use super::ProcessState;
 
-/// Whether a process has this PID, without its start.
+/// Whether a process has this PID; its start stays unknown.
 pub(super) fn probe(pid: u32) -> ProcessState {
     // 0 and negative numbers would mean process groups; no process has them.
     match i32::try_from(pid).ok().and_then(Pid::from_raw) {
@@ -16,7 +16,7 @@ pub(super) fn probe(pid: u32) -> ProcessState {
 
 fn sight_of(answer: Result<(), Errno>) -> ProcessState {
     match answer {
-        // Somebody else's process is a process.
+        // A process of another user exists too.
         Ok(()) | Err(Errno::PERM) => ProcessState::Running { started: None },
         Err(Errno::SRCH) => ProcessState::Gone,
         Err(_) => ProcessState::Hidden,
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refused_signal_proves_a_process() {
+    fn refused_signal_proves_that_the_process_exists() {
         let running = ProcessState::Running { started: None };
         for (answer, expected) in [
             (Ok(()), running),
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_no_pids_are_gone() {
+    fn numbers_that_are_not_pids_count_as_gone() {
         for pid in [0, i32::MAX.cast_unsigned() + 1, u32::MAX] {
             assert_eq!(probe(pid), ProcessState::Gone, "{pid}");
         }

@@ -1,7 +1,8 @@
-//! Processes on macOS and other Unixes, by what they tell without `unsafe` calls: existence, and the direct parent.
+//! Processes on macOS and other Unixes, as far as they are visible without `unsafe` calls: existence, and the direct
+//! parent.
 //!
-//! The start of a process, the boot and further ancestors are missing. So a PID that was used again passes for alive
-//! until the new process ends, and an agent is found only if it is the parent and has declared its PID to the caller.
+//! The start of a process, the boot and further ancestors are missing. So a reused PID counts as alive until the new
+//! process ends. An agent is found only if it is the parent and has declared its PID to the caller.
 
 use std::os::unix::process::parent_id;
 
@@ -29,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_marked_by_its_host_and_judged_by_its_existence() {
+    fn process_is_identified_by_its_host_and_judged_by_existence() {
         let (place, pid) = (place(), std::process::id());
         let mark = place.mark(look(&place, pid)).unwrap();
         assert_eq!((mark.boot.as_str(), mark.namespace.as_str(), mark.started), ("", "", 0));
@@ -40,7 +41,7 @@ mod tests {
     fn the_parent_is_the_agent_if_its_pid_is_declared() {
         let chain = ancestors(&place(), &[]);
         assert_eq!(find_agent(&chain, &[], &[]), Found::Nothing);
-        // As pid 1 it would be a sandbox rather than an agent.
+        // As PID 1 it would be a sandbox rather than an agent.
         let expected = if parent_id() == 1 { Found::Nothing } else { Found::Agent(parent_id()) };
         assert_eq!(find_agent(&chain, &[], &[parent_id()]), expected);
     }

@@ -1,4 +1,4 @@
-//! `project list`: where work happens.
+//! `project list`: lists projects.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ pub struct ListedProject {
     /// The project.
     #[serde(flatten)]
     pub project: Project,
-    /// How many agents are alive there.
+    /// How many live agents it has.
     pub active_agents: usize,
 }
 

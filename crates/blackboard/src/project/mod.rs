@@ -1,4 +1,4 @@
-//! Projects: registered places where work happens.
+//! Projects: registered places of work.
 
 mod list;
 mod register;
@@ -26,20 +26,20 @@ pub struct Projects<'a> {
     pub(crate) board: &'a Board,
 }
 
-/// A registered place where work happens.
+/// A registered place of work.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Project {
     /// Its id, a short word.
     pub project_id: String,
-    /// Its name for people.
+    /// Its display name.
     pub display_name: String,
-    /// Where it lies on disk.
+    /// Its path on disk.
     pub local_path: Option<String>,
-    /// Where it comes from, such as `owner/repo`.
+    /// Its repository, for example `owner/repo`.
     pub remote_repo: Option<String>,
     /// When it was registered.
     pub registered_at: Timestamp,
-    /// What its user stored with it.
+    /// Its metadata.
     #[serde(serialize_with = "crate::metadata::or_empty")]
     pub metadata: Option<Metadata>,
     /// The event that changed it last.
@@ -64,7 +64,7 @@ impl Range {
     }
 }
 
-/// The project, or a refusal that says where the right name can be found.
+/// The project, or a refusal that hints at the list of projects.
 pub(crate) fn known(tx: &dyn Tx, project: &str) -> Result<Project> {
     tx.row::<Project>(&Key::Project(project.to_owned()))?.ok_or_else(|| {
         Refusal::new(Code::ProjectNotFound, format!("project {project} is not registered"))
@@ -73,7 +73,7 @@ pub(crate) fn known(tx: &dyn Tx, project: &str) -> Result<Project> {
     })
 }
 
-/// The project, or a refusal that says how to register it.
+/// The project, or a refusal that hints at its registration.
 pub(crate) fn existing(tx: &dyn Tx, project: &str) -> Result<Project> {
     tx.row::<Project>(&Key::Project(project.to_owned()))?.ok_or_else(|| not_found(project))
 }

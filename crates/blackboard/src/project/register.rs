@@ -1,4 +1,4 @@
-//! `project register`: a place where work happens. Again means update.
+//! `project register`: registers a project, or updates it.
 
 use serde::Serialize;
 
@@ -17,26 +17,26 @@ use crate::text::{Cleaner, Kind, TextChanges, check_id};
 pub struct RegisterProject {
     /// Its id.
     pub id: String,
-    /// Its name for people. An update may leave it out.
+    /// Its display name. An update may omit it.
     pub name: Option<String>,
-    /// Where it lies on disk.
+    /// Its path on disk.
     pub path: Option<String>,
-    /// Where it comes from.
+    /// Its repository.
     pub repo: Option<String>,
-    /// What its user wants to store with it.
+    /// Its metadata.
     pub metadata: Option<Metadata>,
     /// The session that registers it.
     pub session: Option<String>,
 }
 
 impl RegisterProject {
-    /// A project with this id and name and nothing else.
+    /// A project with this id and name only.
     pub fn new(id: &str, name: &str) -> RegisterProject {
         RegisterProject { id: id.to_owned(), name: Some(name.to_owned()), ..RegisterProject::default() }
     }
 }
 
-/// A project that is registered now.
+/// The result of a registration.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RegisteredProject {
     /// The project.
@@ -46,7 +46,7 @@ pub struct RegisteredProject {
     pub created: bool,
     /// Whether this call changed it.
     pub updated: bool,
-    /// What happened to its name.
+    /// The changes to its name.
     #[serde(flatten)]
     pub text: TextChanges,
 }
@@ -58,7 +58,7 @@ impl Pending for RegisteredProject {
 }
 
 impl Projects<'_> {
-    /// Registers a project, or updates what is given of one that is registered.
+    /// Registers a project, or updates the given fields of an existing one.
     ///
     /// ```
     /// # use blackboard::{Board, project::RegisterProject};

@@ -1,4 +1,4 @@
-//! `project remove`: nobody works there any more.
+//! `project remove`: removes a project.
 
 use serde::Serialize;
 
@@ -11,13 +11,13 @@ use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch, Range};
 use crate::work::{Status, WorkItem};
 
-/// A project that is registered no more.
+/// A removed project.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RemovedProject {
     /// The project.
     #[serde(flatten)]
     pub project: Project,
-    /// The work items that belong to no project now.
+    /// The work items that now have no project.
     pub detached_items: Vec<String>,
 }
 
@@ -26,7 +26,8 @@ impl Pending for RemovedProject {
 }
 
 impl Projects<'_> {
-    /// Removes a project. Its work items stay, without a project; unless forced, none of them may be open.
+    /// Removes a project. Its work items stay, without a project. Unless forced, a project with open work items is
+    /// refused.
     ///
     /// ```
     /// # use blackboard::{Board, project::RegisterProject};
@@ -89,7 +90,7 @@ mod tests {
     use crate::store::conformance::an_item;
 
     #[test]
-    fn a_project_with_open_work_goes_only_by_force() {
+    fn project_with_open_work_needs_force() {
         use Status::{Available, Blocked, Completed};
         for (items, force, expected) in [
             (&[][..], false, Ok(0)),

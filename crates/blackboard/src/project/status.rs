@@ -1,4 +1,4 @@
-//! `project status`: who works there, and on what.
+//! `project status`: a project with its agents and work.
 
 use serde::Serialize;
 
@@ -14,9 +14,9 @@ pub struct ProjectStatus {
     /// The project.
     #[serde(flatten)]
     pub project: Project,
-    /// Who is alive there.
+    /// Its live agents.
     pub active_agents: Vec<Agent>,
-    /// What is not completed, P1 first, then oldest first.
+    /// Its open work items, P1 first, then oldest first.
     pub work_items: Vec<ListedItem>,
 }
 

@@ -1,4 +1,4 @@
-//! Agents that ended long ago, and what goes with them: cursors, heartbeats, edits, and their names on finished items.
+//! Agents that ended long ago, with their cursors, heartbeats, edits, and their sessions on finished items.
 
 use super::heartbeats::remove_heartbeats;
 use super::{BATCH, Pruned};
@@ -11,19 +11,19 @@ use crate::store::{Changes, Cursor, Key, Prefetch, Range, Tx};
 use crate::sweep::{Candidate, SkippedAgent};
 use crate::work::{Status, WorkItem};
 
-/// How many agents go in one transaction: each takes its cursors along, and its finished items and heartbeats as far as
-/// the batch goes.
+/// How many agents one transaction removes: each with its cursors, and with its finished items and heartbeats as far
+/// as the batch allows.
 const AGENT_BATCH: usize = 20;
 
-/// How many ended agents are looked at for that: those that were marked stale are kept longer, and are in front of others.
+/// How many ended agents are checked: stale ones are kept longer, and are sorted before others.
 const LOOKED_AT: usize = 1000;
 
 /// Agents that retention removes.
 #[derive(Default)]
 pub(super) struct AgentBatch {
-    /// Their sessions, one more than go at once.
+    /// Their sessions, one more than one batch removes.
     pub(super) due: Vec<String>,
-    /// Those that stay because one of their rows cannot be read.
+    /// The agents that stay because one of their rows cannot be read.
     pub(super) skipped: Vec<SkippedAgent>,
 }
 
@@ -33,7 +33,7 @@ impl Board {
         Ok(self.read(&[], |tx| self.agents_to_forget(tx))?.skipped)
     }
 
-    /// The agents that are due. One that has to stay is none of them, so that it keeps no other from going.
+    /// The agents that are due. An agent that has to stay is not among them, so the others are still removed.
     pub(super) fn agents_to_forget(&self, tx: &dyn Tx) -> Result<AgentBatch> {
         let shortest = self.settings().keep_completed_agents.min(self.settings().keep_stale_agents);
         let range = Range::agents_ended_before(tx.now().minus(shortest));
@@ -82,14 +82,14 @@ impl Board {
         let mut room = BATCH;
         for (place, session) in batch.due.iter().enumerate() {
             if place == AGENT_BATCH {
-                // If none of them could go, checking again at once would find the same ones.
+                // If none of them could be removed, checking again at once would find the same ones.
                 pruned.more = pruned.agents > 0;
                 break;
             }
             let agent = tx.row::<Agent>(&Key::Agent(session.clone()))?;
             let Some(agent) = agent.filter(|agent| self.is_over(agent, tx.now())) else { continue };
             let (forgotten, with_it) = match forget(tx, &agent, room) {
-                // It could be read a moment ago: the next search skips it.
+                // It was readable a moment ago: the next search skips it.
                 Err(error) if error.is_unreadable_row() => continue,
                 forgotten => forgotten?,
             };
@@ -99,7 +99,7 @@ impl Board {
             match forgotten {
                 Forgotten::Everything => pruned.agents += 1,
                 Forgotten::Nothing => {}
-                // What was too much for this batch goes with the next one.
+                // The next batch removes the rest.
                 Forgotten::Part => {
                     pruned.more = true;
                     break;
@@ -110,14 +110,14 @@ impl Board {
     }
 }
 
-/// How much of an agent went.
+/// How much of an agent was removed.
 enum Forgotten {
     Everything,
     Part,
     Nothing,
 }
 
-/// Removes an agent and what goes with it, as far as there is room. What it did keeps its name.
+/// Removes an agent and its rows, as far as the batch allows. Its past actions keep its name.
 fn forget(tx: &dyn Tx, agent: &Agent, mut room: usize) -> Result<(Forgotten, Changes)> {
     let session = &agent.session_id;
     let (delegates, claimed) = (Range::delegates_of(session), Range::claimed_by(session));
@@ -131,7 +131,7 @@ fn forget(tx: &dyn Tx, agent: &Agent, mut room: usize) -> Result<(Forgotten, Cha
         Prefetch::Range(cursors.clone()),
     ])?;
     let mut changes = Changes::new();
-    // An agent that a delegate refers to stays.
+    // An agent stays while a delegate refers to it.
     if !tx.rows::<Agent>(&delegates)?.is_empty() {
         return Ok((Forgotten::Nothing, changes));
     }
@@ -159,7 +159,7 @@ fn forget(tx: &dyn Tx, agent: &Agent, mut room: usize) -> Result<(Forgotten, Cha
     }
     let heartbeats = tx.keys(&own, room + 1)?;
     let all_heartbeats_go = heartbeats.len() <= room;
-    // A heartbeat whose key cannot be read refers to the agent, which stays with it.
+    // A heartbeat whose key cannot be read refers to the agent, so the agent stays.
     let heartbeats = heartbeats.into_iter().take(room).collect::<Result<Vec<_>>>()?;
     tx.prefetch(&heartbeats.iter().cloned().map(Prefetch::Row).collect::<Vec<_>>())?;
     remove_heartbeats(tx, &heartbeats, &mut changes)?;

@@ -1,4 +1,4 @@
-//! The event log: its oldest part goes, by age and by size, in whole commits.
+//! The event log: removes its oldest part, by age and by size, in complete commits.
 
 use super::BATCH;
 use crate::board::Board;
@@ -9,17 +9,17 @@ use crate::revision::Revision;
 use crate::store::{Changes, Key, Page, Prefetch, Tx, VersionHead};
 use crate::unreadable::if_readable;
 
-/// How many events are read in each of three places of the log, to know how large events are.
+/// How many events are read at each of three positions of the event log, to estimate the size of events.
 const SAMPLE: usize = 16;
 
-/// What the version of an entry takes besides its value.
+/// The size of a version of an entry besides its value.
 const VERSION_BYTES: usize = 200;
 
-/// How many bytes go in one transaction, about: large values take as long to remove as many rows.
+/// About how many bytes one transaction removes: large values take as long to remove as many rows.
 const BATCH_BYTES: u64 = 4 * 1024 * 1024;
 
 impl Board {
-    /// The revision up to which the event log may be removed, as much as goes at once, and whether more is due.
+    /// The revision up to which one batch removes the event log, and whether more is due.
     pub(super) fn events_to_prune(&self, tx: &dyn Tx) -> Result<Option<(Revision, bool)>> {
         let floor = tx.floor()?;
         let newest = tx.revision()?;
@@ -32,7 +32,7 @@ impl Board {
         ])?;
         let too_old = tx.revision_before(oldest_kept)?;
         let average = average_bytes(tx, floor, newest)?;
-        // Up to where the event log has to be removed so that it takes no more space than it may.
+        // Up to where the event log has to be removed so that it fits its size limit.
         let too_much = revision_back(tx, newest, self.settings().max_log_bytes / average)?;
         let due = too_old.max(too_much).min(tx.revision_back(newest, 1)?);
         if due <= floor {
@@ -49,8 +49,8 @@ impl Board {
     }
 }
 
-/// Removes the event log up to and including `until`, and returns how many events that are. Another call may have removed them
-/// meanwhile; the newest commit is never among them, because it was not when the search ended.
+/// Removes the event log up to and including `until`, and returns the number of removed events. Another call may have
+/// removed them meanwhile. The newest commit is never among them, because the search excluded it.
 pub(super) fn prune_events(tx: &dyn Tx, until: Revision, changes: &mut Changes) -> Result<u64> {
     let floor = tx.floor()?;
     if until <= floor {
@@ -71,8 +71,8 @@ fn revision_back(tx: &dyn Tx, until: Revision, count: u64) -> Result<Revision> {
     tx.revision_back(until, count)
 }
 
-/// Removes the event log up to and including `until`, with what only this part of it needed: the versions of entries that
-/// were superseded in it, the removals, and their tombstones. This is the rule for every engine.
+/// Removes the event log up to and including `until`, with everything that only this part needed: versions of entries
+/// that were superseded in it, removals, and their tombstones. This is the rule for every engine.
 pub(crate) fn cut_log(tx: &dyn Tx, until: Revision, changes: &mut Changes) -> Result<()> {
     let mut tombstones = Vec::new();
     let floor = tx.floor()?;
@@ -85,7 +85,7 @@ pub(crate) fn cut_log(tx: &dyn Tx, until: Revision, changes: &mut Changes) -> Re
     }
     tx.prefetch(&tombstones.iter().map(|(key, _)| Prefetch::Row(key.clone())).collect::<Vec<_>>())?;
     for (key, revision) in tombstones {
-        // One that cannot be read stays; no key can be used that has it.
+        // A tombstone that cannot be read stays; its key cannot be used.
         let tombstone = if_readable(tx.row::<Tombstone>(&key))?;
         if tombstone.is_some_and(|tombstone| tombstone.revision == revision) {
             changes.remove(key);
@@ -95,8 +95,8 @@ pub(crate) fn cut_log(tx: &dyn Tx, until: Revision, changes: &mut Changes) -> Re
     Ok(())
 }
 
-/// The end of the commit at `revision`, or of the one before if it is the newest: what is removed ends with a whole
-/// commit, as a page does, and the newest one stays.
+/// The end of the commit at `revision`, or of the one before if it is the newest. The removed part ends with a
+/// complete commit, as a page does, and the newest one stays.
 fn end_of_commit(tx: &dyn Tx, revision: Revision, newest: Revision) -> Result<Revision> {
     let page = Page::after(revision.previous(), 1);
     tx.prefetch(&[Prefetch::Events(page)])?;
@@ -108,7 +108,7 @@ fn end_of_commit(tx: &dyn Tx, revision: Revision, newest: Revision) -> Result<Re
     })
 }
 
-/// How many bytes an event takes with the version of its entry, by a few of them.
+/// The average size of an event with the version of its entry, from a sample.
 fn average_bytes(tx: &dyn Tx, floor: Revision, newest: Revision) -> Result<u64> {
     let kept = tx.count_events(floor, newest)?;
     let middle = revision_back(tx, newest, kept - kept / 2)?;
@@ -117,7 +117,7 @@ fn average_bytes(tx: &dyn Tx, floor: Revision, newest: Revision) -> Result<u64> 
     tx.prefetch(&pages.map(Prefetch::Events))?;
     let mut sample = Vec::with_capacity(pages.len() * SAMPLE);
     for page in &pages {
-        // A commit of thousands of entries is not read for the sake of a guess.
+        // The estimate is not worth reading a commit of thousands of entries.
         sample.extend(tx.events(page)?.into_iter().take(SAMPLE));
     }
     let has_version = |event: &&Event| event.target_type == Some(TargetType::Entry);

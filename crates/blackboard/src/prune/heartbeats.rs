@@ -1,4 +1,5 @@
-//! Heartbeats that are too old, or too many for their session. They are found session by session: that is how they are indexed.
+//! Heartbeats that are too old, or too many for their session. The search goes session by session, because they are
+//! indexed so.
 
 use super::{BATCH, HEARTBEATS_KEPT};
 use crate::agent::Agent;
@@ -12,7 +13,7 @@ use crate::sweep::SkippedAgent;
 #[derive(Default)]
 pub(super) struct HeartbeatBatch {
     pub(super) due: Vec<Key>,
-    /// The sessions with a heartbeat that is due and cannot be read. It stays.
+    /// The sessions with a due heartbeat that cannot be read. It stays.
     pub(super) skipped: Vec<SkippedAgent>,
 }
 
@@ -38,11 +39,11 @@ impl HeartbeatBatch {
     }
 }
 
-/// What became of heartbeats that are too old.
+/// The result of pruning old heartbeats.
 pub(crate) struct OldHeartbeats {
     /// How many were removed, or would have been.
     pub(crate) count: u64,
-    /// The sessions with one that cannot be read.
+    /// The sessions with a heartbeat that cannot be read.
     pub(crate) skipped: Vec<SkippedAgent>,
 }
 
@@ -88,7 +89,7 @@ impl Board {
         Ok(batch)
     }
 
-    /// The heartbeats of all sessions that are too old or too many, as many as go at once.
+    /// The heartbeats of all sessions that are too old or too many, as many as one batch removes.
     pub(super) fn heartbeats_to_prune(&self, tx: &dyn Tx) -> Result<HeartbeatBatch> {
         let sessions = sessions(tx)?;
         let mut prefetch = Vec::with_capacity(2 * sessions.len());
@@ -103,7 +104,7 @@ impl Board {
             let mut keys = tx.keys(&self.too_old(session, tx.now()), room)?;
             let too_many = usize::try_from(tx.count(&own)?.saturating_sub(HEARTBEATS_KEPT)).unwrap_or(room);
             let too_many = too_many.min(room);
-            // Both are the first heartbeats of the session: the longer list has the shorter one.
+            // Both lists begin with the first heartbeats of the session: the longer one contains the shorter one.
             if too_many > keys.len() {
                 tx.prefetch(&[Prefetch::Keys(own.clone(), too_many)])?;
                 keys = tx.keys(&own, too_many)?;
@@ -113,13 +114,13 @@ impl Board {
         Ok(batch)
     }
 
-    /// Heartbeats of a session that are too old. One that is dated in the future is none of them.
+    /// Heartbeats of a session that are too old. One that is dated in the future is not among them.
     fn too_old(&self, session: &str, now: Timestamp) -> Range {
         Range::heartbeats_of(session).before(now.minus(self.settings().keep_heartbeats))
     }
 }
 
-/// Every session, also those that have ended: their heartbeats are kept no longer than others.
+/// Every session, including ended ones: their heartbeats are not kept longer than others.
 fn sessions(tx: &dyn Tx) -> Result<Vec<String>> {
     let agents = Range::agents();
     tx.prefetch(&[Prefetch::Keys(agents.clone(), usize::MAX)])?;
@@ -128,7 +129,7 @@ fn sessions(tx: &dyn Tx) -> Result<Vec<String>> {
         match key {
             Ok(Key::Agent(session)) => sessions.push(session),
             Ok(_) => {}
-            // No verb finds the heartbeats of a session that has no readable id.
+            // No verb finds the heartbeats of a session without a readable id.
             Err(error) if error.is_unreadable_row() => {}
             Err(error) => return Err(error),
         }
@@ -136,7 +137,7 @@ fn sessions(tx: &dyn Tx) -> Result<Vec<String>> {
     Ok(sessions)
 }
 
-/// Removes heartbeats, unless they are gone already. One that cannot be read is removed by its key.
+/// Removes heartbeats, unless they were removed meanwhile. A heartbeat that cannot be read is removed by its key.
 pub(super) fn remove_heartbeats(tx: &dyn Tx, due: &[Key], changes: &mut Changes) -> Result<()> {
     let removed_before = changes.remove.len();
     for key in due {
@@ -145,7 +146,7 @@ pub(super) fn remove_heartbeats(tx: &dyn Tx, due: &[Key], changes: &mut Changes)
             Err(error) if error.is_unreadable_row() => true,
             Err(error) => return Err(error),
         };
-        // It may be removed with its session by this very commit.
+        // This commit may already remove it with its session.
         if exists && !changes.remove[..removed_before].contains(key) {
             changes.remove(key.clone());
         }

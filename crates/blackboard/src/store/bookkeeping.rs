@@ -1,4 +1,5 @@
-//! Rows that belong to no noun: cursors, remembered calls, and facts about the board itself. None of them has an event.
+//! Rows without a noun of their own: cursors, remembered calls, and the board's bookkeeping. None of them has an
+//! event.
 
 use std::borrow::Cow;
 
@@ -9,21 +10,21 @@ use super::record::record;
 use crate::clock::Timestamp;
 use crate::revision::Revision;
 
-/// How far a reader has read the log.
+/// How far a reader has read the event log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor {
     /// Whose cursor it is: a session id, or [`Cursor::OWNERLESS`].
     pub owner: String,
-    /// Which of its readers: `observe` and `hook` never share one. The name of a cursor that has no owner.
+    /// The name of the reader: `observe` and `hook` never share one. The name of a cursor without an owner.
     pub reader: String,
     /// The last revision that was read.
     pub revision: Revision,
-    /// When that was.
+    /// When the cursor was moved.
     pub updated_at: Timestamp,
 }
 
 impl Cursor {
-    /// The owner of the cursors that have a name instead: no session can be called that.
+    /// The owner of named cursors: no session can have this id.
     pub const OWNERLESS: &'static str = "";
 }
 
@@ -38,16 +39,16 @@ record! {
     }
 }
 
-/// The remembered answer of an operation that its caller named.
+/// The remembered answer of a call with an idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operation {
-    /// The caller's name for it.
+    /// The idempotency key.
     pub operation_id: String,
     /// The verb that ran.
     pub verb: String,
     /// Its answer, as JSON.
     pub answer: String,
-    /// The first event of its commit: what is pending in the answer is resolved against it.
+    /// The first event of its commit: pending revisions in the answer are resolved with it.
     pub revision: Revision,
     /// When it ran; remembered for 24 hours.
     pub created_at: Timestamp,
@@ -59,17 +60,17 @@ record! {
         columns { verb, answer, revision, created_at }
     }
     indexes {
-        /// Remembered operations, oldest first.
+        /// Remembered calls, oldest first.
         OLDEST: by (created_at, operation_id);
     }
 }
 
-/// One fact about the board itself.
+/// One bookkeeping row of the board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BookkeepingRow {
-    /// Which fact.
+    /// Its name.
     pub name: Cow<'static, str>,
-    /// What is known, as JSON.
+    /// Its value, as JSON.
     pub value: String,
 }
 
@@ -87,12 +88,12 @@ impl Range {
         Range::of(Cursor::BY_OWNER, [session])
     }
 
-    /// All operations that are remembered.
+    /// All remembered calls.
     pub fn operations() -> Range {
         Range::all(Operation::OLDEST)
     }
 
-    /// Operations that were remembered before `moment`.
+    /// Calls that were remembered before `moment`.
     pub fn operations_before(moment: Timestamp) -> Range {
         Range::operations().before(moment)
     }

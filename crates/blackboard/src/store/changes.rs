@@ -1,11 +1,11 @@
-//! What a verb wants to change.
+//! The changes of a verb.
 
 use super::rows::{Key, Row};
 use crate::event::NewEvent;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
 
-/// What one commit changes: rows, and the events that tell of it.
+/// The changes of one commit: rows and events.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
     /// Rows to insert or replace. Their keys were read in the same run, or their table is [appended](super::record::Table::appended).
@@ -15,29 +15,29 @@ pub struct Changes {
     pub remove: Vec<Key>,
     /// Events, in their order.
     pub events: Vec<NewEvent>,
-    /// What events of earlier commits have carried, and is to be unreadable from now on.
+    /// Content of earlier events that is to be erased.
     pub erase: Vec<Erasure>,
-    /// Retention: removes the event log up to and including this revision. The newest event has to stay, because ids go on
-    /// after it.
+    /// Retention: removes the event log up to and including this revision. The newest event has to stay, because ids
+    /// continue after it.
     pub trim_events: Option<Revision>,
-    /// Retention: removes these versions of entries, which only a removed part of the event log needed.
+    /// Retention: removes these versions of entries, which only the removed part of the event log needed.
     pub remove_versions: Vec<Revision>,
 }
 
-/// What is left of an event: its id, time, type, actor and target, with another text. The version of its entry goes. If the
-/// event was pruned, only the version goes.
+/// The rest of an erased event: its id, time, type, actor and target, with another text. The version of its entry is
+/// removed. If the event was pruned, only the version is removed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Erasure {
     /// The event.
     pub event: Revision,
-    /// Its summary from now on.
+    /// Its new summary.
     pub summary: String,
-    /// Its metadata from now on.
+    /// Its new metadata.
     pub metadata: Option<Metadata>,
 }
 
 impl Changes {
-    /// Nothing yet.
+    /// No changes.
     pub fn new() -> Changes {
         Changes::default()
     }
@@ -53,7 +53,7 @@ impl Changes {
         self.put.push(row.into());
     }
 
-    /// Inserts or replaces a row, in place of one with the same key that these changes have put before.
+    /// Inserts or replaces a row, in place of an earlier put with the same key.
     pub fn put_again(&mut self, row: impl Into<Row>) {
         let row = row.into();
         if !self.put.is_empty() {
@@ -68,7 +68,7 @@ impl Changes {
         self.remove.push(key);
     }
 
-    /// Whether there is nothing to write.
+    /// Whether there are no changes.
     pub fn is_empty(&self) -> bool {
         self.put.is_empty()
             && self.remove.is_empty()

@@ -1,4 +1,4 @@
-//! The values of a row's columns: on their way into storage, and back.
+//! The values of a row's columns: to storage and back.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,10 +12,10 @@ use crate::metadata::Metadata;
 use crate::process::ProcessIdentity;
 use crate::revision::{Pending, Revision};
 
-/// A value of a row on its way into a column, borrowed from the row: comparing two rows allocates nothing.
+/// A value of a row to store in a column, borrowed from the row: comparing two rows allocates nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cell<'row> {
-    /// Nothing.
+    /// No value.
     Null,
     /// A number.
     Integer(i64),
@@ -25,9 +25,9 @@ pub enum Cell<'row> {
     Text(&'row str),
     /// A moment, stored as its text.
     Time(Timestamp),
-    /// What identifies a process, stored as its text.
+    /// A process identity, stored as its text.
     Process(&'row ProcessIdentity),
-    /// A list, stored as JSON; an empty one is stored as nothing.
+    /// A list, stored as JSON; an empty one is stored as NULL.
     List(&'row [String]),
 }
 
@@ -49,10 +49,10 @@ impl From<Timestamp> for Cell<'_> {
     }
 }
 
-/// A stored value, as it comes back.
+/// A stored value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Stored<'a> {
-    /// Nothing.
+    /// No value.
     Null,
     /// A number.
     Integer(i64),
@@ -62,9 +62,9 @@ pub enum Stored<'a> {
     Text(&'a str),
 }
 
-/// Where an engine has the stored values of a row.
+/// The stored values of a row in an engine.
 pub trait StoredCells {
-    /// The value of a column, or why it is none that a row can have.
+    /// The value of a column, or why a row cannot have it.
     fn stored(&self, column: usize) -> Result<Stored<'_>, Box<dyn std::error::Error + Send + Sync>>;
 }
 
@@ -92,7 +92,7 @@ impl<'a> StoredRow<'a> {
         C::read(&cell)
     }
 
-    /// The row cannot be read, because of the column that was read last.
+    /// An error for the column that was read last.
     pub(crate) fn damaged(&self, error: &'static str) -> Error {
         damaged(self.table, self.column.saturating_sub(1), error)
     }
@@ -138,7 +138,8 @@ impl fmt::Display for DamagedValue {
 
 impl std::error::Error for DamagedValue {}
 
-/// One stored value. A value that does not have the type of its column was written by another program: the row is damaged.
+/// One stored value. A value that does not have the type of its column was written by another program: the row is
+/// damaged.
 pub struct StoredCell<'a> {
     table: &'static str,
     column: usize,
@@ -174,7 +175,7 @@ impl<'a> StoredCell<'a> {
     }
 }
 
-/// A type that one column can have.
+/// A type of a column.
 pub trait Column: Sized {
     /// The value to store.
     fn cell(&self) -> Cell<'_>;
@@ -285,7 +286,7 @@ impl Column for u64 {
     }
 }
 
-/// A PID that no process can have is as good as none.
+/// A PID that no process can have becomes `None`.
 impl Column for Option<u32> {
     fn cell(&self) -> Cell<'_> {
         self.map_or(Cell::Null, |number| Cell::Integer(i64::from(number)))
@@ -296,7 +297,7 @@ impl Column for Option<u32> {
     }
 }
 
-/// An identity that cannot be read is as good as none: the timer decides.
+/// An identity that cannot be read becomes `None`: the time since the last heartbeat decides.
 impl Column for Option<ProcessIdentity> {
     fn cell(&self) -> Cell<'_> {
         self.as_ref().map_or(Cell::Null, Cell::Process)
@@ -320,10 +321,10 @@ impl Column for Vec<String> {
     }
 }
 
-/// A revision that a board can have. A file that another program wrote may hold any number.
+/// A valid revision of a board. A file that another program wrote may contain any number.
 pub(crate) fn checked_revision(id: i64) -> Option<Revision> {
     (0..=LAST_REVISION).contains(&id).then(|| Revision::new(id))
 }
 
-/// Far beyond what a board reaches, and far from where counting on would overflow.
+/// Far beyond what a board reaches, and far below an overflow.
 const LAST_REVISION: i64 = 1 << 60;

@@ -1,11 +1,11 @@
-//! Directories that belong to this user alone from the start: of a board, or of its sidecars.
+//! Directories that are private to the user from the start: of a board, or of its sidecars.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Creates a directory, and those above it that are missing, for this user alone, whatever the umask is. Returns the ones that
-/// it created, the outermost first. Nothing changes about a directory that exists.
+/// Creates a directory and its missing parents, private to the user, whatever the umask is. Returns the created ones,
+/// the outermost first. An existing directory does not change.
 ///
 /// ```
 /// # let scratch = tempfile::tempdir()?;
@@ -28,7 +28,7 @@ pub fn create_private_directory(directory: &Path) -> io::Result<Vec<PathBuf>> {
             Err(error) => return Err(error),
         }
     }
-    // What exists may be something else than a directory, and then says so itself.
+    // The existing file may not be a directory. Using it then fails by itself.
     if created.is_empty() {
         fs::DirBuilder::new().recursive(true).create(directory)?;
     }
@@ -39,7 +39,7 @@ pub fn create_private_directory(directory: &Path) -> io::Result<Vec<PathBuf>> {
 fn create_private(directory: &Path) -> io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
     fs::DirBuilder::new().mode(0o700).create(directory)?;
-    // The umask may have taken away what its owner needs.
+    // The umask may have removed rights that the owner needs.
     fs::set_permissions(directory, fs::Permissions::from_mode(0o700))
 }
 

@@ -1,8 +1,8 @@
 //! The memory engine: the reference.
 //!
-//! It is optimistic on purpose. A commit runs without a lock, remembers what it saw, and is validated at the end;
-//! on conflict it runs again. So the discipline that a remote engine needs is proven here, where it is simple.
-//! `state.rs` has what is stored, `view.rs` what a read or a commit sees of it.
+//! It is optimistic on purpose. A commit runs without a lock, remembers what it read, and is validated at the end. On
+//! a conflict it runs again. So the rules for a remote engine are tested here, where they are simple. `state.rs` has
+//! the stored state, `view.rs` the views of a read and a commit.
 
 mod state;
 mod view;
@@ -19,25 +19,25 @@ use crate::clock::Clock;
 use crate::error::{Code, Refusal, Result};
 use crate::revision::Revision;
 
-/// How often a commit is tried before it is called a conflict.
+/// How often a commit is tried before it fails with a conflict.
 const MAX_RUNS: usize = 1000;
 
-/// After how many lost runs other commits make way: a commit that reads much would otherwise lose to small ones for ever.
+/// After how many lost runs other commits yield: a commit that reads much would otherwise lose to small ones forever.
 const STARVING_RUNS: usize = 8;
 
-/// How long other commits make way at most, each.
+/// How long each other commit yields at most.
 const MOST_YIELD: Duration = Duration::from_millis(100);
 
 /// A board in memory.
 pub struct Memory {
     state: RwLock<State>,
-    /// The revision of the state, for those who wait for it to grow. It changes while the state is locked.
+    /// The revision of the state, for waiting threads. It changes while the state is locked.
     revision: Mutex<Revision>,
     grown: Condvar,
     clock: Arc<dyn Clock>,
     runs_twice: AtomicBool,
     skips_revisions: AtomicBool,
-    /// How often a commit has lost that is starving; zero if none is.
+    /// How often a starving commit has lost; zero if none is starving.
     starving: AtomicUsize,
 }
 
@@ -55,7 +55,7 @@ impl Memory {
         }
     }
 
-    /// Makes way for a commit that keeps losing, the longer the more often it has lost.
+    /// Yields to a commit that keeps losing, the longer the more often it has lost.
     fn yield_to_starving(&self, run: usize) {
         if run >= STARVING_RUNS {
             self.starving.store(run, Ordering::Relaxed);
@@ -67,15 +67,15 @@ impl Memory {
         }
     }
 
-    /// For tests: every commit loses its first run, as if somebody else had been faster.
+    /// For tests: every commit loses its first run, as if another writer had been faster.
     #[must_use]
     pub fn running_everything_twice(self) -> Memory {
         self.runs_twice.store(true, Ordering::Relaxed);
         self
     }
 
-    /// For tests: the first event has a large id, and every commit skips ahead by a random number of ids, as an engine
-    /// does that cannot know the last id it assigned.
+    /// For tests: the first event has a large id, and every commit skips a random number of ids. An engine that
+    /// cannot know its last id does the same.
     #[must_use]
     pub fn skipping_revisions(self) -> Memory {
         self.skips_revisions.store(true, Ordering::Relaxed);
@@ -90,7 +90,7 @@ impl Memory {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes those who wait, if there is something new.
+    /// Wakes waiting threads, if there is a new event.
     fn tell(&self, revision: Revision) {
         let mut known = self.revision.lock().unwrap_or_else(PoisonError::into_inner);
         if *known < revision {
@@ -102,7 +102,7 @@ impl Memory {
 
 impl Store for Memory {
     fn read(&self, _wanted: &[Prefetch<'_>], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
-        // The guard makes the whole read see one state.
+        // With this guard the complete read sees one state.
         let state = self.shared();
         f(&Reader { state: &state, now: self.clock.now() })
     }

@@ -1,40 +1,40 @@
-//! The contract between the board and what stores it.
+//! The contract between the board and its storage engine.
 //!
-//! An engine stores rows, indexes them as [`Row`] declares, and keeps one log. It never decides anything: a verb
-//! reads through a [`Tx`], and **returns** what is to change. The contract:
+//! An engine stores rows, indexes them as [`Row`] declares, and keeps one event log. It never decides anything: a
+//! verb reads through a [`Tx`], and **returns** its changes. The contract:
 //!
-//! - [`Store::commit`] runs the verb's function, possibly more than once, and applies the [`Changes`] it returned
-//!   last, all of them or none, together with their events. What the last run saw through [`Tx::get`], [`Tx::range`] and
-//!   [`Tx::heads`] is true at the moment of the commit: each row is unchanged, each absent row still absent, and
-//!   nothing entered or left a range. The same holds for a refusal: it is never given on the ground of a state
-//!   that was not there.
-//! - An event of an entry brings its version, which is stored under the event's id and once only. An entry that is put
-//!   has the version of an event of the same commit; its value is not stored again.
-//! - An event never changes, with one exception: [`Changes::erase`] takes away what it carried, for good.
-//! - What [`Tx::candidates`] returned may be outdated. A verb that uses it reads each row again by its key.
-//! - A verb puts and removes only rows whose keys it has read in the same run, by [`Tx::get`] or in a [`Tx::range`]. What
-//!   it knows from [`Tx::heads`], [`Tx::candidates`] or [`Tx::peek`] is not enough. An engine refuses a commit that breaks
-//!   this as a fault of this program. A row that [`Tx::get`] was asked for and that cannot be read counts as read: a put
-//!   replaces it completely, and it can be removed. Rows of a table that is [appended](record::Table::appended) are put and removed
-//!   without being read: a heartbeat needs no further read, and retention removes one that cannot be read.
+//! - [`Store::commit`] runs the verb's function, possibly more than once, and applies the [`Changes`] that it
+//!   returned last atomically, together with their events. Everything that the last run read through [`Tx::get`],
+//!   [`Tx::range`] and [`Tx::heads`] is true at the moment of the commit: each row is unchanged, each absent row
+//!   still absent, and no row entered or left a range. The same holds for a refusal: it is never based on a state
+//!   that did not exist.
+//! - An event of an entry has its version, which is stored once, under the event's id. An entry that is put has the
+//!   version of an event of the same commit; its value is not stored again.
+//! - An event never changes, with one exception: [`Changes::erase`] removes its content permanently.
+//! - The result of [`Tx::candidates`] may be outdated. A verb that uses it reads each row again by its key.
+//! - A verb puts and removes only rows whose keys it has read in the same run, by [`Tx::get`] or in a [`Tx::range`].
+//!   [`Tx::heads`], [`Tx::candidates`] and [`Tx::peek`] are not enough. An engine refuses a commit that breaks this
+//!   as a fault of this program. An unreadable row that was requested by [`Tx::get`] counts as read: a put replaces
+//!   it completely, and it can be removed. Rows of a table that is [appended](record::Table::appended) are put and
+//!   removed without being read: a heartbeat needs no further read, and retention removes one that cannot be read.
 //! - A commit that puts an entry without its version, or puts and removes the same row, is a fault as well:
 //!   [`check_changes`] finds both, for every engine.
-//! - Event ids are assigned inside the commit and only grow. Between two commits there may be a gap of any size, because
-//!   an engine may have to skip ahead. Inside one commit there is none: event *k* has the id of the first event plus *k*,
-//!   which is what [`Revision::of_event`] means. No code above the engines counts events by subtracting ids, or searches
-//!   by them: the engine counts ([`Tx::count_events`], [`Tx::revision_back`]).
+//! - Event ids are assigned inside the commit and only grow. Between two commits there may be a gap of any size,
+//!   because an engine may have to skip ids. Inside one commit there is none: event *k* has the id of the first event
+//!   plus *k*, as [`Revision::of_event`] assumes. No code above the engines counts events by subtracting ids, or
+//!   searches by them: the engine counts ([`Tx::count_events`], [`Tx::revision_back`]).
 //! - Timestamps of events never go back, unless the last one is more than a day ahead of the clock.
 //! - [`Store::read`] sees one state of the board from beginning to end, and waits for no writer.
-//! - [`Store::wait`] returns once there is an event after the one that is known, from whatever process it comes. It is
-//!   a way to sleep and nothing else: the log is the truth, and whoever reads it after each return misses nothing,
-//!   even if every wake-up were lost. A wake-up that is lost costs at most 300 ms: a sleep of a quarter of a second, and
-//!   a look. It holds up nobody, no state of the board is held while it sleeps, and any number of threads may wait on
-//!   one store.
-//! - What was acknowledged is on the board that others find at the same place at that moment, if the engine was told that
-//!   the board stays open or somebody waits on it. A board that was deleted or replaced acknowledges nothing more.
+//! - [`Store::wait`] returns after an event that follows the known one, from any process. It is only a way to sleep:
+//!   the event log is the truth. A caller that reads it after each return misses nothing, even if every wake-up were
+//!   lost. A lost wake-up costs at most 300 ms: a sleep of a quarter of a second, and a check. A waiting thread
+//!   blocks no other one and holds no state of the board. Any number of threads may wait on one store.
+//! - An acknowledged commit is on the board that others find at the same path at that moment. This holds if the board
+//!   was opened to stay open, or if a process waits on it. A board that was deleted or replaced acknowledges nothing
+//!   more.
 //! - Nothing here assumes a local file, or a lock that is held between two calls.
 //!
-//! `conformance` holds every engine to this.
+//! `conformance` tests every engine against this.
 
 mod bookkeeping;
 mod changes;
@@ -71,16 +71,16 @@ use crate::event::{Event, EventType};
 use crate::revision::Revision;
 use crate::status::SpaceUsage;
 
-/// What stores a board.
+/// A storage engine of a board.
 pub trait Store: Send + Sync {
-    /// Runs `f` on one state of the board. If it wants more than it said, it may run again, on another state.
+    /// Runs `f` on one state of the board. If it reads more than it announced, it may run again, on another state.
     fn read(&self, prefetch: &[Prefetch<'_>], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()>;
 
-    /// Runs `f`, and commits what it returned. See the module's documentation for what is promised.
+    /// Runs `f`, and commits the changes that it returned. See the module's documentation for the contract.
     fn commit(&self, commit: &Commit<'_>, f: &mut dyn FnMut(&dyn Tx) -> Result<Changes>)
     -> Result<Committed>;
 
-    /// Sleeps until the board's revision is greater than `after`, or until the time is over, by the time of the machine
+    /// Waits until the board's revision is greater than `after`, or until the timeout, by the time of the machine
     /// rather than the board's clock. Returns the revision that the board has then.
     fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision>;
 
@@ -90,60 +90,61 @@ pub trait Store: Send + Sync {
         false
     }
 
-    /// Refuses if what is at the board's place is not the board that was opened: it was deleted or replaced.
+    /// Refuses if the board at this path is not the one that was opened: it was deleted or replaced.
     fn check_still_there(&self) -> Result<()> {
         Ok(())
     }
 
-    /// The room that the board takes, in bytes; zero where that means nothing.
+    /// The space that the board uses, in bytes; zero where that means nothing.
     fn size(&self) -> Result<u64>;
 
-    /// What takes that room, the largest first. May read the whole board; empty where that means nothing.
+    /// The parts of the board by size, the largest first. May read the complete board; empty where that means
+    /// nothing.
     fn space_usage(&self) -> Result<Vec<SpaceUsage>> {
         Ok(Vec::new())
     }
 
-    /// Erases from the storage itself what removed, replaced and erased rows have left there: free space, logs, older
-    /// states. Returns whether nothing is left; a reader that still uses an older state is waited for, but not for ever.
+    /// Erases the remains of removed, replaced and erased rows from the storage itself: free space, logs, older
+    /// states. Returns whether nothing is left. It waits a limited time for a reader that still uses an older state.
     fn scrub(&self) -> Result<bool> {
         Ok(true)
     }
 
-    /// Work that may be done once the answer is out: a checkpoint of a log, for instance. Never waits, never fails.
+    /// Does maintenance that can wait until the answer is printed, for example a checkpoint of a log. Never waits,
+    /// never fails.
     fn maintain(&self) {}
 }
 
-/// What a commit is called, what it will read, and how long it may wait.
+/// The name of a commit, its reads, and how long it may wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Commit<'a> {
     /// The verb, for messages and tests.
     pub name: &'static str,
-    /// What it will read, so that a remote engine can fetch it in one round trip. What depends on that is announced in
-    /// the run, by [`Tx::prefetch`], at the price of another round trip.
+    /// Its reads, so that a remote engine can fetch them in one round trip. Reads that depend on them are announced
+    /// in the run, by [`Tx::prefetch`], and cost another round trip.
     pub prefetch: &'a [Prefetch<'a>],
-    /// What to do when another writer is at work.
+    /// What to do when another writer is active.
     pub on_busy: OnBusy,
-    /// The sessions that the call itself proves to be alive, even if what they hold is in its way: the one that the verb acts
-    /// for, and the parent of one that it registers.
+    /// The sessions that the call itself proves to be alive, even if their holdings conflict with it: the session
+    /// that the verb acts for, and the parent of one that it registers.
     pub callers: &'a [&'a str],
 }
 
 /// How long a commit waits for other writers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnBusy {
-    /// As long as the engine's limit says, then `busy`.
+    /// Up to the engine's limit, then fails with `busy`.
     Wait,
-    /// Not at all: `busy` at once.
+    /// Not at all: fails with `busy` at once.
     Fail,
 }
 
-/// One thing that a verb announces that it will read. An engine that is far away fetches all of them at once; one that is
-/// near ignores them.
+/// A read that a verb announces. A remote engine fetches all of them at once; a local one ignores them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prefetch<'a> {
     /// A row, by [`Tx::get`] or [`Tx::peek`].
     Row(Key),
-    /// An entry by its scope and key, and the tombstone that is there if it was removed.
+    /// An entry by its scope and key, and the tombstone of a removed entry.
     Entry(&'a str, &'a str),
     /// The rows of a range.
     Range(Range),
@@ -155,14 +156,14 @@ pub enum Prefetch<'a> {
     Keys(Range, usize),
     /// Whether a range has a row.
     Any(Range),
-    /// Whether a range has a row that is at least so old at the time of the run, [`Tx::now`]: [`Range::aged`] is the part
-    /// that the run asks [`Tx::any`] about. A caller that announces it need not know that time.
+    /// Whether a range has a row of at least this age at the time of the run, [`Tx::now`]: [`Range::aged`] is the
+    /// part that the run passes to [`Tx::any`]. A caller that announces it need not know that time.
     AnyAged(Range, Duration),
     /// How many rows a range has.
     Count(Range),
     /// A page of the event log.
     Events(Page<'a>),
-    /// The version of an entry that an event brought.
+    /// The version of an entry of an event.
     Version(Revision),
     /// The versions of [`Tx::version_heads`], after the first revision and up to the second.
     VersionHeads(Revision, Revision),
@@ -173,46 +174,46 @@ pub enum Prefetch<'a> {
     RevisionBack(Revision, u64),
     /// The answer of [`Tx::revision_before`].
     RevisionBefore(Timestamp),
-    /// The same for the moment that is so long ago at the time of the run, [`Tx::now`]. A caller that announces it need not
+    /// The same for the moment of this age at the time of the run, [`Tx::now`]. A caller that announces it need not
     /// know that time.
     RevisionAged(Duration),
-    /// The last revision, and the floor.
+    /// The last revision, and the last pruned one.
     Revision,
 }
 
-/// What became of a commit.
+/// The result of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Committed {
     /// The id of its first event, or the id that it would have had.
     pub first: Revision,
-    /// How long others had to wait for it.
+    /// How long other writers had to wait for it.
     pub held: Duration,
 }
 
 /// A read-only view of the board.
 ///
-/// What [`Tx::get`], [`Tx::range`] and [`Tx::heads`] return is validated by a commit. Everything else is only as true as the moment in
-/// which it was read: peeked rows, candidates, counts, and the log, which grows with every commit of anybody.
+/// A commit validates what [`Tx::get`], [`Tx::range`] and [`Tx::heads`] return. Everything else is true only at the
+/// moment of the read: peeked rows, candidates, counts, and the event log, which grows with every commit.
 ///
-/// What a run reads is announced: in the call ([`Commit::prefetch`], [`Store::read`]), or here by [`Tx::prefetch`], where
-/// it depends on what the run has read. Every question has its [`Prefetch`].
+/// The reads of a run are announced: in the call ([`Commit::prefetch`], [`Store::read`]), or here by
+/// [`Tx::prefetch`], if they depend on earlier reads of the run. Every read has its [`Prefetch`].
 pub trait Tx {
-    /// Announces what this run reads next.
+    /// Announces the next reads of this run.
     fn prefetch(&self, _next: &[Prefetch<'_>]) -> Result<()> {
         Ok(())
     }
 
-    /// The time of the board's clock, the same for the whole run.
+    /// The time of the board's clock, the same for the complete run.
     fn now(&self) -> Timestamp;
 
-    /// The last revision. Not validated: it grows with every commit of anybody.
+    /// The last revision. Not validated: it grows with every commit.
     fn revision(&self) -> Result<Revision>;
 
     /// The row with this key.
     fn get(&self, key: &Key) -> Result<Option<Row>>;
 
-    /// The row with this key, for what only informs: a name in a refusal, for example. Not validated, so another commit
-    /// that changes the row makes no verb run again. A rule must not depend on it, and it does not allow a write.
+    /// The row with this key, for information only: a name in a refusal, for example. Not validated, so a commit that
+    /// changes the row causes no retry. A rule must not depend on it, and it does not allow a write.
     fn peek(&self, key: &Key) -> Result<Option<Row>>;
 
     /// All rows of a range, in its order.
@@ -224,25 +225,25 @@ pub trait Tx {
     /// The first `limit` entries of a range without their values, validated as a range is.
     fn heads(&self, range: &Range, limit: usize) -> Result<Vec<EntryHead>>;
 
-    /// Whether a range has a row at all. Not validated: the cheapest look there is.
+    /// Whether a range has a row. Not validated: the cheapest read.
     fn any(&self, range: &Range) -> Result<bool>;
 
-    /// The keys of the first `limit` rows of a range, in its order, which may be outdated by the time of the commit. A
-    /// row that cannot be read does not keep the others from being found: its key is here, and reading it fails.
+    /// The keys of the first `limit` rows of a range, in its order, which may be outdated by the time of the commit.
+    /// An unreadable row does not hide the others: its key is here, and reading it fails.
     fn keys(&self, range: &Range, limit: usize) -> Result<Vec<Result<Key>>>;
 
     /// How many rows a range has. Not validated.
     fn count(&self, range: &Range) -> Result<u64>;
 
-    /// A page of the log, in order. It ends with the last event of a commit, so it may be a little longer than
-    /// the limit; it is empty only if nothing follows.
+    /// A page of the event log, in order. It ends with the last event of a commit, so it may be a little longer than
+    /// the limit. It is empty only if nothing follows.
     fn events(&self, page: &Page<'_>) -> Result<Vec<Event>>;
 
-    /// The version of an entry that an event tells of. What was stored once never changes; retention or an [`Erasure`] may
-    /// remove it.
+    /// The version of an entry of an event. A stored version never changes; retention or an [`Erasure`] may remove
+    /// it.
     fn version(&self, revision: Revision) -> Result<Option<EntryVersion>>;
 
-    /// The versions that events after `after` brought, up to and including `until`, without their values, in order. Not
+    /// The versions of events after `after`, up to and including `until`, without their values, in order. Not
     /// validated.
     fn version_heads(&self, after: Revision, until: Revision) -> Result<Vec<VersionHead>>;
 
@@ -250,22 +251,22 @@ pub trait Tx {
     fn count_events(&self, after: Revision, until: Revision) -> Result<u64>;
 
     /// The revision after which the last `count` events up to and including `until` begin: the id of the event before
-    /// them, or the floor if no event before them is kept. Not validated.
+    /// them, or the last pruned revision if no event before them is kept. Not validated.
     fn revision_back(&self, until: Revision, count: u64) -> Result<Revision>;
 
-    /// The last revision whose event is older than `moment`; the floor if there is none. Times rise with ids except
-    /// where a clock was set right that had been more than a day ahead: then this is the end of some older part, the one that
-    /// [`count_older`] finds.
+    /// The last revision whose event is older than `moment`; the last pruned one if there is none. Times rise with
+    /// ids, unless a clock that was more than a day ahead was corrected. Then the result is the end of some older
+    /// part, the one that [`count_older`] finds.
     fn revision_before(&self, moment: Timestamp) -> Result<Revision>;
 
-    /// The last revision that was pruned: the log starts after it.
+    /// The last revision that was pruned: the event log starts after it.
     fn floor(&self) -> Result<Revision>;
 }
 
 /// A version of an entry without its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionHead {
-    /// The event that brought it.
+    /// The event that has it.
     pub revision: Revision,
     /// The version before it.
     pub previous: Option<Revision>,
@@ -273,7 +274,7 @@ pub struct VersionHead {
     pub removed: Option<(String, String)>,
 }
 
-/// Which part of the log to read.
+/// A part of the event log to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page<'a> {
     /// Events after this revision.
@@ -282,7 +283,7 @@ pub struct Page<'a> {
     pub until: Revision,
     /// Only these types; all if empty.
     pub types: &'a [EventType],
-    /// Stop once this many were found.
+    /// Stops when this many were found.
     pub limit: usize,
 }
 
@@ -293,8 +294,8 @@ impl Page<'_> {
     }
 }
 
-/// For engines: faults if changes contradict each other. An entry that is put is the version of an event of the same commit,
-/// and no row is both put and removed. Revisions are resolved.
+/// For engines: fails with a fault if changes contradict each other. An entry that is put has the version of an event
+/// of the same commit, and no row is both put and removed. Revisions are resolved.
 pub fn check_changes(changes: &Changes, first: Revision) -> Result<()> {
     check_versions(changes, first)?;
     if changes.put.is_empty() || changes.remove.is_empty() {
@@ -324,10 +325,10 @@ fn check_versions(changes: &Changes, first: Revision) -> Result<()> {
     Ok(())
 }
 
-/// How far ahead of the clock the last event may be before its time is no longer held on to.
+/// How far the last event may be ahead of the clock before its time is ignored.
 const TRUSTED_LEAD: Duration = Duration::from_hours(24);
 
-/// For engines: the time of a new event, not earlier than the last one, unless that one can only be a mistake.
+/// For engines: the time of a new event, not earlier than the last one, unless the last one must be wrong.
 pub fn event_time(now: Timestamp, last: Option<Timestamp>) -> Timestamp {
     match last {
         Some(last) if last > now && last <= now.plus(TRUSTED_LEAD) => last,
@@ -335,9 +336,9 @@ pub fn event_time(now: Timestamp, last: Option<Timestamp>) -> Timestamp {
     }
 }
 
-/// For engines: how many of the `kept` events are older than a moment, `is_older` being asked about an event by its position,
-/// from zero. [`Tx::revision_before`] is the id of the last of them. It is found by halving positions, the same way in every
-/// engine, so that they agree even where times do not rise with ids, and whatever ids they assigned.
+/// For engines: how many of the `kept` events are older than a moment. `is_older` is called with the position of an
+/// event, from zero. [`Tx::revision_before`] is the id of the last of them. Every engine uses this binary search over
+/// positions, so that they agree even if times do not rise with ids, and whatever ids they assigned.
 pub fn count_older(kept: u64, mut is_older: impl FnMut(u64) -> Result<bool>) -> Result<u64> {
     let (mut low, mut high) = (0, kept);
     while low < high {
@@ -351,10 +352,10 @@ pub fn count_older(kept: u64, mut is_older: impl FnMut(u64) -> Result<bool>) -> 
     Ok(low)
 }
 
-/// Where the ids of a board that skips begin: so large that no test takes one for a number of events.
+/// The first id of a board that skips ids: so large that no test confuses it with a number of events.
 const FIRST_AFTER_SKIP: i64 = 1 << 40;
 
-/// The first id of the next commit of an engine that skips ids for a test: random enough, and the same in every run.
+/// The first id of the next commit of an engine that skips ids for a test: pseudo-random, and the same in every run.
 fn skip_revisions(last: Revision) -> Revision {
     let random = last.get().unsigned_abs().wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44;
     let skipped = i64::try_from(random).unwrap_or(0);
@@ -366,7 +367,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn older_events_are_counted_however_many_there_are() {
+    fn count_older_works_for_any_number_of_events() {
         testkit::limit_test();
         for older in 0..=5 {
             assert_eq!(count_older(5, |position| Ok(position < older)).unwrap(), older);

@@ -8,13 +8,13 @@ use crate::clock::Timestamp;
 
 /// A part of an index: one partition, within bounds.
 ///
-/// A bound has the first values of a position, as many as it likes, and is compared with as many: everything that starts with
-/// these values is inside an included bound and outside an excluded one. This is the same for every engine.
+/// A bound has one or more of the first values of a position, and is compared with as many. Everything that starts
+/// with these values is inside an included bound and outside an excluded one. This is the same for every engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// Which index.
+    /// The index.
     pub index: &'static Index,
-    /// Which partition of it.
+    /// The partition.
     pub partition: Vec<IndexValue>,
     /// Where it begins.
     pub from: Bound<Vec<IndexValue>>,
@@ -28,7 +28,7 @@ impl Range {
         Range { index, partition: Vec::new(), from: Bound::Unbounded, until: Bound::Unbounded }
     }
 
-    /// A whole partition.
+    /// A complete partition.
     pub(crate) fn of<const PARTS: usize>(index: &'static Index, partition: [&str; PARTS]) -> Range {
         Range { partition: partition.map(IndexValue::from).into(), ..Range::all(index) }
     }
@@ -51,14 +51,14 @@ impl Range {
         Range { until: Bound::Included(vec![value.into()]), ..self }
     }
 
-    /// The part that is at least so old at a moment, in an index that is ordered by time first. An engine that answers
+    /// The part of at least this age at a moment, in an index that is ordered by time first. An engine that answers
     /// [`Prefetch::AnyAged`](super::Prefetch::AnyAged) uses it with its own time.
     #[must_use]
     pub fn aged(self, now: Timestamp, age: Duration) -> Range {
         self.up_to(now.minus(age))
     }
 
-    /// The rest after a value.
+    /// The part after a value.
     #[must_use]
     pub fn after(self, value: impl Into<IndexValue>) -> Range {
         let value = vec![value.into()];
@@ -96,7 +96,7 @@ impl Range {
         }
     }
 
-    /// Whether a position is behind the range.
+    /// Whether a position is after the range.
     pub fn ends_before(&self, sort: &[IndexValue]) -> bool {
         match &self.until {
             Bound::Unbounded => false,
@@ -111,7 +111,7 @@ fn first<'a>(sort: &'a [IndexValue], bound: &[IndexValue]) -> &'a [IndexValue] {
     &sort[..bound.len().min(sort.len())]
 }
 
-/// The first text that sorts behind everything with this prefix; `None` if there is none.
+/// The first text that sorts after everything with this prefix; `None` if there is none.
 fn end_of_prefix(prefix: &str) -> Option<String> {
     let mut end = prefix.to_owned();
     while let Some(last) = end.pop() {
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_place_never_begins_before_the_range() {
+    fn range_after_a_value_never_begins_before_the_range() {
         let range = || Range::all(Entry::ALL);
         let excluded = |text: &str| Bound::Excluded(vec![IndexValue::from(text)]);
         assert_eq!(range().after("a").from, excluded("a"));

@@ -1,7 +1,8 @@
-//! How a row is declared: once, beside its noun, with `record!`.
+//! The declaration of a row type: once, beside its noun, with `record!`.
 //!
-//! The declaration names the table, the key, the columns and the indexes. What follows from it: the columns and statements of
-//! SQLite, the index keys of engines that store rows as they are, the stored form of a row, and its pending revisions.
+//! The declaration names the table, the key, the columns and the indexes. It determines the columns and statements of
+//! SQLite, and the index keys of engines that store rows directly. It also determines the stored form of a row, and
+//! its pending revisions.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -16,7 +17,7 @@ use crate::revision::{Pending, Revision};
 
 /// A type whose values are rows.
 pub trait Record: Pending + Sized {
-    /// Where its rows are stored.
+    /// The table of its rows.
     const TABLE: &'static Table;
 
     /// The row's key.
@@ -25,11 +26,11 @@ pub trait Record: Pending + Sized {
     /// The values of its columns, in the order of the table.
     fn cells(&self) -> Vec<Cell<'_>>;
 
-    /// A row from its stored values, in the order in which the table is read.
+    /// A row from its stored values, in the order of the table's read columns.
     fn read(row: &mut StoredRow<'_>) -> Result<Self>;
 }
 
-/// Where rows of one type are stored.
+/// The table of one row type.
 pub struct Table {
     /// Its name, which never changes.
     pub name: &'static str,
@@ -39,10 +40,10 @@ pub struct Table {
     pub key_columns: usize,
     /// How many columns at the end are computed from others: they are written for an index, and never read.
     pub computed: usize,
-    /// The distance from tables that refer to no other: foreign keys of a row lead to rows of lower generations.
+    /// The distance from tables without foreign keys: foreign keys of a row refer to rows of lower generations.
     pub generation: u8,
-    /// Whether rows are only added: a verb may put one that it has not read, which replaces the one with the same key.
-    /// Retention may remove one that it has not read, or cannot read. So no index has each element of such a row.
+    /// Whether rows are only added: a verb may put one that it has not read, which replaces the one with the same
+    /// key. Retention may remove one that it has not read, or cannot read. So such a table has no index with `each`.
     pub appended: bool,
     /// The indexes of its rows.
     pub indexes: &'static [&'static Index],
@@ -63,13 +64,13 @@ pub(crate) struct Sql {
     pub(crate) key: &'static str,
     /// The columns that [`Record::read`] expects.
     pub(crate) columns: &'static str,
-    /// What is joined to the table for these columns; empty if nothing is.
+    /// The join that these columns need; empty if they need none.
     pub(crate) join: &'static str,
 }
 
 /// An order in which rows of one table can be read, split into partitions.
 ///
-/// A row is in the index unless one of its values there is missing or the index leaves it out.
+/// A row is in the index unless one of its values there is missing or the index excludes it.
 pub struct Index {
     /// Its name, which never changes.
     pub name: &'static str,
@@ -81,18 +82,18 @@ pub struct Index {
     pub order: &'static [&'static str],
     /// Whether it is read from its end.
     pub backwards: bool,
-    /// Which rows it has, if not all, as SQL.
+    /// The condition on its rows as SQL, if it does not have all.
     pub(crate) condition: Option<&'static str>,
-    /// The same as a function, if the SQL says more than that a value is not missing.
+    /// The same as a function, if the SQL is more than a check for missing values.
     pub(crate) includes: Option<fn(&Row) -> bool>,
-    /// If a row is in several partitions: what the last partition column is then.
+    /// If a row is in several partitions: the list of values of the last partition column.
     pub(crate) each: Option<Each>,
 }
 
-/// A list in a row, of which each element puts the row into another partition.
+/// A list in a row. Each element puts the row into another partition.
 pub(crate) struct Each {
-    /// The table that SQLite stores the elements in: its columns are those of the partition and the order, among them the
-    /// key of the row.
+    /// The table in which SQLite stores the elements. Its columns are those of the partition and the order, including
+    /// the key of the row.
     pub(crate) table: &'static str,
     pub(crate) elements: fn(&Row) -> &[String],
 }
@@ -129,7 +130,7 @@ impl fmt::Debug for Index {
     }
 }
 
-/// Where a row is in an index.
+/// The position of a row in an index.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IndexKey {
     /// The index.
@@ -151,7 +152,7 @@ impl Pending for IndexKey {
 pub enum IndexValue {
     /// A number.
     Integer(i64),
-    /// A revision, perhaps pending: an engine that sends index keys before the commit has ids fills it in.
+    /// A revision, perhaps pending: an engine that sends index keys before the commit has ids resolves it.
     Revision(Revision),
     /// A moment.
     Time(Timestamp),
@@ -186,7 +187,7 @@ impl From<Revision> for IndexValue {
 }
 
 impl Index {
-    /// Where a row of the index's table is in it: once, unless it is not in it or in several partitions.
+    /// The positions of a row in the index: one, none if the row is not in it, or several partitions.
     pub(super) fn keys_of(&'static self, row: &Row, cells: &[Cell<'_>], keys: &mut Vec<IndexKey>) {
         if self.includes.is_some_and(|includes| !includes(row)) {
             return;
@@ -216,7 +217,7 @@ impl Index {
 }
 
 impl Row {
-    /// Every position that the row has in an index.
+    /// Every position of the row in its indexes.
     pub fn index_keys(&self) -> Vec<IndexKey> {
         let cells = self.cells();
         let mut keys = Vec::new();
@@ -227,13 +228,14 @@ impl Row {
     }
 }
 
-/// Declares the rows of a type: the table, the key, the columns, and what the type's indexes are.
+/// Declares the rows of a type: the table, the key, the columns, and the indexes.
 ///
 /// The columns of the key come first. A column has the name of its field, or the one after `=`. `computed` columns are written
 /// and never read: they exist for an index. `generation` is [`Table::generation`], `appended` is [`Table::appended`].
 ///
-/// An index is `NAME: by (order) of (partition)`, or `backwards_by` if it is read from its end, and `where "SQL"` if it has only
-/// some rows. If the SQL says more than that a value of the index is not missing, `= |row| …` says the same of the row.
+/// An index is `NAME: by (order) of (partition)`, or `backwards_by` if it is read from its end, and `where "SQL"` if
+/// it has only some rows. If the SQL is more than a check for missing values, `= |row| …` is the same condition on
+/// the row.
 macro_rules! record {
     (
         $name:ident in $table:literal, generation $generation:literal $(, $appended:ident)? {

@@ -1,6 +1,6 @@
-//! Every type of row that a board stores: the one list of them.
+//! The list of all row types that a board stores.
 //!
-//! A row type is declared beside its noun with `record!`. A line here gives it its key and its place in [`Row`].
+//! A row type is declared beside its noun with `record!`. A line here defines its key and its variant of [`Row`].
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::work::{Dependency, WorkItem};
 
 macro_rules! rows {
     ($($(#[doc = $doc:literal])+ $name:ident($($part:ident: $type:ty),+);)+) => {
-        /// What names a row.
+        /// The key of a row.
         #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Key {$(
             $(#[doc = $doc])+
@@ -34,7 +34,7 @@ macro_rules! rows {
         pub const TABLES: &[&Table] = &[$(<$name as Record>::TABLE),+];
 
         impl Key {
-            /// Where the row is stored.
+            /// The table of the row.
             pub fn table(&self) -> &'static Table {
                 match self {$(Key::$name(..) => <$name as Record>::TABLE,)+}
             }
@@ -51,7 +51,7 @@ macro_rules! rows {
                 match self {$(Row::$name(row) => row.key(),)+}
             }
 
-            /// Where the row is stored.
+            /// The table of the row.
             pub fn table(&self) -> &'static Table {
                 match self {$(Row::$name(_) => <$name as Record>::TABLE,)+}
             }
@@ -98,17 +98,17 @@ rows! {
     Project(id: String);
     /// By item id.
     WorkItem(id: String);
-    /// The item that waits, and the item it waits for.
+    /// The blocked item, and its blocker.
     Dependency(item: String, blocked_by: String);
     /// A session (or another name) and one of its readers.
     Cursor(owner: String, reader: String);
-    /// By the id that the caller gave to its operation.
+    /// By idempotency key.
     Operation(id: String);
     /// By name.
     BookkeepingRow(name: Cow<'static, str>);
     /// A scope, and a key in it.
     Entry(scope: String, key: String);
-    /// A scope, and a key in it that was removed.
+    /// A scope, and a removed key in it.
     Tombstone(scope: String, key: String);
     /// A worktree, a path in it, and the session that edited it.
     Edit(worktree: String, path: String, session: String);
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_and_indexes_have_names_of_their_own_and_columns_that_exist() {
+    fn tables_and_indexes_have_unique_names_and_existing_columns() {
         let mut names = Vec::new();
         for table in TABLES {
             names.push(table.name);

@@ -1,7 +1,7 @@
-//! [`Sidecars`]: where the small files are that programs keep for a board, beside what the board itself stores.
+//! [`Sidecars`]: the location of small files that programs keep for a board, outside its storage.
 //!
-//! Nothing of the board is in them: a deleted sidecar loses no state. The engine says where they are, so that a board
-//! without a file of its own has them too, in a directory. Their creator makes them private to the user.
+//! They contain nothing of the board: a deleted sidecar loses no state. The engine decides their location, so that a
+//! board without its own file has them too, in a directory. Their creator makes them private to the user.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,15 +11,16 @@ use super::create_private_directory;
 /// One of the files that programs keep for a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sidecar {
-    /// Which process serves the dashboard of the board, where, and with which token.
+    /// The process that serves the dashboard of the board, with its address and token.
     ServerRegistration,
-    /// The page that leads a browser to that dashboard.
+    /// The page that redirects a browser to that dashboard.
     DashboardLink,
     /// One line for each hook that failed.
     HookLog,
-    /// What writers of several processes queue on. SQLite boards note here which index of git was checked, too.
+    /// The file on which writers of several processes queue. SQLite boards also record here which git index was
+    /// checked.
     WriterQueue,
-    /// What processes sleep on until the board changes.
+    /// The word that processes sleep on until the board changes.
     WakeWord,
 }
 
@@ -45,7 +46,7 @@ impl Sidecar {
     }
 }
 
-/// Where the sidecars of one board are.
+/// The location of the sidecars of one board.
 pub trait Sidecars: Send + Sync {
     /// The path of a sidecar, whether or not it exists.
     fn path(&self, sidecar: Sidecar) -> PathBuf;
@@ -54,7 +55,7 @@ pub trait Sidecars: Send + Sync {
     fn create_directory(&self) -> io::Result<()>;
 }
 
-/// Sidecars in a directory that has no other content of this kind, each under its own name.
+/// Sidecars in a directory without other files of this kind, each under its own name.
 ///
 /// ```
 /// use std::path::Path;

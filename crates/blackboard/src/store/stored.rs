@@ -1,9 +1,9 @@
-//! The stored form of a row, for engines that keep rows as texts.
+//! The stored form of a row, for engines that store rows as text.
 //!
-//! It is a JSON array: the version of this form, the name of the table, and the values of the columns in their order. A pending
-//! revision is an object with the place of its event, so that an engine may store a row before the commit has ids, and resolve it
-//! when it reads it: see [`Pending`](crate::revision::Pending). New columns come last: a row that was stored without them has
-//! nothing there.
+//! It is a JSON array: the version of this form, the name of the table, and the values of the columns in their order.
+//! A pending revision is an object with the index of its event. So an engine may store a row before the commit has
+//! ids, and resolve it when it reads it: see [`Pending`](crate::revision::Pending). New columns come last: a row that
+//! was stored without them has no value there.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ use crate::revision::Revision;
 /// The version of the form. A row with a higher one was stored by a newer program.
 const FORM: u64 = 1;
 
-/// The tables of what is no row: versions, of which an event brings each under its id, and events.
+/// The table names of what is not a row: versions, each stored under the id of its event, and events.
 const VERSIONS: &str = "entry_versions";
 const EVENTS: &str = "events";
 
@@ -28,7 +28,7 @@ impl Row {
         to_text(table.name, &self.cells()[..table.columns.len() - table.computed])
     }
 
-    /// The row of a text. An entry is stored without its value, which is that of its version.
+    /// The row of a text. An entry is stored without its value, which is in its version.
     pub fn from_stored(
         text: &str,
         version: impl FnOnce(Revision) -> Result<Option<EntryVersion>>,
@@ -155,14 +155,14 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_row_comes_back_from_its_stored_form() {
+    fn every_kind_of_row_round_trips_through_its_stored_form() {
         for row in every_kind_of_row() {
             assert_eq!(without_versions(&row.to_stored()).unwrap(), row);
         }
     }
 
     #[test]
-    fn an_entry_and_its_version_come_back_from_their_stored_forms() {
+    fn entry_and_version_round_trip_through_their_stored_forms() {
         testkit::limit_test();
         let board = crate::Board::memory();
         let write = Write {
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_row_has_nothing_in_new_columns_and_a_newer_form_is_refused() {
+    fn older_row_has_no_value_in_new_columns_and_a_newer_form_is_refused() {
         let text = Row::from(an_item("x")).to_stored();
         let older = text.replace(",null]", "]");
         assert_ne!(older, text, "the summary is the newest column");

@@ -7,7 +7,7 @@ use crate::entry::{EntryHead, EntryVersion};
 use crate::event::Event;
 use crate::revision::Revision;
 
-/// Every question of [`Tx`], once: a view forwards those that it does not answer itself.
+/// All methods of [`Tx`], listed once: a view forwards those that it does not answer itself.
 macro_rules! questions {
     ($(fn $question:ident($($name:ident: $type:ty),*) -> $answer:ty;)+) => {
         /// A view of the board that changes some answers of another one. It is a [`Tx`].

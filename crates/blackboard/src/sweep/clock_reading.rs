@@ -1,4 +1,4 @@
-//! How the clocks stood the last time somebody looked: what silence is measured against.
+//! The stored difference between the wall clock and the monotonic clock, against which missing heartbeats are judged.
 
 use std::borrow::Cow;
 
@@ -10,10 +10,10 @@ use crate::error::Result;
 use crate::store::{BookkeepingRow, Changes, Key, Tx};
 use crate::unreadable::if_readable;
 
-/// How far the clocks may drift apart before somebody must have set one, or the machine slept.
+/// How far the clocks may drift apart before the clock must have been set, or the machine slept.
 const CLOCK_TOLERANCE: i64 = 30_000;
 
-/// How the wall clock stood against the monotonic one, the last time somebody looked.
+/// The wall clock and the monotonic clock at the last reading.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ClockReading {
     pub(super) boot: String,
@@ -22,11 +22,11 @@ pub(crate) struct ClockReading {
 }
 
 impl ClockReading {
-    /// Where it is stored.
+    /// The key of its row.
     pub(crate) const KEY: Key = Key::BookkeepingRow(Cow::Borrowed("clock"));
 
-    /// Notes how the clocks stand, if nobody has in this boot, or if they have moved: then everybody has a threshold
-    /// of grace.
+    /// Records the clocks, if no call has done so in this boot, or if they have moved against each other. Then every
+    /// session gets one threshold of grace.
     pub(crate) fn note(board: &Board, tx: &dyn Tx, changes: &mut Changes) -> Result<()> {
         let mut seen = ClockReading::reading(board);
         match ClockReading::stored(tx)? {
@@ -42,7 +42,7 @@ impl ClockReading {
     }
 
     pub(super) fn stored(tx: &dyn Tx) -> Result<Option<ClockReading>> {
-        // If it cannot be read, the next note replaces it.
+        // If it cannot be read, the next reading replaces it.
         let mark = if_readable(tx.row::<BookkeepingRow>(&ClockReading::KEY))?;
         Ok(mark.and_then(|mark| serde_json::from_str(&mark.value).ok()))
     }

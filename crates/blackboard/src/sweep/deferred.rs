@@ -1,5 +1,5 @@
-//! The automatic sweep of a command: the check whether anything is due is part of the command's first read or commit, so
-//! that it costs no round trip of its own.
+//! The automatic sweep of a command. The check whether anything is due is part of the command's first read or commit,
+//! so it costs no round trip of its own.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -13,19 +13,20 @@ use crate::store::{Changes, Commit, Committed, OnBusy, Prefetch, Range, Tx};
 /// An automatic sweep that the next call begins with.
 #[derive(Debug, Default)]
 pub(crate) struct DeferredSweep {
-    /// Read before the lock: almost every call has none.
+    /// Checked before the lock: almost every call has none.
     is_waiting: AtomicBool,
     caller: Mutex<Option<String>>,
 }
 
-/// What tells whether an automatic sweep has anything to do. The engine's time decides: the caller's clock may differ.
+/// The reads that show whether an automatic sweep has anything to do. The engine's time decides: the caller's clock
+/// may differ.
 pub(crate) struct Probes {
     sweep: Sweep,
     /// After how long without a heartbeat an agent is a candidate.
     threshold: Duration,
 }
 
-/// What an automatic sweep has to do.
+/// The due parts of an automatic sweep.
 #[derive(Clone, Copy, Debug, Default)]
 struct Due {
     agents: bool,
@@ -39,7 +40,7 @@ impl Due {
 }
 
 impl Probes {
-    /// What a call reads, with these probes.
+    /// The reads of a call, with these probes.
     fn with<'a>(&self, prefetch: &[Prefetch<'a>]) -> Vec<Prefetch<'a>> {
         let probes = [
             Prefetch::AnyAged(Range::live_agents(), self.threshold),
@@ -60,8 +61,8 @@ impl Probes {
 }
 
 impl Board {
-    /// As [`Board::try_sweep`], as part of the next call on this board or a clone of it: that call checks whether
-    /// anything is due in the read that it makes anyway, and sweeps before it does anything else.
+    /// As [`Board::try_sweep`], as part of the next call on this board or a clone of it. That call checks in its
+    /// first read whether anything is due, and sweeps before it does anything else.
     ///
     /// ```
     /// # use blackboard::{Board, work::Create};
@@ -77,8 +78,8 @@ impl Board {
         deferred.is_waiting.store(true, Ordering::Release);
     }
 
-    /// Makes the sweep of [`Board::sweep_with_next_call`] if no call has begun with it: for a program that ends, or that was
-    /// refused before its first read.
+    /// Runs the sweep of [`Board::sweep_with_next_call`] if no call has begun with it: for a program that ends, or
+    /// that was refused before its first read.
     ///
     /// ```
     /// # use blackboard::{Board, entry::{Value, Write}};
@@ -94,14 +95,15 @@ impl Board {
         }
     }
 
-    /// Reads whether anything is due, and sweeps it. Never waits, never fails.
+    /// Checks whether anything is due, and sweeps it. Never waits, never fails.
     pub(super) fn sweep_by(&self, probes: &Probes) -> Swept {
         let due = self.read(&probes.with(&[]), |tx| Ok(probes.due(tx)));
         self.sweep_due(probes, due.unwrap_or_default())
     }
 
-    /// The same board for one call of a process that makes many at the same time. The call begins with an automatic sweep, as
-    /// [`Board::sweep_with_next_call`] has it, in which no other call takes part: a sweep never marks its own caller.
+    /// The same board for one call of a process that makes several at the same time. The call begins with an
+    /// automatic sweep, as after [`Board::sweep_with_next_call`], which other calls do not share: a sweep never marks
+    /// its own caller.
     ///
     /// ```
     /// # use blackboard::{Board, agent::Register};
@@ -145,7 +147,7 @@ impl Board {
     ) -> Result<Committed> {
         let Some(probes) = self.take_sweep_probes() else { return self.store().commit(commit, f) };
         if self.store().has_writer_lock() {
-            // A check under the lock would need the lock twice whenever something is due.
+            // A check under the lock would need the lock twice if something is due.
             self.sweep_by(&probes);
             return self.store().commit(commit, f);
         }

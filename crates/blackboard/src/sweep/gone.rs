@@ -1,4 +1,4 @@
-//! "Dead means free": a call refused because of a session whose process is provably gone sweeps that session.
+//! Sweeps the holder of a refused call if its process is provably gone.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub(crate) const QUIET: Duration = Duration::from_secs(10);
 const HOLDER_PROCESS: &str = "holder_process";
 
 impl Refusal {
-    /// The session that holds what the call needs, if the call is refused for that reason.
+    /// The holder, if the call is refused because of it.
     fn holder(&self) -> Option<&str> {
         let is_held =
             matches!(self.code, Code::Held | Code::AlreadyClaimed | Code::AlreadyExists | Code::InUse);
@@ -34,9 +34,9 @@ impl Refusal {
 }
 
 impl Board {
-    /// What to do about a commit that failed: the session that it was refused for, if that session holds nothing any more, so
-    /// that the commit can be tried again. Otherwise the error, which names the holder's process if that is gone. A holder in
-    /// `tried` was a reason to try again before.
+    /// Handles a failed commit. Returns the session that it was refused for, if that session holds nothing any more,
+    /// so that the commit can be retried. Otherwise returns the error, which names the holder's process if that is
+    /// gone. A holder in `tried` was a reason for a retry before.
     pub(crate) fn sweep_gone_holder(
         &self,
         error: Error,
@@ -48,7 +48,7 @@ impl Board {
         if commit.callers.contains(&&*holder) || tried.contains(&holder) {
             return Err(Error::Refusal(refusal));
         }
-        // Whatever goes wrong here is no reason for another answer than the refusal.
+        // An error here does not replace the refusal.
         match self.sweep_if_gone(&holder, commit.on_busy) {
             Ok(true) => Ok(holder),
             _ => Err(self.add_gone_holder_hint(*refusal, &holder).into()),
@@ -56,7 +56,8 @@ impl Board {
     }
 
     /// Sweeps a session if its process is provably gone and it has sent no heartbeat of its own for a while. Returns
-    /// whether the session holds nothing any more: it was swept by this call or another one, has ended, or does not exist.
+    /// whether the session holds nothing any more: it was swept by this call or another one, has ended, or does not
+    /// exist.
     pub(crate) fn sweep_if_gone(&self, session: &str, on_busy: OnBusy) -> Result<bool> {
         let (agent, now) = self.agent_row(session)?;
         let Some(agent) = agent.filter(|agent| agent.status.is_live()) else { return Ok(true) };
@@ -73,8 +74,8 @@ impl Board {
         Ok(self.agent_row(session)?.0.is_none_or(|agent| !agent.status.is_live()))
     }
 
-    /// Sweeps those of the sessions that [`Board::sweep_if_gone`] may sweep, for a call that reads: without waiting, and
-    /// without failing. Returns whether one of them holds nothing any more.
+    /// Sweeps those of the sessions that [`Board::sweep_if_gone`] may sweep, for a call that reads: without waiting,
+    /// and without failing. Returns whether one of them holds nothing any more.
     pub(crate) fn sweep_gone<'a>(&self, sessions: impl Iterator<Item = &'a str>) -> bool {
         let sessions: BTreeSet<_> = sessions.collect();
         let mut is_any_swept = false;
@@ -89,13 +90,14 @@ impl Board {
         is_quiet(agent, now) && self.is_provably_gone(agent)
     }
 
-    /// Whether the process was seen alive at registration, on this host, boot and namespace, and exists no more.
+    /// Whether the process was seen alive at registration, on this host, boot and namespace, and does not exist any
+    /// more.
     fn is_provably_gone(&self, agent: &Agent) -> bool {
         let (Some(pid), Some(mark)) = (agent.pid, &agent.process) else { return false };
         mark.boot == self.processes().boot() && self.processes().liveness(pid, Some(mark)) == Liveness::Dead
     }
 
-    /// If the holder's process is gone, says so, and how to release what it holds without waiting.
+    /// If the holder's process is gone, adds that to the refusal, with a hint how to release its holdings at once.
     fn add_gone_holder_hint(&self, refusal: Refusal, holder: &str) -> Refusal {
         let agent = self.agent_row(holder).ok().and_then(|(agent, _)| agent);
         match agent.and_then(|agent| agent.pid.map(|pid| (agent, pid))) {

@@ -1,11 +1,11 @@
-//! What happened to the text of one call: which fields were shortened, and from which something was removed.
+//! Changes to the text of one call: which fields were shortened or filtered.
 
 use serde::{Deserialize, Serialize};
 
 use super::{TextRules, check_name};
 use crate::error::Result;
 
-/// The fields of a call whose text is not stored as it was given. Part of the answer; empty lists are left out.
+/// The fields of a call whose text is not stored unchanged. Part of the answer; empty lists are omitted.
 ///
 /// ```
 /// # use blackboard::{Board, work::Create};
@@ -26,7 +26,7 @@ pub struct TextChanges {
 }
 
 impl TextChanges {
-    /// Whether all text is stored as it was given.
+    /// Whether all text is stored unchanged.
     pub fn is_empty(&self) -> bool {
         self.shortened.is_empty() && self.filtered.is_empty()
     }
@@ -62,7 +62,7 @@ impl TextChanges {
     }
 }
 
-/// How much text a field may have, and of which kind.
+/// The length limit and the form of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// One line: a name, a title, a note.
@@ -73,7 +73,7 @@ pub(crate) enum Kind {
     Description,
 }
 
-/// Cleans the texts of one call and records what happened to them.
+/// Cleans the texts of one call and records their changes.
 pub(crate) struct Cleaner<'rules> {
     rules: &'rules TextRules,
     changes: TextChanges,
@@ -84,7 +84,7 @@ impl<'rules> Cleaner<'rules> {
         Cleaner { rules, changes: TextChanges::default() }
     }
 
-    /// The clean text of the field called `name` in the answer.
+    /// The clean text of the field `name` of the answer.
     pub(crate) fn clean(&mut self, name: &str, kind: Kind, text: &str) -> Result<String> {
         let cleaned = self.rules.cleaned(kind, text)?;
         if cleaned.shortened {
@@ -107,7 +107,7 @@ impl<'rules> Cleaner<'rules> {
         self.clean("name", Kind::Field, name)
     }
 
-    /// What happened to the texts.
+    /// The changes to the texts.
     pub(crate) fn changes(self) -> TextChanges {
         self.changes
     }

@@ -1,8 +1,8 @@
-//! Characters that make a reader see something else than what is stored.
+//! Characters that make the displayed text differ from the stored one.
 
 use super::unicode;
 
-/// What happens to line breaks and tabs.
+/// How line breaks and tabs are handled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lines {
     /// Line feeds and tabs stay.
@@ -11,9 +11,9 @@ pub(super) enum Lines {
     Join,
 }
 
-/// Joins letters or emoji that would otherwise stand apart.
+/// Joins letters or emoji that would otherwise be separate.
 const ZERO_WIDTH_JOINER: char = '\u{200d}';
-/// Keeps letters apart that would otherwise join.
+/// Separates letters that would otherwise join.
 const ZERO_WIDTH_NON_JOINER: char = '\u{200c}';
 
 /// Whether a character moves the cursor, changes the direction of the text, breaks the line or is not displayed.
@@ -28,8 +28,8 @@ pub(crate) fn forges(character: char) -> bool {
         || unicode::contains(unicode::BLANK, character)
 }
 
-/// Whether a character [`forges`] and no version has stored it in a name. Earlier versions accepted the others, such as the
-/// joiners, so a name that exists may have them.
+/// Whether a character [`forges`] and no version has stored it in a name. Earlier versions accepted the others, for
+/// example the joiners, so an existing name may have them.
 pub(crate) fn forges_in_every_version(character: char) -> bool {
     character.is_control()
         || matches!(character,
@@ -38,7 +38,7 @@ pub(crate) fn forges_in_every_version(character: char) -> bool {
             | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Whether a character [`forges`] and does not belong to what it stands between.
+/// Whether a character [`forges`] and does not belong to its neighbors.
 ///
 /// One variation selector belongs to the emoji before it; one joiner belongs between two letters or two emoji.
 fn is_hidden(before: Option<char>, character: char, after: Option<char>) -> bool {
@@ -47,10 +47,10 @@ fn is_hidden(before: Option<char>, character: char, after: Option<char>) -> bool
 
 fn belongs(before: Option<char>, character: char, after: Option<char>) -> bool {
     let (Some(before), after) = (before, after.unwrap_or_default()) else { return false };
-    // Some letters are blank, and are removed themselves: the joiner would be left without its letter.
+    // Some letters are blank and are removed themselves: the joiner would lose its letter.
     let between_letters = || can_precede_joiner(before) && after.is_alphabetic() && !forges(after);
     match character {
-        // In `1️⃣` the selector stands between a digit and the key around it.
+        // In `1️⃣` the selector is between a digit and the key around it.
         '\u{fe0e}' | '\u{fe0f}' => {
             is_pictographic(before) || (matches!(before, '#' | '*' | '0'..='9') && after == '\u{20e3}')
         }
@@ -64,7 +64,7 @@ fn is_pictographic(character: char) -> bool {
     unicode::contains(unicode::PICTOGRAPHIC, character)
 }
 
-/// An emoji, its color of skin, or its variation selector.
+/// An emoji, its skin tone, or its variation selector.
 fn ends_emoji(character: char) -> bool {
     is_pictographic(character) || matches!(character, '\u{1f3fb}'..='\u{1f3ff}' | '\u{fe0e}' | '\u{fe0f}')
 }
@@ -75,7 +75,7 @@ fn can_precede_joiner(character: char) -> bool {
         || matches!(character, '\u{300}'..='\u{1dff}' | '\u{a800}'..='\u{abff}' | '\u{11000}'..='\u{11fff}')
 }
 
-/// Each character of a text, with whether it has to be made visible where the text is shown.
+/// Each character of a text, with whether it has to be made visible in output.
 ///
 /// ```
 /// use blackboard::text::characters;
@@ -95,17 +95,17 @@ pub fn characters(text: &str) -> impl Iterator<Item = (char, bool)> {
     })
 }
 
-/// Whether a text has a character that has to be made visible where it is shown.
+/// Whether a text has a character that has to be made visible in output.
 pub(crate) fn hides(text: &str) -> bool {
     !is_plain(text) && characters(text).any(|(_, hidden)| hidden)
 }
 
-/// Whether a text is nothing but printable ASCII, which most text is.
+/// Whether a text is only printable ASCII, as most text is.
 pub(super) fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
-/// Removes what [`is_hidden`], and the sequences for terminals completely, so that no `[31m` remains of them.
+/// Removes characters that [`is_hidden`] rejects, and complete terminal sequences, so that no `[31m` remains of them.
 pub(super) fn remove(text: &str, lines: Lines) -> String {
     if is_plain(text) {
         return text.to_owned();
@@ -139,7 +139,7 @@ pub(super) fn remove(text: &str, lines: Lines) -> String {
     clean
 }
 
-/// Removes what a cut has left at the end without what it belonged to: half a pair of joined letters, half a keycap.
+/// Removes an incomplete end that a cut has left: half a pair of joined letters, half a keycap.
 pub(super) fn trim_after_cut(text: &mut String) {
     loop {
         let mut backwards = text.chars().rev();
@@ -151,7 +151,7 @@ pub(super) fn trim_after_cut(text: &mut String) {
     }
 }
 
-/// What follows an ECMA-48 sequence whose escape character was just read.
+/// The text after an ECMA-48 sequence whose escape character was just read.
 fn after_escape(rest: &str) -> &str {
     if let Some(rest) = rest.strip_prefix('[') {
         after_control_sequence(rest)
@@ -168,8 +168,8 @@ fn after_control_sequence(rest: &str) -> &str {
     after_final(rest.trim_start_matches(is_intermediate), '@'..='~')
 }
 
-/// OSC and its like end with BEL or ST. Any other control character ends them too, so that one which was never closed
-/// takes no more than its line with it.
+/// OSC and similar strings end with BEL or ST. Any other control character ends them too, so that an unclosed one
+/// removes no more than its line.
 fn after_control_string(rest: &str) -> &str {
     let rest = rest.trim_start_matches(|character: char| !character.is_control());
     rest.strip_prefix("\u{1b}\\").or_else(|| rest.strip_prefix(['\u{7}', '\u{9c}'])).unwrap_or(rest)

@@ -1,4 +1,4 @@
-//! Stored text on its way to a terminal.
+//! Escapes stored text for a terminal.
 
 use std::borrow::Cow;
 
@@ -30,7 +30,7 @@ pub fn escape_for_terminal(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// The text as one word of a command line, for hints that people copy.
+/// The text as one word of a command line, for hints that users copy.
 ///
 /// ```
 /// assert_eq!(blackboard::text::shell_word("write the docs"), "'write the docs'");

@@ -1,7 +1,7 @@
-//! Markup and template markers go from fields; comparisons, generics and plain braces stay.
+//! Removes markup and template markers from fields; comparisons, generics and plain braces stay.
 //!
-//! Each pass reads the text once. Passes repeat until nothing changes, because removing `<b>` from `<scr<b>ipt>` makes
-//! a tag that was not there before.
+//! Each pass reads the text once. Passes repeat until nothing changes, because removing `<b>` from `<scr<b>ipt>`
+//! makes a new tag.
 
 use std::borrow::Cow;
 
@@ -9,13 +9,13 @@ use super::{TextRules, cut_to};
 
 const CODE_BLOCK: &str = "[code block removed]";
 
-/// Text that is still not clean after so many rounds was built to outlast them.
+/// Text that is still not clean after this many rounds was built to defeat the filter.
 const ROUNDS: usize = 8;
 
 /// Without these characters none of the passes finds anything.
 const MARKERS: [char; 5] = ['<', '{', '}', '$', '`'];
 
-/// Text without markup, and what happened to it on the way.
+/// Text without markup, and its changes.
 pub(super) struct Cleaned {
     pub(super) text: String,
     /// Whether markup was removed.
@@ -49,7 +49,7 @@ fn remove_markup<'text>(text: &'text str, rules: &TextRules) -> Cow<'text, str> 
     }
     let mut text = text.to_owned();
     if rules.strip_code_blocks {
-        // A fence that nobody closes loses its marker, not the rest of the text.
+        // An unclosed fence loses its marker, not the rest of the text.
         text = replace_enclosed(&text, "```", "```", CODE_BLOCK).replace("```", "");
     }
     if rules.strip_html_tags {
@@ -74,15 +74,15 @@ fn one_line(text: &str, limit: usize) -> (String, bool) {
 
 /// Replaces everything from `open` to the next `close`. An `open` without `close` stays.
 ///
-/// An opening that is longer than it has to be, as in `{{{x}}}` or a fence of four, is matched by as much at the end.
-/// The markers are ASCII.
+/// An opening that is longer than necessary, as in `{{{x}}}` or a fence of four, matches an equally long end. The
+/// markers are ASCII.
 fn replace_enclosed(text: &str, open: &str, close: &str, replacement: &str) -> String {
     let (open_again, close_again) = (&open[open.len() - 1..], &close[close.len() - 1..]);
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, opened)) = rest.split_once(open) {
         let inside = opened.trim_start_matches(open_again);
-        // Without an end for this one there is none for those that follow, so each character is searched once.
+        // If this one has no end, the following ones have none either, so each character is searched once.
         let Some((_, after)) = inside.split_once(close) else { break };
         clean.push_str(before);
         clean.push_str(replacement);
@@ -94,7 +94,7 @@ fn replace_enclosed(text: &str, open: &str, close: &str, replacement: &str) -> S
     clean
 }
 
-/// A tag ends at the first `>`, so each piece that ends there holds at most one.
+/// A tag ends at the first `>`, so each piece that ends there has at most one.
 fn remove_tags(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for piece in text.split_inclusive('>') {
@@ -105,7 +105,7 @@ fn remove_tags(text: &str) -> String {
     clean
 }
 
-/// Where the last `=` stands that gives an attribute its value and does not compare.
+/// The position of the last `=` that assigns a value to an attribute and is not a comparison.
 fn last_assignment(piece: &str) -> Option<usize> {
     let bytes = piece.as_bytes();
     let compares = |byte: Option<&u8>| matches!(byte, Some(b'=' | b'!' | b'<'));
@@ -128,7 +128,7 @@ fn is_tag(piece: &str, start: usize, last_assignment: Option<usize>) -> bool {
         return true;
     }
     let arguments = tail.trim_start();
-    // `Future<Output = T>` assigns to the name itself; an attribute has a name of its own.
+    // `Future<Output = T>` assigns to the name itself; an attribute has its own name.
     let has_attribute = last_assignment.is_some_and(|at| at > piece.len() - arguments.len());
     has_attribute || (is_closed && !is_comparison(arguments) && !is_generic(&piece[..start], name))
 }
@@ -150,7 +150,7 @@ fn contains_name(sorted: &[&str], name: &str) -> bool {
     sorted.binary_search_by(|element| element.bytes().cmp(lower_case())).is_ok()
 }
 
-/// Elements that change how a page reads what follows, without any attribute: no spelling of them passes as code.
+/// Elements that change the meaning of the rest of a page without an attribute: none of them is accepted as code.
 const ACTING_ALONE: &[&str] = &[
     "embed",
     "frameset",

@@ -1,12 +1,12 @@
-//! What may be written into a board as text, and how stored text is shown.
+//! The rules for text on a board, and how stored text is displayed.
 //!
-//! Agents read each other's words, so every word is hostile until it went through [`TextRules`]: it can't forge a
-//! row of a terminal, can't carry markup or template markers, and can't bring a well-known credential with it.
-//! Ordinary text stays as it is, `a < b` and `Vec<String>` included. The filter is a second line of defence: whoever
-//! shows text still escapes it for the place where it is shown.
+//! Agents read each other's text, so all text is untrusted until it has passed [`TextRules`]. Then it cannot forge a
+//! line of a terminal, and contains no markup, template markers or well-known credentials. Ordinary text stays
+//! unchanged, including `a < b` and `Vec<String>`. The filter is a second line of defense: each output still escapes
+//! text for its own format.
 //!
-//! Ids and keys are never altered: [`check_id`] refuses what cannot be shown, [`escape_for_terminal`] shows the rest.
-//! What was done to a text is reported in [`TextChanges`]: nothing is shortened or removed in silence.
+//! Ids and keys are never altered: [`check_id`] refuses those that cannot be displayed, [`escape_for_terminal`]
+//! displays the rest. Changes to a text are reported in [`TextChanges`]: nothing is shortened or removed silently.
 
 mod changes;
 mod control;
@@ -30,11 +30,11 @@ use filter::Cleaned;
 /// How many characters an id may have.
 const MAX_ID_LENGTH: usize = 200;
 
-/// How many characters of a longer text stand in the sentence of an event; the event's metadata has all of it.
+/// How many characters of a longer text an event summary has; the event's metadata has all of it.
 pub(crate) const IN_A_SENTENCE: usize = 500;
 
-/// How much longer than its limit a text may be before the rest is not even looked at: what will be removed may take
-/// room in front of what stays, but a megabyte must not cost more than a page.
+/// How much longer than its limit a text may be before the rest is ignored. Removed text may precede the text that
+/// stays, but a megabyte must not cost more than a page.
 const READ_AHEAD: usize = 16;
 
 /// How often JSON in strings of JSON is unescaped to look for credentials.
@@ -60,9 +60,9 @@ pub struct TextRules {
     pub max_description_length: usize,
     /// Whether fenced code blocks become `[code block removed]` in fields.
     pub strip_code_blocks: bool,
-    /// Whether HTML tags and comments go from fields.
+    /// Whether HTML tags and comments are removed from fields.
     pub strip_html_tags: bool,
-    /// Whether text that looks like a credential is stored all the same.
+    /// Whether text that looks like a credential is stored anyway.
     pub allow_secret_looking: bool,
 }
 
@@ -82,17 +82,17 @@ impl Default for TextRules {
 impl TextRules {
     /// One line of clean text: a name, a title, a note.
     ///
-    /// Filtering what was filtered before changes nothing. A text of nothing but markup becomes empty.
+    /// Filtering filtered text again changes nothing. A text that is only markup becomes empty.
     pub fn field(&self, text: &str) -> Result<String> {
         self.cleaned(Kind::Field, text).map(|cleaned| cleaned.text)
     }
 
-    /// One line of clean text of more than a sentence: progress, a summary, a reason.
+    /// One longer line of clean text: progress, a summary, a reason.
     pub fn summary(&self, text: &str) -> Result<String> {
         self.cleaned(Kind::Summary, text).map(|cleaned| cleaned.text)
     }
 
-    /// A text of many lines, which loses only the characters that forge what a reader sees.
+    /// A text of several lines, which loses only the characters that forge its display.
     pub fn description(&self, text: &str) -> Result<String> {
         self.cleaned(Kind::Description, text).map(|cleaned| cleaned.text)
     }
@@ -110,7 +110,7 @@ impl TextRules {
         let read = beginning(text, limit);
         let lines = if kind == Kind::Description { Lines::Keep } else { Lines::Join };
         let visible = control::remove(read, lines);
-        // Before the cut, which could leave the better half of a credential.
+        // Before the cut, which could leave most of a credential.
         self.refuse_secret(&visible)?;
         let mut cleaned = match kind {
             Kind::Description => {
@@ -121,7 +121,7 @@ impl TextRules {
             Kind::Field | Kind::Summary => filter::clean(&visible, self, limit),
         };
         if cleaned.text != visible {
-            // Removing what stood between two halves may have joined a credential.
+            // Removing the text between two halves may have joined a credential.
             self.refuse_secret(&cleaned.text)?;
         }
         cleaned.filtered |= visible.len() < read.len() && without_spaces(&visible) < without_spaces(read);
@@ -129,12 +129,12 @@ impl TextRules {
         Ok(cleaned)
     }
 
-    /// Refuses a credential in what is stored unchanged: ids, keys, paths, addresses.
+    /// Refuses a credential in text that is stored unchanged: ids, keys, paths, addresses.
     pub(crate) fn check_unaltered<'text>(&self, texts: impl IntoIterator<Item = &'text str>) -> Result<()> {
         texts.into_iter().try_for_each(|text| self.refuse_secret(text))
     }
 
-    /// Refuses a credential in JSON that is stored unchanged, also one whose letters are escaped.
+    /// Refuses a credential in JSON that is stored unchanged, also with escaped letters.
     pub(crate) fn check_json<'text>(&self, texts: impl IntoIterator<Item = &'text str>) -> Result<()> {
         if self.allow_secret_looking {
             return Ok(());
@@ -152,8 +152,8 @@ impl TextRules {
         })
     }
 
-    /// Checks an id that may stand in a list of ids: no comma, and no credential. The id may exist; a new one also has to
-    /// pass [`check_id`].
+    /// Checks an id that may be in a list of ids: no comma, and no credential. The id may exist; a new one also has
+    /// to pass [`check_id`].
     pub(crate) fn check_listed_id(&self, what: &str, id: &str) -> Result<()> {
         check_known_id(what, id)?;
         if id.contains(',') {
@@ -175,7 +175,7 @@ impl TextRules {
     }
 }
 
-/// Refuses an id or key that is empty, too long, or that a reader could mistake for another one.
+/// Refuses an id or key that is empty, too long, or that a reader could confuse with another one.
 ///
 /// ```
 /// use blackboard::text::check_id;
@@ -208,7 +208,7 @@ fn check_id_without(what: &str, id: &str, forges: fn(char) -> bool) -> Result<()
     Err(Error::invalid(format!("the id of the {what} {problem}: \"{shown}\"")))
 }
 
-/// Refuses the name of an agent that has invisible characters: it could not be told from another name.
+/// Refuses an agent name with invisible characters: it could not be distinguished from another name.
 ///
 /// ```
 /// use blackboard::text::check_name;
@@ -225,7 +225,7 @@ pub fn check_name(name: &str) -> Result<()> {
     Err(Refusal::new(Code::InvalidValue, message).hint("write it without them").into())
 }
 
-/// The text without characters that would not be displayed, for names that are made from the text of other programs.
+/// The text without characters that would not be displayed, for names from text of other programs.
 ///
 /// ```
 /// assert_eq!(blackboard::text::visible("I\u{200b}vy\n"), "Ivy");
@@ -234,7 +234,7 @@ pub fn visible(text: &str) -> String {
     text.chars().filter(|&character| !control::forges(character)).collect()
 }
 
-/// A text of any length and kind inside a message: its beginning, with everything visible.
+/// A text of any length and kind for a message: its beginning, with everything visible.
 pub(crate) fn shown(text: &str) -> String {
     const CHARACTERS: usize = 120;
     let beginning = first_characters(text, CHARACTERS);
@@ -255,7 +255,7 @@ fn reveal(text: &str) -> String {
     revealed
 }
 
-/// As much of a text as is looked at.
+/// The part of a text that is read.
 fn beginning(text: &str, limit: usize) -> &str {
     first_characters(text, limit.saturating_mul(READ_AHEAD))
 }
@@ -265,7 +265,7 @@ fn without_spaces(text: &str) -> usize {
     text.chars().filter(|character| !character.is_whitespace()).count()
 }
 
-/// Cuts a text after `limit` characters, and says whether there were more.
+/// Cuts a text after `limit` characters, and returns whether there were more.
 fn cut_to(text: &mut String, limit: usize) -> bool {
     let length = first_characters(text, limit).len();
     if length == text.len() {
@@ -276,7 +276,7 @@ fn cut_to(text: &mut String, limit: usize) -> bool {
     true
 }
 
-/// At most `count` characters of a text inside a sentence, with a sign if that is not all of it.
+/// At most `count` characters of a text for a sentence, with an ellipsis if that is not all of it.
 pub(crate) fn excerpt(text: &str, count: usize) -> std::borrow::Cow<'_, str> {
     let beginning = first_characters(text, count.saturating_sub(1));
     if first_characters(text, count).len() == text.len() {

@@ -1,7 +1,7 @@
 //! Credentials of well-known forms: a vendor's prefix with enough after it, private keys, signed tokens.
 //!
 //! Only forms that no ordinary text has. A filter that guesses from randomness alone would refuse commit hashes, and
-//! people would switch it off.
+//! users would disable it.
 
 mod forms;
 #[cfg(test)]
@@ -11,7 +11,7 @@ use forms::{BEGINNINGS, FORMS, Form, Length, alphanumeric, base64, word, word_or
 
 /// The kind of the first credential in the text, with its article; never the credential itself.
 ///
-/// The text is read once for words, and once for each sign that stands inside of words.
+/// The text is read once for words, and once for each marker inside words.
 pub(super) fn find(text: &str) -> Option<&'static str> {
     find_word(text.as_bytes())
         .or_else(|| contains_private_key(text).then_some("a private key"))
@@ -20,7 +20,7 @@ pub(super) fn find(text: &str) -> Option<&'static str> {
         .or_else(|| find_sign(text.as_bytes()))
 }
 
-/// A credential that is recognized by how its word begins.
+/// A credential that is recognized by the prefix of its word.
 fn find_word(text: &[u8]) -> Option<&'static str> {
     let mut before = b' ';
     for (start, &byte) in text.iter().enumerate() {
@@ -51,7 +51,7 @@ fn find_word(text: &[u8]) -> Option<&'static str> {
 
 impl Form {
     fn is_followed_by(&self, after: &[u8]) -> bool {
-        // Looking no further than needed keeps a megabyte of prefixes from costing a megabyte each.
+        // Reading no further than needed keeps a megabyte of prefixes from costing a megabyte each.
         let (Length::Exactly(enough) | Length::AtLeast(enough)) = self.length;
         let Some((body, next)) = after.split_at_checked(enough) else { return false };
         let ends = match self.length {
@@ -67,20 +67,20 @@ impl Form {
 /// No token has more characters before its longest run.
 const LONGEST_TOKEN: usize = 256;
 
-/// How many letters and digits stand together in a token, and in no name whose words are joined by dashes.
+/// How many letters and digits are together in a random token, and in no name whose words are joined by dashes.
 const DRAWN_RUN: usize = 16;
 
 /// The same for a run with this many changes between digits, lower case and upper case: dashes may cut a token into short runs.
 const SHORT_DRAWN_RUN: usize = 10;
 const DRAWN_CHANGES: usize = 3;
 
-/// Whether a run between dashes and underscores is drawn by lot. In `gldt-deploy-token-rotation-2026` none is.
+/// Whether a run between dashes and underscores is random. In `gldt-deploy-token-rotation-2026` none is.
 fn has_drawn_run(after: &[u8], allowed: fn(u8) -> bool) -> bool {
     let token = &after[..after.len().min(LONGEST_TOKEN)];
     let token = &token[..token.iter().position(|&byte| !allowed(byte)).unwrap_or(token.len())];
     token.split(|byte| !alphanumeric(*byte)).any(|run| {
         let is_mixed = run.iter().any(u8::is_ascii_digit) && run.iter().any(u8::is_ascii_alphabetic);
-        // A capital at the beginning of a word is no change.
+        // A capital at the beginning of a word is not a change.
         let changes = run.windows(2).filter(|pair| {
             pair[0].is_ascii_digit() != pair[1].is_ascii_digit()
                 || (pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase())
@@ -90,7 +90,7 @@ fn has_drawn_run(after: &[u8], allowed: fn(u8) -> bool) -> bool {
     })
 }
 
-/// Placeholders (`ghp_xxxxxxxx…`) and words are not drawn by lot: those are lower case or repeat few characters.
+/// Placeholders (`ghp_xxxxxxxx…`) and words are not random: they are lower case or repeat few characters.
 fn looks_drawn(body: &[u8]) -> bool {
     let mut different = body.to_vec();
     different.sort_unstable();
@@ -101,7 +101,7 @@ fn looks_drawn(body: &[u8]) -> bool {
 /// No label of a PEM block is longer.
 const LONGEST_LABEL: usize = 64;
 
-/// `-----BEGIN RSA PRIVATE KEY-----` and its like.
+/// `-----BEGIN RSA PRIVATE KEY-----` and similar.
 fn contains_private_key(text: &str) -> bool {
     text.match_indices("-----BEGIN ").any(|(start, begin)| {
         let label = &text[start + begin.len()..];
@@ -132,7 +132,8 @@ fn is_sendgrid_key(after_prefix: &[u8]) -> bool {
     })
 }
 
-/// How long the part of a token is that the text begins with, and what follows it. Longer ones than any token has are none.
+/// The length of the token part at the start of the text, and the text after it. A part that is longer than in any
+/// token does not count.
 fn part(text: &[u8]) -> Option<(usize, &[u8])> {
     let longest = text.len().min(LONGEST_PART);
     let length = text[..longest].iter().take_while(|&&byte| word_or_dash(byte)).count();
@@ -141,7 +142,7 @@ fn part(text: &[u8]) -> Option<(usize, &[u8])> {
 
 const LONGEST_PART: usize = 8 * 1024;
 
-/// `postgres://user:password@host` and its like, unless the password is a variable or a placeholder.
+/// `postgres://user:password@host` and similar, unless the password is a variable or a placeholder.
 fn contains_password_in_url(text: &str) -> bool {
     text.match_indices("://").any(|(at, separator)| {
         let has_scheme = text[..at].ends_with(|character: char| character.is_ascii_alphanumeric());
@@ -156,14 +157,14 @@ fn contains_password_in_url(text: &str) -> bool {
             let colon = user.iter().position(|&byte| byte == b':')?;
             Some((&user[..colon], &user[colon + 1..]))
         });
-        // The default of many development servers has the name of the user as password.
+        // Many development servers have the user's name as the default password.
         has_scheme && named.is_some_and(|(user, password)| user != password && !is_placeholder(password))
     })
 }
 
 const LONGEST_AUTHORITY: usize = 512;
 
-/// Whether what stands for a password is none: a variable, a mask, or the word itself.
+/// Whether a password is only a placeholder: a variable, a mask, or the word itself.
 fn is_placeholder(password: &[u8]) -> bool {
     let is_word = ["password", "passwd", "pass", "secret", "token"]
         .iter()
@@ -172,7 +173,7 @@ fn is_placeholder(password: &[u8]) -> bool {
     is_word || b"$<{[%*(".contains(first) || !first.is_ascii() || rest.iter().all(|byte| byte == first)
 }
 
-/// 40 characters of base64 behind `aws_secret_access_key` or its like.
+/// 40 characters of base64 behind `aws_secret_access_key` or a similar name.
 fn contains_aws_secret_key(text: &str) -> bool {
     let bytes = text.as_bytes();
     ["ccess", "CCESS"].iter().flat_map(|sign| text.match_indices(sign)).any(|(at, sign)| {
@@ -194,11 +195,11 @@ fn contains_aws_secret_key(text: &str) -> bool {
     })
 }
 
-/// The pairs of bytes that a sign inside of a credential begins with. All of them are looked for in one pass.
+/// The byte pairs that begin a marker inside a credential. One pass looks for all of them.
 static SIGNS: [u64; 1024] =
     forms::bits_of(&[*b"Q~", *b":A", *b"_A", *b"_C", *b"_P", *b"_S", *b"T3", *b"JQ", *b"AZ", *b"Az"]);
 
-/// A credential that is recognized by what stands inside of it, or before it.
+/// A credential that is recognized by a marker inside or before it.
 fn find_sign(text: &[u8]) -> Option<&'static str> {
     text.windows(2).enumerate().filter(|(_, pair)| forms::has_bit(&SIGNS, pair[0], pair[1])).find_map(
         |(at, pair)| match pair {
@@ -210,7 +211,7 @@ fn find_sign(text: &[u8]) -> Option<&'static str> {
     )
 }
 
-/// What the name of an environment variable ends with if its value is a secret.
+/// The endings of environment variables whose value is a secret.
 const SECRET_NAMES: [&[u8]; 7] = [
     b"API_KEY",
     b"API_TOKEN",
@@ -221,11 +222,11 @@ const SECRET_NAMES: [&[u8]; 7] = [
     b"PRIVATE_TOKEN",
 ];
 
-/// How many characters of a value behind such a name are looked at, and how many it has at least.
+/// How many characters of a value behind such a name are read, and how many it has at least.
 const LONGEST_SECRET: usize = 256;
 const SHORTEST_SECRET: usize = 32;
 
-/// `CLOUDFLARE_API_TOKEN=…` and its like, from `API` on: a token without a form of its own is known by its variable.
+/// `CLOUDFLARE_API_TOKEN=…` and similar, from `API` on: a token without a known form is recognized by its variable.
 fn is_named_secret(text: &[u8]) -> bool {
     let after = SECRET_NAMES.iter().find_map(|name| text.strip_prefix(*name));
     after.is_some_and(|after| {
@@ -244,7 +245,7 @@ fn of_value(byte: u8) -> bool {
     word_or_dash(byte) || base64(byte) || byte == b'.'
 }
 
-/// Three characters, a digit, `Q~` at this place, and at least 31 more.
+/// Three characters, a digit, `Q~` at this position, and at least 31 more.
 fn is_entra_secret(text: &[u8], at: usize) -> bool {
     let allowed = |byte: &u8| word_or_dash(*byte) || matches!(byte, b'~' | b'.');
     let Some(start) = at.checked_sub(4) else { return false };
@@ -257,7 +258,7 @@ fn is_entra_secret(text: &[u8], at: usize) -> bool {
         && looks_drawn(body)
 }
 
-/// The number of a bot, a colon at this place, and 35 characters that begin with `AA`.
+/// The number of a bot, a colon at this position, and 35 characters that begin with `AA`.
 fn is_telegram_token(text: &[u8], at: usize) -> bool {
     let digits = text[..at].iter().rev().take(11).take_while(|byte| byte.is_ascii_digit()).count();
     let body = text[at + 1..].split_at_checked(35).map(|(body, _)| body);
@@ -267,7 +268,7 @@ fn is_telegram_token(text: &[u8], at: usize) -> bool {
         })
 }
 
-/// A sign that stands inside of a credential, with so many letters and digits before and after it.
+/// A marker inside a credential, with this many letters and digits before and after it.
 struct Marker {
     kind: &'static str,
     sign: &'static [u8],
@@ -294,7 +295,7 @@ impl Marker {
     }
 }
 
-/// The text of JSON without the escapes in its strings, if it has any. What is no escape stays.
+/// The text of JSON without the escapes in its strings, if it has any. Invalid escapes stay.
 pub(super) fn unescape(text: &str) -> Option<String> {
     if !text.contains('\\') {
         return None;
@@ -308,7 +309,7 @@ pub(super) fn unescape(text: &str) -> Option<String> {
         let mut letters = escaped.chars();
         rest = match letters.next() {
             Some('u') if let Some(unit) = unit() => {
-                // Half of a pair is of no letter that a credential has.
+                // No letter of a credential needs a surrogate pair.
                 plain.push(char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER));
                 &escaped[5..]
             }

@@ -7,7 +7,7 @@ fn field(text: &str) -> String {
 }
 
 #[test]
-fn ordinary_text_survives() {
+fn ordinary_text_stays_unchanged() {
     testkit::limit_test();
     for text in [
         "Fix the parser",
@@ -47,7 +47,7 @@ fn ordinary_text_survives() {
 }
 
 #[test]
-fn markup_goes() {
+fn markup_is_removed() {
     for (text, expected) in [
         ("<b>bold</b> move", "bold move"),
         ("<B>bold</B>", "bold"),
@@ -83,13 +83,13 @@ fn markup_goes() {
 }
 
 #[test]
-fn rules_can_be_switched_off() {
+fn text_rules_can_be_disabled() {
     let rules = TextRules { strip_code_blocks: false, strip_html_tags: false, ..TextRules::default() };
     assert_eq!(rules.field("<b>x</b> ```y``` {{z}}").unwrap(), "<b>x</b> ```y```");
 }
 
 #[test]
-fn terminal_sequences_go_as_a_whole() {
+fn terminal_sequences_are_removed_completely() {
     for (text, expected) in [
         ("\u{1b}[31mred\u{1b}[0m", "red"),
         ("\u{9b}1;31mred", "red"),
@@ -146,7 +146,7 @@ fn invisible_characters_are_removed_unless_they_belong_to_letters_or_emoji() {
 }
 
 #[test]
-fn what_happened_to_a_text_is_reported() {
+fn changes_to_a_text_are_reported() {
     testkit::limit_test();
     let rules = TextRules {
         max_field_length: 10,
@@ -207,7 +207,7 @@ fn a_field_is_cut_by_characters() {
     testkit::limit_test();
     assert_eq!(field(&"é".repeat(501)), "é".repeat(500));
     assert_eq!(field(&format!("{} b", "a".repeat(499))), "a".repeat(499));
-    // The cut must not turn a comparison into something that the next write would remove.
+    // The cut must not turn a comparison into markup that the next write would remove.
     let once = field(&format!("{} x<b && c> d", "a".repeat(490)));
     assert_eq!(field(&once), once);
 }
@@ -223,7 +223,7 @@ fn a_description_keeps_its_lines_and_its_markup() {
 }
 
 #[test]
-fn openings_without_an_end_cost_no_more_than_other_text() {
+fn unclosed_openings_cost_no_more_than_other_text() {
     testkit::limit_test();
     // Nothing is timed: with quadratic passes this test would take minutes.
     let length = 1 << 17;
@@ -239,7 +239,7 @@ fn openings_without_an_end_cost_no_more_than_other_text() {
 }
 
 #[test]
-fn text_nested_deeper_than_the_rounds_still_comes_out_clean() {
+fn text_nested_deeper_than_the_rounds_is_cleaned() {
     let nested = (0..50).fold("<script>".to_owned(), |inner, _| format!("<scr{inner}ipt>"));
     assert!(!field(&nested).contains('<'));
 }
@@ -288,7 +288,7 @@ fn ids_are_bounded_and_never_altered() {
     }
 }
 
-/// Text in which everything that the filter knows meets everything else.
+/// Text that mixes everything that the filter knows.
 fn hostile_text() -> impl Strategy<Value = String> {
     let marker = prop::sample::select(vec![
         "<",
@@ -346,7 +346,7 @@ fn hostile_text() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn a_filtered_field_is_clean_and_stays_as_it_is(text in hostile_text(), limit in 0_usize..120) {
+    fn filtered_field_is_clean_and_filtering_is_idempotent(text in hostile_text(), limit in 0_usize..120) {
         testkit::limit_test();
         let rules = TextRules { max_field_length: limit, ..TextRules::default() };
         let clean = rules.field(&text).unwrap();
@@ -384,7 +384,7 @@ proptest! {
 
     // No element is spelled with these letters alone.
     #[test]
-    fn comparisons_and_generics_survive(text in "[K-Nk-nXx0-9<>=&|]{1,5}( [K-Nk-nXx0-9<>=&|]{1,5}){0,20}") {
+    fn comparisons_and_generics_stay_unchanged(text in "[K-Nk-nXx0-9<>=&|]{1,5}( [K-Nk-nXx0-9<>=&|]{1,5}){0,20}") {
         testkit::limit_test();
         prop_assert_eq!(field(&text), text);
     }

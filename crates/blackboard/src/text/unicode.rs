@@ -2,7 +2,7 @@
 //!
 //! The tests compare the tables of properties with those of `regex-syntax`, which are generated from the same database.
 
-/// `Default_Ignorable_Code_Point` of `DerivedCoreProperties.txt`: characters that are displayed as nothing.
+/// `Default_Ignorable_Code_Point` of `DerivedCoreProperties.txt`: characters that are not displayed.
 #[rustfmt::skip]
 pub(super) const DEFAULT_IGNORABLE: &[(char, char)] = &[
     ('\u{ad}', '\u{ad}'), ('\u{34f}', '\u{34f}'), ('\u{61c}', '\u{61c}'), ('\u{115f}', '\u{1160}'),
@@ -12,8 +12,8 @@ pub(super) const DEFAULT_IGNORABLE: &[(char, char)] = &[
     ('\u{1d173}', '\u{1d17a}'), ('\u{e0000}', '\u{e0fff}'),
 ];
 
-/// Characters that have no such property and are displayed as blank space all the same: the braille pattern without
-/// dots, the blanks of Egyptian hieroglyphs, the Khitan filler, the null notehead.
+/// Characters without that property that are displayed as blank space anyway: the braille pattern without dots, the
+/// blanks of Egyptian hieroglyphs, the Khitan filler, the null notehead.
 pub(super) const BLANK: &[(char, char)] = &[
     ('\u{2800}', '\u{2800}'),
     ('\u{13441}', '\u{13442}'),
@@ -21,7 +21,7 @@ pub(super) const BLANK: &[(char, char)] = &[
     ('\u{1d159}', '\u{1d159}'),
 ];
 
-/// `Extended_Pictographic` of `emoji-data.txt`: what an emoji begins with.
+/// `Extended_Pictographic` of `emoji-data.txt`: the characters that begin an emoji.
 #[rustfmt::skip]
 pub(super) const PICTOGRAPHIC: &[(char, char)] = &[
     ('\u{a9}', '\u{a9}'), ('\u{ae}', '\u{ae}'), ('\u{203c}', '\u{203c}'), ('\u{2049}', '\u{2049}'),
@@ -60,7 +60,7 @@ mod tests {
 
     use super::*;
 
-    /// The ranges of a property, by a database that others keep.
+    /// The ranges of a property, from an independent database.
     fn known(property: &str) -> Vec<(char, char)> {
         let parsed = regex_syntax::parse(&format!("\\p{{{property}}}")).unwrap();
         let HirKind::Class(Class::Unicode(class)) = parsed.into_kind() else { panic!("{property}") };
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_contains_its_ranges_and_nothing_beside_them() {
+    fn table_contains_exactly_its_ranges() {
         for table in [DEFAULT_IGNORABLE, BLANK, PICTOGRAPHIC] {
             let members: usize = (char::MIN..=char::MAX).filter(|&each| contains(table, each)).count();
             let expected: usize = table.iter().map(|&(first, last)| (first..=last).count()).sum();

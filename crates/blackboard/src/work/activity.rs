@@ -1,4 +1,4 @@
-//! Who worked on what, and when: what the log tells of the last hours.
+//! The activity of sessions: which items they held in the last hours, from the event log.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -13,17 +13,17 @@ use crate::event::{Event, EventType};
 use crate::revision::Revision;
 use crate::store::{Key, Page, Prefetch, Range, Tx};
 
-/// What an event does to the span of an item.
+/// The effect of an event on the span of an item.
 enum Effect {
-    /// Its actor begins one.
+    /// Its actor begins a span.
     Begins,
-    /// Its actor ends it.
+    /// Its actor completes the item.
     Completes,
-    /// The holder ends it, or another session that hands the item over.
+    /// The holder releases the item, or another session reassigns it.
     Releases,
     /// The item has no holder any more.
     Frees,
-    /// The holder has to wait.
+    /// The holder is blocked.
     Blocks,
     /// The holder continues.
     Unblocks,
@@ -31,7 +31,7 @@ enum Effect {
     LosesAll,
 }
 
-/// What events of this type do to a span; `None` if they begin or end none.
+/// The effect of events of this type on a span; `None` if they begin or end none.
 fn effect(event_type: &EventType) -> Option<Effect> {
     match event_type {
         EventType::WorkClaimed => Some(Effect::Begins),
@@ -63,30 +63,30 @@ fn effect(event_type: &EventType) -> Option<Effect> {
 /// How many events are read together.
 const PAGE: usize = 1000;
 
-/// How many spans are told of at most: the last ones.
+/// The most spans: the last ones.
 const MAX_SPANS: usize = 5000;
 
-/// Who worked on what.
+/// The activity of all sessions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Activity {
-    /// A lane a session, the one that began first comes first.
+    /// One lane per session, the one that began first comes first.
     pub lanes: Vec<AgentActivity>,
-    /// From when on.
+    /// The start of the period.
     pub since: Timestamp,
-    /// The board's revision at that moment.
+    /// The board's revision when it was read.
     pub revision: Revision,
 }
 
-/// What one session worked on.
+/// The activity of one session.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AgentActivity {
     /// The session.
     pub session_id: String,
-    /// What it calls itself; not known any more of sessions that are long gone.
+    /// The name of its agent; `None` if the session was pruned.
     pub agent_name: Option<String>,
-    /// Where it works.
+    /// Its project.
     pub project: Option<String>,
-    /// What it worked on, in the order in which it began.
+    /// Its spans, in the order in which they began.
     pub spans: Vec<Span>,
 }
 
@@ -95,32 +95,32 @@ pub struct AgentActivity {
 pub struct Span {
     /// The item.
     pub item_id: String,
-    /// Its title; not known of items that are gone.
+    /// Its title; `None` if the item was deleted.
     pub title: Option<String>,
-    /// Since when. What was held before the time that was asked for begins with it, if nobody knows better.
+    /// When it began. A span that began before the period starts with it, if the real start is unknown.
     pub from: Timestamp,
-    /// Until when; `None` if it is held now.
+    /// When it ended; `None` if the item is held now.
     pub to: Option<Timestamp>,
     /// How it ended.
     pub ended: Option<SpanEnd>,
 }
 
-/// How a session came to hold an item no longer.
+/// How a span ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SpanEnd {
-    /// It completed it.
+    /// The session completed the item.
     Completed,
-    /// It gave it back, or somebody took it away.
+    /// The session released the item, or another one reassigned or reset it.
     Released,
-    /// It was found dead.
+    /// The session was marked stale.
     Stale,
-    /// It has to wait for another item first, and may hold on to it meanwhile.
+    /// The item became blocked. The session may still hold it.
     Blocked,
 }
 
 impl Work<'_> {
-    /// Who worked on what in this time until now.
+    /// The activity of this period until now.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -170,12 +170,12 @@ impl Work<'_> {
     }
 }
 
-/// What is known so far. A span is known by its item: one session holds it at a time.
+/// The state so far. A span is identified by its item: one session holds it at a time.
 struct ActivityBuilder {
     since: Timestamp,
-    /// Spans that have begun and not ended: item to session and beginning.
+    /// Open spans: item to session and start.
     open: HashMap<String, (String, Timestamp)>,
-    /// Who holds an item that has to wait.
+    /// The holders of blocked items.
     waiting: HashMap<String, String>,
     done: Vec<(String, Span)>,
 }
@@ -197,7 +197,7 @@ impl ActivityBuilder {
             }
             Some(Effect::Completes) => self.end(item, actor, at, SpanEnd::Completed),
             Some(Effect::Releases) => {
-                // Another session than the holder may have handed the item over.
+                // Another session than the holder may have reassigned the item.
                 let holder = event.named_session("held_by");
                 self.end(item, holder.as_deref().or(actor), at, SpanEnd::Released);
             }
@@ -223,8 +223,8 @@ impl ActivityBuilder {
         }
     }
 
-    /// Ends the span of an item. One that began before the time that is told of belongs to whoever ended it, if that
-    /// is known.
+    /// Ends the span of an item. A span that began before the period belongs to the session that ended it, if that is
+    /// known.
     fn end(&mut self, item: &str, session: Option<&str>, at: Timestamp, ended: SpanEnd) {
         let waited = self.waiting.remove(item).is_some();
         let begun = match (self.open.remove(item), session) {
@@ -238,7 +238,7 @@ impl ActivityBuilder {
         }
     }
 
-    /// An item that somebody holds at the end of the log, perhaps since before the time that is told of.
+    /// An item that is held at the end of the event log, perhaps since before the period.
     fn held_now(&mut self, item: &WorkItem) {
         let Some(session) = &item.claimed_by else { return };
         if item.status == Status::Blocked || self.open.contains_key(&item.item_id) {
@@ -266,7 +266,7 @@ impl ActivityBuilder {
     }
 }
 
-/// The lanes with the names of today.
+/// The lanes with the current names.
 fn named(tx: &dyn Tx, lanes: Vec<(String, Vec<Span>)>) -> Result<Vec<AgentActivity>> {
     let items = lanes.iter().flat_map(|(_, spans)| spans).map(|span| &span.item_id).collect::<BTreeSet<_>>();
     let items = items.into_iter().map(|item| Key::WorkItem(item.clone()));
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_that_was_handed_over_ends_one_span_and_begins_another() {
+    fn reassigned_item_ends_one_span_and_begins_another() {
         let released = event(EventType::WorkReleased, Some("third")).with("held_by", "me");
         let handed_over = vec![(15, released), (15, event(EventType::WorkClaimed, Some("other")))];
         let claimed = (11, event(EventType::WorkClaimed, Some("me")));
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_agent_loses_what_its_event_names() {
+    fn stale_agent_loses_the_items_of_its_event() {
         let stale = NewEvent::new(EventType::StaleLocksReleased, TargetType::Agent, "me", "")
             .with("items", json!([{"item_id": "x", "fence": 1}]));
         let claimed = event(EventType::WorkClaimed, Some("me"));
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_on_while_waiting_goes_on_when_the_wait_is_over() {
+    fn holder_of_a_blocked_item_continues_when_it_is_unblocked() {
         let events = vec![
             (11, event(EventType::WorkClaimed, Some("me"))),
             (12, event(EventType::WorkBlocked, None)),
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn what_began_before_the_window_is_told_of_all_the_same() {
+    fn spans_that_began_before_the_period_are_included() {
         let completed = event(EventType::WorkCompleted, Some("me"));
         let expected = vec![("me".to_owned(), vec![span(10, Some(15), Some(SpanEnd::Completed))])];
         assert_eq!(drawn(vec![(15, completed)], &[]), expected);

@@ -1,4 +1,4 @@
-//! `work block`: one item waits for others.
+//! `work block`: adds blockers to an item.
 
 use serde::Serialize;
 
@@ -14,20 +14,20 @@ use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch, Range};
 use crate::text::{Cleaner, IN_A_SENTENCE, Kind, TextChanges, excerpt};
 
-/// Which item has to wait, and for what.
+/// The item to block, and its blockers.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
-    /// The item that waits.
+    /// The blocked item.
     pub id: String,
-    /// What it waits for.
+    /// Its blockers.
     pub blocked_by: Vec<String>,
-    /// Why.
+    /// The reason.
     pub reason: Option<String>,
-    /// The session that says so.
+    /// The session that calls.
     pub session: Option<String>,
 }
 
-/// An item that waits.
+/// A blocked item.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Blocked {
     /// The item.
@@ -35,12 +35,12 @@ pub struct Blocked {
     pub item: WorkItem,
     /// The items that block it.
     pub open_blockers: Vec<String>,
-    /// Those of them that do not exist yet, also those that were named earlier.
+    /// Those of them that do not exist yet, including those of earlier calls.
     pub missing_blockers: Vec<String>,
-    /// The given fields that changed nothing: the reason, if the item waited for all named blockers already.
+    /// The given fields that changed nothing: the reason, if all named blockers were known already.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignored: Vec<&'static str>,
-    /// What happened to the reason.
+    /// The changes to the reason.
     #[serde(flatten)]
     pub text: TextChanges,
 }
@@ -52,7 +52,7 @@ impl Pending for Blocked {
 }
 
 impl Work<'_> {
-    /// Makes an item wait for others, which may not exist yet. Whoever holds it keeps it.
+    /// Adds blockers to an item, which may not exist yet. Its holder keeps it.
     ///
     /// ```
     /// # use blackboard::{Board, work::{Block, Create, Status}};
@@ -121,7 +121,7 @@ fn decide(
             added.push(blocker.id);
         }
     }
-    // As the index will have them, so that the first one stays the first.
+    // In the order of the index, so that the first one stays the first.
     blockers.sort_by(|a, b| (a.dependency.created_at, a.id()).cmp(&(b.dependency.created_at, b.id())));
     let (open, missing_blockers) = (open_among(&blockers), missing_among(&blockers));
     let session = block.session.as_deref();
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_waits_for_what_is_open_and_does_not_wait_for_it() {
+    fn item_is_blocked_only_by_open_items_that_it_does_not_block() {
         use Status::{Available, Claimed, Completed};
         for (item, blocker, is_known, waits_for_item, expected) in [
             (Available, Some(Available), false, false, Ok((1, false))),

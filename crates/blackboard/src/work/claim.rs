@@ -1,4 +1,4 @@
-//! `work claim`: exactly one session gets it.
+//! `work claim`: claims an item for exactly one session.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -18,29 +18,29 @@ use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch, Range, Store, Tx};
 use crate::text::TextChanges;
 
-/// How many items at the head of the queue are looked at together.
+/// How many items at the head of the queue are read together.
 const NEXT_BATCH: usize = 64;
 
 /// How many items a session chooses from at most, after it lost items to other sessions.
 const MOST_CHOICE: usize = NEXT_BATCH;
 
-/// How many claimed items are looked at if none is available.
+/// How many claimed items are read if none is available.
 const MOST_CLAIMED: usize = 1000;
 
-/// How many of their holders are.
+/// How many of their holders are read.
 const MOST_HOLDERS: usize = 100;
 
-/// Which item to claim, and for whom.
+/// The item to claim, and for which session.
 #[derive(Clone, Debug)]
 pub struct Claim {
     /// The item.
     pub id: String,
-    /// The session that wants it. Empty if `register` has one.
+    /// The session that claims it. Empty if `register` has one.
     pub session: String,
     /// A new session to claim it for. The session is registered in the commit that claims the item, so that a refusal
     /// leaves none behind.
     pub register: Option<Register>,
-    /// What to create if there is no such item. Its id is the one that is claimed, whatever it says.
+    /// The item to create if the id does not exist. It gets the id of the claim, whatever its own id is.
     pub create: Option<Create>,
 }
 
@@ -56,10 +56,10 @@ impl Claim {
     }
 }
 
-/// The next item that fits.
+/// A claim of the next matching item.
 #[derive(Clone, Debug, Default)]
 pub struct ClaimNext {
-    /// The session that wants it.
+    /// The session that claims it.
     pub session: String,
     /// Only of this project.
     pub project: Option<String>,
@@ -73,13 +73,13 @@ pub struct Claimed {
     /// The item.
     #[serde(flatten)]
     pub item: WorkItem,
-    /// Whether this call took it.
+    /// Whether this call claimed it.
     pub claimed: bool,
     /// Whether the session held it already.
     pub already_held: bool,
     /// Whether this call created it.
     pub created: bool,
-    /// Since when the session holds it.
+    /// When the session claimed it.
     pub since: Timestamp,
     /// The items that block it: a session keeps an item that is blocked after it was claimed.
     pub open_blockers: Vec<String>,
@@ -87,7 +87,7 @@ pub struct Claimed {
     pub missing_blockers: Vec<String>,
     /// The fields of the request that differ from an item that existed already. They changed nothing.
     pub ignored: Vec<&'static str>,
-    /// What happened to the text of an item that this call created, and of a session that it registered.
+    /// The changes to the text of an item that this call created, and of a session that it registered.
     #[serde(flatten)]
     pub text: TextChanges,
 }
@@ -99,8 +99,8 @@ impl Pending for Claimed {
 }
 
 impl Work<'_> {
-    /// Claims one item. For its holder nothing changes. An item that exists is claimed as it is: the answer lists the fields of
-    /// `create` that it ignored.
+    /// Claims one item. For its holder nothing changes. An existing item is claimed unchanged: the answer lists the
+    /// fields of `create` that it ignored.
     ///
     /// ```
     /// # use blackboard::{Board, Code, agent::Register, work::{Claim, Create}};
@@ -166,11 +166,11 @@ impl Work<'_> {
         })
     }
 
-    /// Claims the first available item: P1 before P2 before P3, oldest first. If there is none, a session that holds one
-    /// that fits and whose process is provably gone is swept, and the queue is read once more.
+    /// Claims the first available item: P1 before P2 before P3, oldest first. If there is none, holders of matching
+    /// items whose process is provably gone are swept, and the queue is read once more.
     ///
-    /// On an engine without a writer lock, another session may claim the chosen item first. The call then chooses one of the
-    /// first items of the same priority, so that sessions that claim at the same time do not meet at the next item again.
+    /// On an engine without a writer lock, another session may claim the chosen item first. The call then chooses one
+    /// of the first items of the same priority, so that concurrent claims do not conflict again.
     ///
     /// ```
     /// # use blackboard::{Board, agent::Register, work::{ClaimNext, Create}};
@@ -199,7 +199,7 @@ impl Work<'_> {
         let mut contention = Contention::on(self.board.store());
         self.board.commit_as(&[&next.session], "work claim --next", &prefetch, |tx| {
             let agent = existing_agent(tx, &next.session)?;
-            // Before the queue: a session that has ended is no reason to look for work.
+            // Before the queue: a session that has ended gets no item.
             agent.must_be_live()?;
             if let Some(project) = &next.project {
                 crate::project::existing(tx, project)?;
@@ -213,8 +213,8 @@ impl Work<'_> {
         })
     }
 
-    /// Sweeps sessions whose process is gone and that hold an item that fits. Returns whether one of them holds nothing any
-    /// more. Whatever goes wrong is no reason for another answer than that nothing is available.
+    /// Sweeps holders of matching items whose process is gone. Returns whether one of them holds nothing any more. An
+    /// error here does not change the answer that nothing is available.
     fn free_claims_of_gone(self, next: &ClaimNext) -> bool {
         let claimed = next.queue(Status::Claimed);
         let prefetch = [Prefetch::Candidates(claimed.clone(), MOST_CLAIMED)];
@@ -234,8 +234,8 @@ impl Work<'_> {
 }
 
 impl ClaimNext {
-    /// The items of a status that fit, in the order of the queue. The index leaves out the others, so a call that finds nothing
-    /// depends on no item of another project or priority.
+    /// The matching items of a status, in the order of the queue. The index excludes the others, so a call that finds
+    /// nothing depends on no item of another project or priority.
     fn queue(&self, status: Status) -> Range {
         match (&self.project, self.priority) {
             (None, None) => Range::work_queue(status),
@@ -251,16 +251,16 @@ impl ClaimNext {
     }
 }
 
-/// What a session wants.
+/// An item that a session wants to claim.
 struct Candidate {
     item: WorkItem,
     open_blockers: Vec<String>,
     missing_blockers: Vec<String>,
-    /// The fields of the request that the item does not have.
+    /// The fields of the request that differ from the item.
     ignored: Vec<&'static str>,
     /// Whether it is created in the same commit.
     created: bool,
-    /// What the commit changes before the claim: a session is registered, the item is created.
+    /// The changes before the claim: a session is registered, the item is created.
     before: Changes,
 }
 
@@ -289,7 +289,7 @@ impl Candidate {
     }
 }
 
-/// Whether this session gets this item.
+/// Decides whether this session gets this item.
 fn decide(agent: &Agent, candidate: Candidate, now: Timestamp) -> Result<(Changes, Claimed)> {
     let Candidate { mut item, open_blockers, missing_blockers, ignored, created, before: mut changes } =
         candidate;
@@ -375,7 +375,7 @@ fn nothing_available(next: &ClaimNext) -> Error {
         .into()
 }
 
-/// What the runs of one commit say about other sessions that claim at the same time.
+/// What the runs of one commit show about concurrent claims.
 struct Contention {
     /// Whether there can be any: under a writer lock no other session claims between two runs.
     is_possible: bool,
@@ -390,8 +390,8 @@ impl Contention {
         Contention { is_possible: !store.has_writer_lock(), chosen: None, lost: 0 }
     }
 
-    /// Notes whether the last run lost its item, by the queue as this run sees it. A run that was lost for another reason
-    /// changes nothing.
+    /// Records whether the last run lost its item, by the queue that this run sees. A run that was lost for another
+    /// reason changes nothing.
     fn note(&mut self, queue: &[WorkItem]) {
         if let Some(chosen) = self.chosen.take() {
             self.lost += u32::from(queue.iter().all(|item| item.item_id != chosen));
@@ -399,8 +399,8 @@ impl Contention {
     }
 }
 
-/// Changes the order in which a session tries items after it `lost` some: it starts at one of the first of the same priority,
-/// of twice as many after each loss. `queue` is in the order of the queue.
+/// Changes the order in which a session tries items after it `lost` some: it starts at one of the first of the same
+/// priority, of twice as many after each loss. `queue` is in the order of the queue.
 fn spread(queue: &mut [WorkItem], session: &str, lost: u32) {
     let Some(priority) = queue.first().map(|first| first.priority) else { return };
     let same_priority = queue.iter().take_while(|item| item.priority == priority).count();
@@ -412,9 +412,8 @@ fn spread(queue: &mut [WorkItem], session: &str, lost: u32) {
     queue[..choice].rotate_left(start);
 }
 
-/// The first item of the queue that fits, or another one of its priority under contention. The first items are read as
-/// candidates, so that sessions that claim at the same time conflict only over the same item; each candidate is read again
-/// by its key.
+/// The first matching item of the queue, or another one of its priority under contention. The first items are read as
+/// candidates, so that concurrent claims conflict only over the same item. Each candidate is read again by its key.
 fn first_available(
     board: &Board,
     tx: &dyn Tx,
@@ -437,7 +436,8 @@ fn first_available(
             return Ok(Some(item));
         }
     }
-    // Candidates may be outdated, and no call is refused because of them: the queue itself says that nothing is there.
+    // Candidates may be outdated, and no call is refused because of them: only the queue itself shows that nothing is
+    // available.
     tx.prefetch(&[Prefetch::Range(queue.clone())])?;
     match tx.rows::<WorkItem>(&queue) {
         Err(error) if error.is_unreadable_row() => first_readable(board, tx, next, &queue),
@@ -445,7 +445,7 @@ fn first_available(
     }
 }
 
-/// The same if an item of the queue cannot be read: the others are still there to be claimed.
+/// The same if an item of the queue cannot be read: the others can still be claimed.
 fn first_readable(board: &Board, tx: &dyn Tx, next: &ClaimNext, queue: &Range) -> Result<Option<WorkItem>> {
     tx.prefetch(&[Prefetch::Keys(queue.clone(), usize::MAX)])?;
     let keys = tx.keys(queue, usize::MAX)?;
@@ -472,7 +472,7 @@ mod tests {
     use crate::store::conformance::{an_agent, an_item};
 
     #[test]
-    fn who_gets_an_item_depends_on_both() {
+    fn claim_decision_depends_on_agent_and_item() {
         use AgentStatus::{Active, Completed, Idle, Stale};
         let outcomes = |agent: AgentStatus, item: Status, holder: Option<&str>| {
             let agent = Agent { status: agent, ..an_agent("me") };
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_that_would_wait_is_not_created() {
+    fn claim_does_not_create_a_blocked_item() {
         let item = WorkItem { status: Status::Blocked, ..an_item("x") };
         let candidate = Candidate {
             item,

@@ -1,4 +1,4 @@
-//! `work complete`: it is done, and what waited for it may begin.
+//! `work complete`: completes an item and unblocks its dependents.
 
 use std::time::Duration;
 
@@ -15,27 +15,27 @@ use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch, Range};
 use crate::text::{Cleaner, IN_A_SENTENCE, Kind, TextChanges, excerpt};
 
-/// Which item is done.
+/// The item to complete.
 #[derive(Clone, Debug)]
 pub struct Complete {
     /// The item.
     pub id: String,
     /// The session that holds it.
     pub session: String,
-    /// The fence under which the session believes to hold it.
+    /// The fence token that the session expects.
     pub fence: Option<Revision>,
-    /// What came of it.
+    /// The result.
     pub summary: Option<String>,
 }
 
 impl Complete {
-    /// An item, whatever its fence, without a summary.
+    /// An item, whatever its fence token, without a summary.
     pub fn of(id: &str, session: &str) -> Complete {
         Complete { id: id.to_owned(), session: session.to_owned(), fence: None, summary: None }
     }
 }
 
-/// An item that is done.
+/// A completed item.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Completed {
     /// The item.
@@ -45,9 +45,9 @@ pub struct Completed {
     pub already_completed: bool,
     /// How long it was held.
     pub held_seconds: u64,
-    /// The items that waited for it last, and wait for nothing now.
+    /// The items that are not blocked any more.
     pub unblocked: Vec<String>,
-    /// What happened to the summary.
+    /// The changes to the summary.
     #[serde(flatten)]
     pub text: TextChanges,
 }
@@ -162,7 +162,7 @@ mod tests {
     use crate::store::conformance::{an_agent, an_item};
 
     #[test]
-    fn an_item_is_completed_by_who_holds_it() {
+    fn item_is_completed_only_by_its_holder() {
         use AgentStatus::{Active, Stale};
         use Status::{Available, Blocked, Claimed, Completed};
         let (done, repeated) = (Ok((false, 1)), Ok((true, 0)));

@@ -1,4 +1,4 @@
-//! `work create`: there is something to do.
+//! `work create`: creates a work item.
 
 use serde::Serialize;
 
@@ -22,50 +22,49 @@ use crate::text::{Cleaner, Kind, TextChanges, TextRules, check_id};
 pub struct Create {
     /// Its id.
     pub id: String,
-    /// What is to be done.
+    /// Its title.
     pub title: String,
-    /// The same at length.
+    /// Its description.
     pub description: Option<String>,
     /// The registered project that it belongs to.
     pub project: Option<String>,
-    /// Where it came from, one of [`SOURCES`] or `word:…`; `local` if nothing is given.
+    /// Its source, one of [`SOURCES`] or `word:…`; `local` by default.
     pub source: Option<String>,
-    /// What it is called there.
+    /// Its reference at the source.
     pub source_ref: Option<String>,
-    /// How soon it should be done; P2 if nobody says.
+    /// Its priority; P2 by default.
     pub priority: Option<Priority>,
-    /// What it waits for.
+    /// Its blockers.
     pub blocked_by: Vec<String>,
-    /// What its user wants to store with it.
+    /// Its metadata.
     pub metadata: Option<Metadata>,
     /// The session that creates it.
     pub session: Option<String>,
 }
 
 impl Create {
-    /// An item with this id and title and nothing else.
+    /// An item with this id and title only.
     pub fn new(id: &str, title: &str) -> Create {
         Create { id: id.to_owned(), title: title.to_owned(), ..Create::default() }
     }
 }
 
-/// The words for where an item came from. Any other origin is a word of its own before a colon, such as
-/// `jira:PROJ-7`.
+/// The known sources of items. Any other source is a word with a colon, for example `jira:PROJ-7`.
 pub const SOURCES: &[&str] = &["local", "github", "operator"];
 
-/// An item that exists now.
+/// An existing item.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Created {
     /// The item.
     #[serde(flatten)]
     pub item: WorkItem,
-    /// Whether it was created by this call. It was not if the same item existed already.
+    /// Whether this call created it. `false` if the same item existed already.
     pub created: bool,
-    /// Everything that it waits for.
+    /// Its open blockers.
     pub open_blockers: Vec<String>,
-    /// What it waits for that does not exist yet.
+    /// Its blockers that do not exist yet.
     pub missing_blockers: Vec<String>,
-    /// What happened to its text.
+    /// The changes to its text.
     #[serde(flatten)]
     pub text: TextChanges,
 }
@@ -136,7 +135,7 @@ impl Work<'_> {
 /// The most characters of a generated id.
 const MAX_GENERATED: usize = 40;
 
-/// The id of the nth item with this title: as many words of it as fit, and the number from the second one on.
+/// The id of the nth item with this title: as many of its words as fit, and the number from the second one on.
 fn generated_id(title: &str, number: usize) -> String {
     let suffix = if number == 1 { String::new() } else { format!("-{number}") };
     let space = MAX_GENERATED.saturating_sub(suffix.len());
@@ -165,7 +164,7 @@ fn generated_id(title: &str, number: usize) -> String {
 }
 
 impl Create {
-    /// What creating it will read.
+    /// What its creation will read.
     pub(super) fn prefetch(&self) -> Vec<Prefetch<'static>> {
         let mut prefetch = vec![
             Prefetch::Row(Key::WorkItem(self.id.clone())),
@@ -177,7 +176,7 @@ impl Create {
         prefetch
     }
 
-    /// The same with its text filtered and its ids checked, and what happened to the text.
+    /// The same with filtered text and checked ids, and the changes to the text.
     pub(super) fn cleaned(&self, rules: &TextRules) -> Result<(Create, TextChanges)> {
         rules.check_listed_id("work item", &self.id)?;
         for blocker in &self.blocked_by {
@@ -200,7 +199,7 @@ impl Create {
         Ok((cleaned, texts.changes()))
     }
 
-    /// The fields that the request gives and that an existing item has otherwise.
+    /// The given fields that differ from an existing item.
     pub(super) fn differing_from(&self, item: &WorkItem, blockers: &[Blocker]) -> Vec<&'static str> {
         fn differs<T: PartialEq>(given: Option<&T>, stored: Option<&T>) -> bool {
             given.is_some() && given != stored
@@ -240,7 +239,7 @@ fn check_source(source: &str) -> Result<()> {
         .into())
 }
 
-/// The item that stands under the id already.
+/// The existing item with the same id.
 struct Known {
     item: WorkItem,
     blockers: Vec<Blocker>,
@@ -271,7 +270,7 @@ fn decide(
     ))
 }
 
-/// An item that is about to be created, with the events and dependencies that come with it. The caller puts it.
+/// An item that is about to be created, with its events and dependencies. The caller puts it.
 pub(super) struct NewItem {
     pub(super) item: WorkItem,
     pub(super) open_blockers: Vec<String>,
@@ -279,7 +278,7 @@ pub(super) struct NewItem {
     pub(super) changes: Changes,
 }
 
-/// The item that a cleaned request asks for, after what the same commit has changed before.
+/// The item of a cleaned request, after the earlier changes of the same commit.
 pub(super) fn new_item(
     create: &Create,
     named: Vec<NamedBlocker>,
@@ -309,7 +308,7 @@ pub(super) fn new_item(
         });
         open.push(blocker.id);
     }
-    // As the index will have them, so that the first one stays the first.
+    // In the order of the index, so that the first one stays the first.
     open.sort();
     if let Some(first) = open.first() {
         item.status = Status::Blocked;
@@ -320,7 +319,7 @@ pub(super) fn new_item(
     Ok(NewItem { item, open_blockers: open, missing_blockers, changes })
 }
 
-/// The item that is asked for, before anything happens to it.
+/// The requested item, before any change.
 pub(crate) fn blank_item(create: &Create, now: Timestamp) -> WorkItem {
     WorkItem {
         item_id: create.id.clone(),
@@ -344,12 +343,12 @@ pub(crate) fn blank_item(create: &Create, now: Timestamp) -> WorkItem {
     }
 }
 
-/// The answer to a request for an item that exists: fine if it is the same one.
+/// The answer to a request for an existing item: accepted if it is the same one.
 fn already_there(create: &Create, known: Known, named: &[NamedBlocker]) -> Result<Created> {
     let Known { item, blockers } = known;
     let asked = blank_item(create, item.created_at);
     let open_blockers = open_among(&blockers);
-    // What is completed is waited for by nobody, whether it was named again or not.
+    // A completed item blocks nothing, whether it was named again or not.
     let mut named = named.iter().filter(|blocker| blocker.status != Some(Status::Completed));
     let has_other_blockers = named.clone().count() != open_blockers.len()
         || named.any(|blocker| !open_blockers.contains(&blocker.id));
@@ -450,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn creating_again_is_fine_if_it_asks_for_the_same() {
+    fn creating_the_same_item_again_is_accepted() {
         let blocker = |id: &str, status| NamedBlocker {
             id: id.to_owned(),
             status,

@@ -1,4 +1,4 @@
-//! `work delete`: the item is gone.
+//! `work delete`: deletes an item.
 
 use serde::Serialize;
 
@@ -11,16 +11,16 @@ use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch, Range};
 
-/// An item that is gone.
+/// A deleted item.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Deleted {
     /// Its id.
     pub item_id: String,
-    /// What was to be done.
+    /// Its title.
     pub title: String,
-    /// How far it was.
+    /// Its status before.
     pub previous_status: Status,
-    /// The items that waited for it last.
+    /// The items that are not blocked any more.
     pub unblocked: Vec<String>,
 }
 
@@ -29,7 +29,7 @@ impl Pending for Deleted {
 }
 
 impl Work<'_> {
-    /// Deletes an item. Unless forced, not one that a session holds or that others wait for.
+    /// Deletes an item. Without force, an item that is held or blocks others is refused.
     ///
     /// ```
     /// # use blackboard::{Board, work::Create};
@@ -62,7 +62,7 @@ impl Work<'_> {
     }
 }
 
-/// What an item waits for, what waits for it, and which heartbeats name it.
+/// The blockers and dependents of an item, and the heartbeats that name it.
 #[derive(Default)]
 struct RelatedItems {
     holder: Option<Holder>,
@@ -132,7 +132,7 @@ mod tests {
     use crate::store::conformance::an_item;
 
     #[test]
-    fn what_is_held_or_waited_for_goes_only_by_force() {
+    fn held_or_blocking_item_needs_force() {
         use Status::{Available, Blocked, Claimed, Completed};
         for (status, holder, is_waited_for, expected) in [
             (Available, None, false, Ok(2)),

@@ -1,7 +1,7 @@
-//! What waits for what: the rows that verbs read about it, and the one rule that they share.
+//! Dependencies: the rows that verbs read about them, and the rule that they share.
 //!
-//! An item that is not completed is blocked if, and only if, something that it waits for is not completed. Whatever
-//! completes, resets, deletes or frees an item brings the others in line in the same commit.
+//! An open item is blocked if, and only if, one of its blockers is open. Every verb that completes, resets, deletes
+//! or releases an item updates its dependents in the same commit.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Bound;
@@ -24,11 +24,11 @@ const ITEM_BY_ITEM: usize = 1000;
 /// How many dependencies are read together.
 const DEPENDENCIES_AT_ONCE: usize = 10_000;
 
-/// A stored dependency, and what is known of the item that is waited for.
+/// A stored dependency, and the status of the blocker.
 #[derive(Clone, Debug)]
 pub(super) struct Blocker {
     pub(super) dependency: Dependency,
-    /// `None` if there is no such item yet.
+    /// `None` if the item does not exist yet.
     pub(super) status: Option<Status>,
 }
 
@@ -42,7 +42,7 @@ impl Blocker {
     }
 }
 
-/// Everything that an item was said to wait for, in that order.
+/// All blockers of an item, in the order in which they were added.
 pub(super) fn blockers_of(tx: &dyn Tx, item: &str) -> Result<Vec<Blocker>> {
     let range = Range::blockers_of(item);
     tx.prefetch(&[Prefetch::Range(range.clone())])?;
@@ -51,7 +51,7 @@ pub(super) fn blockers_of(tx: &dyn Tx, item: &str) -> Result<Vec<Blocker>> {
     with_statuses(tx, dependencies)
 }
 
-/// Announces the items that others wait for.
+/// Announces the blockers of these dependencies.
 fn prefetch_blockers(tx: &dyn Tx, dependencies: &[Dependency]) -> Result<()> {
     if dependencies.is_empty() {
         return Ok(());
@@ -78,7 +78,7 @@ pub(super) fn missing_among(blockers: &[Blocker]) -> Vec<String> {
     missing.map(|blocker| blocker.id().to_owned()).collect()
 }
 
-/// The items, each with everything that blocks it. A blocker is read once, and only if it is not one of the items.
+/// The items, each with all of its blockers. A blocker is read once, and only if it is not one of the items.
 pub(crate) fn with_blockers(tx: &dyn Tx, items: Vec<WorkItem>) -> Result<Vec<ListedItem>> {
     let mut statuses: HashMap<String, Option<Status>> = HashMap::new();
     let mut all = None;
@@ -94,7 +94,7 @@ pub(crate) fn with_blockers(tx: &dyn Tx, items: Vec<WorkItem>) -> Result<Vec<Lis
             [Prefetch::Row(Key::WorkItem(blocker.to_owned())), Prefetch::Any(one_item(blocker))]
         });
         tx.prefetch(&announced.collect::<Vec<_>>())?;
-        // A probe costs less than a row that is not there and has to be probed then.
+        // A probe costs less than reading a missing row, which has to be probed anyway.
         for blocker in others {
             if !tx.any(&one_item(blocker))? {
                 statuses.insert(blocker.to_owned(), None);
@@ -144,8 +144,8 @@ pub(crate) fn prefetch_missing_blockers() -> Prefetch<'static> {
     Prefetch::Keys(Range::work_queue(Status::Blocked), ITEM_BY_ITEM + 1)
 }
 
-/// The ids of items that do not exist and that blocked items wait for: the first `limit`, in order. It reads keys alone, so
-/// that it also names what a row that cannot be read waits for.
+/// The ids of missing items that block others: the first `limit`, in order. It reads only keys, so that it also names
+/// the blockers of an unreadable row.
 pub(crate) fn missing_blockers(tx: &dyn Tx, limit: usize) -> Result<Vec<String>> {
     let queue = Range::work_queue(Status::Blocked);
     let blocked = readable_keys(tx.keys(&queue, ITEM_BY_ITEM + 1)?)?;
@@ -177,7 +177,7 @@ pub(crate) fn missing_blockers(tx: &dyn Tx, limit: usize) -> Result<Vec<String>>
     Ok(missing)
 }
 
-/// What these items wait for, with a query for each.
+/// The blockers of these items, with a query for each.
 fn blockers_item_by_item(tx: &dyn Tx, items: &HashSet<String>) -> Result<BTreeSet<String>> {
     let ranges: Vec<Range> = items.iter().map(|item| Range::blockers_of(item)).collect();
     if !ranges.is_empty() {
@@ -192,7 +192,7 @@ fn blockers_item_by_item(tx: &dyn Tx, items: &HashSet<String>) -> Result<BTreeSe
     Ok(blockers)
 }
 
-/// What these items wait for, from all dependencies.
+/// The blockers of these items, from all dependencies.
 fn blockers_of_all(tx: &dyn Tx, items: &HashSet<String>) -> Result<BTreeSet<String>> {
     let mut blockers = BTreeSet::new();
     let mut range = Range::dependencies();
@@ -223,12 +223,12 @@ fn item_id(key: Key) -> Option<String> {
     if let Key::WorkItem(item) = key { Some(item) } else { None }
 }
 
-/// The item that waits, and the item it waits for.
+/// The blocked item, and its blocker.
 fn dependency_ids(key: Key) -> Option<(String, String)> {
     if let Key::Dependency(item, blocker) = key { Some((item, blocker)) } else { None }
 }
 
-/// All dependencies by the item that waits, each list in the order of [`Range::blockers_of`].
+/// All dependencies by the blocked item, each list in the order of [`Range::blockers_of`].
 fn all_dependencies(tx: &dyn Tx) -> Result<HashMap<String, Vec<Dependency>>> {
     let mut all: HashMap<String, Vec<Dependency>> = HashMap::new();
     tx.prefetch(&[Prefetch::Range(Range::dependencies())])?;
@@ -245,11 +245,11 @@ fn all_dependencies(tx: &dyn Tx) -> Result<HashMap<String, Vec<Dependency>>> {
 #[derive(Clone, Debug)]
 pub(super) struct NamedBlocker {
     pub(super) id: String,
-    /// `None` if there is no such item yet.
+    /// `None` if the item does not exist yet.
     pub(super) status: Option<Status>,
-    /// Whether the item waits for it already.
+    /// Whether it blocks the item already.
     pub(super) is_known: bool,
-    /// Whether it waits for the item itself, directly or through others.
+    /// Whether it is blocked by the item itself, directly or through others.
     pub(super) waits_for_item: bool,
 }
 
@@ -259,12 +259,12 @@ impl NamedBlocker {
     }
 }
 
-/// Announces an item and what it waits for.
+/// Announces an item and its blockers.
 fn prefetch_item(item: &str) -> [Prefetch<'static>; 2] {
     [Prefetch::Row(Key::WorkItem(item.to_owned())), Prefetch::Range(Range::blockers_of(item))]
 }
 
-/// Announces what [`named_blockers`] reads, except for what the blockers wait for in turn.
+/// Announces what [`named_blockers`] reads, except for the blockers of the blockers.
 pub(super) fn prefetch_named(item: &str, ids: &[String]) -> impl Iterator<Item = Prefetch<'static>> {
     ids.iter().flat_map(move |id| {
         let dependency = Prefetch::Row(Key::Dependency(item.to_owned(), id.clone()));
@@ -272,7 +272,7 @@ pub(super) fn prefetch_named(item: &str, ids: &[String]) -> impl Iterator<Item =
     })
 }
 
-/// What is known of the blockers that a request names for `item`, each once.
+/// The state of the blockers that a request names for `item`, each once.
 pub(super) fn named_blockers(tx: &dyn Tx, item: &str, ids: &[String]) -> Result<Vec<NamedBlocker>> {
     let mut named: Vec<NamedBlocker> = Vec::new();
     for id in ids {
@@ -293,14 +293,14 @@ pub(super) fn named_blockers(tx: &dyn Tx, item: &str, ids: &[String]) -> Result<
     Ok(named)
 }
 
-/// An item that is not completed, and what it will wait for once the verb is done.
+/// An open item, with its blockers after the verb.
 #[derive(Clone, Debug)]
 pub(super) struct Dependent {
     pub(super) item: WorkItem,
     pub(super) open_blockers: Vec<String>,
 }
 
-/// The items that wait for `blocker`, as they will be once it is open, or once it is not.
+/// The dependents of `blocker`, in their state after it is open, or after it is not.
 pub(super) fn dependents_of(tx: &dyn Tx, blocker: &str, will_be_open: bool) -> Result<Vec<Dependent>> {
     let waiting = tx.rows::<Dependency>(&Range::dependents_of(blocker))?;
     if waiting.is_empty() {
@@ -328,7 +328,7 @@ pub(super) fn dependents_of(tx: &dyn Tx, blocker: &str, will_be_open: bool) -> R
     Ok(dependents)
 }
 
-/// Brings dependents in line with what they wait for. Returns the ids of those that are blocked no more.
+/// Updates dependents to match their blockers. Returns the ids of those that are not blocked any more.
 pub(super) fn update_dependents(
     dependents: Vec<Dependent>,
     session: Option<&str>,
@@ -345,7 +345,7 @@ pub(super) fn update_dependents(
     unblocked
 }
 
-/// Brings one item in line with what it waits for, and tells of it if that changes anything.
+/// Updates one item to match its blockers, with an event if that changes anything.
 pub(super) fn follow_blockers(
     item: &mut WorkItem,
     open: &[String],
@@ -359,8 +359,8 @@ pub(super) fn follow_blockers(
     }
 }
 
-/// Brings one item in line with what it waits for, and tells of it even if it stays as it was: one of several
-/// dependencies went.
+/// Updates one item to match its blockers, with an event even if it stays the same: one of several dependencies was
+/// removed.
 pub(super) fn follow_and_tell(
     item: &mut WorkItem,
     open: &[String],
@@ -400,7 +400,7 @@ pub(super) fn blocked_event(
         .with("blocked_by", blockers.to_vec())
 }
 
-/// The status of an item for a list, which leaves out one that cannot be read: that one exists, and is not known to be completed.
+/// The status of an item for a list, which omits an unreadable one: that one exists, and may be open.
 fn listed_status_of(tx: &dyn Tx, item: &str) -> Result<Option<Status>> {
     match status_of(tx, item)? {
         None if exists(tx, item)? => Ok(Some(Status::Blocked)),
@@ -408,12 +408,12 @@ fn listed_status_of(tx: &dyn Tx, item: &str) -> Result<Option<Status>> {
     }
 }
 
-/// The part of all items that has one.
+/// The range with only this item.
 fn one_item(item: &str) -> Range {
     Range::work_items().from(item).up_to(item)
 }
 
-/// Whether there is an item with this id, also if it cannot be read.
+/// Whether an item with this id exists, also if it cannot be read.
 pub(super) fn exists(tx: &dyn Tx, item: &str) -> Result<bool> {
     let range = one_item(item);
     tx.prefetch(&[Prefetch::Any(range.clone())])?;
@@ -424,7 +424,7 @@ fn status_of(tx: &dyn Tx, item: &str) -> Result<Option<Status>> {
     Ok(tx.row::<WorkItem>(&Key::WorkItem(item.to_owned()))?.map(|item| item.status))
 }
 
-/// Whether `item` is among what `blocker` waits for, directly or through others, or is `blocker` itself.
+/// Whether `item` blocks `blocker`, directly or through others, or is `blocker` itself.
 fn waits_for(tx: &dyn Tx, blocker: &str, item: &str) -> Result<bool> {
     let mut seen = BTreeSet::new();
     let mut waiting = vec![blocker.to_owned()];
@@ -464,7 +464,7 @@ mod tests {
     use crate::store::conformance::an_item;
 
     #[test]
-    fn an_item_is_blocked_if_and_only_if_it_waits_for_something() {
+    fn item_is_blocked_if_and_only_if_it_has_an_open_blocker() {
         use Status::{Available, Blocked, Claimed, Completed};
         for (before, shown, holder, open, after, told) in [
             (Available, None, None, &[][..], Available, None),

@@ -8,17 +8,17 @@ use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::store::{Prefetch, Range, Tx};
 
-/// How many items are read together where a project is asked for.
+/// How many items are read together if a project is given.
 const CHUNK: usize = 500;
 
-/// Which completed items.
+/// Conditions for completed items.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LastCompleted {
-    /// Those of this project.
+    /// Items of this project.
     pub project: Option<String>,
-    /// No more than this many.
+    /// The most items.
     pub limit: Option<usize>,
-    /// Goes on where a page ended: its `next`.
+    /// Continues after a page: its `next`.
     pub after: Option<String>,
 }
 
@@ -49,7 +49,7 @@ impl PageToken {
 }
 
 impl Work<'_> {
-    /// What was completed, the last one first. What is completed between two pages is on neither.
+    /// The completed items, the last one first. An item that is completed between two pages is on neither.
     ///
     /// ```
     /// # use blackboard::{Board, work::{Create, LastCompleted}};
@@ -80,13 +80,13 @@ impl Work<'_> {
 }
 
 impl LastCompleted {
-    /// How many items are read together to find so many.
+    /// How many items are read together to find `limit` of them.
     fn at_once(&self, limit: usize) -> usize {
         if self.project.is_some() { CHUNK } else { limit }
     }
 }
 
-/// What was completed before the end of a page.
+/// The items that were completed before the end of a page.
 fn last_completed(mark: Option<&PageToken>) -> Range {
     let mut range = Range::last_completed();
     if let Some(PageToken { completed_at, item_id }) = mark {
@@ -95,7 +95,7 @@ fn last_completed(mark: Option<&PageToken>) -> Range {
     range
 }
 
-/// The first `limit` items after a place.
+/// The first `limit` items after a position.
 fn found(
     tx: &dyn Tx,
     query: &LastCompleted,

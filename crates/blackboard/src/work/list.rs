@@ -1,4 +1,4 @@
-//! `work list`: what there is to do.
+//! `work list`: lists work items.
 
 use serde::Serialize;
 
@@ -9,19 +9,19 @@ use crate::store::{Key, Prefetch, Range};
 /// Which items to list.
 #[derive(Clone, Debug)]
 pub struct WorkFilter {
-    /// Those with one of these statuses.
+    /// Items with one of these statuses.
     pub statuses: Vec<Status>,
-    /// Those of this project.
+    /// Items of this project.
     pub project: Option<String>,
-    /// Those with this priority.
+    /// Items with this priority.
     pub priority: Option<Priority>,
-    /// Those that this session holds, or did.
+    /// Items that this session holds, or completed.
     pub claimed_by: Option<String>,
-    /// No more than this many.
+    /// The most items.
     pub limit: Option<usize>,
 }
 
-/// An item with everything that blocks it.
+/// An item with all of its blockers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ListedItem {
     /// The item.
@@ -34,7 +34,7 @@ pub struct ListedItem {
 }
 
 impl Default for WorkFilter {
-    /// Everything that is not completed.
+    /// All open items.
     fn default() -> WorkFilter {
         WorkFilter {
             statuses: Status::OPEN.to_vec(),
@@ -56,7 +56,7 @@ impl WorkFilter {
 }
 
 impl Work<'_> {
-    /// The items, P1 first, then oldest first, so that nothing starves. A project that is not registered is refused.
+    /// The items, P1 first, then oldest first, so that none starves. A project that is not registered is refused.
     ///
     /// ```
     /// # use blackboard::{Board, work::{Create, WorkFilter}};

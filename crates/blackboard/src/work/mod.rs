@@ -1,7 +1,8 @@
-//! Work: what there is to do, and who does it.
+//! Work items: what is to be done, and which session holds it.
 //!
 //! A work item is available, claimed, blocked or completed. Of any number of sessions that claim it, one gets it,
-//! under a *fence*: the revision of the claim, which only grows. Whoever lost the item and comes back is refused.
+//! with a *fence token*: the revision of the claim, which only grows. A session that has lost the item is refused
+//! later.
 
 mod activity;
 mod block;
@@ -62,27 +63,27 @@ pub struct Work<'a> {
 /// A unit of work.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WorkItem {
-    /// Its id, such as `design-schema` or `gh:owner/repo#78`.
+    /// Its id, for example `design-schema` or `gh:owner/repo#78`.
     pub item_id: String,
     /// The registered project that it belongs to.
     pub project_id: Option<String>,
-    /// What is to be done.
+    /// Its title.
     pub title: String,
-    /// The same at length.
+    /// Its description.
     pub description: Option<String>,
-    /// Where it came from: one of [`SOURCES`], or `word:…`.
+    /// Its source: one of [`SOURCES`], or `word:…`.
     pub source: String,
-    /// What it is called there.
+    /// Its reference at the source.
     pub source_ref: Option<String>,
-    /// How far it is.
+    /// Its status.
     pub status: Status,
-    /// How soon it should be done.
+    /// Its priority.
     pub priority: Priority,
     /// The session that holds it, or that completed it.
     pub claimed_by: Option<String>,
-    /// The name of that session, kept when the session is long gone.
+    /// The name of that session, kept after the session was pruned.
     pub claimed_by_name: Option<String>,
-    /// Since when.
+    /// When it was claimed.
     pub claimed_at: Option<Timestamp>,
     /// The revision of the claim.
     pub fence: Option<Revision>,
@@ -90,26 +91,26 @@ pub struct WorkItem {
     pub completed_at: Option<Timestamp>,
     /// The summary that the completing session gave, if any.
     pub summary: Option<String>,
-    /// The first open item that it waits for.
+    /// Its first open blocker.
     pub blocked_by: Option<String>,
     /// When it was created.
     pub created_at: Timestamp,
-    /// What its user stored with it.
+    /// Its metadata.
     #[serde(serialize_with = "crate::metadata::or_empty")]
     pub metadata: Option<Metadata>,
     /// The event that changed it last.
     pub revision: Revision,
 }
 
-/// How far a work item is.
+/// The status of a work item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// Nobody has it.
+    /// No session holds it.
     Available,
-    /// A session has it.
+    /// A session holds it.
     Claimed,
-    /// It waits for other items; a session may have it all the same.
+    /// It is blocked by other items. A session may still hold it.
     Blocked,
     /// It is done.
     Completed,
@@ -120,7 +121,7 @@ impl Status {
     pub const ALL: &'static [Status] =
         &[Status::Available, Status::Claimed, Status::Blocked, Status::Completed];
 
-    /// Every status but `completed`.
+    /// Every status except `completed`.
     pub const OPEN: &'static [Status] = &[Status::Available, Status::Claimed, Status::Blocked];
 
     /// The name.
@@ -136,15 +137,15 @@ impl Status {
 
 crate::names::impl_names!(Status, "status");
 
-/// How soon a work item should be done.
+/// The priority of a work item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Priority {
-    /// First.
+    /// Urgent.
     P1,
-    /// In its turn.
+    /// Normal.
     #[default]
     P2,
-    /// When there is time.
+    /// Low.
     P3,
 }
 
@@ -164,14 +165,14 @@ impl Priority {
 
 crate::names::impl_names!(Priority, "priority");
 
-/// One item waits for another.
+/// A dependency: one item is blocked by another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Dependency {
-    /// The item that waits.
+    /// The blocked item.
     pub item_id: String,
-    /// What it waits for; it may not exist yet.
+    /// Its blocker, which may not exist yet.
     pub blocked_by: String,
-    /// Since when.
+    /// When it was added.
     pub created_at: Timestamp,
 }
 
@@ -181,7 +182,7 @@ impl WorkItem {
         self.status != Status::Completed && self.claimed_by.as_deref() == Some(session)
     }
 
-    /// Takes the item from whoever holds it. What it waits for stays.
+    /// Removes the holder of the item. Its blockers stay.
     pub(crate) fn set_free(&mut self) {
         self.claimed_by = None;
         self.claimed_by_name = None;
@@ -192,8 +193,8 @@ impl WorkItem {
         }
     }
 
-    /// Makes a session the holder, at the fence of this event. The actor of a `work_claimed` event is always the session that
-    /// gets the item: followers of the log take the holder from it.
+    /// Makes a session the holder, with the revision of this event as the fence token. The actor of a `work_claimed`
+    /// event is always the session that gets the item: followers of the event log read the holder from it.
     pub(crate) fn give_to(&mut self, agent: &Agent, event: NewEvent, now: Timestamp, changes: &mut Changes) {
         self.status = Status::Claimed;
         self.claimed_by = Some(agent.session_id.clone());
@@ -215,7 +216,7 @@ impl WorkItem {
         }
     }
 
-    /// Refuses unless the session holds the item, at this fence if one is given.
+    /// Refuses unless the session holds the item, with this fence token if one is given.
     pub(crate) fn must_be_held_by(&self, agent: &Agent, fence: Option<Revision>) -> Result<()> {
         let (id, session) = (&self.item_id, &agent.session_id);
         if agent.status == AgentStatus::Stale && !self.is_held_by(session) {
@@ -243,7 +244,7 @@ impl WorkItem {
         self.must_be_held_at(fence)
     }
 
-    /// Refuses if the item is held at another fence than this one.
+    /// Refuses if the item is held with another fence token.
     pub(crate) fn must_be_held_at(&self, fence: Option<Revision>) -> Result<()> {
         let claimed = format!("work item {} was claimed", self.item_id);
         check_own_fence(&claimed, self.fence, fence, Hint::CheckLostItem(self.item_id.clone()))
@@ -277,8 +278,9 @@ record! {
         ALL: by (item_id);
         /// Work items of one status, P1 first, then oldest first.
         QUEUE: by (priority, created_at, item_id) of (status);
-        /// Work items of one status and project, P1 first, then oldest first. It has no index of its own in SQLite, where each
-        /// would cost every write of an item: that of the queue gives the order, and other projects are passed over.
+        /// Work items of one status and project, P1 first, then oldest first. SQLite has no separate index for it,
+        /// because each would cost every write of an item. The index of the queue gives the order, and other projects
+        /// are skipped.
         PROJECT_QUEUE: by (priority, created_at, item_id) of (status, project_id);
         /// Work items of one status and priority, the newest first.
         NEWEST: backwards_by (created_at, item_id) of (status, priority);
@@ -289,9 +291,9 @@ record! {
             where "work_items.status <> 'completed'" = |item| item.status != Status::Completed;
         /// Work items of a project.
         OF_PROJECT: by (item_id) of (project_id);
-        /// Completed work items, by when they were.
+        /// Completed work items, by the time of completion.
         COMPLETED: by (completed_at, item_id) where "work_items.completed_at IS NOT NULL";
-        /// Completed work items, the one that was completed last first.
+        /// Completed work items, the last completed first.
         LAST_COMPLETED: backwards_by (completed_at, item_id) where "work_items.completed_at IS NOT NULL";
     }
 }
@@ -302,11 +304,11 @@ record! {
         columns { created_at }
     }
     indexes {
-        /// All dependencies, by the item that waits and the item it waits for.
+        /// All dependencies, by the blocked item and its blocker.
         ALL: by (item_id, blocked_by);
-        /// What an item waits for, in the order in which that was said.
+        /// The blockers of an item, in the order in which they were added.
         BLOCKERS: by (created_at, blocked_by) of (item_id);
-        /// Which items wait for an item.
+        /// The items that an item blocks.
         DEPENDENTS: by (item_id) of (blocked_by);
     }
 }
@@ -317,7 +319,7 @@ impl Range {
         Range::all(WorkItem::ALL)
     }
 
-    /// Work items of one status, in the order in which they should be done.
+    /// Work items of one status, in the order of the queue.
     pub fn work_queue(status: Status) -> Range {
         Range::of(WorkItem::QUEUE, [status.as_str()])
     }
@@ -327,7 +329,7 @@ impl Range {
         Range::work_queue(status).from(priority.as_str()).up_to(priority.as_str())
     }
 
-    /// Work items of one status and project, in the order in which they should be done.
+    /// Work items of one status and project, in the order of the queue.
     pub fn project_queue(status: Status, project: &str) -> Range {
         Range::of(WorkItem::PROJECT_QUEUE, [status.as_str(), project])
     }
@@ -342,7 +344,7 @@ impl Range {
         Range::of(WorkItem::NEWEST, [status.as_str(), priority.as_str()])
     }
 
-    /// Work items that a session claimed, also those that it completed.
+    /// Work items that a session claimed, including completed ones.
     pub fn claimed_by(session: &str) -> Range {
         Range::of(WorkItem::CLAIMED, [session])
     }
@@ -372,23 +374,23 @@ impl Range {
         Range::all(Dependency::ALL)
     }
 
-    /// What an item waits for.
+    /// The blockers of an item.
     pub fn blockers_of(item: &str) -> Range {
         Range::of(Dependency::BLOCKERS, [item])
     }
 
-    /// Which items wait for an item.
+    /// The items that an item blocks.
     pub fn dependents_of(item: &str) -> Range {
         Range::of(Dependency::DEPENDENTS, [item])
     }
 }
 
-/// The items that a session holds, if it works on this one and will need another.
+/// The items that a session holds, if this one is its current work and it will need another.
 fn held_beside(tx: &dyn Tx, agent: &Agent, item: &WorkItem) -> Result<Vec<WorkItem>> {
     if agent.works_on(item) { tx.rows(&Range::held_by(&agent.session_id)) } else { Ok(Vec::new()) }
 }
 
-/// The session that holds an item, and what else it holds.
+/// The session that holds an item, and its other items.
 struct Holder {
     agent: Agent,
     held: Vec<WorkItem>,
@@ -411,7 +413,7 @@ impl Holder {
         agent.map(|agent| Ok(Holder { held: held_beside(tx, &agent, item)?, agent })).transpose()
     }
 
-    /// The session after it lost the item, if that is what it worked on.
+    /// The session after it lost the item, if that was its current work.
     fn without(&self, item: &WorkItem) -> Option<Agent> {
         self.agent.without_current_work(item, &self.held)
     }
@@ -432,7 +434,7 @@ mod tests {
     use crate::store::conformance::{an_agent, an_item};
 
     #[test]
-    fn holding_an_item_takes_the_right_session_and_the_right_fence() {
+    fn holder_check_needs_the_right_session_and_fence_token() {
         for (status, holder, fence, expected) in [
             (Status::Claimed, Some("me"), None, Ok(())),
             (Status::Claimed, Some("me"), Some(7), Ok(())),

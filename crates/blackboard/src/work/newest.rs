@@ -1,4 +1,4 @@
-//! Work in the order in which people look at it: P1 first, then the newest first, page by page.
+//! Work in the order of display: P1 first, then the newest first, page by page.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -9,24 +9,24 @@ use crate::error::{Error, Result};
 use crate::revision::Revision;
 use crate::store::{Prefetch, Range, Tx};
 
-/// How many items are read together where a project is asked for.
+/// How many items are read together if a project is given.
 const CHUNK: usize = 500;
 
-/// Which items. Every condition has to hold.
+/// Conditions for items. Every condition has to hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewestWork {
-    /// Those with one of these statuses.
+    /// Items with one of these statuses.
     pub statuses: Vec<Status>,
-    /// Those of this project.
+    /// Items of this project.
     pub project: Option<String>,
-    /// No more than this many.
+    /// The most items.
     pub limit: Option<usize>,
-    /// Goes on where a page ended: its `next`.
+    /// Continues after a page: its `next`.
     pub after: Option<String>,
 }
 
 impl Default for NewestWork {
-    /// Everything that is not completed.
+    /// All open items.
     fn default() -> NewestWork {
         NewestWork { statuses: Status::OPEN.to_vec(), project: None, limit: None, after: None }
     }
@@ -37,12 +37,12 @@ impl Default for NewestWork {
 pub struct WorkPage {
     /// The items.
     pub items: Vec<WorkItem>,
-    /// What those of them that wait are waiting for, in the order in which that was said.
+    /// The open blockers of blocked items, in the order in which they were added.
     pub open_blockers: BTreeMap<String, Vec<String>>,
     /// Those of these blockers that do not exist yet, by the item that they block.
     pub missing_blockers: BTreeMap<String, Vec<String>>,
-    /// Where the next page goes on, if there is more. An item that keeps its priority and status is neither missed nor
-    /// seen twice.
+    /// Where the next page continues, if there is more. An item that keeps its priority and status is neither missed
+    /// nor seen twice.
     pub next: Option<String>,
     /// The board's revision when the page was read.
     pub revision: Revision,
@@ -147,12 +147,12 @@ fn prefetch(
     ranges.map(|range| Prefetch::Candidates(range, at_once)).collect()
 }
 
-/// How many items are read together to find so many.
+/// How many items are read together to find `limit` of them.
 fn at_once(filtered: bool, limit: usize) -> usize {
     if filtered { CHUNK } else { limit }
 }
 
-/// The items that come after the end of a page.
+/// The items after the end of a page.
 fn older_than(status: Status, priority: Priority, mark: Option<&PageToken>) -> Range {
     let mut range = Range::newest_work(status, priority);
     if let Some(PageToken { created_at, item_id, .. }) = mark {
@@ -161,7 +161,7 @@ fn older_than(status: Status, priority: Priority, mark: Option<&PageToken>) -> R
     range
 }
 
-/// The first `limit` items of a priority: those of each status, put together.
+/// The first `limit` items of a priority, merged from each status.
 fn of_priority(
     tx: &dyn Tx,
     query: &NewestWork,
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_survives_its_text() {
+    fn page_token_round_trips_through_text() {
         testkit::limit_test();
         let board = Board::memory();
         let item = board.work().create(&Create::new("gh:owner/repo#7", "A task")).unwrap().item;

@@ -1,4 +1,4 @@
-//! `work reassign`: an item goes from one session to another.
+//! `work reassign`: reassigns an item from one session to another.
 
 use serde::Serialize;
 
@@ -14,25 +14,25 @@ use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch, Range};
 use crate::text::{Cleaner, IN_A_SENTENCE, Kind, TextChanges, excerpt};
 
-/// Which item to hand over, and to which session.
+/// The item to reassign, and its new session.
 #[derive(Clone, Debug)]
 pub struct Reassign {
     /// The item.
     pub id: String,
-    /// The session that hands it over.
+    /// The session that reassigns it.
     pub session: String,
     /// The session that gets it.
     pub to: String,
-    /// The fence under which the holder is believed to hold it.
+    /// The fence token that the holder is expected to have.
     pub fence: Option<Revision>,
-    /// Why.
+    /// The reason.
     pub reason: Option<String>,
-    /// Whether to take it from another session that holds it.
+    /// Whether to reassign an item that another session holds.
     pub force: bool,
 }
 
 impl Reassign {
-    /// An item that the session holds or that is available, whatever its fence, without a reason.
+    /// An item that the session holds or that is available, whatever its fence token, without a reason.
     pub fn of(id: &str, session: &str, to: &str) -> Reassign {
         Reassign {
             id: id.to_owned(),
@@ -45,20 +45,20 @@ impl Reassign {
     }
 }
 
-/// An item that the other session holds now.
+/// The result of a reassignment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Reassigned {
     /// The item.
     #[serde(flatten)]
     pub item: WorkItem,
-    /// Whether this call handed it over. It did not if the session held it already.
+    /// Whether this call reassigned it. `false` if the session held it already.
     pub reassigned: bool,
     /// The name of the agent that held it before this call; `None` if it was available.
     pub previously_held_by: Option<String>,
     /// The given fields that changed nothing: the reason, if the session held the item already.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignored: Vec<&'static str>,
-    /// What happened to the reason.
+    /// The changes to the reason.
     #[serde(flatten)]
     pub text: TextChanges,
 }
@@ -70,8 +70,9 @@ impl Pending for Reassigned {
 }
 
 impl Work<'_> {
-    /// Hands an item over to another session, in one commit: the session that gets it has a new fence, and the old one is stale.
-    /// An available item is claimed for that session. For a session that holds it already nothing changes.
+    /// Reassigns an item to another session, in one commit. The session that gets it has a new fence token, and the
+    /// old one is stale. An available item is claimed for that session. If the session holds it already, nothing
+    /// changes.
     ///
     /// ```
     /// # use blackboard::{Board, agent::Register, work::{Claim, Create, Reassign}};
@@ -135,7 +136,7 @@ fn decide(
         return Ok((changes, Reassigned { item, reassigned: false, previously_held_by, ignored, text }));
     }
     match item.status {
-        // Only a claim has a fence.
+        // Only a claim has a fence token.
         Status::Available if reassign.fence.is_some() => item.must_be_held_by(agent, reassign.fence)?,
         Status::Available => {}
         Status::Completed => return Err(item.is_completed()),
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_hand_over_what_to_whom() {
+    fn reassignment_depends_on_holder_target_and_force() {
         use AgentStatus::{Active, Completed as Ended, Idle, Stale};
         use Status::{Available, Blocked, Claimed, Completed};
         let (handed_over, claimed, unchanged) = (Ok((true, 2)), Ok((true, 1)), Ok((false, 0)));
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_events_name_both_agents_and_the_second_one_is_by_the_new_holder() {
+    fn reassignment_events_name_both_agents_and_the_new_holder_acts_second() {
         for (by, to, holder, expected) in [
             (
                 "ivy",
@@ -317,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn both_sessions_work_on_something_else_afterwards() {
+    fn reassignment_changes_the_current_work_of_both_sessions() {
         let x = WorkItem { title: "X".to_owned(), ..item(Status::Claimed, Some("me")) };
         let y = WorkItem { item_id: "y".to_owned(), title: "Y".to_owned(), ..x.clone() };
         let me = Agent { current_work: Some("X".to_owned()), ..agent("me", AgentStatus::Active) };

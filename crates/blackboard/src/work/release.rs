@@ -1,4 +1,4 @@
-//! `work release`: a session gives an item back.
+//! `work release`: releases a claimed item.
 
 use std::time::Duration;
 
@@ -12,35 +12,35 @@ use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch, Range};
 
-/// Which item to give back.
+/// The item to release.
 #[derive(Clone, Debug)]
 pub struct Release {
     /// The item.
     pub id: String,
     /// The session that holds it.
     pub session: String,
-    /// The fence under which the session believes to hold it.
+    /// The fence token that the session expects.
     pub fence: Option<Revision>,
 }
 
 impl Release {
-    /// An item, whatever its fence.
+    /// An item, whatever its fence token.
     pub fn of(id: &str, session: &str) -> Release {
         Release { id: id.to_owned(), session: session.to_owned(), fence: None }
     }
 }
 
-/// An item that the session holds no more.
+/// The result of a release.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Released {
     /// The item.
     #[serde(flatten)]
     pub item: WorkItem,
-    /// Whether this call gave it back. It did not if nobody held it.
+    /// Whether this call released it. `false` if no session held it.
     pub released: bool,
     /// How long it was held.
     pub held_seconds: u64,
-    /// Who held it.
+    /// The session that held it.
     pub released_by: String,
 }
 
@@ -51,7 +51,7 @@ impl Pending for Released {
 }
 
 impl Work<'_> {
-    /// Gives an item back. An item that nobody holds stays as it is.
+    /// Releases an item. An item without a holder does not change.
     ///
     /// ```
     /// # use blackboard::{Board, agent::Register, work::{Claim, Create, Release}};
@@ -101,7 +101,7 @@ fn decide(
     Ok((changes, Released { item, released: true, held_seconds: lasted.as_secs(), released_by }))
 }
 
-/// Sets an item free on behalf of the session that holds it.
+/// Releases an item on behalf of its holder.
 pub(crate) fn give_back(item: &mut WorkItem, agent: &Agent, changes: &mut Changes) {
     let summary = format!("Agent \"{}\" released \"{}\"", agent.agent_name, item.title);
     let mut event = NewEvent::new(EventType::WorkReleased, TargetType::WorkItem, &item.item_id, summary)
@@ -121,7 +121,7 @@ mod tests {
     use crate::store::conformance::{an_agent, an_item};
 
     #[test]
-    fn an_item_is_given_back_by_who_holds_it() {
+    fn item_is_released_only_by_its_holder() {
         use AgentStatus::{Active, Stale};
         use Status::{Available, Blocked, Claimed, Completed};
         for (agent, item, holder, fence, expected) in [
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_released_item_is_no_longer_what_its_session_works_on() {
+    fn released_item_is_no_longer_current_work() {
         let held = |id: &str, session: &str, fence| WorkItem {
             claimed_by: Some(session.to_owned()),
             title: format!("Title of {id}"),

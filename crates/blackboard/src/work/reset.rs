@@ -1,4 +1,4 @@
-//! `work reset`: back to the beginning, whoever holds it and however far it is.
+//! `work reset`: makes an item available again, whatever its holder and status.
 
 use serde::Serialize;
 
@@ -12,15 +12,15 @@ use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch, Range};
 
-/// An item that is back at its beginning.
+/// A reset item.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Reset {
     /// The item.
     #[serde(flatten)]
     pub item: WorkItem,
-    /// What it was before.
+    /// Its status before.
     pub previous_status: Status,
-    /// The name of who held it.
+    /// The name of its previous holder.
     pub previously_held_by: Option<String>,
     /// The items that block it.
     pub open_blockers: Vec<String>,
@@ -35,8 +35,8 @@ impl Pending for Reset {
 }
 
 impl Work<'_> {
-    /// Takes an item from whoever holds or did it, and makes it available, or blocked if it waits for others.
-    /// What waits for it waits again.
+    /// Removes the holder of an item and makes it available, or blocked if it has open blockers. It blocks its
+    /// dependents again.
     ///
     /// ```
     /// # use blackboard::{Board, agent::Register, work::{Claim, Create, Status}};
@@ -110,7 +110,7 @@ mod tests {
     use crate::store::conformance::an_item;
 
     #[test]
-    fn an_item_begins_again_and_what_waits_for_it_waits_again() {
+    fn reset_item_blocks_its_dependents_again() {
         use EventType::{WorkBlocked, WorkReset};
         use Status::{Available, Blocked, Claimed, Completed};
         for (item, open, dependent, after, told) in [

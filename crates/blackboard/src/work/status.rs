@@ -1,4 +1,4 @@
-//! `work status`: everything about one item.
+//! `work status`: the details of one item.
 
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ use crate::store::{Key, Page, Prefetch, Range, Tx};
 /// How many events are read together.
 const PAGE: usize = 1000;
 
-/// How many events of an item are told at most: the last ones.
+/// The most events of a history: the last ones.
 const MAX_HISTORY: usize = 1000;
 
 /// An item with its dependencies and its history.
@@ -26,9 +26,9 @@ pub struct WorkHistory {
     pub open_blockers: Vec<String>,
     /// Those of them that do not exist yet.
     pub missing_blockers: Vec<String>,
-    /// What waits for it.
+    /// The items that it blocks.
     pub dependents: Vec<String>,
-    /// What happened to it, oldest first.
+    /// Its events, oldest first.
     pub history: Vec<Event>,
 }
 
@@ -70,7 +70,7 @@ impl Work<'_> {
     }
 }
 
-/// The events that tell of an item. The log has no index, so it is read from the item's creation on.
+/// The events of an item. The event log has no index for this, so it is read from the item's creation on.
 fn history(tx: &dyn Tx, item: &WorkItem) -> Result<Vec<Event>> {
     let mut history = Vec::new();
     tx.prefetch(&[Prefetch::RevisionBefore(item.created_at)])?;

@@ -1,4 +1,4 @@
-//! `work unblock`: an item waits for less.
+//! `work unblock`: removes blockers of an item.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch, Range};
 
-/// An item that waits for less.
+/// The result of removing blockers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Unblocked {
     /// The item.
@@ -19,7 +19,7 @@ pub struct Unblocked {
     pub open_blockers: Vec<String>,
     /// Those of them that do not exist yet.
     pub missing_blockers: Vec<String>,
-    /// Whether it waits for nothing since this call.
+    /// Whether this call made it unblocked.
     pub unblocked: bool,
 }
 
@@ -30,7 +30,7 @@ impl Pending for Unblocked {
 }
 
 impl Work<'_> {
-    /// Makes an item wait for less: for nothing, or no longer for what is named.
+    /// Removes blockers of an item: the named ones, or all.
     ///
     /// ```
     /// # use blackboard::{Board, work::{Create, Status}};
@@ -83,7 +83,7 @@ mod tests {
     use crate::work::Dependency;
 
     #[test]
-    fn an_item_is_free_once_nothing_open_is_left() {
+    fn item_is_available_when_no_open_blocker_is_left() {
         let blocker = |id: &str, status| Blocker {
             dependency: Dependency {
                 item_id: "x".to_owned(),

@@ -1,4 +1,4 @@
-//! `work wait`: returns when an item has a status.
+//! `work wait`: waits until an item has a status.
 
 use std::time::Duration;
 
@@ -17,23 +17,23 @@ pub struct WaitForItem {
     pub id: String,
     /// The statuses that end the wait; `completed` if it is empty.
     pub statuses: Vec<Status>,
-    /// How long to wait; without a limit if it is not given.
+    /// The timeout; none by default.
     pub timeout: Option<Duration>,
     /// The session that waits, which its own sweep never marks stale.
     pub session: Option<String>,
 }
 
 impl WaitForItem {
-    /// Until this item is completed, without a limit.
+    /// Waits until this item is completed, without a timeout.
     pub fn completed(id: &str) -> WaitForItem {
         WaitForItem { id: id.to_owned(), ..WaitForItem::default() }
     }
 }
 
 impl Work<'_> {
-    /// Waits until an item has one of the statuses, and returns it: at once if it has one already. When the time is over,
-    /// that is a refusal of the code `timed_out`. An item that does not exist, or that is deleted meanwhile, is not found.
-    /// Sweeps automatically while it waits: the session that holds the item may never come back.
+    /// Waits until an item has one of the statuses, and returns it. Returns at once if it has one already. After the
+    /// timeout it fails with the code `timed_out`. An item that does not exist, or that is deleted meanwhile, is not
+    /// found. Sweeps automatically while it waits: the process of the holder may be gone.
     ///
     /// The item is checked after each commit of other processes. A status that it has only for a moment can be missed.
     ///

@@ -1,4 +1,4 @@
-//! What can happen to entries: every verb, and transactions in which somebody else gets in between.
+//! Steps on entries: every verb, and transactions with a concurrent writer.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use crate::revisions::Revisions;
 use crate::world::session;
 
-/// One thing that happens to entries.
+/// One step on entries.
 #[derive(Clone, Debug)]
 pub enum EntryStep {
     Write(Whose, Place, Written),
@@ -35,19 +35,19 @@ pub enum EntryStep {
 /// A scope and a key.
 pub type Place = (usize, usize);
 
-/// On whose behalf.
+/// The actor of a step.
 #[derive(Clone, Debug)]
 pub struct Whose {
     who: Option<u8>,
     author: Option<usize>,
-    /// The last fence of this item.
+    /// The last fence token of this item.
     fence: Option<u8>,
-    /// The fence under which somebody holds this lock now.
+    /// The current fence token of this lock.
     lock: Option<usize>,
     operation: Option<u8>,
 }
 
-/// What is written.
+/// A write.
 #[derive(Clone, Debug)]
 pub struct Written {
     value: usize,
@@ -60,7 +60,7 @@ pub struct Written {
     if_revision: Option<At>,
 }
 
-/// Which revision a caller expects.
+/// The revision that a caller expects.
 #[derive(Clone, Debug)]
 pub enum At {
     Current,
@@ -68,7 +68,7 @@ pub enum At {
     Number(i64),
 }
 
-/// What a comparison asks.
+/// The condition of a comparison.
 #[derive(Clone, Debug)]
 pub enum Tested {
     Exists(bool),
@@ -77,7 +77,7 @@ pub enum Tested {
     Value(usize),
 }
 
-/// What a comparison does.
+/// The operation of a comparison.
 #[derive(Clone, Debug)]
 pub enum Done {
     Write(Place, Written),
@@ -85,14 +85,14 @@ pub enum Done {
     Read(Place),
 }
 
-/// What happens inside of a transaction.
+/// A step inside a transaction.
 #[derive(Clone, Debug)]
 pub enum Inside {
     Read(Place),
     Write(Place, Written),
     Delete(Place),
     Query(usize, Asked),
-    /// Somebody else does something meanwhile.
+    /// Another writer acts meanwhile.
     Meanwhile(Box<EntryStep>),
     Fail,
 }
@@ -263,7 +263,7 @@ fn asked() -> BoxedStrategy<Asked> {
         .boxed()
 }
 
-/// A board on which steps are taken, and the fences that claims gave.
+/// A board for steps, and the fence tokens of claims.
 pub struct Taking<'a> {
     pub board: &'a Board,
     pub revisions: &'a Revisions,
@@ -271,7 +271,7 @@ pub struct Taking<'a> {
 }
 
 impl Taking<'_> {
-    /// Takes a step, and returns its answer as text with everything in it.
+    /// Takes a step, and returns its complete answer as text.
     pub fn take(&self, step: &EntryStep) -> Result<String> {
         match step {
             EntryStep::Write(by, at, what) => {
@@ -336,7 +336,7 @@ impl Taking<'_> {
             }
             Ok(())
         });
-        // What was seen has to be the same on every engine, also if it came to nothing.
+        // The reads have to be the same on every engine, also if the transaction failed.
         shown(&(seen, outcome.map_err(|error| (error.code(), error.to_string()))))
     }
 
@@ -358,7 +358,7 @@ impl Taking<'_> {
         }
     }
 
-    /// Everything that only reads.
+    /// All verbs that only read.
     fn look(&self, at: Place, asked: &Asked, when: u8) -> Result<String> {
         let scope = self.board.scope(SCOPES[at.0]);
         let key = name(at.1);
@@ -398,7 +398,7 @@ impl Taking<'_> {
         }
     }
 
-    /// The fence under which a lock is held.
+    /// The fence token of a lock.
     fn lock(&self, lock: usize) -> Option<Revision> {
         let locks = self.board.locks().list().unwrap();
         locks.into_iter().find(|held| held.name == LOCKS[lock]).map(|held| held.fence)

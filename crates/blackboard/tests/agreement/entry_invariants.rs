@@ -1,4 +1,4 @@
-//! What is true of the entries of every board: they and the log tell the same.
+//! Invariants of the entries of every board: they agree with the event log.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use rusqlite::Connection;
 
 use crate::entries::{KEYS, LOCKS, SCOPES, TAGS};
 
-/// What holds after every step: leases hang on live sessions.
+/// Checked after every step: leases belong to live sessions.
 pub fn check_leases(board: &Exported) -> Result<(), String> {
     for entry in &board.entries {
         if entry.session_id.is_some() != entry.fence.is_some() {
@@ -29,7 +29,7 @@ pub fn check_leases(board: &Exported) -> Result<(), String> {
     Ok(())
 }
 
-/// What the log says agrees with what is stored.
+/// Checks that the event log agrees with the stored entries.
 pub fn check_entries(store: &dyn Store, board: &Board, log: &[Event]) -> Result<(), String> {
     let entries = board.export().unwrap().entries;
     let floor = log.first().map_or(Revision::ZERO, |event| event.id.previous());
@@ -103,7 +103,7 @@ fn check_events(log: &[Event], version: &dyn Fn(Revision) -> Option<EntryVersion
     Ok(())
 }
 
-/// Whoever starts with what was at the floor and follows the log ends with what is there.
+/// Applying the event log to the entries at its start results in the current entries.
 fn check_fold(
     board: &Board,
     floor: Revision,
@@ -115,7 +115,7 @@ fn check_fold(
     let keys = SCOPES.iter().flat_map(|scope| KEYS.iter().map(move |key| (*scope, *key)));
     for (scope, key) in keys.chain(LOCKS.iter().map(|lock| (entry::LOCKS, *lock))) {
         let entry = match board.scope(scope).entry_as_of(key, floor) {
-            // It was purged since then: the log begins with that.
+            // It was purged since then: its history begins with the purge.
             Err(error) if error.code() == Code::Compacted => None,
             entry => entry.unwrap(),
         };
@@ -158,7 +158,7 @@ fn check_tag_index(store: &dyn Store, entries: &[Entry]) -> Result<(), String> {
     Ok(())
 }
 
-/// The tables that repeat what versions say are right, also where nobody looks at them.
+/// Checks the tables that repeat parts of versions, also where no verb reads them.
 pub fn check_tables(path: &Path, entries: &[Entry]) -> Result<(), String> {
     let connection = Connection::open(path).unwrap();
     let rows = |sql: &str| {

@@ -1,4 +1,4 @@
-//! What is true of every board after every step.
+//! Invariants of every board after every step.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -40,7 +40,7 @@ pub fn check(step: &Step, before: &Exported, after: &Exported) -> Result<(), Str
     Ok(())
 }
 
-/// Checks that ids have no gaps, and that commits are whole and in order.
+/// Checks that ids have no gaps, and that commits are complete and in order.
 pub fn check_log(log: &[Event]) -> Result<(), String> {
     for pair in log.windows(2) {
         let [first, second] = pair else { continue };
@@ -102,7 +102,7 @@ fn check_item(item: &WorkItem, board: &Exported) -> Result<(), String> {
 
 type Rows<T> = HashMap<String, (T, Revision)>;
 
-/// A row that is new or differs carries the revision of an event of this step; one that went had an event.
+/// A new or changed row has the revision of an event of this step, and a removed row had an event.
 fn changes_are_told<T: PartialEq + Debug>(
     what: &str,
     before: &Rows<T>,
@@ -118,7 +118,7 @@ fn changes_are_told<T: PartialEq + Debug>(
     Ok(())
 }
 
-/// Agents without what is nobody else's business: signs of life.
+/// Agents without the fields that have no events: signs of life.
 fn agents(board: &Exported) -> Rows<Agent> {
     let told = |agent: &Agent| {
         let mut told = agent.clone();

@@ -1,10 +1,10 @@
 //! Every engine gives the same answers.
 //!
-//! Random sequences of verbs, with few names so that they meet, run on memory, on memory that loses every first run, on
-//! memory whose ids have gaps, and on SQLite. After each step the answers have to be equal, at the end the whole board and its log. On the way
-//! the board has to make sense: see `invariants.rs`.
+//! Random sequences of verbs, with few names so that they conflict, run on several engines: memory, memory that loses
+//! every first run, memory whose ids have gaps, and SQLite. After each step the answers have to be equal, at the end
+//! the complete board and its event log. Invariants are checked meanwhile: see `invariants.rs`.
 //!
-//! `PROPTEST_CASES=2000 cargo test -p blackboard --test agreement` looks longer.
+//! `PROPTEST_CASES=2000 cargo test -p blackboard --test agreement` runs more cases.
 
 #![expect(unreachable_pub, reason = "a test has no public interface: `pub` means used outside of its module")]
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
@@ -22,7 +22,7 @@ use proptest::test_runner::TestRunner;
 use crate::step::{Step, step};
 use crate::world::World;
 
-/// How many sequences are tried, unless `PROPTEST_CASES` says otherwise.
+/// How many sequences are tried, unless `PROPTEST_CASES` is set.
 const CASES: u32 = 96;
 
 #[test]

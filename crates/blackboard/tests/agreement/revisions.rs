@@ -8,11 +8,11 @@ use blackboard::{Board, Revision};
 /// Ids below this are numbers; `Memory::skipping_revisions` starts above it.
 const SKIPPED: i64 = 1 << 40;
 
-/// The ids of all events of a board, also of those that are pruned.
+/// The ids of all events of a board, including pruned ones.
 pub struct Revisions {
     board: Board,
     known: RefCell<Vec<Revision>>,
-    /// Ids that a step named before an event had them, with the number that it meant.
+    /// Ids that a step used before an event had them, with the number that it meant.
     named: RefCell<HashMap<i64, i64>>,
 }
 
@@ -21,7 +21,7 @@ impl Revisions {
         Revisions { board, known: RefCell::default(), named: RefCell::default() }
     }
 
-    /// Notes the ids of new events. Has to be called before they are pruned.
+    /// Records the ids of new events. Has to be called before they are pruned.
     pub fn note(&self) {
         let mut known = self.known.borrow_mut();
         let last = known.last().copied().unwrap_or_default();
@@ -29,9 +29,9 @@ impl Revisions {
         known.extend(page.events.iter().map(|event| event.id));
     }
 
-    /// The id of the event with this number, the first one being 1. Beyond the end, one that no event has yet.
+    /// The id of the event with this number, the first one being 1. Beyond the end it is an id that no event has yet.
     pub fn id(&self, number: i64) -> Revision {
-        // A step may have made events before it names one.
+        // A step may have added events before it names one.
         self.note();
         let ids = self.known.borrow();
         let known = i64::try_from(ids.len()).unwrap();
@@ -56,7 +56,7 @@ impl Revisions {
         }
     }
 
-    /// The text with numbers in place of ids that are no numbers.
+    /// The text with numbers in place of ids that are not numbers.
     pub fn numbered(&self, text: &str) -> String {
         let mut numbered = String::with_capacity(text.len());
         let mut rest = text;

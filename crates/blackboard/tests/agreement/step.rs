@@ -1,4 +1,4 @@
-//! What can happen on a board: every verb, the passing of time, and the fate of processes.
+//! The steps on a board: every verb, the passing of time, and changes of processes.
 
 use blackboard::agent::AgentStatus;
 use proptest::option;
@@ -57,7 +57,7 @@ pub enum Step {
     Fate(Fate),
 }
 
-/// What happens to work items.
+/// Steps on work items.
 #[derive(Clone, Debug)]
 pub enum WorkStep {
     Create { item: u8, title: u8, priority: u8, project: Option<u8>, blockers: Vec<u8> },
@@ -72,7 +72,7 @@ pub enum WorkStep {
     Delete { item: u8, force: bool },
 }
 
-/// What happens to a board without its doing.
+/// Changes outside the board.
 #[derive(Clone, Debug)]
 pub enum Fate {
     Pass { seconds: u64 },
@@ -82,7 +82,7 @@ pub enum Fate {
     Reboot,
 }
 
-/// Which fence a caller believes to have.
+/// The fence token that a caller passes.
 #[derive(Clone, Debug)]
 pub enum FenceToken {
     None,

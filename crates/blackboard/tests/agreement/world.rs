@@ -29,7 +29,7 @@ pub struct World {
     clock: Arc<FixedClock>,
     processes: Arc<FakeProcesses>,
     revisions: Revisions,
-    /// The last fence that each item was claimed under.
+    /// The fence token of the last claim of each item.
     fences: HashMap<u8, Revision>,
     directory: Option<TempDir>,
 }
@@ -76,7 +76,7 @@ impl World {
         let board = Board::on(store.clone(), clock.clone())
             .with_processes(processes.clone())
             .with_ids(Arc::new(CountingIds::default()))
-            // Retention is at work all the time, not once in a month.
+            // Retention runs all the time, not once in a month.
             .with_settings(Settings { keep_events: Duration::from_hours(2), ..Settings::default() });
         World {
             revisions: Revisions::of(board.clone()),
@@ -94,15 +94,15 @@ impl World {
         self.directory.as_ref().map(|directory| directory.path().join("local.db"))
     }
 
-    /// The whole log.
+    /// The complete event log.
     pub fn log(&self) -> Vec<Event> {
         let observation = self.board.events().observe(&Since::Revision(Revision::ZERO), &[]).unwrap();
         let batch = self.board.events().next(&observation, observation.after, usize::MAX).unwrap();
         batch.map(|batch| batch.events).unwrap_or_default()
     }
 
-    /// Takes a step, and returns its answer or refusal as text with everything in it. Revisions are the numbers of their
-    /// events, which are the same on every engine.
+    /// Takes a step, and returns its complete answer or refusal as text. Revisions are the numbers of their events,
+    /// which are the same on every engine.
     pub fn take(&mut self, step: &Step) -> String {
         let answer = match self.try_take(step) {
             Ok(answer) => answer,
@@ -255,7 +255,7 @@ impl World {
         }
     }
 
-    /// The last claim of an item, as proof that it is held.
+    /// The fence token of the last claim of an item.
     fn claim_of(&self, id: u8) -> Option<entry::FenceToken> {
         self.fences.get(&id).map(|&fence| entry::FenceToken::Work { id: item(id), fence })
     }
@@ -271,11 +271,11 @@ impl World {
         Ok(shown((observation, batch)))
     }
 
-    /// Everything that only reads.
+    /// All verbs that only read.
     fn look(&self, who: u8, id: u8) -> Result<String> {
         let board = &self.board;
         let mut status = board.status()?;
-        // The one thing in which engines differ.
+        // The only difference between engines.
         status.database_size_bytes = 0;
         let all = AgentFilter { statuses: AgentStatus::ALL.to_vec(), project: None };
         let mine = WorkFilter {
@@ -300,7 +300,7 @@ fn create(id: u8, title: u8, how_soon: u8, project: Option<u8>, blockers: &[u8])
     }
 }
 
-/// What a session says it works on: an item, by its title, or nothing.
+/// The current work that a session reports: an item, by its title, or nothing.
 fn current_work(number: u8) -> String {
     if number == 2 { String::new() } else { format!("Title {number}") }
 }

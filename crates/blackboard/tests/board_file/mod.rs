@@ -1,11 +1,11 @@
-//! A board in a file of its own, for tests that open it more than once.
+//! A board in its own file, for tests that open it more than once.
 
 use std::path::PathBuf;
 
 use blackboard::Board;
 use tempfile::TempDir;
 
-/// A directory with a board, gone with the value.
+/// A directory with a board, removed with the value.
 pub(crate) struct BoardFile {
     directory: TempDir,
 }
@@ -19,12 +19,12 @@ impl BoardFile {
         self.beside("")
     }
 
-    /// The file beside the database whose name goes on like this.
+    /// The file beside the database with this ending.
     pub(crate) fn beside(&self, ending: &str) -> PathBuf {
         self.directory.path().join(format!("local.db{ending}"))
     }
 
-    /// The board with connections of its own, as another process would have.
+    /// The board with its own connections, as in another process.
     pub(crate) fn board(&self) -> Board {
         Board::open(&self.path()).unwrap()
     }

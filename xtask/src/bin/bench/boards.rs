@@ -32,7 +32,7 @@ impl Scratch {
         Ok(Scratch { directory, database })
     }
 
-    /// A board of a git repository in somebody's home, which is found from there without being named.
+    /// A board of a git repository in a home directory, which is found from there without `--db`.
     pub fn in_repository() -> Result<Scratch> {
         let directory = tempfile::tempdir()?;
         let repository = directory.path().join(REPOSITORY);
@@ -40,7 +40,7 @@ impl Scratch {
         Ok(Scratch { directory, database: repository.join(".blackboard/local.db") })
     }
 
-    /// A copy of a board that nobody has open and that has no log.
+    /// A copy of a board that no process has open and that has no WAL.
     pub fn copy_of(template: &Scratch) -> Result<Scratch> {
         let copy = Scratch::new()?;
         fs::copy(template.path(), copy.path())?;
@@ -57,7 +57,7 @@ impl Scratch {
         self.directory.path().join(REPOSITORY)
     }
 
-    /// The home of whoever has that repository.
+    /// The home directory of that repository.
     pub fn home(&self) -> &Path {
         self.directory.path()
     }
@@ -119,7 +119,7 @@ impl Scratch {
         self.fold()
     }
 
-    /// Appends events of this age, a millisecond apart, as claims leave them behind.
+    /// Appends events of this age, a millisecond apart, like those of claims.
     pub fn add_events(&self, count: i64, age: Duration) -> Result {
         const INSERT: &str = "INSERT INTO events (id, timestamp, event_type, actor_id, target_id, target_type, \
                               summary, commit_id) VALUES (?1, ?2, 'work_claimed', ?3, ?4, 'work_item', ?5, ?1)";
@@ -150,7 +150,7 @@ impl Scratch {
     }
 }
 
-/// A connection to any database, as whoever knows SQLite well would open it by hand: durable as ours, foreign keys
+/// A connection to any database, as an expert of SQLite would open it: durable as ours, foreign keys
 /// checked, and without preparing a statement again whenever other values are bound to it.
 pub fn connect(path: &Path) -> Result<Connection> {
     let connection = Connection::open(path)?;

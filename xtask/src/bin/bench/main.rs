@@ -1,6 +1,6 @@
 //! Measures the board against what is possible: `cargo xtask bench ledger`, `entries`, `hooks` and `web`.
 //!
-//! Every number is a ratio to, or stands beside, a floor from the same run: a bare process, the same statements by
+//! Every number is a ratio to, or is shown with, a baseline from the same run: a bare process, the same statements by
 //! hand, the same program without the queue. What is compared runs in turns; a verdict is the median of at least five
 //! rounds, and there is none on a busy machine.
 
@@ -30,7 +30,7 @@ use std::process::{Command, ExitCode};
 use clap::{CommandFactory, FromArgMatches};
 use report::{Line, Report};
 
-/// What a measurement returns; an error is a sentence for whoever called it.
+/// What a measurement returns; an error is a sentence for the caller.
 pub type Result<T = (), E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
 /// How long a measurement may take, and where the programs are.

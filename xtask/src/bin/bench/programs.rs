@@ -1,4 +1,4 @@
-//! Whole processes, run in turns.
+//! Complete processes, run in turns.
 //!
 //! Programs that are compared run one after the other, again and again, so that whatever else the machine does
 //! hits all of them alike.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::statistics::Spread;
 
-/// Load from which on times mean nothing.
+/// The load above which times mean nothing.
 const QUIET: f64 = 1.5;
 
 /// One line of the table.
@@ -23,7 +23,7 @@ pub struct Line {
 pub enum Bar {
     AtMost(f64),
     AtLeast(f64),
-    /// There is none: the number is only told.
+    /// There is none: the number is only printed.
     Told,
 }
 

@@ -1,4 +1,4 @@
-//! The few numbers that a measurement is told by.
+//! The statistics of a measurement.
 
 /// The median of several rounds, and how far they lie apart.
 #[derive(Clone, Copy, Debug, PartialEq)]

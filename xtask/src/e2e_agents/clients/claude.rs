@@ -43,7 +43,7 @@ pub const fn client(version: &'static str) -> Client {
     }
 }
 
-/// What stands in for a key.
+/// A placeholder for a key.
 const KEY: &str = "none";
 
 const SKILL: &str = "skill and tools offered to the model";
@@ -62,7 +62,7 @@ fn play(stage: &Stage, checks: &mut Checks) -> Result {
     if errors.is_empty() { Ok(()) } else { Err(errors.join("; ").into()) }
 }
 
-/// A session that uses its shell, ends, and goes on later.
+/// A session that uses its shell, ends, and is resumed later.
 fn resumed(stage: &Stage, checks: &mut Checks) -> Result {
     const ITEM: &str = "shell";
     stage.scratch.board(&["work", "create", "--id", ITEM, "--title", ITEM])?;
@@ -86,7 +86,7 @@ fn resumed(stage: &Stage, checks: &mut Checks) -> Result {
     let mut again = stage.start_by("SCENE-SHELL-AGAIN", |command| {
         command.arg("--continue");
     })?;
-    // The conversation that goes on names the first scene first.
+    // The resumed conversation names the first scene first.
     let turn = stage.model.turn("SCENE-SHELL")?;
     checks.see(RESUMED, || again.continues(&session));
     turn.done();
@@ -105,7 +105,7 @@ fn environment(command: &mut Command, model: &Model) {
         .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
         .env("DISABLE_AUTOUPDATER", "1")
         .env("DISABLE_TELEMETRY", "1")
-        // It refuses to skip permissions for root, unless it is told that nothing else can be harmed.
+        // It refuses to skip permissions for root, unless a variable says that it runs in a sandbox.
         .env("IS_SANDBOX", "1");
 }
 

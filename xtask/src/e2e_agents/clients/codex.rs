@@ -63,7 +63,7 @@ fn again(command: &mut Command, _: &Model, prompt: &str) {
 }
 
 fn exec<'c>(command: &'c mut Command, model: &str) -> &'c mut Command {
-    // Nobody is there to trust the hooks with `/hooks`.
+    // No user is there to trust the hooks with `/hooks`.
     command.args(["exec", "--dangerously-bypass-hook-trust", "--sandbox", "workspace-write"]).args([
         "--config",
         "model_provider=stand-in",

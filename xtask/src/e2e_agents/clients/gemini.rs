@@ -24,7 +24,7 @@ pub const fn client(version: &'static str) -> Client {
         prepare,
         session,
         is_agent: |process| process.arguments.iter().any(|argument| argument.ends_with("/gemini")),
-        tools: Tools { shell, claim, delegate: Err("it tells nobody of its sub-agents") },
+        tools: Tools { shell, claim, delegate: Err("it does not report its subagents") },
         more: Some(More { checks: &[usual::CHECKS], play }),
     }
 }
@@ -40,7 +40,7 @@ fn play(stage: &Stage, checks: &mut Checks) -> Result {
     usual::play(
         stage,
         checks,
-        &Usual { editing: session, again, write, delegates_claim: Err("it tells nobody of its sub-agents") },
+        &Usual { editing: session, again, write, delegates_claim: Err("it does not report its subagents") },
     )
 }
 

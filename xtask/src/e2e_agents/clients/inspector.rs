@@ -32,7 +32,7 @@ const CHECKS: &[&str] = &[STRICT, REGISTERED, CLAIMED, READ, DEREGISTERED, KILLE
 /// A lock that it waits for.
 const GATE: &str = "gate";
 
-/// Tries it. Whatever goes wrong is a result.
+/// Runs it. An error is a result.
 pub fn attempt(program: &Path, keep: bool) -> Checks {
     let mut checks = Checks::new();
     let played = set_up(program, keep).and_then(|inspector| inspector.play(&mut checks));
@@ -136,7 +136,7 @@ impl Inspector {
         command
     }
 
-    /// Lets it make one call, and says what it printed.
+    /// Makes one call, and returns what it printed.
     fn ask(&self, arguments: &[&str]) -> Result<String> {
         let output = crate::run::output(self.command().args(arguments), crate::run::SHORT)?;
         let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -151,7 +151,7 @@ impl Inspector {
         Err(format!("{}: {} {}", output.status, out.trim(), error.trim()).into())
     }
 
-    /// Starts a call that waits for a lock, so that there is time to look.
+    /// Starts a call that waits for a lock, so that there is time to check the board.
     fn wait(&self, name: &str) -> Result<Running> {
         let mut command = self.command();
         let lock = format!("lock={GATE}");
@@ -160,7 +160,7 @@ impl Inspector {
         Running::start(command, self.scratch.log().join(format!("{name}.out")))
     }
 
-    /// The session that lives now.
+    /// The session that is active now.
     fn session(&self) -> Result<Value> {
         soon(|| {
             let agents = self.scratch.agents()?;

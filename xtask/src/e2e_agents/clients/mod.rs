@@ -41,7 +41,7 @@ pub struct Package {
 pub struct Client {
     /// Its name for `--only` and for `blackboard setup`.
     pub id: &'static str,
-    /// Its name for people.
+    /// Its display name.
     pub title: &'static str,
     pub package: Package,
     /// Its program among those of the package.
@@ -55,13 +55,13 @@ pub struct Client {
     /// Whether one of the client's processes is the agent itself.
     pub is_agent: fn(&Process) -> bool,
     pub tools: Tools,
-    /// What more it has to show, if anything.
+    /// Further checks, if any.
     pub more: Option<More>,
 }
 
 /// Stories of one client only.
 pub struct More {
-    /// The checks that they come to, story by story.
+    /// Their checks, story by story.
     pub checks: &'static [&'static [&'static str]],
     pub play: fn(&Stage, &mut Checks) -> Result,
 }
@@ -72,7 +72,7 @@ pub struct Tools {
     pub shell: fn(&str) -> Say,
     /// Claims a work item by our MCP server.
     pub claim: fn(&str) -> Say,
-    /// Starts a sub-agent with a prompt, or why there is none.
+    /// Starts a subagent with a prompt, or why there is none.
     pub delegate: std::result::Result<fn(&str) -> Say, &'static str>,
 }
 

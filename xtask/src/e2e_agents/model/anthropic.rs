@@ -64,7 +64,7 @@ impl Dialect for Messages {
         ];
         let mut text = String::new();
         for event in events {
-            // Writing to a string can't fail.
+            // Writing to a string cannot fail.
             let _ = write!(text, "event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default());
         }
         Reply::Events(text)

@@ -1,4 +1,4 @@
-//! As much of HTTP/1.1 as the clients of models speak: one request a connection, answered as a whole.
+//! As much of HTTP/1.1 as the clients of models speak: one request per connection, with a complete answer.
 //!
 //! Written by hand, because `hyper` needs `tokio`: every installation would build both of them for `xtask` first.
 

@@ -1,7 +1,7 @@
 //! A stand-in for a model, on loopback: the story asks for the next request of a scene and says what to answer.
 //!
 //! Every prompt that a story starts a session with names its *scene*: `SCENE-MAIN`. The first such word in the texts of a
-//! request says which conversation it belongs to, so that sub-agents and nested agents are told apart by the prompts
+//! request says which conversation it belongs to, so that subagents and nested agents are distinguished by the prompts
 //! that they were started with. A request that belongs to a scene and offers tools waits until the story answers it:
 //! meanwhile the story looks at the board. Everything else (titles, summaries, probes) is answered at once with a word.
 //!
@@ -37,7 +37,7 @@ pub trait Dialect: Sync {
     fn asked(&self, request: &Request) -> Option<Asked>;
     /// The answer. Its number is another one every time, for ids.
     fn said(&self, request: &Request, say: &Say, number: usize) -> Reply;
-    /// The answer to whatever else is asked for.
+    /// The answer to every other request.
     fn other(&self, request: &Request) -> Reply;
 }
 
@@ -75,12 +75,12 @@ struct Shared {
     closed: Mutex<Vec<String>>,
     arrived: Condvar,
     count: AtomicUsize,
-    /// Where the requests are kept, for whoever wants to know why.
+    /// Where the requests are kept, to find the cause of a failure.
     log: PathBuf,
 }
 
 impl Model {
-    /// Starts one that keeps its requests in a directory. It lives as long as this process.
+    /// Starts one that keeps its requests in a directory. It runs as long as this process.
     pub fn start(dialect: &'static dyn Dialect, log: &Path) -> Result<Model> {
         fs::create_dir_all(log)?;
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
@@ -97,7 +97,7 @@ impl Model {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let shared = Arc::clone(&serving);
-                // A client that goes away in mid-request is no error of the stand-in.
+                // A client that closes the connection during a request is not an error of the stand-in.
                 thread::spawn(move || shared.serve(&stream));
             }
         });
@@ -130,12 +130,12 @@ impl Model {
         lock(&self.shared.turns).push(turn);
     }
 
-    /// Lets a scene that was ended go on.
+    /// Continues a scene that was ended.
     pub fn open(&self, scene: &str) {
         lock(&self.shared.closed).retain(|closed| closed != scene);
     }
 
-    /// Ends a scene: whatever it asks from now on, and what it has asked, is answered with a word.
+    /// Ends a scene: every request from now on, and every pending one, gets a short final answer.
     pub fn close(&self, scene: &str) {
         lock(&self.shared.closed).push(scene.to_owned());
         lock(&self.shared.turns).retain(|turn| turn.scene != scene);
@@ -173,14 +173,14 @@ impl Shared {
         let _ = http::answer(stream, &reply);
     }
 
-    /// What the story answers, or a word if the request belongs to no scene.
+    /// The answer of the story, or a short final answer if the request belongs to no scene.
     fn ask(&self, asked: Asked) -> Say {
         let done = || Say::Text("Done.".to_owned());
         let scene = scene_of(&asked.text).map(str::to_owned);
         let Some(scene) = scene.filter(|_| !asked.tools.is_empty()) else { return done() };
         let (answer, answered): (Sender<Say>, Receiver<Say>) = mpsc::channel();
         let turn = Turn { scene: scene.clone(), asked, answer };
-        // In this order, so that a scene that is closed meanwhile leaves nobody waiting.
+        // In this order, so that no request waits for a scene that is closed meanwhile.
         lock(&self.turns).push(turn);
         let closed = lock(&self.closed).contains(&scene);
         if closed {

@@ -57,7 +57,7 @@ impl Dialect for Responses {
         ];
         let mut text = String::new();
         for event in events {
-            // Writing to a string can't fail.
+            // Writing to a string cannot fail.
             let _ = write!(text, "event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default());
         }
         Reply::Events(text)
@@ -83,7 +83,7 @@ impl Dialect for Chat {
             request.body.get("messages").filter(|_| request.path.ends_with("/chat/completions"))?;
         let listed = request.body["tools"].as_array().into_iter().flatten();
         let tools = listed.filter_map(|tool| Some(tool["function"].get("name")?.as_str()?.to_owned()));
-        // What the system says is no part of the conversation, but the model reads it.
+        // The system prompt is no part of the conversation, but the model reads it.
         let (system, conversation): (Vec<&Value>, Vec<&Value>) =
             messages.as_array().into_iter().flatten().partition(|message| message["role"] == "system");
         let texts = conversation.into_iter().chain(system).map(text_of);

@@ -3,12 +3,12 @@ use crate::shapes::{AGENT, is_object};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("agent deregister");
 }
 
 #[test]
-fn programs_get_what_ended_and_what_was_released() {
+fn json_has_what_ended_and_what_was_released() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     scratch.json(["work", "claim", "item", "--title", "Item", "--session", "ivy"]);

@@ -3,12 +3,12 @@ use crate::shapes::is_object;
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("agent heartbeat");
 }
 
 #[test]
-fn programs_get_what_was_recorded() {
+fn json_has_what_was_recorded() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     let beat = ["agent", "heartbeat", "--session", "ivy", "--progress", "Half", "--op", "one"];
@@ -32,7 +32,7 @@ fn programs_get_what_was_recorded() {
 }
 
 #[test]
-fn programs_learn_what_a_stale_session_lost() {
+fn json_has_what_a_stale_session_lost() {
     let scratch = Scratch::new();
     with_dying_process(|pid| {
         scratch.json(["agent", "register", "--name", "Oak", "--session-hint", "oak", "--pid", pid])

@@ -3,12 +3,12 @@ use crate::shapes::{AGENT, is_list};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("agent list");
 }
 
 #[test]
-fn programs_get_a_list_of_agents() {
+fn json_has_a_list_of_agents() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     scratch.json(["agent", "register", "--parent", "ivy"]);
@@ -18,7 +18,7 @@ fn programs_get_a_list_of_agents() {
 }
 
 #[test]
-fn a_process_that_is_gone_is_shown_as_the_details_show_it() {
+fn list_and_details_both_show_that_a_process_is_gone() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     let dead = with_dying_process(|pid| {

@@ -3,12 +3,12 @@ use crate::shapes::{AGENT, is_object};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("agent register");
 }
 
 #[test]
-fn programs_get_the_agent() {
+fn json_has_the_agent() {
     let scratch = Scratch::new();
     let agent = scratch.json([
         "agent",

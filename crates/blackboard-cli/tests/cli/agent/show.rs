@@ -3,12 +3,12 @@ use crate::shapes::{AGENT, WORK_ITEM, is_object};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("agent show");
 }
 
 #[test]
-fn programs_get_everything_about_an_agent() {
+fn json_has_all_details_of_an_agent() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     scratch.json(["work", "claim", "item", "--title", "Item", "--session", "ivy"]);

@@ -5,12 +5,12 @@ use crate::shapes::is_object;
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("file check");
 }
 
 #[test]
-fn programs_learn_who_else_is_there() {
+fn json_has_the_other_holders() {
     let scratch = repository();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy", "--work", "The engine"]);
     scratch.json(["file", "reserve", "src/", "--note", "rewriting", "--ttl", "1h", "--session", "ivy"]);

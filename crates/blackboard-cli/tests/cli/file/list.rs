@@ -3,12 +3,12 @@ use crate::shapes::{RESERVATION, is_list};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("file list");
 }
 
 #[test]
-fn programs_get_a_list_of_reservations() {
+fn json_has_a_list_of_reservations() {
     let scratch = repository();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     scratch.json(["file", "reserve", "src/", "docs/", "--shared", "--ttl", "1h", "--session", "ivy"]);
@@ -16,7 +16,7 @@ fn programs_get_a_list_of_reservations() {
     is_list(&reserved, RESERVATION);
     assert_eq!((&reserved["count"], &reserved["items"][0]["pattern"]), (&2.into(), &"docs/**".into()));
     assert_eq!(reserved["items"][0]["mode"], "shared");
-    // What hangs on a session goes with it.
+    // It is released when its session ends.
     scratch.json(["agent", "deregister", "ivy"]);
     assert_eq!(scratch.json(["file", "list"])["count"], 0);
 }

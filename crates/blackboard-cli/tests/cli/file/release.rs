@@ -3,12 +3,12 @@ use crate::shapes::is_object;
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("file release");
 }
 
 #[test]
-fn programs_learn_what_was_given_back() {
+fn json_has_what_was_released() {
     let scratch = repository();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     scratch.json(["file", "reserve", "src/", "docs/", "--session", "ivy"]);

@@ -11,12 +11,12 @@ use crate::shapes::{RESERVATION, is_object};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("file reserve");
 }
 
 #[test]
-fn programs_get_what_is_reserved() {
+fn json_has_what_was_reserved() {
     let scratch = repository();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     scratch.json(["agent", "register", "--name", "Oak", "--session-hint", "oak"]);
@@ -100,7 +100,7 @@ fn run_in(scratch: &Scratch, directory: &str, call: &[&str]) -> Output {
 }
 
 #[test]
-fn patterns_are_relative_to_where_one_is_and_mean_the_same_everywhere() {
+fn patterns_are_relative_to_the_current_directory_and_mean_the_same_everywhere() {
     let scratch = two_worktrees();
     let reserve = |directory: &str, pattern: &str| {
         let call = ["file", "reserve", pattern, "--session", "ivy", "--json"];
@@ -124,7 +124,7 @@ fn patterns_are_relative_to_where_one_is_and_mean_the_same_everywhere() {
 }
 
 #[test]
-fn another_worktree_is_told_and_is_not_in_the_way() {
+fn reservations_of_another_worktree_are_shown_and_do_not_conflict() {
     let scratch = two_worktrees();
     run_in(&scratch, "project", &["file", "reserve", "src/**", "--session", "ivy"]).success();
     let call = ["file", "reserve", "lib.rs", "--session", "oak", "--json"];

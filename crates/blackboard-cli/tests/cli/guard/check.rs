@@ -12,7 +12,7 @@ use crate::shapes::is_object;
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     if can("a commit", "git", &["--version"]) {
         transcript::check("guard check");
     }
@@ -36,7 +36,7 @@ fn with_files(files: &[&str]) -> Option<Scratch> {
 }
 
 #[test]
-fn programs_learn_who_has_which_staged_file() {
+fn json_has_the_holder_of_each_staged_file() {
     let Some(scratch) = with_files(&["src/lib.rs", "src/main.rs", "README.md"]) else { return };
     git(&scratch, "add README.md");
     let free = scratch.json(["guard", "check", "--session", "oak"]);
@@ -53,7 +53,7 @@ fn programs_learn_who_has_which_staged_file() {
 }
 
 #[test]
-fn a_shared_reservation_is_in_the_way_too() {
+fn shared_reservation_conflicts_too() {
     let Some(scratch) = with_files(&["docs/cli.md"]) else { return };
     scratch.json(["file", "reserve", "docs/", "--shared", "--session", "ivy"]);
     git(&scratch, "add docs");
@@ -61,7 +61,7 @@ fn a_shared_reservation_is_in_the_way_too() {
 }
 
 #[test]
-fn paths_are_those_of_the_worktree_wherever_it_is_asked() {
+fn paths_are_those_of_the_worktree_in_every_directory() {
     let Some(scratch) = with_files(&["src/lib.rs", "docs/lib.rs"]) else { return };
     git(&scratch, "config diff.relative true");
     git(&scratch, "add src/lib.rs");
@@ -71,7 +71,7 @@ fn paths_are_those_of_the_worktree_wherever_it_is_asked() {
 }
 
 #[test]
-fn a_name_is_no_pattern_whatever_it_looks_like() {
+fn file_name_is_never_a_pattern() {
     let Some(scratch) = with_files(&[]) else { return };
     // `**` inside of a name is no pattern at all, and these bytes are no text.
     for name in ["a**b", "a?b[c]", "{x}", " space \" ' $HOME", "two\nlines"] {
@@ -90,7 +90,7 @@ fn a_name_is_no_pattern_whatever_it_looks_like() {
 }
 
 #[test]
-fn both_names_of_a_renamed_file_count_and_so_does_one_that_goes() {
+fn both_names_of_a_renamed_file_and_a_deleted_file_are_checked() {
     let Some(scratch) = with_files(&["src/lib.rs", "src/old.rs"]) else { return };
     fs::write(scratch.path().join("src/lib.rs"), "the same content, as git sees it\n".repeat(9)).unwrap();
     git(&scratch, "add src");
@@ -104,7 +104,7 @@ fn both_names_of_a_renamed_file_count_and_so_does_one_that_goes() {
 }
 
 #[test]
-fn a_link_is_the_file_that_is_committed_and_not_what_it_leads_to() {
+fn link_is_checked_by_its_own_name_and_not_by_its_target() {
     let Some(scratch) = with_files(&["src/lib.rs"]) else { return };
     std::os::unix::fs::symlink("src/lib.rs", scratch.path().join("link.rs")).unwrap();
     git(&scratch, "add link.rs");
@@ -112,7 +112,7 @@ fn a_link_is_the_file_that_is_committed_and_not_what_it_leads_to() {
 }
 
 #[test]
-fn more_files_than_the_board_is_asked_about_at_once_are_all_checked() {
+fn all_files_are_checked_when_they_exceed_one_batch() {
     let Some(scratch) = with_files(&[]) else { return };
     // Nothing but names: no file of them has to exist.
     let script = "blob=$(git hash-object -w --stdin </dev/null); \
@@ -125,7 +125,7 @@ fn more_files_than_the_board_is_asked_about_at_once_are_all_checked() {
 }
 
 #[test]
-fn in_a_process_with_several_sessions_what_none_of_them_has_is_somebody_elses() {
+fn file_reserved_outside_of_a_process_with_several_sessions_is_refused() {
     let Some(scratch) = with_files(&["src/lib.rs", "docs/cli.md"]) else { return };
     let pid = std::os::unix::process::parent_id().to_string();
     scratch.json(["agent", "register", "--name", "Rose", "--session-hint", "rose", "--pid", &pid]);
@@ -152,7 +152,7 @@ fn in_a_process_with_several_sessions_what_none_of_them_has_is_somebody_elses() 
 }
 
 #[test]
-fn what_is_reserved_in_another_worktree_is_told_and_stops_nobody() {
+fn reservation_of_another_worktree_is_reported_and_stops_no_commit() {
     let Some(scratch) = with_files(&["README.md"]) else { return };
     git(&scratch, "-c user.name=Ivy -c user.email=ivy@example.org commit -qm first --allow-empty");
     git(&scratch, "worktree add -q ../tree-of-$(basename $PWD)");
@@ -173,7 +173,7 @@ fn what_is_reserved_in_another_worktree_is_told_and_stops_nobody() {
 }
 
 #[test]
-fn whatever_is_broken_stops_nobody_and_is_told_in_one_line() {
+fn errors_stop_no_commit_and_are_reported_in_one_line() {
     let Some(scratch) = with_files(&["src/lib.rs"]) else { return };
     git(&scratch, "add src");
     fs::write(scratch.path().join("notes.txt"), "no board ".repeat(1000)).unwrap();

@@ -11,7 +11,7 @@ use crate::shapes::is_object;
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     if can("a commit", "git", &["--version"]) {
         transcript::check("guard install");
     }
@@ -28,7 +28,7 @@ fn installing_twice_changes_nothing_the_second_time() {
     let before = hooks(&scratch);
     assert_eq!(scratch.json(["guard", "install"])["installed"], false);
     assert!(hooks(&scratch) == before);
-    // The other mode takes the place of the first.
+    // The other mode replaces the first.
     assert_eq!(scratch.json(["guard", "install", "--warn"])["installed"], true);
     assert!(fs::read_to_string(hook(&scratch)).unwrap().contains("guard check --warn"));
     scratch.json(["guard", "install"]);
@@ -36,7 +36,7 @@ fn installing_twice_changes_nothing_the_second_time() {
 }
 
 #[test]
-fn it_is_installed_from_every_directory_and_where_there_are_no_hooks_yet() {
+fn guard_is_installed_from_every_directory_and_without_a_hooks_directory() {
     let Some(scratch) = repository() else { return };
     fs::remove_dir_all(scratch.path().join(".git/hooks")).unwrap();
     fs::create_dir_all(scratch.path().join("src/deep")).unwrap();
@@ -47,7 +47,7 @@ fn it_is_installed_from_every_directory_and_where_there_are_no_hooks_yet() {
 }
 
 #[test]
-fn a_hook_that_was_there_is_kept_as_it_is_and_only_once() {
+fn existing_hook_is_kept_unchanged_and_only_once() {
     let Some(scratch) = repository() else { return };
     let theirs = b"#!/bin/sh\n\xff\xfe exit 0\n";
     write_hook(&scratch, theirs, 0o751);
@@ -60,7 +60,7 @@ fn a_hook_that_was_there_is_kept_as_it_is_and_only_once() {
 }
 
 #[test]
-fn an_installation_that_was_interrupted_is_finished_by_the_next() {
+fn interrupted_installation_is_finished_by_the_next() {
     let Some(scratch) = repository() else { return };
     write_hook(&scratch, b"#!/bin/sh\n", 0o755);
     // It had given the hook its second name, and not written its own yet.
@@ -73,7 +73,7 @@ fn an_installation_that_was_interrupted_is_finished_by_the_next() {
 }
 
 #[test]
-fn what_can_not_be_set_aside_is_left_alone_with_a_word_on_what_to_do() {
+fn hook_that_cannot_be_moved_is_left_unchanged_with_a_hint() {
     type Put = fn(&Scratch);
     let put: &[(&str, Put, &str)] = &[
         ("symbolic link", |scratch| symlink("../../theirs", hook(scratch)).unwrap(), "what it leads to"),
@@ -94,7 +94,7 @@ fn what_can_not_be_set_aside_is_left_alone_with_a_word_on_what_to_do() {
     }
 }
 
-/// Somebody has added to the hook that was installed.
+/// The user has added to the hook that was installed.
 fn edit_ours(scratch: &Scratch) {
     scratch.json(["guard", "install"]);
     let edited = fs::read_to_string(hook(scratch)).unwrap() + "make lint\n";
@@ -109,7 +109,7 @@ fn replace_ours(scratch: &Scratch) {
 }
 
 #[test]
-fn where_something_else_looks_after_the_hooks_the_line_to_add_is_told() {
+fn hooks_of_another_tool_are_left_unchanged_and_the_line_to_add_is_printed() {
     let Some(scratch) = repository() else { return };
     fs::create_dir(scratch.path().join("elsewhere")).unwrap();
     for path in [".husky/_", "elsewhere"] {
@@ -120,13 +120,13 @@ fn where_something_else_looks_after_the_hooks_the_line_to_add_is_told() {
         assert!(!hook(&scratch).exists());
         assert!(!scratch.path().join(path).join("pre-commit").exists());
     }
-    // A setting that says what is so anyway is in nobody's way.
+    // A setting with the default value changes nothing.
     git(&scratch, "config core.hooksPath .git/hooks");
     assert_eq!(scratch.json(["guard", "install"])["installed"], true);
 }
 
 #[test]
-fn in_a_bare_repository_nothing_is_installed_but_in_a_worktree_of_it() {
+fn guard_is_installed_in_a_worktree_of_a_bare_repository_only() {
     let Some(scratch) = repository() else { return };
     git(&scratch, "-c user.name=Ivy -c user.email=ivy@example.org commit -qm first --allow-empty");
     git(&scratch, "clone -q --bare . bare.git");
@@ -144,7 +144,7 @@ fn in_a_bare_repository_nothing_is_installed_but_in_a_worktree_of_it() {
 }
 
 #[test]
-fn outside_of_a_repository_there_is_nothing_to_install() {
+fn guard_is_refused_outside_of_a_repository() {
     if !can("a commit", "git", &["--version"]) {
         return;
     }

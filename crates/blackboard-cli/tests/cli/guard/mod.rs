@@ -11,7 +11,7 @@ use testkit::process::RunToEnd as _;
 use crate::machine::can;
 use crate::scratch::{Output, Scratch};
 
-/// A real repository in which nothing is committed yet, if there is git here.
+/// A real repository without a commit, if git is installed.
 #[track_caller]
 fn repository() -> Option<Scratch> {
     if !can("a commit", "git", &["--version"]) {
@@ -33,7 +33,7 @@ fn hook(scratch: &Scratch) -> PathBuf {
     scratch.path().join(".git/hooks/pre-commit")
 }
 
-/// Puts somebody's own hook there.
+/// Writes a hook of the user.
 fn write_hook(scratch: &Scratch, content: &[u8], mode: u32) {
     let hook = hook(scratch);
     fs::create_dir_all(hook.parent().unwrap()).unwrap();

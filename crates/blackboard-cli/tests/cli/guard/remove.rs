@@ -8,7 +8,7 @@ use crate::shapes::is_object;
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     if can("a commit", "git", &["--version"]) {
         transcript::check("guard remove");
     }
@@ -41,7 +41,7 @@ fn nothing_is_left_of_an_installation() {
 }
 
 #[test]
-fn ours_goes_also_where_git_does_not_look_any_more() {
+fn guard_is_removed_also_from_an_unused_hooks_directory() {
     let Some(scratch) = repository() else { return };
     let before = hooks(&scratch);
     scratch.json(["guard", "install"]);
@@ -51,7 +51,7 @@ fn ours_goes_also_where_git_does_not_look_any_more() {
 }
 
 #[test]
-fn what_is_not_ours_is_left_alone() {
+fn hooks_of_other_programs_are_left_unchanged() {
     let Some(scratch) = repository() else { return };
     write_hook(&scratch, b"#!/bin/sh\n", 0o755);
     scratch.json(["guard", "install"]);
@@ -65,7 +65,7 @@ fn what_is_not_ours_is_left_alone() {
     let before = hooks(&scratch);
     assert_eq!(scratch.json(["guard", "remove"])["removed"], false);
     assert!(hooks(&scratch) == before);
-    // Somebody has deleted ours: the one from before belongs there.
+    // The user has deleted our hook: the previous one is restored.
     fs::remove_file(hook(&scratch)).unwrap();
     assert_eq!(scratch.json(["guard", "remove"])["restored"], true);
     assert_eq!(fs::read(hook(&scratch)).unwrap(), b"#!/bin/sh\n");

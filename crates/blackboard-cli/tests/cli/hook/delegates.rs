@@ -1,4 +1,4 @@
-//! Sub-agents: sessions that work for another one.
+//! Subagents: sessions with a parent session.
 
 use blackboard::agent::label;
 use blackboard::id::session_of_hint;
@@ -12,7 +12,7 @@ fn delegate_of(hint: &str) -> String {
 }
 
 #[test]
-fn the_work_of_a_delegate_is_what_it_was_asked_to_do() {
+fn work_of_a_delegate_is_the_description_of_its_task() {
     let stage = Stage::new();
     stage.hook("claude", "ivy", "SessionStart", NONE());
     let ask = |task: &str| {
@@ -38,7 +38,7 @@ fn the_work_of_a_delegate_is_what_it_was_asked_to_do() {
 }
 
 #[test]
-fn sub_agents_are_delegates_with_sessions_of_their_own() {
+fn subagents_are_delegates_with_their_own_sessions() {
     let stage = Stage::new();
     stage.hook("claude", "ivy", "SessionStart", NONE());
     let sub = || json!({"agent_id": "sub1", "agent_type": "Explore"});
@@ -84,9 +84,9 @@ fn sub_agents_are_delegates_with_sessions_of_their_own() {
     assert_eq!(stage.agent("opencode:s1")["parent_id"], session_of_hint("opencode:s0"));
 }
 
-/// Its sub-agents have sessions of their own, and the call that tells of one has another form than all the others.
+/// Its subagents have their own sessions, and the call that reports one has another form than all the others.
 #[test]
-fn a_sub_agent_of_copilot_is_a_delegate() {
+fn subagent_of_copilot_is_a_delegate() {
     let stage = Stage::new();
     stage.hook("copilot", "cop", "SessionStart", NONE());
     let started = json!({"sessionId": "cop", "timestamp": 1_794_787_200_000_u64, "cwd": stage.directory(),

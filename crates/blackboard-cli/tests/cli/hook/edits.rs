@@ -1,4 +1,4 @@
-//! Edits of files that another session has.
+//! Edits of files that another session has reserved or edited.
 
 use blackboard::id::session_of_hint;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::{NONE, Stage, label_of, text_of};
 use crate::scratch::Output;
 
 #[test]
-fn no_form_of_an_edit_gets_past_a_reservation() {
+fn every_form_of_an_edit_is_checked_against_reservations() {
     let stage = Stage::new();
     stage.hook("claude", "ivy", "SessionStart", NONE());
     stage.hook("codex", "ivy", "SessionStart", NONE());
@@ -38,10 +38,10 @@ fn no_form_of_an_edit_gets_past_a_reservation() {
         let said = said.unwrap_or_default();
         assert_eq!(said["hookSpecificOutput"]["permissionDecision"], "deny", "{what}: {said}");
     }
-    // Whoever is on no board is kept from it like everybody else.
+    // A session that is not registered is denied like any other.
     let edit = json!({"tool_name": "Write", "tool_input": {"file_path": "src/held.rs"}});
     assert!(stage.hook("claude", "unknown", "PreToolUse", edit.clone()).is_some());
-    // A Copilot CLI that runs the hooks of Claude Code has tools of its own, one of which also shows files.
+    // A Copilot CLI that runs the hooks of Claude Code has its own tools, one of which also shows files.
     let copilot = [("COPILOT_CLI", "1")];
     stage.hook_in("claude", "cop", "SessionStart", NONE(), &copilot);
     let own = |command: &str| {
@@ -54,7 +54,7 @@ fn no_form_of_an_edit_gets_past_a_reservation() {
 }
 
 #[test]
-fn a_patch_with_indented_headers_is_noted_as_denied_and_as_edited() {
+fn patch_with_indented_headers_is_recorded_as_denied_and_as_edited() {
     let stage = Stage::new();
     stage.hook("codex", "oak", "SessionStart", NONE());
     stage.hook("codex", "ivy", "SessionStart", NONE());
@@ -68,7 +68,7 @@ fn a_patch_with_indented_headers_is_noted_as_denied_and_as_edited() {
 }
 
 #[test]
-fn an_edit_of_more_files_than_are_checked_is_not_let_through() {
+fn edit_of_too_many_files_is_denied() {
     let stage = Stage::new();
     stage.hook("claude", "ivy", "SessionStart", NONE());
     stage.hook("codex", "ivy", "SessionStart", NONE());
@@ -105,9 +105,9 @@ fn an_edit_of_more_files_than_are_checked_is_not_let_through() {
 }
 
 #[test]
-fn an_agent_is_warned_before_it_edits_what_another_one_has() {
+fn agent_is_warned_before_it_edits_a_file_of_another_agent() {
     let stage = Stage::new();
-    // Whoever has the process that others share belongs to them, which this one does not.
+    // The session that owns a shared process is related to the others in it; this session is not.
     stage.hook_in("codex", "oak", "SessionStart", NONE(), &[("BLACKBOARD_PID", "1")]);
     let diff = "*** Begin Patch\n*** Update File: src/lib.rs\n@@\n-a\n+b\n*** End Patch";
     let edit = json!({"tool_name": "apply_patch", "tool_input": {"command": diff}});
@@ -158,7 +158,7 @@ fn an_agent_is_warned_before_it_edits_what_another_one_has() {
 }
 
 #[test]
-fn whoever_was_denied_a_file_is_told_when_it_is_free() {
+fn denied_agent_sees_an_update_when_the_file_is_released() {
     let stage = Stage::new();
     stage.hook("claude", "ivy", "SessionStart", NONE());
     stage.hook("codex", "oak", "SessionStart", NONE());

@@ -1,4 +1,4 @@
-//! What a hook does when something is wrong, and what it never keeps.
+//! What a hook does on an error, and what it never stores.
 
 use std::fs;
 use std::io::Write;
@@ -10,7 +10,7 @@ use testkit::process::wait_for;
 use super::{NONE, Stage};
 
 #[test]
-fn a_hook_ends_well_also_when_it_was_called_wrongly_or_can_not_answer() {
+fn hook_exits_with_0_on_wrong_arguments_or_a_closed_output() {
     let stage = Stage::new();
     for words in [&["hook"][..], &["hook", "claude", "--nonsense"], &["--json", "hook"]] {
         assert_eq!(stage.scratch.run(words).code, 0, "{words:?}");
@@ -25,7 +25,7 @@ fn a_hook_ends_well_also_when_it_was_called_wrongly_or_can_not_answer() {
 }
 
 #[test]
-fn whatever_goes_wrong_it_is_silent_and_the_log_has_a_line() {
+fn hook_prints_nothing_on_an_error_and_writes_a_line_to_its_log() {
     let stage = Stage::new();
     let silent = |platform: &str, input: &[u8], environment: &[(&str, &str)]| {
         let before = stage.log().lines().count();
@@ -74,7 +74,7 @@ fn whatever_goes_wrong_it_is_silent_and_the_log_has_a_line() {
 }
 
 #[test]
-fn nothing_of_prompts_inputs_and_outputs_is_kept() {
+fn hooks_store_no_prompts_inputs_and_outputs() {
     let stage = Stage::new();
     let secret = "xyzzy-plugh-7f3a";
     let more = |tool: &str| {

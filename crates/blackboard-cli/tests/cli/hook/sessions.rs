@@ -10,7 +10,7 @@ use super::{NONE, Stage, generated_name, label_of, text_of};
 use crate::mcp::client::Client;
 
 #[test]
-fn a_session_lives_by_its_hooks() {
+fn hooks_register_a_session_keep_it_active_and_end_it() {
     let stage = Stage::new();
     for (platform, events) in [
         ("claude", ["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"]),
@@ -52,7 +52,7 @@ fn a_session_lives_by_its_hooks() {
 }
 
 #[test]
-fn a_session_whose_start_was_missed_starts_with_a_prompt_or_a_tool() {
+fn session_whose_start_was_missed_starts_with_a_prompt_or_a_tool() {
     let stage = Stage::new();
     stage.hook("codex", "oak", "SessionStart", NONE());
     for (platform, prompt, tool, end) in [
@@ -80,7 +80,7 @@ fn a_session_whose_start_was_missed_starts_with_a_prompt_or_a_tool() {
             stage.hook(platform, name, end, NONE());
         }
     }
-    // A sub-agent proves that its parent lives, unless that has just ended.
+    // A subagent proves that its parent is alive, unless the parent has just ended.
     let edit = |agent: &str| json!({"tool_name": "Bash", "agent_id": agent});
     assert!(stage.hook("claude", "lost", "PostToolUse", edit("sub1")).is_some());
     assert_eq!(stage.agent("claude:lost/sub1")["parent_id"], session_of_hint("claude:lost"));
@@ -145,7 +145,7 @@ fn a_session_whose_parent_has_ended_has_none_and_keeps_its_name() {
 }
 
 #[test]
-fn a_session_that_forgot_is_told_again_and_its_shell_always_knows_it() {
+fn cleared_session_gets_its_brief_again_and_its_shell_always_has_its_id() {
     let stage = Stage::new();
     let file = stage.file("env");
     let environment = [("CLAUDE_ENV_FILE", &*file)];
@@ -164,7 +164,7 @@ fn a_session_that_forgot_is_told_again_and_its_shell_always_knows_it() {
 }
 
 #[test]
-fn a_session_is_called_as_pai_calls_its_assistant() {
+fn session_gets_the_name_of_the_pai_assistant() {
     let stage = Stage::new();
     let settings = stage.scratch.path().join(".claude/settings.json");
     fs::create_dir_all(settings.parent().unwrap()).unwrap();
@@ -175,7 +175,7 @@ fn a_session_is_called_as_pai_calls_its_assistant() {
 }
 
 #[test]
-fn names_projects_and_sessions_are_found_and_handed_on() {
+fn hooks_find_names_projects_and_sessions_and_export_them() {
     let stage = Stage::new();
     let file = stage.file("env file");
     let environment = [("BLACKBOARD_AGENT_NAME", "Ivy"), ("CLAUDE_ENV_FILE", &*file)];
@@ -214,7 +214,7 @@ fn names_projects_and_sessions_are_found_and_handed_on() {
 }
 
 #[test]
-fn a_copilot_that_calls_twice_is_one_session_and_told_once() {
+fn copilot_that_calls_twice_has_one_session_and_one_brief() {
     let stage = Stage::new();
     let copilot = [("COPILOT_CLI", "1")];
     assert!(stage.hook_in("copilot", "1", "SessionStart", NONE(), &copilot).is_some());

@@ -3,12 +3,12 @@ use crate::shapes::{LOCK, is_list};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("lock list");
 }
 
 #[test]
-fn programs_get_a_list_of_locks() {
+fn json_has_a_list_of_locks() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     for name in ["migrations", "deploy"] {
@@ -20,7 +20,7 @@ fn programs_get_a_list_of_locks() {
         (&locks["items"][0]["name"], &locks["items"][1]["name"]),
         (&"deploy".into(), &"migrations".into())
     );
-    // What hangs on a session goes with it.
+    // It is released when its session ends.
     scratch.json(["agent", "deregister", "ivy"]);
     assert_eq!(scratch.json(["lock", "list"])["count"], 0);
 }

@@ -5,12 +5,12 @@ use crate::shapes::is_object;
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("lock release");
 }
 
 #[test]
-fn programs_learn_whether_there_was_something_to_give_back() {
+fn json_tells_whether_a_lock_was_released() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     scratch.json(["lock", "acquire", "deploy", "--session", "ivy"]);

@@ -6,12 +6,12 @@ use crate::scratch::{Output, Scratch};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("lock run");
 }
 
 #[test]
-fn the_command_finds_its_fence_and_a_session_of_its_own() {
+fn lock_run_sets_the_fence_and_its_own_session() {
     let scratch = Scratch::new();
     let script = "echo $BLACKBOARD_FENCE $BLACKBOARD_LOCK_FENCE; blackboard lock list --json; \
                   blackboard agent show --json";
@@ -48,7 +48,7 @@ fn a_refused_run_leaves_no_session_and_no_event() {
 }
 
 #[test]
-fn a_session_that_is_there_holds_the_lock_and_stays() {
+fn existing_session_holds_the_lock_and_stays_active() {
     let scratch = Scratch::new();
     let ivy = scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     let call = ["lock", "run", "deploy", "--session", "ivy", "--", "sh", "-c", "blackboard lock list --json"];
@@ -56,7 +56,7 @@ fn a_session_that_is_there_holds_the_lock_and_stays() {
     assert_eq!(locks["items"][0]["session_id"], ivy["session_id"]);
     assert_eq!(scratch.json(["lock", "list"])["count"], 0);
     assert_eq!(scratch.json(["agent", "show", "ivy"])["status"], "active");
-    // A lock that the session holds is held by somebody, also for others of the same session.
+    // A lock that the session holds excludes other commands of the same session, too.
     let fence = scratch.json(["lock", "acquire", "deploy", "--session", "ivy"])["fence"].clone();
     let call = ["lock", "run", "deploy", "--session", "ivy", "--json", "--", "echo", "ran"];
     assert_eq!(scratch.run(call).refused(Code::Held)["fence"], fence);
@@ -83,7 +83,7 @@ fn the_exit_code_is_that_of_the_command() {
 }
 
 #[test]
-fn a_lock_that_was_lost_meanwhile_is_told_of() {
+fn lock_run_reports_a_lock_that_was_lost_meanwhile() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     let release = "blackboard lock release deploy >/dev/null";
@@ -93,7 +93,7 @@ fn a_lock_that_was_lost_meanwhile_is_told_of() {
         ran.stderr.contains("lock deploy was lost while the command ran: no session holds it now"),
         "{ran:?}"
     );
-    // Its time is over, and somebody else has it.
+    // It has expired, and another session holds it.
     let script = "until blackboard lock acquire deploy --session ivy >/dev/null 2>&1; do sleep 0.01; done";
     let mut command = scratch.command(["lock", "run", "deploy", "--ttl", "10ms", "--", "sh", "-c", script]);
     let ran = Output::of(command.run_to_end()).success();

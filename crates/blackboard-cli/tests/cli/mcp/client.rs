@@ -1,4 +1,4 @@
-//! A client that speaks both generations of the protocol, and writes whatever a test wants.
+//! A client that speaks both versions of the protocol, and can send any bytes.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -16,7 +16,7 @@ use crate::scratch::Scratch;
 pub enum Generation {
     /// Sends `initialize`.
     Of2025,
-    /// Says with every request what it is.
+    /// Sends its version with every request.
     Of2026,
 }
 
@@ -31,7 +31,7 @@ pub struct Client {
     generation: Generation,
     last_id: u64,
     answers: HashMap<u64, Value>,
-    /// What the server said without being asked.
+    /// Notifications of the server.
     pub notifications: Vec<Value>,
 }
 
@@ -41,7 +41,7 @@ impl Client {
         Client::speaking(Generation::Of2025, scratch.command(["mcp"]))
     }
 
-    /// A client that has said hello to the server that `command` starts.
+    /// A client that has initialized the server that `command` starts.
     pub fn speaking(generation: Generation, command: Command) -> Client {
         let mut client = Client::silent(generation, command);
         match generation {
@@ -64,7 +64,7 @@ impl Client {
         client
     }
 
-    /// A client that has said nothing yet.
+    /// A client that has sent nothing yet.
     pub fn silent(generation: Generation, mut command: Command) -> Client {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut server = command.spawn().unwrap();
@@ -94,7 +94,7 @@ impl Client {
         self.server.id()
     }
 
-    /// Sends a line as it is.
+    /// Sends a line unchanged.
     pub fn write(&mut self, line: &str) {
         let input = self.input.as_mut().unwrap();
         input.write_all(line.as_bytes()).and_then(|()| input.write_all(b"\n")).unwrap();
@@ -221,7 +221,7 @@ impl Client {
         wait_for(&mut self.server);
     }
 
-    /// Hears one message; false if none came until then.
+    /// Reads one message; false if none arrived in time.
     fn hear(&mut self, until: Instant) -> bool {
         match self.messages.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(message) => {
@@ -245,7 +245,7 @@ impl Drop for Client {
     }
 }
 
-/// The structured result of an answer that is a success: the same as its text says.
+/// The structured result of a successful answer: the same as its text.
 #[track_caller]
 pub fn succeeded(answer: &Value) -> Value {
     let result = &answer["result"];

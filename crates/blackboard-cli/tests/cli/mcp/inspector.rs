@@ -8,7 +8,7 @@ use testkit::process::RunToEnd as _;
 
 use crate::scratch::{Output, Scratch, program};
 
-/// Where it is, if somebody installed it.
+/// Its path, if it is installed.
 fn installed() -> Option<(PathBuf, Value)> {
     let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/inspector/node_modules");
     let package = modules.join("@modelcontextprotocol/inspector/package.json");

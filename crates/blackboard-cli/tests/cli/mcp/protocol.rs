@@ -1,4 +1,4 @@
-//! The protocol: two generations, and what is no message at all.
+//! The protocol: two versions, and malformed messages.
 
 use serde_json::{Value, json};
 
@@ -6,14 +6,14 @@ use super::client::{Client, GENERATIONS, Generation, succeeded};
 use crate::scratch::Scratch;
 
 #[test]
-fn both_generations_get_the_same_short_list_of_tools() {
+fn both_protocol_versions_get_the_same_short_list_of_tools() {
     let lists = GENERATIONS.map(|generation| {
         let scratch = Scratch::new();
         let mut client = Client::speaking(generation, scratch.command(["mcp"]));
         let tools = client.ask("tools/list", json!({}))["result"]["tools"].take();
         let resources = client.ask("resources/list", json!({}))["result"]["resources"].take();
         client.end();
-        // Whoever only looks creates nothing.
+        // A client that only reads creates nothing.
         assert!(!scratch.database().exists());
         (tools, resources)
     });
@@ -24,7 +24,7 @@ fn both_generations_get_the_same_short_list_of_tools() {
 }
 
 #[test]
-fn tools_that_say_they_only_read_register_nobody_and_create_nothing() {
+fn read_only_tools_register_no_session_and_create_no_board() {
     let scratch = Scratch::new();
     let before = scratch.contents();
     let mut client = Client::new(&scratch);
@@ -38,13 +38,13 @@ fn tools_that_say_they_only_read_register_nobody_and_create_nothing() {
     assert_eq!(reading, ["who", "work_find", "entry_read", "entry_query"]);
 }
 
-/// The name of a tool, if it says that it only reads.
+/// The name of a tool that is annotated as read-only.
 fn reads(tool: &Value) -> Option<&str> {
     (tool["annotations"]["readOnlyHint"] == true).then(|| tool["name"].as_str().unwrap())
 }
 
 #[test]
-fn both_generations_claim() {
+fn both_protocol_versions_claim() {
     for generation in GENERATIONS {
         let scratch = Scratch::new();
         let mut client = Client::speaking(generation, scratch.command(["mcp"]));
@@ -61,7 +61,7 @@ fn both_generations_claim() {
 }
 
 #[test]
-fn a_client_that_leaves_without_a_word_ends_the_server() {
+fn server_ends_when_its_client_closes_the_input() {
     let scratch = Scratch::new();
     let before = scratch.contents();
     Client::silent(Generation::Of2025, scratch.command(["mcp"])).end();
@@ -69,19 +69,19 @@ fn a_client_that_leaves_without_a_word_ends_the_server() {
 }
 
 #[test]
-fn a_request_without_hello_needs_to_say_what_it_is() {
+fn request_without_initialize_needs_protocol_metadata() {
     let scratch = Scratch::new();
     let mut client = Client::silent(Generation::Of2025, scratch.command(["mcp"]));
     let answer = client.ask("tools/list", json!({}));
     assert!(answer["error"]["message"].as_str().unwrap().contains("_meta"), "{answer}");
-    // What comes before the beginning is nobody's end.
+    // A notification before `initialize` does not end the server.
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
     assert_eq!(client.ask("ping", json!({}))["result"], json!({}));
     client.end();
 }
 
 #[test]
-fn nonsense_is_refused_or_passed_over_and_the_next_call_is_answered() {
+fn malformed_input_is_refused_or_ignored_and_the_next_call_is_answered() {
     for generation in GENERATIONS {
         let scratch = Scratch::new();
         let mut client = Client::speaking(generation, scratch.command(["mcp"]));
@@ -121,7 +121,7 @@ fn nonsense_is_refused_or_passed_over_and_the_next_call_is_answered() {
 }
 
 #[test]
-fn arguments_of_wrong_kinds_are_refused_where_the_model_reads_it() {
+fn arguments_of_wrong_types_are_refused_in_the_result() {
     let scratch = Scratch::new();
     let before = scratch.contents();
     let mut client = Client::new(&scratch);
@@ -187,7 +187,7 @@ fn a_thousand_calls_in_flight_are_all_answered() {
 }
 
 #[test]
-fn answers_that_are_on_their_way_still_come_when_the_input_ends() {
+fn pending_answers_arrive_after_the_input_ends() {
     let scratch = Scratch::new();
     let mut client = Client::new(&scratch);
     let ids: Vec<u64> = (0..20)

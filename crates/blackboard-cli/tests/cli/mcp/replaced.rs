@@ -1,4 +1,4 @@
-//! A board that is deleted, or whose place another one takes, while the server runs.
+//! A board that is deleted or replaced while the server runs.
 
 use blackboard::Code;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::client::Client;
 use crate::scratch::Scratch;
 
-/// Deletes the board, with everything that belongs to it. Whoever waits for it may make a file there meanwhile.
+/// Deletes the board, with everything that belongs to it. A waiting process may create a file there meanwhile.
 fn delete_board(scratch: &Scratch) {
     let directory = scratch.database().parent().unwrap().to_owned();
     while let Err(error) = std::fs::remove_dir_all(&directory) {
@@ -24,7 +24,7 @@ fn nothing_is_acknowledged_on_a_board_that_was_replaced() {
     scratch.json(["agent", "register", "--name", "Oak", "--session-hint", "oak", "--pid", "1"]);
     scratch.json(["work", "claim", "same", "--title", "Same", "--session", "oak"]);
 
-    // Once it is told what became of its claim; then it is an agent like any other on the board that is there.
+    // The first call reports that the claim is lost; then it is an agent like any other on the new board.
     let told = client.refused("work_claim", json!({"id": "same"}), Code::Io);
     assert!(told["error"].as_str().unwrap().contains("lost") && told["hint"].is_string(), "{told}");
     let refusal = client.refused("work_claim", json!({"id": "same"}), Code::AlreadyClaimed);
@@ -42,7 +42,7 @@ fn nothing_is_acknowledged_on_a_board_that_was_replaced() {
 }
 
 #[test]
-fn a_board_that_was_deleted_is_empty_for_readers_and_made_anew_by_whoever_writes() {
+fn deleted_board_is_empty_for_readers_and_created_again_by_the_next_writer() {
     let scratch = Scratch::new();
     let mut client = Client::new(&scratch);
     client.call("entry_write", json!({"key": "fact", "value": 1}));
@@ -55,7 +55,7 @@ fn a_board_that_was_deleted_is_empty_for_readers_and_made_anew_by_whoever_writes
 }
 
 #[test]
-fn whoever_waits_or_subscribed_goes_on_with_the_board_that_is_there() {
+fn waits_and_subscriptions_continue_on_a_replaced_board() {
     let scratch = Scratch::new();
     let mut client = Client::new(&scratch);
     client.ask("resources/subscribe", json!({"uri": "blackboard://work"}));

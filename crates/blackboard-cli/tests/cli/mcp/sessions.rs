@@ -1,4 +1,4 @@
-//! For whom the server acts, and what is left when it is gone.
+//! The session of each call, and what is left after the server has ended.
 
 use std::path::PathBuf;
 use std::process::{Child, Command};
@@ -11,7 +11,7 @@ use testkit::process::wait_for;
 use super::client::{Client, GENERATIONS, Generation};
 use crate::scratch::{Output, Scratch};
 
-/// A process that stands for the client, whose death the test decides about.
+/// A process in the role of the client, which the test can end.
 struct StandIn(Child);
 
 impl StandIn {
@@ -49,7 +49,7 @@ fn status(scratch: &Scratch, session: &str) -> Value {
 }
 
 #[test]
-fn the_end_of_the_input_ends_a_session_of_its_own() {
+fn server_ends_the_session_that_it_registered_when_its_input_ends() {
     for generation in GENERATIONS {
         let scratch = Scratch::new();
         let mut command = scratch.command(["mcp"]);
@@ -66,7 +66,7 @@ fn the_end_of_the_input_ends_a_session_of_its_own() {
 }
 
 #[test]
-fn a_session_that_somebody_else_registered_is_found_and_kept() {
+fn server_finds_a_session_that_it_did_not_register_and_keeps_it() {
     let (by_id, by_hint, by_process) = (["BLACKBOARD_SESSION_ID"], ["CLAUDE_CODE_SESSION_ID"], [""]);
     for ([variable], hint, value) in
         [(by_id, "ivy", "ivy"), (by_hint, "claude:1234", "1234"), (by_process, "ivy", "")]
@@ -91,7 +91,7 @@ fn a_session_that_somebody_else_registered_is_found_and_kept() {
 }
 
 #[test]
-fn a_call_may_say_itself_whose_it_is() {
+fn call_can_name_its_session() {
     let scratch = Scratch::new();
     let elsewhere = StandIn::new();
     let hints = ["codex:s1", "codex:t2", "codex:s1/sub"];
@@ -100,7 +100,7 @@ fn a_call_may_say_itself_whose_it_is() {
     let metadata = [
         json!({"session_id": "s1", "thread_id": "t1"}),
         json!({"session_id": "s2", "thread_id": "t2"}),
-        // What Codex says when a sub-agent calls.
+        // What Codex sends when a subagent calls.
         json!({"session_id": "s1", "thread_id": "sub", "parent_thread_id": "s1", "subagent_kind": "thread_spawn",
             "thread_source": "subagent"}),
     ];
@@ -114,7 +114,7 @@ fn a_call_may_say_itself_whose_it_is() {
 
 /// One process of OpenCode hosts many sessions and has one server for all. Our plugin adds the session to the arguments.
 #[test]
-fn a_session_among_the_arguments_counts_if_it_is_of_the_same_process() {
+fn session_argument_is_accepted_only_from_the_same_process() {
     let scratch = Scratch::new();
     let elsewhere = StandIn::new();
     let own = std::process::id().to_string();
@@ -139,7 +139,7 @@ fn a_session_among_the_arguments_counts_if_it_is_of_the_same_process() {
 }
 
 #[test]
-fn a_session_that_has_ended_is_followed_by_the_next_one_of_the_process() {
+fn server_uses_the_next_session_of_the_process_after_one_has_ended() {
     let scratch = Scratch::new();
     let own = std::process::id().to_string();
     let first = register(&scratch, "claude:1", &own);
@@ -155,7 +155,7 @@ fn a_session_that_has_ended_is_followed_by_the_next_one_of_the_process() {
 }
 
 #[test]
-fn a_session_taken_for_dead_is_told_once_what_it_lost() {
+fn stale_session_gets_once_what_it_lost() {
     let scratch = Scratch::new();
     let ivy = crate::scratch::with_dying_process(|pid| register(&scratch, "ivy", pid));
     let mut command = scratch.command(["mcp"]);
@@ -172,7 +172,7 @@ fn a_session_taken_for_dead_is_told_once_what_it_lost() {
 }
 
 #[test]
-fn heartbeats_come_while_the_client_lives_and_leave_an_idle_session_idle() {
+fn server_sends_heartbeats_while_the_client_runs_and_keeps_an_idle_session_idle() {
     let scratch = Scratch::new();
     let own = std::process::id().to_string();
     let ivy = register(&scratch, "ivy", &own);
@@ -188,7 +188,7 @@ fn heartbeats_come_while_the_client_lives_and_leave_an_idle_session_idle() {
 }
 
 #[test]
-fn a_server_whose_client_was_killed_ends_though_its_input_does_not() {
+fn server_ends_when_its_client_was_killed_and_its_input_stays_open() {
     let scratch = Scratch::new();
     let mut stand_in = StandIn::new();
     let mut command = scratch.command(["mcp"]);
@@ -202,7 +202,7 @@ fn a_server_whose_client_was_killed_ends_though_its_input_does_not() {
 }
 
 #[test]
-fn what_a_killed_client_and_its_killed_server_held_is_swept() {
+fn sweep_releases_what_a_killed_client_and_its_killed_server_held() {
     let scratch = Scratch::new();
     let mut stand_in = StandIn::new();
     let mut command = scratch.command(["mcp"]);
@@ -218,7 +218,7 @@ fn what_a_killed_client_and_its_killed_server_held_is_swept() {
 }
 
 #[test]
-fn a_server_that_is_started_again_finds_the_session_that_the_killed_one_registered() {
+fn restarted_server_finds_the_session_of_the_killed_one() {
     let scratch = Scratch::new();
     let mut first = Client::new(&scratch);
     let session = claim(&mut first);
@@ -242,14 +242,14 @@ fn hosted(scratch: &Scratch, session: &str) -> Value {
     json!(blackboard::id::session_of_hint(&format!("opencode:{session}")))
 }
 
-/// What is said before a session of such a host edits a file.
+/// The answer before a session of such a host edits a file.
 fn before_edit(scratch: &Scratch, session: &str, file: &str) -> String {
     let edit = json!({"tool_name": "edit", "tool_input": {"files": [scratch.path().join(file)]}});
     opencode(scratch, session, "tool.execute.before", &edit)
 }
 
 #[test]
-fn the_only_session_of_a_host_of_many_is_the_one_that_calls() {
+fn the_only_session_of_a_shared_host_is_the_caller() {
     let scratch = Scratch::new();
     let only = hosted(&scratch, "s1");
     opencode(&scratch, "s2", "session.created", &json!({"parent_id": "s1"}));
@@ -261,7 +261,7 @@ fn the_only_session_of_a_host_of_many_is_the_one_that_calls() {
 }
 
 #[test]
-fn no_session_of_a_host_of_many_is_kept_from_a_file_by_what_it_reserved_itself() {
+fn sessions_of_a_shared_host_are_not_denied_files_that_they_reserved() {
     let scratch = Scratch::new();
     std::fs::create_dir_all(scratch.path().join(".pai/blackboard")).unwrap();
     std::fs::write(scratch.path().join(".pai/blackboard/config.json"), r#"{"fileGuard": "deny"}"#).unwrap();
@@ -286,10 +286,10 @@ fn no_session_of_a_host_of_many_is_kept_from_a_file_by_what_it_reserved_itself()
     assert_eq!(status(&scratch, own.as_str().unwrap()), "completed");
 }
 
-/// Agents are known by the names of their programs, and a shell by any other name does as it is told.
+/// Agents are recognized by the names of their programs, so a renamed shell acts as an agent.
 #[test]
 #[cfg(target_os = "linux")]
-fn an_agent_that_another_one_started_is_told_apart() {
+fn nested_agent_is_distinguished_from_its_parent() {
     let scratch = Scratch::new();
     let shell =
         ["/bin/dash", "/bin/bash", "/bin/sh"].into_iter().map(PathBuf::from).find(|path| path.exists());

@@ -1,4 +1,4 @@
-//! Resources, and being told when they change.
+//! Resources, and notifications of their changes.
 
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ fn every_resource_can_be_read() {
 }
 
 #[test]
-fn a_client_of_2025_is_told_of_what_it_subscribed_to_until_it_unsubscribes() {
+fn client_of_2025_is_notified_until_it_unsubscribes() {
     let scratch = Scratch::new();
     let mut client = Client::new(&scratch);
     for uri in ["blackboard://work", "blackboard://events"] {
@@ -76,7 +76,7 @@ fn a_client_of_2026_listens_until_it_cancels() {
         json!(["blackboard://agents"]),
         "{told}"
     );
-    // Once at the beginning, because something may have changed since the client was told that it listens.
+    // Once at the start, because something may have changed since the subscription was confirmed.
     client.notified(tells_of("blackboard://agents"));
     scratch.json(["agent", "register", "--name", "Ivy"]);
     let told = client.notified(tells_of("blackboard://agents"));
@@ -94,7 +94,7 @@ fn a_client_of_2026_listens_until_it_cancels() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn nobody_follows_the_log_for_clients_that_do_not_listen_any_more() {
+fn server_stops_following_when_no_client_listens() {
     let scratch = Scratch::new();
     let mut client = Client::new(&scratch);
     for _ in 0..2 {
@@ -117,7 +117,7 @@ fn nobody_follows_the_log_for_clients_that_do_not_listen_any_more() {
 }
 
 #[test]
-fn a_client_that_listens_when_its_input_ends_is_let_go() {
+fn subscription_ends_when_the_input_ends() {
     let scratch = Scratch::new();
     let mut client = Client::speaking(Generation::Of2026, scratch.command(["mcp"]));
     let wanted = json!({"notifications": {"resourceSubscriptions": ["blackboard://board"]}});

@@ -1,4 +1,4 @@
-//! Waiting for keys and locks, and calls that nobody wants any more.
+//! Waiting for keys and locks, and canceled calls.
 
 use blackboard::Code;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ fn cancel(client: &mut Client, id: u64) {
 }
 
 #[test]
-fn a_wait_ends_when_somebody_writes_the_key() {
+fn wait_ends_when_another_process_writes_the_key() {
     let scratch = Scratch::new();
     let mut client = Client::new(&scratch);
     let id = client.start("wait", json!({"key": "result", "seconds": 600}));
@@ -28,7 +28,7 @@ fn a_wait_ends_when_somebody_writes_the_key() {
 }
 
 #[test]
-fn a_wait_for_a_lock_gets_it_when_it_is_free() {
+fn wait_acquires_the_lock_when_it_is_released() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy", "--pid", "1"]);
     scratch.json(["lock", "acquire", "deploy", "--session", "ivy"]);
@@ -44,7 +44,7 @@ fn a_wait_for_a_lock_gets_it_when_it_is_free() {
 }
 
 #[test]
-fn a_cancelled_wait_is_not_answered_and_leaves_nothing_held() {
+fn canceled_wait_is_not_answered_and_holds_nothing() {
     for generation in GENERATIONS {
         let scratch = Scratch::new();
         scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy", "--pid", "1"]);
@@ -67,7 +67,7 @@ fn a_cancelled_wait_is_not_answered_and_leaves_nothing_held() {
 }
 
 #[test]
-fn a_thousand_waits_cost_no_thread_each_and_end_together() {
+fn thousand_waits_need_no_thread_each_and_end_together() {
     let scratch = Scratch::new();
     let mut client = Client::new(&scratch);
     let waits: Vec<u64> =
@@ -85,7 +85,7 @@ fn a_thousand_waits_cost_no_thread_each_and_end_together() {
 }
 
 #[test]
-fn whoever_still_waits_when_the_input_ends_is_told_at_once() {
+fn pending_waits_are_answered_at_once_when_the_input_ends() {
     let scratch = Scratch::new();
     let mut client = Client::new(&scratch);
     let id = client.start("wait", json!({"key": "never", "seconds": 600}));

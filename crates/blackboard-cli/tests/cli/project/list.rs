@@ -3,12 +3,12 @@ use crate::shapes::{PROJECT, is_list};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("project list");
 }
 
 #[test]
-fn programs_get_a_list_of_projects() {
+fn json_has_a_list_of_projects() {
     let scratch = Scratch::new();
     scratch.json(["project", "register", "pai", "--name", "PAI"]);
     scratch.json(["agent", "register", "--name", "Ivy", "--project", "pai"]);

@@ -3,12 +3,12 @@ use crate::shapes::{PROJECT, is_object};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("project register");
 }
 
 #[test]
-fn programs_get_the_project() {
+fn json_has_the_project() {
     let scratch = Scratch::new();
     let call = ["project", "register", "pai", "--name", "PAI", "--metadata", "{\"a\": 1}"];
     let project = scratch.json(call);

@@ -3,12 +3,12 @@ use crate::shapes::{PROJECT, is_object};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("project remove");
 }
 
 #[test]
-fn programs_get_what_was_removed() {
+fn json_has_what_was_removed() {
     let scratch = Scratch::new();
     scratch.json(["project", "register", "pai", "--name", "PAI"]);
     scratch.json(["work", "create", "item", "--title", "Item", "--project", "pai"]);

@@ -3,12 +3,12 @@ use crate::shapes::{PROJECT, is_object};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("project status");
 }
 
 #[test]
-fn programs_get_a_project_with_its_agents_and_its_work() {
+fn json_has_a_project_with_its_agents_and_work_items() {
     let scratch = Scratch::new();
     scratch.json(["project", "register", "pai", "--name", "PAI"]);
     scratch.json(["work", "create", "item", "--title", "Item", "--project", "pai"]);

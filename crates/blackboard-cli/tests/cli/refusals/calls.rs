@@ -1,4 +1,4 @@
-//! Which command can end with which code, and the call that shows it.
+//! The codes of each command, and a call that provokes each of them.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use blackboard::Code;
 use super::stage::{Stage, TWINS_PREFIX, has_git};
 use crate::scratch::{Scratch, commands, with_options};
 
-/// The codes that a command can end with, from what its help says it takes and from what it does.
+/// The codes of a command, from the options in its help and from what it does.
 pub fn can_end_with(command: &str) -> BTreeSet<Code> {
     let mut codes = BTreeSet::from([Code::Usage]);
     if command.starts_with("guard ") {
@@ -52,7 +52,7 @@ fn own_codes(command: &str) -> impl Iterator<Item = Code> {
     PROVOCATIONS.iter().filter(move |(path, ..)| *path == command).map(|(_, code, _)| *code)
 }
 
-/// Commands that open no board, or, like a hook and the MCP server, never end because of one: a hook is silent then, the
+/// Commands that open no board, or, like a hook and the MCP server, never end because of one: a hook prints nothing then, the
 /// server answers with what is wrong.
 const BOARDLESS: &[&str] =
     &["completions", "demo", "hook", "mcp", "version", "setup", "setup status", "setup remove"];
@@ -80,10 +80,10 @@ pub const READING: &[&str] = &[
     "serve",
 ];
 
-/// The commands that go on when they succeed, so that they have no call below.
+/// Commands that keep running when they succeed, so they have no call below.
 const ENDLESS: &[&str] = &["serve"];
 
-/// A call of each command that would succeed on the stage, so that only what is added to it goes wrong.
+/// A call of each command that succeeds on the stage, so that only an added part causes a refusal.
 pub const CALLS: &[(&str, &[&str])] = &[
     ("agent register", &["--name", "Elm"]),
     ("agent heartbeat", &["--session", "ivy"]),

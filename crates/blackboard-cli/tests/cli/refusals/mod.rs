@@ -33,7 +33,7 @@ const FORBIDDEN: &[&str] =
     &["panicked", "backtrace", "RUST_", "constraint", "SQLITE", "UNIQUE", "SELECT", "INSERT", "rusqlite"];
 
 #[test]
-fn every_refusal_of_every_command_is_told_in_two_ways() {
+fn every_refusal_of_every_command_has_human_and_json_output() {
     let stage = Stage::new();
     let mut covered = BTreeSet::new();
     for command in commands() {
@@ -42,7 +42,7 @@ fn every_refusal_of_every_command_is_told_in_two_ways() {
             match (possible.contains(&code), provoke(&stage, &command, code)) {
                 (true, Some(call)) => {
                     covered.insert(code);
-                    // They wait for five seconds each, so they wait together, in a test of their own.
+                    // They wait for five seconds each, so they wait together, in their own test.
                     if code != Code::Busy {
                         check(&stage, &call, code);
                     }
@@ -66,9 +66,9 @@ fn every_refusal_of_every_command_is_told_in_two_ways() {
 }
 
 #[test]
-fn whoever_waits_too_long_for_the_lock_is_told() {
+fn writer_that_times_out_reports_the_holder_of_the_lock() {
     let stage = Stage::new();
-    stage.let_somebody_die();
+    stage.register_agent_with_gone_process();
     let lock = Connection::open(stage.scratch.database()).unwrap();
     lock.execute_batch("BEGIN IMMEDIATE").unwrap();
     let queue = File::create(stage.scratch.path().join("new.db-lock")).unwrap();

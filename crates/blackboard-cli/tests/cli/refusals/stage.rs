@@ -1,4 +1,4 @@
-//! A board on which every refusal can be had.
+//! A board on which every refusal can be provoked.
 
 use std::fs::{self, File, Permissions};
 use std::net::TcpListener;
@@ -18,7 +18,7 @@ use crate::scratch::{Scratch, with_dying_process, with_options};
 const TWINS: [&str; 2] = ["twin-5653", "twin-6505"];
 pub const TWINS_PREFIX: &str = "f4b24f";
 
-/// What `txn` is asked to do.
+/// The input of `txn`.
 const TRANSACTIONS: [(&str, &str); 5] = [
     ("valid.json", r#"{"then":[{"write":{"key":"key","value":1}}]}"#),
     ("lease.json", r#"{"then":[{"write":{"key":"key","value":1,"lease":true}}]}"#),
@@ -31,7 +31,7 @@ const TRANSACTIONS: [(&str, &str); 5] = [
 pub struct Stage {
     pub scratch: Scratch,
     damaged: OnceLock<PathBuf>,
-    /// A port that nobody else can have.
+    /// A port that no other program can use.
     taken: TcpListener,
     /// The file of a dashboard that is just starting.
     _dashboard: File,
@@ -100,7 +100,7 @@ impl Stage {
             command.uid(NOBODY).env("HOME", self.scratch.path().join("locked-away"));
         }
         if call.iter().any(|word| word == "--peek" || word == "check") {
-            // An agent with several sessions, which says for none of them that it looks.
+            // An agent with several sessions, which names none of them.
             command.env("CLAUDE_PID", std::process::id().to_string());
         }
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -108,7 +108,7 @@ impl Stage {
     }
 
     /// A sweep without anything to do does not ask for the lock.
-    pub fn let_somebody_die(&self) {
+    pub fn register_agent_with_gone_process(&self) {
         with_dying_process(|pid| {
             self.scratch.run(["agent", "register", "--name", "Ash", "--pid", pid]).success();
         });
@@ -126,7 +126,7 @@ impl Stage {
         copy
     }
 
-    /// Everything behind the first page is noise.
+    /// Everything after the first page is overwritten.
     pub fn damaged(&self) -> PathBuf {
         let make = || {
             let file = self.copy("damaged.db");
@@ -157,7 +157,7 @@ impl Stage {
         file
     }
 
-    /// A database of one's own that one may neither read nor write.
+    /// A database of this user that the user can neither read nor write.
     pub fn locked_away(&self) -> PathBuf {
         let directory = self.scratch.path().join("locked-away");
         fs::create_dir_all(&directory).unwrap();
@@ -194,7 +194,7 @@ fn is_root() -> bool {
 }
 
 #[test]
-fn the_twins_are_twins() {
+fn twin_hints_share_their_prefix() {
     for hint in TWINS {
         assert!(blackboard::id::session_of_hint(hint).starts_with(TWINS_PREFIX));
     }

@@ -7,12 +7,12 @@ use crate::scratch::Scratch;
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("setup remove");
 }
 
 #[test]
-fn what_the_user_has_added_since_stays() {
+fn changes_of_the_user_stay_after_removal() {
     let scratch = Scratch::new();
     let file = scratch.path().join(".gemini/settings.json");
     fs::create_dir(scratch.path().join(".gemini")).unwrap();
@@ -23,14 +23,14 @@ fn what_the_user_has_added_since_stays() {
     fs::write(&file, &changed).unwrap();
     let answer = scratch.json(["setup", "remove", "gemini", "--yes"]);
     assert_eq!(fs::read_to_string(&file).unwrap(), before.replace("dark", "light"));
-    // The text from before is not that of the file any more: it is left, and it is said where.
+    // The backup does not match the file any more: it stays, and its path is printed.
     let backup = scratch.path().join(".gemini/settings.json.before-blackboard");
     assert_eq!(answer["platforms"][0]["changes"][0]["backup"], backup.to_str().unwrap());
     assert_eq!(fs::read_to_string(backup).unwrap(), before);
 }
 
 #[test]
-fn setting_up_again_after_a_change_keeps_a_backup_of_that() {
+fn second_setup_after_a_change_keeps_a_backup_of_the_change() {
     let scratch = Scratch::new();
     let file = scratch.path().join(".cursor/mcp.json");
     fs::create_dir(scratch.path().join(".cursor")).unwrap();
@@ -48,7 +48,7 @@ fn setting_up_again_after_a_change_keeps_a_backup_of_that() {
 }
 
 #[test]
-fn two_scopes_in_one_file_come_and_go_in_any_order() {
+fn two_settings_levels_in_one_file_are_added_and_removed_in_any_order() {
     for before in [None, Some("{\"a\":1}"), Some("{\n  \"mcpServers\": {},\n  \"projects\": {}\n}\n")] {
         for setting_up in [["user", "local"], ["local", "user"]] {
             for removing in [["user", "local"], ["local", "user"]] {
@@ -94,7 +94,7 @@ fn nothing_is_removed_where_nothing_is_set_up() {
 }
 
 #[test]
-fn of_what_an_older_version_made_nothing_is_left() {
+fn entries_of_an_older_version_are_removed_completely() {
     for platform in super::PLATFORMS {
         let scratch = Scratch::new();
         let before = scratch.contents();
@@ -116,7 +116,7 @@ fn of_what_an_older_version_made_nothing_is_left() {
             assert_eq!((&change["action"], change.get("backup")), (&"change".into(), None), "{change}");
         }
         scratch.json(["setup", "remove", platform, "--yes"]);
-        // The directory that settings of many programs are in is nobody's own.
+        // A directory with the settings of many programs stays.
         let _ = fs::remove_dir(scratch.path().join(".config"));
         let left = scratch.contents();
         assert_eq!(left.len(), before.len(), "{platform}: {left:?}");
@@ -124,7 +124,7 @@ fn of_what_an_older_version_made_nothing_is_left() {
 }
 
 #[test]
-fn the_backup_of_a_file_that_is_gone_is_not_that_of_a_new_one() {
+fn backup_of_a_deleted_file_is_not_used_for_a_new_one() {
     let scratch = Scratch::new();
     let file = scratch.path().join(".cursor/mcp.json");
     fs::create_dir(scratch.path().join(".cursor")).unwrap();
@@ -142,7 +142,7 @@ fn the_backup_of_a_file_that_is_gone_is_not_that_of_a_new_one() {
 }
 
 #[test]
-fn an_agent_that_is_not_there_is_not_found_afterwards() {
+fn agent_that_is_not_installed_is_not_found_after_removal() {
     for platform in super::PLATFORMS {
         let scratch = Scratch::new();
         scratch.json(["setup", platform, "--yes"]);
@@ -163,7 +163,7 @@ fn an_agent_that_is_not_there_is_not_found_afterwards() {
 }
 
 #[test]
-fn settings_that_a_linked_directory_has_are_changed_where_they_are() {
+fn settings_in_a_linked_directory_are_changed_at_its_target() {
     let scratch = Scratch::new();
     let dotfiles = scratch.path().join("dotfiles/claude");
     fs::create_dir_all(&dotfiles).unwrap();

@@ -1,4 +1,4 @@
-//! Every platform's files in ten shapes: set up, set up again, removed, to the byte.
+//! Every platform's files in ten shapes: set up, set up again, restored byte for byte.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -42,7 +42,7 @@ const SHAPES: [Shape; 10] = [
 enum Format {
     Json,
     Toml,
-    /// It is ours as a whole.
+    /// All of it is ours.
     Ours,
 }
 
@@ -161,7 +161,7 @@ impl Case {
             assert_eq!(after.mode, before.mode, "{}", self.name());
             let is_crlf = after.text.matches('\n').count() == after.text.matches("\r\n").count();
             assert_eq!(is_crlf, self.shape == Shape::LineEndings, "{}", self.name());
-            // What is ours as a whole is not worth keeping. What is kept may have credentials.
+            // A file that is completely ours is not kept. A kept one may have credentials.
             let backup = look(&backup_of(path)).map(|backup| (backup.text, backup.mode & 0o777));
             let expected = (self.format != Format::Ours).then(|| (before.text.clone(), 0o600));
             assert_eq!(backup, expected, "{}", self.name());
@@ -178,7 +178,7 @@ impl Case {
             (Shape::OurOldVersion, Format::Ours) => {
                 assert_eq!((look(path), look(&backup_of(path))), (None, None), "{}", self.name());
             }
-            // There was something of ours before, so that the file can't be as it was.
+            // The file had entries of ours before, so it cannot be restored.
             (Shape::OurOldVersion, _) => {
                 let left = look(path).unwrap().text;
                 let squeezed = |text: &str| text.split_whitespace().collect::<String>();
@@ -269,7 +269,7 @@ impl Case {
         }
     }
 
-    /// Runs the command for the platform, and returns what it says about the file.
+    /// Runs the command for the platform, and returns its result for the file.
     fn run(&self, scratch: &Scratch, command: &str, code: i32) -> Value {
         let words = command.split(' ').chain([self.platform, "--yes", "--json"]);
         let output = scratch.run(words);
@@ -302,7 +302,7 @@ struct Seen {
     leads_to: Option<PathBuf>,
 }
 
-/// The words of a text, comments included; what stands between them may be on other lines after an edit.
+/// The words of a text, comments included; the text between them may be on other lines after an edit.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|character: char| character.is_whitespace() || "{}[],".contains(character))
         .filter(|word| !word.is_empty())

@@ -6,12 +6,12 @@ use crate::shapes::{has_fields, is_list};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("setup status");
 }
 
 #[test]
-fn programs_get_every_file_of_every_platform() {
+fn json_has_every_file_of_every_platform() {
     let scratch = Scratch::new();
     scratch.json(["setup", "gemini", "--yes"]);
     let file = scratch.path().join(".gemini/settings.json");
@@ -42,7 +42,7 @@ fn platforms_with_examples() -> BTreeSet<String> {
 }
 
 #[test]
-fn looking_changes_nothing() {
+fn status_changes_nothing() {
     let scratch = Scratch::new();
     let before = scratch.contents();
     scratch.run(["setup", "status"]).success();

@@ -3,12 +3,12 @@ use crate::shapes::{WORK_ITEM, is_object};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("work block");
 }
 
 #[test]
-fn programs_get_what_it_waits_for() {
+fn json_has_the_blockers() {
     let scratch = Scratch::new();
     scratch.json(["work", "create", "item", "--title", "Item"]);
     let blocked = scratch.json(["work", "block", "item", "--blocked-by", "gh:a/b#1,other"]);

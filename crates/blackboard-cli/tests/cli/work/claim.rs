@@ -5,12 +5,12 @@ use crate::shapes::{WORK_ITEM, is_object};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("work claim");
 }
 
 #[test]
-fn programs_get_the_fence_of_the_claim() {
+fn json_has_the_fence_of_the_claim() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     scratch.json(["agent", "register", "--name", "Oak", "--session-hint", "oak"]);
@@ -22,7 +22,7 @@ fn programs_get_the_fence_of_the_claim() {
     let again = scratch.json(call);
     assert_eq!((again["claimed"].as_bool(), again["already_held"].as_bool()), (Some(false), Some(true)));
     assert_eq!((&again["fence"], &again["since"]), (&claimed["fence"], &claimed["claimed_at"]));
-    // Who is too late learns who has it.
+    // Another session gets the holder.
     let refusal = scratch.run(["work", "claim", "item", "--session", "oak", "--json"]);
     let refusal = refusal.refused(blackboard::Code::AlreadyClaimed);
     assert_eq!((&refusal["held_by"], &refusal["fence"]), (&claimed["claimed_by"], &claimed["fence"]));
@@ -44,7 +44,7 @@ fn fields_of_a_new_item_are_reported_as_ignored_when_the_item_exists() {
         (&json!(["title", "source_ref"]), &json!("Check contrast"))
     );
     let same = ["work", "claim", "a11y", "--title", "Check contrast", "--session", "ivy"];
-    assert_eq!(scratch.run(same).success().stderr, "", "a retry is not told of what it does not change");
+    assert_eq!(scratch.run(same).success().stderr, "", "a retry gets no note about unchanged fields");
     assert_eq!(scratch.json(same)["ignored"], json!([]));
     let run = ["run", "--work-item", "new", "--title", "New", "--", "true"];
     assert_eq!(scratch.run(run).success().stderr, "");

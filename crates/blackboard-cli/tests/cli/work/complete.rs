@@ -5,12 +5,12 @@ use crate::shapes::{WORK_ITEM, is_object};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("work complete");
 }
 
 #[test]
-fn programs_get_what_is_no_longer_blocked() {
+fn json_has_the_unblocked_items() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     let claim = ["work", "claim", "item", "--title", "Item", "--session", "ivy"];
@@ -25,7 +25,7 @@ fn programs_get_what_is_no_longer_blocked() {
 }
 
 #[test]
-fn a_fence_may_say_what_it_is_the_fence_of() {
+fn fence_can_have_the_form_with_its_item() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     let as_ivy = |words: &str, fence: &str| {

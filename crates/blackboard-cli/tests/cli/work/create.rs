@@ -5,12 +5,12 @@ use crate::shapes::{WORK_ITEM, is_object};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("work create");
 }
 
 #[test]
-fn programs_get_the_item() {
+fn json_has_the_item() {
     let scratch = Scratch::new();
     let call = ["work", "create", "item", "--title", "Item", "--blocked-by", "later", "--metadata", "{}"];
     let item = scratch.json(call);

@@ -3,12 +3,12 @@ use crate::shapes::is_object;
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("work delete");
 }
 
 #[test]
-fn programs_get_what_was_deleted() {
+fn json_has_what_was_deleted() {
     let scratch = Scratch::new();
     scratch.json(["work", "create", "item", "--title", "Item"]);
     scratch.json(["work", "create", "later", "--title", "Later", "--blocked-by", "item"]);

@@ -5,12 +5,12 @@ use crate::shapes::{WORK_ITEM, is_list};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("work list");
 }
 
 #[test]
-fn programs_get_a_list_of_items() {
+fn json_has_a_list_of_items() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     scratch.json(["work", "claim", "item", "--title", "Item", "--session", "ivy"]);

@@ -5,12 +5,12 @@ use crate::shapes::{WORK_ITEM, is_object};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("work reassign");
 }
 
 #[test]
-fn programs_get_who_holds_it_at_which_fence() {
+fn json_has_the_holder_and_its_fence() {
     let scratch = Scratch::new();
     let [ivy, oak] = [("Ivy", "ivy"), ("Oak", "oak")].map(|(name, hint)| {
         let registered = scratch.json(["agent", "register", "--name", name, "--session-hint", hint]);

@@ -3,12 +3,12 @@ use crate::shapes::{EVENT, WORK_ITEM, is_object};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("work status");
 }
 
 #[test]
-fn programs_get_an_item_with_its_history() {
+fn json_has_an_item_with_its_history() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     scratch.json(["work", "claim", "item", "--title", "Item", "--session", "ivy"]);

@@ -3,12 +3,12 @@ use crate::shapes::{WORK_ITEM, is_object};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("work unblock");
 }
 
 #[test]
-fn programs_get_what_it_still_waits_for() {
+fn json_has_the_remaining_blockers() {
     let scratch = Scratch::new();
     scratch.json(["work", "create", "item", "--title", "Item", "--blocked-by", "one,two"]);
     let less = scratch.json(["work", "unblock", "item", "--blocked-by", "one"]);

@@ -1,10 +1,10 @@
-//! What a pattern of keys matches, against the answers of Python itself.
+//! Which keys a pattern matches, compared with the answers of Python.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// What each pattern of [`PATTERNS`] is tried on.
+/// The keys that each pattern of [`PATTERNS`] is matched against.
 #[rustfmt::skip]
 const KEYS: &[&str] = &[
     "", "a", "b", "c", "ä", "-", "!", "]", "[", "^", "\\", "*", "?", ":", "\n", "ab", "ba", "ac", "a-",
@@ -12,10 +12,11 @@ const KEYS: &[&str] = &[
     "a:b:c", "ccc", "bbb", "cab", "a-c", "[a-c]",
 ];
 
-/// Each pattern, and which of the [`KEYS`] it matches: bit `n` is key `n`. Some were thought of, the rest is random. The
-/// numbers are `sum(1 << n for n, key in enumerate(KEYS) if fnmatch.fnmatchcase(key, pattern))` of Python 3.11.
+/// Each pattern, and which of the [`KEYS`] it matches: bit `n` is key `n`. Some are written by hand, the others are
+/// random. The numbers are `sum(1 << n for n, key in enumerate(KEYS) if fnmatch.fnmatchcase(key, pattern))` of Python
+/// 3.11.
 #[rustfmt::skip]
-#[expect(clippy::unreadable_literal, reason = "a set of bits, which nobody reads as a number")]
+#[expect(clippy::unreadable_literal, reason = "a set of bits, not read as a number")]
 const PATTERNS: &[(&str, u64)] = &[
     ("", 0x1), ("*", 0xffffffffff), ("?", 0x7ffe), ("**", 0xffffffffff), ("*?", 0xfffffffffe),
     ("?*", 0xfffffffffe), ("??", 0x2f60f8000), ("a*", 0x4503f68002), ("*a", 0x64090002),
@@ -85,7 +86,7 @@ const PATTERNS: &[(&str, u64)] = &[
 ];
 
 #[test]
-fn a_pattern_matches_what_python_says_it_matches() {
+fn pattern_matches_like_python_fnmatch() {
     testkit::limit_test();
     for (pattern, expected) in PATTERNS {
         let glob = Glob::new(pattern);
@@ -96,7 +97,7 @@ fn a_pattern_matches_what_python_says_it_matches() {
 }
 
 #[test]
-fn a_hostile_pattern_costs_no_more_than_its_length_times_the_key() {
+fn hostile_pattern_costs_at_most_its_length_times_the_key() {
     testkit::limit_test();
     let pattern = "*a".repeat(511) + "*b";
     let key = "a".repeat(1024);
@@ -109,7 +110,7 @@ fn a_hostile_pattern_costs_no_more_than_its_length_times_the_key() {
 }
 
 #[test]
-fn the_prefix_is_as_long_as_the_pattern_shows() {
+fn literal_prefix_ends_at_the_first_wildcard() {
     testkit::limit_test();
     for (pattern, prefix, is_literal) in [
         ("", "", true),
@@ -146,12 +147,12 @@ proptest! {
     }
 
     #[test]
-    fn stars_match_as_trying_everything_does(pattern in "[ab*]{0,10}", key in "[ab]{0,10}") {
+    fn stars_match_like_exhaustive_search(pattern in "[ab*]{0,10}", key in "[ab]{0,10}") {
         prop_assert_eq!(Glob::new(&pattern).matches(&key), tried(&pattern, &key));
     }
 }
 
-/// Stars and literals alone, by trying everything.
+/// Matches stars and literals by trying everything.
 fn tried(pattern: &str, key: &str) -> bool {
     testkit::limit_test();
     let mut characters = pattern.chars();

@@ -57,7 +57,7 @@ fn the_creator_stays_and_the_author_is_the_last_writer() {
 }
 
 #[test]
-fn a_lease_keeps_the_fence_token_of_the_write_that_took_it() {
+fn lease_keeps_the_fence_token_of_its_first_write() {
     let leased = || Entry { session_id: Some("oak".to_owned()), fence: Some(Revision::new(5)), ..stored() };
     for (before, lease, session, expected) in [
         (None, false, Some("oak"), None),
@@ -75,7 +75,7 @@ fn a_lease_keeps_the_fence_token_of_the_write_that_took_it() {
 }
 
 #[test]
-fn an_entry_with_a_lease_can_be_changed_by_its_session_alone() {
+fn leased_entry_can_be_changed_only_by_its_session() {
     for (holder, session, expected) in [
         (None, None, true),
         (None, Some("oak"), true),

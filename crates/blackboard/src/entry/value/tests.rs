@@ -1,4 +1,4 @@
-//! What a value takes, keeps and refuses.
+//! What a value accepts, keeps and refuses.
 
 use proptest::prelude::*;
 
@@ -15,7 +15,7 @@ fn nested(depth: usize) -> String {
 }
 
 #[test]
-fn a_value_comes_back_as_it_came() {
+fn value_round_trips_unchanged() {
     for text in [
         "null",
         "1.0",
@@ -34,7 +34,7 @@ fn a_value_comes_back_as_it_came() {
 }
 
 #[test]
-fn what_is_not_json_is_refused() {
+fn invalid_json_is_refused() {
     for text in [
         "",
         " ",
@@ -64,7 +64,7 @@ fn what_is_not_json_is_refused() {
 }
 
 #[test]
-fn a_limit_is_named_with_what_was_found() {
+fn limit_error_names_the_limit_and_the_found_size() {
     testkit::limit_test();
     assert_eq!(Value::parse(" [1,2] ", 5).unwrap().as_str(), "[1,2]");
     let error = Value::parse("[1,23]", 5).unwrap_err();
@@ -136,7 +136,7 @@ fn an_answer_has_the_value_raw_and_on_one_line() {
 }
 
 #[test]
-fn a_typed_read_says_what_did_not_fit() {
+fn typed_read_reports_the_mismatch() {
     testkit::limit_test();
     let error = value("{\"a\": \"x\"}").to::<std::collections::BTreeMap<String, u32>>().unwrap_err();
     assert_eq!(error.code(), Code::InvalidValue);
@@ -150,13 +150,13 @@ fn a_typed_read_says_what_did_not_fit() {
 }
 
 #[test]
-fn what_has_no_form_in_json_is_refused() {
+fn value_without_a_json_form_is_refused() {
     let map = std::collections::BTreeMap::from([([1], 2)]);
     assert_eq!(Value::of(&map).unwrap_err().code(), Code::InvalidValue);
 }
 
 #[test]
-fn appending_leaves_the_rest_alone() {
+fn append_keeps_the_rest_unchanged() {
     testkit::limit_test();
     for (array, item, expected) in [
         ("[]", "1", "[1]"),
@@ -174,7 +174,7 @@ fn appending_leaves_the_rest_alone() {
 }
 
 #[test]
-fn counting_is_for_integers_and_does_not_wrap() {
+fn increment_needs_an_integer_and_does_not_wrap() {
     for (number, by, expected) in [
         ("0", 1, "1"),
         ("-0", 0, "0"),
@@ -199,12 +199,12 @@ fn counting_is_for_integers_and_does_not_wrap() {
 
 proptest! {
     #[test]
-    fn whatever_is_taken_is_one_line_of_json_in_an_answer(text in r#"[\[\]{},:"\\ \n\r0-9eE.+ua-]{0,24}"#) {
+    fn accepted_value_is_one_line_of_json_in_an_answer(text in r#"[\[\]{},:"\\ \n\r0-9eE.+ua-]{0,24}"#) {
         testkit::limit_test();
         let value = Value::from_text_or_string(&text, LARGE).unwrap();
         let line = serde_json::to_string(&value).unwrap();
         prop_assert!(!line.contains(['\n', '\r']));
-        // It says the same as the text, for a parser that does not care for white space.
+        // It is the same as the text, for a parser that ignores white space.
         prop_assert_eq!(line.replace([' ', '\n', '\r'], ""), value.as_str().replace([' ', '\n', '\r'], ""));
         prop_assert!(json::check_syntax(&line).is_ok());
     }

@@ -1,4 +1,4 @@
-//! What a pattern of paths takes, matches and overlaps.
+//! Which patterns of paths are accepted, and what they match and overlap.
 
 use proptest::prelude::*;
 
@@ -28,7 +28,7 @@ fn a_pattern_has_one_text() {
 }
 
 #[test]
-fn what_could_be_misread_or_takes_long_is_refused_with_what_to_write() {
+fn ambiguous_or_slow_pattern_is_refused_with_advice() {
     testkit::limit_test();
     let longest = [&*"x".repeat(255); 4].join("/") + "y";
     assert_eq!(longest.len(), MAX_BYTES);
@@ -79,7 +79,7 @@ fn what_could_be_misread_or_takes_long_is_refused_with_what_to_write() {
 }
 
 #[test]
-fn a_pattern_is_about_these_paths_and_not_about_those() {
+fn pattern_matches_only_its_paths() {
     for (text, about, not_about) in [
         (
             "src/lib.rs",
@@ -111,7 +111,7 @@ fn a_pattern_is_about_these_paths_and_not_about_those() {
 }
 
 #[test]
-fn two_patterns_overlap_when_one_path_fits_both() {
+fn patterns_overlap_when_one_path_matches_both() {
     for (one, two, expected) in [
         ("src/**", "src/store/**", true),
         ("src/**", "src", false),
@@ -131,7 +131,7 @@ fn two_patterns_overlap_when_one_path_fits_both() {
         ("**/x/**", "**/y/**", true),
         ("a/**/b", "a/*/c", false),
         ("a/**/b", "a/*/?", true),
-        // All that fits both is `..`, which is no name.
+        // Only `..` matches both, and it is not a name.
         (".?", "?.", false),
         (".?/**", "?./a", false),
         (".*", "*.", true),
@@ -160,10 +160,10 @@ fn texts(alphabet: &[char], length: usize) -> Vec<String> {
     all
 }
 
-/// Each character of a shortest common path is there for one of the characters of either pattern, so that seven are
-/// enough for two patterns of four that both have wildcards; where one has none, it is itself the only path.
+/// Each character of a shortest common path matches a character of one of the patterns. So seven characters are
+/// enough for two patterns of four that both have wildcards. A pattern without wildcards matches only itself.
 #[test]
-fn all_small_patterns_overlap_exactly_when_a_small_path_fits_both() {
+fn all_small_patterns_overlap_exactly_when_a_small_path_matches_both() {
     for literals in [['a', 'b'], ['a', '.']] {
         let [first, second] = literals;
         let paths = texts(&[first, second, '/'], 7);
@@ -222,7 +222,7 @@ fn patterns_with_wildcards_are_compared_in_linear_time() {
     }
 }
 
-/// A path, and a pattern that was made from it by putting wildcards over parts of it.
+/// A pattern that is made from a path by putting wildcards over parts of it.
 fn generalised(path: &str, choices: &[u8]) -> String {
     let mut choices = choices.iter().copied().cycle();
     let mut choose = |below: u8| choices.next().map_or(0, |choice| choice % below);
@@ -249,7 +249,7 @@ fn generalised(path: &str, choices: &[u8]) -> String {
 
 proptest! {
     #[test]
-    fn patterns_of_one_path_are_about_it_and_overlap(
+    fn patterns_made_from_one_path_match_it_and_overlap(
         path in "[ab]{1,3}(/[abc]{1,4}){0,5}",
         ours in prop::collection::vec(any::<u8>(), 1..40),
         theirs in prop::collection::vec(any::<u8>(), 1..40),
@@ -262,7 +262,7 @@ proptest! {
     }
 
     #[test]
-    fn a_pattern_without_wildcards_overlaps_what_matches_it(
+    fn pattern_without_wildcards_overlaps_what_matches_it(
         path in "[ab]{1,3}(/[ab]{1,3}){0,3}",
         text in r"([ab*?]{1,3}|\*\*)(/([ab?]{0,2}[ab*?]|\*\*)){0,3}",
     ) {

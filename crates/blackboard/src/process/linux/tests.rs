@@ -1,4 +1,4 @@
-//! Real processes: children that run, are stopped, end, belong to others, and live in namespaces of their own.
+//! Real processes: children that run, are stopped, end, belong to other users, and run in other namespaces.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -24,7 +24,8 @@ impl Sleeper {
         Sleeper(command.spawn().unwrap())
     }
 
-    /// Runs a command that prints a line and then waits for one: before that line it may not yet be what it will be.
+    /// Runs a command that prints a line and then reads one. Before that line the command may not have replaced the
+    /// process.
     fn ready(command: &mut Command) -> Sleeper {
         let mut child = Sleeper::run(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
         child.0.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
@@ -60,7 +61,7 @@ fn system() -> SystemProcesses {
 }
 
 #[test]
-fn a_child_is_alive_until_it_is_killed_and_dead_from_then_on() {
+fn child_is_alive_until_it_is_killed() {
     let mut child = Sleeper::start();
     let (pid, mark) = (child.pid(), system().mark(child.pid()).unwrap());
     assert_eq!(system().liveness(pid, Some(&mark)), Liveness::Alive);
@@ -79,7 +80,7 @@ fn a_child_is_alive_until_it_is_killed_and_dead_from_then_on() {
 }
 
 #[test]
-fn a_mark_counts_only_for_its_start_boot_host_and_namespace() {
+fn process_identity_depends_on_start_boot_host_and_namespace() {
     let child = Sleeper::start();
     let mark = system().mark(child.pid()).unwrap();
     let other = || "other".to_owned();
@@ -104,7 +105,7 @@ fn a_stopped_process_is_alive() {
 }
 
 #[test]
-fn a_mark_has_every_part_and_does_not_show_the_machine_id() {
+fn process_identity_has_every_part_and_hides_the_machine_id() {
     let mark = system().mark(process::id()).unwrap();
     assert_eq!(mark.boot, system().boot());
     assert_eq!(mark.boot.len(), 36);
@@ -145,7 +146,7 @@ fn an_agent_is_found_by_its_child() {
     if question().is_some() {
         let chain = system().ancestors(&["claude"]);
         assert_eq!(chain[0].name, "claude");
-        // Without those that run the tests, which may be agents too.
+        // Without the ancestors of the test, which may be agents too.
         assert_eq!(find_agent(&chain[..1], &["claude"], &[]), Found::Agent(parent_id()));
         return;
     }
@@ -155,14 +156,15 @@ fn an_agent_is_found_by_its_child() {
         .unwrap();
 }
 
-/// Copied by another process: a file that this one has open for writing may not be run while a thread forks.
+/// Another process makes the copy: a file that this process has open for writing cannot be executed while a thread
+/// forks.
 fn shell_called_claude(directory: &Path) -> String {
     let path = directory.canonicalize().unwrap().join("claude");
     assert!(Command::new("cp").arg("/bin/sh").arg(&path).run_to_end().status.success());
     path.to_str().unwrap().to_owned()
 }
 
-// Root may send signals to everybody, so the question is asked by a child that gave its rights up.
+// Root may send signals to every process, so a child without these rights makes the check.
 #[test]
 fn a_process_of_another_user_is_alive() {
     if let Some(question) = question() {
@@ -203,30 +205,30 @@ fn processes_of_two_namespaces_are_unknown_to_each_other() {
 }
 
 #[test]
-fn in_a_namespace_that_sees_the_proc_of_another_nobody_is_mistaken_for_somebody_else() {
+fn proc_of_another_namespace_is_not_trusted() {
     if let Some(outer) = question() {
         let outer = outer.parse().unwrap();
         assert_eq!(process::id(), 1);
         assert_eq!(system().mark(1), None);
         assert_eq!(system().ancestors(&["claude"]), []);
         assert_eq!(system().liveness(1, Some(&outer)), Liveness::Unknown);
-        // By signal alone: this process is 1 here, and it is the only one.
+        // By signal alone: this process is PID 1 here, and the only one.
         assert_eq!(system().liveness(1, None), Liveness::Alive);
         assert_eq!(system().liveness(parent_in_proc(), None), Liveness::Dead);
         return;
     }
     let outer = system().mark(process::id()).unwrap();
-    let name = "in_a_namespace_that_sees_the_proc_of_another_nobody_is_mistaken_for_somebody_else";
+    let name = "proc_of_another_namespace_is_not_trusted";
     ask(NAMESPACE, &["unshare", "--pid", "--fork"], name, &outer.to_string());
 }
 
-/// The parent by the number that the `/proc` of the outer namespace has for it.
+/// The PID of the parent in the `/proc` of the outer namespace.
 fn parent_in_proc() -> u32 {
     let own = fs::read_link("/proc/self").unwrap().to_str().unwrap().parse().unwrap();
     Stat::read(own).unwrap().parent
 }
 
-/// What a test needs that runs in a PID namespace of its own.
+/// The requirement of a test that runs in its own PID namespace.
 const NAMESPACE: &str = "another PID namespace";
 
 const QUESTION: &str = "BLACKBOARD_TEST_QUESTION";
@@ -235,15 +237,15 @@ fn question() -> Option<String> {
     std::env::var(QUESTION).ok()
 }
 
-/// Runs the test of this name again in a child that `wrapper` moved, and returns what it printed; `None` if it can't
-/// be moved here.
+/// Runs the test of this name again in a child that `wrapper` moved, and returns its output; `None` if it cannot be
+/// moved here.
 fn ask(what_for: &str, wrapper: &[&str], name: &str, question: &str) -> Option<String> {
     testkit::limit_test();
     let (program, options) = wrapper.split_first().unwrap();
     if !testkit::machine::can(what_for, program, &[options, &["true"]].concat()) {
         return None;
     }
-    // The test program may lie where another user can't go, so it is handed over open.
+    // The test program may be in a directory that another user cannot open, so it is passed as an open file.
     let output = Command::new(program)
         .args(options)
         .args(["/proc/self/fd/0", "--exact", "--nocapture", "--test-threads=1"])
@@ -292,7 +294,7 @@ fn a_zombie_with_threads_still_runs() {
 }
 
 #[test]
-fn a_stat_that_is_cut_off_or_foreign_is_no_stat() {
+fn truncated_or_foreign_stat_is_rejected() {
     let whole = "42 (cat) S 10 42 5306 0 -1 4194304 98 0 0 0 0 0 0 0 20 0 1 0 59235";
     assert!(Stat::parse(whole.as_bytes()).is_some());
     for end in 0..whole.len() - "59235".len() {

@@ -1,4 +1,4 @@
-//! Sessions: registering, ending, being found.
+//! Sessions: registering, ending, resolving.
 
 use super::*;
 use crate::agent::{AgentFilter, ResolvedBy, label};
@@ -6,32 +6,32 @@ use crate::id::session_of_hint;
 use crate::work::Block;
 
 on_every_engine![
-    a_session_registers_with_what_it_says,
-    the_same_hint_gives_the_same_session_and_changes_only_what_is_said,
-    a_hint_revives_a_session_that_ended_or_was_swept,
-    a_delegate_takes_over_from_its_parent_what_it_does_not_say,
-    a_generated_name_is_unique_and_kept_when_the_session_is_resumed,
+    session_registers_with_the_given_fields,
+    same_session_hint_resumes_the_session_and_updates_given_fields,
+    session_hint_reactivates_an_ended_or_stale_session,
+    delegate_inherits_missing_fields_from_its_parent,
+    generated_name_is_unique_and_kept_when_the_session_is_resumed,
     delegates_without_names_are_numbered_from_the_second_on,
-    a_parent_has_to_be_a_live_session_of_somebody_else,
-    a_name_is_needed_and_text_is_filtered,
-    ending_a_session_gives_back_its_work,
+    parent_has_to_be_another_live_session,
+    name_is_required_and_text_is_filtered,
+    ending_a_session_releases_its_work,
     ending_a_session_ends_its_delegates_in_the_same_process,
     ending_a_session_again_changes_nothing,
     agents_are_listed_under_their_parents,
-    a_list_judges_processes_as_the_details_do,
-    a_list_judges_no_process_of_a_session_that_has_ended,
+    list_and_details_agree_on_processes,
+    list_checks_no_process_of_an_ended_session,
     a_process_that_does_not_run_is_refused,
-    a_session_that_has_ended_is_refused_to_a_caller_that_wants_to_act,
+    ended_session_cannot_act,
     a_session_is_found_by_id_prefix_name_or_hint,
     the_sessions_of_a_process_are_found,
-    a_verb_that_names_a_session_is_proof_of_its_life,
+    verb_of_a_session_counts_as_a_sign_of_life,
 ];
 
 fn hinted(hint: &str) -> Register {
     Register { session_hint: Some(hint.to_owned()), ..Register::named("Ivy") }
 }
 
-fn a_session_registers_with_what_it_says(fixture: &Fixture) {
+fn session_registers_with_the_given_fields(fixture: &Fixture) {
     let mark = fixture.processes.start(4711);
     let request = Register {
         project: Some("pai".to_owned()),
@@ -56,7 +56,7 @@ fn a_session_registers_with_what_it_says(fixture: &Fixture) {
     assert_eq!(event.target_type, Some(TargetType::Agent));
 }
 
-fn the_same_hint_gives_the_same_session_and_changes_only_what_is_said(fixture: &Fixture) {
+fn same_session_hint_resumes_the_session_and_updates_given_fields(fixture: &Fixture) {
     let first = fixture.register(&Register { work: Some("Design".to_owned()), ..hinted("terminal-1") });
     assert_eq!(first.session_id, session_of_hint("terminal-1"));
     fixture.pass(10);
@@ -75,7 +75,7 @@ fn the_same_hint_gives_the_same_session_and_changes_only_what_is_said(fixture: &
     assert_eq!(changed.started_at, first.started_at);
 }
 
-fn a_hint_revives_a_session_that_ended_or_was_swept(fixture: &Fixture) {
+fn session_hint_reactivates_an_ended_or_stale_session(fixture: &Fixture) {
     let first = fixture.register(&hinted("terminal-1"));
     fixture.board.agents().deregister(&first.session_id).unwrap();
     fixture.pass(10);
@@ -92,7 +92,7 @@ fn a_hint_revives_a_session_that_ended_or_was_swept(fixture: &Fixture) {
     assert_eq!(back.joined, fixture.id(3), "it is the same session, which was away for a while");
 }
 
-fn a_delegate_takes_over_from_its_parent_what_it_does_not_say(fixture: &Fixture) {
+fn delegate_inherits_missing_fields_from_its_parent(fixture: &Fixture) {
     fixture.processes.start(10);
     fixture.processes.start(11);
     let parent = fixture.register(&Register {
@@ -132,7 +132,7 @@ fn hints_with_one_prefix() -> [String; 2] {
     unreachable!("there are more hints than prefixes")
 }
 
-fn a_generated_name_is_unique_and_kept_when_the_session_is_resumed(fixture: &Fixture) {
+fn generated_name_is_unique_and_kept_when_the_session_is_resumed(fixture: &Fixture) {
     let generated = |hint: &str| Register {
         name_base: Some("claude".to_owned()),
         session_hint: Some(hint.to_owned()),
@@ -184,7 +184,7 @@ fn delegates_without_names_are_numbered_from_the_second_on(fixture: &Fixture) {
     assert_eq!(delegate(0, "a"), "Ivy (delegate 4)", "its name is taken now");
 }
 
-fn a_parent_has_to_be_a_live_session_of_somebody_else(fixture: &Fixture) {
+fn parent_has_to_be_another_live_session(fixture: &Fixture) {
     let register = |hint: &str, parent: &str| {
         let parent = Some(parent.to_owned());
         fixture
@@ -208,7 +208,7 @@ fn a_parent_has_to_be_a_live_session_of_somebody_else(fixture: &Fixture) {
     assert_eq!(code(register("d", &a)), Code::SessionStale);
 }
 
-fn a_name_is_needed_and_text_is_filtered(fixture: &Fixture) {
+fn name_is_required_and_text_is_filtered(fixture: &Fixture) {
     let register = |request: Register| fixture.board.agents().register(&request);
     assert_eq!(code(register(Register::default())), Code::InvalidValue);
     assert_eq!(code(register(Register::named("<b></b>"))), Code::InvalidValue);
@@ -223,7 +223,7 @@ fn a_name_is_needed_and_text_is_filtered(fixture: &Fixture) {
     assert_eq!((agent.agent.agent_name.as_str(), agent.agent.project), ("Ivy", None));
 }
 
-fn ending_a_session_gives_back_its_work(fixture: &Fixture) {
+fn ending_a_session_releases_its_work(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     for id in ["x", "y", "done"] {
         fixture.item(id);
@@ -319,7 +319,7 @@ fn agents_are_listed_under_their_parents(fixture: &Fixture) {
     assert_eq!(list(&completed), ["ended"]);
 }
 
-fn a_list_judges_processes_as_the_details_do(fixture: &Fixture) {
+fn list_and_details_agree_on_processes(fixture: &Fixture) {
     for (name, pid) in [("runs", 10), ("gone", 11), ("reused", 12)] {
         fixture.session_of_process(name, pid);
     }
@@ -335,7 +335,7 @@ fn a_list_judges_processes_as_the_details_do(fixture: &Fixture) {
     }
 }
 
-fn a_list_judges_no_process_of_a_session_that_has_ended(fixture: &Fixture) {
+fn list_checks_no_process_of_an_ended_session(fixture: &Fixture) {
     let sessions = [("live", 10), ("completed", 11)].map(|(name, pid)| fixture.session_of_process(name, pid));
     for pid in [10, 11] {
         fixture.processes.end(pid);
@@ -356,7 +356,7 @@ fn a_process_that_does_not_run_is_refused(fixture: &Fixture) {
     assert_eq!(fixture.register(&request).pid, Some(4711));
 }
 
-fn a_session_that_has_ended_is_refused_to_a_caller_that_wants_to_act(fixture: &Fixture) {
+fn ended_session_cannot_act(fixture: &Fixture) {
     let resolve = |text: &str| fixture.board.agents().resolve_to_act(text);
     let ivy = fixture.register(&hinted("terminal-1")).session_id;
     fixture.pass(301);
@@ -408,7 +408,7 @@ fn the_sessions_of_a_process_are_found(fixture: &Fixture) {
     assert!(found(10).is_empty(), "the number belongs to another process now");
 }
 
-fn a_verb_that_names_a_session_is_proof_of_its_life(fixture: &Fixture) {
+fn verb_of_a_session_counts_as_a_sign_of_life(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     fixture.item("x");
     let registered = fixture.now();
@@ -420,7 +420,7 @@ fn a_verb_that_names_a_session_is_proof_of_its_life(fixture: &Fixture) {
     let agent = fixture.agent(&session);
     assert_eq!((agent.last_seen_at, agent.last_beat_at), (fixture.now(), fixture.now()));
     assert_eq!(agent.current_work, None, "what was given back is not worked on");
-    // With a short threshold it is noted sooner, so that it is not swept between two notes.
+    // With a short threshold it is recorded sooner, so that the session is not swept meanwhile.
     let board = fixture.with_settings(|settings| settings.stale_threshold = Duration::from_secs(20));
     fixture.pass(3);
     board.work().claim(&Claim::of("x", &session)).unwrap();

@@ -1,12 +1,12 @@
-//! A store that knows what was announced: it refuses a call that reads anything else, and counts the round trips that a
-//! remote engine would need.
+//! A store that records what was announced. It refuses other reads, and counts the round trips that a remote engine
+//! would need.
 //!
-//! One round trip is one for the reads that a call announces, one for each later [`Tx::prefetch`] that announces something
-//! new, and one for a commit that changes something.
+//! A call costs one round trip for the reads that it announces, one for each later [`Tx::prefetch`] with something
+//! new, and one for a commit with changes.
 //!
 //! There are no exceptions. A verb that reads page by page announces each page when it knows where that begins, and
-//! `round_trips.snap` shows the price. What a test reads or commits without a verb does not come here:
-//! [`Fixture::read`](super::Fixture::read) and [`Fixture::commit`](super::Fixture::commit) go to the engine below.
+//! `round_trips.snap` shows the cost. Reads and commits of a test without a verb bypass this store:
+//! [`Fixture::read`](super::Fixture::read) and [`Fixture::commit`](super::Fixture::commit) use the engine below.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -103,7 +103,7 @@ impl Store for Announced {
     }
 }
 
-/// What a run may read without another round trip.
+/// The reads that a run may make without another round trip.
 #[derive(Default)]
 struct Known {
     rows: HashSet<Key>,
@@ -137,13 +137,13 @@ fn insert<T: PartialEq>(known: &mut Vec<T>, new: T) -> bool {
     is_new
 }
 
-/// Whether at least so many rows of the range were announced.
+/// Whether at least this many rows of the range were announced.
 fn covers(known: &[(Range, usize)], range: &Range, limit: usize) -> bool {
     known.iter().any(|(announced, most)| announced == range && *most >= limit)
 }
 
 impl Known {
-    /// Adds what is announced, and returns whether that is new.
+    /// Adds an announcement, and returns whether it is new.
     fn add(&mut self, prefetch: &Prefetch<'_>) -> bool {
         match prefetch {
             Prefetch::Row(key) => self.rows.insert(key.clone()),
@@ -319,7 +319,7 @@ fn a_call_that_reads_what_it_has_not_announced_is_refused() {
     refused(fixture.board.read(&[], |tx| tx.get(&key).map(drop)));
     refused(fixture.board.read(&[Prefetch::Revision], |tx| tx.get(&key).map(drop)));
     refused(fixture.board.commit("test", &[], |tx| tx.get(&key).map(|_| (Changes::new(), ()))));
-    // The probes of a sweep are no excuse for the call.
+    // The reads of a sweep do not count as announced by the call.
     fixture.board.sweep_with_next_call(None);
     refused(fixture.board.read(&[], |tx| tx.revision().map(drop)));
     round_trips.take();

@@ -1,4 +1,4 @@
-//! What a session is told when it starts: see `brief.rs`.
+//! The brief of a session that starts: see `brief.rs`.
 
 use super::{Fixture, code, on_every_engine};
 use crate::agent::Register;
@@ -9,12 +9,12 @@ use crate::project::RegisterProject;
 use crate::work::{Create, Priority};
 
 on_every_engine!(
-    a_brief_tells_who_is_here_and_what_there_is_to_do,
-    a_brief_looks_back_an_hour,
-    a_brief_of_nobody_is_refused,
+    brief_lists_agents_and_work,
+    brief_includes_events_of_the_last_hour,
+    brief_of_an_unknown_session_is_refused,
 );
 
-fn a_brief_tells_who_is_here_and_what_there_is_to_do(fixture: &Fixture) {
+fn brief_lists_agents_and_work(fixture: &Fixture) {
     for project in ["pai", "other"] {
         fixture.board.projects().register(&RegisterProject::new(project, project)).unwrap();
     }
@@ -52,7 +52,7 @@ fn a_brief_tells_who_is_here_and_what_there_is_to_do(fixture: &Fixture) {
     assert!(brief.parent_name.is_none());
 }
 
-fn a_brief_looks_back_an_hour(fixture: &Fixture) {
+fn brief_includes_events_of_the_last_hour(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     fixture.item("old");
     fixture.pass(3601);
@@ -64,6 +64,6 @@ fn a_brief_looks_back_an_hour(fixture: &Fixture) {
     assert_eq!(brief.parent_name.as_deref(), Some("Ivy"));
 }
 
-fn a_brief_of_nobody_is_refused(fixture: &Fixture) {
+fn brief_of_an_unknown_session_is_refused(fixture: &Fixture) {
     assert_eq!(code(fixture.board.brief("nobody")), Code::AgentNotFound);
 }

@@ -12,27 +12,27 @@ use crate::store::{Cursor, Key};
 use crate::work::Create;
 
 on_every_engine!(
-    each_event_is_told_once,
-    of_many_who_attend_at_once_one_is_told,
-    what_is_nobodys_business_is_not_told_and_moves_no_cursor,
-    a_cursor_that_is_far_behind_moves_without_news,
+    each_event_is_delivered_once,
+    one_of_many_concurrent_check_ins_gets_the_updates,
+    irrelevant_events_are_not_delivered_and_keep_the_cursor,
+    cursor_far_behind_moves_without_updates,
     signs_of_life_are_throttled,
-    idle_and_active_are_told_apart,
-    a_stale_session_comes_back_and_hears_what_it_lost,
-    a_session_that_has_ended_does_not_come_back,
-    whoever_was_away_is_told_the_newest_and_how_many_more,
-    files_that_were_wanted_are_told_of_when_they_are_free,
-    a_lock_that_ran_out_is_told_to_its_holder,
-    signals_carry_their_value,
-    what_happens_in_another_project_is_not_told,
-    who_does_not_listen_misses_nothing,
+    check_in_distinguishes_idle_and_active,
+    check_in_recovers_a_stale_session_and_reports_its_losses,
+    check_in_of_an_ended_session_is_refused,
+    session_far_behind_gets_the_newest_updates_and_a_count,
+    released_files_are_reported_to_the_session_that_was_denied,
+    expired_lock_is_reported_to_its_holder,
+    signal_updates_include_the_value,
+    events_of_another_project_are_not_delivered,
+    session_that_does_not_listen_keeps_its_updates,
 );
 
 fn check_in(fixture: &Fixture, session: &str) -> CheckedIn {
     fixture.board.agents().check_in(&CheckIn::of(session)).unwrap()
 }
 
-/// The kinds of events that a session is told of now.
+/// The types of events that a session gets now.
 fn told(fixture: &Fixture, session: &str) -> Vec<EventType> {
     check_in(fixture, session).news.events.into_iter().map(|event| event.event_type).collect()
 }
@@ -43,7 +43,7 @@ fn cursor(fixture: &Fixture, session: &str) -> Option<i64> {
     cursor.map(|cursor| cursor.revision.get())
 }
 
-fn each_event_is_told_once(fixture: &Fixture) {
+fn each_event_is_delivered_once(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     fixture.item("x");
     assert_eq!(told(fixture, &ivy), [EventType::AgentRegistered, EventType::WorkCreated]);
@@ -55,7 +55,7 @@ fn each_event_is_told_once(fixture: &Fixture) {
     assert!(told(fixture, &oak).is_empty(), "its own events are not told");
 }
 
-fn of_many_who_attend_at_once_one_is_told(fixture: &Fixture) {
+fn one_of_many_concurrent_check_ins_gets_the_updates(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     for number in 0..5 {
         fixture.item(&number.to_string());
@@ -67,7 +67,7 @@ fn of_many_who_attend_at_once_one_is_told(fixture: &Fixture) {
     assert_eq!(counts.iter().sum::<usize>(), 5, "{counts:?}");
 }
 
-fn what_is_nobodys_business_is_not_told_and_moves_no_cursor(fixture: &Fixture) {
+fn irrelevant_events_are_not_delivered_and_keep_the_cursor(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     let before = cursor(fixture, &ivy);
     fixture.write("result:1", "1");
@@ -77,7 +77,7 @@ fn what_is_nobodys_business_is_not_told_and_moves_no_cursor(fixture: &Fixture) {
     assert_eq!(cursor(fixture, &ivy), before);
 }
 
-fn a_cursor_that_is_far_behind_moves_without_news(fixture: &Fixture) {
+fn cursor_far_behind_moves_without_updates(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     for number in 0..200 {
         fixture.write("result:1", &number.to_string());
@@ -100,7 +100,7 @@ fn signs_of_life_are_throttled(fixture: &Fixture) {
     assert!(!check_in(fixture, &ivy).wrote);
 }
 
-fn idle_and_active_are_told_apart(fixture: &Fixture) {
+fn check_in_distinguishes_idle_and_active(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     let idle = CheckIn { status: AgentStatus::Idle, listens: false, ..CheckIn::of(&ivy) };
     assert!(fixture.board.agents().check_in(&idle).unwrap().wrote);
@@ -112,7 +112,7 @@ fn idle_and_active_are_told_apart(fixture: &Fixture) {
     assert_eq!(attended.agent, fixture.agent(&ivy), "what is returned is what is stored");
 }
 
-fn a_stale_session_comes_back_and_hears_what_it_lost(fixture: &Fixture) {
+fn check_in_recovers_a_stale_session_and_reports_its_losses(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     fixture.item("x");
     fixture.claim("x", &ivy);
@@ -125,7 +125,7 @@ fn a_stale_session_comes_back_and_hears_what_it_lost(fixture: &Fixture) {
     assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active);
 }
 
-fn a_session_that_has_ended_does_not_come_back(fixture: &Fixture) {
+fn check_in_of_an_ended_session_is_refused(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     fixture.board.agents().deregister(&ivy).unwrap();
     let refused = fixture.board.agents().check_in(&CheckIn::of(&ivy)).unwrap_err();
@@ -134,7 +134,7 @@ fn a_session_that_has_ended_does_not_come_back(fixture: &Fixture) {
     assert_eq!(unknown.code(), Code::AgentNotFound);
 }
 
-fn whoever_was_away_is_told_the_newest_and_how_many_more(fixture: &Fixture) {
+fn session_far_behind_gets_the_newest_updates_and_a_count(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     for number in 0..25 {
         fixture.item(&format!("item-{number:02}"));
@@ -145,7 +145,7 @@ fn whoever_was_away_is_told_the_newest_and_how_many_more(fixture: &Fixture) {
     assert!(check_in(fixture, &ivy).news.is_empty(), "what was left out is not told later");
 }
 
-fn files_that_were_wanted_are_told_of_when_they_are_free(fixture: &Fixture) {
+fn released_files_are_reported_to_the_session_that_was_denied(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     fixture.board.files().reserve(&Reserve::of("/w", &["src/**"], &oak)).unwrap();
     let edited =
@@ -160,7 +160,7 @@ fn files_that_were_wanted_are_told_of_when_they_are_free(fixture: &Fixture) {
     assert!(check_in(fixture, &ivy).news.is_empty());
 }
 
-fn a_lock_that_ran_out_is_told_to_its_holder(fixture: &Fixture) {
+fn expired_lock_is_reported_to_its_holder(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     told(fixture, &ivy);
     let ttl = Some(std::time::Duration::from_secs(5));
@@ -172,7 +172,7 @@ fn a_lock_that_ran_out_is_told_to_its_holder(fixture: &Fixture) {
     assert!(told(fixture, &oak).is_empty());
 }
 
-fn signals_carry_their_value(fixture: &Fixture) {
+fn signal_updates_include_the_value(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     check_in(fixture, &ivy);
     let scope = fixture.board.scope("team").acting_as(Actor::session(&oak));
@@ -185,7 +185,7 @@ fn signals_carry_their_value(fixture: &Fixture) {
     );
 }
 
-fn what_happens_in_another_project_is_not_told(fixture: &Fixture) {
+fn events_of_another_project_are_not_delivered(fixture: &Fixture) {
     for project in ["pai", "other"] {
         fixture.board.projects().register(&RegisterProject::new(project, project)).unwrap();
     }
@@ -206,7 +206,7 @@ fn what_happens_in_another_project_is_not_told(fixture: &Fixture) {
     assert_eq!(targets[1..], ["a", "c"]);
 }
 
-fn who_does_not_listen_misses_nothing(fixture: &Fixture) {
+fn session_that_does_not_listen_keeps_its_updates(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     fixture.item("x");
     fixture.pass(60);

@@ -1,4 +1,4 @@
-//! Claiming, giving back, completing: one session has it, and a fence says since when.
+//! Claiming, releasing, completing: one session holds an item, and the fence token is the revision of its claim.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,9 @@ use crate::project::RegisterProject;
 use crate::work::{Block, ClaimNext, Reassign};
 
 on_every_engine![
-    a_claim_gives_the_item_and_its_fence,
+    claim_returns_the_item_and_its_fence_token,
     a_claim_in_every_state,
-    a_claim_again_says_since_when,
+    repeated_claim_reports_when_it_was_claimed,
     a_claim_may_create_the_item,
     a_claim_may_register_its_session,
     a_refused_claim_registers_no_session,
@@ -22,19 +22,19 @@ on_every_engine![
     the_next_item_is_the_oldest_of_the_most_urgent,
     the_next_item_may_be_of_one_project_or_priority,
     the_next_item_of_one_project_or_priority_is_found_without_the_others,
-    an_item_is_given_back_once,
+    item_is_released_once,
     an_item_is_completed_once,
-    a_fence_of_another_claim_is_refused,
-    nobody_gives_back_or_completes_what_another_one_holds,
+    fence_token_of_another_claim_is_refused,
+    item_of_another_session_cannot_be_released_or_completed,
     a_swept_session_cannot_complete_its_old_claim,
-    a_handover_is_one_commit_with_a_new_fence,
-    a_handover_in_every_state,
-    a_handover_of_what_a_third_session_holds_takes_force,
-    only_a_live_session_gets_an_item_and_only_a_live_session_hands_one_over,
-    a_handover_is_told_to_the_session_that_gets_the_item,
+    reassignment_is_one_commit_with_a_new_fence_token,
+    reassignment_in_every_state,
+    reassignment_from_a_third_session_needs_force,
+    reassignment_needs_live_sessions,
+    reassignment_is_reported_to_the_session_that_gets_the_item,
 ];
 
-fn a_claim_gives_the_item_and_its_fence(fixture: &Fixture) {
+fn claim_returns_the_item_and_its_fence_token(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     fixture.item("x");
     let (claimed, told) = fixture.told_by(|| fixture.claim("x", &session));
@@ -86,7 +86,7 @@ fn a_claim_in_every_state(fixture: &Fixture) {
     assert_eq!(details["fence"], fence.get());
 }
 
-fn a_claim_again_says_since_when(fixture: &Fixture) {
+fn repeated_claim_reports_when_it_was_claimed(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     fixture.item("x");
     let first = fixture.claim("x", &session);
@@ -144,7 +144,7 @@ fn a_claim_may_create_the_item(fixture: &Fixture) {
     assert_eq!(item.fence, Some(fixture.id(3)));
     let other = Claim { create: Some(Create::new("another id", "Z")), ..Claim::of("z", &session) };
     assert_eq!(fixture.board.work().claim(&other).unwrap().item.item_id, "z");
-    // Again, as a retry would: it is there, and held.
+    // A retry: the item exists and is held by the session.
     let again = fixture.board.work().claim(&claim).unwrap();
     assert!(again.already_held && !again.created);
 
@@ -289,13 +289,13 @@ fn the_next_item_of_one_project_or_priority_is_found_without_the_others(fixture:
         assert_eq!(seen, BTreeSet::from(["of p".to_owned()]), "{next:?}");
         fixture.release("of p", &session);
     }
-    // A refusal depends on nothing else either.
+    // A refusal has no other dependencies either.
     let nothing = ClaimNext { priority: Some(Priority::P1), ..of_project };
     assert_eq!(code(board.work().claim_next(&nothing)), Code::NothingAvailable);
     assert_eq!(*seen.lock().unwrap(), BTreeSet::new());
 }
 
-fn an_item_is_given_back_once(fixture: &Fixture) {
+fn item_is_released_once(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     let before = fixture.item("x");
     let fence = fixture.claim("x", &session).item.fence.unwrap();
@@ -347,7 +347,7 @@ fn an_item_is_completed_once(fixture: &Fixture) {
     assert_eq!(code(fixture.board.work().release(&Release::of("x", &session))), Code::AlreadyCompleted);
 }
 
-fn a_fence_of_another_claim_is_refused(fixture: &Fixture) {
+fn fence_token_of_another_claim_is_refused(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     fixture.item("x");
     let old = fixture.claim("x", &session).item.fence;
@@ -368,7 +368,7 @@ fn a_fence_of_another_claim_is_refused(fixture: &Fixture) {
     assert_eq!(code(complete(old)), Code::AlreadyCompleted);
 }
 
-fn nobody_gives_back_or_completes_what_another_one_holds(fixture: &Fixture) {
+fn item_of_another_session_cannot_be_released_or_completed(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     for (status, release, complete) in [
         (Status::Available, None, Some(Code::NotHolder)),
@@ -412,13 +412,13 @@ fn a_swept_session_cannot_complete_its_old_claim(fixture: &Fixture) {
     fixture.release("x", &oak);
     fixture.claim("x", &ivy);
     assert_eq!(code(fixture.board.work().complete(&late)), Code::StaleFence);
-    // Also when it was blocked in between, and while nobody holds it.
+    // Also if it was blocked meanwhile, and while it is not claimed.
     let block = Block { id: "x".to_owned(), blocked_by: owned(&["later"]), ..Block::default() };
     fixture.board.work().block(&block).unwrap();
     assert_eq!(code(fixture.board.work().complete(&late)), Code::StaleFence);
 }
 
-fn a_handover_is_one_commit_with_a_new_fence(fixture: &Fixture) {
+fn reassignment_is_one_commit_with_a_new_fence_token(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     for id in ["x", "y"] {
         fixture.item(id);
@@ -457,11 +457,11 @@ fn a_handover_is_one_commit_with_a_new_fence(fixture: &Fixture) {
     assert_eq!(metadata(released), fields);
     assert_eq!(metadata(claimed), serde_json::json!({"assigned_by": ivy, "reason": "Lunch"}));
 
-    // The old fence is stale, for both sessions.
+    // The old fence token is stale, for both sessions.
     let complete = |session: &str| Complete { fence: before.fence, ..Complete::of("y", session) };
     assert_eq!(code(fixture.board.work().complete(&complete(&ivy))), Code::NotHolder);
     assert_eq!(code(fixture.board.work().complete(&complete(&oak))), Code::StaleFence);
-    // A call that is repeated changes nothing, and says so.
+    // A repeated call changes nothing, and reports that.
     let (again, told) = fixture.told_by(|| fixture.board.work().reassign(&reassign).unwrap());
     assert!(!again.reassigned && told.is_empty());
     assert_eq!((again.ignored, again.item), (vec!["reason"], expected));
@@ -469,7 +469,7 @@ fn a_handover_is_one_commit_with_a_new_fence(fixture: &Fixture) {
     assert_eq!(fixture.agent(&oak).current_work, None);
 }
 
-fn a_handover_in_every_state(fixture: &Fixture) {
+fn reassignment_in_every_state(fixture: &Fixture) {
     let (ivy, oak, elm) = (fixture.session("Ivy"), fixture.session("Oak"), fixture.session("Elm"));
     let (handed_over, unchanged) = (Ok(true), Ok(false));
     for (status, by_holder, to_holder, by_other) in [
@@ -512,7 +512,7 @@ fn a_handover_in_every_state(fixture: &Fixture) {
     }
 }
 
-fn a_handover_of_what_a_third_session_holds_takes_force(fixture: &Fixture) {
+fn reassignment_from_a_third_session_needs_force(fixture: &Fixture) {
     let (ivy, oak, elm) = (fixture.session("Ivy"), fixture.session("Oak"), fixture.session("Elm"));
     fixture.item("x");
     let held = fixture.claim("x", &ivy).item;
@@ -536,14 +536,14 @@ fn a_handover_of_what_a_third_session_holds_takes_force(fixture: &Fixture) {
     assert_eq!(released.summary, "Agent \"Elm\" took \"Title of x\" from agent \"Ivy\" for agent \"Oak\"");
     assert_eq!((&released.actor_id, &metadata(released)["held_by"]), (&Some(elm), &ivy.as_str().into()));
     assert_eq!(fixture.agent(&ivy).current_work, None);
-    // The chart of the dashboard knows from whom the item was taken.
+    // The activity chart names the session that the item was reassigned from.
     let lanes = fixture.board.work().lanes(Duration::from_hours(1)).unwrap().lanes;
     let mut holders: Vec<_> = lanes.iter().map(|lane| lane.agent_name.clone().unwrap()).collect();
     holders.sort_unstable();
     assert_eq!(holders, ["Ivy", "Oak"]);
 }
 
-fn only_a_live_session_gets_an_item_and_only_a_live_session_hands_one_over(fixture: &Fixture) {
+fn reassignment_needs_live_sessions(fixture: &Fixture) {
     let (ended, stale) = (fixture.session("Ended"), fixture.session("Stale"));
     fixture.board.agents().deregister(&ended).unwrap();
     fixture.pass(301);
@@ -561,7 +561,7 @@ fn only_a_live_session_gets_an_item_and_only_a_live_session_hands_one_over(fixtu
     assert!(fixture.work("x").is_held_by(&ivy));
 }
 
-fn a_handover_is_told_to_the_session_that_gets_the_item(fixture: &Fixture) {
+fn reassignment_is_reported_to_the_session_that_gets_the_item(fixture: &Fixture) {
     let (ivy, oak, elm) = (fixture.session("Ivy"), fixture.session("Oak"), fixture.session("Elm"));
     for id in ["held", "free"] {
         fixture.item(id);

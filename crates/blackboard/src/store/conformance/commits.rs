@@ -1,4 +1,4 @@
-//! A commit: all or nothing, with its events, under ids that only grow.
+//! A commit is atomic, with its events, and ids only grow.
 
 use std::collections::BTreeSet;
 
@@ -15,14 +15,14 @@ on_every_engine![
     event_ids_grow_and_have_no_gap_inside_a_commit,
     pending_revisions_become_the_ids_of_their_events,
     a_commit_that_changes_nothing_writes_nothing,
-    a_row_that_was_not_read_can_not_be_written,
-    a_hint_is_no_read,
-    a_head_is_no_read,
+    row_that_was_not_read_cannot_be_written,
+    candidate_does_not_count_as_read,
+    head_does_not_count_as_read,
     an_entry_is_put_only_as_the_version_of_an_event,
     a_row_is_not_put_and_removed_in_one_commit,
-    every_kind_of_row_comes_back_as_it_was_put,
+    every_kind_of_row_round_trips_unchanged,
     rows_may_come_in_any_order_though_one_refers_to_the_other,
-    event_times_do_not_follow_the_clock_back_unless_it_was_a_day_ahead,
+    event_times_stay_monotonic_unless_the_clock_was_a_day_ahead,
     a_read_sees_one_time,
     a_row_that_is_appended_is_put_and_removed_without_being_read,
 ];
@@ -49,7 +49,7 @@ fn a_refusal_leaves_nothing(fixture: &Fixture) {
         Err(crate::Error::invalid("no"))
     });
     assert_eq!(code(refused), Code::InvalidValue);
-    // What was put before a row that can't be put is not there either.
+    // A row that was put before an invalid row is not stored either.
     let broken = fixture.commit(|tx| {
         let mut changes = Changes::new();
         tx.get(&Key::WorkItem("y".to_owned()))?;
@@ -106,7 +106,7 @@ fn a_commit_that_changes_nothing_writes_nothing(fixture: &Fixture) {
     assert_eq!(fixture.revision(), fixture.id(1));
 }
 
-fn a_row_that_was_not_read_can_not_be_written(fixture: &Fixture) {
+fn row_that_was_not_read_cannot_be_written(fixture: &Fixture) {
     fixture.put(&[an_item("x").into()]);
     let put = fixture.commit(|_| Ok(Changes { put: vec![an_item("x").into()], ..Changes::new() }));
     assert_eq!(code(put), Code::Internal);
@@ -116,7 +116,7 @@ fn a_row_that_was_not_read_can_not_be_written(fixture: &Fixture) {
     assert_eq!(fixture.work("x"), an_item("x"));
 }
 
-fn a_head_is_no_read(fixture: &Fixture) {
+fn head_does_not_count_as_read(fixture: &Fixture) {
     fixture.write("a", "1");
     let entry = fixture.scope().entry("a").unwrap().unwrap();
     let key = Row::from(entry).key();
@@ -170,7 +170,7 @@ fn a_row_is_not_put_and_removed_in_one_commit(fixture: &Fixture) {
     assert_eq!(fixture.revision(), fixture.id(2));
 }
 
-fn a_hint_is_no_read(fixture: &Fixture) {
+fn candidate_does_not_count_as_read(fixture: &Fixture) {
     fixture.put(&[an_item("x").into()]);
     let put = fixture.commit(|tx| {
         let hinted = tx.candidates(&Range::work_items(), 10)?;
@@ -184,7 +184,7 @@ fn a_hint_is_no_read(fixture: &Fixture) {
     assert!(put.is_ok());
 }
 
-/// A row of every kind but an entry, which comes with its version. What a row may lack is there.
+/// A row of every kind except an entry, which needs its version. Every optional column has a value.
 pub(crate) fn every_kind_of_row() -> Vec<Row> {
     let parent = an_agent("parent");
     let agent = Agent {
@@ -274,7 +274,7 @@ pub(crate) fn every_kind_of_row() -> Vec<Row> {
     ]
 }
 
-fn every_kind_of_row_comes_back_as_it_was_put(fixture: &Fixture) {
+fn every_kind_of_row_round_trips_unchanged(fixture: &Fixture) {
     let rows = every_kind_of_row();
     let tables: BTreeSet<_> = rows.iter().map(|row| row.table().name).chain(["entries"]).collect();
     assert_eq!(tables.len(), TABLES.len(), "every kind of row is here");
@@ -283,7 +283,7 @@ fn every_kind_of_row_comes_back_as_it_was_put(fixture: &Fixture) {
         let found = fixture.read(|tx| tx.get(&row.key())).unwrap();
         assert_eq!(found.as_ref(), Some(row));
     }
-    // Everything that can be taken back is taken back.
+    // Everything that can be removed is removed.
     fixture.put(&[an_agent("agent").into(), an_item("gh:owner/repo#78").into()]);
     assert_eq!(fixture.agent("agent"), an_agent("agent"));
     assert_eq!(fixture.work("gh:owner/repo#78"), an_item("gh:owner/repo#78"));
@@ -308,7 +308,7 @@ fn rows_may_come_in_any_order_though_one_refers_to_the_other(fixture: &Fixture) 
     assert!(exported.agents.is_empty() && exported.work_items.is_empty());
 }
 
-fn event_times_do_not_follow_the_clock_back_unless_it_was_a_day_ahead(fixture: &Fixture) {
+fn event_times_stay_monotonic_unless_the_clock_was_a_day_ahead(fixture: &Fixture) {
     let start = fixture.now();
     let day = Duration::from_hours(24);
     let hour = Duration::from_hours(1);

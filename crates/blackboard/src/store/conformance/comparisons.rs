@@ -4,16 +4,16 @@ use super::*;
 use crate::entry::{Comparison, Expected, Operation, OperationResult, Txn};
 
 on_every_engine![
-    a_comparison_does_one_thing_or_the_other,
-    a_comparison_tests_what_it_says,
-    a_failed_comparison_names_the_key_and_what_is_there,
+    txn_runs_one_list_of_operations,
+    each_comparison_tests_its_condition,
+    failed_comparison_names_the_key_and_the_found_value,
 ];
 
 fn comparison(key: &str, expected: Expected) -> Comparison {
     Comparison { scope: "team".to_owned(), key: key.to_owned(), expected }
 }
 
-fn a_comparison_does_one_thing_or_the_other(fixture: &Fixture) {
+fn txn_runs_one_list_of_operations(fixture: &Fixture) {
     let scope = || "team".to_owned();
     let txn = Txn {
         comparisons: vec![comparison("leader", Expected::Exists(false))],
@@ -49,7 +49,7 @@ fn a_comparison_does_one_thing_or_the_other(fixture: &Fixture) {
     assert_eq!((third.succeeded, third.revision, third.results.len()), (true, fixture.id(2), 0));
 }
 
-fn a_comparison_tests_what_it_says(fixture: &Fixture) {
+fn each_comparison_tests_its_condition(fixture: &Fixture) {
     fixture.write("a", "1");
     let written = fixture.write("a", r#"{"a": [1.0, 2]}"#);
     for (key, test, expected) in [
@@ -78,7 +78,7 @@ fn a_comparison_tests_what_it_says(fixture: &Fixture) {
     }
 }
 
-fn a_failed_comparison_names_the_key_and_what_is_there(fixture: &Fixture) {
+fn failed_comparison_names_the_key_and_the_found_value(fixture: &Fixture) {
     fixture.write("a", "1");
     let written = fixture.write("a", "2");
     for test in [

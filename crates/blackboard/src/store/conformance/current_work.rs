@@ -1,13 +1,13 @@
-//! What a session works on: the item that it claimed last, or what it said itself.
+//! The current work of a session: the item that it claimed last, or the work that it reported.
 
 use super::*;
 use crate::work::Reassign;
 
 on_every_engine![
     current_work_falls_back_to_the_item_claimed_last,
-    current_work_falls_back_to_what_the_agent_said,
+    current_work_falls_back_to_the_reported_work,
     a_heartbeat_that_repeats_the_title_of_a_claimed_item_changes_nothing,
-    a_swept_or_ended_session_falls_back_to_what_it_said,
+    swept_or_ended_session_falls_back_to_its_reported_work,
 ];
 
 /// The ways in which a session stops holding an item.
@@ -49,7 +49,7 @@ fn current_work_falls_back_to_the_item_claimed_last(fixture: &Fixture) {
     }
 }
 
-fn current_work_falls_back_to_what_the_agent_said(fixture: &Fixture) {
+fn current_work_falls_back_to_the_reported_work(fixture: &Fixture) {
     for (number, stop_holding) in WAYS.into_iter().enumerate() {
         let work = Some("Review".to_owned());
         let session = fixture.register(&Register { work, ..Register::named("Ivy") }).session_id;
@@ -94,7 +94,7 @@ fn a_heartbeat_that_repeats_the_title_of_a_claimed_item_changes_nothing(fixture:
     assert_eq!(current_work(fixture, &session).as_deref(), Some("Review"));
 }
 
-fn a_swept_or_ended_session_falls_back_to_what_it_said(fixture: &Fixture) {
+fn swept_or_ended_session_falls_back_to_its_reported_work(fixture: &Fixture) {
     let register = |name: &str| Register { work: Some("Review".to_owned()), ..Register::named(name) };
     let (swept, ended) = (fixture.register(&register("Oak")), fixture.register(&register("Ivy")));
     for (id, agent) in [("x", &swept), ("y", &swept), ("z", &ended)] {

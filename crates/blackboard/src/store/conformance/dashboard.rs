@@ -1,4 +1,4 @@
-//! What a dashboard looks at: work, events and entries page by page, who is here, and who worked on what.
+//! What a dashboard shows: pages of work, events and entries, the agents, and their activity.
 
 use super::*;
 use crate::entry::EveryScope;
@@ -7,16 +7,16 @@ use crate::work::{LastCompleted, NewestWork, SpanEnd};
 
 on_every_engine![
     work_is_paged_by_priority_and_the_newest_first,
-    work_of_some_statuses_is_put_together_in_order,
-    completed_work_is_paged_by_its_end,
-    whatever_waits_is_listed_with_everything_that_it_waits_for,
-    the_log_is_paged_backwards_with_and_without_filters,
-    the_log_is_paged_forwards_and_from_a_position,
-    the_log_is_read_on_in_whole_commits_or_not_at_all,
-    entries_are_paged_through_every_scope_but_those_of_holds,
-    everybody_is_seen_with_what_they_hold,
+    work_of_several_statuses_is_merged_in_order,
+    completed_work_is_paged_by_completion_time,
+    blocked_items_are_listed_with_all_blockers,
+    event_log_is_paged_backwards_with_and_without_filters,
+    event_log_is_paged_forwards_and_from_a_position,
+    event_log_is_continued_in_complete_commits_or_refused,
+    entries_are_paged_through_every_scope_except_locks_and_files,
+    overview_lists_agents_with_their_holdings,
     everything_is_counted_by_its_status,
-    lanes_are_what_sessions_held,
+    activity_lists_the_items_that_sessions_held,
 ];
 
 fn ids(items: &[WorkItem]) -> Vec<&str> {
@@ -37,7 +37,7 @@ fn work_is_paged_by_priority_and_the_newest_first(fixture: &Fixture) {
         ("e", Priority::P3),
     ] {
         a_prioritized(fixture, id, priority);
-        // Two of them are of the same moment.
+        // Two of them have the same timestamp.
         fixture.pass(u64::from(id != "c"));
     }
     let all = fixture.board.work().newest(&NewestWork::default()).unwrap();
@@ -46,7 +46,7 @@ fn work_is_paged_by_priority_and_the_newest_first(fixture: &Fixture) {
     let query = NewestWork { limit: Some(2), ..NewestWork::default() };
     let first = fixture.board.work().newest(&query).unwrap();
     assert_eq!(ids(&first.items), ["b", "d"]);
-    // What comes in between is not on a later page, and moves nothing on it.
+    // An item that is created meanwhile is not on a later page, and shifts nothing on it.
     a_prioritized(fixture, "new", Priority::P1);
     a_prioritized(fixture, "newer", Priority::P2);
     let second = fixture.board.work().newest(&NewestWork { after: first.next, ..query.clone() }).unwrap();
@@ -55,7 +55,7 @@ fn work_is_paged_by_priority_and_the_newest_first(fixture: &Fixture) {
     assert_eq!((ids(&third.items), third.next), (vec!["e"], None));
 }
 
-fn work_of_some_statuses_is_put_together_in_order(fixture: &Fixture) {
+fn work_of_several_statuses_is_merged_in_order(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     for &status in Status::ALL {
         fixture.item_that_is(status.as_str(), status, &ivy);
@@ -71,9 +71,9 @@ fn work_of_some_statuses_is_put_together_in_order(fixture: &Fixture) {
     assert!(of(&[]).is_empty());
 }
 
-fn completed_work_is_paged_by_its_end(fixture: &Fixture) {
+fn completed_work_is_paged_by_completion_time(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
-    // The one that was created first is completed last; two are completed at the same moment.
+    // The item that was created first is completed last; two are completed at the same moment.
     let order = ["e", "c", "d", "b", "a"];
     for id in ["a", "b", "c", "d", "e"] {
         a_prioritized(fixture, id, if id == "d" { Priority::P1 } else { Priority::P3 });
@@ -107,7 +107,7 @@ fn completed_work_is_paged_by_its_end(fixture: &Fixture) {
     }
 }
 
-fn whatever_waits_is_listed_with_everything_that_it_waits_for(fixture: &Fixture) {
+fn blocked_items_are_listed_with_all_blockers(fixture: &Fixture) {
     for id in ["a", "b", "c"] {
         fixture.item(id);
     }
@@ -118,7 +118,7 @@ fn whatever_waits_is_listed_with_everything_that_it_waits_for(fixture: &Fixture)
     assert_eq!(waiting, [("d".to_owned(), vec!["a".to_owned(), "b".to_owned()])]);
 }
 
-fn the_log_is_paged_forwards_and_from_a_position(fixture: &Fixture) {
+fn event_log_is_paged_forwards_and_from_a_position(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     for number in 0..8 {
         fixture.item(&format!("x{number}"));
@@ -168,7 +168,7 @@ fn the_log_is_paged_forwards_and_from_a_position(fixture: &Fixture) {
     assert_eq!(oldest(limited(2)), (vec![11, 12], Some(12), Some((1, 2))));
 }
 
-fn the_log_is_paged_backwards_with_and_without_filters(fixture: &Fixture) {
+fn event_log_is_paged_backwards_with_and_without_filters(fixture: &Fixture) {
     let start = fixture.now();
     let ivy = fixture.session("Ivy");
     for number in 0..8 {
@@ -199,7 +199,7 @@ fn the_log_is_paged_backwards_with_and_without_filters(fixture: &Fixture) {
     assert_eq!(page(Lines { before: revision(13), ..Lines::default() }), (vec![12, 11], None));
 }
 
-fn the_log_is_read_on_in_whole_commits_or_not_at_all(fixture: &Fixture) {
+fn event_log_is_continued_in_complete_commits_or_refused(fixture: &Fixture) {
     for count in [1, 3, 1] {
         let rows: Vec<Row> = (0..count).map(|number| an_item(&format!("x{number}")).into()).collect();
         fixture.put(&rows);
@@ -221,7 +221,7 @@ fn the_log_is_read_on_in_whole_commits_or_not_at_all(fixture: &Fixture) {
     assert_eq!(lines(4, 9).unwrap(), (vec![5], None));
 }
 
-fn entries_are_paged_through_every_scope_but_those_of_holds(fixture: &Fixture) {
+fn entries_are_paged_through_every_scope_except_locks_and_files(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     fixture.board.locks().acquire(&crate::lock::Acquire::of("deploy", &ivy)).unwrap();
     for (scope, keys) in [("a", &["1", "2"][..]), ("a b", &["1"]), ("ab", &["3"]), ("m", &["1", "2", "3"])] {
@@ -254,7 +254,7 @@ fn entries_are_paged_through_every_scope_but_those_of_holds(fixture: &Fixture) {
     }
 }
 
-fn everybody_is_seen_with_what_they_hold(fixture: &Fixture) {
+fn overview_lists_agents_with_their_holdings(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     fixture.pass(1);
     let helper =
@@ -301,7 +301,7 @@ fn everything_is_counted_by_its_status(fixture: &Fixture) {
     assert_eq!(fixture.board.counts().unwrap().events_24h, 0);
 }
 
-fn lanes_are_what_sessions_held(fixture: &Fixture) {
+fn activity_lists_the_items_that_sessions_held(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session_of_process("Oak", 7));
     for id in ["old", "given", "done", "lost", "kept"] {
         fixture.item(id);

@@ -1,4 +1,4 @@
-//! Items that wait for others.
+//! Dependencies between items.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -7,23 +7,23 @@ use super::*;
 use crate::work::{Block, Blocked, Dependency, WorkFilter};
 
 on_every_engine![
-    an_item_waits_for_many_and_shows_the_first_open_one,
-    a_blocker_that_does_not_exist_is_waited_for_and_named,
-    an_item_that_is_created_waits_only_for_what_is_open,
+    item_with_several_blockers_shows_the_first_open_one,
+    missing_blocker_blocks_and_is_named,
+    created_item_is_blocked_only_by_open_items,
     completing_the_last_blocker_makes_the_item_available_in_the_same_commit,
-    a_held_item_that_is_blocked_stays_its_holders,
-    a_circle_is_refused,
-    a_completed_item_neither_waits_nor_is_waited_for,
+    blocked_item_keeps_its_holder,
+    dependency_cycle_is_refused,
+    completed_item_is_not_blocked_and_blocks_nothing,
     blocking_again_changes_nothing,
     a_blocker_that_is_reset_blocks_again_in_the_same_commit,
-    unblocking_removes_what_is_named_or_everything,
+    unblock_removes_named_blockers_or_all,
     every_change_of_dependencies_has_an_event,
     a_status_names_the_first_hundred_missing_blockers,
-    a_status_names_what_thousands_of_blocked_items_wait_for,
-    many_blocked_items_are_listed_as_few_are_and_with_few_queries,
+    status_names_missing_blockers_of_thousands_of_items,
+    many_blocked_items_are_listed_with_few_queries,
 ];
 
-/// The same board, and how often a row or a range of it was read.
+/// The same board, with a count of the rows and ranges that were read.
 fn counted(fixture: &Fixture) -> (Board, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = count.clone();
@@ -50,7 +50,7 @@ fn a_status_names_the_first_hundred_missing_blockers(fixture: &Fixture) {
     assert_eq!((status.missing_blockers.len(), status.more_missing_blockers), (100, true));
     assert_eq!(status.work_items.blocked, 101);
     assert_eq!(board.work_counts().unwrap(), status.work_items);
-    // One that exists, and one that only a completed item waits for.
+    // One that exists, and one that blocks only a completed item.
     fixture.item("missing 001");
     fixture.board.work().unblock("item 100", &[], None).unwrap();
     complete_all(fixture, &session, &["item 100"]);
@@ -59,8 +59,8 @@ fn a_status_names_the_first_hundred_missing_blockers(fixture: &Fixture) {
     assert_eq!((status.missing_blockers.len(), status.more_missing_blockers), (99, false));
 }
 
-/// More items than are looked at one by one.
-fn a_status_names_what_thousands_of_blocked_items_wait_for(fixture: &Fixture) {
+/// More items than are read one by one.
+fn status_names_missing_blockers_of_thousands_of_items(fixture: &Fixture) {
     let item = |id: &str, status| Row::from(WorkItem { status, ..an_item(id) });
     let dependency = |item: &str, blocker: &str| {
         let (item_id, blocked_by) = (item.to_owned(), blocker.to_owned());
@@ -70,7 +70,7 @@ fn a_status_names_what_thousands_of_blocked_items_wait_for(fixture: &Fixture) {
     let mut rows = vec![item("done", Status::Completed), item("free", Status::Available)];
     for number in 0..1100 {
         rows.push(item(&id(number), Status::Blocked));
-        // Each waits for the one before, and thereby for one that does not exist.
+        // Each is blocked by the one before, and so by one that does not exist.
         rows.push(dependency(&id(number), &id(number - 1)));
         rows.push(dependency(&id(number), "free"));
     }
@@ -85,7 +85,7 @@ fn a_status_names_what_thousands_of_blocked_items_wait_for(fixture: &Fixture) {
     );
 }
 
-fn many_blocked_items_are_listed_as_few_are_and_with_few_queries(fixture: &Fixture) {
+fn many_blocked_items_are_listed_with_few_queries(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     for id in ["open", "done", "z"] {
         fixture.item(id);
@@ -132,7 +132,7 @@ fn complete_all(fixture: &Fixture, session: &str, ids: &[&str]) {
     }
 }
 
-fn an_item_waits_for_many_and_shows_the_first_open_one(fixture: &Fixture) {
+fn item_with_several_blockers_shows_the_first_open_one(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     for id in ["x", "a", "b", "z", "w"] {
         fixture.item(id);
@@ -154,7 +154,7 @@ fn an_item_waits_for_many_and_shows_the_first_open_one(fixture: &Fixture) {
     assert_eq!(fixture.board.work().status("z").unwrap().dependents, ["x"]);
 }
 
-fn a_blocker_that_does_not_exist_is_waited_for_and_named(fixture: &Fixture) {
+fn missing_blocker_blocks_and_is_named(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     let create = Create { blocked_by: owned(&["gh:owner/repo#78", "later"]), ..Create::new("x", "X") };
     let created = fixture.board.work().create(&create).unwrap();
@@ -171,7 +171,7 @@ fn a_blocker_that_does_not_exist_is_waited_for_and_named(fixture: &Fixture) {
     assert_eq!(state(fixture, "y"), blocked_by(&["x"]));
 }
 
-fn an_item_that_is_created_waits_only_for_what_is_open(fixture: &Fixture) {
+fn created_item_is_blocked_only_by_open_items(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     fixture.item("done");
     complete_all(fixture, &session, &["done"]);
@@ -207,7 +207,7 @@ fn completing_the_last_blocker_makes_the_item_available_in_the_same_commit(fixtu
     }
 }
 
-fn a_held_item_that_is_blocked_stays_its_holders(fixture: &Fixture) {
+fn blocked_item_keeps_its_holder(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     for id in ["a", "x", "y", "z"] {
         fixture.item(id);
@@ -235,7 +235,7 @@ fn a_held_item_that_is_blocked_stays_its_holders(fixture: &Fixture) {
     fixture.complete("z", &ivy);
 }
 
-fn a_circle_is_refused(fixture: &Fixture) {
+fn dependency_cycle_is_refused(fixture: &Fixture) {
     for id in ["a", "b", "c", "d"] {
         fixture.item(id);
     }
@@ -248,18 +248,18 @@ fn a_circle_is_refused(fixture: &Fixture) {
         assert_eq!(code(refused), Code::DependencyCycle, "{id} waits for {blocker}");
         assert!(told.is_empty());
     }
-    // An item that others already wait for can't come into the world waiting for them.
+    // An item that already blocks others cannot be created blocked by them.
     let create = |blocker: &str| {
         fixture.board.work().create(&Create { blocked_by: owned(&[blocker]), ..Create::new("future", "F") })
     };
     assert_eq!(code(create("c")), Code::DependencyCycle);
     assert_eq!(code(create("future")), Code::DependencyCycle);
     assert!(create("a").is_ok());
-    // A diamond is no circle.
+    // A diamond is not a cycle.
     block(fixture, "c", &["a"]).unwrap();
 }
 
-fn a_completed_item_neither_waits_nor_is_waited_for(fixture: &Fixture) {
+fn completed_item_is_not_blocked_and_blocks_nothing(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     fixture.item_that_is("done", Status::Completed, &session);
     fixture.item("x");
@@ -313,7 +313,7 @@ fn a_blocker_that_is_reset_blocks_again_in_the_same_commit(fixture: &Fixture) {
     fixture.complete("held", &oak);
 }
 
-fn unblocking_removes_what_is_named_or_everything(fixture: &Fixture) {
+fn unblock_removes_named_blockers_or_all(fixture: &Fixture) {
     fixture.blocked_item("x", &["a", "b", "c"]);
     let unblock = |blockers: &[&str]| {
         fixture.told_by(|| fixture.board.work().unblock("x", &owned(blockers), None).unwrap())

@@ -1,4 +1,4 @@
-//! Edits and who else has a file: see `file/edit.rs`.
+//! Edits and file conflicts: see `file/edit.rs`.
 
 use super::{Fixture, on_every_engine};
 use crate::agent::{CheckIn, Register};
@@ -6,15 +6,15 @@ use crate::file::{Check, Edit, Edited, FileActivity, FileConflict, Reserve};
 use crate::store::{Key, Range};
 
 on_every_engine!(
-    whoever_just_edited_a_file_is_named_with_its_work,
-    an_edit_is_forgotten_after_a_quarter_of_an_hour,
-    reservations_count_and_edits_of_the_dead_do_not,
-    a_session_and_its_delegates_are_not_in_each_others_way,
-    who_shares_a_file_is_not_warned_of_those_who_share_it,
-    an_edit_that_was_denied_is_no_edit,
-    whoever_is_kept_from_a_file_has_still_edited_it_before,
-    a_file_may_be_called_like_a_pattern,
-    edits_go_after_a_day_and_with_their_session,
+    recent_editor_of_a_file_is_named_with_its_work,
+    edit_causes_no_conflict_after_fifteen_minutes,
+    reservations_conflict_and_edits_of_stale_agents_do_not,
+    session_and_its_delegates_do_not_conflict,
+    shared_reservations_cause_no_warning,
+    denied_edit_causes_no_conflict,
+    denied_session_keeps_its_earlier_edit,
+    file_name_may_look_like_a_pattern,
+    edits_are_removed_after_a_day_and_with_their_session,
     edits_are_found_by_file_session_and_age,
 );
 
@@ -38,7 +38,7 @@ fn names(others: &[FileConflict]) -> Vec<&str> {
     others.iter().map(|other| other.agent_name.as_str()).collect()
 }
 
-fn whoever_just_edited_a_file_is_named_with_its_work(fixture: &Fixture) {
+fn recent_editor_of_a_file_is_named_with_its_work(fixture: &Fixture) {
     let ivy = fixture
         .register(&Register { work: Some("The engine".to_owned()), ..Register::named("Ivy") })
         .session_id;
@@ -58,7 +58,7 @@ fn whoever_just_edited_a_file_is_named_with_its_work(fixture: &Fixture) {
     assert_eq!(names(&fixture.board.files().conflicts(&nobody).unwrap()), ["Ivy"]);
 }
 
-fn an_edit_is_forgotten_after_a_quarter_of_an_hour(fixture: &Fixture) {
+fn edit_causes_no_conflict_after_fifteen_minutes(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     edit(fixture, &ivy, "a", false);
     fixture.pass(15 * 60 - 1);
@@ -69,7 +69,7 @@ fn an_edit_is_forgotten_after_a_quarter_of_an_hour(fixture: &Fixture) {
     assert_eq!(names(&others(fixture, "a", &oak)), ["Ivy"], "until it is edited again");
 }
 
-fn reservations_count_and_edits_of_the_dead_do_not(fixture: &Fixture) {
+fn reservations_conflict_and_edits_of_stale_agents_do_not(fixture: &Fixture) {
     let (ivy, oak, elm) = (fixture.session("Ivy"), fixture.session("Oak"), fixture.session("Elm"));
     let note = Some("rewriting".to_owned());
     fixture.board.files().reserve(&Reserve { note, ..Reserve::of(TREE, &["src/**"], &ivy) }).unwrap();
@@ -83,7 +83,7 @@ fn reservations_count_and_edits_of_the_dead_do_not(fixture: &Fixture) {
     assert_eq!(names(&others(fixture, "src/lib.rs", &elm)), ["Ivy"]);
 }
 
-fn a_session_and_its_delegates_are_not_in_each_others_way(fixture: &Fixture) {
+fn session_and_its_delegates_do_not_conflict(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     let delegate = |name: &str| {
         let parent = Some(ivy.clone());
@@ -97,7 +97,7 @@ fn a_session_and_its_delegates_are_not_in_each_others_way(fixture: &Fixture) {
     assert!(others(fixture, "b", &first).is_empty());
 }
 
-fn who_shares_a_file_is_not_warned_of_those_who_share_it(fixture: &Fixture) {
+fn shared_reservations_cause_no_warning(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     let share = |session: &str| {
         let reserve = Reserve { shared: true, ..Reserve::of(TREE, &["src/**"], session) };
@@ -109,7 +109,7 @@ fn who_shares_a_file_is_not_warned_of_those_who_share_it(fixture: &Fixture) {
     assert!(others(fixture, "src/lib.rs", &oak).is_empty());
 }
 
-fn an_edit_that_was_denied_is_no_edit(fixture: &Fixture) {
+fn denied_edit_causes_no_conflict(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     edit(fixture, &ivy, "a", true);
     assert!(others(fixture, "a", &oak).is_empty());
@@ -117,7 +117,7 @@ fn an_edit_that_was_denied_is_no_edit(fixture: &Fixture) {
     assert_eq!(names(&others(fixture, "a", &oak)), ["Ivy"]);
 }
 
-fn whoever_is_kept_from_a_file_has_still_edited_it_before(fixture: &Fixture) {
+fn denied_session_keeps_its_earlier_edit(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     edit(fixture, &ivy, "a", false);
     let edited = fixture.now();
@@ -127,7 +127,7 @@ fn whoever_is_kept_from_a_file_has_still_edited_it_before(fixture: &Fixture) {
     assert_eq!((names(&found), found[0].since), (vec!["Ivy"], edited));
 }
 
-fn a_file_may_be_called_like_a_pattern(fixture: &Fixture) {
+fn file_name_may_look_like_a_pattern(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     fixture.board.files().reserve(&Reserve::of(TREE, &["src/**"], &ivy)).unwrap();
     edit(fixture, &ivy, "a*b", false);
@@ -142,7 +142,7 @@ fn all_edits(fixture: &Fixture) -> usize {
     fixture.read(|tx| tx.count(&Range::edits_before(end))).unwrap().try_into().unwrap()
 }
 
-fn edits_go_after_a_day_and_with_their_session(fixture: &Fixture) {
+fn edits_are_removed_after_a_day_and_with_their_session(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     edit(fixture, &ivy, "a", false);
     fixture.pass(12 * 3600);

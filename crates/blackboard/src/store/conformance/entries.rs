@@ -1,35 +1,35 @@
-//! Entries: a key has a value, a version that counts its writes, and a revision to compare with.
+//! Entries: a key has a value, a version that counts its writes, and a revision for comparisons.
 
 use super::*;
 use crate::entry::{Operation, OperationResult, Txn};
 use crate::store::{Key, Operation as Remembered};
 
 on_every_engine![
-    a_write_is_read_with_everything_about_it,
+    write_is_read_with_all_fields,
     each_write_counts_one_version,
-    a_rewrite_keeps_who_created_it_and_replaces_the_rest,
+    rewrite_keeps_the_creator_and_replaces_the_rest,
     a_merge_adds_to_tags_and_metadata_and_keeps_the_time_to_live,
-    what_is_merged_keeps_its_text,
-    the_author_is_who_is_named_then_the_session_then_nobody,
-    a_null_is_there_and_an_absent_key_is_not,
-    values_come_back_as_they_came,
-    many_keys_are_read_at_one_moment_without_those_that_are_missing,
-    a_batch_is_written_as_a_whole_or_not_at_all,
-    a_key_may_stand_twice_in_a_batch,
-    versions_go_on_after_a_removal,
-    only_if_nobody_can_see_it,
-    only_if_it_has_this_revision,
-    a_deletion_happens_once,
-    what_fits_a_pattern_is_cleared_with_an_event_each,
+    merged_metadata_keeps_its_text,
+    author_is_the_given_name_or_the_agent_or_cli,
+    null_value_exists_and_an_absent_key_does_not,
+    values_round_trip_unchanged,
+    batch_read_is_atomic_and_omits_missing_keys,
+    batch_write_is_atomic,
+    key_may_occur_twice_in_a_batch,
+    versions_continue_after_a_removal,
+    if_absent_writes_only_missing_keys,
+    if_revision_writes_only_at_that_revision,
+    delete_happens_once,
+    clear_deletes_matching_entries_with_an_event_each,
     the_same_key_in_two_scopes_is_two_entries,
-    an_array_grows_and_a_counter_counts,
-    a_named_operation_happens_once_whatever_the_verb,
-    the_name_of_an_operation_is_for_one_call,
-    an_answer_that_an_older_program_remembered_is_given_again,
-    a_remembered_answer_says_the_same,
+    append_grows_an_array_and_increment_adds,
+    call_with_an_idempotency_key_happens_once_for_every_verb,
+    idempotency_key_is_for_one_call,
+    answer_remembered_by_an_older_program_is_returned,
+    remembered_answer_is_identical,
 ];
 
-fn a_write_is_read_with_everything_about_it(fixture: &Fixture) {
+fn write_is_read_with_all_fields(fixture: &Fixture) {
     let write = Write {
         tags: owned(&["urgent", "finance", "urgent"]),
         ttl: Some(Duration::from_mins(1)),
@@ -78,7 +78,7 @@ fn each_write_counts_one_version(fixture: &Fixture) {
     assert_eq!(metadata(&fixture.events()[4])["op"], "update");
 }
 
-fn a_rewrite_keeps_who_created_it_and_replaces_the_rest(fixture: &Fixture) {
+fn rewrite_keeps_the_creator_and_replaces_the_rest(fixture: &Fixture) {
     let first = Write {
         tags: owned(&["old"]),
         ttl: Some(Duration::from_mins(10)),
@@ -125,7 +125,7 @@ fn a_merge_adds_to_tags_and_metadata_and_keeps_the_time_to_live(fixture: &Fixtur
     assert!(fixture.scope().write(&started).unwrap().created, "there is nothing to merge with");
 }
 
-fn what_is_merged_keeps_its_text(fixture: &Fixture) {
+fn merged_metadata_keeps_its_text(fixture: &Fixture) {
     let with = |metadata: &str| Write {
         metadata: Some(Metadata::parse(metadata).unwrap()),
         merge: true,
@@ -137,13 +137,13 @@ fn what_is_merged_keeps_its_text(fixture: &Fixture) {
     for part in [r#""z":12345678901234567890123"#, r#""y":1.0"#, r#""x":[1.50,  2]"#, r#""a":0.1e1"#] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
-    // Half of what is allowed, twice, and names of their own.
+    // Half of the allowed size, twice, with different names.
     let half = |name: &str| with(&format!("{{\"{name}\": \"{}\"}}", "x".repeat(40_000)));
     fixture.scope().write(&half("first")).unwrap();
     assert_eq!(code(fixture.scope().write(&half("second"))), Code::InvalidValue);
 }
 
-fn the_author_is_who_is_named_then_the_session_then_nobody(fixture: &Fixture) {
+fn author_is_the_given_name_or_the_agent_or_cli(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     for (by, author) in [
         (Actor::default(), "cli"),
@@ -163,7 +163,7 @@ fn the_author_is_who_is_named_then_the_session_then_nobody(fixture: &Fixture) {
     assert_eq!(fixture.value("a").as_deref(), Some("1"));
 }
 
-fn a_null_is_there_and_an_absent_key_is_not(fixture: &Fixture) {
+fn null_value_exists_and_an_absent_key_does_not(fixture: &Fixture) {
     fixture.write("present", "null");
     assert_eq!(fixture.scope().read("present").unwrap(), Some(Value::null()));
     assert_eq!(fixture.scope().read("absent").unwrap(), None);
@@ -175,7 +175,7 @@ fn a_null_is_there_and_an_absent_key_is_not(fixture: &Fixture) {
     assert_eq!(fixture.entry("present"), None);
 }
 
-fn values_come_back_as_they_came(fixture: &Fixture) {
+fn values_round_trip_unchanged(fixture: &Fixture) {
     let texts = [
         r#"{"z": 1, "a": 2, "z": 3}"#,
         "1.0",
@@ -200,7 +200,7 @@ fn values_come_back_as_they_came(fixture: &Fixture) {
         );
         assert_eq!(fixture.board.export().unwrap().entries[0].value.as_str(), text);
     }
-    // Names too: spaces and every script are characters like any other.
+    // Names too: spaces and every script are ordinary characters.
     for key in ["  a b  ", "\u{e9}:\u{4e2d}\u{6587}", "e\u{301}", "\u{1f469}\u{1f680}", "a'b\"c;--", "%_\\"] {
         fixture.write(key, "1");
         assert_eq!(fixture.entry(key).unwrap().key, key);
@@ -208,7 +208,7 @@ fn values_come_back_as_they_came(fixture: &Fixture) {
     assert_eq!(fixture.entry("\u{e9}"), None, "e and an accent are not the same key as one character");
 }
 
-fn many_keys_are_read_at_one_moment_without_those_that_are_missing(fixture: &Fixture) {
+fn batch_read_is_atomic_and_omits_missing_keys(fixture: &Fixture) {
     for key in ["b", "a", "gone"] {
         fixture.write(key, "1");
     }
@@ -219,7 +219,7 @@ fn many_keys_are_read_at_one_moment_without_those_that_are_missing(fixture: &Fix
     assert_eq!(code(fixture.scope().read_batch(&["a", ""])), Code::InvalidValue);
 }
 
-fn a_batch_is_written_as_a_whole_or_not_at_all(fixture: &Fixture) {
+fn batch_write_is_atomic(fixture: &Fixture) {
     let exists = fixture.write("exists", "1");
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     let leased = Write { lease: true, ..a_write("leased", "1") };
@@ -247,7 +247,7 @@ fn a_batch_is_written_as_a_whole_or_not_at_all(fixture: &Fixture) {
     assert_eq!(fixture.revision(), first.next());
 }
 
-fn a_key_may_stand_twice_in_a_batch(fixture: &Fixture) {
+fn key_may_occur_twice_in_a_batch(fixture: &Fixture) {
     let twice = |first: &str, second: &str| [a_write("a", first), a_write("a", second)];
     let written = fixture.scope().write_batch(&twice("1", "2")).unwrap();
     assert_eq!(
@@ -260,13 +260,13 @@ fn a_key_may_stand_twice_in_a_batch(fixture: &Fixture) {
     let chain: Vec<_> =
         history.versions.iter().map(|version| (version.entry.revision, version.previous)).collect();
     assert_eq!(chain, [(fixture.id(2), Some(fixture.id(1))), (fixture.id(1), None)]);
-    // The second comparison is about what the first one did.
+    // The second comparison sees the result of the first write.
     let once = Write { if_absent: true, ..a_write("b", "1") };
     assert_eq!(code(fixture.scope().write_batch(&[once.clone(), once])), Code::AlreadyExists);
     assert_eq!(fixture.entry("b"), None);
 }
 
-fn versions_go_on_after_a_removal(fixture: &Fixture) {
+fn versions_continue_after_a_removal(fixture: &Fixture) {
     fixture.write("a", "1");
     fixture.write("a", "2");
     let deleted = fixture.scope().delete("a").unwrap();
@@ -307,7 +307,7 @@ fn versions_go_on_after_a_removal(fixture: &Fixture) {
     );
 }
 
-fn only_if_nobody_can_see_it(fixture: &Fixture) {
+fn if_absent_writes_only_missing_keys(fixture: &Fixture) {
     let absent = Write { if_absent: true, ..a_write("a", "1") };
     let first = fixture.scope().acting_as(Actor::author("Ivy")).write(&absent).unwrap();
     let refused = fixture.scope().write(&absent).unwrap_err();
@@ -318,7 +318,7 @@ fn only_if_nobody_can_see_it(fixture: &Fixture) {
     assert!(fixture.scope().write(&absent).unwrap().created);
 }
 
-fn only_if_it_has_this_revision(fixture: &Fixture) {
+fn if_revision_writes_only_at_that_revision(fixture: &Fixture) {
     let at = |revision| Write { if_revision: Some(revision), ..a_write("a", "1") };
     let refused = fixture.scope().write(&at(Revision::new(7))).unwrap_err();
     assert_eq!(refused.code(), Code::Conflict);
@@ -334,13 +334,13 @@ fn only_if_it_has_this_revision(fixture: &Fixture) {
     assert_eq!(details["expected"], first.revision.get());
     assert_eq!(details["revision"], second.revision.get());
     assert_eq!(details["updated_by"], "cli");
-    // A key that went and came back is another one, though its versions go on.
+    // A key that was deleted and written again is another entry, though its versions continue.
     fixture.scope().delete("a").unwrap();
     fixture.write("a", "1");
     assert_eq!(code(fixture.scope().write(&at(second.revision))), Code::Conflict);
 }
 
-fn a_deletion_happens_once(fixture: &Fixture) {
+fn delete_happens_once(fixture: &Fixture) {
     let first = fixture.write("a", "1");
     let second = fixture.write("a", "2");
     assert_eq!(code(fixture.scope().delete_if_revision("a", first.revision)), Code::Conflict);
@@ -354,7 +354,7 @@ fn a_deletion_happens_once(fixture: &Fixture) {
     assert_eq!(code(fixture.scope().delete("never")), Code::EntryNotFound);
 }
 
-fn what_fits_a_pattern_is_cleared_with_an_event_each(fixture: &Fixture) {
+fn clear_deletes_matching_entries_with_an_event_each(fixture: &Fixture) {
     for key in ["cache:b", "cache:a:x", "cache", "result:a"] {
         fixture.write(key, "1");
     }
@@ -389,7 +389,7 @@ fn the_same_key_in_two_scopes_is_two_entries(fixture: &Fixture) {
     assert_eq!(fixture.board.scope("x:y").read("z").unwrap(), Some(json("2")));
 }
 
-fn an_array_grows_and_a_counter_counts(fixture: &Fixture) {
+fn append_grows_an_array_and_increment_adds(fixture: &Fixture) {
     let tagged =
         Write { tags: owned(&["t"]), ttl: Some(Duration::from_mins(1)), ..a_write("list", "[ 1.0 ]") };
     fixture.scope().write(&tagged).unwrap();
@@ -412,7 +412,7 @@ fn an_array_grows_and_a_counter_counts(fixture: &Fixture) {
     assert_eq!(fixture.value("last"), Some(i64::MAX.to_string()));
 }
 
-fn the_name_of_an_operation_is_for_one_call(fixture: &Fixture) {
+fn idempotency_key_is_for_one_call(fixture: &Fixture) {
     let by = |name: &str| Actor { operation: Some(name.to_owned()), ..Actor::default() };
     let named = |name: &str| fixture.scope().acting_as(by(name));
     fixture.write("gone", "1");
@@ -446,7 +446,7 @@ fn the_name_of_an_operation_is_for_one_call(fixture: &Fixture) {
     assert_eq!(fixture.revision(), before);
 }
 
-fn an_answer_that_an_older_program_remembered_is_given_again(fixture: &Fixture) {
+fn answer_remembered_by_an_older_program_is_returned(fixture: &Fixture) {
     let scope = || fixture.scope().acting_as(Actor { operation: Some("op".to_owned()), ..Actor::default() });
     let first = scope().write(&a_write("a", "1")).unwrap();
     let key = Key::Operation("op".to_owned());
@@ -462,7 +462,7 @@ fn an_answer_that_an_older_program_remembered_is_given_again(fixture: &Fixture) 
     assert_eq!(scope().write(&a_write("b", "1")).unwrap(), first, "nobody knows what it asked for");
 }
 
-fn a_named_operation_happens_once_whatever_the_verb(fixture: &Fixture) {
+fn call_with_an_idempotency_key_happens_once_for_every_verb(fixture: &Fixture) {
     fn twice<T: PartialEq + std::fmt::Debug>(fixture: &Fixture, name: &str, verb: impl Fn(Scope<'_>) -> T) {
         let by = || fixture.scope().acting_as(Actor { operation: Some(name.to_owned()), ..Actor::default() });
         let first = verb(by());
@@ -488,7 +488,7 @@ fn a_named_operation_happens_once_whatever_the_verb(fixture: &Fixture) {
     let first = fixture.board.txn(&txn, &by).unwrap();
     let (second, told) = fixture.told_by(|| fixture.board.txn(&txn, &by).unwrap());
     assert_eq!((first, told.len()), (second, 0));
-    // The name of one verb is not taken for another.
+    // The idempotency key of one verb is refused for another.
     let again = fixture.scope().acting_as(Actor { operation: Some("write".to_owned()), ..Actor::default() });
     assert_eq!(code(again.delete("d")), Code::InvalidValue);
     // A refusal is not remembered.
@@ -498,7 +498,7 @@ fn a_named_operation_happens_once_whatever_the_verb(fixture: &Fixture) {
     assert_eq!(by().delete("e").unwrap().version, 1);
 }
 
-fn a_remembered_answer_says_the_same(fixture: &Fixture) {
+fn remembered_answer_is_identical(fixture: &Fixture) {
     fixture.write("a", "{\n  \"a\": 1\r\n}");
     let by = Actor { operation: Some("look".to_owned()), ..Actor::default() };
     let then = vec![Operation::Read { scope: "team".to_owned(), key: "a".to_owned() }];

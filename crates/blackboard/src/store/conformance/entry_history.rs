@@ -1,4 +1,4 @@
-//! History: what a key was, from the floor of the log on, and what retention leaves of it.
+//! History: earlier versions of a key, from the oldest kept revision on, and what retention keeps of it.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,15 @@ use super::*;
 use crate::store::Key;
 
 on_every_engine![
-    a_history_tells_every_version_newest_first,
-    an_entry_as_of_a_revision_is_what_it_was_then,
+    history_lists_every_version_newest_first,
+    entry_as_of_a_revision_is_its_state_then,
     every_version_has_its_event_and_the_one_before,
-    a_removal_has_no_value_of_its_own,
-    compaction_keeps_the_past_right_from_the_floor_on,
-    compaction_removes_what_nobody_can_ask_for,
-    a_history_says_what_was_compacted,
-    a_key_that_retention_forgot_starts_again,
-    cutting_the_same_part_of_the_log_twice_changes_nothing,
+    removal_has_no_value,
+    pruning_keeps_history_correct_from_the_oldest_kept_revision,
+    pruning_removes_unreachable_versions,
+    history_reports_pruned_versions,
+    key_with_a_pruned_tombstone_starts_at_version_one,
+    pruning_the_same_events_twice_changes_nothing,
     pruning_removes_old_versions_and_no_current_value,
 ];
 
@@ -27,7 +27,7 @@ fn as_of(fixture: &Fixture, key: &str, revision: Revision) -> Option<String> {
     entry.map(|entry| entry.value.as_str().to_owned())
 }
 
-fn a_history_tells_every_version_newest_first(fixture: &Fixture) {
+fn history_lists_every_version_newest_first(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     let tagged = Write { tags: owned(&["t"]), ..a_write("a", "1") };
     fixture.scope_of(&session).write(&tagged).unwrap();
@@ -63,7 +63,7 @@ fn a_history_tells_every_version_newest_first(fixture: &Fixture) {
     assert!(fixture.board.scope("other").history("a", 9).unwrap().versions.is_empty());
 }
 
-fn an_entry_as_of_a_revision_is_what_it_was_then(fixture: &Fixture) {
+fn entry_as_of_a_revision_is_its_state_then(fixture: &Fixture) {
     fixture.write("b", "0");
     fixture.write("a", "1");
     fixture.write("b", "0");
@@ -104,7 +104,7 @@ fn every_version_has_its_event_and_the_one_before(fixture: &Fixture) {
     }
 }
 
-fn a_removal_has_no_value_of_its_own(fixture: &Fixture) {
+fn removal_has_no_value(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     fixture.scope_of(&session).write(&Write { lease: true, ..a_write("a", "1") }).unwrap();
     fixture.scope().write(&Write { ttl: Some(Duration::from_secs(1)), ..a_write("b", "2") }).unwrap();
@@ -122,17 +122,17 @@ fn a_removal_has_no_value_of_its_own(fixture: &Fixture) {
         let versions = fixture.scope().history(key, 9).unwrap().versions;
         let [removal, written] = &versions[..] else { panic!("{versions:?}") };
         assert!(removal.removed && !written.removed);
-        // Everything else says what was removed.
+        // Everything else describes the removed entry.
         let expected =
             Entry { revision: removal.entry.revision, value: Value::null(), ..written.entry.clone() };
         assert_eq!(removal.entry, expected);
     }
 }
 
-/// A model of the past: what each key was after each revision.
+/// A model of the past: the value of each key after each revision.
 type Past = BTreeMap<Revision, BTreeMap<String, String>>;
 
-/// Writes, deletes, and lets expire, more than once each, and remembers what was.
+/// Writes, deletes, and lets keys expire, several times each, and records their values.
 fn lively_past(fixture: &Fixture) -> Past {
     let mut past = Past::from([(Revision::ZERO, BTreeMap::new())]);
     let mut now: BTreeMap<String, String> = BTreeMap::new();
@@ -150,7 +150,7 @@ fn lively_past(fixture: &Fixture) -> Past {
     past
 }
 
-fn compaction_keeps_the_past_right_from_the_floor_on(fixture: &Fixture) {
+fn pruning_keeps_history_correct_from_the_oldest_kept_revision(fixture: &Fixture) {
     let past = lively_past(fixture);
     let newest = fixture.revision();
     for floor in [1, 2, 10, 11, 12, 29, 30, 41, 58, fixture.number(newest) - 1] {
@@ -182,7 +182,7 @@ fn compaction_keeps_the_past_right_from_the_floor_on(fixture: &Fixture) {
     assert_eq!(&found, expected, "current values stay");
 }
 
-fn compaction_removes_what_nobody_can_ask_for(fixture: &Fixture) {
+fn pruning_removes_unreachable_versions(fixture: &Fixture) {
     lively_past(fixture);
     let newest = fixture.number(fixture.revision());
     let read = |revision| fixture.read(|tx| tx.version(revision)).unwrap();
@@ -207,7 +207,7 @@ fn compaction_removes_what_nobody_can_ask_for(fixture: &Fixture) {
     }
 }
 
-fn a_history_says_what_was_compacted(fixture: &Fixture) {
+fn history_reports_pruned_versions(fixture: &Fixture) {
     for value in ["1", "2", "3"] {
         fixture.write("a", value);
     }
@@ -225,7 +225,7 @@ fn a_history_says_what_was_compacted(fixture: &Fixture) {
     assert!(!fixture.scope().history("b", 9).unwrap().compacted);
 }
 
-fn a_key_that_retention_forgot_starts_again(fixture: &Fixture) {
+fn key_with_a_pruned_tombstone_starts_at_version_one(fixture: &Fixture) {
     fixture.write("a", "1");
     fixture.write("a", "2");
     fixture.scope().delete("a").unwrap();
@@ -239,12 +239,12 @@ fn a_key_that_retention_forgot_starts_again(fixture: &Fixture) {
     assert!(again.revision > fixture.id(4), "revisions never start again");
 }
 
-fn cutting_the_same_part_of_the_log_twice_changes_nothing(fixture: &Fixture) {
+fn pruning_the_same_events_twice_changes_nothing(fixture: &Fixture) {
     for value in ["1", "2", "3"] {
         fixture.write("a", value);
     }
     fixture.write("b", "1");
-    // Two that prune at the same time may come to the same result.
+    // Two prunes at the same time may come to the same result.
     for until in [2, 2, 1, 0, 3, 2] {
         trim(fixture, fixture.id(until));
     }

@@ -1,22 +1,22 @@
-//! What entries may be called and how large they may be, on every path.
+//! The allowed names and sizes of entries, on every path.
 
 use super::*;
 use crate::entry::{Comparison, Expected, MAX_OPERATIONS, Operation, Query, Txn};
 
 on_every_engine![
-    no_path_takes_a_bad_key,
-    no_path_takes_a_bad_scope,
-    no_path_writes_into_the_scopes_that_have_verbs_of_their_own,
-    no_query_takes_a_bad_pattern_or_tag,
-    limits_are_what_they_say,
+    every_path_refuses_a_bad_key,
+    every_path_refuses_a_bad_scope,
+    every_path_refuses_writes_to_reserved_scopes,
+    every_query_refuses_a_bad_pattern_or_tag,
+    limits_are_exact,
     a_commit_has_a_limited_number_of_operations,
     a_commit_holds_a_limited_number_of_bytes,
-    one_key_can_be_changed_whatever_its_size,
-    a_sweep_leaves_to_the_next_one_what_is_too_much,
-    nothing_lives_for_less_than_a_moment,
+    one_key_of_any_size_can_be_changed,
+    sweep_leaves_the_rest_to_the_next_one,
+    ttl_below_a_millisecond_is_refused,
 ];
 
-/// What each path that takes a key says to it.
+/// The result of each path that takes a key.
 fn on_every_path(fixture: &Fixture, scope: &str, key: &str) -> Vec<(&'static str, Code)> {
     let handle = fixture.board.scope(scope);
     let write = a_write(key, "1");
@@ -48,7 +48,7 @@ fn on_every_path(fixture: &Fixture, scope: &str, key: &str) -> Vec<(&'static str
     ]
 }
 
-fn no_path_takes_a_bad_key(fixture: &Fixture) {
+fn every_path_refuses_a_bad_key(fixture: &Fixture) {
     let long = "x".repeat(1025);
     for key in [
         "",
@@ -72,7 +72,7 @@ fn no_path_takes_a_bad_key(fixture: &Fixture) {
     assert_eq!(fixture.revision(), Revision::ZERO);
 }
 
-fn no_path_takes_a_bad_scope(fixture: &Fixture) {
+fn every_path_refuses_a_bad_scope(fixture: &Fixture) {
     let long = "x".repeat(129);
     for scope in ["", "a*", "a?b", "[", "a\nb", "a\u{200b}", &long] {
         for (path, refused) in on_every_path(fixture, scope, "fine") {
@@ -87,7 +87,7 @@ fn no_path_takes_a_bad_scope(fixture: &Fixture) {
     assert_eq!(fixture.revision(), Revision::ZERO);
 }
 
-fn no_path_writes_into_the_scopes_that_have_verbs_of_their_own(fixture: &Fixture) {
+fn every_path_refuses_writes_to_reserved_scopes(fixture: &Fixture) {
     for scope in ["locks", "files"] {
         for (path, refused) in on_every_path_that_writes(fixture, scope) {
             assert_eq!(refused, Code::InvalidValue, "{path} in {scope}");
@@ -118,7 +118,7 @@ fn on_every_path_that_writes(fixture: &Fixture, scope: &str) -> Vec<(&'static st
     ]
 }
 
-fn no_query_takes_a_bad_pattern_or_tag(fixture: &Fixture) {
+fn every_query_refuses_a_bad_pattern_or_tag(fixture: &Fixture) {
     let with = |pattern: Option<&str>, prefix: Option<&str>, tags: &[&str]| Query {
         pattern: pattern.map(str::to_owned),
         prefix: prefix.map(str::to_owned),
@@ -141,12 +141,12 @@ fn no_query_takes_a_bad_pattern_or_tag(fixture: &Fixture) {
     for pattern in ["", "team:*", "polymathera:*"] {
         assert_eq!(code(fixture.scope().clear(pattern)), Code::InvalidValue, "{pattern:?}");
     }
-    // Wildcards have no meaning in a prefix, and so nothing begins with one.
+    // Wildcards have no meaning in a prefix, so no key begins with one.
     fixture.write("a", "1");
     assert!(fixture.scope().query(&with(None, Some("*"), &[])).unwrap().entries.is_empty());
 }
 
-fn limits_are_what_they_say(fixture: &Fixture) {
+fn limits_are_exact(fixture: &Fixture) {
     let refused = |write: &Write, part: &str| {
         let error = fixture.scope().write(write).unwrap_err();
         assert_eq!(error.code(), Code::InvalidValue);
@@ -216,7 +216,7 @@ fn a_commit_has_a_limited_number_of_operations(fixture: &Fixture) {
     assert_eq!(code(fixture.board.txn(&txn, &Actor::default())), Code::InvalidValue);
 }
 
-fn nothing_lives_for_less_than_a_moment(fixture: &Fixture) {
+fn ttl_below_a_millisecond_is_refused(fixture: &Fixture) {
     for ttl in [Duration::ZERO, Duration::from_nanos(1), Duration::from_micros(999)] {
         let write = Write { ttl: Some(ttl), ..a_write("a", "1") };
         assert_eq!(code(fixture.scope().write(&write)), Code::InvalidValue, "{ttl:?}");
@@ -228,7 +228,7 @@ fn nothing_lives_for_less_than_a_moment(fixture: &Fixture) {
     assert_eq!(fixture.value("a").as_deref(), Some("2"), "for as long as there are dates");
 }
 
-/// Ten entries with values of a kilobyte, on a board whose commits take three of them.
+/// Ten entries with values of a kilobyte, on a board whose commits may have three of them.
 fn ten_large_entries(fixture: &Fixture, ttl: Option<Duration>) -> Board {
     let large = format!("\"{}\"", "x".repeat(1022));
     let writes: Vec<_> =
@@ -275,7 +275,7 @@ fn a_commit_holds_a_limited_number_of_bytes(fixture: &Fixture) {
     scope.clear("large:3").unwrap();
 }
 
-fn one_key_can_be_changed_whatever_its_size(fixture: &Fixture) {
+fn one_key_of_any_size_can_be_changed(fixture: &Fixture) {
     ten_large_entries(fixture, None);
     let board = fixture.with_settings(|settings| settings.max_commit_bytes = 10);
     let scope = board.scope("team");
@@ -289,7 +289,7 @@ fn one_key_can_be_changed_whatever_its_size(fixture: &Fixture) {
     assert_eq!(code(board.txn(&twice, &Actor::default())), Code::InvalidValue);
 }
 
-fn a_sweep_leaves_to_the_next_one_what_is_too_much(fixture: &Fixture) {
+fn sweep_leaves_the_rest_to_the_next_one(fixture: &Fixture) {
     let board = ten_large_entries(fixture, Some(Duration::from_secs(1)));
     fixture.pass(2);
     let mut expired = Vec::new();

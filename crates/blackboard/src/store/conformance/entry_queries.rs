@@ -1,19 +1,19 @@
-//! Finding entries: by pattern, prefix, tags, author and time, in pages that stay right.
+//! Queries: by pattern, prefix, tags, author and time, with stable pages.
 
 use super::watched::ValuesRead;
 use super::*;
 use crate::entry::{Order, Query};
 
 on_every_engine![
-    a_query_finds_what_fits_newest_first,
+    query_finds_matches_newest_first,
     every_condition_has_to_hold,
-    a_limit_and_an_offset_cut_out_a_part,
-    pages_by_key_miss_nothing_and_repeat_nothing_whatever_others_write,
-    pages_of_the_newest_end_though_others_write,
-    a_prefix_ends_where_it_should_whatever_its_last_character,
+    limit_and_offset_select_a_part,
+    pages_by_key_miss_and_repeat_nothing_under_concurrent_writes,
+    pages_of_the_newest_end_under_concurrent_writes,
+    prefix_ends_correctly_for_any_last_character,
     large_scopes_give_the_same_answers_as_small_ones,
     a_list_and_a_snapshot_have_everything_by_key,
-    a_list_has_the_part_that_is_asked_for,
+    list_has_the_requested_part,
     a_list_reads_no_values_where_an_index_decides,
     tags_are_found_as_long_as_an_entry_has_them,
     time_and_author_of_the_last_write_count,
@@ -54,7 +54,7 @@ fn all_pages(fixture: &Fixture, query: &Query, mut between: impl FnMut(usize)) -
     }
 }
 
-fn a_query_finds_what_fits_newest_first(fixture: &Fixture) {
+fn query_finds_matches_newest_first(fixture: &Fixture) {
     for key in ["agent:b:results", "agent:a:results", "agent:a:x:results", "agent:a", "task:1", "task:10"] {
         fixture.write(key, "1");
     }
@@ -103,7 +103,7 @@ fn every_condition_has_to_hold(fixture: &Fixture) {
     assert!(keys(fixture, &Query { tags: owned(&["nobody has it"]), ..Query::default() }).is_empty());
 }
 
-fn a_limit_and_an_offset_cut_out_a_part(fixture: &Fixture) {
+fn limit_and_offset_select_a_part(fixture: &Fixture) {
     for number in 0..105 {
         fixture.write(&format!("{number:03}"), "1");
     }
@@ -121,14 +121,14 @@ fn a_limit_and_an_offset_cut_out_a_part(fixture: &Fixture) {
     assert_eq!(fixture.scope().query(&exact).unwrap().next, None, "there is no empty page at the end");
 }
 
-fn pages_by_key_miss_nothing_and_repeat_nothing_whatever_others_write(fixture: &Fixture) {
+fn pages_by_key_miss_and_repeat_nothing_under_concurrent_writes(fixture: &Fixture) {
     for key in ["b", "d", "f", "h", "j"] {
         fixture.scope().write(&tagged(key, &["t"])).unwrap();
     }
     for query in [Query::default(), Query { tags: owned(&["t"]), ..Query::default() }, matching("?")] {
         let query = by_key(Query { limit: Some(2), ..query });
         let pages = all_pages(fixture, &query, |_| {
-            // Before, at and after the place where the page ended.
+            // Before, at and after the end of the page.
             for key in ["a", "d", "j"] {
                 fixture.scope().write(&tagged(key, &["t"])).unwrap();
             }
@@ -136,7 +136,7 @@ fn pages_by_key_miss_nothing_and_repeat_nothing_whatever_others_write(fixture: &
         });
         assert_eq!(pages, [owned(&["b", "d"]), owned(&["f", "h"]), owned(&["j"])], "{query:?}");
     }
-    // Where a page ended, the key may be gone.
+    // The key at the end of a page may be deleted.
     let query = by_key(Query { limit: Some(2), ..Query::default() });
     let pages = all_pages(fixture, &query, |page| {
         if page == 1 {
@@ -146,7 +146,7 @@ fn pages_by_key_miss_nothing_and_repeat_nothing_whatever_others_write(fixture: &
     assert_eq!(pages.concat(), ["b", "d", "f", "h", "j"]);
 }
 
-fn pages_of_the_newest_end_though_others_write(fixture: &Fixture) {
+fn pages_of_the_newest_end_under_concurrent_writes(fixture: &Fixture) {
     for key in ["a", "b", "c", "d", "e"] {
         fixture.write(&format!("k:{key}"), "1");
     }
@@ -162,7 +162,7 @@ fn pages_of_the_newest_end_though_others_write(fixture: &Fixture) {
     }
 }
 
-fn a_prefix_ends_where_it_should_whatever_its_last_character(fixture: &Fixture) {
+fn prefix_ends_correctly_for_any_last_character(fixture: &Fixture) {
     let prefixes = [
         "a",
         "a\u{7f}x",
@@ -195,7 +195,7 @@ fn a_prefix_ends_where_it_should_whatever_its_last_character(fixture: &Fixture) 
     }
 }
 
-/// Past some numbers a query reads in parts, or another index: nobody may notice.
+/// Above some sizes a query reads in parts, or uses another index. The answers have to be the same.
 fn large_scopes_give_the_same_answers_as_small_ones(fixture: &Fixture) {
     let count = 12_000;
     let writes: Vec<_> = (0..count).map(|number| tagged(&format!("k:{number:05}"), &["t"])).collect();
@@ -249,7 +249,7 @@ fn a_list_and_a_snapshot_have_everything_by_key(fixture: &Fixture) {
     assert_eq!(fixture.scope().list(&matching("short")).unwrap()[0].expires_at, expires_at);
 }
 
-fn a_list_has_the_part_that_is_asked_for(fixture: &Fixture) {
+fn list_has_the_requested_part(fixture: &Fixture) {
     fixture.scope().write_batch(&["a", "b", "c", "d"].map(|key| a_write(key, "1"))).unwrap();
     let page = |after: Option<&str>, offset, limit| {
         let query = Query { after: after.map(str::to_owned), offset, limit, ..Query::default() };
@@ -311,7 +311,7 @@ fn time_and_author_of_the_last_write_count(fixture: &Fixture) {
     assert_eq!(keys(fixture, &by_key(since(9))), ["a"]);
     assert_eq!(keys(fixture, &Query { author: Some("Ivy".to_owned()), ..Query::default() }), ["b"]);
     assert_eq!(keys(fixture, &Query { author: Some("Oak".to_owned()), ..since(10) }), ["a"]);
-    // What was written before everything that the log remembers is found as well.
+    // Entries that were written before the oldest kept event are found as well.
     fixture.pass_days(31);
     fixture.write("c", "1");
     while fixture.board.prune().unwrap().more {}

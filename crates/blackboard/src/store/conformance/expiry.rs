@@ -1,23 +1,23 @@
-//! Expiry: an entry is invisible from its moment on, and goes with one event, whoever meets it first.
+//! Expiry: an expired entry is invisible, and the first call that finds it removes it with one event.
 
 use super::watched::ValuesRead;
 use super::*;
 use crate::entry::{Comparison, Expected, Operation, OperationResult, Query, Txn};
 
 on_every_engine![
-    an_entry_is_there_until_its_moment_and_not_at_it,
-    no_path_sees_what_has_expired,
-    a_sweep_removes_what_has_expired_with_one_event_each,
-    a_sweep_in_passing_removes_a_hundred,
+    entry_is_visible_until_it_expires,
+    no_path_sees_expired_entries,
+    sweep_removes_expired_entries_with_one_event_each,
+    automatic_sweep_removes_a_hundred_entries,
     a_sweep_reads_only_what_it_removes,
-    two_sweeps_tell_once,
-    a_write_over_what_has_expired_tells_of_it_first_and_creates,
-    conditions_take_what_has_expired_for_absent,
-    a_refused_write_over_what_has_expired_tells_nothing,
+    two_sweeps_report_an_expiry_once,
+    write_over_an_expired_entry_reports_the_expiry_and_creates,
+    conditions_treat_expired_entries_as_absent,
+    refused_write_over_an_expired_entry_has_no_event,
     a_rewrite_renews_the_time_to_live,
-    appending_and_counting_start_anew_after_the_moment,
-    nothing_brings_back_what_was_told_of,
-    what_was_rewritten_in_time_survives_the_sweep,
+    append_and_increment_start_again_after_expiry,
+    expired_entry_never_becomes_visible_again,
+    entry_rewritten_in_time_survives_the_sweep,
     in_one_commit_an_entry_expires_once,
 ];
 
@@ -26,14 +26,14 @@ fn write_for(fixture: &Fixture, key: &str, seconds: u64) -> Written {
     fixture.scope().acting_as(Actor::author("Ivy")).write(&write).unwrap()
 }
 
-/// An entry that has expired and that no sweep has reached.
+/// An expired entry that no sweep has removed.
 fn expired(fixture: &Fixture, key: &str) -> Written {
     let written = write_for(fixture, key, 10);
     fixture.pass(10);
     written
 }
 
-fn an_entry_is_there_until_its_moment_and_not_at_it(fixture: &Fixture) {
+fn entry_is_visible_until_it_expires(fixture: &Fixture) {
     let written = write_for(fixture, "a", 10);
     assert_eq!(written.expires_at, Some(fixture.now().plus(Duration::from_secs(10))));
     fixture.clock.advance(Duration::from_millis(9_999));
@@ -42,7 +42,7 @@ fn an_entry_is_there_until_its_moment_and_not_at_it(fixture: &Fixture) {
     assert_eq!(fixture.value("a"), None);
 }
 
-fn no_path_sees_what_has_expired(fixture: &Fixture) {
+fn no_path_sees_expired_entries(fixture: &Fixture) {
     let written = expired(fixture, "a");
     fixture.write("b", "2");
     let before = fixture.revision();
@@ -98,11 +98,11 @@ fn no_path_sees_what_has_expired(fixture: &Fixture) {
         assert_eq!(compared.results, [OperationResult::Read(None), OperationResult::Delete(None)]);
     }
     assert_eq!(fixture.revision(), before, "looking tells nothing");
-    // What was is another question: the entry was there until the event that removed it.
+    // The past is different: the entry existed until the event that removed it.
     assert!(scope.entry_as_of("a", before).unwrap().is_some());
 }
 
-fn a_sweep_removes_what_has_expired_with_one_event_each(fixture: &Fixture) {
+fn sweep_removes_expired_entries_with_one_event_each(fixture: &Fixture) {
     write_for(fixture, "later", 11);
     write_for(fixture, "b", 9);
     let first = expired(fixture, "a");
@@ -127,7 +127,7 @@ fn a_sweep_removes_what_has_expired_with_one_event_each(fixture: &Fixture) {
     assert_eq!(left, ["forever", "later"]);
 }
 
-fn a_sweep_in_passing_removes_a_hundred(fixture: &Fixture) {
+fn automatic_sweep_removes_a_hundred_entries(fixture: &Fixture) {
     let writes: Vec<_> = (0..250)
         .map(|number| Write { ttl: Some(Duration::from_secs(1)), ..a_write(&number.to_string(), "1") })
         .collect();
@@ -153,7 +153,7 @@ fn a_sweep_reads_only_what_it_removes(fixture: &Fixture) {
     assert!((2..=3).contains(&read), "{read} values were read");
 }
 
-fn two_sweeps_tell_once(fixture: &Fixture) {
+fn two_sweeps_report_an_expiry_once(fixture: &Fixture) {
     for number in 0..150 {
         write_for(fixture, &number.to_string(), 5);
     }
@@ -171,7 +171,7 @@ fn two_sweeps_tell_once(fixture: &Fixture) {
     assert!(fixture.board.export().unwrap().entries.is_empty());
 }
 
-fn a_write_over_what_has_expired_tells_of_it_first_and_creates(fixture: &Fixture) {
+fn write_over_an_expired_entry_reports_the_expiry_and_creates(fixture: &Fixture) {
     let first = expired(fixture, "a");
     let (written, told) = fixture.told_by(|| fixture.write("a", "2"));
     assert_eq!(told, [EventType::EntryExpired, EventType::EntryWritten]);
@@ -193,7 +193,7 @@ fn a_write_over_what_has_expired_tells_of_it_first_and_creates(fixture: &Fixture
     assert!(fixture.scope().query(&tagged).unwrap().entries.is_empty());
 }
 
-fn conditions_take_what_has_expired_for_absent(fixture: &Fixture) {
+fn conditions_treat_expired_entries_as_absent(fixture: &Fixture) {
     let scope = || "team".to_owned();
     expired(fixture, "a");
     assert!(fixture.scope().write(&Write { if_absent: true, ..a_write("a", "2") }).unwrap().created);
@@ -228,7 +228,7 @@ fn conditions_take_what_has_expired_for_absent(fixture: &Fixture) {
     assert_eq!(told, [EventType::EntryExpired, EventType::EntryWritten]);
 }
 
-fn a_refused_write_over_what_has_expired_tells_nothing(fixture: &Fixture) {
+fn refused_write_over_an_expired_entry_has_no_event(fixture: &Fixture) {
     let first = expired(fixture, "a");
     let stale = Write { if_revision: Some(first.revision), ..a_write("a", "2") };
     let ((), told) = fixture.told_by(|| {
@@ -251,7 +251,7 @@ fn a_rewrite_renews_the_time_to_live(fixture: &Fixture) {
     assert_eq!(fixture.sweep().entries_expired, 1);
 }
 
-fn appending_and_counting_start_anew_after_the_moment(fixture: &Fixture) {
+fn append_and_increment_start_again_after_expiry(fixture: &Fixture) {
     let short = |key: &str, value: &str| Write { ttl: Some(Duration::from_secs(5)), ..a_write(key, value) };
     fixture.scope().write_batch(&[short("list", "[1]"), short("counter", "7")]).unwrap();
     fixture.pass(5);
@@ -266,7 +266,7 @@ fn appending_and_counting_start_anew_after_the_moment(fixture: &Fixture) {
     assert_eq!(fixture.entry("counter").unwrap().expires_at, None);
 }
 
-fn nothing_brings_back_what_was_told_of(fixture: &Fixture) {
+fn expired_entry_never_becomes_visible_again(fixture: &Fixture) {
     write_for(fixture, "swept", 10);
     expired(fixture, "seen");
     let moment = fixture.now();
@@ -281,7 +281,7 @@ fn nothing_brings_back_what_was_told_of(fixture: &Fixture) {
     assert_eq!(fixture.entry("seen").unwrap().version, 2);
 }
 
-fn what_was_rewritten_in_time_survives_the_sweep(fixture: &Fixture) {
+fn entry_rewritten_in_time_survives_the_sweep(fixture: &Fixture) {
     write_for(fixture, "a", 10);
     write_for(fixture, "b", 10);
     fixture.pass(5);

@@ -1,19 +1,19 @@
-//! Fences: whoever lost a claim or a lock in between changes nothing, on any path.
+//! Fence tokens: a session that lost a claim or a lock meanwhile changes nothing, on any path.
 
 use super::*;
 use crate::entry::{EntryEditor, EventWording, FenceToken, LOCKS, Operation, Txn};
 use crate::store::{Key, Prefetch};
 
 on_every_engine![
-    a_fence_that_holds_lets_every_path_through,
-    a_fence_of_a_claim_that_was_lost_is_refused_on_every_path,
-    a_fence_of_a_lock_that_was_lost_is_refused_on_every_path,
-    a_fence_of_a_lock_that_expired_is_refused,
-    every_fence_that_is_named_has_to_hold,
-    a_fence_of_finished_work_is_refused,
+    valid_fence_token_is_accepted_on_every_path,
+    fence_token_of_a_lost_claim_is_refused_on_every_path,
+    fence_token_of_a_lost_lock_is_refused_on_every_path,
+    fence_token_of_an_expired_lock_is_refused,
+    every_given_fence_token_has_to_be_valid,
+    fence_token_of_completed_work_is_refused,
 ];
 
-/// Takes a lock as the verb of locks does: an entry with a lease in their scope.
+/// Acquires a lock as the lock verb does: a leased entry in the scope of locks.
 fn lock(fixture: &Fixture, name: &str, session: &str, ttl: Option<Duration>) -> Revision {
     let write = Write { lease: true, ttl, ..a_write(name, "null") };
     let prefetch = [Prefetch::Row(Key::Agent(session.to_owned())), Prefetch::Entry(LOCKS, name)];
@@ -35,7 +35,7 @@ fn unlock(fixture: &Fixture, name: &str, session: &str) {
     assert!(unlocked.unwrap().is_some());
 }
 
-/// What every path that changes something says to these fences.
+/// The result of every path that changes something, with these fence tokens.
 fn on_every_path(fixture: &Fixture, fences: &[FenceToken]) -> Vec<(&'static str, Result<()>)> {
     fixture.scope().write_batch(&[a_write("a", "[]"), a_write("n", "1"), a_write("gone", "1")]).unwrap();
     let by = Actor { fences: fences.to_vec(), ..Actor::default() };
@@ -89,7 +89,7 @@ fn all_are_stale(fixture: &Fixture, fence: &FenceToken, current: Option<Revision
     fixture.scope().clear("*").unwrap();
 }
 
-fn a_fence_that_holds_lets_every_path_through(fixture: &Fixture) {
+fn valid_fence_token_is_accepted_on_every_path(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     fixture.item("x");
     let claim = FenceToken::Work { id: "x".to_owned(), fence: fixture.claim("x", &ivy).item.fence.unwrap() };
@@ -101,7 +101,7 @@ fn a_fence_that_holds_lets_every_path_through(fixture: &Fixture) {
     }
 }
 
-fn a_fence_of_a_claim_that_was_lost_is_refused_on_every_path(fixture: &Fixture) {
+fn fence_token_of_a_lost_claim_is_refused_on_every_path(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     fixture.item("x");
     let fence = |fence| FenceToken::Work { id: "x".to_owned(), fence };
@@ -113,7 +113,7 @@ fn a_fence_of_a_claim_that_was_lost_is_refused_on_every_path(fixture: &Fixture) 
     let second = fixture.claim("x", &oak).item.fence.unwrap();
     all_are_stale(fixture, &fence(first), Some(second));
     fixture.release("x", &oak);
-    // The same session again: it may not know what happened in between.
+    // The same session again: it may not know what happened meanwhile.
     let third = fixture.claim("x", &ivy).item.fence.unwrap();
     all_are_stale(fixture, &fence(first), Some(third));
     fixture.pass(301);
@@ -121,7 +121,7 @@ fn a_fence_of_a_claim_that_was_lost_is_refused_on_every_path(fixture: &Fixture) 
     all_are_stale(fixture, &fence(third), None);
 }
 
-fn a_fence_of_a_lock_that_was_lost_is_refused_on_every_path(fixture: &Fixture) {
+fn fence_token_of_a_lost_lock_is_refused_on_every_path(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     let fence = |fence| FenceToken::Lock { name: "deploy".to_owned(), fence };
     let first = lock(fixture, "deploy", &ivy, None);
@@ -141,7 +141,7 @@ fn a_fence_of_a_lock_that_was_lost_is_refused_on_every_path(fixture: &Fixture) {
     all_are_stale(fixture, &fence(third), None);
 }
 
-fn a_fence_of_a_lock_that_expired_is_refused(fixture: &Fixture) {
+fn fence_token_of_an_expired_lock_is_refused(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     let first = lock(fixture, "deploy", &ivy, Some(Duration::from_secs(10)));
     let fence = FenceToken::Lock { name: "deploy".to_owned(), fence: first };
@@ -152,7 +152,7 @@ fn a_fence_of_a_lock_that_expired_is_refused(fixture: &Fixture) {
     all_are_stale(fixture, &fence, None);
 }
 
-fn every_fence_that_is_named_has_to_hold(fixture: &Fixture) {
+fn every_given_fence_token_has_to_be_valid(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     fixture.item("x");
     let claim = FenceToken::Work { id: "x".to_owned(), fence: fixture.claim("x", &ivy).item.fence.unwrap() };
@@ -165,7 +165,7 @@ fn every_fence_that_is_named_has_to_hold(fixture: &Fixture) {
     }
 }
 
-fn a_fence_of_finished_work_is_refused(fixture: &Fixture) {
+fn fence_token_of_completed_work_is_refused(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     fixture.item("x");
     let fence = fixture.claim("x", &ivy).item.fence.unwrap();

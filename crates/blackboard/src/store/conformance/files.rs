@@ -1,4 +1,4 @@
-//! File reservations: who is in whose way, who is told, and when it is over.
+//! File reservations: conflicts, reports, and expiry.
 
 use std::collections::BTreeSet;
 
@@ -10,23 +10,23 @@ use crate::file::{
 use crate::store::{Key, Prefetch};
 
 on_every_engine![
-    files_are_reserved_with_everything_that_others_need_to_know,
-    overlapping_patterns_of_two_sessions_are_in_each_others_way,
-    those_who_share_are_not_in_each_others_way,
-    many_patterns_are_reserved_together_or_not_at_all,
-    a_session_is_never_in_its_own_way,
-    a_repeated_reservation_is_told_only_if_something_is_new,
-    an_upgrade_to_exclusive_needs_the_others_gone,
-    other_worktrees_of_the_repository_are_told_and_others_are_not,
-    files_are_given_back_once,
-    all_files_of_a_session_are_given_back_at_once,
+    reservation_has_all_fields,
+    overlapping_patterns_of_two_sessions_conflict,
+    shared_reservations_do_not_conflict,
+    several_patterns_are_reserved_atomically,
+    session_never_conflicts_with_itself,
+    repeated_reservation_has_an_event_only_if_something_changed,
+    upgrade_to_exclusive_needs_the_other_reservations_released,
+    reservations_in_other_worktrees_of_the_repository_are_reported,
+    files_are_released_once,
+    all_files_of_a_session_are_released_atomically,
     reservations_expire,
     reservations_end_with_their_session,
-    reservations_of_the_dead_are_free_after_the_sweep,
-    a_check_names_who_else_is_there,
+    sweep_releases_reservations_of_stale_agents,
+    check_names_the_other_holders,
     only_a_live_session_reserves,
-    nothing_but_the_verbs_of_files_changes_one,
-    odd_reservations_are_refused,
+    only_file_verbs_change_reservations,
+    invalid_reservations_are_refused,
     nothing_is_free_while_a_reservation_cannot_be_read,
 ];
 
@@ -57,7 +57,7 @@ fn last_summary(fixture: &Fixture) -> String {
     fixture.events().pop().unwrap().summary
 }
 
-fn files_are_reserved_with_everything_that_others_need_to_know(fixture: &Fixture) {
+fn reservation_has_all_fields(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     let request = Reserve {
         note: Some("rewriting the engine".to_owned()),
@@ -90,7 +90,7 @@ fn files_are_reserved_with_everything_that_others_need_to_know(fixture: &Fixture
     assert_eq!((&value["pattern"], &value["mode"]), (&"src/store/**".into(), &"exclusive".into()));
 }
 
-fn overlapping_patterns_of_two_sessions_are_in_each_others_way(fixture: &Fixture) {
+fn overlapping_patterns_of_two_sessions_conflict(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     let note = Some("the engine".to_owned());
     let request = Reserve { note, ..Reserve::of(HERE, &["src/store/**"], &ivy) };
@@ -112,7 +112,7 @@ fn overlapping_patterns_of_two_sessions_are_in_each_others_way(fixture: &Fixture
     }
 }
 
-fn those_who_share_are_not_in_each_others_way(fixture: &Fixture) {
+fn shared_reservations_do_not_conflict(fixture: &Fixture) {
     let [ivy, oak, elm] = ["Ivy", "Oak", "Elm"].map(|name| fixture.session(name));
     for session in [&ivy, &oak] {
         fixture.board.files().reserve(&shared(&["src/**"], session)).unwrap();
@@ -125,7 +125,7 @@ fn those_who_share_are_not_in_each_others_way(fixture: &Fixture) {
     assert_eq!(code(refused), Code::Held, "one who shares is in the way of nobody else, but others of it");
 }
 
-fn many_patterns_are_reserved_together_or_not_at_all(fixture: &Fixture) {
+fn several_patterns_are_reserved_atomically(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     let made = reserve(fixture, &["src/a.rs", "src/b.rs", "src/a.rs"], &ivy);
     assert_eq!(made.reservations.len(), 2, "each once");
@@ -139,7 +139,7 @@ fn many_patterns_are_reserved_together_or_not_at_all(fixture: &Fixture) {
     assert_eq!(patterns(fixture), ["src/a.rs", "src/b.rs"], "nothing of the others");
 }
 
-fn a_session_is_never_in_its_own_way(fixture: &Fixture) {
+fn session_never_conflicts_with_itself(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     reserve(fixture, &["src/**"], &ivy);
     reserve(fixture, &["src/lib.rs"], &ivy);
@@ -147,7 +147,7 @@ fn a_session_is_never_in_its_own_way(fixture: &Fixture) {
     assert_eq!(patterns(fixture), ["**", "src/**", "src/lib.rs"]);
 }
 
-fn a_repeated_reservation_is_told_only_if_something_is_new(fixture: &Fixture) {
+fn repeated_reservation_has_an_event_only_if_something_changed(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     let first = Reserve {
         note: Some("one".to_owned()),
@@ -197,7 +197,7 @@ fn a_repeated_reservation_is_told_only_if_something_is_new(fixture: &Fixture) {
     );
 }
 
-fn an_upgrade_to_exclusive_needs_the_others_gone(fixture: &Fixture) {
+fn upgrade_to_exclusive_needs_the_other_reservations_released(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     for session in [&ivy, &oak] {
         fixture.board.files().reserve(&shared(&["src/**"], session)).unwrap();
@@ -209,7 +209,7 @@ fn an_upgrade_to_exclusive_needs_the_others_gone(fixture: &Fixture) {
     assert_eq!(reserved(fixture)[0].mode, Mode::Exclusive);
 }
 
-fn other_worktrees_of_the_repository_are_told_and_others_are_not(fixture: &Fixture) {
+fn reservations_in_other_worktrees_of_the_repository_are_reported(fixture: &Fixture) {
     let [ivy, oak, elm] = ["Ivy", "Oak", "Elm"].map(|name| fixture.session(name));
     reserve(fixture, &["src/**"], &ivy);
     let there = |session: &str| Reserve {
@@ -222,7 +222,7 @@ fn other_worktrees_of_the_repository_are_told_and_others_are_not(fixture: &Fixtu
     let refused = fixture.board.files().reserve(&there(&elm));
     assert_eq!(code(refused), Code::Held, "in one worktree it is a conflict");
     assert!(fixture.board.files().reserve(&there(&oak)).unwrap().reservations[0].already_held);
-    // The session's own, and those of another repository, are nothing to tell.
+    // The session's own reservations, and those of another repository, are not reported.
     assert!(fixture.board.files().reserve(&there(&ivy)).is_err());
     let another = fixture.board.files().reserve(&Reserve::of("/another", &["src/**"], &elm)).unwrap();
     assert!(another.elsewhere.is_empty());
@@ -238,7 +238,7 @@ fn other_worktrees_of_the_repository_are_told_and_others_are_not(fixture: &Fixtu
     assert_eq!(fixture.board.files().list(&of_oak).unwrap().len(), 2);
 }
 
-fn files_are_given_back_once(fixture: &Fixture) {
+fn files_are_released_once(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     reserve(fixture, &["src/**", "docs/**"], &ivy);
     let release =
@@ -258,7 +258,7 @@ fn files_are_given_back_once(fixture: &Fixture) {
     reserve(fixture, &["src/lib.rs"], &oak);
 }
 
-fn all_files_of_a_session_are_given_back_at_once(fixture: &Fixture) {
+fn all_files_of_a_session_are_released_atomically(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     reserve(fixture, &["a", "b"], &ivy);
     fixture.board.files().reserve(&Reserve::of(THERE, &["c"], &ivy)).unwrap();
@@ -293,7 +293,7 @@ fn reservations_expire(fixture: &Fixture) {
     assert_eq!(last_summary(fixture), "File reservation \"src/**\" expired");
     fixture.board.files().release(&ReleaseFiles::all(&oak)).unwrap();
 
-    // One's own that is over is told of before it is made anew.
+    // The session's own expired reservation is reported as expired before it is made again.
     fixture.board.files().reserve(&brief).unwrap();
     fixture.pass(10);
     let (made, told) = fixture.told_by(|| reserve(fixture, &["src/**"], &ivy));
@@ -316,7 +316,7 @@ fn reservations_end_with_their_session(fixture: &Fixture) {
     reserve(fixture, &["src/**"], &oak);
 }
 
-fn reservations_of_the_dead_are_free_after_the_sweep(fixture: &Fixture) {
+fn sweep_releases_reservations_of_stale_agents(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session_of_process("Ivy", 10), fixture.session_of_process("Oak", 11));
     reserve(fixture, &["src/**"], &ivy);
     fixture.processes.end(10);
@@ -332,7 +332,7 @@ fn reservations_of_the_dead_are_free_after_the_sweep(fixture: &Fixture) {
     assert_eq!(refused(fixture, &["src/lib.rs"], &ivy).code(), Code::Held);
 }
 
-fn a_check_names_who_else_is_there(fixture: &Fixture) {
+fn check_names_the_other_holders(fixture: &Fixture) {
     let [ivy, oak, elm] = ["Ivy", "Oak", "Elm"].map(|name| fixture.session(name));
     fixture.item("x");
     fixture.claim("x", &ivy);
@@ -378,7 +378,7 @@ fn only_a_live_session_reserves(fixture: &Fixture) {
     assert!(reserved(fixture).is_empty());
 }
 
-fn nothing_but_the_verbs_of_files_changes_one(fixture: &Fixture) {
+fn only_file_verbs_change_reservations(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     reserve(fixture, &["src/**"], &ivy);
     let key = fixture.events().pop().unwrap().target_id.unwrap();
@@ -389,7 +389,7 @@ fn nothing_but_the_verbs_of_files_changes_one(fixture: &Fixture) {
     assert_eq!(patterns(fixture), ["src/**"]);
 }
 
-fn odd_reservations_are_refused(fixture: &Fixture) {
+fn invalid_reservations_are_refused(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     let good = Reserve::of(HERE, &["src/**"], &ivy);
     for (what, request) in [

@@ -1,5 +1,5 @@
-//! "Dead means free": a call refused because of a session whose process is provably gone, and that has sent no heartbeat of
-//! its own for 10 s, sweeps that session and is tried again.
+//! Holders whose process is gone: a call that is refused because of such a session sweeps it and retries. The process
+//! has to be provably gone, and the session without a heartbeat of its own for 10 s.
 
 use super::*;
 use crate::agent::CheckIn;
@@ -13,20 +13,20 @@ use crate::work::{ClaimNext, Reassign};
 
 on_every_engine![
     every_call_that_a_gone_session_refuses_succeeds_ten_seconds_after_its_last_heartbeat,
-    files_of_a_gone_session_are_free,
-    what_several_gone_sessions_hold_is_free_too,
-    a_process_number_that_is_used_again_is_gone,
-    a_session_whose_process_cannot_be_proven_gone_keeps_what_it_holds,
-    a_heartbeat_of_its_own_keeps_what_a_session_holds_and_one_of_others_does_not,
+    check_releases_files_of_a_gone_session,
+    holdings_of_several_gone_sessions_are_released,
+    process_with_a_reused_pid_is_gone,
+    session_without_a_provably_gone_process_keeps_its_holdings,
+    only_its_own_heartbeat_keeps_the_holdings_of_a_gone_session,
     a_session_that_writes_or_uses_tools_is_never_swept_by_a_refused_call,
     a_session_is_never_swept_by_its_own_call,
     a_delegate_that_registers_never_sweeps_its_parent,
     a_commit_that_only_reads_a_gone_holder_sweeps_it,
-    a_claim_of_the_next_item_sweeps_only_holders_of_items_that_fit,
-    a_session_that_is_not_live_holds_nothing_any_more,
+    claim_next_sweeps_only_holders_of_matching_items,
+    session_that_is_not_live_holds_nothing,
     a_holder_that_is_stale_and_still_named_refuses_after_one_retry,
-    a_clock_that_was_set_sweeps_no_holder,
-    of_two_calls_that_find_a_gone_session_one_sweeps_it,
+    changed_clock_sweeps_no_holder,
+    one_of_two_calls_sweeps_a_gone_session,
     a_wait_for_a_lock_gets_it_when_the_ten_seconds_have_passed,
     a_wait_that_times_out_names_the_gone_process,
     the_sweep_is_reported_to_the_observer,
@@ -49,7 +49,7 @@ fn gone(fixture: &Fixture) -> String {
     ivy
 }
 
-/// A call that is refused because of what [`gone`] holds.
+/// A call that is refused because of the holdings of [`gone`].
 type Call = fn(&Fixture, &str) -> Result<()>;
 
 const CALLS: &[(&str, Call)] = &[
@@ -108,7 +108,7 @@ fn every_call_that_a_gone_session_refuses_succeeds_ten_seconds_after_its_last_he
         done.unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(told[0], EventType::AgentStale, "{name}");
         assert_eq!(fixture.agent(&ivy).status, AgentStatus::Stale, "{name}");
-        // Free for the next round.
+        // Released for the next round.
         fixture.board.agents().deregister(&oak).unwrap();
         fixture.board.agents().deregister(&ivy).unwrap();
         for id in ["x", "y"] {
@@ -118,7 +118,7 @@ fn every_call_that_a_gone_session_refuses_succeeds_ten_seconds_after_its_last_he
     }
 }
 
-fn files_of_a_gone_session_are_free(fixture: &Fixture) {
+fn check_releases_files_of_a_gone_session(fixture: &Fixture) {
     let ivy = gone(fixture);
     let oak = fixture.session_of_process("Oak", 11);
     let check = Check::of(WORKTREE, &["src/lib.rs"], Some(&oak));
@@ -137,7 +137,7 @@ fn files_of_a_gone_session_are_free(fixture: &Fixture) {
     assert_eq!(fixture.agent(&elm).status, AgentStatus::Stale);
 }
 
-fn what_several_gone_sessions_hold_is_free_too(fixture: &Fixture) {
+fn holdings_of_several_gone_sessions_are_released(fixture: &Fixture) {
     let gone: Vec<_> = (20..25)
         .map(|pid| {
             let session = fixture.session_of_process(&format!("agent {pid}"), pid);
@@ -166,14 +166,14 @@ fn holder_and_other(fixture: &Fixture) -> (String, String) {
     (ivy, fixture.session_of_process("Oak", 11))
 }
 
-fn a_process_number_that_is_used_again_is_gone(fixture: &Fixture) {
+fn process_with_a_reused_pid_is_gone(fixture: &Fixture) {
     let (_, oak) = holder_and_other(fixture);
     fixture.processes.start(10);
     fixture.pass(10);
     assert!(acquire(fixture, &oak).unwrap().acquired);
 }
 
-fn a_session_whose_process_cannot_be_proven_gone_keeps_what_it_holds(fixture: &Fixture) {
+fn session_without_a_provably_gone_process_keeps_its_holdings(fixture: &Fixture) {
     let (ivy, oak) = holder_and_other(fixture);
     let known = fixture.agent(&ivy);
     let mark = |change: fn(&mut crate::process::ProcessIdentity)| {
@@ -199,14 +199,14 @@ fn a_session_whose_process_cannot_be_proven_gone_keeps_what_it_holds(fixture: &F
     }
 }
 
-fn a_heartbeat_of_its_own_keeps_what_a_session_holds_and_one_of_others_does_not(fixture: &Fixture) {
+fn only_its_own_heartbeat_keeps_the_holdings_of_a_gone_session(fixture: &Fixture) {
     let (ivy, oak) = holder_and_other(fixture);
     fixture.processes.end(10);
     fixture.pass(9);
     fixture.beat(&ivy);
     fixture.pass(9);
     assert_eq!(code(acquire(fixture, &oak)), Code::Held);
-    // Seen by another session, as a sweep does that finds its process alive.
+    // Another session saw it alive, as a sweep does that finds its process running.
     let agent = fixture.agent(&ivy);
     fixture.put(&[Agent { last_seen_at: fixture.now(), ..agent }.into()]);
     fixture.pass(1);
@@ -224,7 +224,7 @@ fn a_session_that_writes_or_uses_tools_is_never_swept_by_a_refused_call(fixture:
         fixture.processes.end(10);
         for second in (6..=60).step_by(6) {
             fixture.pass(3);
-            // Another session saw it, which neither counts nor hides what it does itself.
+            // Another session saw it, which neither counts nor hides its own activity.
             let agent = fixture.agent(&ivy);
             fixture.put(&[Agent { last_seen_at: fixture.now(), ..agent }.into()]);
             fixture.pass(3);
@@ -253,7 +253,7 @@ fn a_commit_that_only_reads_a_gone_holder_sweeps_it(fixture: &Fixture) {
     fixture.processes.end(10);
     fixture.pass(10);
     let key = Key::Agent(ivy.clone());
-    // What a verb announces to read says nothing about the session that it acts for.
+    // The announced reads of a verb say nothing about its session.
     fixture
         .board
         .commit("test", &[Prefetch::Row(key.clone())], |tx| {
@@ -265,7 +265,7 @@ fn a_commit_that_only_reads_a_gone_holder_sweeps_it(fixture: &Fixture) {
     assert_eq!(fixture.agent(&ivy).status, AgentStatus::Stale);
 }
 
-fn a_claim_of_the_next_item_sweeps_only_holders_of_items_that_fit(fixture: &Fixture) {
+fn claim_next_sweeps_only_holders_of_matching_items(fixture: &Fixture) {
     let ivy = gone(fixture);
     let elm = fixture.session_of_process("Elm", 12);
     let urgent = Create { priority: Some(Priority::P1), ..Create::new("urgent", "Urgent") };
@@ -282,7 +282,7 @@ fn a_claim_of_the_next_item_sweeps_only_holders_of_items_that_fit(fixture: &Fixt
     assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active);
 }
 
-fn a_session_that_is_not_live_holds_nothing_any_more(fixture: &Fixture) {
+fn session_that_is_not_live_holds_nothing(fixture: &Fixture) {
     let (ivy, oak) = holder_and_other(fixture);
     assert!(!fixture.board.sweep_if_gone(&ivy, OnBusy::Fail).unwrap(), "alive");
     fixture.processes.end(10);
@@ -318,10 +318,10 @@ fn a_session_is_never_swept_by_its_own_call(fixture: &Fixture) {
     assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active);
 }
 
-fn a_clock_that_was_set_sweeps_no_holder(fixture: &Fixture) {
+fn changed_clock_sweeps_no_holder(fixture: &Fixture) {
     let (ivy, oak) = holder_and_other(fixture);
     fixture.processes.end(10);
-    // The monotonic clock stands still, as while the machine sleeps.
+    // The monotonic clock stops, as while the machine sleeps.
     fixture.clock.set(fixture.now().plus(Duration::from_hours(1)));
     assert_eq!(code(acquire(fixture, &oak)), Code::Held);
     assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active);
@@ -329,7 +329,7 @@ fn a_clock_that_was_set_sweeps_no_holder(fixture: &Fixture) {
     assert!(acquire(fixture, &oak).unwrap().acquired);
 }
 
-fn of_two_calls_that_find_a_gone_session_one_sweeps_it(fixture: &Fixture) {
+fn one_of_two_calls_sweeps_a_gone_session(fixture: &Fixture) {
     let (_, oak) = holder_and_other(fixture);
     let elm = fixture.session_of_process("Elm", 12);
     fixture.processes.end(10);
@@ -353,7 +353,7 @@ fn a_wait_for_a_lock_gets_it_when_the_ten_seconds_have_passed(fixture: &Fixture)
             let go_on = || refused.send(()).is_ok();
             locks.acquire_waiting_while(&Acquire::of("deploy", &oak), LONG, go_on).unwrap()
         });
-        // Asked only after the lock was refused: from here on nothing but the wait itself gets it.
+        // Signaled only after the lock was refused: from here on only the wait itself can acquire it.
         is_refused.recv_timeout(patience()).expect("the first attempt was not refused");
         fixture.pass(10);
         assert!(waiting.join().unwrap().is_some_and(|lock| lock.acquired));

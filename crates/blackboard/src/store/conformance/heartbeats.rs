@@ -1,20 +1,20 @@
-//! Heartbeats: what they say, whom they revive, and that a named one counts once.
+//! Heartbeats: their content, the recovery of stale sessions, and idempotency keys.
 
 use super::*;
 use crate::fingerprint::Fingerprint;
 use crate::work::Block;
 
 on_every_engine![
-    a_heartbeat_has_an_event_only_if_it_says_something_new,
-    a_heartbeat_makes_an_idle_session_active_unless_it_says_otherwise,
+    heartbeat_has_an_event_only_if_it_changes_something,
+    heartbeat_makes_an_idle_session_active_by_default,
     a_heartbeat_may_be_about_a_work_item_that_exists,
-    a_heartbeat_revives_a_stale_session_and_tells_what_it_lost,
-    a_completed_session_has_no_heart,
-    a_named_heartbeat_happens_once,
+    heartbeat_recovers_a_stale_session_and_reports_its_losses,
+    heartbeat_of_a_completed_session_is_refused,
+    heartbeat_with_an_idempotency_key_happens_once,
     an_operation_id_belongs_to_one_verb,
 ];
 
-fn a_heartbeat_has_an_event_only_if_it_says_something_new(fixture: &Fixture) {
+fn heartbeat_has_an_event_only_if_it_changes_something(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     let beat = |beat: Heartbeat| fixture.told_by(|| fixture.board.agents().heartbeat(&beat).unwrap());
     fixture.pass(30);
@@ -56,7 +56,7 @@ fn a_heartbeat_has_an_event_only_if_it_says_something_new(fixture: &Fixture) {
     assert_eq!(fixture.events().pop().unwrap().summary, "Agent \"Ivy\" works on nothing in particular");
 }
 
-fn a_heartbeat_makes_an_idle_session_active_unless_it_says_otherwise(fixture: &Fixture) {
+fn heartbeat_makes_an_idle_session_active_by_default(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     for (said, expected) in [
         (Some(AgentStatus::Idle), AgentStatus::Idle),
@@ -90,7 +90,7 @@ fn a_heartbeat_may_be_about_a_work_item_that_exists(fixture: &Fixture) {
     fixture.board.work().delete("x", false, None).unwrap();
 }
 
-fn a_heartbeat_revives_a_stale_session_and_tells_what_it_lost(fixture: &Fixture) {
+fn heartbeat_recovers_a_stale_session_and_reports_its_losses(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     for id in ["x", "y"] {
         fixture.item(id);
@@ -114,7 +114,7 @@ fn a_heartbeat_revives_a_stale_session_and_tells_what_it_lost(fixture: &Fixture)
     let again = fixture.beat(&ivy);
     assert!(!again.recovered && again.lost.is_empty());
 
-    // Whoever held nothing lost nothing, also if another one did in the next commit.
+    // A session that held nothing lost nothing, also if another one did in the next commit.
     fixture.claim("x", &ivy);
     fixture.pass(301);
     fixture.sweep();
@@ -122,7 +122,7 @@ fn a_heartbeat_revives_a_stale_session_and_tells_what_it_lost(fixture: &Fixture)
     assert!(beat.recovered && beat.lost.is_empty());
 }
 
-fn a_completed_session_has_no_heart(fixture: &Fixture) {
+fn heartbeat_of_a_completed_session_is_refused(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     fixture.board.agents().deregister(&session).unwrap();
     let (refused, told) = fixture.told_by(|| fixture.board.agents().heartbeat(&Heartbeat::of(&session)));
@@ -130,7 +130,7 @@ fn a_completed_session_has_no_heart(fixture: &Fixture) {
     assert!(told.is_empty());
 }
 
-fn a_named_heartbeat_happens_once(fixture: &Fixture) {
+fn heartbeat_with_an_idempotency_key_happens_once(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     let beat = Heartbeat {
         progress: Some("Half done".to_owned()),

@@ -8,15 +8,15 @@ on_every_engine![
     an_item_is_created_once,
     a_generated_id_is_unique_on_its_board,
     another_item_under_the_same_id_is_refused,
-    what_is_created_has_been_checked,
-    a_reset_takes_an_item_back_to_its_beginning,
-    a_reset_item_that_waits_for_others_is_blocked,
-    an_item_that_is_needed_is_deleted_only_by_force,
-    deleting_a_blocker_frees_what_waited_for_it,
-    items_are_listed_in_the_order_in_which_to_do_them,
+    created_items_are_validated,
+    reset_makes_an_item_available_again,
+    reset_item_with_open_blockers_is_blocked,
+    held_or_blocking_item_needs_force_to_be_deleted,
+    deleting_a_blocker_unblocks_its_dependents,
+    items_are_listed_by_priority_then_age,
     every_view_of_an_item_lists_all_its_blockers,
     a_list_of_an_unknown_project_is_refused,
-    the_history_of_an_item_names_everything_that_happened_to_it,
+    item_history_has_every_event_of_the_item,
 ];
 
 fn an_item_is_created_once(fixture: &Fixture) {
@@ -84,7 +84,7 @@ fn every_view_of_an_item_lists_all_its_blockers(fixture: &Fixture) {
     views.push((reset.open_blockers, reset.missing_blockers));
     assert_eq!(views, vec![(open, missing.clone()); 7]);
     assert_eq!(fixture.board.status().unwrap().missing_blockers, missing);
-    // A holder sees what blocks its item.
+    // A holder sees the blockers of its item.
     fixture.claim("a", &session);
     fixture.board.work().block(&Block { id: "a".to_owned(), blocked_by: owned(&["late"]), ..block }).unwrap();
     let held = fixture.claim("a", &session);
@@ -149,7 +149,7 @@ fn another_item_under_the_same_id_is_refused(fixture: &Fixture) {
     assert_eq!(refused.details().unwrap()["differs"], serde_json::json!(["blocked_by"]));
 }
 
-fn what_is_created_has_been_checked(fixture: &Fixture) {
+fn created_items_are_validated(fixture: &Fixture) {
     let create = |create: Create| code(fixture.board.work().create(&create));
     assert_eq!(create(Create::new("", "Title")), Code::InvalidValue);
     assert_eq!(create(Create::new("x,y", "Title")), Code::InvalidValue);
@@ -168,7 +168,7 @@ fn what_is_created_has_been_checked(fixture: &Fixture) {
     assert!(fixture.events().is_empty());
 }
 
-fn a_reset_takes_an_item_back_to_its_beginning(fixture: &Fixture) {
+fn reset_makes_an_item_available_again(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     for &status in Status::ALL {
         let id = status.as_str();
@@ -192,7 +192,7 @@ fn a_reset_takes_an_item_back_to_its_beginning(fixture: &Fixture) {
     assert_eq!(code(fixture.board.work().complete(&late)), Code::NotHolder);
 }
 
-fn a_reset_item_that_waits_for_others_is_blocked(fixture: &Fixture) {
+fn reset_item_with_open_blockers_is_blocked(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     fixture.item("a");
     fixture.blocked_item("x", &["a"]);
@@ -205,7 +205,7 @@ fn a_reset_item_that_waits_for_others_is_blocked(fixture: &Fixture) {
     assert_eq!(reset.item.claimed_by, None);
 }
 
-fn an_item_that_is_needed_is_deleted_only_by_force(fixture: &Fixture) {
+fn held_or_blocking_item_needs_force_to_be_deleted(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     for &status in Status::ALL {
         let id = status.as_str();
@@ -230,7 +230,7 @@ fn an_item_that_is_needed_is_deleted_only_by_force(fixture: &Fixture) {
     );
 }
 
-fn deleting_a_blocker_frees_what_waited_for_it(fixture: &Fixture) {
+fn deleting_a_blocker_unblocks_its_dependents(fixture: &Fixture) {
     fixture.item("a");
     fixture.blocked_item("x", &["a"]);
     fixture.blocked_item("y", &["a", "x"]);
@@ -243,14 +243,14 @@ fn deleting_a_blocker_frees_what_waited_for_it(fixture: &Fixture) {
     assert_eq!(fixture.work("x").status, Status::Available);
     let y = fixture.work("y");
     assert_eq!((y.status, y.blocked_by.as_deref()), (Status::Blocked, Some("x")));
-    // The id may come back without anybody waiting for it.
+    // The id can be used again, and blocks no item.
     fixture.item("a");
     assert!(fixture.board.work().status("a").unwrap().dependents.is_empty());
     fixture.board.work().delete("y", false, None).unwrap();
     assert!(fixture.board.export().unwrap().work_dependencies.is_empty());
 }
 
-fn items_are_listed_in_the_order_in_which_to_do_them(fixture: &Fixture) {
+fn items_are_listed_by_priority_then_age(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     fixture.board.projects().register(&RegisterProject::new("p", "P")).unwrap();
     fixture.item_that_is("done", Status::Completed, &session);
@@ -276,7 +276,7 @@ fn items_are_listed_in_the_order_in_which_to_do_them(fixture: &Fixture) {
     assert_eq!(list(WorkFilter { claimed_by: Some(session), ..all }), ["done", "held"]);
 }
 
-fn the_history_of_an_item_names_everything_that_happened_to_it(fixture: &Fixture) {
+fn item_history_has_every_event_of_the_item(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     fixture.item("other");
     fixture.pass(10);

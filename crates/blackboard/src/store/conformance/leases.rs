@@ -1,25 +1,25 @@
-//! Leases: what hangs on a session is changed by nobody else, and goes with it in the same commit.
+//! Leases: only its session can change a leased entry, and it is removed in the commit that ends the session.
 
 use super::*;
 use crate::entry::{Lease, Operation, Txn};
 
 on_every_engine![
     a_lease_needs_a_live_session,
-    whoever_holds_it_may_change_it_and_keeps_it,
-    nobody_else_changes_it_on_any_path,
-    a_lease_may_be_taken_over_what_is_there,
-    a_session_that_ends_takes_its_leases_along,
-    a_sweep_frees_the_leases_of_the_dead,
-    who_comes_back_is_told_what_it_lost,
-    who_comes_back_can_take_it_again_with_another_fence,
-    a_lease_that_expired_holds_up_nobody,
+    holder_of_a_lease_can_change_it_and_keeps_it,
+    leased_entry_is_refused_to_other_sessions_on_every_path,
+    lease_may_be_acquired_on_an_existing_entry,
+    ending_a_session_releases_its_leases,
+    sweep_releases_leases_of_stale_agents,
+    recovered_session_is_notified_of_its_lost_leases,
+    recovered_session_can_acquire_again_with_a_new_fence_token,
+    expired_lease_blocks_no_session,
     a_lease_that_expired_before_its_session_ended_was_not_released,
-    a_dry_run_says_which_leases_would_go,
-    since_when_is_when_its_session_took_it,
-    delegates_that_end_with_their_parent_give_back_theirs,
-    of_many_one_gets_the_lease,
+    dry_run_lists_leases_to_release,
+    held_since_is_the_time_of_the_acquisition,
+    delegates_that_end_with_their_parent_release_their_leases,
+    one_of_many_sessions_gets_the_lease,
     no_lease_outlives_a_session_that_ends_meanwhile,
-    no_lock_is_taken_for_less_than_a_moment,
+    lock_or_reservation_with_a_ttl_below_a_millisecond_is_refused,
 ];
 
 fn leased(key: &str, value: &str) -> Write {
@@ -48,11 +48,11 @@ fn a_lease_needs_a_live_session(fixture: &Fixture) {
     assert_eq!(written.fence, Some(written.revision));
 }
 
-fn whoever_holds_it_may_change_it_and_keeps_it(fixture: &Fixture) {
+fn holder_of_a_lease_can_change_it_and_keeps_it(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     let scope = fixture.scope_of(&ivy);
     let fence = scope.write(&leased("a", "[]")).unwrap().fence;
-    // Also without saying again that it is a lease.
+    // Also if the write does not ask for the lease again.
     assert_eq!(scope.write(&a_write("a", "[1]")).unwrap().fence, fence);
     assert_eq!(scope.write(&leased("a", "[1]")).unwrap().fence, fence);
     assert_eq!(scope.append("a", &json("2")).unwrap().fence, fence);
@@ -71,7 +71,7 @@ fn whoever_holds_it_may_change_it_and_keeps_it(fixture: &Fixture) {
     assert_eq!(fixture.entry("a").unwrap().session_id, None, "a deletion gives it up");
 }
 
-fn nobody_else_changes_it_on_any_path(fixture: &Fixture) {
+fn leased_entry_is_refused_to_other_sessions_on_every_path(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     let held = fixture.scope_of(&ivy).write(&leased("a", "[1]")).unwrap();
     let before = fixture.board.export().unwrap();
@@ -120,7 +120,7 @@ fn nobody_else_changes_it_on_any_path(fixture: &Fixture) {
     assert_eq!(fixture.value("a").as_deref(), Some("[1]"), "anybody may look");
 }
 
-fn a_lease_may_be_taken_over_what_is_there(fixture: &Fixture) {
+fn lease_may_be_acquired_on_an_existing_entry(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     fixture.write("a", "1");
     let taken = fixture.scope_of(&ivy).write(&leased("a", "2")).unwrap();
@@ -129,7 +129,7 @@ fn a_lease_may_be_taken_over_what_is_there(fixture: &Fixture) {
     assert_eq!(code(fixture.scope_of(&oak).delete("a")), Code::Held);
 }
 
-fn a_session_that_ends_takes_its_leases_along(fixture: &Fixture) {
+fn ending_a_session_releases_its_leases(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     fixture.item_that_is("x", Status::Claimed, &ivy);
     let scope = fixture.scope_of(&ivy);
@@ -154,7 +154,7 @@ fn a_session_that_ends_takes_its_leases_along(fixture: &Fixture) {
     assert!(again.already_ended && again.leases.is_empty() && told.is_empty());
 }
 
-fn a_sweep_frees_the_leases_of_the_dead(fixture: &Fixture) {
+fn sweep_releases_leases_of_stale_agents(fixture: &Fixture) {
     let ivy = fixture.session_of_process("Ivy", 10);
     fixture.item_that_is("x", Status::Claimed, &ivy);
     fixture.scope_of(&ivy).write_batch(&[leased("a", "1"), leased("b", "1")]).unwrap();
@@ -181,7 +181,7 @@ fn a_sweep_frees_the_leases_of_the_dead(fixture: &Fixture) {
     assert!(told.is_empty());
 }
 
-fn who_comes_back_is_told_what_it_lost(fixture: &Fixture) {
+fn recovered_session_is_notified_of_its_lost_leases(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     fixture.item_that_is("x", Status::Claimed, &ivy);
     fixture.scope_of(&ivy).write_batch(&[leased("a", "1"), a_write("stays", "1")]).unwrap();
@@ -194,7 +194,7 @@ fn who_comes_back_is_told_what_it_lost(fixture: &Fixture) {
     assert!(beat.lost.is_empty() && beat.lost_leases.is_empty(), "once");
 }
 
-fn who_comes_back_can_take_it_again_with_another_fence(fixture: &Fixture) {
+fn recovered_session_can_acquire_again_with_a_new_fence_token(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     let first = fixture.scope_of(&ivy).write(&leased("a", "1")).unwrap();
     fixture.pass(301);
@@ -205,7 +205,7 @@ fn who_comes_back_can_take_it_again_with_another_fence(fixture: &Fixture) {
     assert!(second.fence > first.fence);
 }
 
-fn a_lease_that_expired_holds_up_nobody(fixture: &Fixture) {
+fn expired_lease_blocks_no_session(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     let short = Write { ttl: Some(Duration::from_secs(5)), ..leased("a", "1") };
     fixture.scope_of(&ivy).write(&short).unwrap();
@@ -239,7 +239,7 @@ fn a_lease_that_expired_before_its_session_ended_was_not_released(fixture: &Fixt
     assert!(fixture.board.export().unwrap().entries.is_empty());
 }
 
-fn a_dry_run_says_which_leases_would_go(fixture: &Fixture) {
+fn dry_run_lists_leases_to_release(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     fixture.scope_of(&ivy).write(&leased("a", "1")).unwrap();
     fixture.pass(301);
@@ -250,7 +250,7 @@ fn a_dry_run_says_which_leases_would_go(fixture: &Fixture) {
     assert_eq!(fixture.sweep(), dry);
 }
 
-fn since_when_is_when_its_session_took_it(fixture: &Fixture) {
+fn held_since_is_the_time_of_the_acquisition(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     fixture.write("a", "1");
     fixture.pass(10);
@@ -262,7 +262,7 @@ fn since_when_is_when_its_session_took_it(fixture: &Fixture) {
     assert_eq!(refused.details().unwrap()["since"], taken.to_string());
 }
 
-fn delegates_that_end_with_their_parent_give_back_theirs(fixture: &Fixture) {
+fn delegates_that_end_with_their_parent_release_their_leases(fixture: &Fixture) {
     let ivy = fixture.session_of_process("Ivy", 10);
     let delegate = Register { parent: Some(ivy.clone()), pid: Some(10), ..Register::default() };
     let delegate = fixture.register(&delegate).session_id;
@@ -277,7 +277,7 @@ fn delegates_that_end_with_their_parent_give_back_theirs(fixture: &Fixture) {
     assert!(events.iter().all(|event| event.commit_id == events[0].id), "one commit");
 }
 
-fn of_many_one_gets_the_lease(fixture: &Fixture) {
+fn one_of_many_sessions_gets_the_lease(fixture: &Fixture) {
     let sessions: Vec<_> = (0..6).map(|number| fixture.session(&number.to_string())).collect();
     let start = std::sync::Barrier::new(sessions.len());
     let got = std::thread::scope(|threads| {
@@ -327,7 +327,7 @@ fn no_lease_outlives_a_session_that_ends_meanwhile(fixture: &Fixture) {
     }
 }
 
-fn no_lock_is_taken_for_less_than_a_moment(fixture: &Fixture) {
+fn lock_or_reservation_with_a_ttl_below_a_millisecond_is_refused(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     let acquire = crate::lock::Acquire {
         ttl: Some(Duration::from_micros(1)),

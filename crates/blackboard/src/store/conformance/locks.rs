@@ -1,4 +1,4 @@
-//! Locks: one session holds one at a time, it goes with its session, and an old fence opens nothing.
+//! Locks: one session holds a lock at a time, it is released with the session, and an old fence token is refused.
 
 use super::*;
 use crate::agent::{AgentFilter, AgentStatus, label};
@@ -7,33 +7,33 @@ use crate::hint::Hint;
 use crate::lock::{Acquire, Acquired, Lock, Release};
 
 on_every_engine![
-    a_lock_goes_to_one_session_with_its_fence,
-    a_lock_taken_again_says_since_when,
-    a_time_to_live_that_is_named_again_begins_anew,
+    lock_goes_to_one_session_with_a_fence_token,
+    repeated_acquire_reports_since_when_the_lock_is_held,
+    repeated_acquire_with_a_ttl_restarts_it,
     a_refusal_because_of_a_gone_process_says_how_to_release_its_holdings,
-    those_who_share_a_session_can_keep_each_other_out,
+    programs_that_share_a_session_can_exclude_each_other,
     a_refused_lock_names_its_holder,
     a_refused_lock_leaves_no_new_session,
     a_new_session_waits_unregistered_until_it_gets_the_lock,
-    only_a_live_session_takes_a_lock,
-    a_lock_is_given_back_once,
-    a_fence_of_another_time_gives_nothing_back,
-    nobody_gives_back_what_another_one_holds,
-    an_expired_lock_is_told_of_before_it_is_taken_anew,
+    only_a_live_session_acquires_a_lock,
+    lock_is_released_once,
+    old_fence_token_releases_nothing,
+    lock_of_another_session_cannot_be_released,
+    expired_lock_is_reported_before_it_is_acquired_again,
     a_lock_ends_with_its_session,
-    a_lock_of_the_dead_is_free_after_the_sweep,
-    an_old_fence_is_refused_on_every_path,
+    sweep_releases_locks_of_stale_agents,
+    old_fence_token_is_refused_on_every_path,
     names_of_locks_are_keys,
-    nothing_but_the_verbs_of_locks_changes_one,
-    who_waits_gets_the_lock_when_it_is_given_back,
-    who_waits_gets_the_lock_when_its_time_is_over,
-    who_waits_finds_the_dead,
-    who_waits_in_vain_hears_who_has_it,
-    who_waits_is_alive,
-    who_ends_while_waiting_gets_nothing,
+    only_lock_verbs_change_locks,
+    waiting_session_gets_a_released_lock,
+    waiting_session_gets_an_expired_lock,
+    waiting_session_sweeps_stale_holders,
+    timed_out_wait_names_the_holder,
+    waiting_session_counts_as_alive,
+    session_that_ends_while_waiting_gets_no_lock,
 ];
 
-/// So long that a test has failed if it is over.
+/// So long that a test that reaches it has failed.
 const LONG: Duration = Duration::from_mins(2);
 
 fn acquire(fixture: &Fixture, name: &str, session: &str) -> Acquired {
@@ -53,7 +53,7 @@ fn holders(fixture: &Fixture) -> Vec<(String, String)> {
     locks.into_iter().map(|lock| (lock.name, lock.session_id)).collect()
 }
 
-fn a_lock_goes_to_one_session_with_its_fence(fixture: &Fixture) {
+fn lock_goes_to_one_session_with_a_fence_token(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     let request = Acquire {
         ttl: Some(Duration::from_mins(1)),
@@ -83,7 +83,7 @@ fn a_lock_goes_to_one_session_with_its_fence(fixture: &Fixture) {
     assert_eq!((entry.session_id, entry.fence), (Some(ivy), Some(event.id)));
 }
 
-fn a_lock_taken_again_says_since_when(fixture: &Fixture) {
+fn repeated_acquire_reports_since_when_the_lock_is_held(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     let first = acquire(fixture, "deploy", &ivy);
     fixture.pass(10);
@@ -95,7 +95,7 @@ fn a_lock_taken_again_says_since_when(fixture: &Fixture) {
     assert_eq!(holders(fixture), [("another".to_owned(), ivy.clone()), ("deploy".to_owned(), ivy)]);
 }
 
-fn a_time_to_live_that_is_named_again_begins_anew(fixture: &Fixture) {
+fn repeated_acquire_with_a_ttl_restarts_it(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     let acquire = |seconds, session: &str| {
         let ttl = Some(Duration::from_secs(seconds));
@@ -131,12 +131,12 @@ fn a_refusal_because_of_a_gone_process_says_how_to_release_its_holdings(fixture:
     fixture.complete("done", &dead);
     fixture.processes.end(7);
     assert_eq!(hints(), [true, true]);
-    // What is done is not held any more.
+    // A completed item is not held any more.
     let done = fixture.board.work().claim(&Claim::of("done", &oak)).unwrap_err();
     assert_eq!(done.hint(), Some(&Hint::ResetItem("done".to_owned())));
 }
 
-fn those_who_share_a_session_can_keep_each_other_out(fixture: &Fixture) {
+fn programs_that_share_a_session_can_exclude_each_other(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     let wish = Acquire { anew: true, ..Acquire::of("deploy", &ivy) };
     let fence = fixture.board.locks().acquire(&wish).unwrap().lock.fence;
@@ -205,7 +205,7 @@ fn a_new_session_waits_unregistered_until_it_gets_the_lock(fixture: &Fixture) {
         let (asked, has_asked) = std::sync::mpsc::channel();
         let waiting = scope.spawn(move || {
             let wish = for_new_session("deploy");
-            // It is asked after the first attempt and before each sleep.
+            // It is called after the first attempt and before each sleep.
             fixture.board.locks().acquire_waiting_while(&wish, LONG, || {
                 let _ = asked.send(());
                 true
@@ -226,7 +226,7 @@ fn agents(fixture: &Fixture) -> usize {
     fixture.board.agents().list(&all).unwrap().len()
 }
 
-fn only_a_live_session_takes_a_lock(fixture: &Fixture) {
+fn only_a_live_session_acquires_a_lock(fixture: &Fixture) {
     let (stale, ended) = (fixture.session("Stale"), fixture.session("Ended"));
     fixture.board.agents().deregister(&ended).unwrap();
     fixture.pass(301);
@@ -239,7 +239,7 @@ fn only_a_live_session_takes_a_lock(fixture: &Fixture) {
     assert!(holders(fixture).is_empty());
 }
 
-fn a_lock_is_given_back_once(fixture: &Fixture) {
+fn lock_is_released_once(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     let fence = acquire(fixture, "deploy", &ivy).lock.fence;
     fixture.pass(90);
@@ -254,7 +254,7 @@ fn a_lock_is_given_back_once(fixture: &Fixture) {
     assert!(acquire(fixture, "deploy", &oak).lock.fence > fence, "fences only grow");
 }
 
-fn a_fence_of_another_time_gives_nothing_back(fixture: &Fixture) {
+fn old_fence_token_releases_nothing(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     let old = acquire(fixture, "deploy", &ivy).lock.fence;
     release(fixture, "deploy", &ivy);
@@ -266,7 +266,7 @@ fn a_fence_of_another_time_gives_nothing_back(fixture: &Fixture) {
     assert_eq!(holders(fixture).len(), 1);
 }
 
-fn nobody_gives_back_what_another_one_holds(fixture: &Fixture) {
+fn lock_of_another_session_cannot_be_released(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     let fence = acquire(fixture, "deploy", &ivy).lock.fence;
     for fence in [None, Some(fence)] {
@@ -280,7 +280,7 @@ fn nobody_gives_back_what_another_one_holds(fixture: &Fixture) {
     assert_eq!(holders(fixture), [("deploy".to_owned(), ivy)]);
 }
 
-fn an_expired_lock_is_told_of_before_it_is_taken_anew(fixture: &Fixture) {
+fn expired_lock_is_reported_before_it_is_acquired_again(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     let brief =
         |session: &str| Acquire { ttl: Some(Duration::from_secs(10)), ..Acquire::of("deploy", session) };
@@ -319,7 +319,7 @@ fn a_lock_ends_with_its_session(fixture: &Fixture) {
     assert!(acquire(fixture, "deploy", &oak).acquired);
 }
 
-fn a_lock_of_the_dead_is_free_after_the_sweep(fixture: &Fixture) {
+fn sweep_releases_locks_of_stale_agents(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session_of_process("Ivy", 10), fixture.session_of_process("Oak", 11));
     let old = acquire(fixture, "deploy", &ivy).lock.fence;
     fixture.processes.end(10);
@@ -343,7 +343,7 @@ fn a_lock_of_the_dead_is_free_after_the_sweep(fixture: &Fixture) {
     assert_eq!(holders(fixture), [("deploy".to_owned(), oak)]);
 }
 
-/// Every way to change entries, under this fence; each changes something if it may.
+/// Every way to change entries, with this fence token; each changes something if it is allowed.
 fn every_path(board: &Board, by: &Actor) -> Vec<(&'static str, Result<()>)> {
     let value = || Value::of(&1).unwrap();
     let plain = board.scope("work");
@@ -390,7 +390,7 @@ fn every_path(board: &Board, by: &Actor) -> Vec<(&'static str, Result<()>)> {
     ]
 }
 
-fn an_old_fence_is_refused_on_every_path(fixture: &Fixture) {
+fn old_fence_token_is_refused_on_every_path(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     let fenced = |session: &str, fence| Actor {
         fences: vec![FenceToken::Lock { name: "deploy".to_owned(), fence }],
@@ -450,7 +450,7 @@ fn names_of_locks_are_keys(fixture: &Fixture) {
     assert_eq!(refused(fixture, &secret, &ivy).code(), Code::SecretLooking);
 }
 
-fn nothing_but_the_verbs_of_locks_changes_one(fixture: &Fixture) {
+fn only_lock_verbs_change_locks(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     let before = acquire(fixture, "deploy", &ivy).lock;
     let scope = fixture.board.scope(LOCKS).acting_as(Actor::session(&ivy));
@@ -490,7 +490,7 @@ fn waiting(fixture: &Fixture, session: &str, timeout: Duration) -> Result<Acquir
     fixture.board.locks().acquire_waiting(&Acquire::of("deploy", session), timeout)
 }
 
-fn who_waits_gets_the_lock_when_it_is_given_back(fixture: &Fixture) {
+fn waiting_session_gets_a_released_lock(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     assert!(waiting(fixture, &ivy, Duration::ZERO).unwrap().acquired, "nobody has to wait for a free one");
     assert!(waiting(fixture, &ivy, LONG).unwrap().already_held);
@@ -508,7 +508,7 @@ fn who_waits_gets_the_lock_when_it_is_given_back(fixture: &Fixture) {
     }
 }
 
-fn who_waits_gets_the_lock_when_its_time_is_over(fixture: &Fixture) {
+fn waiting_session_gets_an_expired_lock(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     let ttl = Some(Duration::from_secs(100));
     let request = Acquire { ttl, ..Acquire::of("deploy", &ivy) };
@@ -520,7 +520,7 @@ fn who_waits_gets_the_lock_when_its_time_is_over(fixture: &Fixture) {
     });
 }
 
-fn who_waits_finds_the_dead(fixture: &Fixture) {
+fn waiting_session_sweeps_stale_holders(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session_of_process("Ivy", 10), fixture.session_of_process("Oak", 11));
     acquire(fixture, "deploy", &ivy);
     std::thread::scope(|scope| {
@@ -532,7 +532,7 @@ fn who_waits_finds_the_dead(fixture: &Fixture) {
     assert_eq!(fixture.agent(&ivy).status, AgentStatus::Stale);
 }
 
-fn who_waits_in_vain_hears_who_has_it(fixture: &Fixture) {
+fn timed_out_wait_names_the_holder(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     let fence = acquire(fixture, "deploy", &ivy).lock.fence;
     for timeout in [Duration::ZERO, Duration::from_millis(20)] {
@@ -543,7 +543,7 @@ fn who_waits_in_vain_hears_who_has_it(fixture: &Fixture) {
     }
 }
 
-fn who_waits_is_alive(fixture: &Fixture) {
+fn waiting_session_counts_as_alive(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     acquire(fixture, "deploy", &ivy);
     let board = fixture.with_settings(|settings| settings.heartbeat_interval = Duration::from_millis(1));
@@ -559,7 +559,7 @@ fn who_waits_is_alive(fixture: &Fixture) {
     });
 }
 
-fn who_ends_while_waiting_gets_nothing(fixture: &Fixture) {
+fn session_that_ends_while_waiting_gets_no_lock(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     acquire(fixture, "deploy", &ivy);
     let board = fixture.with_settings(|settings| settings.heartbeat_interval = Duration::from_millis(1));

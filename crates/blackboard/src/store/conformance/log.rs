@@ -1,4 +1,4 @@
-//! The log: pages of whole commits, a floor that only rises, and cursors.
+//! The event log: pages of complete commits, an oldest kept revision that only rises, and cursors.
 
 use super::*;
 use crate::agent::Heartbeat;
@@ -7,19 +7,19 @@ use crate::event::{Observation, Since};
 on_every_engine![
     a_page_never_splits_a_commit,
     a_page_may_be_of_some_types_and_end_early,
-    the_floor_rises_with_what_is_trimmed_and_ids_go_on,
+    pruning_raises_the_oldest_kept_revision_and_ids_continue,
     the_engine_counts_events_and_finds_the_last_ones,
     a_bound_between_two_commits_counts_as_the_event_before,
     the_revision_before_a_moment_is_found,
-    the_revision_before_a_moment_is_the_same_where_the_clock_went_back,
+    revision_before_a_moment_is_found_although_the_clock_went_back,
     the_first_observation_of_a_session_starts_at_its_registration,
     cursors_are_kept_for_each_session_and_reader,
     a_cursor_never_goes_back,
-    a_cursor_behind_the_floor_is_told_so_once,
-    what_is_pruned_between_two_batches_is_said,
+    pruned_events_are_reported_once_to_a_cursor,
+    pruning_between_two_batches_is_reported,
     a_cursor_ahead_of_the_board_is_refused,
     an_observation_since_a_moment_or_revision_uses_no_cursor,
-    an_observation_ends_where_the_board_was_when_it_began,
+    observation_ends_at_the_revision_of_its_start,
 ];
 
 fn ids(fixture: &Fixture, events: &[Event]) -> Vec<i64> {
@@ -80,7 +80,7 @@ fn trim(fixture: &Fixture, until: i64) {
     fixture.trim(fixture.id(until));
 }
 
-fn the_floor_rises_with_what_is_trimmed_and_ids_go_on(fixture: &Fixture) {
+fn pruning_raises_the_oldest_kept_revision_and_ids_continue(fixture: &Fixture) {
     let floor = || fixture.read(|tx| tx.floor()).unwrap();
     assert_eq!(floor(), Revision::ZERO);
     four_commits(fixture);
@@ -111,11 +111,11 @@ fn the_revision_before_a_moment_is_found(fixture: &Fixture) {
     assert_eq!(before(1), 4, "nothing that is kept is older, so everything after the floor is newer");
 }
 
-fn the_revision_before_a_moment_is_the_same_where_the_clock_went_back(fixture: &Fixture) {
+fn revision_before_a_moment_is_found_although_the_clock_went_back(fixture: &Fixture) {
     let start = fixture.now();
     let after = |seconds| start.plus(Duration::from_secs(seconds));
     fixture.put(&[an_item("x").into()]);
-    // So far ahead that the times of later events do not wait for it.
+    // So far ahead that the times of later events are not raised to it.
     fixture.clock.set(after(3 * 86_400));
     fixture.put(&[an_item("x").into()]);
     fixture.clock.set(after(10));
@@ -150,7 +150,7 @@ fn the_engine_counts_events_and_finds_the_last_ones(fixture: &Fixture) {
     assert_eq!(read(2, 4, 1), (0, 4));
 }
 
-/// On an engine with gaps, the id before the first one of a commit is no event's. On others it is the event before.
+/// On an engine with gaps, no event has the id before the first one of a commit. On others it is the event before.
 fn a_bound_between_two_commits_counts_as_the_event_before(fixture: &Fixture) {
     four_commits(fixture);
     let between = |number| fixture.id(number).previous();
@@ -229,7 +229,7 @@ fn a_cursor_never_goes_back(fixture: &Fixture) {
     }
 }
 
-fn a_cursor_behind_the_floor_is_told_so_once(fixture: &Fixture) {
+fn pruned_events_are_reported_once_to_a_cursor(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     for id in ["x", "y", "z"] {
         fixture.item(id);
@@ -247,7 +247,7 @@ fn a_cursor_behind_the_floor_is_told_so_once(fixture: &Fixture) {
     assert!(below.compacted);
 }
 
-fn what_is_pruned_between_two_batches_is_said(fixture: &Fixture) {
+fn pruning_between_two_batches_is_reported(fixture: &Fixture) {
     for number in 0..6 {
         fixture.item(&format!("x{number}"));
     }
@@ -262,7 +262,7 @@ fn what_is_pruned_between_two_batches_is_said(fixture: &Fixture) {
     let second = next(2);
     assert_eq!((ids(fixture, &second.events), second.compacted), (vec![4, 5], true));
     assert!(!next(5).compacted, "it is said once");
-    // All that is left of it goes, and something happens after its end.
+    // The rest of it is pruned, and an event follows after its end.
     for number in 6..9 {
         fixture.item(&format!("x{number}"));
     }
@@ -297,7 +297,7 @@ fn an_observation_since_a_moment_or_revision_uses_no_cursor(fixture: &Fixture) {
     assert_eq!(read(fixture, &compacted), [7]);
 }
 
-fn an_observation_ends_where_the_board_was_when_it_began(fixture: &Fixture) {
+fn observation_ends_at_the_revision_of_its_start(fixture: &Fixture) {
     fixture.item("x");
     let observation = fixture.board.events().observe(&Since::Revision(Revision::ZERO), &[]).unwrap();
     fixture.item("y");

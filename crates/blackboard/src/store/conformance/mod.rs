@@ -1,9 +1,10 @@
-//! Every engine keeps the contract, and every verb gives the same answers on it.
+//! Tests of the contract of engines: every verb gives the same answers on every engine.
 //!
-//! A test here is a function of a `Fixture`. Its file names it once in `on_every_engine!`, which runs it on every
-//! engine of this crate: a new engine is one line there, and one constructor of `Fixture`.
+//! A test here is a function of a `Fixture`. Its file lists it once in `on_every_engine!`, which runs it on every
+//! engine of this crate. A new engine is one line there, and one constructor of `Fixture`.
 //!
-//! With the feature `conformance`, an engine outside of this crate runs the same suite: see [`tests`], and `examples/engine.rs`.
+//! With the feature `conformance`, an engine of another crate runs the same suite: see [`tests`], and
+//! `examples/engine.rs`.
 
 #![expect(
     clippy::assigning_clones,
@@ -163,7 +164,7 @@ pub struct Test {
 }
 
 impl Test {
-    /// Runs it on a new board. Panics if the engine does not keep the contract. The engine takes its time from the clock.
+    /// Runs it on a new board. Panics if the engine breaks the contract. The engine has to use the clock.
     pub fn run(&self, engine: impl FnOnce(Arc<dyn Clock>) -> Arc<dyn Store>) {
         (self.run)(&Fixture::on(|clock| (engine(clock), None)));
     }
@@ -174,10 +175,10 @@ pub fn tests() -> impl Iterator<Item = &'static Test> {
     FILES.iter().copied().flatten()
 }
 
-/// An empty board on one engine, whose time, processes and ids the test decides.
+/// An empty board on one engine, with time, processes and ids set by the test.
 pub(crate) struct Fixture {
     pub(crate) board: Board,
-    /// The same engine, without a layer that checks what verbs read: for what a test does without a verb.
+    /// The same engine, without a layer that checks the reads of verbs: for direct reads and commits of a test.
     engine: Arc<dyn Store>,
     pub(crate) clock: Arc<FixedClock>,
     pub(crate) processes: Arc<FakeProcesses>,
@@ -186,11 +187,11 @@ pub(crate) struct Fixture {
     _directory: Option<Box<dyn Any + Send + Sync>>,
 }
 
-/// The ids of all events so far, also of those that are pruned.
+/// The ids of all events so far, including pruned ones.
 #[derive(Default)]
 struct Revisions {
     known: Vec<Revision>,
-    /// Whether events were pruned before the fixture noted their ids, so that numbers mean nothing any more.
+    /// Whether events were pruned before the fixture recorded their ids, so that numbers mean nothing any more.
     incomplete: bool,
 }
 
@@ -216,7 +217,7 @@ impl Fixture {
         Fixture::on(|clock| (Arc::new(Memory::new(clock).skipping_revisions()), None))
     }
 
-    /// Memory that refuses a call that reads what it has not announced.
+    /// A memory engine that refuses reads that were not announced.
     #[cfg(test)]
     pub(crate) fn announced_memory() -> Fixture {
         Fixture::announced().0
@@ -286,7 +287,7 @@ impl Fixture {
         self.register(&Register::named(name)).session_id
     }
 
-    /// A session whose process runs, or ran, under this number.
+    /// A session with this PID.
     fn session_of_process(&self, name: &str, pid: u32) -> String {
         self.processes.start(pid);
         self.register(&Register { pid: Some(pid), ..Register::named(name) }).session_id
@@ -381,8 +382,8 @@ impl Fixture {
         self.board.revision().unwrap()
     }
 
-    /// The id of the event with this number, the first one being 1. On most engines it is the number. Beyond the end, an
-    /// id that no event has yet.
+    /// The id of the event with this number, the first one being 1. On most engines it is the number. Beyond the end
+    /// it is an id that no event has yet.
     fn id(&self, number: i64) -> Revision {
         let revisions = &self.complete_revisions().known;
         let last = revisions.last().copied().unwrap_or_default();
@@ -394,7 +395,7 @@ impl Fixture {
         }
     }
 
-    /// The number of the event with this id; for an id that no event has, of the last event before it.
+    /// The number of the event with this id. If no event has the id, the number of the last event before it.
     fn number(&self, revision: Revision) -> i64 {
         let revisions = &self.complete_revisions().known;
         i64::try_from(revisions.partition_point(|known| *known <= revision)).unwrap()
@@ -406,7 +407,7 @@ impl Fixture {
         revisions
     }
 
-    /// Notes the ids of new events.
+    /// Records the ids of new events.
     fn note_revisions(&self) -> MutexGuard<'_, Revisions> {
         let mut revisions = self.revisions.lock().unwrap_or_else(PoisonError::into_inner);
         let last = revisions.known.last().copied().unwrap_or_default();
@@ -417,7 +418,7 @@ impl Fixture {
         revisions
     }
 
-    /// The whole log.
+    /// The complete event log.
     fn events(&self) -> Vec<Event> {
         self.events_after(Revision::ZERO)
     }
@@ -426,7 +427,7 @@ impl Fixture {
         self.read(|tx| tx.events(&Page::after(revision, usize::MAX))).unwrap()
     }
 
-    /// The types of the events that `f` brings about.
+    /// The types of the events that `f` adds.
     fn told_by<T>(&self, f: impl FnOnce() -> T) -> (T, Vec<EventType>) {
         let before = self.revision();
         let answer = f();
@@ -460,7 +461,7 @@ impl Fixture {
         trimmed.unwrap();
     }
 
-    /// Puts rows, and tells of it in as many events.
+    /// Puts rows, with one event each.
     fn put(&self, rows: &[Row]) -> Committed {
         self.commit(|tx| {
             let mut changes = Changes::new();
@@ -475,7 +476,7 @@ impl Fixture {
     }
 }
 
-/// How long a state is waited for.
+/// How long a test waits for a state.
 #[cfg(not(test))]
 fn patience() -> Duration {
     Duration::from_secs(30)
@@ -506,7 +507,7 @@ fn a_write(key: &str, value: &str) -> Write {
     Write::new(key, json(value))
 }
 
-/// The code of an error that had to come.
+/// The code of an expected error.
 fn code<T: std::fmt::Debug>(outcome: Result<T>) -> Code {
     outcome.unwrap_err().code()
 }
@@ -519,7 +520,7 @@ fn an_event() -> NewEvent {
     NewEvent::new(EventType::AgentUpdated, TargetType::Agent, "somebody", "Something happened")
 }
 
-/// What an event carries for programs.
+/// The metadata of an event.
 fn metadata(event: &Event) -> serde_json::Value {
     let text = event.metadata.as_ref().map_or("null", Metadata::as_str);
     serde_json::from_str(text).unwrap()

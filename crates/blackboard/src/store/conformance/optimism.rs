@@ -1,8 +1,7 @@
-//! What an engine that takes no lock has to promise besides: whatever a commit saw is true when it commits.
+//! The contract of an engine without a writer lock: everything that a commit read is still true when it commits.
 //!
-//! The interleavings are forced: somebody else commits while the function runs. On an engine that holds a lock for
-//! so long they can't happen, so these tests run on memory alone; `writers.rs` holds every engine
-//! to the same with threads.
+//! The interleavings are forced: another writer commits while the function runs. With a writer lock they cannot
+//! happen, so these tests run on the memory engine only. `writers.rs` tests the same on every engine with threads.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,8 +12,8 @@ use crate::lock::Acquire;
 use crate::store::{Key, Range, Tx};
 use crate::work::ClaimNext;
 
-/// Runs a commit that looks at something while somebody else does `meddle` during its first run, and returns how
-/// often it ran.
+/// Runs a commit that reads something while another writer does `meddle` during its first run. Returns how often it
+/// ran.
 fn runs(look: impl Fn(&dyn Tx) -> Result<()>, meddle: impl Fn(&Fixture)) -> usize {
     let fixture = Fixture::memory();
     fixture.put(&[an_item("x").into(), an_agent("a").into()]);
@@ -37,7 +36,7 @@ fn x() -> Key {
 }
 
 #[test]
-fn what_was_read_and_has_changed_makes_a_commit_run_again() {
+fn changed_read_makes_a_commit_run_again() {
     let get_x = |tx: &dyn Tx| tx.get(&x()).map(drop);
     let get_y = |tx: &dyn Tx| tx.get(&Key::WorkItem("y".to_owned())).map(drop);
     let items = |tx: &dyn Tx| tx.range(&Range::work_items()).map(drop);
@@ -146,7 +145,7 @@ fn an_entry_that_enters_leaves_or_changes_among_heads_makes_a_commit_run_again()
 }
 
 #[test]
-fn what_was_only_hinted_at_makes_nobody_run_again() {
+fn changed_candidate_causes_no_second_run() {
     let peek = |tx: &dyn Tx| tx.peek(&x()).map(drop);
     let hint = |tx: &dyn Tx| tx.candidates(&Range::work_items(), 10).map(drop);
     let count = |tx: &dyn Tx| tx.count(&Range::work_items()).map(drop);
@@ -185,7 +184,7 @@ fn a_heartbeat_of_the_holder_causes_no_second_run_of_a_verb_that_names_it() {
 }
 
 #[test]
-fn a_refusal_is_never_given_on_the_ground_of_what_was_not_there() {
+fn refusal_is_never_based_on_an_inconsistent_state() {
     let fixture = Fixture::memory();
     let ran = Cell::new(0);
     let outcome = fixture.commit(|tx| {
@@ -201,13 +200,13 @@ fn a_refusal_is_never_given_on_the_ground_of_what_was_not_there() {
 }
 
 #[test]
-fn nobody_is_told_that_nothing_is_available_while_something_is() {
+fn claim_next_never_misses_an_available_item() {
     let fixture = Fixture::memory();
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     fixture.item("x");
     let others = fixture.board.clone();
     let meddled = AtomicBool::new(false);
-    // Between the look at the queue and the look at its head, the head is taken and another item arrives.
+    // Between the read of the queue and the read of its head, the head is claimed and another item is created.
     let board = watched(fixture.board.clone(), fixture.clock.clone(), move |look| {
         if matches!(look, Look::Candidates(_)) && !meddled.swap(true, Ordering::Relaxed) {
             others.work().claim(&Claim::of("x", &oak)).unwrap();
@@ -218,8 +217,8 @@ fn nobody_is_told_that_nothing_is_available_while_something_is() {
     assert_eq!(claimed.item.item_id, "y");
 }
 
-/// The place in what is left of the queue of the item that a session gets after another session claimed as many items that it
-/// had chosen, and the priority of that item.
+/// The position of the item that a session gets after losing several items to other sessions, among the remaining
+/// items. Also the priority of that item.
 fn place_after_losing(sessions_before: usize, lost: usize) -> (usize, Priority) {
     let fixture = Fixture::memory();
     let other = fixture.session("Other");

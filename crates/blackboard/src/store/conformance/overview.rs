@@ -1,11 +1,11 @@
-//! The whole board: its status and its export.
+//! The complete board: its status and its export.
 
 use super::*;
 use crate::entry::{Value, Write};
 use crate::project::RegisterProject;
 use crate::status::EntryCounts;
 
-on_every_engine![an_empty_board_counts_nothing, the_status_counts_what_is_there, an_export_has_everything];
+on_every_engine![an_empty_board_counts_nothing, status_counts_everything, an_export_has_everything];
 
 fn an_empty_board_counts_nothing(fixture: &Fixture) {
     let status = fixture.board.status().unwrap();
@@ -14,7 +14,7 @@ fn an_empty_board_counts_nothing(fixture: &Fixture) {
     assert_eq!(fixture.board.export().unwrap().revision, Revision::ZERO);
 }
 
-fn the_status_counts_what_is_there(fixture: &Fixture) {
+fn status_counts_everything(fixture: &Fixture) {
     let counts = || {
         let status = fixture.board.status().unwrap();
         let agents = status.agents;
@@ -49,7 +49,7 @@ fn the_status_counts_what_is_there(fixture: &Fixture) {
     assert_eq!(status.events_24h, fixture.events().len() as u64);
     assert_eq!(status.events_kept, status.events_24h);
 
-    // It is 15:35; what ended before midnight did not end today.
+    // It is 15:35. A session that ended before midnight did not end today.
     fixture.pass(9 * 3600);
     assert_eq!(counts(), ([1, 1, 1, 0], [2, 1, 1, 0]));
     assert_eq!(fixture.board.status().unwrap().events_24h, status.events_24h);
@@ -79,7 +79,7 @@ fn an_export_has_everything(fixture: &Fixture) {
     let entries: Vec<_> = exported.entries.iter().map(|entry| (&entry.scope[..], &entry.key[..])).collect();
     assert_eq!(entries, [("one", "k"), ("two", "k")]);
     assert_eq!(fixture.board.status().unwrap().entries, EntryCounts { shared: 2, locks: 0, files: 0 });
-    // What the library shows is what programs read.
+    // The library's value is the same as the JSON output.
     let json = serde_json::to_value(&exported).unwrap();
     assert_eq!(json["work_items"][1]["status"], "blocked");
     assert_eq!(json["agents"][0]["started_at"], "2026-02-03T15:30:00.000Z");

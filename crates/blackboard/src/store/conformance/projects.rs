@@ -1,13 +1,13 @@
-//! Projects: registering again is updating, and removing one keeps its work.
+//! Projects: registering again updates a project, and removing one keeps its work.
 
 use super::*;
 use crate::project::{RegisterProject, RegisteredProject};
 
 on_every_engine![
-    a_project_is_registered_and_updated_by_what_is_said,
-    what_is_registered_has_been_checked,
-    a_project_with_open_work_is_removed_only_by_force,
-    projects_are_listed_with_who_works_there,
+    project_registration_updates_the_given_fields,
+    registered_projects_are_validated,
+    project_with_open_work_is_removed_only_with_force,
+    projects_are_listed_with_their_agents,
     the_status_of_a_project_shows_its_agents_and_open_work,
 ];
 
@@ -21,7 +21,7 @@ fn create(fixture: &Fixture, id: &str, priority: Priority, project: &str) {
     fixture.board.work().create(&create).unwrap();
 }
 
-fn a_project_is_registered_and_updated_by_what_is_said(fixture: &Fixture) {
+fn project_registration_updates_the_given_fields(fixture: &Fixture) {
     let first = RegisterProject { path: Some("/src/pai".to_owned()), ..RegisterProject::new("pai", "PAI") };
     let (registered, told) = fixture.told_by(|| register(fixture, &first));
     assert_eq!((registered.created, registered.updated), (true, false));
@@ -49,7 +49,7 @@ fn a_project_is_registered_and_updated_by_what_is_said(fixture: &Fixture) {
     assert_eq!(project.registered_at, registered.project.registered_at);
 }
 
-fn what_is_registered_has_been_checked(fixture: &Fixture) {
+fn registered_projects_are_validated(fixture: &Fixture) {
     let refused = |request: RegisterProject| code(fixture.board.projects().register(&request));
     assert_eq!(refused(RegisterProject::new("", "PAI")), Code::InvalidValue);
     assert_eq!(refused(RegisterProject::new("pai,api", "PAI")), Code::InvalidValue);
@@ -68,7 +68,7 @@ fn what_is_registered_has_been_checked(fixture: &Fixture) {
     assert!(fixture.events().is_empty());
 }
 
-fn a_project_with_open_work_is_removed_only_by_force(fixture: &Fixture) {
+fn project_with_open_work_is_removed_only_with_force(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     register(fixture, &RegisterProject::new("pai", "PAI"));
     create(fixture, "x", Priority::P2, "pai");
@@ -86,7 +86,7 @@ fn a_project_with_open_work_is_removed_only_by_force(fixture: &Fixture) {
     assert!(fixture.board.projects().remove("empty", false, None).unwrap().detached_items.is_empty());
 }
 
-fn projects_are_listed_with_who_works_there(fixture: &Fixture) {
+fn projects_are_listed_with_their_agents(fixture: &Fixture) {
     for id in ["q", "p"] {
         register(fixture, &RegisterProject::new(id, id));
     }

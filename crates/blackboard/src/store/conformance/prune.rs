@@ -1,4 +1,4 @@
-//! Retention: what is old goes, in bounded batches, and nothing that is needed.
+//! Retention: removes old rows in bounded batches, and nothing that is needed.
 
 use super::*;
 use crate::agent::HeartbeatRow;
@@ -8,23 +8,23 @@ use crate::store::Cursor;
 
 on_every_engine![
     nothing_is_pruned_before_its_time,
-    ended_agents_go_after_their_time_and_take_along_what_hangs_on_them,
+    ended_agents_are_pruned_with_their_rows,
     a_parent_stays_as_long_as_a_delegate_refers_to_it,
-    events_go_after_their_time_but_never_the_newest_commit,
-    events_go_in_batches_and_whole_commits,
-    a_log_that_takes_too_much_room_is_cut,
-    heartbeats_and_operations_go_after_their_time,
+    old_events_are_pruned_except_the_newest_commit,
+    events_are_pruned_in_batches_of_complete_commits,
+    oversized_event_log_is_pruned,
+    old_heartbeats_and_remembered_calls_are_pruned,
     a_session_keeps_its_newest_thousand_heartbeats,
     a_session_that_ended_or_is_stale_keeps_its_newest_thousand_heartbeats,
     heartbeats_that_are_old_and_too_many_do_not_end_the_batches_early,
     a_heartbeat_dated_in_the_future_does_not_keep_older_ones,
-    a_named_cursor_that_nobody_moves_goes_once_it_has_missed_something,
-    when_nothing_is_due_nobody_looks_for_an_hour,
-    a_due_time_of_another_clock_is_not_waited_for,
-    agents_go_in_batches,
-    an_agent_that_did_much_goes_over_several_batches,
+    abandoned_named_cursor_is_removed_after_missing_events,
+    pruning_pauses_for_an_hour_when_nothing_is_due,
+    due_time_of_another_clock_is_ignored,
+    agents_are_pruned_in_batches,
+    agent_with_many_rows_is_pruned_in_several_batches,
     an_ended_agent_with_open_work_stays,
-    a_log_is_cut_by_the_size_of_all_of_its_events,
+    event_log_size_counts_all_events,
 ];
 
 fn prune(fixture: &Fixture) -> Pruned {
@@ -54,7 +54,7 @@ fn nothing_is_pruned_before_its_time(fixture: &Fixture) {
     assert_eq!(fixture.board.export().unwrap(), before);
 }
 
-fn ended_agents_go_after_their_time_and_take_along_what_hangs_on_them(fixture: &Fixture) {
+fn ended_agents_are_pruned_with_their_rows(fixture: &Fixture) {
     let completed = fixture.session("Ivy");
     fixture.beat(&completed);
     let done = fixture.item_that_is("x", Status::Completed, &completed);
@@ -96,7 +96,7 @@ fn a_parent_stays_as_long_as_a_delegate_refers_to_it(fixture: &Fixture) {
     assert!(fixture.board.export().unwrap().agents.is_empty());
 }
 
-fn events_go_after_their_time_but_never_the_newest_commit(fixture: &Fixture) {
+fn old_events_are_pruned_except_the_newest_commit(fixture: &Fixture) {
     for id in ["x", "y"] {
         fixture.item(id);
     }
@@ -108,7 +108,7 @@ fn events_go_after_their_time_but_never_the_newest_commit(fixture: &Fixture) {
     assert_eq!(fixture.events().len(), 1);
     fixture.pass_days(100);
     assert_eq!(prune_all(&fixture.board), (0, 0));
-    // A commit of three events stays whole.
+    // A commit of three events stays complete.
     fixture.put(&[an_item("a").into(), an_item("b").into(), an_item("c").into()]);
     fixture.pass_days(100);
     assert_eq!(prune_all(&fixture.board).0, 1);
@@ -119,8 +119,8 @@ fn events_go_after_their_time_but_never_the_newest_commit(fixture: &Fixture) {
     assert_eq!(fixture.revision(), fixture.id(7), "ids never start again");
 }
 
-fn events_go_in_batches_and_whole_commits(fixture: &Fixture) {
-    // 650 is no multiple of 3, so the end of a batch lies within a commit.
+fn events_are_pruned_in_batches_of_complete_commits(fixture: &Fixture) {
+    // 650 is not a multiple of 3, so the end of a batch is inside a commit.
     for _ in 0..249 {
         fixture.put(&[an_item("a").into(), an_item("b").into(), an_item("c").into()]);
     }
@@ -133,7 +133,7 @@ fn events_go_in_batches_and_whole_commits(fixture: &Fixture) {
     assert_eq!(fixture.events().len(), 1);
 }
 
-fn a_log_that_takes_too_much_room_is_cut(fixture: &Fixture) {
+fn oversized_event_log_is_pruned(fixture: &Fixture) {
     for number in 0..100 {
         fixture.item(&format!("item {number}"));
     }
@@ -147,7 +147,7 @@ fn a_log_that_takes_too_much_room_is_cut(fixture: &Fixture) {
     assert_eq!(fixture.events().len(), 1);
 }
 
-fn heartbeats_and_operations_go_after_their_time(fixture: &Fixture) {
+fn old_heartbeats_and_remembered_calls_are_pruned(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     let beat = Heartbeat {
         operation: Some("op".to_owned()),
@@ -236,7 +236,7 @@ fn a_heartbeat_dated_in_the_future_does_not_keep_older_ones(fixture: &Fixture) {
     assert_eq!(fixture.heartbeats(&session), 3, "the two of the future and the recent one");
 }
 
-fn a_named_cursor_that_nobody_moves_goes_once_it_has_missed_something(fixture: &Fixture) {
+fn abandoned_named_cursor_is_removed_after_missing_events(fixture: &Fixture) {
     let start = |name: &str, new_after| {
         let start = Start::Cursor { name: name.to_owned(), new_after };
         fixture.board.follow(&Follow { start, ..Follow::default() }).unwrap();
@@ -263,7 +263,7 @@ fn a_named_cursor_that_nobody_moves_goes_once_it_has_missed_something(fixture: &
     assert_eq!(names(), ["at the end"], "it has missed nothing, however old it is");
 }
 
-fn when_nothing_is_due_nobody_looks_for_an_hour(fixture: &Fixture) {
+fn pruning_pauses_for_an_hour_when_nothing_is_due(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     fixture.board.agents().deregister(&session).unwrap();
     fixture.pass(86_399);
@@ -274,7 +274,7 @@ fn when_nothing_is_due_nobody_looks_for_an_hour(fixture: &Fixture) {
     assert_eq!(prune(fixture).agents, 1);
 }
 
-fn a_due_time_of_another_clock_is_not_waited_for(fixture: &Fixture) {
+fn due_time_of_another_clock_is_ignored(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     fixture.board.agents().deregister(&session).unwrap();
     let ended = fixture.now();
@@ -287,7 +287,7 @@ fn a_due_time_of_another_clock_is_not_waited_for(fixture: &Fixture) {
     assert_eq!(prune(fixture).agents, 1);
 }
 
-fn agents_go_in_batches(fixture: &Fixture) {
+fn agents_are_pruned_in_batches(fixture: &Fixture) {
     for number in 0..45 {
         let session = fixture.session(&format!("agent {number}"));
         fixture.board.agents().deregister(&session).unwrap();
@@ -297,7 +297,7 @@ fn agents_go_in_batches(fixture: &Fixture) {
     assert_eq!(batches, [(20, true), (20, true), (5, false), (0, false)]);
 }
 
-fn an_agent_that_did_much_goes_over_several_batches(fixture: &Fixture) {
+fn agent_with_many_rows_is_pruned_in_several_batches(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     for _ in 0..3 {
         fixture.beat(&session);
@@ -329,7 +329,7 @@ fn an_agent_that_did_much_goes_over_several_batches(fixture: &Fixture) {
 }
 
 fn an_ended_agent_with_open_work_stays(fixture: &Fixture) {
-    // No verb brings this about, but other programs' SQL could.
+    // No verb does this, but SQL of another program could.
     let ended = Agent { status: AgentStatus::Completed, ended_at: Some(fixture.now()), ..an_agent("ended") };
     let held = WorkItem {
         status: Status::Claimed,
@@ -347,7 +347,7 @@ fn an_ended_agent_with_open_work_stays(fixture: &Fixture) {
     assert_eq!(fixture.agent("ended").status, AgentStatus::Completed);
 }
 
-fn a_log_is_cut_by_the_size_of_all_of_its_events(fixture: &Fixture) {
+fn event_log_size_counts_all_events(fixture: &Fixture) {
     for number in 0..100 {
         fixture.item(&format!("small {number}"));
     }
@@ -355,7 +355,7 @@ fn a_log_is_cut_by_the_size_of_all_of_its_events(fixture: &Fixture) {
         let large = Create::new(&format!("large {number}"), &"large ".repeat(80));
         fixture.board.work().create(&large).unwrap();
     }
-    // Room for all of them if all were as small as the oldest.
+    // Space for all of them if all were as small as the oldest.
     let board = fixture.with_settings(|settings| settings.max_log_bytes = 60_000);
     prune_all(&board);
     let kept = fixture.events().len();

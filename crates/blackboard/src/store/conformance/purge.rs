@@ -6,16 +6,16 @@ use crate::event::Since;
 use crate::store::Erasure;
 
 on_every_engine![
-    a_purge_erases_the_entry_its_versions_and_what_its_events_carried,
+    purge_erases_the_entry_its_versions_and_event_content,
     a_purge_keeps_every_id_and_the_events_of_other_keys,
-    a_purged_key_goes_on_counting_versions,
+    purged_key_continues_its_versions,
     a_deleted_key_can_be_purged,
     a_second_purge_erases_what_was_written_since_the_first,
     a_purge_is_refused_while_another_session_holds_the_entry,
     a_purge_of_an_unknown_key_is_refused_and_one_of_a_purged_key_changes_nothing,
     a_remembered_answer_loses_the_value_and_is_still_remembered,
-    a_plan_names_what_a_purge_erases_and_changes_nothing,
-    retention_forgets_a_purged_key,
+    purge_plan_lists_the_erasures_and_changes_nothing,
+    retention_removes_a_purged_key,
     an_erasure_of_a_pruned_event_removes_its_version,
 ];
 
@@ -27,7 +27,7 @@ fn leak(fixture: &Fixture, key: &str) -> Written {
     fixture.scope().write(&write).unwrap()
 }
 
-/// Whether anything that a reader of the board gets holds the secret.
+/// Whether anything that a reader of the board gets contains the secret.
 fn is_readable(fixture: &Fixture) -> bool {
     let board = &fixture.board;
     let observation = board.events().observe(&Since::Revision(Revision::ZERO), &[]).unwrap();
@@ -37,7 +37,7 @@ fn is_readable(fixture: &Fixture) -> bool {
     everything.contains("s3cret")
 }
 
-fn a_purge_erases_the_entry_its_versions_and_what_its_events_carried(fixture: &Fixture) {
+fn purge_erases_the_entry_its_versions_and_event_content(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     let first = leak(fixture, "token");
     leak(fixture, "token");
@@ -84,7 +84,7 @@ fn a_purge_keeps_every_id_and_the_events_of_other_keys(fixture: &Fixture) {
     assert_eq!(fixture.value("other").as_deref(), Some("1"));
 }
 
-fn a_purged_key_goes_on_counting_versions(fixture: &Fixture) {
+fn purged_key_continues_its_versions(fixture: &Fixture) {
     leak(fixture, "token");
     leak(fixture, "token");
     let purged = fixture.scope().purge("token").unwrap();
@@ -167,7 +167,7 @@ fn a_remembered_answer_loses_the_value_and_is_still_remembered(fixture: &Fixture
     );
 }
 
-fn a_plan_names_what_a_purge_erases_and_changes_nothing(fixture: &Fixture) {
+fn purge_plan_lists_the_erasures_and_changes_nothing(fixture: &Fixture) {
     leak(fixture, "token");
     leak(fixture, "token");
     let (plan, told) = fixture.told_by(|| fixture.scope().plan_purge("token").unwrap());
@@ -176,7 +176,7 @@ fn a_plan_names_what_a_purge_erases_and_changes_nothing(fixture: &Fixture) {
     assert_eq!(code(fixture.scope().plan_purge("none")), Code::EntryNotFound);
 }
 
-fn retention_forgets_a_purged_key(fixture: &Fixture) {
+fn retention_removes_a_purged_key(fixture: &Fixture) {
     leak(fixture, "token");
     let purged = fixture.scope().purge("token").unwrap();
     fixture.write("other", "1");

@@ -6,14 +6,14 @@ use crate::store::{Cursor, Key, Operation, Range};
 use crate::work::Dependency;
 
 on_every_engine![
-    every_index_gives_its_rows_in_its_order,
-    bounds_take_in_their_beginning_and_leave_out_their_end,
-    a_hint_is_the_beginning_of_a_range,
-    rows_leave_a_range_when_they_change_and_when_they_go,
+    every_index_returns_its_rows_in_order,
+    bounds_include_the_start_and_exclude_the_end,
+    candidates_are_the_first_rows_of_a_range,
+    rows_leave_a_range_when_they_change_or_are_removed,
     no_id_sorts_behind_a_range,
-    entries_stand_in_every_index_that_concerns_them,
-    heads_say_what_entries_say,
-    entries_change_their_places,
+    entries_are_in_all_their_indexes,
+    heads_agree_with_entries,
+    entries_move_within_indexes,
 ];
 
 fn keys(fixture: &Fixture, range: &Range) -> Vec<Key> {
@@ -38,7 +38,7 @@ fn names(fixture: &Fixture, range: &Range) -> Vec<String> {
         .collect()
 }
 
-/// Rows that stand in every index, more than one in each.
+/// Rows in every index, more than one in each.
 fn fill(fixture: &Fixture) {
     let agent = |id: &str, status, seen, ended: Option<u64>, parent: Option<&str>| Agent {
         status,
@@ -117,7 +117,7 @@ fn fill(fixture: &Fixture) {
     ]);
 }
 
-fn every_index_gives_its_rows_in_its_order(fixture: &Fixture) {
+fn every_index_returns_its_rows_in_order(fixture: &Fixture) {
     fill(fixture);
     for (range, expected) in [
         (Range::agents(), &["a1", "a2", "a3", "b1", "b2"][..]),
@@ -156,7 +156,7 @@ fn every_index_gives_its_rows_in_its_order(fixture: &Fixture) {
     }
 }
 
-fn bounds_take_in_their_beginning_and_leave_out_their_end(fixture: &Fixture) {
+fn bounds_include_the_start_and_exclude_the_end(fixture: &Fixture) {
     fill(fixture);
     for (range, expected) in [
         (Range::live_agents_seen_until(at(39)), &[][..]),
@@ -180,7 +180,7 @@ fn bounds_take_in_their_beginning_and_leave_out_their_end(fixture: &Fixture) {
     }
 }
 
-fn a_hint_is_the_beginning_of_a_range(fixture: &Fixture) {
+fn candidates_are_the_first_rows_of_a_range(fixture: &Fixture) {
     fill(fixture);
     for limit in [0, 1, 2, 100, usize::MAX] {
         let range = Range::work_queue(Status::Available);
@@ -191,7 +191,7 @@ fn a_hint_is_the_beginning_of_a_range(fixture: &Fixture) {
     }
 }
 
-fn rows_leave_a_range_when_they_change_and_when_they_go(fixture: &Fixture) {
+fn rows_leave_a_range_when_they_change_or_are_removed(fixture: &Fixture) {
     fill(fixture);
     fixture.put(&[
         WorkItem { status: Status::Claimed, ..an_item("w4") }.into(),
@@ -212,13 +212,13 @@ fn rows_leave_a_range_when_they_change_and_when_they_go(fixture: &Fixture) {
     assert_eq!(names(fixture, &Range::work_items()), ["w1", "w2", "w4", "w5", "w6", "w7"]);
 }
 
-/// The last character of all is a text like any other: an id that begins with it is found.
+/// The last character is an ordinary one: an id that begins with it is found.
 fn no_id_sorts_behind_a_range(fixture: &Fixture) {
     fixture.put(&[an_item("\u{10ffff} last").into(), an_item("first").into()]);
     assert_eq!(names(fixture, &Range::work_items()), ["first", "\u{10ffff} last"]);
 }
 
-/// Entries with tags, leases and times, in more than one scope; their revisions are 1 to 6.
+/// Entries with tags, leases and times, in several scopes. Their revisions are 1 to 6.
 fn fill_with_entries(fixture: &Fixture) {
     let (first, second) = (fixture.session("Ivy"), fixture.session("Oak"));
     let write = |scope: &str, by: Option<&str>, key: &str, tags: &[&str], seconds: Option<u64>| {
@@ -240,7 +240,7 @@ fn fill_with_entries(fixture: &Fixture) {
     write("t", None, "a", &[], None);
 }
 
-fn entries_stand_in_every_index_that_concerns_them(fixture: &Fixture) {
+fn entries_are_in_all_their_indexes(fixture: &Fixture) {
     fill_with_entries(fixture);
     let session = |name: &str| {
         let agents = fixture.board.export().unwrap().agents;
@@ -280,7 +280,7 @@ fn entries_stand_in_every_index_that_concerns_them(fixture: &Fixture) {
     }
 }
 
-fn heads_say_what_entries_say(fixture: &Fixture) {
+fn heads_agree_with_entries(fixture: &Fixture) {
     fill_with_entries(fixture);
     let agents = fixture.board.export().unwrap().agents;
     for range in [
@@ -307,7 +307,7 @@ fn heads_say_what_entries_say(fixture: &Fixture) {
     }
 }
 
-fn entries_change_their_places(fixture: &Fixture) {
+fn entries_move_within_indexes(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     let write =
         Write { tags: owned(&["x"]), ttl: Some(Duration::from_secs(10)), lease: true, ..a_write("a", "1") };

@@ -1,7 +1,7 @@
-//! How many round trips each verb costs on an engine that is far away.
+//! The round trips of each verb on a remote engine.
 //!
-//! `round_trips.snap` lists them. `BLACKBOARD_WRITE_SNAPSHOTS=1 cargo test -p blackboard round_trips` writes the file again;
-//! look at what changed, because each round trip more is a delay for every caller.
+//! `round_trips.snap` lists them. `BLACKBOARD_WRITE_SNAPSHOTS=1 cargo test -p blackboard round_trips` writes the file
+//! again. Review the changes: each additional round trip delays every caller.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -62,10 +62,10 @@ impl Counted {
         Counted { fixture, round_trips, lines: String::new(), verbs: BTreeSet::new() }
     }
 
-    /// Adds the round trips of a call of a verb, which is named by its handle too.
+    /// Adds the round trips of a call of a verb, which is named with its handle.
     fn count<T>(&mut self, verb: &'static str, call: &str, f: impl FnOnce(&Fixture) -> T) -> T {
         self.verbs.insert(verb);
-        // As every command does: the probes of the automatic sweep and of expiry are part of its first read.
+        // As every command does: the reads of the automatic sweep and of expiry are part of its first read.
         self.fixture.board.sweep_with_next_call(None);
         self.round_trips.take();
         let answer = f(&self.fixture);
@@ -90,7 +90,7 @@ impl Counted {
 }
 
 #[test]
-fn round_trips_of_every_verb_are_those_of_the_snapshot() {
+fn round_trips_match_the_snapshot() {
     testkit::limit_test();
     let counted = Counted::all();
     if std::env::var_os("BLACKBOARD_WRITE_SNAPSHOTS").is_some() {
@@ -172,7 +172,7 @@ fn count_sessions_and_work(counted: &mut Counted) {
     });
 }
 
-/// Forms of a claim that read more than the item and the session.
+/// Claims that read more than the item and the session.
 fn count_claims(counted: &mut Counted) {
     let session = &counted.fixture.session("Ash");
     counted.fixture.board.projects().register(&RegisterProject::new("p", "Project")).unwrap();
@@ -186,7 +186,7 @@ fn count_claims(counted: &mut Counted) {
         let claim = Claim::registering("for-a-new-session", register.clone());
         fixture.board.work().claim(&claim).unwrap()
     });
-    // More items of others than a call looks at.
+    // More items of others than a call reads.
     for number in 0..70 {
         counted.fixture.item(&format!("other-{number}"));
     }
@@ -221,7 +221,7 @@ fn next_for(session: &str) -> ClaimNext {
     ClaimNext { session: session.to_owned(), ..ClaimNext::default() }
 }
 
-/// Forms of a heartbeat that read more than the session.
+/// Heartbeats that read more than the session.
 fn count_heartbeats(counted: &mut Counted) {
     let session = &counted.fixture.session("Fir");
     counted.count("Agents::heartbeat", "agent heartbeat --progress", |fixture| {
@@ -491,7 +491,7 @@ fn count_log(counted: &mut Counted, session: &str) {
     counted.count("Follower::next_batch", "observe --follow, a batch", |_| {
         follower.next_batch(100, Duration::ZERO).unwrap().unwrap()
     });
-    // The values before are of versions that the batch itself does not bring.
+    // The old values are in versions that are not part of the batch.
     let start = Start::Revision(counted.fixture.revision());
     for _ in 0..3 {
         counted.fixture.write("d", "4");
@@ -542,7 +542,7 @@ fn every_verb_of_the_library_has_a_line_in_the_snapshot() {
     assert!(twice.is_empty(), "{twice:?} have a line, and need no excuse");
 }
 
-/// The files of the library, without the engines, and without `board.rs`, which opens boards and hands out handles.
+/// The files of the library, without the engines, and without `board.rs`, which opens boards and returns handles.
 fn sources() -> Vec<String> {
     let mut sources = Vec::new();
     let mut directories = vec![std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];

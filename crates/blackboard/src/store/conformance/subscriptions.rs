@@ -1,4 +1,4 @@
-//! Following the log: every event that is wanted, once, in order, whatever else happens.
+//! Following the event log: every matching event, once, in order.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -10,29 +10,29 @@ use crate::event::{EntryChange, Filter, Subscription};
 use crate::follow::{Follow, Follower, Start, StopHandle};
 
 on_every_engine![
-    events_of_entries_carry_what_happened,
-    what_a_session_took_along_is_told_with_its_name,
-    filters_are_by_key_type_agent_tags_and_scope_and_all_of_them_have_to_hold,
+    events_of_entries_have_their_entry_change,
+    removal_with_a_session_names_its_agent,
+    all_conditions_of_a_filter_have_to_hold,
     agents_are_found_by_the_name_of_the_author_the_session_and_the_agent,
-    an_event_that_two_filters_want_comes_once,
-    a_condition_of_ones_own_is_asked_last_and_may_use_the_board,
-    a_callback_that_fails_ends_alone,
-    a_slow_subscriber_delays_nobody_and_loses_nothing,
-    a_snapshot_and_what_follows_it_have_no_gap_and_nothing_twice,
-    what_was_pruned_is_said_once_and_the_rest_follows,
+    event_that_matches_two_filters_comes_once,
+    custom_condition_runs_last_and_may_use_the_board,
+    failing_callback_ends_only_its_subscription,
+    slow_subscriber_delays_no_other_and_loses_nothing,
+    snapshot_and_its_subscription_have_no_gap_and_no_duplicate,
+    pruned_events_are_reported_once_and_the_rest_follows,
     a_start_ahead_of_the_board_is_refused,
-    a_named_cursor_goes_on_where_it_was_asked_for_more,
-    a_named_cursor_keeps_up_with_what_nobody_wanted,
+    named_cursor_continues_after_the_last_acknowledged_batch,
+    named_cursor_advances_over_unwanted_events,
     a_new_named_cursor_misses_nothing_before_it_is_first_moved,
     a_cursor_behind_a_channel_moves_with_its_receiver,
     a_batch_ends_with_a_commit_once_its_values_are_large,
-    a_filter_that_wants_little_of_a_long_log_looks_no_longer_than_it_was_given_time,
+    selective_filter_on_a_long_log_respects_its_timeout,
     a_subscription_that_is_stopped_ends,
     a_subscription_that_is_stopped_in_the_middle_of_a_long_log_ends_there,
-    several_subscribers_see_everything_that_many_write_in_the_same_order,
+    concurrent_writes_reach_all_subscribers_in_the_same_order,
 ];
 
-/// So long that a test has failed if it is over.
+/// So long that a test that reaches it has failed.
 const LONG: Duration = Duration::from_mins(2);
 
 fn value(value: impl serde::Serialize) -> Value {
@@ -59,7 +59,7 @@ fn from_the_start(board: &Board, filters: &[Filter]) -> Subscription {
     subscribe(board, Start::Revision(Revision::ZERO), filters)
 }
 
-/// What is there, to its end.
+/// All events up to the end.
 fn drain(subscription: &mut Subscription) -> Vec<Event> {
     std::iter::from_fn(|| subscription.next_within(Duration::ZERO)).map(Result::unwrap).collect()
 }
@@ -72,7 +72,7 @@ fn change(event: &Event) -> &EntryChange {
     event.entry.as_ref().unwrap()
 }
 
-fn events_of_entries_carry_what_happened(fixture: &Fixture) {
+fn events_of_entries_have_their_entry_change(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     let scope = fixture.board.scope("team").acting_as(Actor::session(&session));
     let first = Write {
@@ -132,7 +132,7 @@ fn events_of_entries_carry_what_happened(fixture: &Fixture) {
     assert!(fixture.number(event.id) == 2 && event.commit_id == event.id);
 }
 
-fn what_a_session_took_along_is_told_with_its_name(fixture: &Fixture) {
+fn removal_with_a_session_names_its_agent(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     let scope = fixture.board.scope("team").acting_as(Actor::session(&session));
     scope.write(&Write { lease: true, ..Write::new("a", value(1)) }).unwrap();
@@ -146,7 +146,7 @@ fn what_a_session_took_along_is_told_with_its_name(fixture: &Fixture) {
     );
 }
 
-/// Two scopes, two authors, writes, changes, and one removal; the ids are 1 to 8.
+/// Two scopes, two authors, writes, changes, and one removal. The ids are 1 to 8.
 fn mixed(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     let [ivy, oak] = [Actor::session(&session), Actor::author("Oak")];
@@ -161,7 +161,7 @@ fn mixed(fixture: &Fixture) {
     scope("other", &ivy).write(&tagged("result", &[])).unwrap();
 }
 
-fn filters_are_by_key_type_agent_tags_and_scope_and_all_of_them_have_to_hold(fixture: &Fixture) {
+fn all_conditions_of_a_filter_have_to_hold(fixture: &Fixture) {
     mixed(fixture);
     let filter = |keys: &[&str], types: &[&str], agents: &[&str], tags: &[&str], scopes: &[&str]| Filter {
         keys: owned(keys),
@@ -192,7 +192,7 @@ fn filters_are_by_key_type_agent_tags_and_scope_and_all_of_them_have_to_hold(fix
     ] {
         let events = drain(&mut from_the_start(&fixture.board, std::slice::from_ref(&wanted)));
         assert_eq!(ids(fixture, &events), expected, "{wanted:?}");
-        // The same for whoever only looks.
+        // The same for an observation.
         let observation = fixture
             .board
             .events()
@@ -221,19 +221,19 @@ fn agents_are_found_by_the_name_of_the_author_the_session_and_the_agent(fixture:
     }
 }
 
-fn an_event_that_two_filters_want_comes_once(fixture: &Fixture) {
+fn event_that_matches_two_filters_comes_once(fixture: &Fixture) {
     mixed(fixture);
     let filters =
         [Filter::of_keys("task:*"), Filter::of_keys("task:1"), Filter::of_types([EventType::WorkCreated])];
     assert_eq!(ids(fixture, &drain(&mut from_the_start(&fixture.board, &filters))), [2, 3, 4, 5, 6, 7]);
 }
 
-fn a_condition_of_ones_own_is_asked_last_and_may_use_the_board(fixture: &Fixture) {
+fn custom_condition_runs_last_and_may_use_the_board(fixture: &Fixture) {
     mixed(fixture);
     let asked = Arc::new(AtomicUsize::new(0));
     let (board, count) = (fixture.board.clone(), Arc::clone(&asked));
     let custom = move |event: &Event| {
-        // It may even write: nothing of the board is held while it runs.
+        // It may even write: no lock on the board is held while it runs.
         let number = count.fetch_add(1, Ordering::Relaxed);
         board.scope("mine").write(&Write::new("seen", value(number))).unwrap();
         event.entry.as_ref().is_some_and(|change| change.old_value.is_some())
@@ -246,7 +246,7 @@ fn a_condition_of_ones_own_is_asked_last_and_may_use_the_board(fixture: &Fixture
     assert_eq!(ids(fixture, &drain(&mut from_the_start(&fixture.board, &two))), [3, 4, 6], "each once");
 }
 
-fn a_callback_that_fails_ends_alone(fixture: &Fixture) {
+fn failing_callback_ends_only_its_subscription(fixture: &Fixture) {
     let (heard, hearing) = mpsc::channel();
     let now = || subscribe(&fixture.board, Start::Now, &[]);
     let good = now()
@@ -269,7 +269,7 @@ fn a_callback_that_fails_ends_alone(fixture: &Fixture) {
     good.stop().unwrap();
 }
 
-fn a_slow_subscriber_delays_nobody_and_loses_nothing(fixture: &Fixture) {
+fn slow_subscriber_delays_no_other_and_loses_nothing(fixture: &Fixture) {
     const EVENTS: i64 = 300;
     let (mut slow, _) = subscribe(&fixture.board, Start::Now, &[]).channel(1).unwrap();
     let (mut quick, _) = subscribe(&fixture.board, Start::Now, &[]).channel(1).unwrap();
@@ -285,7 +285,7 @@ fn a_slow_subscriber_delays_nobody_and_loses_nothing(fixture: &Fixture) {
     assert_eq!(ids(fixture, &drain(&mut stuck)), (1..=EVENTS).collect::<Vec<_>>());
 }
 
-fn a_snapshot_and_what_follows_it_have_no_gap_and_nothing_twice(fixture: &Fixture) {
+fn snapshot_and_its_subscription_have_no_gap_and_no_duplicate(fixture: &Fixture) {
     const WRITES: i64 = 200;
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -298,7 +298,7 @@ fn a_snapshot_and_what_follows_it_have_no_gap_and_nothing_twice(fixture: &Fixtur
             let seen = snapshot.entries.first().map_or(0, |entry| entry.value.to::<i64>().unwrap());
             let mut tail = subscribe(&fixture.board, Start::Revision(snapshot.revision), &[]);
             if seen == WRITES {
-                // What is written now is the next one: nothing was left, and nothing comes twice.
+                // The next write is the next event: none was left, and none comes twice.
                 write(fixture, "a", WRITES + 1);
                 assert_eq!(change(&tail.next_within(LONG).unwrap().unwrap()).value, Some(value(WRITES + 1)));
                 break;
@@ -314,7 +314,7 @@ fn trim(fixture: &Fixture, until: i64) {
     fixture.trim(fixture.id(until));
 }
 
-fn what_was_pruned_is_said_once_and_the_rest_follows(fixture: &Fixture) {
+fn pruned_events_are_reported_once_and_the_rest_follows(fixture: &Fixture) {
     for number in 1..=6 {
         write(fixture, "a", number);
     }
@@ -328,7 +328,7 @@ fn what_was_pruned_is_said_once_and_the_rest_follows(fixture: &Fixture) {
     let events = drain(&mut late);
     assert_eq!(ids(fixture, &events), [4, 5, 6]);
     assert_eq!(change(&events[0]).old_value, Some(value(3)), "what was current at the floor is still known");
-    // The same to whoever is overtaken on the way, also by a named cursor.
+    // The same if pruning overtakes a reader, also one with a named cursor.
     let mut named = subscribe(&fixture.board, Start::cursor("mirror"), &[]);
     for number in 7..=9 {
         write(fixture, "a", number);
@@ -359,8 +359,8 @@ fn named(fixture: &Fixture) -> Subscription {
     subscribe(&fixture.board, Start::cursor("mirror"), &[])
 }
 
-fn a_named_cursor_goes_on_where_it_was_asked_for_more(fixture: &Fixture) {
-    // A reader of a session has the same name: nobody mistakes one for the other.
+fn named_cursor_continues_after_the_last_acknowledged_batch(fixture: &Fixture) {
+    // A reader of a session has the same name: the two cursors are different.
     let session = fixture.session("Ivy");
     fixture.board.events().advance(&session, "mirror", fixture.id(1)).unwrap();
     let mut first = named(fixture);
@@ -369,7 +369,7 @@ fn a_named_cursor_goes_on_where_it_was_asked_for_more(fixture: &Fixture) {
     }
     assert_eq!(first.next().unwrap().unwrap().id, fixture.id(2));
     drop(first);
-    // It was not asked for more: what it was at comes again.
+    // No further event was requested: the current one comes again.
     let mut second = named(fixture);
     assert_eq!(ids(fixture, &drain(&mut second)), [2, 3, 4]);
     write(fixture, "a", 5);
@@ -380,7 +380,7 @@ fn a_named_cursor_goes_on_where_it_was_asked_for_more(fixture: &Fixture) {
     assert_eq!(fixture.revision(), fixture.id(6), "a cursor makes no event");
 }
 
-fn a_named_cursor_keeps_up_with_what_nobody_wanted(fixture: &Fixture) {
+fn named_cursor_advances_over_unwanted_events(fixture: &Fixture) {
     let filters = [Filter::of_keys("rare")];
     let mut first = subscribe(&fixture.board, Start::cursor("mirror"), &filters);
     let many: Vec<_> = (0..2000).map(|number| Write::new(&format!("k{number}"), value(number))).collect();
@@ -404,7 +404,7 @@ fn a_new_named_cursor_misses_nothing_before_it_is_first_moved(fixture: &Fixture)
     write(fixture, "a", 3);
     assert_eq!(ids(fixture, &drain(&mut from_the_start)), [3]);
     drop(from_the_start);
-    // Not new any more.
+    // The cursor is not new any more.
     assert!(drain(&mut subscribe(&fixture.board, start, &[])).is_empty());
 }
 
@@ -412,7 +412,7 @@ fn a_cursor_behind_a_channel_moves_with_its_receiver(fixture: &Fixture) {
     let (mut receiver, stop) = named(fixture).channel(100).unwrap();
     write(fixture, "a", 1);
     assert_eq!(receiver.next_within(LONG).unwrap().unwrap().id, fixture.id(1));
-    // The second one may be on its way already, but nobody is done with it.
+    // The second event may be in the channel already, but it is not processed yet.
     write(fixture, "a", 2);
     assert_eq!(receiver.next_within(LONG).unwrap().unwrap().id, fixture.id(2));
     let cursor = || {
@@ -438,11 +438,11 @@ fn a_batch_ends_with_a_commit_once_its_values_are_large(fixture: &Fixture) {
     while let Some(batch) = follower.next_batch(usize::MAX, Duration::ZERO).unwrap() {
         batches.push((batch.events.len(), fixture.number(batch.last)));
     }
-    // 3 MiB are not enough yet, the second commit is then read to its end.
+    // 3 MiB are not enough yet, and then the second commit is read to its end.
     assert_eq!(batches, [(9, 9), (1, 10)]);
 }
 
-/// A log of more than three looks, of which the last line alone is about the key `wanted`.
+/// An event log of more than three reads, in which only the last event is about the key `wanted`.
 fn long_log(fixture: &Fixture) {
     for _ in 0..3 {
         fixture.put(&(0..1001).map(|number| an_item(&number.to_string()).into()).collect::<Vec<_>>());
@@ -450,7 +450,7 @@ fn long_log(fixture: &Fixture) {
     write(fixture, "wanted", 1);
 }
 
-fn a_filter_that_wants_little_of_a_long_log_looks_no_longer_than_it_was_given_time(fixture: &Fixture) {
+fn selective_filter_on_a_long_log_respects_its_timeout(fixture: &Fixture) {
     long_log(fixture);
     let mut follower = follow_from_the_start(&fixture.board, &[Filter::of_keys("wanted")]);
     let mut looks = 1;
@@ -502,7 +502,7 @@ fn a_subscription_that_is_stopped_in_the_middle_of_a_long_log_ends_there(fixture
     assert_eq!(asked.load(Ordering::Relaxed), 1001, "a look is brought to its end");
 }
 
-fn several_subscribers_see_everything_that_many_write_in_the_same_order(fixture: &Fixture) {
+fn concurrent_writes_reach_all_subscribers_in_the_same_order(fixture: &Fixture) {
     const WRITERS: usize = 4;
     const EACH: usize = 25;
     let mut subscriptions: Vec<_> = (0..4).map(|_| subscribe(&fixture.board, Start::Now, &[])).collect();

@@ -1,4 +1,4 @@
-//! The sweep: who is found dead, who is spared, and what becomes of their work.
+//! The sweep: which sessions it marks stale, which it keeps, and how it releases their work.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,23 +8,23 @@ use crate::process::ProcessIdentity;
 use crate::work::Block;
 
 on_every_engine![
-    whoever_is_silent_and_dead_is_marked_and_others_are_not,
+    only_agents_without_heartbeat_and_process_are_marked_stale,
     an_idle_session_is_swept_too,
-    the_sweep_tells_of_the_dead_and_of_their_work,
-    a_blocked_item_of_a_dead_session_loses_its_claimer,
-    completed_work_of_a_dead_session_stays_its_own,
-    a_live_process_is_refreshed_by_strangers_and_not_by_itself,
-    a_shared_process_proves_nothing_and_has_more_time,
+    sweep_reports_stale_agents_and_their_work,
+    blocked_item_of_a_stale_session_loses_its_holder,
+    completed_work_of_a_stale_session_keeps_its_session,
+    running_process_is_refreshed_by_other_sessions,
+    session_in_a_shared_process_has_a_longer_threshold,
     the_caller_is_never_marked,
     a_threshold_includes_its_own_millisecond,
     a_threshold_of_zero_includes_the_current_millisecond,
     a_dry_run_changes_nothing,
     a_deferred_sweep_comes_before_the_call_that_it_is_part_of,
     a_call_that_is_refused_before_its_first_read_leaves_the_deferred_sweep,
-    a_deferred_sweep_of_one_call_is_no_part_of_another,
+    deferred_sweep_is_not_shared_between_calls,
     a_sweep_reads_its_candidates_at_once,
     two_sweeps_mark_once,
-    a_sweep_by_hand_looks_at_everybody_and_one_in_passing_at_a_hundred,
+    manual_sweep_checks_all_agents_and_an_automatic_one_a_hundred,
     a_sweep_removes_old_heartbeats,
     a_dry_run_reports_heartbeats_and_entries_that_are_due,
     an_observer_sees_automatic_sweeps_that_mark_an_agent,
@@ -63,7 +63,7 @@ fn a_call_that_is_refused_before_its_first_read_leaves_the_deferred_sweep(fixtur
     assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active, "no sweep was deferred");
     fixture.board.sweep_with_next_call(None);
     assert!(fixture.board.scope("locks").write(&a_write("a", "1")).is_err());
-    // Any call on the board would begin with the sweep, so the store is asked.
+    // Any call on the board would begin with the sweep, so the test reads the store.
     let status = || {
         let (mut status, key) = (None, crate::store::Key::Agent(ivy.clone()));
         let read = fixture.engine.read(&[], &mut |tx| {
@@ -81,7 +81,7 @@ fn a_call_that_is_refused_before_its_first_read_leaves_the_deferred_sweep(fixtur
     assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active, "a deferred sweep is made once");
 }
 
-fn a_deferred_sweep_of_one_call_is_no_part_of_another(fixture: &Fixture) {
+fn deferred_sweep_is_not_shared_between_calls(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     fixture.pass(300);
     // Both calls have begun before one of them reads.
@@ -112,7 +112,7 @@ fn marked(swept: &Swept) -> Vec<&str> {
     swept.stale_agents.iter().map(|stale| stale.agent_name.as_str()).collect()
 }
 
-fn whoever_is_silent_and_dead_is_marked_and_others_are_not(fixture: &Fixture) {
+fn only_agents_without_heartbeat_and_process_are_marked_stale(fixture: &Fixture) {
     let elsewhere = |name: &str, change: fn(&mut ProcessIdentity)| {
         let mut mark = fixture.processes.start(99);
         change(&mut mark);
@@ -153,7 +153,7 @@ fn an_idle_session_is_swept_too(fixture: &Fixture) {
     assert_eq!(marked(&fixture.sweep()), ["Ivy"]);
 }
 
-fn the_sweep_tells_of_the_dead_and_of_their_work(fixture: &Fixture) {
+fn sweep_reports_stale_agents_and_their_work(fixture: &Fixture) {
     let ivy = fixture.session_of_process("Ivy", 4711);
     fixture.session("Oak");
     let since = fixture.now();
@@ -200,7 +200,7 @@ fn the_sweep_tells_of_the_dead_and_of_their_work(fixture: &Fixture) {
     assert_eq!((of_ivy.pid, &of_ivy.released_items), (Some(4711), &owned(&["x", "y"])));
 }
 
-fn a_blocked_item_of_a_dead_session_loses_its_claimer(fixture: &Fixture) {
+fn blocked_item_of_a_stale_session_loses_its_holder(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     fixture.item_that_is("x", Status::Claimed, &session);
     let block = Block { id: "x".to_owned(), blocked_by: owned(&["later"]), ..Block::default() };
@@ -212,7 +212,7 @@ fn a_blocked_item_of_a_dead_session_loses_its_claimer(fixture: &Fixture) {
     assert_eq!(item.blocked_by.as_deref(), Some("later"));
 }
 
-fn completed_work_of_a_dead_session_stays_its_own(fixture: &Fixture) {
+fn completed_work_of_a_stale_session_keeps_its_session(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     let before = fixture.item_that_is("x", Status::Completed, &session);
     fixture.pass(301);
@@ -222,7 +222,7 @@ fn completed_work_of_a_dead_session_stays_its_own(fixture: &Fixture) {
     assert_eq!(fixture.work("x"), before);
 }
 
-fn a_live_process_is_refreshed_by_strangers_and_not_by_itself(fixture: &Fixture) {
+fn running_process_is_refreshed_by_other_sessions(fixture: &Fixture) {
     let session = fixture.session_of_process("Ivy", 10);
     let registered = fixture.now();
     fixture.pass(301);
@@ -239,7 +239,7 @@ fn a_live_process_is_refreshed_by_strangers_and_not_by_itself(fixture: &Fixture)
     assert_eq!(marked(&fixture.sweep()), ["Ivy"]);
 }
 
-fn a_shared_process_proves_nothing_and_has_more_time(fixture: &Fixture) {
+fn session_in_a_shared_process_has_a_longer_threshold(fixture: &Fixture) {
     let parent = fixture.session_of_process("Ivy", 10);
     let delegate = Register { parent: Some(parent), pid: Some(10), ..Register::default() };
     let delegate = fixture.register(&delegate).session_id;
@@ -253,7 +253,7 @@ fn a_shared_process_proves_nothing_and_has_more_time(fixture: &Fixture) {
     fixture.pass(1);
     assert_eq!(marked(&fixture.sweep()), ["Ivy (delegate)"]);
     fixture.beat(&delegate);
-    // A process that is gone takes its sessions along at once.
+    // Sessions of a process that is gone are marked stale at once.
     fixture.processes.end(10);
     fixture.pass(301);
     assert_eq!(marked(&fixture.sweep()), ["Ivy", "Ivy (delegate)"]);
@@ -331,7 +331,7 @@ fn two_sweeps_mark_once(fixture: &Fixture) {
     assert_eq!(stale.count(), 20);
 }
 
-fn a_sweep_by_hand_looks_at_everybody_and_one_in_passing_at_a_hundred(fixture: &Fixture) {
+fn manual_sweep_checks_all_agents_and_an_automatic_one_a_hundred(fixture: &Fixture) {
     let caller = fixture.session("caller");
     for number in 0..220 {
         fixture.session(&format!("agent {number}"));
@@ -394,7 +394,7 @@ fn an_observer_sees_automatic_sweeps_that_mark_an_agent(fixture: &Fixture) {
     assert_eq!(reported.try_recv().unwrap(), ["Ivy"]);
     fixture.session("Oak");
     fixture.pass(300);
-    // What was asked for is in the answer.
+    // The answer contains the result of the request.
     assert_eq!(board.sweep(&Sweep::default()).unwrap().stale_agents.len(), 1);
     assert!(reported.try_recv().is_err());
 }

@@ -1,20 +1,20 @@
-//! The sweep when the clock can't be trusted: silence means nothing if nobody had a chance to be heard.
+//! The sweep when the clock cannot be trusted: a missing heartbeat means nothing if no session could send one.
 
 use super::watched::watched;
 use super::*;
 
 on_every_engine![
-    a_clock_that_was_set_marks_nobody_and_gives_one_threshold_of_grace,
-    a_small_correction_is_no_reason_to_wait,
-    a_dry_run_notes_no_clock,
-    registering_notes_that_the_clock_was_set,
-    a_clock_that_was_set_back_gives_grace_too,
-    another_boot_is_no_reason_to_wait,
+    changed_clock_marks_no_agent_and_gives_one_threshold_of_grace,
+    small_clock_correction_gives_no_grace,
+    dry_run_records_no_clock_reading,
+    registering_records_a_changed_clock,
+    clock_that_was_set_back_gives_grace,
+    another_boot_gives_no_grace,
     the_time_of_the_engine_decides_what_is_due,
 ];
 
 fn set_forward(fixture: &Fixture, seconds: u64) {
-    // The monotonic clock stands still, as while the machine sleeps.
+    // The monotonic clock stops, as while the machine sleeps.
     fixture.clock.set(fixture.now().plus(Duration::from_secs(seconds)));
 }
 
@@ -22,7 +22,7 @@ fn marks(fixture: &Fixture) -> usize {
     fixture.sweep().stale_agents.len()
 }
 
-fn a_clock_that_was_set_marks_nobody_and_gives_one_threshold_of_grace(fixture: &Fixture) {
+fn changed_clock_marks_no_agent_and_gives_one_threshold_of_grace(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     set_forward(fixture, 8 * 3600);
     let (count, told) = fixture.told_by(|| marks(fixture));
@@ -36,26 +36,26 @@ fn a_clock_that_was_set_marks_nobody_and_gives_one_threshold_of_grace(fixture: &
     assert_eq!(fixture.agent(&oak).status, AgentStatus::Active);
 }
 
-fn a_small_correction_is_no_reason_to_wait(fixture: &Fixture) {
+fn small_clock_correction_gives_no_grace(fixture: &Fixture) {
     fixture.session("Ivy");
     fixture.pass(301);
     set_forward(fixture, 30);
     assert_eq!(marks(fixture), 1);
 }
 
-fn a_dry_run_notes_no_clock(fixture: &Fixture) {
+fn dry_run_records_no_clock_reading(fixture: &Fixture) {
     fixture.session("Ivy");
     set_forward(fixture, 3600);
     let dry = Sweep { dry_run: true, ..Sweep::default() };
     assert!(fixture.board.sweep(&dry).unwrap().stale_agents.is_empty());
-    // The grace begins with the first sweep that is meant.
+    // The grace period begins with the first real sweep.
     fixture.pass(300);
     assert_eq!(marks(fixture), 0);
     fixture.pass(300);
     assert_eq!(marks(fixture), 1);
 }
 
-fn registering_notes_that_the_clock_was_set(fixture: &Fixture) {
+fn registering_records_a_changed_clock(fixture: &Fixture) {
     fixture.session("Ivy");
     set_forward(fixture, 3600);
     let oak = fixture.session("Oak");
@@ -66,19 +66,19 @@ fn registering_notes_that_the_clock_was_set(fixture: &Fixture) {
     assert_eq!(marks(fixture), 1);
 }
 
-fn a_clock_that_was_set_back_gives_grace_too(fixture: &Fixture) {
+fn clock_that_was_set_back_gives_grace(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     fixture.pass(301);
     fixture.clock.set(fixture.now().minus(Duration::from_hours(1)));
     assert_eq!(marks(fixture), 0, "it was last seen in the future");
-    // The clock comes right again: that is another jump.
+    // The clock is corrected: that is another jump.
     set_forward(fixture, 3600);
     fixture.session("Oak");
     assert_eq!(marks(fixture), 1, "the clocks stand as they did, so its silence counts");
     assert_eq!(fixture.agent(&ivy).status, AgentStatus::Stale);
 }
 
-fn another_boot_is_no_reason_to_wait(fixture: &Fixture) {
+fn another_boot_gives_no_grace(fixture: &Fixture) {
     fixture.session_of_process("Ivy", 10);
     fixture.processes.reboot();
     set_forward(fixture, 3600);
@@ -86,7 +86,7 @@ fn another_boot_is_no_reason_to_wait(fixture: &Fixture) {
 }
 
 fn the_time_of_the_engine_decides_what_is_due(fixture: &Fixture) {
-    // The clock of the caller is an hour behind that of the engine, and as fast.
+    // The clock of the caller is an hour behind that of the engine, and runs at the same speed.
     let clock = Arc::new(FixedClock::at("2026-02-03T14:30:00Z").unwrap());
     let pass = |seconds| {
         clock.advance(Duration::from_secs(seconds));

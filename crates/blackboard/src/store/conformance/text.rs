@@ -1,4 +1,4 @@
-//! Text of callers: what is changed is reported, what is long is kept, what looks like a secret is refused.
+//! Text of callers: changes are reported, long text is kept, and secrets are refused.
 
 use super::*;
 use crate::file::Reserve;
@@ -78,7 +78,7 @@ fn text_that_was_stored_as_given_is_not_reported(fixture: &Fixture) {
     let json = serde_json::to_value(&beaten).unwrap();
     assert!(json.get("shortened").is_none() && json.get("filtered").is_none(), "{json}");
     fixture.item("x");
-    // A title for an item that exists changes nothing, so nothing is reported of it.
+    // A title for an existing item changes nothing, so nothing is reported.
     let claim = Claim { create: Some(Create::new("x", &"y".repeat(600))), ..Claim::of("x", &session) };
     assert!(fixture.board.work().claim(&claim).unwrap().text.is_empty());
 }

@@ -1,6 +1,6 @@
-//! Transactions: what was read is still so when what was written is applied, or nothing happens.
+//! Transactions: the writes are applied only if everything that was read is still valid.
 //!
-//! Interleavings are forced: somebody else commits from inside the closure.
+//! Interleavings are forced: another writer commits from inside the closure.
 
 use std::cell::Cell;
 
@@ -9,27 +9,27 @@ use super::*;
 use crate::entry::{Order, Query, Transaction};
 
 on_every_engine![
-    a_transaction_counts,
-    an_error_leaves_nothing_and_no_event,
+    transaction_increments_a_counter,
+    error_leaves_no_change_and_no_event,
     a_conflict_names_the_key_and_both_revisions,
-    of_two_that_get_in_each_others_way_one_commits,
-    a_phantom_is_a_conflict_wherever_the_query_looks,
-    whether_a_query_still_finds_the_same_is_seen_without_values,
-    what_a_clock_that_was_set_back_shows_again_is_a_conflict,
-    what_does_not_concern_it_is_no_conflict,
-    a_transaction_that_only_reads_sees_one_moment,
-    an_error_counts_only_if_what_was_seen_was_true,
+    one_of_two_conflicting_transactions_commits,
+    phantom_is_a_conflict_for_every_query,
+    query_results_are_validated_without_reading_values,
+    entry_visible_again_after_a_clock_change_is_a_conflict,
+    unrelated_change_is_not_a_conflict,
+    read_only_transaction_sees_one_state,
+    error_counts_only_if_its_reads_are_valid,
     concurrent_increments_all_count,
     no_lock_is_held_while_the_closure_runs,
-    a_transaction_sees_what_it_did_itself,
-    a_transaction_finds_what_it_did_itself,
-    what_it_wrote_blindly_counts_as_read_once_it_looks,
+    transaction_reads_its_own_writes,
+    transaction_queries_find_its_own_writes,
+    blind_write_counts_as_read_once_the_entry_is_read,
     a_key_may_be_changed_more_than_once,
-    many_scopes_change_at_one_moment,
-    a_conflict_goes_away_when_it_runs_again,
-    a_condition_that_does_not_hold_is_not_tried_again,
+    several_scopes_change_atomically,
+    conflicting_transaction_succeeds_on_retry,
+    failed_write_condition_is_not_retried,
     the_author_of_a_transaction_is_seen_inside_too,
-    what_expires_in_between_is_a_conflict,
+    entry_that_expires_meanwhile_is_a_conflict,
 ];
 
 fn write(tx: &mut Transaction<'_>, key: &str, value: &str) -> Result<()> {
@@ -47,7 +47,7 @@ fn count_up(tx: &mut Transaction<'_>) -> Result<u64> {
     Ok(count)
 }
 
-fn a_transaction_counts(fixture: &Fixture) {
+fn transaction_increments_a_counter(fixture: &Fixture) {
     for expected in 1..=3 {
         assert_eq!(fixture.board.transaction(count_up).unwrap(), expected);
     }
@@ -56,7 +56,7 @@ fn a_transaction_counts(fixture: &Fixture) {
     assert_eq!(fixture.revision(), fixture.id(3));
 }
 
-fn an_error_leaves_nothing_and_no_event(fixture: &Fixture) {
+fn error_leaves_no_change_and_no_event(fixture: &Fixture) {
     fixture.write("a", "1");
     let before = fixture.board.export().unwrap();
     let refused: Result<()> = fixture.board.transaction(|tx| {
@@ -91,11 +91,11 @@ fn a_conflict_names_the_key_and_both_revisions(fixture: &Fixture) {
     assert_eq!(fixture.value("a").as_deref(), Some("\"theirs\""));
 }
 
-/// What somebody does to the board from inside a transaction.
+/// What another writer does to the board from inside a transaction.
 type Meddling = fn(&Fixture);
 type Closure = fn(&mut Transaction<'_>, &dyn Fn()) -> Result<()>;
 
-fn of_two_that_get_in_each_others_way_one_commits(fixture: &Fixture) {
+fn one_of_two_conflicting_transactions_commits(fixture: &Fixture) {
     let update: Meddling = |fixture| drop(fixture.write("a", "\"theirs\""));
     let create: Meddling = |fixture| drop(fixture.write("new", "\"theirs\""));
     let delete: Meddling = |fixture| drop(fixture.scope().delete("a").unwrap());
@@ -119,7 +119,7 @@ fn of_two_that_get_in_each_others_way_one_commits(fixture: &Fixture) {
         write(tx, "new", "\"mine\"")
     };
     let skew_mine: Closure = |tx, meddle| {
-        // Each reads both and writes the other one.
+        // Each reads both keys and writes the other one.
         read(tx, "a")?;
         read(tx, "b")?;
         meddle();
@@ -150,7 +150,7 @@ fn of_two_that_get_in_each_others_way_one_commits(fixture: &Fixture) {
     }
 }
 
-fn whether_a_query_still_finds_the_same_is_seen_without_values(fixture: &Fixture) {
+fn query_results_are_validated_without_reading_values(fixture: &Fixture) {
     let tagged = |key: &str| Write { tags: vec!["hot".to_owned()], ..a_write(key, "1") };
     let scope = fixture.board.scope("team");
     scope.write_batch(&[tagged("a:1"), a_write("a:2", "2"), tagged("b:1")]).unwrap();
@@ -171,7 +171,7 @@ fn whether_a_query_still_finds_the_same_is_seen_without_values(fixture: &Fixture
     }
 }
 
-fn what_a_clock_that_was_set_back_shows_again_is_a_conflict(fixture: &Fixture) {
+fn entry_visible_again_after_a_clock_change_is_a_conflict(fixture: &Fixture) {
     let short = Write { ttl: Some(Duration::from_secs(10)), ..a_write("a", "1") };
     fixture.board.scope("team").write(&short).unwrap();
     let began = fixture.now();
@@ -184,7 +184,7 @@ fn what_a_clock_that_was_set_back_shows_again_is_a_conflict(fixture: &Fixture) {
     assert_eq!(code(refused), Code::Conflict);
 }
 
-fn a_phantom_is_a_conflict_wherever_the_query_looks(fixture: &Fixture) {
+fn phantom_is_a_conflict_for_every_query(fixture: &Fixture) {
     let reset = || {
         fixture.scope().clear("*").unwrap();
         let tagged = |key: &str| Write { tags: owned(&["t"]), ..a_write(key, "1") };
@@ -234,7 +234,7 @@ fn a_phantom_is_a_conflict_wherever_the_query_looks(fixture: &Fixture) {
     }
 }
 
-fn what_does_not_concern_it_is_no_conflict(fixture: &Fixture) {
+fn unrelated_change_is_not_a_conflict(fixture: &Fixture) {
     fixture.write("a", "1");
     let mine: Meddling = |fixture| drop(fixture.write("other", "1"));
     let elsewhere: Meddling = |fixture| drop(fixture.board.scope("other").write(&a_write("a", "1")).unwrap());
@@ -254,7 +254,7 @@ fn what_does_not_concern_it_is_no_conflict(fixture: &Fixture) {
             })
             .unwrap();
     }
-    // A write that depends on nothing has nothing to conflict with.
+    // A write that depends on nothing cannot conflict.
     fixture
         .board
         .try_transaction(|tx| {
@@ -266,7 +266,7 @@ fn what_does_not_concern_it_is_no_conflict(fixture: &Fixture) {
     assert_eq!(fixture.value("a").as_deref(), Some("\"mine\""));
 }
 
-fn a_transaction_that_only_reads_sees_one_moment(fixture: &Fixture) {
+fn read_only_transaction_sees_one_state(fixture: &Fixture) {
     fixture.scope().write_batch(&[a_write("a", "1"), a_write("b", "1")]).unwrap();
     let move_both = |value: &str| {
         fixture.scope().write_batch(&[a_write("a", value), a_write("b", value)]).unwrap();
@@ -284,7 +284,7 @@ fn a_transaction_that_only_reads_sees_one_moment(fixture: &Fixture) {
         })
         .unwrap();
     assert_eq!((a.as_deref(), b.as_deref(), runs.get()), (Some("2"), Some("2"), 2));
-    // Within one run a key is what it was at first.
+    // Within one run a key keeps its first value.
     let refused = fixture.board.try_transaction(|tx| {
         let first = read(tx, "a")?;
         move_both("3");
@@ -294,7 +294,7 @@ fn a_transaction_that_only_reads_sees_one_moment(fixture: &Fixture) {
     assert_eq!(code(refused), Code::Conflict);
 }
 
-fn an_error_counts_only_if_what_was_seen_was_true(fixture: &Fixture) {
+fn error_counts_only_if_its_reads_are_valid(fixture: &Fixture) {
     let runs = Cell::new(0);
     let found = fixture.board.transaction(|tx| {
         runs.set(runs.get() + 1);
@@ -332,7 +332,7 @@ fn no_lock_is_held_while_the_closure_runs(fixture: &Fixture) {
         .transaction(|tx| {
             read(tx, "a")?;
             write(tx, "a", "1")?;
-            // This would never come back if the closure kept others from writing.
+            // This would never return if the closure blocked other writers.
             std::thread::scope(|scope| {
                 scope.spawn(|| board.scope("team").increment("b", 1).unwrap()).join().unwrap();
             });
@@ -344,7 +344,7 @@ fn no_lock_is_held_while_the_closure_runs(fixture: &Fixture) {
     assert_eq!(fixture.value("b").as_deref(), Some("1"));
 }
 
-fn a_transaction_sees_what_it_did_itself(fixture: &Fixture) {
+fn transaction_reads_its_own_writes(fixture: &Fixture) {
     fixture.write("a", "1");
     fixture
         .board
@@ -363,7 +363,7 @@ fn a_transaction_sees_what_it_did_itself(fixture: &Fixture) {
     assert_eq!((entry.version, entry.value.as_str()), (3, "3"));
 }
 
-fn a_transaction_finds_what_it_did_itself(fixture: &Fixture) {
+fn transaction_queries_find_its_own_writes(fixture: &Fixture) {
     for key in ["a", "b", "c"] {
         fixture.write(key, "1");
     }
@@ -395,8 +395,8 @@ fn a_transaction_finds_what_it_did_itself(fixture: &Fixture) {
         .unwrap();
 }
 
-/// A version number, who created it, and merged tags tell what was there before: then it has to have been there.
-fn what_it_wrote_blindly_counts_as_read_once_it_looks(fixture: &Fixture) {
+/// A version, a creator and merged tags depend on the entry before, which then has to be valid.
+fn blind_write_counts_as_read_once_the_entry_is_read(fixture: &Fixture) {
     fixture.write("a", "1");
     let refused = fixture.board.try_transaction(|tx| {
         write(tx, "a", "2")?;
@@ -413,7 +413,7 @@ fn what_it_wrote_blindly_counts_as_read_once_it_looks(fixture: &Fixture) {
     });
     assert_eq!(code(refused), Code::Conflict);
     assert_eq!(fixture.entry("seen"), None);
-    // The value alone is its own.
+    // The value alone does not depend on it.
     fixture
         .board
         .try_transaction(|tx| {
@@ -447,7 +447,7 @@ fn a_key_may_be_changed_more_than_once(fixture: &Fixture) {
     assert_eq!(fixture.write("a", "3").version, 3);
 }
 
-fn many_scopes_change_at_one_moment(fixture: &Fixture) {
+fn several_scopes_change_atomically(fixture: &Fixture) {
     fixture
         .board
         .transaction(|tx| {
@@ -461,7 +461,7 @@ fn many_scopes_change_at_one_moment(fixture: &Fixture) {
     assert_eq!(fixture.board.export().unwrap().entries.len(), 3);
 }
 
-fn a_conflict_goes_away_when_it_runs_again(fixture: &Fixture) {
+fn conflicting_transaction_succeeds_on_retry(fixture: &Fixture) {
     let runs = Cell::new(0);
     let count = fixture
         .board
@@ -477,7 +477,7 @@ fn a_conflict_goes_away_when_it_runs_again(fixture: &Fixture) {
     assert_eq!((count, runs.get()), (31, 4));
 }
 
-fn a_condition_that_does_not_hold_is_not_tried_again(fixture: &Fixture) {
+fn failed_write_condition_is_not_retried(fixture: &Fixture) {
     let first = fixture.write("a", "1");
     fixture.write("a", "2");
     let runs = Cell::new(0);
@@ -521,7 +521,7 @@ fn the_author_of_a_transaction_is_seen_inside_too(fixture: &Fixture) {
     }
 }
 
-fn what_expires_in_between_is_a_conflict(fixture: &Fixture) {
+fn entry_that_expires_meanwhile_is_a_conflict(fixture: &Fixture) {
     let short = Write { ttl: Some(Duration::from_secs(5)), ..a_write("a", "1") };
     fixture.scope().write(&short).unwrap();
     let refused = fixture.board.try_transaction(|tx| {
@@ -530,7 +530,7 @@ fn what_expires_in_between_is_a_conflict(fixture: &Fixture) {
         write(tx, "b", "1")
     });
     assert_eq!(code(refused), Code::Conflict);
-    // Whether somebody swept it makes no difference: nobody could see it before.
+    // Whether a sweep removed it makes no difference: it was invisible before.
     fixture
         .board
         .try_transaction(|tx| {

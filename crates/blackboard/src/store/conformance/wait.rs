@@ -1,19 +1,19 @@
-//! Waiting for something new: a way to sleep, never longer than there is reason to.
+//! Waiting for a new event: a sleep that is never longer than necessary.
 
 use super::*;
 
 on_every_engine![
-    a_wait_is_over_at_once_if_the_board_is_ahead,
-    a_wait_without_time_is_a_look_at_the_revision,
-    a_wait_is_over_with_its_time_if_nothing_happens,
-    a_commit_of_somebody_else_ends_a_wait,
-    a_commit_without_events_is_nothing_to_wait_for,
-    a_refusal_is_nothing_to_wait_for,
-    everybody_who_waits_is_told,
-    who_reads_and_waits_in_turns_sees_every_event,
+    wait_returns_at_once_if_the_board_is_ahead,
+    wait_with_zero_timeout_returns_the_revision,
+    wait_times_out_if_nothing_happens,
+    commit_of_another_writer_ends_a_wait,
+    commit_without_events_does_not_end_a_wait,
+    refusal_does_not_end_a_wait,
+    commit_wakes_every_waiting_thread,
+    reader_that_alternates_reads_and_waits_sees_every_event,
 ];
 
-/// So long that a test has failed if it is over.
+/// So long that a test that reaches it has failed.
 const LONG: Duration = Duration::from_mins(2);
 
 /// So short that a test may wait for its end.
@@ -23,7 +23,7 @@ fn wait(fixture: &Fixture, after: i64, timeout: Duration) -> i64 {
     fixture.number(fixture.board.wait(fixture.id(after), timeout).unwrap())
 }
 
-fn a_wait_is_over_at_once_if_the_board_is_ahead(fixture: &Fixture) {
+fn wait_returns_at_once_if_the_board_is_ahead(fixture: &Fixture) {
     fixture.put(&[an_item("x").into(), an_item("y").into()]);
     assert_eq!(wait(fixture, 0, Duration::MAX), 2);
     assert_eq!(wait(fixture, 1, Duration::MAX), 2);
@@ -31,7 +31,7 @@ fn a_wait_is_over_at_once_if_the_board_is_ahead(fixture: &Fixture) {
     assert_eq!(wait(fixture, 0, Duration::MAX), 3, "the revision is that of now");
 }
 
-fn a_wait_without_time_is_a_look_at_the_revision(fixture: &Fixture) {
+fn wait_with_zero_timeout_returns_the_revision(fixture: &Fixture) {
     assert_eq!(wait(fixture, 0, Duration::ZERO), 0);
     fixture.put(&[an_item("x").into()]);
     assert_eq!(wait(fixture, 0, Duration::ZERO), 1);
@@ -39,7 +39,7 @@ fn a_wait_without_time_is_a_look_at_the_revision(fixture: &Fixture) {
     assert_eq!(wait(fixture, 100, Duration::ZERO), 1);
 }
 
-fn a_wait_is_over_with_its_time_if_nothing_happens(fixture: &Fixture) {
+fn wait_times_out_if_nothing_happens(fixture: &Fixture) {
     fixture.put(&[an_item("x").into()]);
     let began = std::time::Instant::now();
     assert_eq!(wait(fixture, 1, SHORT), 1);
@@ -47,7 +47,7 @@ fn a_wait_is_over_with_its_time_if_nothing_happens(fixture: &Fixture) {
     assert!(began.elapsed() >= 2 * SHORT, "nobody was woken for nothing");
 }
 
-fn a_commit_of_somebody_else_ends_a_wait(fixture: &Fixture) {
+fn commit_of_another_writer_ends_a_wait(fixture: &Fixture) {
     for round in 0..20 {
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| wait(fixture, round, LONG));
@@ -57,9 +57,9 @@ fn a_commit_of_somebody_else_ends_a_wait(fixture: &Fixture) {
     }
 }
 
-fn a_commit_without_events_is_nothing_to_wait_for(fixture: &Fixture) {
+fn commit_without_events_does_not_end_a_wait(fixture: &Fixture) {
     let session = fixture.session("Ivy");
-    // The wait may begin before or after the commit without events; it ends with the one that has an event.
+    // The wait may begin before or after the commit without events. It ends with the commit that has an event.
     for _ in 0..20 {
         let before = fixture.number(fixture.revision());
         std::thread::scope(|scope| {
@@ -71,7 +71,7 @@ fn a_commit_without_events_is_nothing_to_wait_for(fixture: &Fixture) {
     }
 }
 
-fn a_refusal_is_nothing_to_wait_for(fixture: &Fixture) {
+fn refusal_does_not_end_a_wait(fixture: &Fixture) {
     for round in 0..20 {
         std::thread::scope(|scope| {
             let waiting = scope.spawn(move || wait(fixture, round, LONG));
@@ -83,7 +83,7 @@ fn a_refusal_is_nothing_to_wait_for(fixture: &Fixture) {
     }
 }
 
-fn everybody_who_waits_is_told(fixture: &Fixture) {
+fn commit_wakes_every_waiting_thread(fixture: &Fixture) {
     let ready = std::sync::Barrier::new(33);
     std::thread::scope(|scope| {
         let ready = &ready;
@@ -103,7 +103,7 @@ fn everybody_who_waits_is_told(fixture: &Fixture) {
     });
 }
 
-fn who_reads_and_waits_in_turns_sees_every_event(fixture: &Fixture) {
+fn reader_that_alternates_reads_and_waits_sees_every_event(fixture: &Fixture) {
     const COMMITS: i64 = 100;
     std::thread::scope(|scope| {
         let following = scope.spawn(|| {

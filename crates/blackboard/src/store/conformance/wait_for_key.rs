@@ -4,14 +4,14 @@ use super::*;
 use crate::entry::{Entry, Value, WaitFor, Write};
 
 on_every_engine![
-    what_is_there_already_is_returned_at_once,
-    what_is_written_later_ends_the_wait,
-    what_nobody_writes_times_out,
-    only_what_was_written_after_a_revision_counts,
-    what_has_expired_or_is_elsewhere_is_not_there,
-    what_is_written_around_the_beginning_of_a_wait_is_never_missed,
-    a_key_that_can_not_be_is_refused,
-    nobody_waits_for_what_comes_after_the_future,
+    wait_returns_an_existing_key_at_once,
+    wait_ends_when_the_key_is_written,
+    wait_for_an_unwritten_key_times_out,
+    wait_after_a_revision_ignores_older_writes,
+    wait_ignores_expired_keys_and_other_scopes,
+    write_around_the_start_of_a_wait_is_never_missed,
+    wait_for_an_invalid_key_is_refused,
+    wait_after_a_future_revision_is_refused,
 ];
 
 const LONG: WaitFor = WaitFor { timeout: Some(Duration::from_mins(2)), after: None };
@@ -25,7 +25,7 @@ fn wait(fixture: &Fixture, key: &str, wait: WaitFor) -> Result<Entry> {
     fixture.board.scope("team").wait(key, &wait)
 }
 
-fn what_is_there_already_is_returned_at_once(fixture: &Fixture) {
+fn wait_returns_an_existing_key_at_once(fixture: &Fixture) {
     let revision = write(fixture, "a", 1);
     for timeout in [None, Some(Duration::ZERO), Some(Duration::MAX)] {
         let entry = wait(fixture, "a", WaitFor { timeout, after: None }).unwrap();
@@ -33,7 +33,7 @@ fn what_is_there_already_is_returned_at_once(fixture: &Fixture) {
     }
 }
 
-fn what_is_written_later_ends_the_wait(fixture: &Fixture) {
+fn wait_ends_when_the_key_is_written(fixture: &Fixture) {
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| wait(fixture, "a", LONG).unwrap());
         for key in ["b", "c", "a", "d"] {
@@ -43,7 +43,7 @@ fn what_is_written_later_ends_the_wait(fixture: &Fixture) {
     });
 }
 
-fn what_nobody_writes_times_out(fixture: &Fixture) {
+fn wait_for_an_unwritten_key_times_out(fixture: &Fixture) {
     write(fixture, "b", 1);
     assert_eq!(code(wait(fixture, "a", SHORT)), Code::TimedOut);
     assert_eq!(
@@ -52,7 +52,7 @@ fn what_nobody_writes_times_out(fixture: &Fixture) {
     );
 }
 
-fn only_what_was_written_after_a_revision_counts(fixture: &Fixture) {
+fn wait_after_a_revision_ignores_older_writes(fixture: &Fixture) {
     let first = write(fixture, "a", 1);
     let after = |revision, wait: WaitFor| WaitFor { after: Some(revision), ..wait };
     assert_eq!(wait(fixture, "a", after(first.previous(), SHORT)).unwrap().revision, first);
@@ -65,7 +65,7 @@ fn only_what_was_written_after_a_revision_counts(fixture: &Fixture) {
     });
 }
 
-fn what_has_expired_or_is_elsewhere_is_not_there(fixture: &Fixture) {
+fn wait_ignores_expired_keys_and_other_scopes(fixture: &Fixture) {
     let scope = fixture.board.scope("team");
     let short_lived = Write { ttl: Some(Duration::from_secs(1)), ..Write::new("a", Value::null()) };
     scope.write(&short_lived).unwrap();
@@ -75,7 +75,7 @@ fn what_has_expired_or_is_elsewhere_is_not_there(fixture: &Fixture) {
     assert_eq!(code(fixture.board.scope("other").wait("a", &SHORT)), Code::TimedOut);
 }
 
-fn what_is_written_around_the_beginning_of_a_wait_is_never_missed(fixture: &Fixture) {
+fn write_around_the_start_of_a_wait_is_never_missed(fixture: &Fixture) {
     std::thread::scope(|scope| {
         let (start, started) = std::sync::mpsc::sync_channel::<i64>(0);
         scope.spawn(move || {
@@ -94,13 +94,13 @@ fn what_is_written_around_the_beginning_of_a_wait_is_never_missed(fixture: &Fixt
     });
 }
 
-fn a_key_that_can_not_be_is_refused(fixture: &Fixture) {
+fn wait_for_an_invalid_key_is_refused(fixture: &Fixture) {
     for key in ["", "task:*", "team:a"] {
         assert_eq!(code(wait(fixture, key, LONG)), Code::InvalidValue, "{key}");
     }
 }
 
-fn nobody_waits_for_what_comes_after_the_future(fixture: &Fixture) {
+fn wait_after_a_future_revision_is_refused(fixture: &Fixture) {
     let wait = WaitFor { after: Some(fixture.revision().next()), ..WaitFor::default() };
     assert_eq!(code(fixture.board.scope("team").wait("key", &wait)), Code::CursorAhead);
 }

@@ -1,4 +1,4 @@
-//! Every call that waits keeps sweeping: an agent whose process ends during the wait is marked stale, although no other
+//! Every waiting call keeps sweeping: an agent whose process ends during the wait is marked stale, although no other
 //! call is made.
 
 use super::*;
@@ -8,7 +8,7 @@ use crate::lock::{Acquire, Release};
 
 on_every_engine![
     a_follower_keeps_sweeping,
-    a_wait_for_a_key_keeps_sweeping_however_much_others_write,
+    wait_for_a_key_keeps_sweeping_under_concurrent_writes,
     a_wait_for_a_lock_keeps_sweeping,
     a_subscription_keeps_sweeping_while_it_waits,
     a_subscription_keeps_sweeping_while_events_arrive,
@@ -19,8 +19,8 @@ on_every_engine![
 
 const LONG: Duration = Duration::from_mins(2);
 
-/// Lets `wait` run on a thread, has an agent miss its threshold meanwhile, and waits until that agent is stale. Then `end`
-/// ends the wait.
+/// Runs `wait` on a thread, lets an agent miss its threshold meanwhile, and waits until that agent is stale. Then
+/// `end` ends the wait.
 fn marks_while_waiting(fixture: &Fixture, wait: impl FnOnce() + Send, end: impl FnOnce()) {
     let dead = fixture.session_of_process("dead", 10);
     fixture.processes.end(10);
@@ -48,7 +48,7 @@ fn a_follower_keeps_sweeping(fixture: &Fixture) {
     marks_while_waiting(fixture, || until(fixture), || drop(fixture.write("end", "1")));
 }
 
-fn a_wait_for_a_key_keeps_sweeping_however_much_others_write(fixture: &Fixture) {
+fn wait_for_a_key_keeps_sweeping_under_concurrent_writes(fixture: &Fixture) {
     let wait = WaitFor { timeout: Some(LONG), after: None };
     std::thread::scope(|scope| {
         let (done, is_done) = std::sync::mpsc::channel::<()>();
@@ -92,7 +92,7 @@ fn a_subscription_keeps_sweeping_while_it_waits(fixture: &Fixture) {
 fn a_subscription_keeps_sweeping_while_events_arrive(fixture: &Fixture) {
     let mut subscription = subscribe(fixture);
     let stop = subscription.stop_handle();
-    // It never has to sleep: each event that it reads makes the next one.
+    // It never has to sleep: each event that it reads causes the next one.
     let read = move || {
         fixture.write("other", "1");
         while subscription.next().is_some() {

@@ -1,4 +1,4 @@
-//! A store that tells of every look at it, after the look: so a test can act in between, or count.
+//! A store that calls a function after every read, so that a test can act meanwhile, or count.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,15 +10,15 @@ use crate::error::Result;
 use crate::revision::Revision;
 use crate::store::{Changes, Commit, Committed, Key, Prefetch, Range, Row, Store, Tx, TxView};
 
-/// One look at a store.
+/// One read of a store.
 pub(super) enum Look<'a> {
-    /// At a row.
+    /// Of a row.
     Row(&'a Key),
-    /// At the rows of a range.
+    /// Of the rows of a range.
     Rows(&'a [Row]),
-    /// At a row, to inform.
+    /// Of a row, for information only.
     Peek(&'a Key),
-    /// At the first rows of a range, perhaps outdated.
+    /// Of the first rows of a range, perhaps outdated.
     Candidates(&'a [Row]),
 }
 
@@ -122,7 +122,7 @@ impl ValuesRead {
         ValuesRead { board, count }
     }
 
-    /// How many were read since the last question.
+    /// How many were read since the last call.
     pub(super) fn take(&self) -> usize {
         self.count.swap(0, Ordering::Relaxed)
     }

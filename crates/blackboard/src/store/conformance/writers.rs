@@ -1,13 +1,13 @@
-//! Writers at the same time, on threads: whatever a commit saw is true when it commits.
+//! Concurrent writers, on threads: everything that a commit read is still true when it commits.
 
 use super::*;
 use crate::store::{Key, Range, Tx};
 
-on_every_engine![no_engine_lets_two_writers_pass_each_other];
+on_every_engine![concurrent_writers_create_no_phantoms];
 
-/// Eight threads add items as long as there are fewer than five, each under a name of its own. Without the check for
+/// Eight threads add items as long as there are fewer than five, each under its own name. Without the check for
 /// phantoms each would add one.
-fn no_engine_lets_two_writers_pass_each_other(fixture: &Fixture) {
+fn concurrent_writers_create_no_phantoms(fixture: &Fixture) {
     let start = std::sync::Barrier::new(8);
     std::thread::scope(|scope| {
         for thread in 0..8 {

@@ -34,9 +34,9 @@ pub(super) struct Stored {
 #[derive(Default)]
 struct Partition {
     entries: BTreeMap<Vec<IndexValue>, Key>,
-    /// The commit that last let a row in or out.
+    /// The commit that last added or removed a row.
     membership: u64,
-    /// The commit that last moved a row to another place, and so perhaps into a part of it.
+    /// The commit that last moved a row to another position, and so perhaps into a part of it.
     moved: u64,
 }
 
@@ -55,13 +55,13 @@ impl State {
         self.events.partition_point(|event| event.id <= revision)
     }
 
-    /// The id of the event before this position; the floor if there is none.
+    /// The id of the event before this position; the last pruned revision if there is none.
     pub(super) fn revision_of_position(&self, position: usize) -> Revision {
         let before = position.checked_sub(1).and_then(|position| self.events.get(position));
         before.map_or(self.floor, |event| event.id)
     }
 
-    /// The commit that last changed which rows the first `limit` of a range are.
+    /// The commit that last changed the first `limit` rows of a range.
     pub(super) fn membership(&self, range: &Range, limit: usize) -> u64 {
         let Some(partition) = self.indexes.get(&(range.index, range.partition.clone())) else { return 0 };
         let is_whole = range.is_whole() && limit == usize::MAX;
@@ -72,7 +72,7 @@ impl State {
         let Some(partition) = self.indexes.get(&(range.index, range.partition.clone())) else {
             return Vec::new();
         };
-        // A bound is the beginning of a position, which sorts before everything that begins with it.
+        // A bound is a prefix of a position, which sorts before everything that begins with it.
         let from = match &range.from {
             Bound::Included(from) | Bound::Excluded(from) => Bound::Included(from),
             Bound::Unbounded => Bound::Unbounded,

@@ -1,4 +1,4 @@
-//! What a read and a commit see of the state, and what a commit has to find unchanged.
+//! The views of a read and a commit, and what a commit has to find unchanged.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -110,8 +110,8 @@ fn head(row: &Row) -> Option<EntryHead> {
     }
 }
 
-/// What a run has seen: each row with its stamp (none if it was absent), each head with that of its row, each range with
-/// its limit and its membership.
+/// What a run has read: each row with its stamp (none if it was absent), each head with that of its row, each range
+/// with its limit and its membership.
 #[derive(Default)]
 pub(super) struct Seen {
     pub(super) rows: HashMap<Key, Option<u64>>,
@@ -128,7 +128,7 @@ impl Seen {
     }
 }
 
-/// The view of a commit: takes the lock for each read alone, and remembers what it saw.
+/// The view of a commit: locks only for each read, and remembers what it read.
 pub(super) struct Recorder<'a> {
     pub(super) memory: &'a Memory,
     pub(super) now: Timestamp,
@@ -153,7 +153,7 @@ impl Tx for Recorder<'_> {
     fn get(&self, key: &Key) -> Result<Option<Row>> {
         let state = self.memory.shared();
         let stored = state.rows.get(key);
-        // The first sight counts: if a later one differs, validation fails as it should.
+        // The first read counts: if a later one differs, validation fails as it should.
         self.seen.borrow_mut().rows.entry(key.clone()).or_insert(stored.map(|stored| stored.stamp));
         Ok(stored.map(|stored| stored.row.clone()))
     }

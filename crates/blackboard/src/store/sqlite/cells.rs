@@ -1,4 +1,4 @@
-//! Values of rows as values of SQLite, both ways.
+//! Conversion between values of rows and values of SQLite.
 
 use rusqlite::types::{ToSql, ToSqlOutput, Value, ValueRef};
 
@@ -65,8 +65,8 @@ pub(super) const INSERT_VERSION: &str = "INSERT INTO entry_versions (revision, p
      updated_at, updated_by, expires_at, tags, metadata, session_id, fence) \
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
-/// The statement that reads a version by its revision. Naming the columns would cost more, each time the statement is found by its
-/// text, than reading them.
+/// The statement that reads a version by its revision. It does not name the columns: the statement is looked up by
+/// its text, and a longer text would cost more than reading all columns.
 pub(super) const VERSION_QUERY: &str = "SELECT * FROM entry_versions WHERE revision = ?";
 
 /// A version, from the columns of [`VERSION_QUERY`].

@@ -1,11 +1,11 @@
-//! The directory of a board, on the disk when it has to be.
+//! Syncs the directory of a board to disk.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Waits until the names in the directory of a new board are on the disk, and those of the directories that were created for
-/// it.
+/// Waits until the names in the directory of a new board are on disk, and those of the directories that were created
+/// for it.
 #[cfg(unix)]
 pub(super) fn sync(board: &Path, created: &[PathBuf]) -> io::Result<()> {
     let containing = |path: &Path| {
@@ -16,7 +16,7 @@ pub(super) fn sync(board: &Path, created: &[PathBuf]) -> io::Result<()> {
     created.iter().rev().try_for_each(|directory| containing(directory))
 }
 
-/// Elsewhere a directory can't be opened as a file is.
+/// On other systems a directory cannot be opened as a file.
 #[cfg(not(unix))]
 pub(super) fn sync(_board: &Path, _created: &[PathBuf]) -> io::Result<()> {
     Ok(())

@@ -1,4 +1,4 @@
-//! What SQLite says, in the words of this program. Nobody should have to read a raw SQL message.
+//! Translates errors of SQLite. Users should not have to read a raw SQL message.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use rusqlite::{ErrorCode, ffi};
 use crate::error::{Code, Error, Fault, Refusal};
 use crate::hint::Hint;
 
-/// Translates an error that came up while working on the database at `path`.
+/// Translates an error of the database at `path`.
 pub(super) fn translate(path: &Path, error: rusqlite::Error) -> Error {
     let shown = path.display();
     let code = error.sqlite_error_code();
     match code {
-        // The last one means that others were faster again and again while the log was being opened.
+        // The last code means that other processes were faster repeatedly while the WAL was being opened.
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed) => {
             busy(path, None)
         }
@@ -53,7 +53,7 @@ pub(super) fn translate(path: &Path, error: rusqlite::Error) -> Error {
         )
         .hint(Hint::UseAnotherBoard)
         .into(),
-        // Locks that fail for good, not because somebody holds them, are a matter of the file system as well.
+        // Locks that always fail, not because another process holds them, are a problem of the file system as well.
         Some(ErrorCode::SystemIoFailure) => {
             Fault::new(Code::Io, format!("the operating system failed to read or write {shown}"))
                 .hint("see the cause; a network or overlay file system may not support SQLite's locks")
@@ -69,18 +69,18 @@ pub(super) fn translate(path: &Path, error: rusqlite::Error) -> Error {
     }
 }
 
-/// Whether the file system is full. That the index of the write-ahead log can't grow, SQLite reports as an I/O error.
+/// Whether the file system is full. If the index of the WAL cannot grow, SQLite reports an I/O error.
 fn is_out_of_room(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error().map(|error| error.extended_code);
     matches!(code, Some(ffi::SQLITE_FULL | ffi::SQLITE_IOERR_SHMSIZE))
 }
 
-/// Whether SQLite was led to a link instead of a file.
+/// Whether SQLite found a link instead of a file.
 pub(super) fn is_link(error: &rusqlite::Error) -> bool {
     error.sqlite_error().map(|error| error.extended_code) == Some(ffi::SQLITE_CANTOPEN_SYMLINK)
 }
 
-/// Whether this user may write the database and its directory, as far as the operating system says.
+/// Whether this user may write the database and its directory, according to the operating system.
 #[cfg(unix)]
 pub(super) fn may_be_written(path: &Path) -> bool {
     use rustix::fs::{Access, access};
@@ -95,7 +95,7 @@ pub(super) fn may_be_written(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| !metadata.permissions().readonly())
 }
 
-/// Whether a column holds what this program never writes there.
+/// Whether a column has a value that this program never writes there.
 fn is_misread(error: &rusqlite::Error) -> bool {
     use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error};
     matches!(
@@ -122,7 +122,7 @@ pub(super) fn foreign(path: &Path, why: &str) -> Error {
     .into()
 }
 
-/// Somebody held the write lock for too long.
+/// Another process held the write lock for too long.
 pub(super) fn busy(path: &Path, holder: Option<String>) -> Error {
     let who = holder.unwrap_or_else(|| "another process".to_owned());
     Refusal::new(Code::Busy, format!("{} is locked by {who}; nothing was changed", path.display()))
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_sqlite_says_becomes_what_is_the_case() {
+    fn sqlite_errors_map_to_board_codes() {
         let directory = testkit::tempdir().unwrap();
         let board = directory.path().join("local.db");
         std::fs::write(&board, "").unwrap();
@@ -160,7 +160,7 @@ mod tests {
         ] {
             assert_eq!(code_of(said, &board), meant, "{said}");
         }
-        // Nobody may write there, not even root.
+        // No user may write there, not even root.
         #[cfg(target_os = "linux")]
         for said in [ffi::SQLITE_CANTOPEN, ffi::SQLITE_READONLY, ffi::SQLITE_PERM] {
             assert_eq!(code_of(said, Path::new("/proc/self/no/such.db")), Code::ReadOnly, "{said}");

@@ -1,25 +1,24 @@
-//! On which file systems a board works.
+//! The file systems on which a board works.
 //!
-//! Processes share the index of the write-ahead log in memory, which a file system can give them only if all of them are
-//! on one machine and see one file. Over a network or through another program that is not so, and the board would be
-//! damaged without a word.
+//! Processes share the index of the WAL in memory. That works only if all of them are on one machine and use the same
+//! file. On a network file system or a FUSE mount it does not, and the board would be damaged without an error.
 
 use std::path::Path;
 
 use crate::error::{Code, Error, Refusal};
 use crate::hint::Hint;
 
-/// What is known about a file system.
+/// The kind of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It is local, or not known to be anything else.
+    /// It is local, or its kind is unknown.
     Local,
-    /// It is not, and this is what it is called.
+    /// It is remote; this is its name.
     Remote(&'static str),
 }
 
-/// The file systems that share no memory, by the number that Linux gives them. FUSE is also virtiofs, sshfs and what
-/// containers mount from their host.
+/// The file systems without shared memory, by their number on Linux. FUSE includes virtiofs, sshfs and mounts from
+/// the host of a container.
 #[cfg(any(target_os = "linux", test))]
 const REMOTE: &[(u32, &str)] = &[
     (0x0000_6969, "NFS"),
@@ -40,13 +39,13 @@ const REMOTE: &[(u32, &str)] = &[
     (0xbacb_acbc, "VMware shared folder"),
 ];
 
-/// What the number of a file system says.
+/// The kind of a file system by its number.
 #[cfg(any(target_os = "linux", test))]
 fn kind_of_number(number: u32) -> Kind {
     REMOTE.iter().find(|(known, _)| *known == number).map_or(Kind::Local, |(_, name)| Kind::Remote(name))
 }
 
-/// What macOS says about a file system: whether it is local, and its name.
+/// The kind of a file system by what macOS reports: whether it is local, and its name.
 #[cfg(any(target_os = "macos", test))]
 fn kind_of_name(is_local: bool, name: &[u8]) -> Kind {
     let contains =
@@ -77,7 +76,7 @@ pub(super) fn refusal(path: &Path, name: &str) -> Error {
 
 #[cfg(target_os = "linux")]
 fn kind(statfs: &rustix::fs::StatFs) -> Kind {
-    // The type of the field differs between architectures; where it has a sign, the upper half is nothing but that.
+    // The type of the field differs between architectures. If it is signed, the upper half is only the sign.
     let number = i128::from(statfs.f_type) & i128::from(u32::MAX);
     u32::try_from(number).map_or(Kind::Local, kind_of_number)
 }
@@ -94,13 +93,13 @@ fn kind(statfs: &rustix::fs::StatFs) -> Kind {
     kind_of_name(statfs.f_flags & MNT_LOCAL != 0, &name)
 }
 
-/// On what an open file lies. What can't be found out counts as local.
+/// The file system of an open file. An unknown one counts as local.
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub(super) fn of_file(file: &std::fs::File) -> Kind {
     rustix::fs::fstatfs(file).map_or(Kind::Local, |statfs| kind(&statfs))
 }
 
-/// On what a directory lies that may not exist yet: what is created in it will be on the same.
+/// The file system of a directory that may not exist yet. It is that of the nearest existing parent.
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub(super) fn of_directory(directory: &Path) -> Kind {
     let here = Path::new(".");
@@ -113,7 +112,7 @@ pub(super) fn of_directory(directory: &Path) -> Kind {
     found.next().and_then(Result::ok).map_or(Kind::Local, |statfs| kind(&statfs))
 }
 
-// Elsewhere nothing is known about file systems, and the documentation has to do.
+// On other systems file systems are not checked; the documentation covers them.
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 pub(super) fn of_file(_file: &std::fs::File) -> Kind {
@@ -130,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn network_file_systems_are_told_from_local_ones_by_their_number() {
+    fn network_file_systems_are_recognized_by_number() {
         for (number, expected) in [
             (0x6969, Kind::Remote("NFS")),
             (0x517b, Kind::Remote("SMB")),
@@ -156,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn network_file_systems_are_told_from_local_ones_by_their_name() {
+    fn network_file_systems_are_recognized_by_name() {
         for (is_local, name, expected) in [
             (true, "apfs", Kind::Local),
             (true, "hfs", Kind::Local),
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_does_not_exist_is_on_what_its_parent_is_on() {
+    fn missing_directory_is_on_the_file_system_of_its_parent() {
         let directory = testkit::tempdir().unwrap();
         let here = of_directory(directory.path());
         assert_eq!(of_directory(&directory.path().join("not/yet")), here);

@@ -1,8 +1,8 @@
-//! Counting events whose ids may have gaps, without reading them.
+//! Counts events whose ids may have gaps, without reading them.
 //!
-//! An event has an *ordinal*: its number among all events that the board ever had, also those that are pruned. Without a gap it
-//! is the id. The table `event_gaps` has the id and the ordinal of the first event behind each gap; from there to the next gap,
-//! ids and ordinals grow together. See docs/decisions/0017.
+//! An event has an *ordinal*: its number among all events that the board ever had, including pruned ones. Without a
+//! gap it is the id. The table `event_gaps` has the id and the ordinal of the first event after each gap; from there
+//! to the next gap, ids and ordinals grow together. See docs/decisions/0017.
 
 use rusqlite::params;
 
@@ -19,7 +19,7 @@ pub(super) const FIRST_AFTER: &str =
 pub(super) const OF_ORDINAL: &str =
     "SELECT first_id, ordinal FROM event_gaps WHERE ordinal <= ?1 ORDER BY ordinal DESC LIMIT 1";
 
-/// The first event behind a gap.
+/// The first event after a gap.
 #[derive(Clone, Copy, Default)]
 struct Gap {
     first_id: i64,
@@ -27,7 +27,8 @@ struct Gap {
 }
 
 impl SqliteTx<'_> {
-    /// The ordinal of the last event up to and including a revision, which is neither below the floor nor after the last event.
+    /// The ordinal of the last event up to and including a revision. The revision is neither below the last pruned
+    /// one nor after the last event.
     pub(super) fn ordinal(&self, revision: Revision) -> Result<i64> {
         let id = revision.get();
         if !self.has_gaps()? {
@@ -35,12 +36,12 @@ impl SqliteTx<'_> {
         }
         let before = self.gap(LAST_BEFORE, id)?.unwrap_or_default();
         let ordinal = before.ordinal.saturating_add(id.saturating_sub(before.first_id));
-        // The revision may be inside of the next gap.
+        // The revision may be inside the next gap.
         let next = self.gap(FIRST_AFTER, id)?;
         Ok(next.map_or(ordinal, |next| ordinal.min(next.ordinal.saturating_sub(1))))
     }
 
-    /// The revision after so many of the kept events.
+    /// The revision after this many of the kept events.
     pub(super) fn revision_after_kept(&self, events: u64) -> Result<Revision> {
         let floor = self.floor_revision()?;
         if events == 0 {
@@ -63,7 +64,7 @@ impl SqliteTx<'_> {
         Ok(u64::try_from(events).unwrap_or(0))
     }
 
-    /// Stores that the event after `last` has the id `first`, if ids were skipped in between.
+    /// Stores that the event after `last` has the id `first`, if ids were skipped.
     pub(super) fn store_gap(&self, last: Revision, first: Revision) -> Result<()> {
         const STORE: &str = "INSERT INTO event_gaps (first_id, ordinal) VALUES (?1, ?2)";
         if first == last.next() {
@@ -73,7 +74,7 @@ impl SqliteTx<'_> {
         self.execute(STORE, params![first.get(), ordinal]).map(drop)
     }
 
-    /// Stores up to where the log is pruned, and forgets the gaps that no ordinal needs any more.
+    /// Stores the last pruned revision, and removes the gaps that no ordinal needs any more.
     pub(super) fn store_floor(&self, floor: Revision) -> Result<()> {
         const STORE: &str = "INSERT OR REPLACE INTO marks (name, value) VALUES ('floor', ?1)";
         const FORGET: &str = "DELETE FROM event_gaps \
@@ -82,7 +83,7 @@ impl SqliteTx<'_> {
         self.execute(FORGET, params![floor.get()]).map(drop)
     }
 
-    /// The last revision that was pruned. The oldest event follows it, unless there is a gap between them; then it is read.
+    /// The last pruned revision. The oldest event follows it, unless there is a gap between them; then it is read.
     pub(super) fn floor_revision(&self) -> Result<Revision> {
         const OLDEST: &str = "SELECT min(id) FROM events";
         if let Some(&known) = self.floor.get() {

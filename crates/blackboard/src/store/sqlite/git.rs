@@ -1,12 +1,13 @@
-//! Keeping a board out of git: what its `.gitignore` has to say, and whether git tracks its database already.
+//! Keeps a board out of git: completes its `.gitignore`, and checks whether git tracks its database already.
 //!
-//! Git is read from its files; no other program is started. The index is sorted and read up to the name that is looked for,
-//! which costs a few kilobytes for a directory that begins with a dot, however large the repository is.
+//! Git's files are read directly; no other program is started. The index is sorted and read up to the name in
+//! question. That costs a few kilobytes for a directory that begins with a dot, however large the repository is.
 //!
-//! Every command has to know whether git tracks its database, and most have no time to read the index. So the one that has read
-//! it leaves a stamp: the time of the index's last change, as the time of last access of the file on which writers queue. Git
-//! replaces the index with each change, the board never reads that file, and opening a board looks at it anyway. The check
-//! then costs one look at the index, and one more for each directory between the board and the root of the repository.
+//! Every command has to know whether git tracks its database, and most have no time to read the index. So a command
+//! that has read it leaves a stamp. The stamp is the time of the index's last change, stored as the access time of
+//! the file on which writers queue. Git replaces the index with each change, the board never reads that file, and
+//! opening a board checks it anyway. The check then costs one `stat` of the index, and one more for each directory
+//! between the board and the root of the repository.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, FileTimes, Metadata, OpenOptions};
@@ -23,7 +24,7 @@ use crate::store::{Sidecar, Sidecars};
 
 const IGNORE_FILE: &str = ".gitignore";
 
-/// What a new `.gitignore` says.
+/// The content of a new `.gitignore`.
 const EVERYTHING: &str = "\
 # Written by blackboard: the board is private. Only this file and config.json belong into git.
 *
@@ -31,19 +32,19 @@ const EVERYTHING: &str = "\
 !config.json
 ";
 
-/// What follows the lines of a user that would let the database through.
+/// The text after lines of a user that would include the database.
 const AND_STILL: &str = "\n# Written by blackboard: the lines above would publish the board.\n";
 
 const HOOK_LOG: &str = Sidecar::HookLog.name();
 
-/// The most bytes that are read of a `.gitignore`, of a file that names a directory of git, and of an index.
+/// The most bytes that are read of a `.gitignore`, of a file that names a git directory, and of an index.
 const LARGEST_IGNORE_FILE: u64 = 1024 * 1024;
 const LONGEST_LINK: u64 = 8 * 1024;
 const LARGEST_INDEX: u64 = 256 * 1024 * 1024;
 
-/// Completes the `.gitignore` beside the database at `path`, so that git ignores everything there but that file and
-/// `config.json`. Lines of the user stay, and count where they do not let the database through. A file that ignores
-/// the database already is left as it is.
+/// Completes the `.gitignore` beside the database at `path`, so that git ignores everything there except that file
+/// and `config.json`. Lines of the user stay, and apply unless they would include the database. A file that ignores
+/// the database already is not changed.
 pub fn keep_out_of_git(path: &Path) -> Result<()> {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
     let file = directory.join(IGNORE_FILE);
@@ -74,8 +75,7 @@ pub fn keep_out_of_git(path: &Path) -> Result<()> {
 /// the same time.
 const STAMP_DELAY: Duration = Duration::from_secs(1);
 
-/// Refuses a database that git tracks: every commit would publish what is on the board. `stamp` is what an earlier call has
-/// left.
+/// Refuses a database that git tracks: every commit would publish the board. `stamp` was left by an earlier call.
 pub(super) fn check_untracked(path: &Path, stamp: Option<SystemTime>) -> Result<()> {
     let has_stamp = |index: &Index| stamp.is_some() && stamp == index.changed();
     let named = path.parent().filter(|directory| directory.is_absolute());
@@ -83,7 +83,7 @@ pub(super) fn check_untracked(path: &Path, stamp: Option<SystemTime>) -> Result<
     if nearest.as_ref().is_some_and(has_stamp) {
         return Ok(());
     }
-    // The path may go through symbolic links, and the board be in another repository than it seems.
+    // The path may contain symbolic links, so the board may be in another repository than it seems.
     let Some(directory) = physical_directory(path) else { return Ok(()) };
     let index = if named == Some(&directory) { nearest } else { Index::around(&directory) };
     let Some(index) = index.filter(|index| !has_stamp(index)) else { return Ok(()) };
@@ -139,21 +139,21 @@ impl Index {
         Some(Index { root: root.to_owned(), file, metadata })
     }
 
-    /// Which files of the board at `path`, which is in this directory, git tracks; `None` if it tracks none, or if the index
-    /// cannot be read.
+    /// The files of the board at `path`, which is in this directory, that git tracks. `None` if it tracks none, or if
+    /// the index cannot be read.
     fn tracked(self, directory: &Path, path: &Path) -> Option<TrackedFiles> {
         if !self.metadata.is_file() {
             return None;
         }
         let database = directory.join(path.file_name()?);
         let wanted = bytes_of(database.strip_prefix(&self.root).ok()?);
-        // The hash of an object has 20 bytes, or 32; an index does not say which.
+        // The hash of an object has 20 or 32 bytes; an index does not contain which.
         let found = [20, 32].iter().find_map(|hash| names_in(&self.file, &wanted, *hash).ok())?;
         let names: Vec<_> = found.iter().filter_map(|name| path_of(name)).collect();
         (!names.is_empty()).then_some(TrackedFiles { root: self.root, names })
     }
 
-    /// When it was changed last. Unlike the time of its content, no program can set it.
+    /// The time of its last change. Unlike the modification time, no program can set it.
     #[cfg(unix)]
     fn changed(&self) -> Option<SystemTime> {
         use std::os::unix::fs::MetadataExt;
@@ -162,7 +162,7 @@ impl Index {
         SystemTime::UNIX_EPOCH.checked_add(seconds)?.checked_add(nanoseconds)
     }
 
-    /// When it was changed last.
+    /// The time of its last change.
     #[cfg(not(unix))]
     fn changed(&self) -> Option<SystemTime> {
         self.metadata.modified().ok()
@@ -184,7 +184,7 @@ impl TrackedFiles {
     }
 }
 
-/// The directory of git that a plain file names.
+/// The git directory that a plain file names.
 fn named_by(link: &Path) -> Option<PathBuf> {
     if !fs::metadata(link).ok()?.is_file() {
         return None;
@@ -278,13 +278,13 @@ fn variable_number(index: &mut impl BufRead) -> io::Result<usize> {
     Err(ErrorKind::InvalidData.into())
 }
 
-/// The lines of a `.gitignore`; `None` if there is none.
+/// The lines of a `.gitignore`; `None` if it does not exist.
 fn read_ignore_file(file: &Path) -> Result<Option<Vec<u8>>> {
     let fault = |error| io_fault(file, "read", error);
     match fs::symlink_metadata(file) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(fault(error)),
-        // Git follows no link here either.
+        // Git does not follow a link here either.
         Ok(metadata) if !metadata.is_file() || metadata.len() > LARGEST_IGNORE_FILE => {
             return Err(not_ours(file, "is not a plain file of less than 1 MB", "move it away"));
         }
@@ -293,7 +293,7 @@ fn read_ignore_file(file: &Path) -> Result<Option<Vec<u8>>> {
     fs::read(file).map(Some).map_err(fault)
 }
 
-/// What a `.gitignore` has to say for a database of this name, or `None` if it says enough.
+/// The text of a `.gitignore` for a database of this name, or `None` if the present one is enough.
 fn completed(before: Option<&[u8]>, name: &str) -> Option<Vec<u8>> {
     let Some(before) = before else { return Some(EVERYTHING.into()) };
     let all_ignored = |text: &[u8]| {
@@ -303,7 +303,7 @@ fn completed(before: Option<&[u8]>, name: &str) -> Option<Vec<u8>> {
     if all_ignored(before) {
         return None;
     }
-    // In front, so that the lines of the user go over it.
+    // In front, so that the lines of the user override it.
     let mut text = [EVERYTHING.as_bytes(), before].concat();
     if !all_ignored(&text) {
         if !text.ends_with(b"\n") {
@@ -314,8 +314,8 @@ fn completed(before: Option<&[u8]>, name: &str) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// Whether the lines make git ignore a file of this name in their directory. A line that is not understood ignores nothing,
-/// and one that is an exception (`!`) counts as one for this file.
+/// Whether the lines make git ignore a file of this name in their directory. A line that is not understood ignores
+/// nothing. An exception (`!`) that is not understood counts as one for this file.
 fn ignores(lines: &[u8], name: &str) -> bool {
     let mut ignored = false;
     for line in String::from_utf8_lossy(lines).split('\n') {
@@ -328,7 +328,7 @@ fn ignores(lines: &[u8], name: &str) -> bool {
         }
         let has_escapes = ["\\", "[^", "[["].iter().any(|escape| pattern.contains(escape));
         if !has_escapes && (pattern.ends_with('/') || (pattern.contains('/') && !pattern.contains("**"))) {
-            // It is about directories, or about what is in them.
+            // The line is about directories, or about files in them.
             continue;
         }
         let is_understood = !has_escapes && !pattern.contains('/');
@@ -389,7 +389,7 @@ mod tests {
         let identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"];
         let mut git = Command::new("git");
         git.arg("-C").arg(directory).args(identity).args(arguments);
-        // The tests may run inside of git.
+        // The tests may run inside a git hook.
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GIT_")) {
             git.env_remove(name);
         }
@@ -459,7 +459,7 @@ mod tests {
         testkit::wait_until("an older index", || is_old().then_some(()));
         check_untracked(&board, stamp()).unwrap();
         assert_eq!(stamp(), changed(), "the index was read");
-        // Through a link, the index is found that the board is in.
+        // Through a link, the index of the board's real directory is found.
         let link = root.join("link");
         std::os::unix::fs::symlink(board.parent().unwrap(), &link).unwrap();
         check_untracked(&link.join("local.db"), stamp()).unwrap();
@@ -527,7 +527,8 @@ mod tests {
                 let expected = git(root, &["check-ignore", "-q", &format!("b/{name}")]);
                 let found = ignores(lines.as_bytes(), name);
                 assert!(expected || !found, "{name} by {lines:?}: git would publish it");
-                // What is not understood may be taken for an exception, and is then written once more.
+                // A line that is not understood may count as an exception, and is then followed by the text once
+                // more.
                 let is_understood = !lines.contains(['\\', '^']) && !lines.contains("/**/");
                 assert!(found == expected || !is_understood, "{name} by {lines:?}");
             }

@@ -1,15 +1,14 @@
 //! The SQLite engine: a board in one file.
 //!
-//! A commit runs under `BEGIN IMMEDIATE`, so what it reads can't change under it and it never runs twice. Readers
-//! read the write-ahead log and wait for nobody. One writer of this process works at a time; the queue decides
-//! between processes.
+//! A commit runs under `BEGIN IMMEDIATE`, so its reads cannot change and it never runs twice. Readers read the WAL
+//! (write-ahead log) and never wait. One writer of this process works at a time; the queue decides between processes.
 //!
 //! | File | What it is about |
 //! |---|---|
 //! | `open.rs` | opening and creating the file |
-//! | `directory.rs` | the directory of a board, on the disk |
-//! | `trust.rs` | which files are a board of one's own |
-//! | `filesystem.rs` | on which file systems a board works |
+//! | `directory.rs` | syncing the directory of a board |
+//! | `trust.rs` | checks of ownership, permissions and content |
+//! | `filesystem.rs` | the file systems on which a board works |
 //! | `git.rs` | keeping a board out of git |
 //! | `schema.rs` | migrations and versions |
 //! | `sidecars.rs` | the files beside the database, and their names |
@@ -18,10 +17,10 @@
 //! | `gaps.rs` | counting events whose ids have gaps |
 //! | `cells.rs` | values of rows as values of SQLite |
 //! | `ranges.rs` | the statements that read ranges |
-//! | `wake/` | waking those who wait for something new |
-//! | `scrub.rs` | erasing what removed rows have left in the files |
-//! | `space.rs` | what takes the space in the file |
-//! | `faults.rs` | SQLite's errors in our words |
+//! | `wake/` | waking threads that wait for the next event |
+//! | `scrub.rs` | erasing the remains of removed rows |
+//! | `space.rs` | space usage of the file |
+//! | `faults.rs` | translation of SQLite's errors |
 
 mod cells;
 mod directory;
@@ -67,63 +66,63 @@ const FRAMES_KEPT: u32 = 100;
 /// How many more it may have before a commit checkpoints it, and before the next attempt after one that failed.
 const FRAMES_BETWEEN_COMMITS: u32 = 1_000;
 
-/// How long the WAL's file may be before [`Store::maintain`] truncates it, however few of its frames are in use. A process
-/// that is killed, or a reader that was in the way, leaves a long file behind, and the next process would read all of it.
-const BYTES_KEPT: u64 = 1024 * 1024;
+/// How long the WAL's file may be before [`Store::maintain`] truncates it, however few of its frames are in use. A
+/// killed process, or a reader during a checkpoint, leaves a long file behind, and the next process would read all of
+/// it.
+const BYTES_KEPT: u64 = FRAMES_KEPT as u64 * FRAME_BYTES;
 
-/// How long the file may be before a checkpoint inside a commit truncates it too: twice what regular commits need, so
-/// that a process that goes on writing overwrites its file instead of growing it again.
+/// How long the file may be before a checkpoint inside a commit truncates it too: twice what regular commits need. A
+/// process that keeps writing then overwrites its file instead of growing it again.
 const BYTES_BETWEEN_COMMITS: u64 = 2 * FRAMES_BETWEEN_COMMITS as u64 * FRAME_BYTES;
 
 /// The length of one frame in the WAL's file: a page of SQLite's default size, and its header.
 const FRAME_BYTES: u64 = 4096 + 24;
 
-/// How many connections are kept for later.
+/// How many connections are kept for reuse.
 const CONNECTIONS_KEPT: usize = 4;
 
-/// What survives.
+/// When a commit is durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// A commit survives the death of every process. A power cut may take the last moments, and never corrupts.
+    /// A commit survives the end of every process. A power cut may lose the last moments, and never corrupts the
+    /// board.
     #[default]
     Normal,
     /// A commit survives a power cut: every one waits for the disk.
     Full,
 }
 
-/// How a board in a file is opened.
+/// Options for opening a board in a file.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct SqliteOptions {
-    /// What survives.
+    /// When a commit is durable.
     pub durability: Durability,
-    /// How long a writer waits for others.
+    /// How long a writer waits for other writers.
     pub busy_timeout: Duration,
     /// How it waits.
     pub waiting: Waiting,
-    /// Whether the board stays open, so that its file may be deleted or replaced meanwhile. Then every commit is followed by
-    /// a look whether it went to the file that is there, and is not acknowledged if it did not. A process that opens a board
-    /// for one thing and ends saves that look.
+    /// Whether the board stays open, so that its file may be deleted or replaced meanwhile. Then a check after every
+    /// commit confirms that it went to the current file; otherwise it is not acknowledged. A process that opens a
+    /// board for one call saves that check.
     pub stays_open: bool,
-    /// Whether a new board creates the directories that its path names and that are missing. A path that a person types may
-    /// be wrong.
+    /// Whether a new board creates the missing directories of its path. A path that a user types may be wrong.
     pub create_directories: bool,
-    /// Whether the directory is one that a project keeps for its board. A new board there gets a `.gitignore`.
+    /// Whether the directory belongs to the board of a project. A new board there gets a `.gitignore`.
     pub in_project: bool,
     /// Whether the database may be on a network file system, which damages a board that several machines use.
     pub allow_network_filesystem: bool,
 }
 
-/// How a writer waits for others.
+/// How a writer waits for other writers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Waiting {
     /// In the queue in front of the writer lock.
     #[default]
     Queue,
-    /// In the queue, and never longer than the limit, whatever the others do: for whoever would rather not write than
-    /// be late.
+    /// In the queue, and never longer than the limit: for a caller that would rather fail than be late.
     QueueWithDeadline,
-    /// By SQLite's own busy handler, which sleeps and tries again: what the queue is measured against.
+    /// By SQLite's own busy handler, which sleeps and retries. Benchmarks compare the queue with it.
     BusyHandler,
 }
 
@@ -148,24 +147,24 @@ pub struct Sqlite {
     options: SqliteOptions,
     queue: Queue,
     wake: Wake,
-    /// Writers of this process take turns here, before they meet those of others.
+    /// Writers of this process take turns here, before they compete with those of other processes.
     writer: Mutex<()>,
-    /// Whether it was opened to read alone.
+    /// Whether it was opened for reading only.
     reads_only: bool,
     /// Whether it was opened without locks.
     is_immutable: bool,
-    /// Whether commits skip ids, which only tests want.
+    /// Whether commits skip ids, which only tests do.
     skips_revisions: bool,
     idle: Mutex<Vec<Connection>>,
-    /// Which file it is: the one that was connected to first.
+    /// The file that it connected to first.
     opened: OnceLock<trust::Identity>,
-    /// Whether it may be another one by now.
+    /// Whether the file may have been replaced.
     stays_open: AtomicBool,
     /// How many frames the WAL had after the last commit.
     frames: Arc<AtomicU32>,
     /// How many it may have before a commit checkpoints it.
     frames_allowed: AtomicU32,
-    /// How long the WAL's file is, as far as this process has seen.
+    /// The length of the WAL's file, as far as this process knows.
     wal_bytes: Arc<AtomicU64>,
 }
 
@@ -180,10 +179,10 @@ impl Sqlite {
         store.connected()
     }
 
-    /// Opens the board at `path`, or returns `None` and creates nothing if there is none.
+    /// Opens the board at `path`, or returns `None` and creates nothing if it does not exist.
     ///
-    /// A board on read-only media, where nothing can be written beside it, is opened to be read, unless it is to stay open:
-    /// then nothing guards against a change of the file. [`Sqlite::is_immutable`] reports it.
+    /// A board on read-only media, where no file can be created beside it, is opened for reading, unless it is to
+    /// stay open: then nothing guards against a change of the file. [`Sqlite::is_immutable`] reports it.
     pub fn open_existing(
         path: &Path,
         clock: Arc<dyn Clock>,
@@ -205,13 +204,13 @@ impl Sqlite {
         }
     }
 
-    /// Whether it was opened without locks, because its files can't be written.
+    /// Whether it was opened without locks, because its files cannot be written.
     pub fn is_immutable(&self) -> bool {
         self.is_immutable
     }
 
-    /// Opens the board at `path` for whoever only ever reads, or returns `None` if there is none. What is written to it is
-    /// refused, here and by SQLite; a board of an older version is refused too, because it would have to be changed.
+    /// Opens the board at `path` for reading only, or returns `None` if it does not exist. Writes are refused, here
+    /// and by SQLite. A board of an older version is refused too, because it would have to be migrated.
     pub fn open_to_read(
         path: &Path,
         clock: Arc<dyn Clock>,
@@ -226,8 +225,8 @@ impl Sqlite {
         store.connected().map(Some)
     }
 
-    /// For tests: the first event has a large id, and every commit skips a random number of ids, as in a board that was copied
-    /// from an engine that does this.
+    /// For tests: the first event has a large id, and every commit skips a random number of ids. A board that was
+    /// copied from such an engine looks the same.
     #[must_use]
     pub fn skipping_revisions(mut self) -> Sqlite {
         self.skips_revisions = true;
@@ -255,7 +254,7 @@ impl Sqlite {
         }
     }
 
-    /// Connects once, so that whatever is wrong with the file comes up here.
+    /// Connects once, so that a problem with the file is reported here.
     fn connected(self) -> Result<Sqlite> {
         let connection = self.take()?;
         self.put_back(connection);
@@ -280,7 +279,7 @@ impl Sqlite {
             return Ok(connection);
         }
         self.wal_bytes.fetch_max(wal_bytes, Ordering::Relaxed);
-        // Takes the place of SQLite's own automatic checkpoint, which would run inside a commit.
+        // Replaces SQLite's own automatic checkpoint, which would run inside a commit.
         let (frames, wal_bytes) = (self.frames.clone(), self.wal_bytes.clone());
         let hook = move |_: &mut _, length| {
             let length = u32::try_from(length).unwrap_or(0);
@@ -301,7 +300,7 @@ impl Sqlite {
     ) -> Result<(Committed, Option<Revision>)> {
         self.queue.begin(connection, commit.on_busy)?;
         let held = Instant::now();
-        // The transaction rolls back when it is dropped without being applied.
+        // The transaction rolls back if it is dropped without being applied.
         let transaction = SqliteTx::write(connection, &self.path, self.clock.now())?;
         let changes = f(&transaction)?;
         let mut last = changes.events.len().checked_sub(1).map(Revision::of_event);
@@ -311,9 +310,9 @@ impl Sqlite {
         Ok((committed, last))
     }
 
-    /// Copies the WAL into the database, without waiting: if another process reads or writes now, a later call does it.
-    /// The next commit then starts at the beginning of the WAL's file. With `truncate`, the file is also cut off, which
-    /// costs a process that goes on writing more than it gains.
+    /// Copies the WAL into the database, without waiting: if another process reads or writes now, a later call does
+    /// it. The next commit then starts at the beginning of the WAL's file. With `truncate`, the file is also
+    /// truncated, which costs a process that keeps writing more than it gains.
     fn checkpoint_wal(&self, truncate: bool) {
         let Ok(connection) = self.take() else { return };
         if connection.busy_timeout(Duration::ZERO).is_ok() {
@@ -381,14 +380,15 @@ impl Store for Sqlite {
         };
         let connection = self.take()?;
         let mut outcome = self.commit_on(&connection, commit, f);
-        // Only now: whoever takes the file away does not ask for its lock. A refusal is an answer about the board too.
+        // Only now, because a process that removes the file does not take its lock. A refusal is an answer about the
+        // board too.
         if !matches!(outcome, Err(Error::Fault(_)))
             && self.stays_open.load(Ordering::Relaxed)
             && let Err(gone) = self.check_still_there()
         {
             outcome = Err(gone);
         }
-        // A refusal is an answer like any other; after a fault, a new connection finds out how things stand.
+        // A refusal is an ordinary answer. After a fault, a new connection checks the state again.
         if !matches!(outcome, Err(Error::Fault(_))) {
             self.put_back(connection);
         }
@@ -403,7 +403,7 @@ impl Store for Sqlite {
     }
 
     fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision> {
-        // Whoever waits is there for longer.
+        // A waiting process stays open.
         self.stays_open.store(true, Ordering::Relaxed);
         let found = self.wake.wait(after, timeout, || {
             let mut revision = Revision::ZERO;
@@ -444,11 +444,11 @@ impl Store for Sqlite {
             return Err(open::reads_only(&self.path));
         }
         let turn = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        // A connection of its own, because it is set up for this alone.
+        // A separate connection, because its settings are for this call only.
         let open::Connected { connection, .. } =
             open::connect(&self.path, &self.queue, &self.options, self.clock.now())?;
         let scrubbed = scrub::rewrite(&connection).and_then(|()| {
-            // Other writers go on while this waits for readers.
+            // Other writers continue while this waits for readers.
             drop(turn);
             scrub::empty_wal(&connection, self.options.busy_timeout)
         });

@@ -1,7 +1,7 @@
-//! Opening and creating the database file, in distrust of what may be there.
+//! Opens and creates the database file, and trusts no existing file.
 //!
-//! Files are private from their first byte, by the mode they are created with. A new board appears under its name when
-//! it is complete, and never in the place of another. What is there already is looked at before SQLite touches it.
+//! Files are private from their first byte, by the mode they are created with. A new board gets its name when it is
+//! complete, and never replaces another file. An existing file is checked before SQLite touches it.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -20,7 +20,7 @@ use crate::hint::Hint;
 use crate::store::create_private_directory;
 use crate::text::shell_word;
 
-/// Creates the board at `path` if no other process does so first. Many may try at once.
+/// Creates the board at `path` if no other process does so first. Several processes may try at once.
 pub(super) fn create(path: &Path, queue: &Queue, options: &SqliteOptions, now: Timestamp) -> Result<()> {
     let created = match path.parent() {
         Some(directory) => {
@@ -41,8 +41,8 @@ pub(super) fn create(path: &Path, queue: &Queue, options: &SqliteOptions, now: T
     if options.in_project {
         git::keep_out_of_git(path)?;
     }
-    // The new database appears under its name only when it is complete: a crash leaves nothing half made. Who is
-    // alone takes away what a crash has left; who can't know works under a name that nobody else has.
+    // The new database gets its name only when it is complete: a crash leaves no incomplete board. A process that is
+    // alone at the head of the queue removes what a crash has left. Otherwise it uses a unique temporary name.
     let unfinished = if head.is_alone() {
         beside(path, "-new")
     } else {
@@ -71,9 +71,9 @@ fn no_directory(path: &Path, directory: &Path) -> Error {
 /// A connection to a board.
 pub(super) struct Connected {
     pub(super) connection: Connection,
-    /// Which file it is connected to.
+    /// The file that it is connected to.
     pub(super) file: trust::Identity,
-    /// How long the file of the write-ahead log was just before.
+    /// The length of the WAL's file just before.
     pub(super) wal_bytes: u64,
 }
 
@@ -89,14 +89,14 @@ pub(super) fn connect(
     let connection = open_file(path).map_err(fault)?;
     trust::check_same(path, &file)?;
     configure(&connection, options).map_err(fault)?;
-    // Before any statement runs on tables that somebody else may have made.
+    // Before any statement runs on tables that another program may have made.
     if let schema::SchemaState::Older = schema::check(&connection, path)? {
         migrate(&connection, path, queue, now)?;
     }
     Ok(Connected { connection, file, wal_bytes })
 }
 
-/// Opens the existing board at `path` for whoever only reads.
+/// Opens the existing board at `path` for reading only.
 pub(super) fn connect_to_read(path: &Path, options: &SqliteOptions) -> Result<Connected> {
     let trust::Checked { file, wal_bytes } = trust::check(path, options)?;
     let fault = |error| faults::translate(path, error);
@@ -118,8 +118,8 @@ fn refuse_older(connection: &Connection, path: &Path) -> Result<()> {
     }
 }
 
-/// Opens the existing board at `path`, whose files nothing can change: without locks, and without the files that SQLite would
-/// create beside it.
+/// Opens the existing board at `path`, whose files nothing can change: without locks, and without the files that
+/// SQLite would create beside it.
 pub(super) fn connect_immutable(path: &Path, options: &SqliteOptions) -> Result<Connected> {
     let trust::Checked { file, wal_bytes } = trust::check(path, options)?;
     let fault = |error| faults::translate(path, error);
@@ -140,8 +140,7 @@ pub(super) fn connect_immutable(path: &Path, options: &SqliteOptions) -> Result<
     Ok(Connected { connection, file, wal_bytes })
 }
 
-/// Whether the board at `path` lies where this user can write nothing, and lies there complete: nothing of it is in a
-/// write-ahead log.
+/// Whether the board at `path` is complete in a directory that this user cannot write: nothing of it is in a WAL.
 pub(super) fn is_immutable(path: &Path) -> bool {
     let is_empty = |ending| fs::symlink_metadata(beside(path, ending)).map_or(true, |found| found.len() == 0);
     !faults::may_be_written(path) && is_empty("-wal") && is_empty("-journal")
@@ -156,7 +155,7 @@ fn percent_encoded(path: &Path) -> String {
     encoded.collect()
 }
 
-/// What whoever opened the board to read is told when it writes.
+/// The refusal of a write on a board that was opened for reading.
 pub(super) fn reads_only(path: &Path) -> Error {
     Refusal::new(Code::ReadOnly, format!("{} was opened to be read alone", path.display())).into()
 }
@@ -179,7 +178,7 @@ fn open_as(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
 
 fn migrate(connection: &Connection, path: &Path, queue: &Queue, now: Timestamp) -> Result<()> {
     let fault = |error| faults::translate(path, error);
-    // Of many that try, the first one migrates; the others find that nothing is missing.
+    // Of several processes, the first one migrates; the others find nothing to do.
     queue.begin(connection, crate::store::OnBusy::Wait)?;
     let outcome = schema::migrate(connection, now).and_then(|()| connection.execute_batch("COMMIT"));
     if outcome.is_err() {
@@ -189,7 +188,7 @@ fn migrate(connection: &Connection, path: &Path, queue: &Queue, now: Timestamp) 
 }
 
 fn configure(connection: &Connection, options: &SqliteOptions) -> rusqlite::Result<()> {
-    // Before anything else, so that nothing that follows fails for want of on_busy.
+    // Before anything else, so that no later statement fails at once because the file is busy.
     connection.busy_timeout(options.busy_timeout)?;
     for (setting, value) in [
         (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
@@ -197,7 +196,7 @@ fn configure(connection: &Connection, options: &SqliteOptions) -> rusqlite::Resu
         (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
         (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
         (DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true),
-        // Plans do not depend on values here; without this each statement is prepared again once they are bound.
+        // Plans do not depend on values here. Without this each statement is prepared again once they are bound.
         (DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true),
         // The WAL is kept, and `maintain` bounds it; a checkpoint at every close would cost each command an fsync.
         (DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true),
@@ -210,7 +209,7 @@ fn configure(connection: &Connection, options: &SqliteOptions) -> rusqlite::Resu
     })
 }
 
-/// Makes a complete board without companions, which is to become the one at `path`.
+/// Creates a complete board without companions, which will become the one at `path`.
 fn build(unfinished: &Path, path: &Path, now: Timestamp) -> Result<()> {
     remove_with_companions(unfinished).map_err(|error| io_fault(unfinished, "removed", error))?;
     let mut options = OpenOptions::new();
@@ -223,7 +222,7 @@ fn build(unfinished: &Path, path: &Path, now: Timestamp) -> Result<()> {
     fill(unfinished, now).map_err(|error| faults::translate(path, error))
 }
 
-/// Gives the new board its name, unless somebody else was faster.
+/// Renames the new board, unless another process was faster.
 fn place(unfinished: &Path, path: &Path, is_alone: bool) -> Result<()> {
     let fault = |error| io_fault(path, "created", error);
     let renamed = if is_alone {
@@ -263,7 +262,7 @@ pub(super) fn private(options: &mut OpenOptions) {
 #[cfg(not(unix))]
 pub(super) fn private(_options: &mut OpenOptions) {}
 
-/// Gives the owner of a new file what the umask may have taken away.
+/// Gives the owner of a new file the rights that the umask may have removed.
 #[cfg(unix)]
 pub(super) fn keep_for_owner(file: &fs::File) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
@@ -288,7 +287,7 @@ fn remove_with_companions(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the file its name, unless there is something of that name. `otherwise` does so where the file system can't.
+/// Renames the file, unless the new name exists. `otherwise` does so where the file system does not support this.
 #[cfg(target_os = "linux")]
 pub(super) fn rename_to_nothing(
     from: &Path,
@@ -312,14 +311,13 @@ pub(super) fn rename_to_nothing(
     otherwise(from, to)
 }
 
-/// A second name is never given in the place of another file. For a moment the file has both.
+/// A hard link never replaces another file. For a moment the file has both names.
 fn rename_by_link(from: &Path, to: &Path) -> io::Result<()> {
     fs::hard_link(from, to)?;
     fs::remove_file(from)
 }
 
-/// Refuses what a database that is gone has left beside its place, where nobody can tell whether somebody else has
-/// just begun to use a new one.
+/// Refuses companions of a deleted database if another process may have just begun to use a new one.
 fn refuse_orphans(path: &Path) -> Result<()> {
     let orphan =
         ["-wal", "-journal"].map(|ending| beside(path, ending)).into_iter().find(|file| file.exists());
@@ -334,8 +332,8 @@ fn refuse_orphans(path: &Path) -> Result<()> {
     }
 }
 
-/// Takes away what a database that was moved or deleted has left beside its place. SQLite would take it for the log
-/// of the new one and mix the two. It is kept under another name, because it may hold the last commits of the old one.
+/// Moves companions of a moved or deleted database aside. SQLite would use them as the WAL of the new one and mix the
+/// two. They are kept under another name, because they may contain the last commits of the old one.
 fn set_orphans_aside(path: &Path) -> io::Result<()> {
     for ending in ["-wal", "-journal", "-shm"] {
         match fs::rename(beside(path, ending), beside(path, &format!("{ending}-orphaned"))) {
@@ -346,7 +344,7 @@ fn set_orphans_aside(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What the operating system says about a file, in the words of this program.
+/// Translates an error of the operating system about a file.
 pub(super) fn io_fault(path: &Path, what: &str, error: io::Error) -> Error {
     use io::ErrorKind;
     let shown = path.display();

@@ -1,13 +1,13 @@
 //! A fair, crash-safe queue in front of the writer lock.
 //!
-//! SQLite's own busy handler sleeps and tries again; under load the unlucky wait for seconds. Here a writer tries
-//! once, and if somebody is at work, queues for a lock on a sidecar file, which the kernel gives in turn and takes
-//! back when a process dies. Only the holder of that lock polls SQLite's, and who comes later stays behind it.
-//! SQLite's lock stays the truth: a fault in the queue costs fairness and nothing else, and a holder that sleeps holds
-//! up nobody for long. Without contention it costs one look at the sidecar file.
+//! SQLite's own busy handler sleeps and retries; under load, unlucky writers wait for seconds. Here a writer tries
+//! once. If another writer is active, it queues for a lock on a sidecar file, which the kernel grants in order and
+//! releases when a process ends. Only the holder of that lock polls SQLite's lock, and later writers queue behind it.
+//! SQLite's lock still decides: a fault in the queue costs only fairness, and a stopped holder delays others only
+//! briefly. Without contention it costs one `stat` of the sidecar file.
 //!
-//! The time limit is about a lock that does not move. On a machine that is overloaded a long queue takes longer than
-//! that, but as long as others commit, waiting makes sense.
+//! The time limit applies to a lock that does not move. On an overloaded machine a long queue takes longer, but as
+//! long as others commit, waiting makes sense.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -22,20 +22,21 @@ use super::{SqliteSidecars, Waiting, faults};
 use crate::error::Result;
 use crate::store::{OnBusy, Sidecar, Sidecars};
 
-/// How long the one who polls sleeps at first, and at most.
+/// The first and the longest sleep of the writer that polls.
 const POLL: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(1));
 
 /// How many time limits a writer waits at most, however busy the others are.
 const LIMITS: u32 = 12;
 
-/// In how many parts of a time limit those in line look whether the queue moves. If it does not, they try by themselves.
+/// In how many parts of a time limit queued writers check whether the queue moves. If it does not, they try SQLite's
+/// lock directly.
 const LOOKS_AT_THE_LINE: u32 = 20;
 
-/// How often the holder of the lock is looked for before it stays unnamed.
+/// How many times the holder of the lock is looked up before the message omits it.
 #[cfg(target_os = "linux")]
 const LOOKS: usize = 10;
 
-/// Where writers stand in line for the database at one path.
+/// The queue of writers for the database at one path.
 pub(super) struct Queue {
     database: PathBuf,
     sidecar: PathBuf,
@@ -45,14 +46,14 @@ pub(super) struct Queue {
     waited: AtomicU64,
 }
 
-/// A place at the head of the queue, given back on drop. Where locks do not work, everybody is at the head: the
+/// The head of the queue, released on drop. Where file locks do not work, every writer is at the head, and the
 /// database's own lock decides.
 pub(super) struct Head {
     lock: Option<File>,
     waited: bool,
 }
 
-/// How waiting in line has ended.
+/// The result of queueing.
 enum Turn {
     AtHead(Head),
     /// The transaction has begun without the queue, which did not move.
@@ -61,25 +62,25 @@ enum Turn {
 }
 
 impl Head {
-    /// With what became of the attempt to lock the sidecar file.
+    /// Created with the result of locking the sidecar file.
     fn new(file: File, locked: bool, waited: bool) -> Head {
         Head { lock: locked.then_some(file), waited }
     }
 
     const WITHOUT_LOCK: Head = Head { lock: None, waited: false };
 
-    /// Whether nobody else can be at the head.
+    /// Whether no other writer can be at the head.
     pub(super) fn is_alone(&self) -> bool {
         self.lock.is_some()
     }
 
-    /// Says to those who come later that somebody stands in line. It is a hint, which costs them one look at the file:
-    /// who sees it asks for the lock.
+    /// Sets the waiter flag, which tells later writers that a queue exists. Checking it costs them one `stat`; a
+    /// writer that sees it queues for the lock.
     fn set_waiter_flag(&self) {
         self.set_length(1);
     }
 
-    /// Takes the hint away, which one who got the lock at once knows to be outdated.
+    /// Clears the waiter flag: a writer that got the lock at once knows that it is outdated.
     fn clear_waiter_flag(&self) {
         if !self.waited {
             self.set_length(0);
@@ -100,7 +101,7 @@ impl Queue {
         Queue { database, sidecar, limit, waiting, waited: AtomicU64::new(0) }
     }
 
-    /// How long a writer may wait now. Whoever would rather not write than be late has one limit for all that it writes.
+    /// How long a writer may wait now. A writer with a deadline has one limit for all of its writes.
     fn limit(&self) -> Duration {
         match self.waiting {
             Waiting::QueueWithDeadline => {
@@ -110,7 +111,7 @@ impl Queue {
         }
     }
 
-    /// Does what may wait, and counts how long it took.
+    /// Runs `wait` and adds its duration to the time waited.
     fn counted<T>(&self, wait: impl FnOnce() -> T) -> T {
         let began = Instant::now();
         let outcome = wait();
@@ -125,12 +126,12 @@ impl Queue {
             connection.busy_timeout(Duration::ZERO).map_err(|error| self.fault(error))?;
         }
         let begun = self.begin_in_turn(connection, on_busy);
-        // Readers that come later on this connection may have to wait for a recovery.
+        // Later reads on this connection may have to wait for a recovery.
         connection.busy_timeout(self.limit).map_err(|error| self.fault(error))?;
         begun
     }
 
-    /// Waits for the head of the queue, alone. Creating a database happens here.
+    /// Waits for the head of the queue, to create a database there.
     pub(super) fn enter_alone(&self) -> Option<Head> {
         let mut wait = Wait::new(self.limit(), self.limits(), || None);
         match self.counted(|| self.enter(&mut wait, || Ok(false))) {
@@ -141,7 +142,7 @@ impl Queue {
 
     fn begin_in_turn(&self, connection: &Connection, on_busy: OnBusy) -> Result<()> {
         let leaves_waiting = self.leaves_waiting_to_sqlite(on_busy);
-        // Nobody passes those in line, or one who writes without a pause would keep them there.
+        // No writer overtakes the queue. Otherwise a process that writes without a pause would starve it.
         let in_line = !leaves_waiting && self.hints_at_a_line();
         if !in_line && self.try_begin(connection)? {
             return Ok(());
@@ -205,8 +206,8 @@ impl Queue {
         std::fs::symlink_metadata(&self.sidecar).is_ok_and(|metadata| metadata.len() > 0)
     }
 
-    /// Waits for the head of the queue, until the wait is over. If nothing moves, `try_anyway` is tried now and then: the
-    /// one at the head may have been stopped.
+    /// Waits for the head of the queue, until the wait is over. If nothing moves, `try_anyway` runs from time to
+    /// time: the process at the head may have been stopped.
     fn enter(
         &self,
         wait: &mut Wait<impl FnMut() -> Option<i64>>,
@@ -216,8 +217,8 @@ impl Queue {
             Ok(head) => return Ok(Turn::AtHead(head)),
             Err(file) => file,
         };
-        // Waiting for a file lock has no time limit of its own. A thread waits; if it is too late, the lock that
-        // it gets goes with the message that nobody receives.
+        // Waiting for a file lock has no time limit, so a thread waits. If it is too late, its lock is dropped with
+        // the message that no thread receives.
         let (sender, receiver) = mpsc::channel();
         let wait_for_lock = move || {
             let locked = loop {
@@ -241,7 +242,7 @@ impl Queue {
         Ok(Turn::TooLate)
     }
 
-    /// The head of the queue, or the file to wait for. Only somebody who holds the lock keeps others from the head;
+    /// The head of the queue, or the file to wait for. Only a writer that holds the lock keeps others from the head;
     /// no other failure does.
     fn open_and_try(&self) -> std::result::Result<Head, File> {
         let Ok(file) = open_sidecar(&self.sidecar) else { return Ok(Head::WITHOUT_LOCK) };
@@ -260,7 +261,7 @@ impl Queue {
     }
 }
 
-/// How long somebody waits: until nothing has happened for `limit`, or for a number of them.
+/// The duration of a wait: until nothing has happened for `limit`, or for a number of limits.
 struct Wait<F> {
     limit: Duration,
     progress: F,
@@ -270,7 +271,7 @@ struct Wait<F> {
 }
 
 impl<F: FnMut() -> Option<i64>> Wait<F> {
-    /// `progress` changes when somebody else got something done.
+    /// `progress` changes when another writer has made progress.
     fn new(limit: Duration, limits: u32, mut progress: F) -> Wait<F> {
         let now = Instant::now();
         Wait { limit, seen: progress(), progress, until: now + limit, at_most_until: now + limit * limits }
@@ -285,7 +286,7 @@ impl<F: FnMut() -> Option<i64>> Wait<F> {
         Some(self.until - now)
     }
 
-    /// Whether something has happened since the last look. If so, the wait begins anew.
+    /// Whether `progress` has changed since the last check. If so, the limit starts again.
     fn moves(&mut self) -> bool {
         let seen = (self.progress)();
         let moves = seen != self.seen;
@@ -297,7 +298,7 @@ impl<F: FnMut() -> Option<i64>> Wait<F> {
     }
 }
 
-/// A number that changes when another connection commits. Reading it waits for nobody.
+/// A number that changes when another connection commits. Reading it never waits.
 fn last_commit(connection: &Connection) -> Option<i64> {
     connection.query_row("PRAGMA data_version", [], |row| row.get(0)).ok()
 }
@@ -311,14 +312,14 @@ fn open_sidecar(path: &Path) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// The process that holds the writer lock, in words.
+/// A description of the process that holds the writer lock.
 #[cfg(target_os = "linux")]
 fn lock_holder(database: &Path) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
-    // The kernel's table of locks, because opening the file and closing it again would drop SQLite's own locks.
+    // The kernel's table of locks, because opening and closing the file would drop SQLite's own locks.
     let inode = std::fs::symlink_metadata(super::sidecars::beside(database, "-shm")).ok()?.ino();
-    // The kernel shows its table in pieces. When others give up at the same moment, lines move and one may be missed
-    // in between, so one look is not enough.
+    // The kernel shows its table in pieces. When other processes release locks meanwhile, lines move and one may be
+    // missed, so one read is not enough.
     let pid = (0..LOOKS).find_map(|_| writer_pid(&std::fs::read_to_string("/proc/locks").ok()?, inode))?;
     let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     Some(format!("process {pid} ({})", crate::text::escape_for_terminal(name.trim())))
@@ -329,8 +330,8 @@ fn lock_holder(_database: &Path) -> Option<String> {
     None
 }
 
-/// Finds the writer among lines such as `1: POSIX ADVISORY WRITE 4711 00:2a:815 120 120`: the writer lock of a
-/// write-ahead log is byte 120 of its `-shm` file.
+/// Finds the writer among lines like `1: POSIX ADVISORY WRITE 4711 00:2a:815 120 120`: the writer lock of a WAL is
+/// byte 120 of its `-shm` file.
 #[cfg(target_os = "linux")]
 fn writer_pid(locks: &str, inode: u64) -> Option<u32> {
     locks.lines().find_map(|line| {
@@ -349,9 +350,9 @@ mod tests {
     use super::{LIMITS, Queue, SqliteSidecars, Wait, Waiting};
 
     #[test]
-    fn where_there_can_be_no_lock_everybody_is_at_the_head() {
+    fn without_a_queue_file_every_writer_is_at_the_head() {
         let directory = testkit::tempdir().unwrap();
-        // Two boards that have nothing to do with each other, and no place for a sidecar file.
+        // Two independent boards, without a location for a sidecar file.
         let queues = ["one", "other"].map(|name| {
             let database = directory.path().join("none").join(name);
             Queue::new(&SqliteSidecars::new(&database), Duration::ZERO, Waiting::Queue)
@@ -366,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_no_longer_has_one_limit_for_everything() {
+    fn queue_with_deadline_has_one_limit_for_all_writes() {
         let directory = testkit::tempdir().unwrap();
         let limit = Duration::from_millis(40);
         for (waiting, expected) in [(Waiting::QueueWithDeadline, true), (Waiting::Queue, false)] {
@@ -380,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_over_when_nothing_has_happened_for_its_limit() {
+    fn wait_ends_when_nothing_happens_for_its_limit() {
         let commits = Cell::new(Some(1));
         let mut wait = Wait::new(Duration::ZERO, LIMITS, || commits.get());
         assert_eq!(wait.left(), None, "nobody has committed");

@@ -1,4 +1,4 @@
-//! The statements that read a range, composed from what its index declares.
+//! The statements that read a range, composed from the declaration of its index.
 
 use std::collections::HashMap;
 use std::ops::Bound;
@@ -11,7 +11,7 @@ use super::cells::HEAD_COLUMNS;
 use crate::store::Range;
 use crate::store::record::{Index, IndexValue};
 
-/// What is wanted of a range.
+/// What a statement selects from a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Select {
     /// The first rows.
@@ -26,7 +26,7 @@ pub(super) enum Select {
     Count,
 }
 
-/// What the text of a statement depends on.
+/// What determines the text of a statement.
 #[derive(PartialEq, Eq, Hash)]
 struct Shape {
     index: &'static Index,
@@ -35,7 +35,7 @@ struct Shape {
     until: Bound<usize>,
 }
 
-/// Every statement that was composed. There are few: a shape for each index and each way to read it.
+/// All composed statements. There are few: one for each index and each way to read it.
 static STATEMENTS: LazyLock<Mutex<HashMap<Shape, Arc<str>>>> = LazyLock::new(Mutex::default);
 
 /// The statement that reads a range. Its parameters are [`parameters`].
@@ -100,7 +100,8 @@ fn compose(select: Select, range: &Range) -> String {
     sql
 }
 
-/// The parameters of a statement about a range: the values of its partition and bounds, and the limit if the statement has one.
+/// The parameters of a statement on a range: the values of its partition and bounds, and the limit if the statement
+/// has one.
 pub(super) fn parameters(range: &Range, limit: Option<i64>) -> impl rusqlite::Params + '_ {
     let values = range.partition.iter().chain(values(&range.from)).chain(values(&range.until));
     params_from_iter(values.map(Parameter::Value).chain(limit.map(Parameter::Limit)))

@@ -1,6 +1,6 @@
 //! The schema and its migrations.
 //!
-//! Each migration is a numbered SQL file. `user_version` says how many have run; all that are missing run in one
+//! Each migration is a numbered SQL file. `user_version` is the number of applied ones; all missing ones run in one
 //! transaction.
 
 use std::borrow::Cow;
@@ -36,7 +36,7 @@ pub const VERSION: u32 = 6;
 const _: () = assert!(MIGRATIONS.len() == VERSION as usize, "the version counts the migrations");
 
 impl Migration {
-    /// The statements that make tables and indexes, as SQLite keeps them and in the order in which it gives them back.
+    /// The statements that create tables and indexes, in SQLite's stored form and order.
     fn objects(&self) -> impl Iterator<Item = &'static str> + use<> {
         let starts = self.sql.match_indices("\nCREATE ").map(|(start, _)| start + 1);
         let sql = self.sql;
@@ -55,7 +55,8 @@ impl Migration {
     }
 }
 
-/// The statements of all tables and indexes of a version, as SQLite keeps them. It adds a column to the text of its table.
+/// The statements of all tables and indexes of a version, in SQLite's stored form. SQLite appends a column to the
+/// text of its table.
 fn objects(version: u32) -> Vec<Cow<'static, str>> {
     let mut objects: Vec<Cow<'static, str>> = Vec::new();
     for migration in MIGRATIONS.iter().take(version as usize) {
@@ -81,7 +82,7 @@ fn objects(version: u32) -> Vec<Cow<'static, str>> {
     objects
 }
 
-/// What the database says its version is, by what the program can do with it.
+/// The version of the database, in relation to this program.
 pub(super) enum SchemaState {
     Current,
     Older,
@@ -93,7 +94,7 @@ impl SchemaState {
     }
 }
 
-/// Reads the version, and refuses a newer one. Costs one statement; it runs in every write transaction, so that a
+/// Reads the version, and refuses a newer one. It costs one statement and runs in every write transaction, so that a
 /// long-lived process of an older version never writes into a newer schema.
 pub(super) fn age(connection: &Connection, path: &Path) -> Result<SchemaState> {
     version(connection, path).map(SchemaState::of)
@@ -120,7 +121,7 @@ pub(super) fn newer(path: &Path, version: u32) -> Error {
     .into()
 }
 
-/// Runs what is missing. The caller has begun a write transaction.
+/// Runs the missing migrations. The caller has begun a write transaction.
 pub(super) fn migrate(connection: &Connection, now: Timestamp) -> rusqlite::Result<()> {
     let version: u32 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     for (number, migration) in (1..).zip(MIGRATIONS) {
@@ -137,11 +138,11 @@ pub(super) fn migrate(connection: &Connection, now: Timestamp) -> rusqlite::Resu
     Ok(())
 }
 
-/// Refuses a schema that is not the one this program made. A database may have come with a cloned repository;
-/// a trigger, a view or a table of another shape in it is somebody's attempt to make us run his statements.
+/// Refuses a schema that this program did not create. A database may have come with a cloned repository. A trigger, a
+/// view or another table in it could make this program run foreign statements.
 pub(super) fn check(connection: &Connection, path: &Path) -> Result<SchemaState> {
     let fault = |error| faults::translate(path, error);
-    // In one transaction, because somebody else may migrate just now.
+    // In one transaction, because another process may migrate just now.
     let transaction = connection.unchecked_transaction().map_err(fault)?;
     let version = version(&transaction, path)?;
     let mut missing = objects(version);
@@ -150,7 +151,7 @@ pub(super) fn check(connection: &Connection, path: &Path) -> Result<SchemaState>
     while let Some(row) = rows.next().map_err(fault)? {
         let sql = row.get_ref(0).map_err(fault)?;
         let name = row.get_ref(1).map_err(fault)?.as_str().unwrap_or_default();
-        // SQLite keeps a statement as it was written. An index that it made itself has none.
+        // SQLite stores a statement as it was written. An automatic index has none.
         let belongs = match sql {
             ValueRef::Null => name.starts_with("sqlite_autoindex_"),
             sql => {

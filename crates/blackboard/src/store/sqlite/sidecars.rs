@@ -1,11 +1,11 @@
-//! The files beside a database: the sidecars of its board, and those that SQLite itself keeps there.
+//! The files beside a database: the sidecars of its board, and those of SQLite.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::store::{Sidecar, Sidecars, create_private_directory};
 
-/// The sidecars of a board in a file: `local.db-serve` and its like. The hook log is `hook.log` in the same directory,
+/// The sidecars of a board in a file, for example `local.db-serve`. The hook log is `hook.log` in the same directory,
 /// one for all boards there.
 ///
 /// ```
@@ -23,7 +23,7 @@ pub struct SqliteSidecars {
 }
 
 impl SqliteSidecars {
-    /// The sidecars of the board in this database file, whether or not that exists.
+    /// The sidecars of the board in this database file, which may not exist.
     pub fn new(database: &Path) -> SqliteSidecars {
         SqliteSidecars { database: database.to_owned() }
     }
@@ -53,14 +53,14 @@ pub(super) fn beside(database: &Path, ending: &str) -> PathBuf {
     continued(database, &[ending])
 }
 
-/// How the names of all files continue that a board may have beside its database, whose own ending is empty.
+/// The endings of all files that a board may have beside its database. The database itself has the empty ending.
 pub(super) fn endings() -> impl Iterator<Item = String> {
     let sidecars = Sidecar::ALL.into_iter().filter(|sidecar| is_named_after_database(*sidecar));
     let sidecars = sidecars.map(|sidecar| format!("-{}", sidecar.name()));
     SQLITE_ENDINGS.into_iter().map(str::to_owned).chain(sidecars)
 }
 
-/// The endings of the database, of what SQLite keeps beside it, and of what an interrupted open leaves there.
+/// The endings of the database, of SQLite's files beside it, and of the files that an interrupted open leaves there.
 const SQLITE_ENDINGS: [&str; 6] = ["", "-wal", "-journal", "-shm", "-new", "-wal-orphaned"];
 
 fn is_named_after_database(sidecar: Sidecar) -> bool {
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sidecars_have_the_names_that_other_versions_look_for() {
+    fn sidecar_names_are_stable_across_versions() {
         let sidecars = SqliteSidecars::new(Path::new("/b/local.db"));
         let names = Sidecar::ALL.map(|sidecar| sidecars.path(sidecar));
         let expected = [

@@ -1,15 +1,15 @@
-//! What takes the room in a database file.
+//! The space usage of a database file.
 
 use rusqlite::Connection;
 
 use crate::status::SpaceUsage;
 
-/// Tables with their indexes by the pages they take, the largest first.
+/// Tables with their indexes by the pages they use, the largest first.
 const TABLES: &str = "SELECT coalesce(object.tbl_name, page.name), sum(page.pgsize) \
                       FROM dbstat AS page LEFT JOIN sqlite_schema AS object ON object.name = page.name \
                       WHERE page.aggregate = TRUE GROUP BY 1";
 
-/// Pages that nothing uses any more: SQLite fills them again before the file grows.
+/// Unused pages: SQLite fills them again before the file grows.
 const UNUSED: &str =
     "SELECT 'unused', freelist_count * page_size FROM pragma_freelist_count, pragma_page_size";
 

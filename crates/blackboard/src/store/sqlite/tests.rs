@@ -1,4 +1,4 @@
-//! What only SQLite can get wrong inside: its plans, its connections, its commits, its migrations.
+//! Tests of SQLite's internals: its plans, connections, commits and migrations.
 
 mod plans;
 mod unreadable_rows;
@@ -50,7 +50,7 @@ fn a_commit_that_fails_leaves_nothing() {
     let session = board.agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
     board.work().create(&Create::new("x", "X")).unwrap();
     let before = board.export().unwrap();
-    // The next commit is turned back by SQLite itself, after every statement has run.
+    // SQLite itself rolls back the next commit, after every statement has run.
     let mut connection = store.take().unwrap();
     connection.commit_hook(Some(|| true)).unwrap();
     store.put_back(connection);
@@ -73,7 +73,7 @@ fn a_refusal_keeps_its_connection() {
 }
 
 #[test]
-fn the_write_ahead_log_is_folded_back_once_it_is_long() {
+fn long_wal_is_checkpointed() {
     let scratch = Scratch::new();
     let (_, board) = scratch.board();
     let wal = sidecars::beside(&scratch.path(), "-wal");
@@ -90,7 +90,7 @@ fn the_write_ahead_log_is_folded_back_once_it_is_long() {
 }
 
 #[test]
-fn who_never_settles_has_a_log_of_limited_length_too() {
+fn wal_of_a_continuous_writer_is_bounded() {
     let scratch = Scratch::new();
     let (store, board) = scratch.board();
     let wal = sidecars::beside(&scratch.path(), "-wal");
@@ -112,7 +112,7 @@ fn who_never_settles_has_a_log_of_limited_length_too() {
 }
 
 #[test]
-fn a_reader_who_stays_keeps_no_writer_from_committing() {
+fn long_reader_blocks_no_writer() {
     let scratch = Scratch::new();
     let (store, board) = scratch.board();
     store
@@ -131,13 +131,13 @@ fn a_reader_who_stays_keeps_no_writer_from_committing() {
 }
 
 #[test]
-fn a_reader_does_not_keep_the_log_from_being_used() {
+fn long_reader_does_not_block_writes_and_checkpoints() {
     let scratch = Scratch::new();
     let (store, board) = scratch.board();
     board.work().create(&Create::new("x", "X")).unwrap();
     store
         .read(&[], &mut |tx| {
-            // A write and a checkpoint go on while somebody reads, who sees what he saw.
+            // A write and a checkpoint continue during a read, and the read keeps its state.
             let before = tx.revision()?;
             board.work().create(&Create::new("y", "Y")).unwrap();
             board.maintain();
@@ -168,7 +168,7 @@ const BY_WORD: &Index = &Index {
 };
 
 #[test]
-fn the_elements_of_any_row_are_kept_as_its_index_declares() {
+fn list_index_is_maintained_for_any_row() {
     let scratch = Scratch::new();
     let (store, board) = scratch.board();
     board.projects().register(&RegisterProject::new("p", "old")).unwrap();
@@ -199,7 +199,7 @@ fn the_elements_of_any_row_are_kept_as_its_index_declares() {
     }
 }
 
-/// A board of this program whose schema is older than the first: nothing has run on it.
+/// A board of this program whose schema is older than the first: no migration has run.
 fn unmigrated(path: &Path) {
     let connection = Connection::open(path).unwrap();
     connection.execute_batch(&format!("PRAGMA application_id = {}; VACUUM", schema::APPLICATION_ID)).unwrap();
@@ -213,7 +213,7 @@ fn unmigrated(path: &Path) {
 }
 
 #[test]
-fn of_many_that_open_an_older_board_one_migrates() {
+fn one_of_many_openers_migrates_an_older_board() {
     let scratch = Scratch::new();
     unmigrated(&scratch.path());
     let start = std::sync::Barrier::new(8);
@@ -237,14 +237,14 @@ fn of_many_that_open_an_older_board_one_migrates() {
 }
 
 #[test]
-fn a_migration_waits_for_whoever_writes() {
+fn migration_waits_for_the_writer() {
     let scratch = Scratch::new();
     unmigrated(&scratch.path());
     let writer = Connection::open(scratch.path()).unwrap();
     writer.execute_batch("BEGIN IMMEDIATE").unwrap();
     std::thread::scope(|scope| {
         let opening = scope.spawn(|| scratch.open().map(drop));
-        // Whoever finds somebody at work says so beside the database before he waits.
+        // A writer that finds another one active sets the waiter flag before it waits.
         let sidecar = sidecars::beside(&scratch.path(), "-lock");
         testkit::wait_until("a writer that waits", || {
             assert!(!opening.is_finished(), "it did not wait");
@@ -268,7 +268,7 @@ fn a_schema_that_became_newer_is_not_written_to() {
     assert_eq!(items, 1);
 }
 
-/// Somebody at the head of the queue, who does nothing.
+/// A writer at the head of the queue that does nothing.
 fn head_of_the_queue(scratch: &Scratch) -> std::fs::File {
     let mut options = std::fs::OpenOptions::new();
     let file = options.write(true).open(sidecars::beside(&scratch.path(), "-lock")).unwrap();
@@ -278,7 +278,7 @@ fn head_of_the_queue(scratch: &Scratch) -> std::fs::File {
 }
 
 #[test]
-fn who_has_no_patience_does_not_pass_those_in_line() {
+fn writer_without_waiting_does_not_overtake_the_queue() {
     let scratch = Scratch::new();
     let (store, _) = scratch.board();
     let commit = Commit { name: "test", prefetch: &[], on_busy: OnBusy::Fail, callers: &[] };
@@ -293,7 +293,7 @@ fn who_has_no_patience_does_not_pass_those_in_line() {
 }
 
 #[test]
-fn one_at_the_head_who_was_stopped_holds_up_nobody_for_good() {
+fn stopped_writer_at_the_head_blocks_no_writer_forever() {
     let scratch = Scratch::new();
     let (_, board) = scratch.board();
     let head = head_of_the_queue(&scratch);
@@ -318,7 +318,7 @@ fn nothing_is_acknowledged_on_a_board_that_was_replaced() {
 }
 
 #[test]
-fn connections_of_one_board_are_to_one_file() {
+fn all_connections_of_a_board_use_the_same_file() {
     let scratch = Scratch::new();
     let store = scratch.open().unwrap();
     let first = store.take().unwrap();
@@ -329,7 +329,7 @@ fn connections_of_one_board_are_to_one_file() {
 }
 
 #[test]
-fn whoever_waits_for_a_board_that_was_replaced_is_told() {
+fn wait_on_a_replaced_board_fails() {
     let scratch = Scratch::new();
     let (_, board) = scratch.board();
     let revision = board.agents().register(&Register::named("Ivy")).unwrap().agent.revision;

@@ -1,8 +1,8 @@
-//! Which files are a board of one's own.
+//! Checks that the files of a board belong to this user and to this program.
 //!
-//! A database is looked at by its own descriptor before SQLite touches it: is it a board at all, and does nobody else
-//! get at it? What lies beside it is held to the same rules, because SQLite believes it. Nothing here opens a
-//! database that this process has open already: closing the second descriptor would drop SQLite's locks.
+//! A database is checked through its own descriptor before SQLite touches it: it has to be a board, and private to
+//! this user. Companion files have to pass the same checks, because SQLite trusts them. Nothing here opens a database
+//! that this process has open already: closing the second descriptor would drop SQLite's locks.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata, OpenOptions};
@@ -16,19 +16,20 @@ use super::sidecars::beside;
 use super::{SqliteOptions, faults, git, open, schema};
 use crate::error::{Code, Error, Fault, Refusal, Result};
 
-/// What SQLite and the queue keep beside a database.
+/// The files that SQLite and the queue keep beside a database.
 const COMPANIONS: [&str; 4] = [WAL, "-shm", "-journal", QUEUE];
 
 /// The ending of the file on which writers queue.
 const QUEUE: &str = "-lock";
 
-/// The ending of the write-ahead log.
+/// The ending of the WAL.
 const WAL: &str = "-wal";
 
-/// Databases that this process has looked into by itself, and never may again.
+/// Databases that this process has opened by itself, and must not open again.
 static LOOKED_INTO: Mutex<BTreeSet<Identity>> = Mutex::new(BTreeSet::new());
 
-/// Which file it is, whatever its name. The time of its birth tells it from a later file with the same number.
+/// The identity of a file, whatever its name. The time of its creation distinguishes it from a later file with the
+/// same inode number.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Identity {
     file: (u64, u64),
@@ -36,15 +37,15 @@ pub(super) struct Identity {
     born: Option<SystemTime>,
 }
 
-/// What [`check`] has found.
+/// The result of [`check`].
 pub(super) struct Checked {
-    /// Which file was checked.
+    /// The checked file.
     pub(super) file: Identity,
-    /// How long the file of the write-ahead log is.
+    /// The length of the WAL's file.
     pub(super) wal_bytes: u64,
 }
 
-/// What is at `path`, if it is a plain file. Refuses everything else without opening it.
+/// The metadata of the file at `path`, if it is a plain file. Refuses everything else without opening it.
 pub(super) fn plain_file(path: &Path) -> Result<Option<Metadata>> {
     match fs::symlink_metadata(path) {
         Ok(metadata) => check_kind(path, &metadata).map(|()| Some(metadata)),
@@ -55,16 +56,16 @@ pub(super) fn plain_file(path: &Path) -> Result<Option<Metadata>> {
     }
 }
 
-/// Refuses a directory in which others can put another database, or other companions, in the place of ours. A sticky
-/// directory such as `/tmp` lets only the owner of a file rename or delete it, and companions of another user are
-/// refused by themselves.
+/// Refuses a directory in which other users could replace the database or its companions. In a sticky directory, for
+/// example `/tmp`, only the owner of a file can rename or delete it, and companions of another user are refused
+/// separately.
 #[cfg(unix)]
 pub(super) fn check_directory(path: &Path) -> Result<()> {
     use std::os::unix::fs::MetadataExt;
     const STICKY: u32 = 0o1000;
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new("."));
-    // What is wrong with one that can't be looked at comes up when the file is.
+    // A directory that cannot be checked causes an error when the file is opened.
     let Ok(metadata) = fs::metadata(directory) else { return Ok(()) };
     if let Some(owner) = foreign_owner(&metadata) {
         let what = format!("belongs to another user (uid {owner}), who can replace the board in it");
@@ -79,7 +80,7 @@ pub(super) fn check_directory(path: &Path) -> Result<()> {
     }
 }
 
-/// Who may write to a directory is a matter of access lists elsewhere.
+/// On other systems access lists control who may write to a directory.
 #[cfg(not(unix))]
 pub(super) fn check_directory(_path: &Path) -> Result<()> {
     Ok(())
@@ -98,8 +99,8 @@ pub fn foreign_owner(_metadata: &Metadata) -> Option<u32> {
     None
 }
 
-/// The mode of a file or directory, if others than its owner may write to it. A group with the number of the owner is the
-/// owner's private one: where users have such groups, everything new can be written by them.
+/// The mode of a file or directory, if users other than its owner may write to it. A group with the same number as
+/// the owner is the owner's private group: where users have such groups, every new file is writable by them.
 #[cfg(unix)]
 pub fn writable_by_others(metadata: &Metadata) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
@@ -114,14 +115,14 @@ fn is_writable_by_others(mode: u32, owner: u32, group: u32) -> bool {
     mode & forbidden != 0
 }
 
-/// The mode of a file or directory, if others than its owner may write to it.
+/// The mode of a file or directory, if users other than its owner may write to it.
 #[cfg(not(unix))]
 pub fn writable_by_others(_metadata: &Metadata) -> Option<u32> {
     None
 }
 
-/// Refuses a file that is not a board, that others get at, or that lies where a board does not work. Returns which file was
-/// looked at.
+/// Refuses a file that is not a board, that other users can access, or that is on an unsupported file system. Returns
+/// the identity of the checked file.
 pub(super) fn check(path: &Path, options: &SqliteOptions) -> Result<Checked> {
     let disappeared = || Fault::new(Code::Io, format!("{} has disappeared", path.display()));
     let found = plain_file(path)?.ok_or_else(disappeared)?;
@@ -132,14 +133,14 @@ pub(super) fn check(path: &Path, options: &SqliteOptions) -> Result<Checked> {
         return Ok(Checked { file: found_identity, wal_bytes });
     }
     let metadata = check_header(path, &found, options)?;
-    // Only now, so that nobody is told to change the mode of a file that is not ours.
+    // Only now, so that no message tells the user to change the mode of a foreign file.
     let wal_bytes = check_private(path, &metadata)?;
     let file = Identity::of(path, &metadata);
     looked_into.insert(file.clone());
     Ok(Checked { file, wal_bytes })
 }
 
-/// Refuses a database that is not the one that was looked at: SQLite opens it by its name once more.
+/// Refuses a database that is not the one that was checked: SQLite opens it by its name once more.
 pub(super) fn check_same(path: &Path, looked_at: &Identity) -> Result<()> {
     if plain_file(path)?.is_some_and(|metadata| Identity::of(path, &metadata) == *looked_at) {
         return Ok(());
@@ -149,8 +150,8 @@ pub(super) fn check_same(path: &Path, looked_at: &Identity) -> Result<()> {
         .into())
 }
 
-/// Refuses to go on with a database that is not the one at its path any more: whoever waits for it would wait for ever, and
-/// whoever writes to it would be heard by nobody, while others use the new one.
+/// Refuses to continue with a database that is not at its path any more. A reader would wait for it forever, and no
+/// other process would see its writes, because the others use the new one.
 pub(super) fn check_still_there(path: &Path, opened: &Identity) -> Result<()> {
     if plain_file(path)?.is_some_and(|metadata| Identity::of(path, &metadata) == *opened) {
         return Ok(());
@@ -165,8 +166,8 @@ pub(super) fn replaced(path: &Path) -> Error {
         .into()
 }
 
-/// Looks at the first bytes of the file: is it a database of this program at all? SQLite would create companions
-/// beside, or recover, a database that is none of our business. Returns what the opened file says about itself.
+/// Checks the first bytes of the file: it has to be a database of this program. Otherwise SQLite would create
+/// companions beside a foreign database, or recover it. Returns the metadata of the opened file.
 fn check_header(path: &Path, found: &Metadata, options: &SqliteOptions) -> Result<Metadata> {
     let mut opening = OpenOptions::new();
     opening.read(true);
@@ -174,7 +175,7 @@ fn check_header(path: &Path, found: &Metadata, options: &SqliteOptions) -> Resul
     let mut file = match opening.open(path) {
         Ok(file) => file,
         Err(error) => {
-            // Whose file it is explains best why it can't be opened.
+            // A wrong owner explains best why it cannot be opened.
             check_private(path, found)?;
             return Err(open::io_fault(path, "read", error));
         }
@@ -192,7 +193,7 @@ fn check_header(path: &Path, found: &Metadata, options: &SqliteOptions) -> Resul
     if header[68..72] != schema::APPLICATION_ID.to_be_bytes() {
         return Err(faults::foreign(path, "it is a database of another program"));
     }
-    // What stands here may be outdated by the write-ahead log, but versions only grow.
+    // The WAL may have a newer value, but versions only grow.
     let version = u32::from_be_bytes([header[60], header[61], header[62], header[63]]);
     if version > schema::VERSION {
         return Err(schema::newer(path, version));
@@ -220,8 +221,8 @@ fn check_kind(path: &Path, metadata: &Metadata) -> Result<()> {
     wrong_kind(metadata).map_or(Ok(()), |(what, hint)| Err(not_ours(path, what, hint)))
 }
 
-/// Refuses a database that others get at, by itself or by what lies beside it, or that git tracks. Returns how long the file
-/// of its write-ahead log is: the file is looked at here anyway.
+/// Refuses a database that other users can access, directly or through its companions, or that git tracks. Returns
+/// the length of its WAL's file, which is checked here anyway.
 fn check_private(path: &Path, metadata: &Metadata) -> Result<u64> {
     if let Some((what, hint)) = wrong_owner(metadata) {
         return Err(not_ours(path, what, hint));
@@ -242,7 +243,7 @@ fn check_private(path: &Path, metadata: &Metadata) -> Result<u64> {
         }
         open_to_others.extend(mode_for_others(&metadata).map(|mode| (companion, mode)));
     }
-    // Git gives files that it tracks a mode for others; with another one they would still be published.
+    // Git gives tracked files a mode for other users. With a private mode they would still be published.
     git::check_untracked(path, git_stamp)?;
     let Some((first, mode)) = open_to_others.first() else { return Ok(wal_bytes) };
     let words: Vec<_> = open_to_others.iter().map(|(path, _)| shell_word(path)).collect();
@@ -250,7 +251,7 @@ fn check_private(path: &Path, metadata: &Metadata) -> Result<u64> {
     Err(not_ours(first, &what, &format!("chmod 600 {}", words.join(" "))))
 }
 
-/// Whether it is a plain file of this user that nobody else gets at.
+/// Whether it is a plain file of this user that no other user can access.
 #[cfg_attr(
     not(target_os = "linux"),
     expect(dead_code, reason = "only Linux has files that are nothing but a hint")
@@ -259,7 +260,7 @@ pub(super) fn is_private(metadata: &Metadata) -> bool {
     wrong_kind(metadata).or_else(|| wrong_owner(metadata)).is_none() && mode_for_others(metadata).is_none()
 }
 
-/// What is wrong with a file that is not a plain one, and what to do.
+/// The problem of a file that is not plain, and its remedy.
 fn wrong_kind(metadata: &Metadata) -> Option<(&'static str, &'static str)> {
     if metadata.is_symlink() {
         Some(("is a symbolic link", "name the real file with --db"))
@@ -274,7 +275,7 @@ pub(super) fn not_ours(path: &Path, what: &str, hint: &str) -> Error {
     Refusal::new(Code::UnsafePermissions, format!("{} {what}", path.display())).hint(hint.to_owned()).into()
 }
 
-/// A path as one word of a shell, whatever is in it.
+/// A path as one word of a shell, whatever characters it has.
 pub(super) fn shell_word(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |character: char| character.is_alphanumeric() || "/._-+@:,".contains(character);
@@ -289,7 +290,7 @@ impl Identity {
     }
 }
 
-/// What is wrong with a file that somebody else has as well, and what to do.
+/// The problem of a file that other users can access, and its remedy.
 #[cfg(unix)]
 fn wrong_owner(metadata: &Metadata) -> Option<(&'static str, &'static str)> {
     use std::os::unix::fs::MetadataExt;
@@ -309,7 +310,7 @@ fn mode_for_others(metadata: &Metadata) -> Option<u32> {
     (mode & 0o077 != 0).then_some(mode)
 }
 
-// Elsewhere a file has no number that can be asked for, and access is a matter of its directory.
+// On other systems a file has no accessible number, and its directory controls access.
 
 #[cfg(not(unix))]
 impl Identity {
@@ -334,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn others_can_write_unless_the_bit_is_that_of_the_owners_private_group() {
+    fn group_write_is_allowed_only_for_the_owners_private_group() {
         for (mode, owner, group, expected) in [
             (0o700, 1000, 100, false),
             (0o755, 1000, 100, false),
@@ -343,7 +344,7 @@ mod tests {
             (0o775, 1000, 1000, false),
             (0o777, 1000, 1000, true),
             (0o702, 1000, 1000, true),
-            // Others are often in the group of root.
+            // Other users are often in the group of root.
             (0o775, 0, 0, true),
             (0o755, 0, 0, false),
         ] {

@@ -1,4 +1,4 @@
-//! One transaction: reading rows and the log, and applying changes.
+//! One transaction: reads rows and the event log, and applies changes.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
@@ -30,18 +30,18 @@ pub(super) struct SqliteTx<'a> {
     connection: &'a Connection,
     path: &'a Path,
     now: Timestamp,
-    /// Every row that a writer has read by its key or in a range: an update writes only the columns that differ, so that
-    /// it leaves alone the indexes of those that don't.
+    /// Every row that a writer has read by its key or in a range: an update writes only the columns that differ,
+    /// which spares the indexes of the others.
     read: RefCell<HashMap<Key, Option<Row>>>,
-    /// The rows that a writer asked for by their key and that cannot be read. It replaces or removes them completely.
+    /// The unreadable rows that a writer requested by their key. It replaces or removes them completely.
     unreadable: RefCell<Vec<Key>>,
     writes: bool,
     last_event: OnceCell<(Revision, Option<Timestamp>)>,
     pub(super) floor: OnceCell<Revision>,
     pub(super) has_gaps: OnceCell<bool>,
     open: bool,
-    /// Of a reader who said that it wants one row: how many it got. One statement is one state of the board without a
-    /// transaction, and two more statements for its beginning and end would cost as much again.
+    /// For a reader that announced one row: how many it has read. One statement sees one state of the board without a
+    /// transaction, and two more statements to begin and end one would double the cost.
     single: Option<Cell<Single>>,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct SqliteTx<'a> {
 enum Single {
     NotYet,
     Read,
-    /// It wanted more after all.
+    /// It read more than one row.
     WantedMore,
 }
 
@@ -63,20 +63,20 @@ impl<'a> SqliteTx<'a> {
         Ok(SqliteTx::begun(connection, path, now, false))
     }
 
-    /// For a reader who wants one row. If it turns out to want more, nothing is read and [`SqliteTx::wanted_more`]
-    /// says so.
+    /// For a reader that announced one row. If it reads more, nothing is returned and [`SqliteTx::wanted_more`] is
+    /// true.
     pub(super) fn read_one(connection: &'a Connection, path: &'a Path, now: Timestamp) -> SqliteTx<'a> {
         let mut transaction = SqliteTx::begun(connection, path, now, false);
         transaction.single = Some(Cell::new(Single::NotYet));
         transaction
     }
 
-    /// Whether somebody who said that it wants one row wanted more, and has to begin anew in a transaction.
+    /// Whether a reader that announced one row read more, and has to begin again in a transaction.
     pub(super) fn wanted_more(&self) -> bool {
         self.single.as_ref().is_some_and(|single| single.get() == Single::WantedMore)
     }
 
-    /// Takes over a write transaction that the queue has begun.
+    /// Continues a write transaction that the queue has begun.
     pub(super) fn write(connection: &'a Connection, path: &'a Path, now: Timestamp) -> Result<SqliteTx<'a>> {
         let transaction = SqliteTx::begun(connection, path, now, true);
         match schema::age(connection, path)? {
@@ -103,7 +103,7 @@ impl<'a> SqliteTx<'a> {
         }
     }
 
-    /// Writes the changes and commits. Only a test lets it skip revisions.
+    /// Writes the changes and commits. Only tests skip revisions.
     pub(super) fn apply(mut self, mut changes: Changes, skips_revisions: bool) -> Result<Committed> {
         let (last, last_time) = self.last_event()?;
         let first = if skips_revisions { skip_revisions(last) } else { last.next() };
@@ -113,7 +113,7 @@ impl<'a> SqliteTx<'a> {
         }
         changes.resolve(first);
         check_changes(&changes, first)?;
-        // Rows that others refer to come first and go last, in whatever order the verb named them.
+        // Rows that others refer to are put first and removed last, in whatever order the verb listed them.
         changes.put.sort_by_key(|row| row.table().generation);
         changes.remove.sort_by_key(|key| std::cmp::Reverse(key.table().generation));
         for row in &changes.put {
@@ -191,7 +191,7 @@ impl<'a> SqliteTx<'a> {
         self.update_elements(key.table().indexes, before, None)
     }
 
-    /// Whether this writer asked for a row that cannot be read.
+    /// Whether this writer requested a row that cannot be read.
     fn is_unreadable(&self, key: &Key) -> bool {
         self.unreadable.borrow().contains(key)
     }
@@ -207,7 +207,7 @@ impl<'a> SqliteTx<'a> {
         Ok(())
     }
 
-    /// Brings the tables of elements from what a row had to what it has.
+    /// Updates the tables of elements from the old row to the new one.
     pub(super) fn update_elements(
         &self,
         indexes: &[&'static Index],
@@ -293,7 +293,7 @@ impl<'a> SqliteTx<'a> {
                 let id = checked_revision(id).ok_or_else(|| {
                     faults::corrupt(self.path, "the last event has an id that no board can have")
                 })?;
-                // A time that another program has made unreadable is no reason to accept no further event.
+                // An unreadable time of another program does not prevent further events.
                 (id, time.parse().ok())
             }
             None => (self.floor_revision()?, None),
@@ -347,14 +347,14 @@ impl<'a> SqliteTx<'a> {
     }
 
     fn fault(&self, error: rusqlite::Error) -> Error {
-        // What a commit writes was decided by what was read, so a table contradicts it only if it contradicts itself.
+        // The reads decided what a commit writes, so a constraint fails only if the table contradicts itself.
         if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) && !self.is_whole() {
             return faults::corrupt(self.path, error);
         }
         faults::translate(self.path, error)
     }
 
-    /// Whether SQLite finds nothing wrong with the file. It reads all of it.
+    /// Whether SQLite finds no error in the file. It reads the complete file.
     fn is_whole(&self) -> bool {
         let verdict =
             self.connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get::<_, String>(0));
@@ -490,7 +490,7 @@ impl Tx for SqliteTx<'_> {
         let mut found = Vec::new();
         while let Some(row) = rows.next().map_err(|error| self.fault(error))? {
             let previous: Option<i64> = row.get(1).ok().flatten();
-            // A name that cannot be read has no tombstone that could be.
+            // A name that cannot be read has no readable tombstone.
             let removed = row.get(2).ok().flatten().zip(row.get(3).ok().flatten());
             found.push(VersionHead {
                 revision: Revision::new(row.get(0).map_err(|error| self.fault(error))?),

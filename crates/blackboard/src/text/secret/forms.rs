@@ -1,8 +1,8 @@
-//! The forms of credentials that are recognized by how their word begins.
+//! The forms of credentials that are recognized by the prefix of their word.
 
 use Length::{AtLeast, Exactly};
 
-/// What a credential of one vendor looks like.
+/// The form of a vendor's credentials.
 pub(super) struct Form {
     pub(super) kind: &'static str,
     pub(super) prefix: &'static str,
@@ -21,8 +21,8 @@ const fn form(kind: &'static str, prefix: &'static str, allowed: fn(u8) -> bool,
     Form { kind, prefix, allowed, length }
 }
 
-/// Grouped by vendor, of what `gitleaks` and GitHub's secret scanning know by a prefix. A form is looked for where a word begins.
-/// Test keys of payment services are no secrets.
+/// Grouped by vendor, from the prefixes of `gitleaks` and GitHub's secret scanning. A form is matched at the start of
+/// a word. Test keys of payment services are not secrets.
 pub(super) const FORMS: &[Form] = &[
     form("an AWS access key", "AKIA", upper_or_digit, Exactly(16)),
     form("an AWS access key", "ASIA", upper_or_digit, Exactly(16)),
@@ -200,9 +200,9 @@ pub(super) const FORMS: &[Form] = &[
     form("a Brevo key", "xsmtpsib-", alphanumeric_or_dash, AtLeast(64)),
 ];
 
-/// Which pairs of bytes the word of a credential can begin with. Most words are ruled out by it.
+/// The byte pairs that the word of a credential can begin with. They rule out most words.
 pub(super) static BEGINNINGS: [u64; 1024] = {
-    // A SendGrid key and a signed token have parts of their own.
+    // A SendGrid key and a signed token have their own parsers.
     let mut bits = bits_of(&[*b"SG", *b"ey"]);
     let mut index = 0;
     while index < FORMS.len() {

@@ -1,6 +1,6 @@
 use super::{find, unescape};
 
-// The examples are put together here, so that no scanner takes this file for a leak.
+// The examples are assembled here, so that no scanner reports this file as a leak.
 const DRAWN: &str = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8s9T0u1V2w3X4y5Z6";
 
 #[test]
@@ -89,7 +89,7 @@ fn credentials_are_found_wherever_a_word_begins() {
     }
 }
 
-/// So many letters and digits, as if drawn.
+/// This many letters and digits, as if random.
 fn drawn(length: usize) -> String {
     DRAWN.chars().cycle().take(length).collect()
 }
@@ -188,7 +188,7 @@ fn credentials_of_2026_are_found() {
 }
 
 #[test]
-fn hashes_ids_and_encoded_text_are_no_credentials() {
+fn hashes_ids_and_encoded_text_are_not_credentials() {
     let uuid = "550e8400-e29b-41d4-a716-446655440000";
     let prose =
         "VGhlIHF1aWNrIGJyb3duIGZveCBqdW1wcyBvdmVyIHRoZSBsYXp5IGRvZy4gSXQgZG9lcyBzbyBhZ2FpbiBhbmQgYWdhaW4u";
@@ -231,7 +231,7 @@ fn hashes_ids_and_encoded_text_are_no_credentials() {
 }
 
 #[test]
-fn names_with_dashes_and_default_passwords_are_no_credentials() {
+fn names_with_dashes_and_default_passwords_are_not_credentials() {
     for text in [
         "xapp-mobile-rewrite-sprint-2026-planning",
         "xapp-1-mobile-rewrite-for-Android-and-iOS",
@@ -263,7 +263,7 @@ fn names_with_dashes_and_default_passwords_are_no_credentials() {
 }
 
 #[test]
-fn ordinary_text_carries_no_credential() {
+fn ordinary_text_has_no_credential() {
     testkit::limit_test();
     let long_word = "x".repeat(60);
     for text in [
@@ -354,7 +354,7 @@ fn ordinary_text_carries_no_credential() {
 }
 
 #[test]
-fn escapes_of_json_are_undone() {
+fn json_escapes_are_decoded() {
     testkit::limit_test();
     for (text, expected) in [
         ("plain", None),

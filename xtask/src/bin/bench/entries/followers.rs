@@ -1,4 +1,4 @@
-//! How soon others hear of a write: `observe --follow` in processes of their own, against a Redis stream.
+//! The latency of a write to its followers: `observe --follow` in other processes, against a Redis stream.
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -14,16 +14,16 @@ use crate::report::{Bar, Line, Unit};
 use crate::statistics::{median, percentile, ratios};
 use crate::{Result, Scale};
 
-/// How long nobody may stay silent.
+/// How long a follower may print nothing.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// A process that prints a line for everything that it hears of.
+/// A process that prints a line for each event.
 pub struct Follower {
     process: Child,
 }
 
 impl Follower {
-    /// Starts it; what it prints goes into the channel with the moment at which it came out of the pipe.
+    /// Starts it; what it prints goes into the channel with the time at which it was read from the pipe.
     pub fn start(
         mut command: Command,
         number: usize,
@@ -102,7 +102,7 @@ pub fn delays(
     Ok(delays)
 }
 
-/// Writes until every follower has heard one, so that all of them listen; then waits for the rest.
+/// Writes until every follower has seen an event, so that all of them listen; then waits for the rest.
 pub fn until_heard(
     tell: &mut dyn FnMut(usize) -> Result,
     heard: &Receiver<(usize, Instant, String)>,
@@ -169,7 +169,7 @@ fn with_followers(scale: &Scale, count: usize) -> Result<Vec<f64>> {
     Ok(delays)
 }
 
-/// What a follower costs that has nothing to hear of.
+/// The cost of an idle follower.
 pub fn idle(scale: &Scale) -> Result<Vec<Line>> {
     let scratch = Scratch::new()?;
     let board = scratch.open()?;
@@ -206,7 +206,7 @@ pub fn follow(scale: &Scale, scratch: &Scratch) -> Command {
     command
 }
 
-/// The process that reads the stream of a Redis server, and prints what it hears of.
+/// The process that reads the stream of a Redis server, and prints what it reads.
 pub fn read_stream(arguments: &[String]) -> Result {
     let port = arguments.first().and_then(|port| port.parse().ok()).ok_or("which port?")?;
     let mut client = Client::connect(port)?;

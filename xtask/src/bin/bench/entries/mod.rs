@@ -1,4 +1,4 @@
-//! Entries: writing, reading, finding, and hearing of them.
+//! Entries: writing, reading, finding and following them.
 
 mod access;
 pub mod followers;

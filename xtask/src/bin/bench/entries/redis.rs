@@ -1,4 +1,4 @@
-//! A Redis server of one's own on loopback, and just enough of its protocol to measure against.
+//! A private Redis server on loopback, and just enough of its protocol to measure against.
 //!
 //! Written by hand: no other part of the workspace needs a client of Redis, and one that does more would measure itself.
 
@@ -20,7 +20,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server that writes nothing to disk: the fastest that Redis can be.
+    /// Starts a server that writes nothing to disk, the fastest configuration of Redis.
     pub fn start() -> Result<Server> {
         let directory = tempfile::tempdir()?;
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();

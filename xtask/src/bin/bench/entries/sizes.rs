@@ -76,7 +76,7 @@ fn each_takes(count: usize, mut f: impl FnMut(usize) -> Result) -> Result<f64> {
     Ok(start.elapsed().as_secs_f64() * 1e6 / count as f64)
 }
 
-/// A board with so many entries, fifty of them with a prefix of their own, as writes leave them behind.
+/// A board with so many entries, fifty of them with their own prefix, like those of writes.
 fn filled(size: usize) -> Result<Scratch> {
     const VERSION: &str = "INSERT INTO entry_versions (revision, scope, key, version, value, created_at, created_by, \
                            updated_at, updated_by) VALUES (?1, ?2, ?3, 1, ?4, ?5, 'cli', ?5, 'cli')";

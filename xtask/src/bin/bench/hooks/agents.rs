@@ -9,10 +9,10 @@ use serde_json::json;
 use crate::boards::Scratch;
 use crate::{Result, Scale};
 
-/// What a tool answered: nothing of it is looked at, but it has to be read.
+/// The output of a tool: the hook ignores it, but has to read it.
 const ANSWER: usize = 2_000;
 
-/// A repository with a board, and agents of Claude Code that have been told everything.
+/// A repository with a board, and agents of Claude Code without pending updates.
 pub struct Agents<'a> {
     scale: &'a Scale,
     pub scratch: Scratch,

@@ -1,4 +1,4 @@
-//! A hook as a whole process, against `/bin/true`.
+//! A hook as a complete process, against `/bin/true`.
 
 use std::cell::Cell;
 
@@ -9,7 +9,8 @@ use crate::report::{Bar, Line, Unit};
 use crate::{Result, Scale};
 
 /// A tool call a moment after another one, which has nothing to write: while the session's MCP server has the board open,
-/// and on a board that nobody has open. Once in ten seconds such a call is a sign of life and writes; no median feels that.
+/// and on a board that no process has open. Once in ten seconds such a call is a heartbeat and writes, which does not change
+/// a median.
 pub fn throttled(scale: &Scale) -> Result<Vec<Line>> {
     let runs = scale.of(300, 10);
     let mut lines = Vec::new();
@@ -24,7 +25,7 @@ pub fn throttled(scale: &Scale) -> Result<Vec<Line>> {
     Ok(lines)
 }
 
-/// A tool call that writes on a board that nobody has open: a sign of life, and the edit of a file.
+/// A tool call that writes on a board that no process has open: a heartbeat, and the edit of a file.
 pub fn writing(scale: &Scale) -> Result<Vec<Line>> {
     let runs = scale.of(200, 10);
     let count = scale.rounds * runs + 1;

@@ -1,4 +1,4 @@
-//! Whole commands on an idle database, against `/bin/true` and against the floor.
+//! Complete commands on an idle database, against `/bin/true` and against the baseline.
 
 use std::cell::Cell;
 use std::process::Command;
@@ -8,29 +8,29 @@ use crate::programs::{Program, interleave};
 use crate::report::{Bar, Line, Unit};
 use crate::{Result, Scale};
 
-/// `agent list`, `agent heartbeat`, `work claim`, `--version` and `--help`, each on a board of its own that nobody else
-/// touches, in turns with `/bin/true` and with its floor.
+/// `agent list`, `agent heartbeat`, `work claim`, `--version` and `--help`, each on its own board that no other process
+/// touches, in turns with `/bin/true` and with its baseline.
 pub fn measure(scale: &Scale) -> Result<Vec<Line>> {
     let runs = scale.of(200, 10);
     let listing = Pair::new(scale, 0)?;
     let mut lists =
-        [Program::nothing(), listing.product(&["agent", "list", "--json"]), listing.floor(&["list"])];
+        [Program::nothing(), listing.product(&["agent", "list", "--json"]), listing.baseline(&["list"])];
     interleave(&mut lists, scale.rounds, runs)?;
 
     let beating = Pair::new(scale, 0)?;
-    let floor = ["heartbeat", &beating.session];
+    let baseline = ["heartbeat", &beating.session];
     let mut beats =
-        [Program::nothing(), beating.product(&["agent", "heartbeat", "--json"]), beating.floor(&floor)];
+        [Program::nothing(), beating.product(&["agent", "heartbeat", "--json"]), beating.baseline(&baseline)];
     interleave(&mut beats, scale.rounds, runs)?;
 
     let claiming = Pair::new(scale, scale.rounds * runs + 1)?;
-    let (claimed, floor_claimed) = (Cell::new(0), Cell::new(0));
+    let (claimed, baseline_claimed) = (Cell::new(0), Cell::new(0));
     let next = |counter: &Cell<usize>| format!("item-{}", counter.replace(counter.get() + 1));
     let mut claims = [
         Program::nothing(),
         Program::new("claim", || claiming.blackboard(&["work", "claim", &next(&claimed), "--json"])),
-        Program::new("floor of claim", || {
-            claiming.floor_program(&["claim", &claiming.session, &next(&floor_claimed)])
+        Program::new("baseline of claim", || {
+            claiming.baseline_program(&["claim", &claiming.session, &next(&baseline_claimed)])
         }),
     ];
     interleave(&mut claims, scale.rounds, runs)?;
@@ -39,9 +39,9 @@ pub fn measure(scale: &Scale) -> Result<Vec<Line>> {
     interleave(&mut words, scale.rounds, runs)?;
 
     let line =
-        |what: &str, limit, program: &Program<'_>, other: &Program<'_>, floor: Option<&Program<'_>>| {
+        |what: &str, limit, program: &Program<'_>, other: &Program<'_>, baseline: Option<&Program<'_>>| {
             let told: Vec<_> =
-                [Some(program), Some(other), floor].into_iter().flatten().map(Program::tell).collect();
+                [Some(program), Some(other), baseline].into_iter().flatten().map(Program::tell).collect();
             Line::new(what, Bar::AtMost(limit), Unit::Ratio, &program.ratios(other), told.join(", "))
         };
     let listed = "`agent list --json`, 50 agents, against `/bin/true`";
@@ -49,35 +49,35 @@ pub fn measure(scale: &Scale) -> Result<Vec<Line>> {
         line(listed, 2.3, &lists[1], &lists[0], Some(&lists[2])),
         line("`agent heartbeat` against `/bin/true`", 3.0, &beats[1], &beats[0], Some(&beats[2])),
         line("`work claim` against `/bin/true`", 3.5, &claims[1], &claims[0], None),
-        line("`work claim` against the floor", 1.35, &claims[1], &claims[2], None),
+        line("`work claim` against the baseline", 1.35, &claims[1], &claims[2], None),
         line("`--version` against `/bin/true`", 1.2, &words[1], &words[0], None),
         line("`--help` against `/bin/true`", 3.0, &words[2], &words[0], None),
     ])
 }
 
-/// Two boards with the same content: one for the product, one for the floor.
+/// Two boards with the same content: one for the product, one for the baseline.
 struct Pair<'a> {
     scale: &'a Scale,
     product: Scratch,
-    floor: Scratch,
+    baseline: Scratch,
     session: String,
 }
 
 impl<'a> Pair<'a> {
     fn new(scale: &'a Scale, items: usize) -> Result<Pair<'a>> {
-        let (product, floor) = (Scratch::new()?, Scratch::new()?);
+        let (product, baseline) = (Scratch::new()?, Scratch::new()?);
         let session = product.register(50)?.swap_remove(0);
         product.add_items("item", items)?;
-        std::fs::copy(product.path(), floor.path())?;
-        Ok(Pair { scale, product, floor, session })
+        std::fs::copy(product.path(), baseline.path())?;
+        Ok(Pair { scale, product, baseline, session })
     }
 
     fn product<'p>(&'p self, arguments: &'p [&'p str]) -> Program<'p> {
         Program::new("blackboard", move || self.blackboard(arguments))
     }
 
-    fn floor<'p>(&'p self, arguments: &'p [&'p str]) -> Program<'p> {
-        Program::new("floor", move || self.floor_program(arguments))
+    fn baseline<'p>(&'p self, arguments: &'p [&'p str]) -> Program<'p> {
+        Program::new("baseline", move || self.baseline_program(arguments))
     }
 
     fn blackboard(&self, arguments: &[&str]) -> Command {
@@ -86,9 +86,9 @@ impl<'a> Pair<'a> {
         command
     }
 
-    fn floor_program(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(self.scale.program("floor"));
-        command.arg(arguments[0]).arg(self.floor.path()).args(&arguments[1..]).env_clear();
+    fn baseline_program(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(self.scale.program("baseline"));
+        command.arg(arguments[0]).arg(self.baseline.path()).args(&arguments[1..]).env_clear();
         command
     }
 }

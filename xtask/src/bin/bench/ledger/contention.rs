@@ -24,7 +24,7 @@ struct Crowd {
     seconds: u32,
 }
 
-/// What became of a crowd.
+/// The result of a crowd.
 pub struct Outcome {
     /// Milliseconds.
     pub waits: Vec<f64>,

@@ -1,4 +1,4 @@
-//! What the product takes: disk for itself, memory while it runs, and room for its log.
+//! What the product uses: disk, memory, and space for its WAL.
 
 use std::process::Stdio;
 

@@ -1,4 +1,4 @@
-//! A long log: reading its end, adding to it, its room, pruning it, and telling all of it.
+//! A long event log: reading its end, adding to it, its size, pruning it, and printing all of it.
 
 use std::process::Command;
 use std::thread;
@@ -17,7 +17,7 @@ use crate::{Result, Scale};
 
 const MONTHS: Duration = Duration::from_hours(24 * 60);
 
-/// How many events a reader finds behind its cursor.
+/// How many events a reader finds after its cursor.
 const NEW_EVENTS: i64 = 100;
 
 const READER: &str = "observe";
@@ -65,7 +65,7 @@ pub fn lengths(scale: &Scale) -> Result<Vec<Line>> {
     ])
 }
 
-/// How much room an event takes that a claim leaves behind.
+/// The size of the event of a claim.
 pub fn room(scale: &Scale) -> Result<Vec<Line>> {
     let claims = scale.of(10_000, 500);
     let scratch = Scratch::new()?;
@@ -81,7 +81,7 @@ pub fn room(scale: &Scale) -> Result<Vec<Line>> {
     Ok(vec![Line::new("an event", Bar::AtMost(220.0), Unit::Bytes, &[bytes], format!("{claims} claims"))])
 }
 
-/// Pruning a long log, while somebody claims.
+/// Pruning a long event log, while another process claims.
 pub fn pruning(scale: &Scale) -> Result<Vec<Line>> {
     const RATE: u32 = 200;
     let events = if scale.quick { 50_000 } else { 1_000_000 };
@@ -89,7 +89,7 @@ pub fn pruning(scale: &Scale) -> Result<Vec<Line>> {
     let session = template.register(2)?.swap_remove(0);
     template.add_items("quiet", (RATE * 2) as usize)?;
     template.add_items("busy", (RATE * 2) as usize)?;
-    // The old events come first; the newest one never goes.
+    // The old events come first; the newest one is never pruned.
     template.connect()?.execute_batch("UPDATE events SET timestamp = '2000-01-01T00:00:00.000Z'")?;
     template.add_events(events, MONTHS)?;
     template.add_events(1, Duration::ZERO)?;
@@ -127,7 +127,7 @@ pub fn pruning(scale: &Scale) -> Result<Vec<Line>> {
     ])
 }
 
-/// Telling the whole log as JSON.
+/// Printing the complete event log as JSON.
 pub fn telling(scale: &Scale) -> Result<Vec<Line>> {
     let events = if scale.quick { 20_000 } else { 1_000_000 };
     let scratch = Scratch::new()?;
@@ -140,7 +140,7 @@ pub fn telling(scale: &Scale) -> Result<Vec<Line>> {
     };
     let mut programs = [
         Program::new("raw scan", || {
-            let mut command = Command::new(scale.program("floor"));
+            let mut command = Command::new(scale.program("baseline"));
             command.arg("scan").arg(scratch.path());
             command
         }),

@@ -1,4 +1,4 @@
-//! The ledger: agents, work, heartbeats and the log.
+//! The ledger: agents, work, heartbeats and the event log.
 
 mod commands;
 mod contention;

@@ -1,4 +1,4 @@
-//! The sweep: when there is nothing to do, and when a hundred agents have died.
+//! The sweep: with nothing to do, and with a hundred stale agents.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::report::{Bar, Line, Unit};
 use crate::statistics::{median, percentile};
 use crate::{Result, Scale};
 
-/// What the sweep adds to every command when everybody is alive.
+/// What the sweep adds to every command when all agents are alive.
 pub fn nothing_to_do(scale: &Scale) -> Result<Vec<Line>> {
     let agents = scale.of(10_000, 500);
     let runs = scale.of(200, 20);
@@ -32,7 +32,7 @@ pub fn nothing_to_do(scale: &Scale) -> Result<Vec<Line>> {
                 let swept = board.try_sweep(None);
                 times.push(microseconds(start.elapsed()));
                 if !swept.stale_agents.is_empty() {
-                    return Err("somebody was swept who is alive".into());
+                    return Err("an agent was swept that is alive".into());
                 }
             }
             commits += watched.take_held().len();
@@ -54,7 +54,7 @@ pub fn nothing_to_do(scale: &Scale) -> Result<Vec<Line>> {
     ])
 }
 
-/// A hundred dead agents with three items each.
+/// A hundred stale agents with three items each.
 pub fn the_dead(scale: &Scale) -> Result<Vec<Line>> {
     const AGENTS: usize = 100;
     const ITEMS: usize = 3;

@@ -102,7 +102,7 @@ impl Worker<'_> {
 
     fn paced(&mut self, start: Timestamp, rate: f64, seconds: f64) -> Result {
         let board = self.open()?;
-        // Each begins at another moment of the period, always the same one.
+        // Each starts at its own, fixed offset in the period.
         let phase = f64::from(std::process::id() % 97) / 97.0;
         for number in 0..(rate * seconds) as u32 {
             let claim = Claim::of(&format!("{}-{number}", self.item), self.session);

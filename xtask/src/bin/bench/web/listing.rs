@@ -23,7 +23,7 @@ pub fn listing(scale: &Scale) -> Result<Vec<Line>> {
     let server = Server::start(scale, &scratch.path());
     let path = format!("/api/work?limit={LIMIT}");
     let mut stream = request(&server.access, "/api/status")?;
-    // What was asked for to open the connection is not measured.
+    // The request that opens the connection is not measured.
     let _ = std::io::BufRead::read_line(&mut stream, &mut String::new())?;
     let query = NewestWork { limit: Some(LIMIT), ..NewestWork::default() };
     let (mut remote, mut own) = (Vec::new(), Vec::new());

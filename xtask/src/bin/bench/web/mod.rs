@@ -1,4 +1,4 @@
-//! The dashboard's server: how soon a browser hears, how long a list takes, and what a thousand of them cost.
+//! The dashboard's server: the latency of the stream, the time of a list, and the cost of a thousand browsers.
 
 mod listing;
 mod memory;

@@ -1,4 +1,4 @@
-//! One agent starts another of its kind in its shell, which inherits its environment: they are told apart.
+//! One agent starts another of its kind in its shell, which inherits its environment: they are distinguished.
 
 use serde_json::Value;
 

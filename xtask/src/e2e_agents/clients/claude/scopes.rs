@@ -1,4 +1,4 @@
-//! What `blackboard setup` writes for a project, or for one user in it, works as what it writes for a user.
+//! `blackboard setup` works at the project and local settings levels as it does at the user level.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ const LOCAL: &str = "the same with setup --settings local";
 pub fn play(stage: &Stage, checks: &mut Checks) {
     checks.see(PROJECT, || {
         let stage = stage.another("project")?;
-        // What people answer when Claude Code asks whether they want the server of the project.
+        // The answer to Claude Code's question whether to use the project's server.
         let answers = stage.scratch.repository().join(".claude/settings.local.json");
         fs::write(answers, r#"{"enabledMcpjsonServers": ["blackboard"]}"#)?;
         works(&stage)

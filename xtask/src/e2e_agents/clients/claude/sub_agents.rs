@@ -1,4 +1,4 @@
-//! Two sub-agents of one session at the same time, in its process and with its environment.
+//! Two subagents of one session at the same time, in its process and with its environment.
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub fn play(stage: &Stage, checks: &mut Checks) -> Result {
         stage.scratch.board(&["work", "create", "--id", item, "--title", item])?;
     }
     let mut parent = stage.start("SCENE-PARENT")?;
-    // They run beside their parent, which is asked again at once.
+    // They run at the same time as their parent, whose next request comes at once.
     for scene in SCENES {
         parent.turn()?.say(delegate(&prompt(scene)));
     }

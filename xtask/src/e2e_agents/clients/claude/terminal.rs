@@ -1,4 +1,4 @@
-//! A session at a terminal, as people have it: it waits between prompts, and one process may have several sessions in turn.
+//! An interactive session at a terminal: it waits between prompts, and one process may have several sessions in turn.
 
 use std::thread;
 use std::time::Duration;
@@ -25,7 +25,7 @@ const LEFT: &str = "/exit deregisters";
 const TYPED: &str = "SCENE-TYPED";
 const AFTER: &str = "SCENE-AFTER-CLEAR";
 
-/// What is new.
+/// The title of a new work item.
 const NEW: &str = "Mend the roof";
 
 pub fn play(stage: &Stage, checks: &mut Checks) -> Result {
@@ -117,7 +117,7 @@ fn enter(scene: &mut Scene<'_>, line: &str) -> Result {
     scene.running.type_text("\r")
 }
 
-/// Answers beforehand what Claude Code asks people when they start it for the first time.
+/// Answers the questions that Claude Code asks at its first start.
 fn accept_everything(stage: &Stage) -> Result {
     let project = stage.scratch.repository().display().to_string();
     edit_json(&stage.scratch.home().join(".claude.json"), |known| {

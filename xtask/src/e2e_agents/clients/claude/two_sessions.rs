@@ -1,4 +1,4 @@
-//! Two sessions in one repository: the second one edits files that the first one has.
+//! Two sessions in one repository: the second one edits files that the first one has reserved.
 
 use std::fs;
 
@@ -23,7 +23,7 @@ const FREED: &str = "told when a denied file is free again";
 const WARNING: &str = "[blackboard] Another agent is working on a file you are about to edit.";
 const DENIAL: &str = "[blackboard] Edit blocked: another agent is working on this file";
 
-/// What the first session is called.
+/// The name of the first session.
 const HOLDER: &str = "Holder";
 
 const BY_SHELL: &str = "by-shell.txt";
@@ -45,7 +45,7 @@ pub fn play(stage: &Stage, checks: &mut Checks) -> Result {
     let path = stage.scratch.repository().join(EDITED);
     let input = json!({"file_path": path, "content": "before\n"});
     holder.turn()?.say(Say::Call { tool: "Write".to_owned(), input });
-    // While this waits, the first session lives.
+    // While this waits, the first session is running.
     let holding = holder.turn()?;
 
     let mut second = stage.start("SCENE-WARNED")?;
@@ -93,7 +93,7 @@ pub fn play(stage: &Stage, checks: &mut Checks) -> Result {
     holder.end()
 }
 
-/// What came of an edit.
+/// The result of an edit.
 struct Tried {
     /// What the model read after it.
     text: String,
@@ -101,7 +101,7 @@ struct Tried {
 }
 
 impl Tried {
-    /// The line about a file in what the model was told.
+    /// The line about a file in what the model has read.
     fn told(&self, what: &str, file: &str) -> Result<String> {
         let told = self.text.rfind(what).map(|start| &self.text[start..]);
         let told = told.ok_or_else(|| format!("the model does not read {what:?}"))?;

@@ -1,4 +1,4 @@
-//! What is read by an index, and never by a scan of a table.
+//! Queries that have to use an index, and never scan a table.
 
 use std::ops::Bound;
 use std::time::Duration;
@@ -23,7 +23,7 @@ fn plan(connection: &Connection, sql: &str) -> String {
 }
 
 #[test]
-fn what_commands_do_all_the_time_is_found_by_an_index() {
+fn frequent_queries_use_an_index() {
     let scratch = Scratch::new();
     let store = scratch.open().unwrap();
     let connection = store.take().unwrap();
@@ -63,7 +63,7 @@ fn what_commands_do_all_the_time_is_found_by_an_index() {
 }
 
 #[test]
-fn gaps_between_events_are_found_by_an_index() {
+fn event_gap_queries_use_an_index() {
     let scratch = Scratch::new();
     let store = scratch.open().unwrap();
     let connection = store.take().unwrap();
@@ -77,12 +77,12 @@ fn gaps_between_events_are_found_by_an_index() {
     }
 }
 
-/// Indexes without one in the file: only `purge` and retention, once an hour, read them. Retention keeps their tables small (a
-/// day of operations and of edits, a week of agents), and an index in the file would cost every write.
+/// Indexes without one in the file: only `purge` and retention, once an hour, read them. Retention keeps their tables
+/// small (a day of operations and edits, a week of agents), and an index in the file would cost every write.
 const SCANNED: &[&str] = &["agents.ENDED", "operations.OLDEST", "file_edits.OLDEST"];
 
 #[test]
-fn every_declared_index_has_one_in_the_file() {
+fn every_declared_index_has_an_index_in_the_file() {
     let scratch = Scratch::new();
     let store = scratch.open().unwrap();
     let connection = store.take().unwrap();
@@ -102,7 +102,7 @@ fn every_declared_index_has_one_in_the_file() {
     assert_eq!(scanned, SCANNED);
 }
 
-/// The ranges that commands read of entries, with the index that has them in their order.
+/// The ranges of entries that commands read, with the index that has them in their order.
 fn ranges_of_entries(moment: Timestamp) -> Vec<(Range, &'static str)> {
     vec![
         (Range::entries("team", ""), "entries USING PRIMARY KEY (scope=?)"),
@@ -127,7 +127,7 @@ fn ranges_of_entries(moment: Timestamp) -> Vec<(Range, &'static str)> {
 }
 
 #[test]
-fn entries_are_found_by_an_index_that_has_them_in_their_order() {
+fn entry_queries_use_an_index_in_their_order() {
     let scratch = Scratch::new();
     let store = scratch.open().unwrap();
     let connection = store.take().unwrap();
@@ -135,7 +135,7 @@ fn entries_are_found_by_an_index_that_has_them_in_their_order() {
         for select in [Select::Heads, Select::Rows, Select::Any, Select::Keys] {
             let sql = ranges::statement(select, &range);
             let plan = plan(&connection, &sql);
-            // Whether there is any entry of a scope may be asked of any index that begins with the scope.
+            // Any index that begins with the scope can answer whether the scope has an entry.
             let is_right = plan.contains(index) || (select == Select::Any && plan.contains("(scope=?)"));
             assert!(plan.starts_with("SEARCH") && is_right, "{sql}: {plan}");
             assert!(!plan.contains("SCAN") && !plan.contains("B-TREE"), "{sql}: {plan}");
@@ -151,7 +151,7 @@ fn entries_are_found_by_an_index_that_has_them_in_their_order() {
     assert_eq!(version, "SEARCH entry_versions USING INTEGER PRIMARY KEY (rowid=?)");
 }
 
-/// Entries as a hundred thousand writes leave them, without the time that those would take.
+/// Entries as a hundred thousand writes leave them, without the time that the writes would take.
 fn hundred_thousand_entries(connection: &Connection, expires: &str) {
     let numbers =
         "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 100000)";
@@ -175,7 +175,7 @@ fn hundred_thousand_entries(connection: &Connection, expires: &str) {
 }
 
 #[test]
-fn among_a_hundred_thousand_entries_only_those_that_are_asked_for_are_looked_at() {
+fn query_among_a_hundred_thousand_entries_reads_only_matches() {
     use rusqlite::StatementStatus;
     let scratch = Scratch::new();
     let (store, board) = scratch.board();
@@ -195,7 +195,7 @@ fn among_a_hundred_thousand_entries_only_those_that_are_asked_for_are_looked_at(
             let status = |what| statement.get_status(what);
             assert_eq!(status(StatementStatus::FullscanStep), 0, "{sql}");
             assert_eq!(status(StatementStatus::Sort), 0, "{sql}");
-            // About thirty for each row, and not for each entry.
+            // About thirty steps for each row, and not for each entry.
             let steps = status(StatementStatus::VmStep);
             assert!(steps < 3_000, "{steps} steps for {sql}");
         }
@@ -203,7 +203,7 @@ fn among_a_hundred_thousand_entries_only_those_that_are_asked_for_are_looked_at(
     store.put_back(connection);
     let query = Query { tags: vec!["rare".to_owned()], prefix: Some("k:09".to_owned()), ..Query::default() };
     let found = board.scope("team").query(&query);
-    // What the statements wrote is what the program reads: five have the prefix, and have expired by now.
+    // The program reads what the statements wrote: five entries have the prefix, and have expired by now.
     assert!(found.unwrap().entries.is_empty());
     scratch.clock.set(moment.minus(Duration::from_secs(1)));
     assert_eq!(board.scope("team").query(&query).unwrap().entries.len(), 5);

@@ -1,4 +1,4 @@
-//! Rows that cannot be read: they are skipped and reported, and keep no others from being swept or pruned.
+//! Rows that cannot be read are skipped and reported, and the others are still swept or pruned.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::store::{Cursor, Key, Range};
 use crate::sweep::Sweep;
 use crate::work::{Claim, Create};
 
-/// Changes the file behind the program's back.
+/// Changes the file without the program.
 fn tamper(scratch: &Scratch, sql: &str) {
     let connection = Connection::open(scratch.path()).unwrap();
     connection.execute_batch(&format!("PRAGMA foreign_keys = OFF; {sql}")).unwrap();
@@ -79,7 +79,7 @@ fn an_agent_whose_rows_cannot_be_read_is_skipped_and_the_others_are_swept() {
 }
 
 #[test]
-fn rows_that_cannot_be_read_take_no_write_lock_from_others() {
+fn unreadable_rows_take_no_write_lock() {
     let scratch = Scratch::new();
     let (_, board) = scratch.board();
     an_agent_that_holds(&board, "bad");
@@ -93,17 +93,17 @@ fn rows_that_cannot_be_read_take_no_write_lock_from_others() {
     );
     let other = Connection::open(scratch.path()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    // A sweep that asked for the lock would stop there, and would know nothing of the rows.
+    // A sweep that waits for the lock would stop there, and would not reach the rows.
     let swept = board.try_sweep(None);
     assert_eq!((swept.skipped_agents.len(), swept.skipped_entries.len()), (1, 1), "{swept:?}");
 }
 
 #[test]
-fn agents_that_cannot_be_read_do_not_hide_those_behind_them() {
+fn unreadable_agents_do_not_hide_later_ones() {
     let scratch = Scratch::new();
     let (_, board) = scratch.board();
     an_agent_that_holds(&board, "bad");
-    // More than an automatic sweep looks at, half of them because of their own row.
+    // More than an automatic sweep checks, half of them because of their own row.
     tamper(
         &scratch,
         "WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 1200)
@@ -128,7 +128,7 @@ fn agents_that_cannot_be_read_do_not_hide_those_behind_them() {
 }
 
 #[test]
-fn expired_entries_that_cannot_be_read_do_not_hide_those_behind_them() {
+fn unreadable_expired_entries_do_not_hide_later_ones() {
     let scratch = Scratch::new();
     let (_, board) = scratch.board();
     let write = |key: &str, seconds| {
@@ -151,7 +151,7 @@ fn expired_entries_that_cannot_be_read_do_not_hide_those_behind_them() {
 }
 
 #[test]
-fn heartbeats_whose_time_cannot_be_read_keep_no_other_from_being_pruned() {
+fn unreadable_heartbeats_do_not_block_pruning_of_others() {
     let scratch = Scratch::new();
     let (_, board) = scratch.board();
     let session = board.agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
@@ -192,7 +192,7 @@ fn an_ended_agent_with_heartbeats(scratch: &Scratch, board: &Board, damage: Opti
 }
 
 #[test]
-fn an_ended_agent_goes_with_a_heartbeat_that_cannot_be_read() {
+fn ended_agent_is_pruned_with_an_unreadable_heartbeat() {
     let scratch = Scratch::new();
     let (_, board) = scratch.board();
     let session = an_ended_agent_with_heartbeats(&scratch, &board, Some("progress = x'ff00'"));
@@ -231,7 +231,7 @@ fn agents_whose_heartbeats_have_no_readable_time_stay_are_reported_and_hide_no_o
         assert_eq!((pruned.agents, pruned.more), (1, false), "{damage}");
         assert_eq!(board.agents().get(&good).unwrap(), None, "{damage}");
         assert!(board.agents().get(&bad[0]).unwrap().is_some(), "{damage}");
-        // A week later the heartbeats that can be read go, and the dry run counts no others.
+        // A week later the readable heartbeats are pruned, and the dry run counts no others.
         scratch.clock.advance(Duration::from_hours(24 * 7));
         let readable = 2 * bad.len() as u64;
         let dry = board.sweep(&Sweep { dry_run: true, ..Sweep::default() }).unwrap();
@@ -280,7 +280,7 @@ fn rows_that_cannot_be_read_do_not_stop_retention() {
         assert_eq!(board.prune().unwrap().events, 0, "{what}");
         let mark = board.read(&[], |tx| tx.get(&Key::BookkeepingRow("prune".into()))).unwrap();
         assert!(mark.is_some(), "{what}");
-        // The cursor has missed events now, and goes. One that cannot be read stays.
+        // The cursor has missed events now, and is removed. One that cannot be read stays.
         scratch.clock.advance(Duration::from_hours(1));
         board.prune().unwrap();
         let cursors = board.read(&[], |tx| tx.count(&Range::cursors_of(Cursor::OWNERLESS))).unwrap();
@@ -349,7 +349,7 @@ fn a_key_with_versions_that_cannot_be_read_is_purged() {
             let tagged = crate::entry::Query { tags: vec!["leaked".to_owned()], ..Default::default() };
             assert!(scope.list(&tagged).unwrap().is_empty(), "{what}, {delete}");
             assert!(scope.read("token-2").unwrap().is_some(), "{what}, {delete}");
-            // The key can be used again, and no number of a version is used twice.
+            // The key can be used again, and no version number is used twice.
             let written = scope.write(&Write::new("token", Value::null())).unwrap();
             assert!(written.version > 3, "{what}, {delete}: {written:?}");
         }

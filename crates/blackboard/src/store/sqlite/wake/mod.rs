@@ -1,20 +1,20 @@
-//! Waking those who wait for something new on the board, in whatever process they are.
+//! Wakes processes and threads that wait for the next event of the board.
 //!
-//! A wake-up is a hint, which never fails and nobody may rely on: the log is the truth. Whoever waits looks at the board
-//! before every sleep, and at least every quarter of a second.
+//! A wake-up is only an optimization, which never fails and may be lost: the event log is the truth. A waiting thread
+//! checks the board before every sleep, and at least every quarter of a second.
 //!
-//! On Linux a sidecar file beside the database (`local.db-wake`) holds one word: the low half of the board's revision.
-//! A writer changes it after its commit, and wakes all who sleep on it. Who waits reads the word, then looks at the board,
-//! then sleeps unless the word has changed since: so what is committed after the look is never slept through. The first
-//! who waits creates the file; as long as nobody does, a commit pays for one look that finds nothing.
+//! On Linux a sidecar file beside the database (`local.db-wake`) contains one word: the low half of the board's
+//! revision. A writer changes it after its commit, and wakes all that sleep on it. A waiting thread reads the word,
+//! then checks the board, then sleeps unless the word has changed since. So a commit after the check is never missed.
+//! The first waiting thread creates the file. Until then, a commit pays for one `stat` that finds nothing.
 //!
-//! Where there is no word (another system, a directory that can't be written, a file that is not to be trusted), who
-//! waits looks at the board again and again, in pauses that grow as long as nothing happens.
+//! Without a word, a waiting thread polls the board, in pauses that grow while nothing happens. There is no word on
+//! another system, in a read-only directory, or if the file cannot be trusted.
 //!
 //! | File | What it is about |
 //! |---|---|
-//! | `sidecar.rs` | finding, creating and distrusting the file |
-//! | `word.rs` | the word in it, and sleeping on that |
+//! | `sidecar.rs` | finding, creating and checking the file |
+//! | `word.rs` | the word in it, and sleeping on it |
 //! | `unsupported.rs` | systems without it |
 
 #[cfg(target_os = "linux")]
@@ -40,34 +40,34 @@ use crate::error::Result;
 use crate::revision::Revision;
 use crate::store::{self, Sidecars};
 
-/// How long one sleep lasts at most. A writer may die between its commit and the wake-up, or wake those who sleep on a file
+/// The longest sleep. A writer may be killed between its commit and the wake-up, or may wake the sleepers of a file
 /// that has been replaced since.
 const LONGEST_SLEEP: Duration = Duration::from_millis(250);
 
-/// How long the first sleep lasts where nobody wakes.
+/// The first sleep where there are no wake-ups.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 
 /// How a sleep on the word has ended.
-#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "without a word nobody sleeps on it"))]
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "without a word no thread sleeps on it"))]
 enum WakeReason {
-    /// Somebody woke the sleeper, or the time is over.
+    /// A wake-up, or the timeout.
     Over,
-    /// There was no sleep: the word is another one than was read before.
+    /// There was no sleep: the word differs from the one that was read before.
     Changed,
-    /// There was no sleep: the system can't do it here.
+    /// There was no sleep: the system does not support it here.
     Impossible,
 }
 
-/// The wake-up of those who wait for the database at one path.
+/// The wake-ups for the database at one path.
 pub(super) struct Wake {
     sidecar: Sidecar,
-    /// Those who wait in this process look at the board one after the other: a crowd that is woken at once would open
-    /// a connection each.
+    /// Waiting threads of this process check the board one after the other: otherwise each would open a connection
+    /// after a wake-up.
     look: Mutex<()>,
-    /// How long the next sleep lasts where nobody wakes. It is kept over calls: whoever waits in slices would otherwise
-    /// begin with the shortest again and again.
+    /// The next sleep where there are no wake-ups. It is kept between calls: a caller that waits in slices would
+    /// otherwise always begin with the shortest.
     pauses: Mutex<Backoff>,
-    /// How long one sleep lasts at most; a test makes it so long that it notices if nobody wakes.
+    /// The longest sleep; a test makes it so long that a missing wake-up is noticed.
     longest_sleep: Duration,
 }
 
@@ -81,14 +81,14 @@ impl Wake {
         }
     }
 
-    /// Tells those who wait that the board has a new revision. Comes after the commit.
+    /// Wakes waiting threads after a commit with this revision.
     pub(super) fn tell(&self, revision: Revision) {
         if let Some(word) = self.sidecar.existing() {
             word.change(low_half(revision));
         }
     }
 
-    /// Sleeps until the board's revision, which `read` looks up, is greater than `after`, or until the time is over.
+    /// Waits until the board's revision, which `read` returns, is greater than `after`, or until the timeout.
     pub(super) fn wait(
         &self,
         after: Revision,
@@ -108,7 +108,7 @@ impl Wake {
         timeout: Duration,
         read: impl Fn() -> Result<Revision>,
     ) -> Result<Revision> {
-        // Without an end if the time is longer than the machine can count.
+        // Without a deadline if the timeout is longer than the machine can count.
         let until = Instant::now().checked_add(timeout);
         let mut revision = self.look(&read)?;
         let mut outdated = None;
@@ -118,7 +118,7 @@ impl Wake {
             if revision > after || left.is_zero() {
                 return Ok(revision);
             }
-            // The word comes before the look. What is committed after the look changes the word after it was read.
+            // The word is read before the check. A commit after the check changes the word after it was read.
             let word = self.sidecar.existing_or_new();
             let seen = word.as_ref().and_then(|word| word.read());
             revision = self.look(&read)?;
@@ -132,8 +132,8 @@ impl Wake {
             };
             match slept {
                 WakeReason::Over => outdated = None,
-                // A file system that shows a file in two ways at once would keep the loop turning: a word that has
-                // changed does not come back.
+                // A file system that shows two versions of a file could keep the loop running: a changed word never
+                // returns to an old value.
                 WakeReason::Changed if outdated != seen => outdated = seen,
                 WakeReason::Changed | WakeReason::Impossible => {
                     let pause = self.pauses().next(left);
@@ -153,14 +153,13 @@ impl Wake {
     }
 }
 
-/// What of a revision fits into the word. Two commits that follow each other never have the same.
+/// The part of a revision that fits into the word. Two successive commits never have the same.
 fn low_half(revision: Revision) -> u32 {
     let [a, b, c, d, ..] = revision.get().to_le_bytes();
     u32::from_le_bytes([a, b, c, d])
 }
 
-/// The pauses between two looks where nobody wakes: short at first, for the sake of those who wait for something that
-/// is about to happen.
+/// The pauses between two checks where there are no wake-ups: short at first, for an event that is about to happen.
 struct Backoff {
     next: Duration,
 }

@@ -1,12 +1,11 @@
-//! The file that holds the word: found, created, and distrusted as the database is.
+//! The file with the word: found, created, and checked like the database.
 //!
-//! It is a plain file of this user, closed to everybody else, under one name, one page long, and empty but for the word.
-//! Anything else is left as it is and not used. There is nothing in it worth having, so that it is odd is no reason to
-//! refuse the board.
+//! It is a plain file of this user, private, with one name, one page long, and zero except for the word. Any other
+//! file is left alone and not used. It contains no data, so a wrong one is no reason to refuse the board.
 //!
-//! Every use looks at the name once more: a file that was deleted or replaced is let go, and the one that stands there now
-//! is opened. So processes that live for long go on waking each other, whatever is done to the file; those who sleep in
-//! that moment wake by themselves.
+//! Every use checks the name again: a file that was deleted or replaced is closed, and the current one is opened. So
+//! long-lived processes keep waking each other, whatever happens to the file. Threads that sleep at that moment wake
+//! by their timeout.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
@@ -17,13 +16,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::super::{open, trust};
 use super::word::{FutexWord, LENGTH};
 
-/// The file beside the database, and the word that was found in it last.
+/// The file beside the database, and the last word that was found in it.
 pub(super) struct Sidecar {
     path: PathBuf,
     found: Mutex<Option<Arc<FutexWord>>>,
 }
 
-/// Whether a file that is not there, or not complete, is created.
+/// Whether a missing or incomplete file is created.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Missing {
     Create,
@@ -35,12 +34,12 @@ impl Sidecar {
         Sidecar { path, found: Mutex::default() }
     }
 
-    /// The word, if somebody waits or has waited.
+    /// The word, if a process waits or has waited.
     pub(super) fn existing(&self) -> Option<Arc<FutexWord>> {
         self.word(Missing::Leave)
     }
 
-    /// The word, for one who waits.
+    /// The word, for a waiting thread.
     pub(super) fn existing_or_new(&self) -> Option<Arc<FutexWord>> {
         self.word(Missing::Create)
     }
@@ -80,27 +79,27 @@ impl Sidecar {
     }
 }
 
-/// The word in an opened file, if the file is what its name promised.
+/// The word in an opened file, if the file passes the checks.
 fn checked(file: File) -> io::Result<Option<FutexWord>> {
     let metadata = file.metadata()?;
     if !is_page_of_ours(&metadata) {
         return Ok(None);
     }
-    // Somebody else's file of that name and length is not written to.
+    // A foreign file of that name and length is not written.
     let mut page = [0; LENGTH];
     file.read_exact_at(&mut page, 0)?;
     let is_empty = page[size_of::<u32>()..].iter().all(|byte| *byte == 0);
     Ok(if is_empty { FutexWord::new(file, &metadata) } else { None })
 }
 
-/// Writes the page of a file that was just created, by this process or by one that did not get any further. It is
-/// written, not left as a hole, so that changing the word never needs room on a disk that has become full.
+/// Writes the page of a file that this process or an interrupted one has created. It is written, not left as a hole,
+/// so that changing the word needs no space on a full disk.
 fn fill(file: File) -> io::Result<File> {
-    // A second one who fills it could take back a change of the word.
+    // A second process that fills it could revert a change of the word.
     file.try_lock()?;
     if is_begun(&file.metadata()?) {
         let filled = file.write_all_at(&[0; LENGTH], 0);
-        // So that the next one begins anew.
+        // So that the next process begins again.
         filled.or_else(|error| file.set_len(0).and(Err(error)))?;
     }
     file.unlock()?;

@@ -1,4 +1,4 @@
-//! The word in the sidecar file: who creates it, who is woken by it, and what is not taken for it.
+//! The word in the sidecar file: which process creates it, which it wakes, and which files are rejected.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -16,10 +16,10 @@ use crate::clock::SystemClock;
 use crate::entry::{Value, Write};
 use crate::store::sqlite::{Sqlite, SqliteOptions, SqliteSidecars};
 
-/// So long that a test has failed if it is over, and longer than any sleep that ends by itself.
+/// So long that a test that reaches it has failed, and longer than any sleep that ends by itself.
 const LONG: Duration = Duration::from_mins(2);
 
-/// A directory for a board that is nothing but a number.
+/// A directory for a board that is only a number.
 struct Scratch {
     directory: TempDir,
     revision: AtomicI64,
@@ -70,7 +70,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Whether a change by `teller` ends a sleep of `sleeper`, with nothing else that could.
+/// Whether a change by `teller` ends a sleep of `sleeper`, without any other cause.
 fn wakes(teller: &Wake, sleeper: &Wake, value: i64) -> bool {
     let word = sleeper.sidecar.existing_or_new().unwrap();
     let seen = word.read().unwrap();
@@ -85,7 +85,7 @@ fn wakes(teller: &Wake, sleeper: &Wake, value: i64) -> bool {
 }
 
 #[test]
-fn who_waits_creates_the_file_and_who_tells_does_not() {
+fn waiting_thread_creates_the_file_and_a_writer_does_not() {
     let scratch = Scratch::new();
     let wake = scratch.wake();
     wake.tell(Revision::new(7));
@@ -112,7 +112,7 @@ fn who_waits_creates_the_file_and_who_tells_does_not() {
 }
 
 #[test]
-fn a_change_wakes_those_who_have_opened_the_file_by_themselves() {
+fn change_wakes_sleepers_with_their_own_file_handle() {
     let scratch = Scratch::new();
     let (one, other) = (scratch.wake(), scratch.wake());
     for value in 8..200 {
@@ -121,7 +121,7 @@ fn a_change_wakes_those_who_have_opened_the_file_by_themselves() {
 }
 
 #[test]
-fn a_change_wakes_all_who_sleep() {
+fn change_wakes_all_sleepers() {
     let scratch = Scratch::new();
     let word = scratch.wake().sidecar.existing_or_new().unwrap();
     let began = Instant::now();
@@ -135,7 +135,7 @@ fn a_change_wakes_all_who_sleep() {
     assert!(began.elapsed() < LONG);
 }
 
-/// What may be there instead of the file.
+/// What may exist instead of the file.
 const ODD: [&str; 10] = [
     "open to the group",
     "empty and open to others",
@@ -187,7 +187,7 @@ fn put_in_its_place(what: &str, scratch: &Scratch) {
 }
 
 #[test]
-fn what_is_not_the_file_is_neither_used_nor_changed() {
+fn wrong_file_is_neither_used_nor_changed() {
     for what in ODD {
         let scratch = Scratch::new();
         put_in_its_place(what, &scratch);
@@ -206,7 +206,7 @@ fn what_is_not_the_file_is_neither_used_nor_changed() {
 }
 
 #[test]
-fn a_file_of_somebody_else_is_not_used() {
+fn foreign_file_is_not_used() {
     if !testkit::machine::can_give_files_away() {
         return;
     }
@@ -218,8 +218,8 @@ fn a_file_of_somebody_else_is_not_used() {
 }
 
 #[test]
-fn where_no_file_can_be_created_waiting_works_without() {
-    // Nobody may write there, not even root.
+fn wait_works_where_no_file_can_be_created() {
+    // No user may write there, not even root.
     let wake = Wake::new(&SqliteSidecars::new(Path::new("/proc/self/local.db")));
     assert!(wake.sidecar.existing_or_new().is_none());
     let scratch = Scratch::new();
@@ -232,7 +232,7 @@ fn where_no_file_can_be_created_waiting_works_without() {
 }
 
 #[test]
-fn a_file_that_somebody_only_began_is_completed_by_who_waits() {
+fn waiting_thread_completes_an_unfinished_file() {
     let scratch = Scratch::new();
     scratch.write(&[]);
     let (one, other) = (scratch.wake(), scratch.wake());
@@ -246,7 +246,7 @@ fn a_file_that_somebody_only_began_is_completed_by_who_waits() {
 }
 
 #[test]
-fn of_many_who_create_the_file_all_get_the_same() {
+fn concurrent_creators_get_the_same_file() {
     let scratch = Scratch::new();
     let start = std::sync::Barrier::new(16);
     std::thread::scope(|scope| {
@@ -266,7 +266,7 @@ fn of_many_who_create_the_file_all_get_the_same() {
 }
 
 #[test]
-fn a_file_that_was_deleted_moved_or_replaced_is_let_go() {
+fn deleted_moved_or_replaced_file_is_reopened() {
     let scratch = Scratch::new();
     let (one, other) = (scratch.wake(), scratch.wake());
     let aside = scratch.directory.path().join("aside");
@@ -284,7 +284,7 @@ fn a_file_that_was_deleted_moved_or_replaced_is_let_go() {
 }
 
 #[test]
-fn a_file_that_is_cut_off_while_somebody_sleeps_kills_nobody() {
+fn truncated_file_crashes_no_sleeper() {
     let scratch = Scratch::new();
     let wake = scratch.wake();
     let word = wake.sidecar.existing_or_new().unwrap();
@@ -296,7 +296,7 @@ fn a_file_that_is_cut_off_while_somebody_sleeps_kills_nobody() {
 }
 
 #[test]
-fn what_is_committed_right_after_a_look_is_not_slept_through() {
+fn commit_right_after_a_check_ends_the_sleep() {
     for look in 0..2 {
         let scratch = Scratch::new();
         let (mut one, other) = (scratch.wake(), scratch.wake());
@@ -316,7 +316,7 @@ fn what_is_committed_right_after_a_look_is_not_slept_through() {
     }
 }
 
-/// A board in a file, whose waiters nothing wakes but what others write.
+/// A board in a file whose waiters are woken only by writes of others.
 fn board_without_a_net(scratch: &Scratch) -> Board {
     let clock = Arc::new(SystemClock);
     let path = scratch.directory.path().join("local.db");
@@ -329,7 +329,7 @@ fn write(board: &Board) -> Revision {
     board.scope("team").write(&Write::new("a", Value::null())).unwrap().revision
 }
 
-/// The revision after `seen`. A wake-up that is lost is noticed here.
+/// The revision after `seen`. A lost wake-up is noticed here.
 fn next_revision(board: &Board, seen: Revision) -> Revision {
     let began = Instant::now();
     let revision = board.wait(seen, 2 * LONG).unwrap();
@@ -338,7 +338,7 @@ fn next_revision(board: &Board, seen: Revision) -> Revision {
 }
 
 #[test]
-fn of_ten_thousand_commits_around_the_beginning_of_a_wait_none_is_slept_through() {
+fn ten_thousand_commits_around_the_start_of_a_wait_are_noticed() {
     const ROUNDS: u64 = 10_000;
     let scratch = Scratch::new();
     let (board, others) = (board_without_a_net(&scratch), board_without_a_net(&scratch));
@@ -352,7 +352,7 @@ fn of_ten_thousand_commits_around_the_beginning_of_a_wait_none_is_slept_through(
         });
         for round in 0..ROUNDS {
             start.send(()).unwrap();
-            // So that the commit comes before, during and after every step of falling asleep.
+            // So that the commit comes before, during and after every step of going to sleep.
             let later = Instant::now() + Duration::from_micros(round % 500);
             while Instant::now() < later {
                 std::hint::spin_loop();
@@ -365,7 +365,7 @@ fn of_ten_thousand_commits_around_the_beginning_of_a_wait_none_is_slept_through(
 }
 
 #[test]
-fn two_who_answer_each_other_wake_each_other_every_time() {
+fn two_alternating_writers_wake_each_other_every_time() {
     const LAST: Revision = Revision::new(2_000);
     let scratch = Scratch::new();
     let (caller, answerer) = (board_without_a_net(&scratch), board_without_a_net(&scratch));
@@ -385,21 +385,21 @@ fn two_who_answer_each_other_wake_each_other_every_time() {
 }
 
 #[test]
-fn who_is_not_woken_wakes_by_itself() {
+fn sleeper_without_a_wake_up_wakes_by_itself() {
     let scratch = Scratch::new();
     let wake = scratch.wake();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| scratch.wait(&wake, LONG));
         let other = scratch.wake();
         wait_until("a file to sleep on", || other.sidecar.existing());
-        // A writer that dies between its commit and the wake-up.
+        // A writer that is killed between its commit and the wake-up.
         scratch.revision.fetch_add(1, Ordering::SeqCst);
         assert_eq!(waiting.join().unwrap(), Revision::new(8));
     });
 }
 
 #[test]
-fn pauses_grow_up_to_the_longest_sleep_and_never_pass_the_end() {
+fn pauses_grow_to_the_longest_sleep_and_respect_the_timeout() {
     let mut pauses = Backoff::new();
     let milliseconds: Vec<_> = (0..8).map(|_| pauses.next(LONG).as_millis()).collect();
     assert_eq!(milliseconds, [5, 10, 20, 40, 80, 160, 250, 250]);
@@ -407,12 +407,12 @@ fn pauses_grow_up_to_the_longest_sleep_and_never_pass_the_end() {
 }
 
 #[test]
-fn pauses_go_on_growing_from_one_wait_to_the_next_until_something_happens() {
+fn pauses_keep_growing_between_waits_until_an_event() {
     let wake = Wake::new(&SqliteSidecars::new(Path::new("/proc/self/local.db")));
     let scratch = Scratch::new();
     let next = || wake.pauses().next.as_millis();
     let began = Instant::now();
-    // None of the waits has room for more than the first pause.
+    // Each of the waits is only long enough for the first pause.
     while next() < LONGEST_SLEEP.as_millis() {
         assert!(began.elapsed() < LONG, "the pauses begin anew with each wait");
         let before = next();

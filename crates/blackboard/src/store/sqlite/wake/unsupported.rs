@@ -1,4 +1,4 @@
-//! Systems on which nobody is woken: there is never a word.
+//! Systems without wake-ups: there is never a word.
 
 use std::convert::Infallible;
 use std::path::PathBuf;

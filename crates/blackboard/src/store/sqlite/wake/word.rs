@@ -1,8 +1,8 @@
-//! One word in a file, on which processes sleep until another one changes it.
+//! A word in a file, on which processes sleep until another one changes it.
 //!
-//! The word is read and written through the file, never through memory: a file that somebody cuts off, or a disk that is
-//! full, is then an error of a call and not the death of the process. The page is mapped only because the kernel
-//! knows those who sleep by the page they sleep on; it is mapped for reading, which is enough for that.
+//! The word is read and written through the file, never through memory: a truncated file or a full disk is then an
+//! error of a call and not a signal that kills the process. The page is mapped only because the kernel identifies
+//! sleepers by the page they sleep on. It is mapped for reading, which is enough for that.
 
 #![expect(
     unsafe_code,
@@ -21,33 +21,33 @@ use rustix::thread::futex::{self, Flags, Timespec};
 
 use super::WakeReason;
 
-/// How long the file is. The word is at its beginning, the rest is zero.
+/// The length of the file. The word is at its beginning, the rest is zero.
 pub(super) const LENGTH: usize = 4096;
 
-/// As many as there are.
+/// All sleepers.
 const ALL: u32 = i32::MAX.cast_unsigned();
 
 /// The word in a file that has been checked.
 pub(super) struct FutexWord {
     file: File,
-    /// Which file it is: its device and its number, which nothing else gets as long as it is open.
+    /// The identity of the file: its device and inode number, which stay unique while it is open.
     identity: (u64, u64),
     page: NonNull<AtomicU32>,
 }
 
-// SAFETY: The mapping belongs to this value alone and stays where it is until the value is dropped, which no borrow
-// outlives. Whatever thread calls, only the kernel looks at the memory.
+// SAFETY: The mapping belongs to this value alone and stays at its address until the value is dropped, which no
+// borrow outlives. Whatever thread calls, only the kernel accesses the memory.
 unsafe impl Send for FutexWord {}
-// SAFETY: As above; all that is shared are a file, which may be, and an address that does not change.
+// SAFETY: As above; all that is shared are a file, which may be shared, and an address that does not change.
 unsafe impl Sync for FutexWord {}
 
 impl FutexWord {
     /// The word in this file, which has [`LENGTH`] bytes.
     pub(super) fn new(file: File, metadata: &Metadata) -> Option<FutexWord> {
-        // SAFETY: The kernel chooses a place that is free, so no memory of anybody is replaced.
+        // SAFETY: The kernel chooses a free address, so no existing mapping is replaced.
         let page =
             unsafe { mmap(ptr::null_mut(), LENGTH, ProtFlags::READ, MapFlags::SHARED, &file, 0) }.ok()?;
-        // Never null, as every address that the kernel chooses.
+        // Never null, like every address that the kernel chooses.
         let page = NonNull::new(page.cast())?;
         Some(FutexWord { file, identity: identity(metadata), page })
     }
@@ -63,14 +63,14 @@ impl FutexWord {
         Some(u32::from_ne_bytes(bytes))
     }
 
-    /// Changes the word and wakes all who sleep on it.
+    /// Changes the word and wakes all sleepers.
     pub(super) fn change(&self, value: u32) {
-        // Even where the word can't be changed, those who sleep can be woken.
+        // Even if the word cannot be changed, the sleepers can be woken.
         let _ = self.file.write_all_at(&value.to_ne_bytes(), 0);
         let _ = futex::wake(self.address(), Flags::empty(), ALL);
     }
 
-    /// Sleeps until the word changes, unless it is another one than `seen` already.
+    /// Sleeps until the word changes, unless it differs from `seen` already.
     pub(super) fn sleep(&self, seen: u32, at_most: Duration) -> WakeReason {
         let Ok(at_most) = Timespec::try_from(at_most) else { return WakeReason::Impossible };
         match futex::wait(self.address(), Flags::empty(), seen, Some(&at_most)) {
@@ -82,15 +82,16 @@ impl FutexWord {
 
     fn address(&self) -> &AtomicU32 {
         // SAFETY: The address is that of a page which stays mapped as long as `self` lives, so it is aligned and not
-        // null. Whatever bytes are there are a number, and that others change them is what an atomic number is for. It is
-        // neither read nor written by this program, which a page that has disappeared from the file would not survive.
+        // null. Any bytes there are a valid number, and an atomic number may be changed by other processes. This
+        // program neither reads nor writes it, because a page that has disappeared from the file would raise a
+        // signal.
         unsafe { self.page.as_ref() }
     }
 }
 
 impl Drop for FutexWord {
     fn drop(&mut self) {
-        // SAFETY: This is what was mapped, and whoever sleeps on it borrows the value that is going away.
+        // SAFETY: This is the mapped page, and every sleeper borrows the value that is being dropped.
         let _ = unsafe { munmap(self.page.as_ptr().cast(), LENGTH) };
     }
 }

@@ -1,4 +1,4 @@
-//! The floor: what a command costs if it does nothing but its statements.
+//! The baseline: what a command costs if it does nothing but its statements.
 //!
 //! The same SQLite build, the same statements, and the same way of opening and closing as the product, but no
 //! argument parser, no rules, no distrust of the file. The benchmark runs it beside the product and reports the
@@ -20,7 +20,7 @@ use rusqlite::{Connection, DEFAULT_NAME, OpenFlags, params};
 /// Later than every timestamp of a board that is measured, so that a row changes, and earlier than no threshold.
 const NOW: &str = "2099-01-01T00:00:00.000Z";
 
-/// Earlier than every timestamp: the sweep finds nobody.
+/// Earlier than every timestamp: the sweep finds no agent.
 const LONG_AGO: &str = "2000-01-01T00:00:00.000Z";
 
 const AGENT: &str = "SELECT session_id, agent_name, pid, parent_id, project, current_work, status, started_at, \
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
         ["scan", database] => scan(Path::new(database)),
         _ => {
             eprintln!(
-                "usage: floor nothing | claim DB SESSION ITEM | heartbeat DB SESSION | hook DB SESSION | \
+                "usage: baseline nothing | claim DB SESSION ITEM | heartbeat DB SESSION | hook DB SESSION | \
                  list DB | scan DB"
             );
             return ExitCode::from(2);
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("floor: {error}");
+            eprintln!("baseline: {error}");
             ExitCode::FAILURE
         }
     }
@@ -111,7 +111,7 @@ fn hook(database: &Path, session: &str) -> rusqlite::Result<()> {
     const CURSOR: &str =
         "SELECT owner, reader, revision, updated_at FROM cursors WHERE owner = ? AND reader = ?";
     let mut input = String::new();
-    // What is not text is none of its business.
+    // Input that is not UTF-8 is ignored.
     let _ = std::io::stdin().read_to_string(&mut input);
     let (connection, _) = open(database)?;
     connection.execute_batch("BEGIN")?;
@@ -135,7 +135,7 @@ fn list(database: &Path) -> rusqlite::Result<()> {
     while let Some(row) = rows.next()? {
         text.push('{');
         for (column, name) in names.iter().enumerate() {
-            // Writing to a `String` can't fail.
+            // Writing to a `String` cannot fail.
             let _ = match row.get_ref(column)? {
                 ValueRef::Integer(number) => write!(text, "\"{name}\":{number},"),
                 ValueRef::Text(bytes) => write!(text, "\"{name}\":\"{}\",", String::from_utf8_lossy(bytes)),
@@ -188,7 +188,7 @@ fn open(database: &Path) -> rusqlite::Result<(Connection, Arc<AtomicU32>)> {
     Ok((connection, frames))
 }
 
-/// What the product does once its answer is out: is pruning due, is the log long?
+/// What the product does after its output: is pruning due, is the WAL long?
 fn maintain(connection: &Connection, frames: &AtomicU32) -> rusqlite::Result<()> {
     read_all(connection, "SELECT name, value FROM marks WHERE name = ?", &["prune"])?;
     if frames.load(Ordering::Relaxed) > 100 {
@@ -226,6 +226,6 @@ fn read_all(connection: &Connection, sql: &str, parameters: &[&str]) -> rusqlite
 }
 
 fn answer(text: &str) {
-    // Nobody is left to tell when this fails.
+    // A failure cannot be reported here.
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
