@@ -76,7 +76,7 @@ struct Observed {
     /// Whether there is more to read by the same call.
     more: bool,
     revision: Revision,
-    /// Whether something was removed that nobody read.
+    /// Whether events were pruned that the session had not read.
     compacted: bool,
 }
 

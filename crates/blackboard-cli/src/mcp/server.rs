@@ -104,7 +104,7 @@ async fn talk(desk: Arc<ServerState>, ending: watch::Sender<bool>) -> Result<()>
 pub struct Server {
     desk: Arc<ServerState>,
     subscribed: Arc<watch::Sender<BTreeSet<Resource>>>,
-    /// Whether somebody tells of changes to what is subscribed.
+    /// Whether a task notifies the client of changes to subscribed resources.
     telling: Arc<Mutex<bool>>,
 }
 
@@ -143,7 +143,7 @@ impl Server {
                 };
                 if is_empty {
                     let mut telling = lock(&telling);
-                    // Whoever subscribes adds to it first and then asks whether somebody tells.
+                    // A subscription is added first; then it is checked whether the task runs.
                     if subscribed.borrow().is_empty() {
                         *telling = false;
                         return;
@@ -283,7 +283,7 @@ impl ServerHandler for Server {
                     told = context.sink().notify_resource_updated(resource.uri()) => if told.is_err() {
                         return Ok(());
                     },
-                    // Nobody takes it from here any more.
+                    // The client does not read any more.
                     _ = ended.wait_for(|ended| *ended) => return Ok(()),
                 }
             }

@@ -37,7 +37,7 @@ const SESSION_ARGUMENT: &str = "blackboard_session";
 /// The beginning of the name of a client that does not name itself.
 const UNNAMED: &str = "mcp-client";
 
-/// What a call says about whoever makes it.
+/// What a call says about its caller.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Caller {
     /// The session that is named among the arguments.
@@ -49,7 +49,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Whoever makes this call.
+    /// The caller of this call.
     pub fn of(context: &RequestContext<RoleServer>) -> Caller {
         let metadata = PLATFORMS.iter().filter_map(|platform| platform.exceptions.call_metadata.as_ref());
         let hints = metadata.filter_map(|metadata| {
@@ -87,7 +87,7 @@ struct Known {
 }
 
 impl Sessions {
-    /// The sessions of whoever started this process.
+    /// The sessions of the client that started this process.
     pub fn new(context: &Context) -> Result<Sessions> {
         Ok(Sessions {
             client: Client::new(context)?,
@@ -105,13 +105,13 @@ impl Sessions {
         found.next().filter(|_| found.next().is_none()).cloned()
     }
 
-    /// The session of whoever calls, if it has one.
+    /// The session of the caller, if it has one.
     pub fn find(&self, board: &Board, caller: &Caller) -> Result<Option<Agent>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         self.find_knowing(&mut known, board, caller)
     }
 
-    /// The session of whoever calls; it is registered if there is none. A stale session
+    /// The session of the caller; it is registered if there is none. A stale session
     /// gets one refusal: what it held was released.
     pub fn acting(&self, board: &Board, caller: &Caller) -> Result<String> {
         // Held to the end: of several first calls one registers.

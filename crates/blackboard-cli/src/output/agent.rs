@@ -142,7 +142,7 @@ fn heartbeat(beat: &HeartbeatRecorded, screen: &mut Screen<'_>) -> Result {
 pub struct AgentList {
     /// Who was found.
     pub agents: Vec<ListedAgent>,
-    /// Whether those that have ended were left out because nobody asked for them.
+    /// Whether stale and completed agents are omitted by default.
     pub hides_ended: bool,
 }
 

@@ -41,7 +41,7 @@ render_object! {
 pub struct WorkList {
     /// What was found.
     pub items: Vec<ListedItem>,
-    /// Whether completed items were left out because nobody asked for them.
+    /// Whether completed items are omitted by default.
     pub hides_completed: bool,
 }
 
