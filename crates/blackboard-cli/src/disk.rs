@@ -57,7 +57,7 @@ pub fn replace<E: From<io::Error>>(
         Ok(fs::rename(&temporary, file)?)
     });
     if replaced.is_err() {
-        // What is left over harms nobody, and the reason for it is told.
+        // The file that is left does no harm, and the error is reported.
         let _ = fs::remove_file(&temporary);
     }
     replaced
@@ -98,7 +98,7 @@ fn beside(file: &Path) -> PathBuf {
 }
 
 impl Access<'_> {
-    /// How a file is opened that gets this access once it is complete; nobody gets more before.
+    /// How a file is opened that gets this access once it is complete. Before that, the access is not wider.
     fn options(self) -> OpenOptions {
         let mut options = private_file();
         #[cfg(unix)]

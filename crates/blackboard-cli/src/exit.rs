@@ -52,7 +52,7 @@ pub fn finish(outcome: Result<Outcome>, context: &Context) -> ExitCode {
             code
         }
     };
-    // Also after a refusal: whoever only ever loses races would otherwise never clean up after itself.
+    // Also after a refusal: a caller that loses every race would otherwise never sweep.
     context.finish();
     code
 }
@@ -63,7 +63,7 @@ pub fn finish(outcome: Result<Outcome>, context: &Context) -> ExitCode {
 /// tell in which form the caller wants to hear it.
 pub fn usage(error: &clap::Error, command: &str, arguments: &[OsString]) -> ExitCode {
     if args::asks_for_shell(arguments) && error.use_stderr() {
-        // Nobody is left to tell when this fails.
+        // An error here cannot be reported anywhere.
         let _ = writeln!(io::stdout(), "{FAILS_IN_A_SHELL}");
     }
     if args::asks_for_json(arguments) && error.use_stderr() {
@@ -139,7 +139,7 @@ fn note_unreadable(context: &Context, in_answer: &[UnreadableRow]) {
 
 /// Says what went wrong, as an object if a program listens.
 fn report(error: &Error, context: &Context, program: Option<&mut Stdout<'_>>) -> ExitCode {
-    // Nobody is left to tell when this fails; the exit code still says it.
+    // An error here cannot be reported; the exit code still has it.
     let _ = match program {
         Some(out) => {
             let now = SystemClock.now();

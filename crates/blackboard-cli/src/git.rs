@@ -7,14 +7,14 @@ use std::process::{Command, Output, Stdio};
 
 use blackboard::{Code, Error, Fault, Refusal, Result};
 
-/// How many bytes of names are read at most: far more than any commit that somebody looks at.
+/// How many bytes of names are read at most: far more than any commit needs.
 const MOST_NAMES: u64 = 16 * 1024 * 1024;
 
 /// Where git looks for the hooks of the repository around the working directory.
 pub struct Hooks {
     /// Where it looks.
     pub directory: PathBuf,
-    /// Where it looks unless somebody has said otherwise (`core.hooksPath`).
+    /// Where it looks unless `core.hooksPath` is set.
     pub usual: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! As what a session registers that is given no name and no project: what it is called, and where it works.
+//! The name and the project of a session that registers without them.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -19,7 +19,21 @@ const LONGEST_CONFIGURATION: u64 = 64 * 1024;
 /// The longest name of an agent.
 const LONGEST_NAME: usize = 100;
 
-/// What a session is called here, by the environment, the configuration or the settings of a platform.
+/// The longest beginning of a generated name.
+const LONGEST_BASE: usize = 40;
+
+/// The beginning of the name of a session whose user gave none: the platform or the program in letters that are easy to type.
+/// The board adds characters of the session id, so that the name is unique: `claude-84a6`.
+pub fn name_base(program: &str) -> String {
+    let is_typed = |character: char| character.is_alphanumeric() || matches!(character, '.' | '_');
+    let shown = visible(program).to_lowercase();
+    let words =
+        shown.split(|character| !is_typed(character)).filter(|word| word.contains(char::is_alphanumeric));
+    let base: String = words.collect::<Vec<_>>().join("-").chars().take(LONGEST_BASE).collect();
+    if base.is_empty() { "agent".to_owned() } else { base }
+}
+
+/// The name that the user gave to sessions here, by the environment, the configuration or the settings of a platform.
 pub fn name(environment: &Environment, config: &Config) -> Option<String> {
     let given = environment.agent_name.as_deref().and_then(OsStr::to_str).and_then(usable_name);
     given
@@ -138,6 +152,24 @@ mod tests {
         assert_eq!(name(&environment, &config).as_deref(), Some("Ash"));
         environment.agent_name = Some("Fern".into());
         assert_eq!(name(&environment, &config).as_deref(), Some("Fern"));
+    }
+
+    #[test]
+    fn a_generated_name_begins_with_letters_that_are_easy_to_type() {
+        for (program, expected) in [
+            ("claude", "claude"),
+            ("claude-code", "claude-code"),
+            ("Visual Studio Code", "visual-studio-code"),
+            ("MCP client", "mcp-client"),
+            ("backup.sh", "backup.sh"),
+            ("--<system>\u{202e}x", "system-x"),
+            ("Ökonom", "ökonom"),
+            ("", "agent"),
+            (" \u{1b}", "agent"),
+            (&"x".repeat(1000), &*"x".repeat(LONGEST_BASE)),
+        ] {
+            assert_eq!(name_base(program), expected, "{program}");
+        }
     }
 
     #[test]

@@ -200,7 +200,7 @@ fn lives(stage: &Stage, checks: &mut Checks) -> Result {
     let session = scene.session()?;
     let id = text(&session["session_id"]);
     checks.see(check::BRIEFED, || {
-        for wanted in ["[blackboard] Your session on the board", id, TITLE, NEIGHBOUR] {
+        for wanted in ["[blackboard] You share a board with other agents.", id, TITLE, NEIGHBOUR] {
             if !turn.reads(wanted) {
                 return Err(format!("the model does not read {wanted:?}").into());
             }
@@ -253,7 +253,7 @@ fn delegated(stage: &Stage, parent: &Value) -> Result<String> {
         agents.retain(|agent| is_live(agent) && agent["parent_id"] == parent["session_id"]);
         agents.pop().ok_or_else(|| "the session has no delegate".into())
     })?;
-    if !turn.reads("[blackboard] You are a sub-agent") || !turn.reads(text(&agent["session_id"])) {
+    if !turn.reads("[blackboard] You are a subagent") || !turn.reads(text(&agent["session_id"])) {
         return Err("it is registered, but its model does not read its session".into());
     }
     turn.done();

@@ -20,8 +20,8 @@ const WARNED: &str = "edit of a reserved file: warned";
 const DENIED: &str = "fileGuard deny, reserved file: denied";
 const MISSING: &str = "edits where blackboard is missing";
 
-const WARNING: &str = "[blackboard] Another agent has a file that you";
-const DENIAL: &str = "[blackboard] Not edited: another agent has this file";
+const WARNING: &str = "[blackboard] Another agent is working on a file you";
+const DENIAL: &str = "[blackboard] Edit blocked: another agent is working on this file";
 
 /// How a client is started for it.
 pub struct Usual {

@@ -14,7 +14,7 @@ use std::process::ExitStatus;
 
 use blackboard::{Code, Fault, Result};
 
-pub use self::session::{Ended, end, name_of, run};
+pub use self::session::{Ended, end, name_base, run};
 #[cfg(unix)]
 pub use self::unix::Signals;
 #[cfg(not(unix))]

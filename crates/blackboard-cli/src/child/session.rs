@@ -1,4 +1,4 @@
-//! The session for which another program runs: it lives as long as the program does, and says so.
+//! The session of a program that runs: it lasts as long as the program, and this process sends its heartbeats.
 
 use std::ffi::OsString;
 use std::io;
@@ -7,10 +7,11 @@ use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 
 use blackboard::Board;
-use blackboard::agent::{AgentStatus, Heartbeat, HeartbeatRecorded};
+use blackboard::agent::{AgentStatus, Heartbeat, HeartbeatRecorded, label, short_id};
 
 use super::{Signals, exit_code, exit_code_of_failure};
 use crate::context::warn;
+use crate::identity;
 use crate::outcome::{Nothing, Outcome};
 use crate::output::child::NotStarted;
 use crate::output::entry::leased;
@@ -25,15 +26,15 @@ pub enum Ended {
     Never(io::Error),
 }
 
-/// What a session calls itself that exists for a program: what the program is called.
-pub fn name_of(program: &[OsString]) -> String {
+/// The beginning of the name of a session that exists for a program.
+pub fn name_base(program: &[OsString]) -> String {
     // clap has made sure that there is a first word.
     let word = program.first().map(OsString::as_os_str).unwrap_or_default();
-    blackboard::text::visible(&Path::new(word).file_name().unwrap_or(word).to_string_lossy())
+    identity::name_base(&Path::new(word).file_name().unwrap_or(word).to_string_lossy())
 }
 
-/// Runs a program for a session, which it finds in its environment beside `variables`. Meanwhile the session shows that it
-/// lives, and the dead are found, as by every other command.
+/// Runs a program for a session, which the program finds in its environment beside `variables`. Meanwhile this process sends
+/// heartbeats for the session and sweeps, as every other command does.
 pub fn run(
     program: &[OsString],
     variables: &[(&str, String)],
@@ -62,11 +63,11 @@ pub fn run(
     ran.map_or_else(Ended::Never, Ended::Itself)
 }
 
-/// Shows that a session lives, now and then, until the other end of the channel is gone.
+/// Sends heartbeats for a session until the other end of the channel is closed.
 fn send_heartbeats_until(has_ended: &Receiver<()>, board: &Board, session: &str) {
     let every = board.settings().sign_of_life_interval();
     while has_ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
-        // One that is missed does no harm, and what became of the session is seen at the end.
+        // A missed heartbeat does no harm, and `end` reports what happened to the session.
         if let Ok(beat) = board.agents().heartbeat(&Heartbeat::of(session)) {
             warn_lost_holdings(&beat);
         }
@@ -74,17 +75,20 @@ fn send_heartbeats_until(has_ended: &Receiver<()>, board: &Board, session: &str)
     }
 }
 
-/// Ends a session that exists for a program alone, and tells if it did not last as long as the program.
+/// Ends a session that exists for a program alone, and warns if it went stale before the program ended.
 pub fn end(board: &Board, session: &str) {
     let agents = board.agents();
-    if agents.get(session).is_ok_and(|agent| agent.is_some_and(|agent| agent.status == AgentStatus::Stale)) {
+    if let Ok(Some(agent)) = agents.get(session)
+        && agent.status == AgentStatus::Stale
+    {
+        let label = agent.label();
         warn(&format!(
-            "session {session} was taken for dead while the command ran: what it held was released, and others may \
-             have taken it meanwhile"
+            "session {label} was marked stale while the command ran; what it held was released, and other agents may \
+             hold it now"
         ));
     }
     if let Err(error) = agents.deregister(session) {
-        warn(&format!("session {session} could not be ended, the sweep will find it: {error}"));
+        warn(&format!("cannot end session {}: {error}; a sweep will end it", short_id(session)));
     }
 }
 
@@ -103,7 +107,7 @@ impl Ended {
     }
 }
 
-/// Tells that a session was taken for dead, as soon as it is known.
+/// Warns that a session was marked stale while its command runs.
 fn warn_lost_holdings(beat: &HeartbeatRecorded) {
     if !beat.recovered {
         return;
@@ -111,8 +115,10 @@ fn warn_lost_holdings(beat: &HeartbeatRecorded) {
     let items = beat.lost.iter().map(|item| format!("work item {item}"));
     let lost: Vec<String> = items.chain(beat.lost_leases.iter().map(leased)).collect();
     let lost = if lost.is_empty() { "nothing".to_owned() } else { lost.join(", ") };
-    let session = &beat.session_id;
-    warn(&format!("session {session} was taken for dead while the command ran, and is back; it lost {lost}"));
+    let label = label(&beat.agent_name, &beat.session_id);
+    warn(&format!(
+        "session {label} was marked stale while the command ran and is active again; released: {lost}"
+    ));
 }
 
 #[cfg(test)]
@@ -122,9 +128,9 @@ mod tests {
     #[test]
     fn a_session_is_called_as_its_program() {
         for (word, expected) in
-            [("aider", "aider"), ("/usr/bin/aider", "aider"), ("./run.sh", "run.sh"), ("..", "..")]
+            [("aider", "aider"), ("/usr/bin/aider", "aider"), ("./run.sh", "run.sh"), ("..", "agent")]
         {
-            assert_eq!(name_of(&[word.into(), "--help".into()]), expected);
+            assert_eq!(name_base(&[word.into(), "--help".into()]), expected);
         }
     }
 }

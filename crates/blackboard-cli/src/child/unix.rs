@@ -17,7 +17,7 @@ use signal_hook::iterator::exfiltrator::origin::Origin;
 /// What asks a program to end.
 const ENDING: [i32; 4] = [SIGTERM, SIGINT, SIGHUP, SIGQUIT];
 
-/// How long a program is waited for before it is looked at again, should nobody tell of its end.
+/// How long a program is waited for before it is checked again, in case no signal reports its end.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The signals that ask this program to end, caught from the moment when this is made.
@@ -67,7 +67,7 @@ impl Signals {
             match self.caught.recv_timeout(LOOK) {
                 Ok(origin) => pass_on(&origin, &child),
                 Err(RecvTimeoutError::Timeout) => {}
-                // Nobody tells of signals any more; the end of the program is still to be seen.
+                // Signals are not received any more; the end of the program still is.
                 Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK),
             }
         }

@@ -70,7 +70,7 @@ impl Render for Initialized {
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> output::Result {
-        let verb = if self.created { "Created board" } else { "Board exists already" };
+        let verb = if self.created { "Created board" } else { "Board already exists" };
         screen.line(format_args!("{verb}: {}", escape(&self.database)))
     }
 }

@@ -76,7 +76,8 @@ impl Run {
         let parent = context.parent_session(board)?;
         board.try_sweep(parent.as_deref());
         let request = Register {
-            name: self.name.clone().or_else(|| Some(child::name_of(&self.command))),
+            name: self.name.clone(),
+            name_base: Some(child::name_base(&self.command)),
             project: self.project.clone(),
             work: self.work.clone(),
             pid: Some(std::process::id()),
@@ -95,7 +96,7 @@ impl Run {
             Some(project) => Some(project.clone()),
             None => context.own_project(board)?,
         };
-        self.start_with(context, board, Register { name: name.or(request.name), project, ..request })
+        self.start_with(context, board, Register { name, project, ..request })
     }
 
     /// Registers the session, in one commit with the claim: a refusal leaves no session behind.

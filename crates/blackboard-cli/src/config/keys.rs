@@ -325,7 +325,7 @@ impl Key {
         }
     }
 
-    /// What it is when nobody sets it, in words.
+    /// Its default, in words.
     pub(super) fn default_value(&self, unit: Option<Unit>) -> String {
         let mut config = Config::default();
         match &self.kind {

@@ -13,7 +13,7 @@ pub const VICTIM_ITEM: &str = "write-guide";
 /// The project that all of them work on.
 pub const PROJECT: &str = "orchard";
 
-/// The lock without which nobody merges.
+/// The lock that every merge needs.
 pub const LOCK: &str = "main-branch";
 
 /// One thing to do.
@@ -28,7 +28,7 @@ pub struct Task {
     pub after: &'static [&'static str],
     /// The files that it changes.
     pub files: &'static [&'static str],
-    /// What whoever works on it tells on the way.
+    /// The progress notes of its agent.
     pub steps: &'static [&'static str],
     /// A fact that the others need: its key and its value.
     pub fact: (&'static str, &'static str),

@@ -175,7 +175,7 @@ fn show(board: ResolvedBoard) -> Result<Running> {
     let dashboard = listening.running();
     std::thread::Builder::new()
         .name("dashboard".to_owned())
-        // Whoever watches sees that it has ended; the story does not need it.
+        // The page shows that it has ended; the story does not need it.
         .spawn(move || drop(listening.run()))
         .map_err(|error| Fault::new(Code::Io, "the dashboard cannot be started").because(error))?;
     Ok(dashboard)

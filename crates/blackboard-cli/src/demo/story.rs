@@ -47,7 +47,7 @@ pub struct Ended {
     pub events: i64,
     /// The item that changed hands when its agent was killed.
     pub rescued: Option<String>,
-    /// Whether somebody ended it before its end.
+    /// Whether it was interrupted.
     pub interrupted: bool,
 }
 

@@ -10,7 +10,6 @@ use blackboard::agent::{Agent, AgentStatus, CheckIn, Register, Registered};
 use blackboard::brief::Brief;
 use blackboard::file::{Edited, FileConflict};
 use blackboard::id::session_of_hint;
-use blackboard::text::visible;
 use blackboard::{Board, Code, Error, Refusal, Result};
 
 use super::deadline::Deadline;
@@ -197,16 +196,12 @@ impl HookHandler<'_> {
             None => None,
         };
         let parent = parent.filter(|parent| parent.status.is_live()).map(|parent| parent.session_id);
-        // A session that goes on without having been started again keeps its name.
+        // A session that goes on without having been started again keeps its name, and a delegate is called after its parent.
         let starts = matches!(request.event, HookEvent::Started { .. });
-        let known = if starts { None } else { agents.get(&session_of_hint(&hint))? };
-        // A delegate is called after its parent.
-        let own_name = || {
-            let given = identity::name(context.environment(), &self.config);
-            parent.is_none().then(|| given.unwrap_or_else(|| self.platform.name.to_owned()))
-        };
+        let is_named = parent.is_some() || (!starts && agents.get(&session_of_hint(&hint))?.is_some());
         agents.register(&Register {
-            name: known.map(|agent| visible(&agent.agent_name)).or_else(own_name),
+            name: if is_named { None } else { identity::name(context.environment(), &self.config) },
+            name_base: parent.is_none().then(|| identity::name_base(self.platform.id)),
             project: identity::project(self.board(), &location)?,
             session_hint: Some(hint),
             pid: context.agent_pid(None)?,
@@ -328,7 +323,7 @@ impl HookHandler<'_> {
         let reply = if attended.news.is_empty() {
             Reply::Silence
         } else {
-            Reply::Context { text: messages::news(&attended.news), session: None }
+            Reply::Context { text: messages::updates(&attended.news), session: None }
         };
         Ok(Handled::new(reply, attended.wrote))
     }

@@ -82,9 +82,9 @@ impl LogFile {
         self.known().event = Some(event.to_owned());
     }
 
-    /// Writes one line. Nobody is left to tell when this fails.
+    /// Writes one line. An error here cannot be reported anywhere.
     pub fn write(&self, what: &str) {
-        // A disk may take its time. Nobody else is to wait for it.
+        // A disk may be slow. No other thread waits for it.
         let Known { file: Some(file), event, platform, .. } = self.known().clone() else { return };
         let line: String = [platform.as_deref().unwrap_or("-"), event.as_deref().unwrap_or("-"), what]
             .map(|part| escape_for_terminal(part).into_owned())
@@ -141,7 +141,7 @@ fn append(path: &Path, line: &str) -> std::io::Result<()> {
     file.write_all(line.as_bytes())
 }
 
-/// Never through a link, and without waiting for whoever would read a pipe of that name.
+/// Never through a link, and without waiting for the reader of a pipe of that name.
 fn open(path: &Path) -> std::io::Result<File> {
     let mut options = private_file();
     options.append(true).create(true);
@@ -162,7 +162,7 @@ mod tests {
         let directory = testkit::tempdir().unwrap();
         let log = LogFile::default();
         log.called_by("claude", None);
-        log.write("nobody knows where");
+        log.write("unknown location");
         log.use_first_of(&[
             directory.path().join("none").join("hook.log"),
             directory.path().join("hook.log"),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_line_that_is_being_written() {
+    fn a_line_that_is_being_written_blocks_no_other() {
         static WRITING: std::sync::Barrier = std::sync::Barrier::new(2);
         let slow = |_: &Path, _: &str| {
             WRITING.wait();

@@ -1,8 +1,8 @@
-//! What an agent reads: when it starts, when something new concerns it, and before it edits a file that another one has.
+//! What a model reads: the brief of a session, updates, and the answers about files that it edits.
 
 mod quote;
 
-use blackboard::agent::{Agent, AgentStatus};
+use blackboard::agent::{Agent, AgentStatus, label};
 use blackboard::brief::Brief;
 use blackboard::clock::Timestamp;
 use blackboard::event::{Event, TargetType};
@@ -10,124 +10,148 @@ use blackboard::file::{FileActivity, FileConflict, JUST_NOW};
 use blackboard::updates::Updates;
 use blackboard::work::WorkItem;
 
-use self::quote::{quote_block, quote_line};
+use self::quote::{Section, quote_block, quote_line};
 use super::request::MOST_PATHS;
 
-/// How many characters an injection has at most.
+/// The most characters of one message.
 pub const LIMIT: usize = 1500;
 
-/// How many characters of one thing are shown.
+/// The most characters of one text in a message.
 const NAME: usize = 40;
+const LONGEST_ID: usize = 40;
 const TITLE: usize = 80;
 const PATH: usize = 100;
 const SUMMARY: usize = 160;
 const VALUE: usize = 200;
 
-/// How many lines of one kind a brief has.
+/// The most lines of one section of a brief.
 const LINES: usize = 5;
 
-/// What a session should know when it starts.
+/// The brief of a session that starts. The order of the sections is the order of their importance: [`quote_block`] shares
+/// the characters out in this order.
 pub fn brief(brief: &Brief) -> String {
-    let mut data = Vec::new();
-    let project = brief.agent.project.as_deref().unwrap_or("none");
-    data.push(format!("- your project: {}", quote_line(project, NAME)));
-    section(&mut data, "agents here", &brief.agents, agent);
-    section(&mut data, "claimed work", &brief.claimed, |item| {
-        let holder = item.claimed_by_name.as_deref().unwrap_or("somebody");
-        format!("{} by {}", work(item), quote_line(holder, NAME))
-    });
-    section(&mut data, "available work", &brief.available, work);
-    section(&mut data, "reserved files", &brief.files, |reserved| {
-        let (pattern, name) = (quote_line(&reserved.pattern, PATH), quote_line(&reserved.agent_name, NAME));
-        format!("{pattern} by {name} since {}", clock(reserved.since))
-    });
-    section(&mut data, "locks", &brief.locks, |lock| {
-        let (name, holder) = (quote_line(&lock.name, NAME), quote_line(&lock.agent_name, NAME));
-        format!("{name} held by {holder} since {}", clock(lock.since))
-    });
+    let session = &brief.agent.session_id;
+    let (own, claimed): (Vec<&WorkItem>, Vec<&WorkItem>) =
+        brief.claimed.iter().partition(|item| item.claimed_by.as_ref() == Some(session));
     let newest: Vec<&Event> = brief.lately.events.iter().rev().collect();
-    section(&mut data, "last hour, newest first", &newest, |event| event_line(event));
-    quote_block(&greeting(&brief.agent), &data, LIMIT)
+    let sections = [
+        Section::untitled(about_you(&brief.agent)),
+        section("your work", &own, |item| work(item)),
+        section("other agents", &brief.agents, agent),
+        section("claimed work", &claimed, |item| {
+            let holder = item.claimed_by.as_deref().map(|session| {
+                let name = item.claimed_by_name.as_deref().unwrap_or("unnamed");
+                format!(", claimed by {}", agent_label(name, session))
+            });
+            format!("{}{}", work(item), holder.unwrap_or_default())
+        }),
+        section("reserved files", &brief.files, |reserved| {
+            let holder = agent_label(&reserved.agent_name, &reserved.session_id);
+            format!("{} by {holder} since {}", quote_line(&reserved.pattern, PATH), clock(reserved.since))
+        }),
+        section("locks", &brief.locks, |lock| {
+            let holder = agent_label(&lock.agent_name, &lock.session_id);
+            format!("{} held by {holder} since {}", quote_line(&lock.name, NAME), clock(lock.since))
+        }),
+        section("available work", &brief.available, work),
+        section("last hour, newest first", &newest, |event| event_line(event)),
+    ];
+    quote_block(&greeting(&brief.agent), &sections, LIMIT)
 }
 
-/// What this program itself has to say to a new session. Nothing in it was written by anybody else.
+/// The part of a brief that is outside of the quote block. It has no text that another agent may have written.
 fn greeting(agent: &Agent) -> String {
     let session = &agent.session_id;
     if agent.parent_id.is_some() {
         return format!(
-            "[blackboard] You are a sub-agent with a session of your own on the board that agents share here: {session}. You \
-             have your parent's environment, so give it in every command: blackboard work claim ID --session {session}"
+            "[blackboard] You are a subagent with your own session {session} on the shared board. Your shell has your parent's \
+             environment, so add --session {session} to every blackboard command."
         );
     }
+    let name = if is_plain(&agent.agent_name) { format!("{}, ", agent.agent_name) } else { String::new() };
     format!(
-        "[blackboard] Your session on the board that agents share here is {session}. Claim work before you do it \
-         (blackboard work list, work claim ID, work complete ID) and reserve files you will change (blackboard file \
-         reserve PATH). Add --session {session} if a command asks who you are."
+        "[blackboard] You share a board with other agents. You are {name}session {session}. Before you start: `blackboard \
+         work list`, then `blackboard work claim ITEM`. Before you edit: `blackboard file reserve PATH`. When done: \
+         `blackboard work complete ITEM`. If a command asks for a session, add --session {session}."
     )
 }
 
-/// What is new.
-pub fn news(news: &Updates) -> String {
-    let mut data: Vec<String> = news.events.iter().map(|event| format!("- {}", event_line(event))).collect();
-    if news.left_out > 0 {
-        data.insert(0, format!("- ({} older events left out: blackboard observe)", news.left_out));
+/// Whether a name is one word that cannot be read as an instruction. Any agent can register a session again under another
+/// name, so that all other names are quoted.
+fn is_plain(name: &str) -> bool {
+    let is_plain =
+        |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_' | '.');
+    !name.is_empty() && name.len() <= NAME && name.chars().all(is_plain)
+}
+
+/// What the board has about the session itself.
+fn about_you(agent: &Agent) -> Vec<String> {
+    let name = Some(&agent.agent_name).filter(|name| !is_plain(name));
+    let name = name.map(|name| format!("- your name: {}", quote_line(name, NAME)));
+    let project = agent.project.as_deref().unwrap_or("none");
+    name.into_iter().chain([format!("- your project: {}", quote_line(project, NAME))]).collect()
+}
+
+/// What other agents did since the last message.
+pub fn updates(updates: &Updates) -> String {
+    let mut data: Vec<String> =
+        updates.events.iter().map(|event| format!("- {}", event_line(event))).collect();
+    if updates.left_out > 0 {
+        data.insert(0, format!("- ({} older events omitted: blackboard observe)", updates.left_out));
     }
-    quote_block("[blackboard] News from other agents:", &data, LIMIT)
+    quote_block("[blackboard] Updates from other agents:", &[Section::untitled(data)], LIMIT)
 }
 
-/// That others have files that an agent is about to edit, or has just edited.
+/// The warning that other agents work on files that the agent is about to edit, or just edited.
 pub fn warning(others: &[FileConflict], after: bool) -> String {
-    let says = if after {
-        "[blackboard] Another agent has a file that you just edited. Look at the file again before you go on, and \
-         agree with that agent or work on something else."
-    } else {
-        "[blackboard] Another agent has a file that you are about to edit. Look at the file again first, and agree with \
-         that agent or work on something else."
-    };
-    quote_block(says, &conflict_lines(others), LIMIT)
+    let when = if after { "just edited" } else { "are about to edit" };
+    let says = format!(
+        "[blackboard] Another agent is working on a file you {when}. Read the file again, then coordinate with that agent or \
+         work on something else."
+    );
+    quote_block(&says, &[Section::untitled(conflict_lines(others))], LIMIT)
 }
 
-/// Why an agent may not edit files.
+/// The reason why an edit is denied.
 pub fn deny_message(others: &[FileConflict]) -> String {
     let says = format!(
-        "[blackboard] Not edited: another agent has this file, and the configuration of this board says that it is not \
-         edited meanwhile. Work on something else; {}.",
+        "[blackboard] Edit blocked: another agent is working on this file, and this board denies concurrent edits \
+         (fileGuard: deny). Work on something else; {}.",
         when_to_try_again(others)
     );
-    quote_block(&says, &conflict_lines(others), LIMIT)
+    quote_block(&says, &[Section::untitled(conflict_lines(others))], LIMIT)
 }
 
 /// The log line about an edit of which not all files were checked.
 pub const NOT_CHECKED: &str =
     "some files of the edit were not checked: too many files, or paths that are too long";
 
-/// That some files of an edit were not compared with what others hold.
+/// The warning that some files of an edit were not checked.
 pub fn unchecked() -> String {
     format!(
-        "[blackboard] Some files of this edit were not checked against the reservations of other agents: the edit has more \
-         than {MOST_PATHS} files, or paths that are too long."
+        "[blackboard] Check with `blackboard file check PATH` whether other agents reserved the files of this edit. Some were not \
+         checked: the edit has more than {MOST_PATHS} files, or paths that are too long."
     )
 }
 
-/// Why an agent may not make an edit of which some files were not checked.
+/// The reason why an edit is denied of which some files were not checked.
 pub fn unchecked_denial() -> String {
     format!(
-        "[blackboard] Not edited: some files of this edit cannot be checked against the reservations of other agents, because \
-         the edit has more than {MOST_PATHS} files or paths that are too long, and the configuration of this board requires \
-         the check. Split the edit: at most {MOST_PATHS} files at once."
+        "[blackboard] Edit blocked: split this edit into edits of at most {MOST_PATHS} files. This board checks every file \
+         (fileGuard: deny), and this edit has too many files or paths that are too long."
     )
 }
 
-/// What to wait for. The end of a reservation is told; that an edit is long ago is told by nobody.
+/// When to try again. The agent is notified of the end of a reservation, but not when the last edit is long ago.
 fn when_to_try_again(others: &[FileConflict]) -> String {
     let is_reserved = |other: &&FileConflict| matches!(other.touch, FileActivity::Reserved { .. });
     let last_edit = others.iter().filter(|other| !is_reserved(other)).map(|other| other.since).max();
     let quiet = last_edit.map(|edit| clock(edit.plus(JUST_NOW)));
     match (others.iter().any(|other| is_reserved(&other)), quiet) {
-        (_, None) => "you will be told when it is free".to_owned(),
-        (false, Some(quiet)) => format!("try again after {quiet} if nobody edits it until then"),
+        (_, None) => "you will be notified when the file is released".to_owned(),
+        (false, Some(quiet)) => format!("try again after {quiet} if no agent edits it until then"),
         (true, Some(quiet)) => {
-            format!("you will be told when it is no longer reserved, and try again after {quiet}")
+            format!("you will be notified when the file is released; then try again after {quiet}")
         }
     }
 }
@@ -135,9 +159,9 @@ fn when_to_try_again(others: &[FileConflict]) -> String {
 fn conflict_lines(others: &[FileConflict]) -> Vec<String> {
     let line = |other: &FileConflict| {
         let path = quote_line(&other.path, PATH);
-        let name = format!("{} ({})", quote_line(&other.agent_name, NAME), short(&other.session_id));
+        let name = agent_label(&other.agent_name, &other.session_id);
         let working = match &other.current_work {
-            Some(work) => format!(", who works on \"{}\"", quote_line(work, TITLE)),
+            Some(work) => format!(", working on \"{}\"", quote_line(work, TITLE)),
             None => String::new(),
         };
         let when = clock(other.since);
@@ -154,12 +178,9 @@ fn conflict_lines(others: &[FileConflict]) -> Vec<String> {
     others.iter().map(line).collect()
 }
 
-fn section<T>(data: &mut Vec<String>, title: &str, items: &[T], line: impl Fn(&T) -> String) {
-    if items.is_empty() {
-        return;
-    }
-    data.push(format!("- {title} ({}):", items.len()));
-    data.extend(items.iter().take(LINES).map(|item| format!("  - {}", line(item))));
+fn section<T>(title: &str, items: &[T], line: impl Fn(&T) -> String) -> Section {
+    let lines = items.iter().take(LINES).map(|item| format!("  - {}", line(item)));
+    Section { title: Some(format!("- {title} ({}):", items.len())), lines: lines.collect() }
 }
 
 fn agent(agent: &Agent) -> String {
@@ -167,17 +188,16 @@ fn agent(agent: &Agent) -> String {
     let idle = if agent.status == AgentStatus::Idle { ", idle" } else { "" };
     let work = agent.current_work.as_deref().map(|work| format!(": {}", quote_line(work, TITLE)));
     format!(
-        "{} ({}{}{idle}){}",
-        quote_line(&agent.agent_name, NAME),
-        short(&agent.session_id),
+        "{}{}{idle}{}",
+        agent_label(&agent.agent_name, &agent.session_id),
         project.unwrap_or_default(),
         work.unwrap_or_default()
     )
 }
 
-/// As much of a session's id as tells it from others, and as the key of an entry needs to reach it.
-fn short(session: &str) -> String {
-    quote_line(session, usize::MAX / 4).chars().take(8).collect()
+/// `NAME (SHORT)`, quoted.
+fn agent_label(name: &str, session: &str) -> String {
+    label(&quote_line(name, NAME), &quote_line(session, LONGEST_ID))
 }
 
 fn work(item: &WorkItem) -> String {
@@ -186,10 +206,10 @@ fn work(item: &WorkItem) -> String {
 
 fn event_line(event: &Event) -> String {
     let value = event.entry.as_ref().and_then(|change| change.value.as_ref());
-    // Locks and reservations say everything in their summary.
+    // The summary of a lock or a reservation is complete.
     let value = value.filter(|_| event.entry.as_ref().is_some_and(|change| !is_lease(&change.scope)));
     let value = value.map(|value| format!(" = {}", quote_line(value.as_str(), VALUE))).unwrap_or_default();
-    // What was done to which item comes first: a title may be long, and no command takes it.
+    // The id comes first: commands accept it, and a long title is shortened.
     let item = event.target_id.as_deref().filter(|_| event.target_type == Some(TargetType::WorkItem));
     let item =
         item.map(|item| format!("{} {}: ", event.event_type, quote_line(item, TITLE))).unwrap_or_default();

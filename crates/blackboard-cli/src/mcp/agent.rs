@@ -1,4 +1,4 @@
-//! Who is here.
+//! The tool `who`.
 
 use blackboard::Result;
 use blackboard::agent::{AgentFilter, AgentStatus};
@@ -10,18 +10,17 @@ use serde::{Deserialize, Serialize};
 use super::reply::{Listed, Reply};
 use super::tools::{Arguments, Call, Tool};
 
-/// How many of each kind are shown.
+/// The most items of each list.
 const LIMIT: usize = 40;
 
-/// See who is at work: live agents with what they do, held locks and reserved files, counts of work items. `you` is your
-/// own session.
+/// List active agents with their current work, held locks, reserved files and work-item counts. `you` is your session.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
 pub struct Who {
     /// Only agents of this project
     project: Option<String>,
-    /// Also agents that ended or died
+    /// Include stale and completed agents
     #[serde(default)]
     all: bool,
 }

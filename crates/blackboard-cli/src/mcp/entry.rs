@@ -14,7 +14,7 @@ use super::tools::{Arguments, Call, Tool, wrong};
 const LIMIT: usize = 20;
 const MOST: usize = 100;
 
-/// Read one shared entry. `found` says whether it is there.
+/// Read a shared entry. `found` is false if the key does not exist.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
@@ -43,8 +43,8 @@ impl Tool for Read {
     }
 }
 
-/// Write a shared entry that all agents can read, or delete it. Without a condition a repeated write counts twice unless it
-/// has the same `op`.
+/// Write or delete an entry that all agents can read. `if_absent` and `if_revision` prevent overwriting; `op` makes a retry
+/// safe.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
@@ -54,29 +54,29 @@ pub struct Write {
     #[serde(default, deserialize_with = "present")]
     #[schemars(schema_with = "any_json")]
     value: Option<serde_json::Value>,
-    /// Instead of writing
+    /// Delete instead of write
     #[serde(default)]
     delete: bool,
     scope: Option<String>,
-    /// Only if there is none
+    /// Only if the key does not exist
     #[serde(default)]
     if_absent: bool,
-    /// Only if it still has this revision
+    /// Only if it has this revision
     if_revision: Option<i64>,
     /// Merge objects instead of replacing
     #[serde(default)]
     merge: bool,
-    /// Lifetime, as 90s, 15m, 2h, 7d
+    /// Expires after, for example, 90s, 2h, 7d
     ttl: Option<String>,
     #[serde(default)]
     tags: Vec<String>,
-    /// Goes when your session ends
+    /// Delete when your session ends
     #[serde(default)]
     lease: bool,
     /// Only while you hold these: lock:NAME=N or work:ID=N
     #[serde(default)]
     fences: Vec<String>,
-    /// Your name for this write; the same again changes nothing
+    /// Idempotency key: a repeated call changes nothing
     op: Option<String>,
 }
 
@@ -106,8 +106,8 @@ impl Tool for Write {
             (None, true) if is_bare => None,
             (None, true) => {
                 return Err(wrong(
-                    "these arguments mean nothing for a deletion",
-                    "give key, if_revision, fences, op alone",
+                    "a deletion does not accept these arguments",
+                    "pass only key, scope, if_revision, fences and op",
                 ));
             }
             (Some(value), false) => Some(Writing {
@@ -120,10 +120,7 @@ impl Tool for Write {
                 ..Writing::new(&self.key, Value::of(&value)?)
             }),
             _ => {
-                return Err(wrong(
-                    "say what to write, or that it is to be deleted",
-                    "give value, or delete: true",
-                ));
+                return Err(wrong("nothing to write or delete", "pass either value or delete: true"));
             }
         };
         let (board, session) = call.acting()?;
@@ -142,19 +139,19 @@ impl Tool for Write {
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
 pub struct Query {
-    /// Keys, with * and ?
+    /// Key pattern with * and ?
     pattern: Option<String>,
     prefix: Option<String>,
-    /// All of them
+    /// Has all of these tags
     #[serde(default)]
     tags: Vec<String>,
     author: Option<String>,
-    /// As 15m or 2h ago, or ISO 8601
+    /// 15m, 2h or ISO 8601
     since: Option<String>,
     scope: Option<String>,
     /// At most 100; default 20
     limit: Option<usize>,
-    /// `next` of the page before
+    /// `next` of the previous page
     after: Option<String>,
 }
 

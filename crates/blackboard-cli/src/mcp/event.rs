@@ -20,22 +20,22 @@ const READER: &str = "mcp";
 const LIMIT: usize = 50;
 const MOST: usize = 200;
 
-/// How far sessions have read, as long as that is not stored: a cursor is stored when its session asks for more, which it
-/// does once it got the answer before. Whoever is killed in between reads its last events again.
+/// Cursors that are not stored yet. A cursor is stored with the next call of its session, which proves that the session got
+/// the answer. A session that is killed meanwhile reads its last events again.
 #[derive(Default)]
 pub struct Cursors(Mutex<HashMap<String, Revision>>);
 
 impl Cursors {
-    /// Stores how far everybody has read.
+    /// Stores all cursors.
     pub fn store(&self, board: &Board) {
         let cursors = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         for (session, revision) in cursors {
-            // Whoever can't store its cursor sees its last events again, which is better than not ending.
+            // On an error the session reads its last events again, which is better than a server that does not end.
             let _ = board.events().advance(&session, READER, revision);
         }
     }
 
-    /// Forgets how far anybody has read: the log is another one now.
+    /// Removes all cursors, because the event log was replaced.
     pub fn forget(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
@@ -49,14 +49,14 @@ impl Cursors {
     }
 }
 
-/// What other agents did since your last call of this. With `since` or `types` it looks without moving on.
+/// List what other agents did since your last call. `since` and `types` do not move your cursor.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
 pub struct Observe {
-    /// As 15m or 2h ago, or ISO 8601
+    /// 15m, 2h or ISO 8601
     since: Option<String>,
-    /// As work_claimed, agent_stale, entry_written
+    /// For example work_claimed, agent_stale
     #[serde(default)]
     types: Vec<String>,
     /// At most 200; default 50
@@ -76,7 +76,7 @@ struct Observed {
     /// Whether there is more to read by the same call.
     more: bool,
     revision: Revision,
-    /// Whether something was removed that nobody read.
+    /// Whether events were pruned that the session had not read.
     compacted: bool,
 }
 

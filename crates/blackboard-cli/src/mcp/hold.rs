@@ -1,4 +1,4 @@
-//! Holding something: locks, and files that one works on.
+//! The tool `hold`: locks and file reservations.
 
 use blackboard::duration::parse;
 use blackboard::file::{Check, Release as ReleaseFiles, Reserve, Selection};
@@ -10,8 +10,7 @@ use serde::Deserialize;
 use super::reply::Reply;
 use super::tools::{ActionArgument, Arguments, Call, Tool, check_arguments};
 
-/// Hold a lock by `name`, or reserve the files that you are going to edit by `paths`, so that others keep off. `check` says
-/// who holds them. All is freed when your session ends.
+/// Acquire the lock `name`, or reserve the `paths` you will edit; `check` shows the holder. Released when your session ends.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
@@ -19,15 +18,15 @@ pub struct Hold {
     action: Action,
     /// lock, unlock
     name: Option<String>,
-    /// reserve, release, check: files, directories, patterns as src/**/*.rs
+    /// reserve, release, check: files, directories, patterns like src/**/*.rs
     #[serde(default)]
     paths: Vec<String>,
-    /// reserve: others may share it too
+    /// reserve: other agents may reserve it too
     #[serde(default)]
     shared: bool,
-    /// Frees itself after 90s, 15m, 2h
+    /// Released after, for example, 90s or 2h
     ttl: Option<String>,
-    /// What for
+    /// Purpose, shown to other agents
     note: Option<String>,
     /// unlock
     fence: Option<i64>,

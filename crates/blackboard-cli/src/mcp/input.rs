@@ -1,7 +1,7 @@
 //! Standard input that tells when it ends.
 //!
-//! The SDK lets calls that are under way finish before it ends; those that wait for something have to hear that nobody
-//! waits for them any more.
+//! The SDK lets calls that are under way finish before it ends; those that wait for something have to end when the
+//! client is gone.
 
 use std::io;
 use std::pin::Pin;

@@ -1,7 +1,7 @@
 //! The board as an MCP server on standard input and output: one file a noun, and what all of them use.
 //!
 //! Here alone a runtime runs, on one thread; what touches the board goes to a few others ([`state::blocking`]). All share
-//! one board. Whoever waits, for a key, a lock or a change, waits for one thread that follows the log ([`watcher`]), however
+//! one board. A call that waits for a key, a lock or a change waits for one thread that follows the log ([`watcher`]), however
 //! many they are.
 //!
 //! A refusal of the board is the result of a tool, marked as an error, with code, hint and details: the model is to read

@@ -1,4 +1,4 @@
-//! What a client may read, and be told of when it changes.
+//! The resources that a client can read and subscribe to.
 
 use blackboard::agent::AgentFilter;
 use blackboard::event::Since;
@@ -43,10 +43,10 @@ impl Resource {
     /// What the list says about it.
     pub fn described(self) -> Described {
         let (name, description) = match self {
-            Resource::Board => ("board", "How the board stands: counts, active agents, revision"),
-            Resource::Agents => ("agents", "Who is here"),
-            Resource::Work => ("work", "What is not completed, most urgent first"),
-            Resource::Events => ("events", "What happened last"),
+            Resource::Board => ("board", "Counts, active agents and revision of the board"),
+            Resource::Agents => ("agents", "Active and idle agents"),
+            Resource::Work => ("work", "Open work items by priority"),
+            Resource::Events => ("events", "The newest events"),
         };
         Described::new(self.uri(), name).with_description(description).with_mime_type("application/json")
     }

@@ -5,7 +5,7 @@ use rmcp::schemars::JsonSchema;
 use rmcp::schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-/// What says nothing to a model: the limits of machine numbers, the names of Rust types, and that arguments nobody knows are
+/// What says nothing to a model: the limits of machine numbers, the names of Rust types, and that unknown arguments are
 /// refused.
 const NOISE: [&str; 6] = ["$schema", "title", "format", "minimum", "default", "additionalProperties"];
 

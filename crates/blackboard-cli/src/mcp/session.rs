@@ -34,10 +34,10 @@ use crate::session::{Client, usable};
 /// nothing else distinguishes them.
 const SESSION_ARGUMENT: &str = "blackboard_session";
 
-/// What a client is called that does not say so.
-const UNNAMED: &str = "MCP client";
+/// The beginning of the name of a client that does not name itself.
+const UNNAMED: &str = "mcp-client";
 
-/// What a call says about whoever makes it.
+/// What a call says about its caller.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Caller {
     /// The session that is named among the arguments.
@@ -49,7 +49,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Whoever makes this call.
+    /// The caller of this call.
     pub fn of(context: &RequestContext<RoleServer>) -> Caller {
         let metadata = PLATFORMS.iter().filter_map(|platform| platform.exceptions.call_metadata.as_ref());
         let hints = metadata.filter_map(|metadata| {
@@ -71,7 +71,7 @@ impl Caller {
 pub struct Sessions {
     /// The client.
     pub client: Client,
-    /// What a session is called that is registered here.
+    /// The name that the user gave to sessions here.
     name: Option<String>,
     /// Where it works is found by this.
     request: Request,
@@ -87,7 +87,7 @@ struct Known {
 }
 
 impl Sessions {
-    /// The sessions of whoever started this process.
+    /// The sessions of the client that started this process.
     pub fn new(context: &Context) -> Result<Sessions> {
         Ok(Sessions {
             client: Client::new(context)?,
@@ -105,14 +105,14 @@ impl Sessions {
         found.next().filter(|_| found.next().is_none()).cloned()
     }
 
-    /// The session of whoever calls, if it has one.
+    /// The session of the caller, if it has one.
     pub fn find(&self, board: &Board, caller: &Caller) -> Result<Option<Agent>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         self.find_knowing(&mut known, board, caller)
     }
 
-    /// The session of whoever calls; it is registered if there is none. One that was taken for dead is told so, once:
-    /// what it held is lost.
+    /// The session of the caller; it is registered if there is none. A stale session
+    /// gets one refusal: what it held was released.
     pub fn acting(&self, board: &Board, caller: &Caller) -> Result<String> {
         // Held to the end: of several first calls one registers.
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -121,7 +121,8 @@ impl Sessions {
             Some(agent) => Ok(agent.session_id),
             None => {
                 let registered = board.agents().register(&Register {
-                    name: Some(self.own_name(caller)),
+                    name: self.name.as_deref().map(visible).filter(|name| !name.trim().is_empty()),
+                    name_base: Some(identity::name_base(caller.name.as_deref().unwrap_or(UNNAMED))),
                     project: identity::project(board, &self.request)?,
                     pid: self.client.pid,
                     ..Register::default()
@@ -129,12 +130,6 @@ impl Sessions {
                 Ok(known.own.insert(registered.agent.session_id).clone())
             }
         }
-    }
-
-    /// What a session is called that registers here. No name is refused: what could not be seen of it is left out.
-    fn own_name(&self, caller: &Caller) -> String {
-        let given = self.name.as_ref().or(caller.name.as_ref()).map(|name| visible(name));
-        given.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| UNNAMED.to_owned())
     }
 
     fn find_knowing(&self, known: &mut Known, board: &Board, caller: &Caller) -> Result<Option<Agent>> {
@@ -189,18 +184,15 @@ impl Sessions {
     }
 }
 
-/// Brings a session back that was taken for dead, and refuses the call that found it so: whoever made it may count on what
-/// is lost.
+/// Reactivates a stale session and refuses the call that found it stale: the caller may rely on holdings that were released.
 fn revive_or_refuse(board: &Board, agent: &Agent) -> Result<Error> {
     let back = board.agents().heartbeat(&Heartbeat::of(&agent.session_id))?;
-    let message = format!(
-        "session {} ({}) was taken for dead and lost what it held; it is back now",
-        agent.session_id, agent.agent_name
-    );
+    let message =
+        format!("session {} was stale and is active again; what it held was released", agent.label());
     let leases: Vec<Value> =
         back.lost_leases.iter().filter_map(|lease| serde_json::to_value(lease).ok()).collect();
     Ok(Refusal::new(Code::SessionStale, message)
-        .hint("claim or lock again what you still need, then repeat this call")
+        .hint("claim or acquire again what you still need, then repeat this call")
         .detail("lost", back.lost)
         .detail("lost_leases", leases)
         .into())

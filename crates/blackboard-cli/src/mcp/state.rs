@@ -1,7 +1,7 @@
 //! What the calls of one client share: the board, its sessions, and the log.
 //!
 //! A server outlives boards: one may be deleted, or another put in its place. Every call looks for that first and goes on with
-//! the board that is there; the first one that acts is refused instead, because whoever makes it may count on what it held.
+//! the board that is there; the first one that acts is refused instead, because the caller may rely on what it held.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -28,7 +28,7 @@ pub struct ServerState {
     pub log: EventWatcher,
     /// How far sessions have read.
     pub cursors: Cursors,
-    /// Whether nobody listens any more.
+    /// Whether the client is gone.
     pub ended: watch::Receiver<bool>,
     scope: String,
     request: location::Request,

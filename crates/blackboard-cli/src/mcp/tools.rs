@@ -1,6 +1,6 @@
 //! Every tool, once: a struct of arguments whose doc comments are what the model reads, and its [`Tool`].
 //!
-//! Models read the whole list at the start of every session, so it is short: ten tools, a sentence or two each.
+//! Models read the complete list at the start of every session, so it is short: ten tools, a sentence or two each.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl Call {
         Ok((self.unreadable.observe(board), session))
     }
 
-    /// Whether whoever made it does not want its answer any more.
+    /// Whether the client canceled the call.
     pub fn is_cancelled(&self) -> bool {
         self.context.ct.is_cancelled()
     }
@@ -69,10 +69,10 @@ impl Call {
 pub trait Arguments: DeserializeOwned + JsonSchema + Send + 'static {
     /// What it is called.
     const NAME: &'static str;
-    /// Whether it changes nothing: it registers nobody and creates no board.
+    /// Whether it is read-only: it registers no session and creates no board.
     const READS: bool;
-    /// Whether it can take away what others wrote. Clients ask their user before they call such a tool, and some refuse
-    /// it where there is nobody to ask.
+    /// Whether it can delete what other agents wrote. Clients ask their user before they call such a tool, and some refuse it
+    /// if no user can answer.
     const DESTROYS: bool = false;
 }
 
@@ -178,9 +178,9 @@ fn result(outcome: Result<Reply>) -> CallToolResult {
     outcome.map_or_else(|error| failed(&error), Reply::result)
 }
 
-/// Nobody wants the answer any more.
+/// The client does not expect an answer any more.
 pub fn given_up() -> Error {
-    Refusal::new(Code::TimedOut, "given up: the client cancelled the call or left").into()
+    Refusal::new(Code::TimedOut, "canceled: the client canceled the call or disconnected").into()
 }
 
 /// An argument of a tool whose meaning depends on the action.
@@ -199,8 +199,8 @@ pub struct ActionArgument<'a, A> {
 pub fn check_arguments<A: PartialEq>(action: &A, arguments: &[ActionArgument<'_, A>]) -> Result<()> {
     for ActionArgument { name, is_given, used_by, needed_by } in arguments {
         if *is_given && !used_by.contains(action) {
-            let hint = "leave it out, or see the schema";
-            return Err(wrong(&format!("{name} means nothing for this action"), hint));
+            let hint = "omit it, or see the schema";
+            return Err(wrong(&format!("this action does not accept {name}"), hint));
         }
         if !is_given && needed_by.contains(action) {
             return Err(wrong(&format!("{name} is missing"), "this action needs it"));
@@ -232,7 +232,7 @@ mod tests {
             ("lock", false, Err("name is missing")),
             ("renew", true, Ok(())),
             ("renew", false, Ok(())),
-            ("check", true, Err("name means nothing for this action")),
+            ("check", true, Err("this action does not accept name")),
             ("check", false, Ok(())),
         ] {
             let (used_by, needed_by) = (&["lock", "renew"][..], &["lock"][..]);
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn only_what_deletes_has_to_be_asked_for() {
-        // By this rule Codex decides whether it asks, and refuses in a run where nobody can be asked.
+        // By this rule Codex decides whether it asks its user. It refuses the call in a run without a user.
         let asks = |row: &&ToolEntry| {
             let annotations = row.listed().annotations.unwrap_or_default();
             annotations.read_only_hint != Some(true)

@@ -18,7 +18,7 @@ use super::tools::{Arguments, Call, WaitingTool, given_up, wrong};
 const SECONDS: u64 = 30;
 const MOST: u64 = 600;
 
-/// Wait until an entry is written, or until you get a lock. `timed_out` is no failure: call again if you still want it.
+/// Wait until an entry is written or you have acquired a lock. `timed_out` is not an error: call again to keep waiting.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
@@ -26,7 +26,7 @@ pub struct Wait {
     key: Option<String>,
     lock: Option<String>,
     scope: Option<String>,
-    /// With key: only a revision after this one
+    /// key: only a later revision
     after: Option<i64>,
     /// At most 600; default 30
     seconds: Option<u64>,
@@ -77,7 +77,7 @@ impl NotInTime<'_> {
             timed_out: true,
             waited_seconds,
             missing: missing.to_string(),
-            hint: "call again to go on waiting, or ask who is at work",
+            hint: "call again to keep waiting, or list active agents with `who`",
             details: missing.details(),
         }
     }
@@ -141,7 +141,7 @@ impl Wait {
             (None, Some(name)) if scope.is_none() && after.is_none() => {
                 Ok(Condition::Lock { name, wait: LockWait::new() })
             }
-            _ => Err(wrong("say what to wait for", "give either key, with scope and after, or lock")),
+            _ => Err(wrong("no key or lock given", "pass either key, with scope and after, or lock")),
         }
     }
 }
@@ -162,7 +162,7 @@ impl Condition {
                         Ok(Checked::Done { reply, acquired: None })
                     }
                     Check::After(_) => {
-                        let missing = || Refusal::new(Code::TimedOut, "no agent wrote it").into();
+                        let missing = || Refusal::new(Code::TimedOut, "the key was not written").into();
                         Ok(Checked::NotYet(is_last.then(missing)))
                     }
                 }

@@ -1,6 +1,6 @@
-//! The one thread that follows the log, for everybody who waits.
+//! The one thread that follows the event log for all calls that wait.
 //!
-//! It runs while somebody waits, and says how far the log is and where each kind of thing changed last. Those who wait
+//! It runs while a call waits, and says how far the log is and where each kind of thing changed last. Those who wait
 //! compare that with what they have seen, so that none of them misses a change, and one that is slow hears of many at once.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use blackboard::follow::{Follow, Follower};
 use blackboard::{Board, Code, Fault, Result, Revision};
 use tokio::sync::watch;
 
-/// How long one sleep is: the thread ends within this time when nobody waits any more.
+/// How long one sleep is: the thread ends within this time when no call waits any more.
 const SLICE: Duration = Duration::from_secs(1);
 
 /// What the thread is called where the system shows that.
@@ -76,7 +76,7 @@ fn follower(board: &Board) -> Result<Follower> {
     board.follow(&Follow { without_values: true, ..Follow::default() })
 }
 
-/// Follows the log until nobody waits.
+/// Follows the event log until no call waits.
 fn run(
     mut follower: Follower,
     following: &Mutex<Option<watch::Sender<LatestRevisions>>>,
@@ -86,7 +86,7 @@ fn run(
     loop {
         let seen = {
             let mut following = lock(following);
-            // Nobody can begin to wait meanwhile: that takes the same lock.
+            // No call can begin to wait meanwhile: that needs the same lock.
             match &*following {
                 Some(sender) if sender.receiver_count() > 0 => *sender.borrow(),
                 _ => {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_follows_hears_what_kind_of_thing_changed() {
+    fn followers_see_what_kind_of_row_changed() {
         testkit::limit_test();
         let (board, log) = (Board::memory(), EventWatcher::default());
         board.agents().register(&Register::named("Ivy")).unwrap();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn the_thread_ends_when_nobody_waits_and_starts_again_for_the_next_one() {
+    fn the_thread_ends_without_waiting_calls_and_starts_again_for_the_next_one() {
         testkit::limit_test();
         let (board, log) = (Board::memory(), EventWatcher::default());
         drop(log.follow(&board, || Ok(None), || None).unwrap());

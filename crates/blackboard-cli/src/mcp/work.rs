@@ -18,7 +18,7 @@ const MOST: usize = 100;
 /// How many events of its history are shown with an item.
 const HISTORY: usize = 20;
 
-/// List work items, most urgent first, or show one with its history by `id`.
+/// List work items by priority, or show one with its history by `id`.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
@@ -68,7 +68,7 @@ impl Tool for Find {
         let claimed_by = match (self.mine, session) {
             (false, _) => None,
             (true, Some(session)) => Some(session),
-            // Whoever has no session holds nothing.
+            // A caller without a session holds nothing.
             (true, None) => return Reply::new(&Listed::of(Vec::<()>::new(), 0)?),
         };
         let limit = self.limit.unwrap_or(LIMIT).clamp(1, MOST);
@@ -87,8 +87,8 @@ impl Tool for Find {
     }
 }
 
-/// Claim a work item before you start on it: exactly one agent gets it. Give `id`, or `next` for the most urgent one, or `id`
-/// and `title` to create it as well. Keep the `fence` of the answer.
+/// Claim a work item before you start; exactly one agent gets it. Pass `id`, or `next: true` for the most urgent, or `id` and
+/// `title` to create and claim. Keep the returned `fence`.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
@@ -118,13 +118,13 @@ impl Tool for Claim {
                 let next = ClaimNext { session, project: self.project, priority };
                 return Reply::new(&board.work().claim_next(&next)?);
             }
-            _ => return Err(wrong("say which item, or that any will do", "give either id or next: true")),
+            _ => return Err(wrong("no item given", "pass either id or next: true")),
         };
         if self.title.is_none()
             && (self.description.is_some() || self.project.is_some() || priority.is_some())
         {
-            let hint = "give a title if it is to be created, or id alone";
-            return Err(wrong("what describes a new item means nothing without a title", hint));
+            let hint = "pass a title to create the item, or id alone";
+            return Err(wrong("description, project and priority require a title", hint));
         }
         let (board, session) = call.acting()?;
         let create = self.title.map(|title| Create {
@@ -138,8 +138,7 @@ impl Tool for Claim {
     }
 }
 
-/// Change a work item: complete or release one that you hold (with its fence), block it by others, unblock it, create one for
-/// others, or report progress on what you do.
+/// Complete or release an item you hold (pass its `fence`), block, unblock or create one, or report progress.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
@@ -147,9 +146,9 @@ pub struct Update {
     action: Action,
     id: Option<String>,
     fence: Option<i64>,
-    /// complete: what came of it; block: why; create: description; progress: how far
+    /// complete: result; block: reason; create: description; progress: note
     text: Option<String>,
-    /// block, unblock, create: ids it waits for
+    /// block, unblock, create: ids of blockers
     #[serde(default)]
     blocked_by: Vec<String>,
     /// create

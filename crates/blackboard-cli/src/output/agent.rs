@@ -70,7 +70,7 @@ impl Render for RegisteredAgent {
             (
                 "PID",
                 Some(agent.pid.map_or_else(
-                    || "none (only heartbeats keep the session active)".to_owned(),
+                    || "none (alive only by heartbeat; pass --pid to watch a process)".to_owned(),
                     |pid| pid.to_string(),
                 )),
             ),
@@ -128,12 +128,11 @@ fn heartbeat(beat: &HeartbeatRecorded, screen: &mut Screen<'_>) -> Result {
         screen.line(format_args!("Progress: {}", escape(progress)))?;
     }
     if beat.recovered {
-        screen.line(format_args!("The session had been marked stale and is {} again", beat.status))?;
-        for item in &beat.lost {
-            screen.line(format_args!("Lost: {}", escape(item)))?;
-        }
-        for lease in &beat.lost_leases {
-            screen.line(format_args!("Lost: {}", escape(&leased(lease))))?;
+        screen.line(format_args!("Session was stale and is {} again", beat.status))?;
+        let items = beat.lost.iter().map(|item| format!("work item {item}"));
+        let lost: Vec<String> = items.chain(beat.lost_leases.iter().map(leased)).collect();
+        if !lost.is_empty() {
+            screen.line(format_args!("Lost: {}", escape(&lost.join(", "))))?;
         }
     }
     Ok(())
@@ -143,7 +142,7 @@ fn heartbeat(beat: &HeartbeatRecorded, screen: &mut Screen<'_>) -> Result {
 pub struct AgentList {
     /// Who was found.
     pub agents: Vec<ListedAgent>,
-    /// Whether those that have ended were left out because nobody asked for them.
+    /// Whether stale and completed agents are omitted by default.
     pub hides_ended: bool,
 }
 
@@ -158,7 +157,8 @@ impl Render for AgentList {
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
         if self.agents.is_empty() && self.hides_ended {
-            return screen.line(format_args!("No live agents. --all shows those that have ended too."));
+            return screen
+                .line(format_args!("No active agents. Use --all to include stale and completed ones."));
         }
         if self.agents.is_empty() {
             return screen.line(format_args!("No agents."));

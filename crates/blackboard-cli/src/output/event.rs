@@ -77,8 +77,7 @@ pub fn show_heading(screen: &mut Screen<'_>, observation: &Observation, reading:
         }
     }
     if observation.compacted {
-        screen
-            .line(format_args!("Older events have been pruned; this starts with the oldest that is kept."))?;
+        screen.line(format_args!("Older events have been pruned; showing the oldest kept events."))?;
     }
     screen.gap()
 }
@@ -87,10 +86,9 @@ pub fn show_heading(screen: &mut Screen<'_>, observation: &Observation, reading:
 pub fn show_summary(screen: &mut Screen<'_>, summary: &Summary, reading: Reading) -> Result {
     let Summary { shown, last, pruned, more, revision } = summary;
     if *pruned {
-        screen
-            .line(format_args!("Events were pruned while this was read; some of them are missing here."))?;
+        screen.line(format_args!("Events were pruned during the read; some are missing here."))?;
     }
-    let Some(last) = *last else { return screen.line(format_args!("Nothing new.")) };
+    let Some(last) = *last else { return screen.line(format_args!("No new events.")) };
     screen.gap()?;
     let events = if *shown == 1 { "event" } else { "events" };
     if reading == Reading::OnFromCursor {
@@ -111,5 +109,5 @@ pub fn show_summary(screen: &mut Screen<'_>, summary: &Summary, reading: Reading
 
 /// The line of a follower where events are missing.
 pub fn show_compacted(screen: &mut Screen<'_>) -> Result {
-    screen.line(format_args!("Older events have been pruned; this goes on with the oldest that is kept."))
+    screen.line(format_args!("Older events have been pruned; continuing with the oldest kept events."))
 }

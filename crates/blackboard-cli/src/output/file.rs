@@ -1,5 +1,6 @@
 //! Reserved files, for people and programs.
 
+use blackboard::agent::label;
 use blackboard::file::{Checked, CheckedPath, Mode, ReleasedFiles, Reservation, Reserved};
 
 use super::{Cell, Column, Result, Screen, Table, escape, render_list, render_object, time};
@@ -19,15 +20,19 @@ render_list! {
 }
 
 fn reserved(reserved: &Reserved, screen: &mut Screen<'_>) -> Result {
-    for one in &reserved.reservations {
-        let verb = match (one.reserved, one.renewed) {
-            (true, _) => "Reserved",
-            (false, true) => "Renewed",
-            (false, false) => "Reserved already",
-        };
-        screen.line(format_args!("{verb}: {}", described(&one.reservation)))?;
+    for (verb, is_new, renewed) in [
+        ("Reserved files", true, false),
+        ("Renewed file reservations", false, true),
+        ("Already reserved", false, false),
+    ] {
+        let ones = reserved.reservations.iter();
+        let ones = ones.filter(|one| one.reserved == is_new && (is_new || one.renewed == renewed));
+        let patterns: Vec<String> = ones.map(|one| described(&one.reservation)).collect();
+        if !patterns.is_empty() {
+            screen.line(format_args!("{verb}: {}", patterns.join(", ")))?;
+        }
     }
-    reserved.elsewhere.iter().try_for_each(|other| told_of(other, screen))
+    reserved.elsewhere.iter().try_for_each(|other| show_elsewhere(other, screen))
 }
 
 /// A reservation in one line.
@@ -37,12 +42,12 @@ fn described(reservation: &Reservation) -> String {
     format!("{}{shared}{until}", escape(&reservation.pattern))
 }
 
-/// Tells of what is reserved in another worktree.
-fn told_of(other: &Reservation, screen: &mut Screen<'_>) -> Result {
+/// Shows a reservation in another worktree.
+fn show_elsewhere(other: &Reservation, screen: &mut Screen<'_>) -> Result {
     let note = other.note.as_ref().map(|note| format!(" ({})", escape(note))).unwrap_or_default();
     screen.line(format_args!(
-        "In another worktree: {} has reserved {} in {}{note}",
-        escape(&other.agent_name),
+        "In another worktree: {} reserved {} in {}{note}",
+        escape(&label(&other.agent_name, &other.session_id)),
         escape(&other.pattern),
         escape(&other.worktree),
     ))
@@ -50,20 +55,21 @@ fn told_of(other: &Reservation, screen: &mut Screen<'_>) -> Result {
 
 fn released(released: &ReleasedFiles, screen: &mut Screen<'_>) -> Result {
     if released.released.is_empty() && released.not_held.is_empty() {
-        return screen.line(format_args!("Nothing was reserved."));
+        return screen.line(format_args!("No files reserved (nothing to release)"));
     }
-    for pattern in &released.released {
-        screen.line(format_args!("Released: {}", escape(pattern)))?;
-    }
-    for pattern in &released.not_held {
-        screen.line(format_args!("Not reserved by this session: {}", escape(pattern)))?;
+    for (verb, patterns) in
+        [("Released files", &released.released), ("Not reserved by this session", &released.not_held)]
+    {
+        if !patterns.is_empty() {
+            screen.line(format_args!("{verb}: {}", escape(&patterns.join(", "))))?;
+        }
     }
     Ok(())
 }
 
 fn reservations(reservations: &[Reservation], screen: &mut Screen<'_>) -> Result {
     if reservations.is_empty() {
-        return screen.line(format_args!("No files are reserved."));
+        return screen.line(format_args!("No files reserved."));
     }
     let mut table = Table::new([
         Column::fixed("pattern"),
@@ -91,16 +97,16 @@ fn reservations(reservations: &[Reservation], screen: &mut Screen<'_>) -> Result
 
 fn checked(checked: &Checked, screen: &mut Screen<'_>) -> Result {
     screen.line(format_args!("Free."))?;
-    told_of_elsewhere(&checked.paths, screen)
+    show_all_elsewhere(&checked.paths, screen)
 }
 
-/// Tells, once each, of what others have reserved of these paths in other worktrees.
-pub fn told_of_elsewhere(paths: &[CheckedPath], screen: &mut Screen<'_>) -> Result {
+/// Shows, once each, the reservations of these paths in other worktrees.
+pub fn show_all_elsewhere(paths: &[CheckedPath], screen: &mut Screen<'_>) -> Result {
     let mut told: Vec<&Reservation> = Vec::new();
     for other in paths.iter().flat_map(|path| &path.elsewhere) {
         if !told.contains(&&other.reservation) {
             told.push(&other.reservation);
-            told_of(&other.reservation, screen)?;
+            show_elsewhere(&other.reservation, screen)?;
         }
     }
     Ok(())

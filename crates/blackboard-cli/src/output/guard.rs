@@ -10,13 +10,13 @@ use blackboard::file::{Checked, CheckedPath, ReservationHolder};
 use blackboard::{Code, Error, Refusal};
 use serde::Serialize;
 
-use super::file::told_of_elsewhere;
+use super::file::show_all_elsewhere;
 use super::{Result, Screen, escape};
 use crate::context::warn;
 use crate::envelope::{Answer, Failure};
 use crate::outcome::Render;
 
-/// How many files are named; nobody reads more.
+/// The most files that a message names.
 const MOST_NAMED: usize = 20;
 
 /// The answer of `guard install`.
@@ -38,14 +38,14 @@ impl Render for InstalledHook {
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        let verb = if self.installed { "Installed" } else { "Installed already" };
-        screen.line(format_args!("{verb}: {}", escape(&self.hook)))?;
-        let does = if self.warn { "are told of" } else { "are refused" };
-        screen.line(format_args!("Commits of files that another session has reserved {does}."))?;
-        if self.chained {
-            screen.line(format_args!("The hook that was there before runs first."))?;
-        }
-        Ok(())
+        let verb = if self.installed { "Installed commit guard" } else { "Commit guard already installed" };
+        let facts: Vec<&str> =
+            [self.warn.then_some("warns only"), self.chained.then_some("the previous hook runs first")]
+                .into_iter()
+                .flatten()
+                .collect();
+        let facts = if facts.is_empty() { String::new() } else { format!(" ({})", facts.join("; ")) };
+        screen.line(format_args!("{verb}: {}{facts}", escape(&self.hook)))
     }
 }
 
@@ -67,13 +67,10 @@ impl Render for RemovedHook {
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
         if !self.removed {
-            return screen.line(format_args!("Nothing was installed."));
+            return screen.line(format_args!("No commit guard installed (nothing to remove)"));
         }
-        screen.line(format_args!("Removed: {}", escape(&self.hook)))?;
-        if self.restored {
-            screen.line(format_args!("The hook that was there before is back."))?;
-        }
-        Ok(())
+        let restored = if self.restored { " (the previous hook is restored)" } else { "" };
+        screen.line(format_args!("Removed commit guard: {}{restored}", escape(&self.hook)))
     }
 }
 
@@ -82,13 +79,13 @@ impl Render for RemovedHook {
 pub struct CheckedCommit {
     /// Whether the files were looked at.
     pub checked: bool,
-    /// Whether nobody else has reserved any of them.
+    /// Whether no other session has reserved any of them.
     pub free: bool,
     /// How many files there are.
     pub staged: usize,
     /// Whether these are all of them.
     pub complete: bool,
-    /// Those that somebody else has reserved, here or in another worktree.
+    /// Those that another session has reserved, here or in another worktree.
     pub paths: Vec<CheckedPath>,
 }
 
@@ -118,7 +115,7 @@ impl Render for CheckedCommit {
         match self.held().count() {
             0 => {
                 screen.line(format_args!("Free."))?;
-                told_of_elsewhere(&self.paths, screen)?;
+                show_all_elsewhere(&self.paths, screen)?;
             }
             count if count > MOST_NAMED => {
                 warn(&format!("and so are {} more staged files", count - MOST_NAMED));
@@ -129,7 +126,7 @@ impl Render for CheckedCommit {
     }
 }
 
-/// The answer of `guard check`, if somebody else has reserved something.
+/// The answer of `guard check`, if another session has reserved something.
 pub struct RefusedCommit {
     commit: CheckedCommit,
     error: Error,
@@ -145,7 +142,7 @@ impl RefusedCommit {
         let error = match (Checked { free: held.is_empty(), paths: held }).must_be_free() {
             Err(Error::Refusal(refusal)) => without_session_id(*refusal).hint(hint).into(),
             Err(error) => error,
-            // Nobody makes one of these of a commit that is free.
+            // A commit without reserved files never gets here.
             Ok(_) => Refusal::new(Code::Held, "staged files are reserved").hint(hint).into(),
         };
         RefusedCommit { commit, error }
@@ -179,7 +176,7 @@ impl Render for RefusedCommit {
     }
 }
 
-/// The answer of `guard check`, if nobody can tell. It stops no commit.
+/// The answer of `guard check` if the check failed. It stops no commit.
 pub struct NotChecked(pub Error);
 
 #[derive(Serialize)]

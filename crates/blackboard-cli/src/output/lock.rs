@@ -25,15 +25,15 @@ fn acquired(acquired: &Acquired, screen: &mut Screen<'_>) -> Result {
 fn released(released: &Released, screen: &mut Screen<'_>) -> Result {
     let name = escape(&released.name);
     if !released.released {
-        return screen.line(format_args!("Nobody held lock {name}."));
+        return screen.line(format_args!("Not held: {name} (nothing to release)"));
     }
-    let held = time::length(Duration::from_secs(released.held_seconds));
+    let held = time::age(Duration::from_secs(released.held_seconds));
     screen.line(format_args!("Released lock: {name} (held for {held})"))
 }
 
 fn locks(locks: &[Lock], screen: &mut Screen<'_>) -> Result {
     if locks.is_empty() {
-        return screen.line(format_args!("No locks are held."));
+        return screen.line(format_args!("No locks held."));
     }
     let mut table = Table::new([
         Column::fixed("lock"),

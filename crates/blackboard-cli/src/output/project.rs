@@ -25,7 +25,7 @@ fn registered(registered: &project::RegisteredProject, screen: &mut Screen<'_>) 
     let verb = match (registered.created, registered.updated) {
         (true, _) => "Registered project",
         (false, true) => "Updated project",
-        (false, false) => "Project is registered already",
+        (false, false) => "Project already registered",
     };
     screen.line(format_args!("{verb}: {}", escape(&project.project_id)))?;
     screen.fields([
@@ -70,9 +70,8 @@ fn details(details: &ProjectStatus, screen: &mut Screen<'_>) -> Result {
     }
     for agent in active_agents {
         screen.line(format_args!(
-            "  {} ({}) -- {}",
-            escape(&agent.agent_name),
-            escape(&agent.session_id),
+            "  {} -- {}",
+            escape(&agent.label()),
             escape(agent.current_work.as_deref().unwrap_or("--"))
         ))?;
     }
@@ -106,9 +105,10 @@ fn work_line(listed: &ListedItem, screen: &mut Screen<'_>) -> Result {
 }
 
 fn removed(removed: &project::RemovedProject, screen: &mut Screen<'_>) -> Result {
-    screen.line(format_args!("Removed project: {}", escape(&removed.project.project_id)))?;
-    match removed.detached_items.len() {
-        0 => Ok(()),
-        count => screen.line(format_args!("{count} work item(s) belong to no project now")),
-    }
+    let detached = match removed.detached_items.len() {
+        0 => String::new(),
+        1 => " (1 work item now has no project)".to_owned(),
+        count => format!(" ({count} work items now have no project)"),
+    };
+    screen.line(format_args!("Removed project: {}{detached}", escape(&removed.project.project_id)))
 }

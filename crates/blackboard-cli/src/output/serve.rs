@@ -14,7 +14,7 @@ use crate::web::{self, Listening, Running};
 /// A sandboxed browser (snap, Flatpak) may not read the file that leads it to the page.
 const IF_NOT_OPENED: &str = "If the page does not open, use the address above.";
 
-/// The answer of `serve`, which goes on until somebody ends it.
+/// The answer of `serve`, which runs until it is stopped.
 pub struct Serving {
     listening: RefCell<Option<Listening>>,
     engine: Arc<dyn Engine>,

@@ -146,7 +146,7 @@ impl Render for Report {
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        // Whoever says yes beforehand wants to know what was written where, and not to read all of it.
+        // With --yes the list of changed files is enough.
         if !self.shown && !self.written && self.has_differences() {
             self.show_plan(screen)?;
         } else {
@@ -181,8 +181,8 @@ impl Report {
         if self.done == Done::SetUp {
             if self.platforms.iter().any(|platform| platform.scope == SettingsLevel::Project) {
                 screen.line(format_args!(
-                    "Everybody who works here needs `blackboard` on the PATH. The agents of those who do not have it go on \
-                     without it; some show an error of the hook."
+                    "Everyone who works here needs `blackboard` on the PATH. Without it, agents run as before; some show a \
+                     hook error."
                 ))?;
             }
             tell_of_path(self.on_path, screen)?;
@@ -366,7 +366,7 @@ mod tests {
     use crate::setup::SettingsDirs;
 
     #[test]
-    fn whoever_is_asked_has_the_files_in_front_and_the_differences_above() {
+    fn prompt_lists_the_files_below_their_differences() {
         let home = testkit::tempdir().unwrap();
         let path = home.path().to_owned();
         let dirs = SettingsDirs::new(path.clone(), path.clone(), Environment::default(), path);

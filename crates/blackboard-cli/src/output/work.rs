@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use blackboard::agent::label;
 use blackboard::work::{
     Blocked, Claimed, Completed, Created, Deleted, ListedItem, Reassigned, Released, Reset, Status,
     Unblocked, WorkHistory, WorkItem,
@@ -40,7 +41,7 @@ render_object! {
 pub struct WorkList {
     /// What was found.
     pub items: Vec<ListedItem>,
-    /// Whether completed items were left out because nobody asked for them.
+    /// Whether completed items are omitted by default.
     pub hides_completed: bool,
 }
 
@@ -55,7 +56,8 @@ impl Render for WorkList {
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
         if self.items.is_empty() && self.hides_completed {
-            return screen.line(format_args!("No open work items. --all shows completed ones too."));
+            return screen
+                .line(format_args!("No open work items. Add one: blackboard work create ID --title TEXT"));
         }
         if self.items.is_empty() {
             return screen.line(format_args!("No work items."));
@@ -117,7 +119,7 @@ fn source(item: &WorkItem) -> String {
 
 fn holder(item: &WorkItem) -> Option<String> {
     match (&item.claimed_by_name, &item.claimed_by) {
-        (Some(name), Some(session)) => Some(format!("{name} ({session})")),
+        (Some(name), Some(session)) => Some(label(name, session)),
         (Some(name), None) => Some(name.clone()),
         _ => None,
     }
@@ -125,16 +127,18 @@ fn holder(item: &WorkItem) -> Option<String> {
 
 fn created(created: &Created, screen: &mut Screen<'_>) -> Result {
     let item = &created.item;
-    let verb = if created.created { "Created work item" } else { "Work item exists already" };
-    screen.line(format_args!("{verb}: {}", escape(&item.item_id)))?;
-    screen.fields([
-        ("Title", Some(item.title.clone())),
-        ("Project", item.project_id.clone()),
-        ("Source", Some(source(item))),
-        ("Priority", Some(item.priority.to_string())),
-        ("Status", Some(item.status.to_string())),
-        ("Blocked by", blockers(&created.open_blockers, &created.missing_blockers)),
-    ])
+    let verb = if created.created { "Created work item" } else { "Work item already exists" };
+    let blockers = blocker_count(&created.open_blockers, &created.missing_blockers);
+    screen.line(format_args!("{verb}: {} ({}{blockers})", escape(&item.item_id), item.priority))
+}
+
+/// How many blockers an item has, as the last facts of a confirmation. One that does not exist may be a typing error.
+fn blocker_count(open: &[String], missing: &[String]) -> String {
+    match (open.len(), missing.len()) {
+        (0, _) => String::new(),
+        (open, 0) => format!(", blocked by {open}"),
+        (open, missing) => format!(", blocked by {open}, {missing} not created"),
+    }
 }
 
 /// The same for a field, which is left out where nothing blocks.
@@ -166,7 +170,7 @@ fn claimed(claimed: &Claimed, screen: &mut Screen<'_>) -> Result {
 fn released(released: &Released, screen: &mut Screen<'_>) -> Result {
     let item = &released.item;
     if !released.released {
-        return screen.line(format_args!("Nobody holds work item: {}", escape(&item.item_id)));
+        return screen.line(format_args!("Not claimed: {} (nothing to release)", escape(&item.item_id)));
     }
     screen.line(format_args!("Released work item: {}", escape(&item.item_id)))?;
     screen.line(format_args!(
@@ -196,7 +200,7 @@ fn reassigned(reassigned: &Reassigned, screen: &mut Screen<'_>) -> Result {
 
 fn completed(completed: &Completed, screen: &mut Screen<'_>) -> Result {
     let item = &completed.item;
-    let verb = if completed.already_completed { "Completed before" } else { "Completed work item" };
+    let verb = if completed.already_completed { "Already completed" } else { "Completed work item" };
     screen.line(format_args!("{verb}: {}", escape(&item.item_id)))?;
     screen.line(format_args!(
         "Duration: {} (claimed by {})",
@@ -210,13 +214,16 @@ fn now_available(unblocked: &[String], screen: &mut Screen<'_>) -> Result {
     if unblocked.is_empty() {
         return Ok(());
     }
-    screen.line(format_args!("No longer blocked: {}", escape(&unblocked.join(", "))))
+    screen.line(format_args!("Unblocked: {}", escape(&unblocked.join(", "))))
 }
 
 fn blocked(blocked: &Blocked, screen: &mut Screen<'_>) -> Result {
-    screen.line(format_args!("Blocked work item: {}", escape(&blocked.item.item_id)))?;
     let blockers = blocked_by(&blocked.open_blockers, &blocked.missing_blockers);
-    screen.line(format_args!("Blocked by: {}", escape(&blockers)))
+    screen.line(format_args!(
+        "Blocked work item: {} (by {})",
+        escape(&blocked.item.item_id),
+        escape(&blockers)
+    ))
 }
 
 fn unblocked(unblocked: &Unblocked, screen: &mut Screen<'_>) -> Result {
@@ -226,37 +233,31 @@ fn unblocked(unblocked: &Unblocked, screen: &mut Screen<'_>) -> Result {
         (false, false) => "Still blocked",
         (false, true) => "Not blocked",
     };
-    screen.line(format_args!("{verb}: {}", escape(&item.item_id)))?;
-    if !unblocked.open_blockers.is_empty() {
-        let blockers = blocked_by(&unblocked.open_blockers, &unblocked.missing_blockers);
-        screen.line(format_args!("Blocked by: {}", escape(&blockers)))?;
-    }
-    screen.line(format_args!("Status: {}", item.status))
+    let status = match blockers(&unblocked.open_blockers, &unblocked.missing_blockers) {
+        Some(blockers) => format!("by {blockers}"),
+        None => item.status.to_string(),
+    };
+    screen.line(format_args!("{verb}: {} ({})", escape(&item.item_id), escape(&status)))
 }
 
 fn reset(reset: &Reset, screen: &mut Screen<'_>) -> Result {
     let item = &reset.item;
-    screen.line(format_args!("Reset work item: {}", escape(&item.item_id)))?;
     let holder = reset.previously_held_by.as_deref().map(|name| format!(" by {}", escape(name)));
     screen.line(format_args!(
-        "Status: {} (was {}{})",
-        item.status,
+        "Reset work item: {} (was {}{}{})",
+        escape(&item.item_id),
         reset.previous_status,
-        holder.unwrap_or_default()
-    ))?;
-    match blockers(&reset.open_blockers, &reset.missing_blockers) {
-        Some(blockers) => screen.line(format_args!("Blocked by: {}", escape(&blockers))),
-        None => Ok(()),
-    }
+        holder.unwrap_or_default(),
+        blocker_count(&reset.open_blockers, &reset.missing_blockers)
+    ))
 }
 
 fn deleted(deleted: &Deleted, screen: &mut Screen<'_>) -> Result {
-    screen.line(format_args!(
-        "Deleted work item: {} ({})",
-        escape(&deleted.item_id),
-        escape(&deleted.title)
-    ))?;
-    now_available(&deleted.unblocked, screen)
+    let unblocked = match &deleted.unblocked[..] {
+        [] => String::new(),
+        items => format!(" (unblocked {})", items.join(", ")),
+    };
+    screen.line(format_args!("Deleted work item: {}{}", escape(&deleted.item_id), escape(&unblocked)))
 }
 
 fn awaited(item: &WorkItem, screen: &mut Screen<'_>) -> Result {

@@ -63,7 +63,7 @@ export const Blackboard = async ({ client, directory }) => {
     }
   }
 
-  // Calls for one session are made one after another: nobody is asked about it before it is registered.
+  // Calls for one session are made one after another: none comes before the session is registered.
   const tell = async (event, session_id, more = {}) =>
     session_id ? pass(session_id, heard(session_id), event, more) : {}
 

@@ -1,6 +1,6 @@
 //! What set-up does to one file: planned first, shown, then done.
 //!
-//! A plan never writes. Doing it looks again: a file that somebody has changed since is left alone.
+//! A plan never writes. Doing it looks again: a file that has changed meanwhile is left alone.
 
 use std::fs;
 use std::io;
@@ -189,7 +189,7 @@ impl Change {
             }
             let access = before.as_ref().map_or(new, |found| Access::Like(&found.permissions));
             if let (Backup::Make, Some(found)) = (backup, before) {
-                // Settings have credentials, and a second copy of them is for nobody else.
+                // Settings have credentials, so that only its user may read the second copy.
                 files::replace(&backup_of(&self.file), &found.text, Access::Private)?;
             }
             files::replace(&self.file, after, access)?;
@@ -226,7 +226,7 @@ impl Change {
         if now.as_ref() == self.step.before.as_ref().map(|found| &found.text) {
             Ok(())
         } else {
-            Err(EditError::shape("somebody has changed it in this moment: run this again"))
+            Err(EditError::shape("it was changed meanwhile: run the command again"))
         }
     }
 

@@ -113,7 +113,7 @@ impl Content {
         match self {
             Content::Json(_) => masked(Syntax::Json, text, &self.alone()),
             Content::Toml(_) => masked(Syntax::Toml, text, &self.alone()),
-            // What somebody has added to it goes with it, and should be seen.
+            // Lines that the user added are removed with it, and should be seen.
             Content::Whole(_) => without_credentials(text),
         }
     }

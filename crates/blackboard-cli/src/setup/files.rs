@@ -33,7 +33,7 @@ pub fn to_edit(file: &Path) -> Result<Option<Found>, EditError> {
     let trouble = |reason: &str| Err(EditError(reason.to_owned()));
     if metadata.is_symlink() {
         let leads_to = fs::read_link(file).unwrap_or_default();
-        // Whoever put it there keeps the file somewhere else, and wants to see what changes there.
+        // The user keeps the file somewhere else, and should see what changes there.
         return Err(EditError(format!("it is a symbolic link to {}", leads_to.display())));
     }
     if !metadata.is_file() {

@@ -74,7 +74,7 @@ pub fn without(wanted: &[Wanted], text: &str, before: Option<&str>) -> Result<Re
     }
     let formats =
         || wanted.iter().filter_map(|one| if let Wanted::Format(key, _) = one { Some(*key) } else { None });
-    // What was not there before has been put there by us; without a text from before, nobody knows.
+    // What was not there before has been put there by us; without a text from before, that is unknown.
     for key in
         formats().filter(|key| before.is_some() && was(before.as_ref(), &[(*key).to_owned()]).is_none())
     {
@@ -319,7 +319,7 @@ fn parse(text: &str) -> Result<CstRootNode, EditError> {
         .map_err(|error| EditError::syntax("JSON", &error.to_string()))
 }
 
-/// The tree is built and dropped by recursion; brackets in strings and comments count too, which harms nobody.
+/// The tree is built and dropped by recursion; brackets in strings and comments count too, which does no harm.
 fn is_too_deep(text: &str) -> bool {
     const DEEPEST: i32 = 200;
     let mut depth = 0;

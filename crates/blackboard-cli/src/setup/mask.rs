@@ -1,7 +1,7 @@
 //! What a difference shows of a file: its structure, and values that are ours.
 //!
-//! Settings have credentials, and a difference ends up in terminals, logs and the transcripts of agents. What somebody else
-//! has written is known by its keys alone: a value that this program would not write is never shown, nor is a comment.
+//! Settings have credentials, and a difference ends up in terminals, logs and the transcripts of agents. Of settings
+//! that are not ours only keys are shown: never a value that this program would not write, and never a comment.
 
 use std::collections::HashSet;
 

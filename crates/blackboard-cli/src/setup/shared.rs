@@ -1,7 +1,7 @@
 //! Files that several parts of ours are in, for example the MCP servers of two settings levels.
 //!
-//! Each part comes and goes alone. Nobody writes down in which order they came, so that every order is tried: a file that
-//! is what the text from before becomes in one of them has been touched by nobody else.
+//! Each part comes and goes alone. The order is not recorded, so that every order is tried: a file that
+//! is what the text from before becomes in one of them has no other changes.
 
 use super::content::{Content, EditError, Removal};
 
@@ -15,7 +15,7 @@ pub fn is_made_of(part: &Content, before: &str, text: &str) -> bool {
 }
 
 /// The text without this part; `before` is the text from before all parts. Nothing else of it changes, to the byte, if
-/// nobody else has touched it.
+/// it has no other changes.
 pub fn without(part: &Content, text: &str, before: Option<&str>) -> Result<Removal, EditError> {
     let others = part.others_in(text);
     let made = before.and_then(|before| Some((before, order(part, &others, before, text)?)));

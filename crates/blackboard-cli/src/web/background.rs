@@ -3,7 +3,7 @@
 //! Beside the board is a small private file (`local.db-serve`) that says which process shows it, where, and with which
 //! token. The process
 //! holds a lock on that file as long as it lives, so that there is one server a board, and the file of one that was
-//! killed means nothing. Nobody is asked to end but the process that the file means: a PID that was used again is
+//! killed means nothing. Only the process that the file names is asked to end: a PID that was used again is
 //! another process.
 
 use std::ffi::OsStr;
@@ -135,9 +135,9 @@ struct Held {
 
 /// The right to show a board, as long as this lives.
 pub struct ServerRegistration {
-    /// `None` where no file can be: then nobody knows of this server.
+    /// `None` where no file can be: then no other process finds this server.
     held: Option<Held>,
-    /// Why nobody knows of it, unless that is because there is no directory yet.
+    /// Why no other process finds it, unless there is no directory yet.
     unknown: Option<Error>,
 }
 
@@ -191,12 +191,12 @@ impl ServerRegistration {
         }
     }
 
-    /// Whether whoever looks for the server of the board finds this one.
+    /// Whether other processes find this server of the board.
     pub fn is_found(&self) -> bool {
         self.held.as_ref().is_some_and(|held| is_at(&held.file, &held.path))
     }
 
-    /// Why nobody will find this server, if that is so: neither to stop it nor to start no second one.
+    /// Why other processes cannot find this server, neither to stop it nor to avoid a second one.
     pub fn take_problem(&mut self) -> Option<Error> {
         self.unknown.take()
     }
@@ -232,7 +232,7 @@ pub fn start_in_background(context: &Context, port: u16, token: bool) -> Result<
     let fault = |error: io::Error| -> Error {
         Fault::new(Code::Io, "the server could not be started in the background").because(error).into()
     };
-    // Otherwise nobody would find it again to stop it.
+    // Otherwise `serve --stop` would not find it.
     board.create_directory().map_err(fault)?;
     let mut command = Command::new(std::env::current_exe().map_err(fault)?);
     command.args(["serve", "--json", "--detached", "--port", &port.to_string()]);
@@ -300,7 +300,7 @@ fn ask_to_end(running: &Running) -> Result<()> {
     Err(unknown(running))
 }
 
-/// Nobody is ended of whom it is not known that it is the server.
+/// A process that is not known to be the server is never ended.
 fn unknown(running: &Running) -> Error {
     let message = format!("this system does not tell whether PID {} is the dashboard", running.pid);
     Refusal::new(Code::NotRunning, message).hint("end it where it was started").into()

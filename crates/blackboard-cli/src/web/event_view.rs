@@ -25,7 +25,7 @@ pub struct EventView<'a> {
 }
 
 impl<'a> EventView<'a> {
-    /// This event, with the name of whoever caused it.
+    /// This event, with the name of its actor.
     pub fn of(event: &'a Event, names: &mut Names<'_>) -> Result<EventView<'a>> {
         let actor_id = event.actor_id.as_deref();
         Ok(EventView {

@@ -1,12 +1,12 @@
 //! The one thread that follows the board, and what it has read last.
 //!
 //! It waits until something happens, reads it, and turns each commit into the bytes that every browser gets: once,
-//! however many they are. What it read last is kept for those who are a little behind. Whoever is further behind
-//! reads from the log itself ([`Feed::read_log`]).
+//! however many they are. The newest commits are kept for streams that are a little behind. A stream that is further behind
+//! reads the event log itself ([`Feed::read_log`]).
 //!
-//! The board may not exist yet, may be unreadable for a while, and may be taken away or replaced: then the feed says
-//! so, and looks for it again. Whoever follows is cut off when it becomes another board, because revisions of one
-//! mean nothing on the other.
+//! The board may not exist yet, may be unreadable for a while, and may be deleted or replaced: then the feed reports
+//! it and opens the board again. A stream ends when the board is replaced, because revisions of one board mean nothing
+//! on another.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -76,7 +76,7 @@ enum View {
     Unreadable(Problem),
 }
 
-/// Why a board can't be read, as often as somebody asks.
+/// Why a board cannot be read, for every caller.
 struct Problem {
     code: Code,
     message: String,
@@ -136,7 +136,7 @@ impl Feed {
             stop: StopHandle::default(),
             thread: OnceLock::new(),
         });
-        // Whoever asks first is to see the board, and not that nobody has looked for it yet.
+        // The first request sees the board, not that it has not been opened yet.
         let first = feed.look();
         let following = Arc::clone(&feed);
         let thread = std::thread::Builder::new()
@@ -151,7 +151,7 @@ impl Feed {
     pub fn board(&self) -> Result<Board> {
         let until = Instant::now() + TO_APPEAR;
         while self.is_missing() && self.resolved.engine.exists() && Instant::now() < until {
-            // Whoever has just written is not to be told that there is nothing.
+            // A client that has just written must not get an empty answer.
             if let Some(thread) = self.thread.get() {
                 thread.unpark();
             }
@@ -198,7 +198,7 @@ impl Feed {
         (state.generation, state.end)
     }
 
-    /// Tells whoever waits for something new.
+    /// Wakes the streams that wait for new events.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -232,7 +232,7 @@ impl Feed {
         Ok(Some((bytes.into(), last)))
     }
 
-    /// The end: whoever follows is let go.
+    /// Ends all streams.
     pub fn stop(&self) {
         self.stop.stop();
         self.state().generation += 1;
@@ -383,7 +383,7 @@ impl State {
             self.kept_bytes += commit.bytes.len();
             self.kept.push_back(commit);
         }
-        // The newest stays, however large it is: it was read, and somebody waits for it.
+        // The newest stays, however large it is: it was read, and a stream waits for it.
         while self.kept_bytes > KEPT_BYTES && self.kept.len() > 1 {
             let Some(oldest) = self.kept.pop_front() else { break };
             self.kept_bytes -= oldest.bytes.len();
@@ -423,7 +423,7 @@ fn is_small(board: &Board) -> bool {
     board.events().lines(Revision::ZERO, FEW).is_ok_and(|lines| lines.next.is_none())
 }
 
-/// Writes an event as browsers get it: `id` is its revision, so that whoever comes back goes on behind it.
+/// Writes an event as browsers get it: `id` is its revision, so that a client that reconnects continues after it.
 fn tell(event: &Event, names: &mut Names<'_>, out: &mut Vec<u8>) -> Result<()> {
     let told = EventView::of(event, names)?;
     // JSON has no line ends of its own, so that it is one line of the stream.

@@ -6,7 +6,7 @@ use blackboard::{Code, Error, Refusal, Result, Revision};
 pub struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Reads what follows the question mark. Refuses a name that nobody knows: it would otherwise be a filter that
+    /// Reads what follows the question mark. Refuses an unknown name: it would otherwise be a filter that
     /// does not filter.
     pub fn parse(text: &str, known: &[&str]) -> Result<Query> {
         let mut parameters: Vec<(String, String)> = Vec::new();

@@ -232,7 +232,7 @@ fn status_of(code: Code) -> StatusCode {
         Code::AgentNotFound | Code::ProjectNotFound | Code::WorkNotFound | Code::EntryNotFound => {
             StatusCode::NOT_FOUND
         }
-        // Whoever asks has to begin anew.
+        // The client has to start over.
         Code::Compacted | Code::CursorAhead => StatusCode::GONE,
         Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         // Whatever else a board that is only read can say: it can't be read now.

@@ -107,7 +107,7 @@ async fn route(request: Parts, client: &Client, shared: &Shared) -> Reply {
         return Stream::open(&request, feed, slot).await.unwrap_or_else(|error| reply::failure(&error));
     }
     let Some((answer, id)) = find(path) else { return reply::not_found() };
-    // Before the answer: whoever follows what it has read is told if it was another board.
+    // Before the answer: a client that follows from there is notified if the board was replaced.
     let identity = feed.identity();
     let answered = decoded(id).map(|id| {
         tokio::task::spawn_blocking(move || {
@@ -145,7 +145,7 @@ fn find(path: &str) -> Option<(Answer, &str)> {
     })
 }
 
-/// A word that nobody can know before the page is made.
+/// A word that no client can know before the page is made.
 fn nonce() -> String {
     Uuid::new_v4().simple().to_string()
 }

@@ -76,13 +76,13 @@ pub struct Options {
     pub host: IpAddr,
     /// The port; 0 for any that is free.
     pub port: u16,
-    /// Whether it may run only where it is found again, because nobody sees it run.
+    /// Whether it may run only where other processes find it, because it runs in the background.
     pub to_be_found: bool,
     /// Whether it answers only requests with its token.
     pub token: bool,
 }
 
-/// A server that has its port, and answers nobody yet.
+/// A server that has its port and does not answer yet.
 pub struct Listening {
     runtime: Runtime,
     listener: TcpListener,
@@ -93,8 +93,8 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Takes the port. Refuses if another server shows the same board, or if somebody else has the port. Warns, or
-    /// refuses, if nobody would find it again.
+    /// Takes the port. Refuses if another server shows the same board, or if another program has the port. Warns, or
+    /// refuses, if other processes would not find it.
     /// `db` is the board as the command names it.
     pub fn bind(board: ResolvedBoard, db: Option<&OsStr>, options: Options) -> Result<Listening> {
         let mut claim = ServerRegistration::take(board.engine.sidecars(), db)?;
@@ -128,7 +128,7 @@ impl Listening {
         self.running.clone()
     }
 
-    /// Serves until somebody asks this process to end.
+    /// Serves until this process is asked to end.
     pub fn run(self) -> Result<()> {
         let Listening { runtime, listener, running, access, board, mut claim } = self;
         let engine = Arc::clone(&board.engine);
@@ -140,7 +140,7 @@ impl Listening {
             }
         });
         feed.stop();
-        // What still asks the board has nobody left to answer to.
+        // Requests that still read the board have no client any more.
         runtime.shutdown_background();
         let _ = thread.join();
         drop(claim);
@@ -189,17 +189,17 @@ fn not_bound(wanted: SocketAddr, error: io::Error) -> blackboard::Error {
             let message = format!("this user may not listen on port {}", wanted.port());
             Refusal::new(Code::PortTaken, message).hint("choose one above 1023 with --port").into()
         }
-        _ => Fault::new(Code::Io, format!("nobody can listen on {wanted}")).because(error).into(),
+        _ => Fault::new(Code::Io, format!("cannot listen on {wanted}")).because(error).into(),
     }
 }
 
-/// A port that nobody has at this moment.
+/// A port that is free now.
 fn free_port_near(taken: SocketAddr) -> Option<u16> {
     let near = (1..=NEAR).filter_map(|step| taken.port().checked_add(step));
     near.into_iter().find(|port| StdListener::bind((taken.ip(), *port)).is_ok())
 }
 
-/// Accepts connections until somebody asks this process to end.
+/// Accepts connections until this process is asked to end.
 async fn serve(listener: TcpListener, feed: Arc<Feed>, access: Access) -> Result<()> {
     let most = CONNECTIONS.min(open_files().saturating_sub(OTHER_FILES)).max(1);
     let places = Arc::new(Semaphore::new(most));
@@ -429,7 +429,7 @@ mod signals {
 
     use blackboard::{Code, Fault, Result};
 
-    /// Ends when somebody asks for it.
+    /// Ends when it is asked to.
     #[cfg(unix)]
     pub(super) fn asked_to_end() -> Result<impl Future<Output = ()>> {
         use tokio::signal::unix::{SignalKind, signal};

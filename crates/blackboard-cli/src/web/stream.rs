@@ -4,7 +4,7 @@
 //! either it begins now. First comes `retry: 2000`, then a message an event without an `event:` line, whose `id` is
 //! the event's revision and whose `data` is the event. Every 15 seconds in which nothing happens there is a comment.
 //! What retention has removed can't be told any more: that is answered with 410 and the code `compacted`, and the
-//! page begins anew.
+//! page starts over.
 //!
 //! `board=`, with the header `Blackboard-Board` of what the page has read, refuses to go on with another board (410,
 //! `other_board`): revisions of one mean nothing on another.
@@ -81,7 +81,7 @@ impl Stream {
                 StatusCode::GONE,
                 "other_board",
                 "this is another board than the one that was read",
-                "read everything anew, and go on from there",
+                "read everything again, and continue from there",
             ));
         }
         let position = seen.unwrap_or(end);

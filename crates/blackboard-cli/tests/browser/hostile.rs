@@ -125,7 +125,7 @@ fn walk_all_views(browser: &Browser, address: &str, has_rows: impl Fn(&str) -> u
                 browser.until(
                     "the drawer is filled, or says why it is not",
                     "const body = document.getElementById('drawer-body');
-                     return body.querySelector('dl') || (body.textContent && body.textContent !== 'Reading…')",
+                     return body.querySelector('dl') || (body.textContent && body.textContent !== 'Loading…')",
                 );
                 browser.assert_fits(&format!("the drawer of {view} at {width}"));
                 browser.press(&["Escape"]);

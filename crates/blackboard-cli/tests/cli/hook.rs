@@ -7,6 +7,7 @@ mod sessions;
 
 use std::fs;
 
+use blackboard::agent::label;
 use blackboard::id::session_of_hint;
 use serde_json::{Value, json};
 
@@ -81,6 +82,17 @@ impl Stage {
     fn configure(&self, text: &str) {
         fs::write(self.scratch.path().join(".pai/blackboard/config.json"), text).unwrap();
     }
+}
+
+/// The name of a session of a platform whose user gave none.
+fn generated_name(hint: &str) -> String {
+    let (platform, _) = hint.split_once(':').unwrap();
+    format!("{platform}-{}", &session_of_hint(hint)[..4])
+}
+
+/// Such a session as messages name it.
+fn label_of(hint: &str) -> String {
+    label(&generated_name(hint), &session_of_hint(hint))
 }
 
 /// Everything that is text in an answer.

@@ -35,7 +35,8 @@ fn run_registers_a_session_of_its_own_process() {
 fn session_of_run_gets_the_configured_name_or_that_of_the_command() {
     let scratch = Scratch::new();
     let call = ["run", "--", "sh", "-c", "blackboard agent show --json"];
-    assert_eq!(lines(&scratch.run(call).success())[0]["agent_name"], "sh");
+    let agent = &lines(&scratch.run(call).success())[0];
+    assert_eq!(agent["agent_name"], format!("sh-{}", &agent["session_id"].as_str().unwrap()[..4]));
     let home = scratch.path().join(".pai/blackboard");
     std::fs::write(home.join("config.json"), r#"{"agent": {"name": "Oak"}}"#).unwrap();
     assert_eq!(lines(&scratch.run(call).success())[0]["agent_name"], "Oak");
@@ -109,7 +110,8 @@ fn run_inside_a_session_is_a_delegate_with_its_own_process() {
     let said = lines(&scratch.run(call).success());
     let [delegate, parent] = &said[..] else { panic!("{said:?}") };
     assert_eq!((&delegate["parent_id"], &delegate["parent_name"]), (&parent["session_id"], &"Ivy".into()));
-    assert_eq!((&delegate["agent_name"], &delegate["project"]), (&"sh".into(), &"pai".into()));
+    let name = format!("sh-{}", &delegate["session_id"].as_str().unwrap()[..4]);
+    assert_eq!((&delegate["agent_name"], &delegate["project"]), (&name.into(), &"pai".into()));
     assert_ne!(delegate["pid"], parent["pid"]);
     assert_eq!(parent["delegates"][0]["session_id"], delegate["session_id"]);
     assert_eq!(scratch.json(["agent", "list"])["count"], 0);

@@ -63,7 +63,10 @@ fn setup_writes_nothing_without_an_answer() {
     scratch.run(["setup", "claude", "--json"]).refused(Code::Usage);
     let output = scratch.run(["setup", "claude"]);
     assert_eq!(output.code, 2);
-    assert!(output.stderr.contains("hint: --yes writes it, --dry-run shows it"), "{output:?}");
+    assert!(
+        output.stderr.contains("hint: pass --yes to write, or --dry-run to show the changes"),
+        "{output:?}"
+    );
     assert!(scratch.contents() == before);
 }
 
@@ -121,7 +124,7 @@ fn setup_warns_when_the_program_is_not_on_the_path() {
     }
     assert!(told(&["setup", "status", "--json"]).contains("\"program_on_path\":false"));
     let project = told(&["setup", "copilot", "--settings", "project", "--yes"]);
-    assert!(project.contains("Everybody who works here needs `blackboard` on the PATH."), "{project}");
+    assert!(project.contains("Everyone who works here needs `blackboard` on the PATH."), "{project}");
 }
 
 #[test]

@@ -244,10 +244,10 @@ fn empty_list_reports_what_it_leaves_out() {
     let scratch = Scratch::new();
     scratch.run(["init"]).success();
     for (call, expected) in [
-        (&["work", "list"][..], "No open work items. --all shows completed ones too.\n"),
+        (&["work", "list"][..], "No open work items. Add one: blackboard work create ID --title TEXT\n"),
         (&["work", "list", "--all"], "No work items.\n"),
         (&["work", "list", "--status", "claimed"], "No work items.\n"),
-        (&["agent", "list"], "No live agents. --all shows those that have ended too.\n"),
+        (&["agent", "list"], "No active agents. Use --all to include stale and completed ones.\n"),
         (&["agent", "list", "--all"], "No agents.\n"),
     ] {
         assert_eq!(scratch.run(call).success().stdout, expected, "{call:?}");

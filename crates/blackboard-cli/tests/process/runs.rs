@@ -111,7 +111,7 @@ fn run_sends_heartbeats_and_sweeps_while_the_command_runs() {
     signal(runner.child.id(), Signal::TERM);
     let ended = end_of(runner.child);
     assert_eq!(ended.status.code(), Some(128 + 15), "{ended:?}");
-    assert!(!ended.stderr.contains("taken for dead"), "{ended:?}");
+    assert!(!ended.stderr.contains("marked stale"), "{ended:?}");
     board.assert_sound();
 }
 
@@ -135,8 +135,11 @@ fn run_reports_that_its_session_was_swept_meanwhile() {
     std::fs::write(&go_on, "").unwrap();
     let ended = end_of(runner.child);
     assert_eq!(ended.status.code(), Some(3), "{ended:?}");
-    let told = format!("session {} was taken for dead while the command ran", runner.session);
-    assert!(ended.stderr.contains(&told), "{ended:?}");
+    let warning = format!(
+        "({}) was marked stale while the command ran; what it held was released",
+        &runner.session[..8]
+    );
+    assert!(ended.stderr.contains(&warning), "{ended:?}");
     assert_eq!(board.status_of(&runner.session), "completed");
     board.assert_sound();
 }
@@ -151,6 +154,6 @@ fn swept_session_is_active_after_its_next_heartbeat_and_reports_what_it_lost() {
     wait_until("it is back", || (board.status_of(&runner.session) == "active").then_some(()));
     signal(runner.child.id(), Signal::TERM);
     let ended = end_of(runner.child);
-    assert!(ended.stderr.contains("is back; it lost work item item-0"), "{ended:?}");
+    assert!(ended.stderr.contains("and is active again; released: work item item-0"), "{ended:?}");
     board.assert_sound();
 }

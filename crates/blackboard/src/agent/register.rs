@@ -13,15 +13,22 @@ use crate::id::session_of_hint;
 use crate::metadata::Metadata;
 use crate::process::{Liveness, ProcessIdentity};
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Prefetch, Tx};
+use crate::store::{Changes, Key, Prefetch, Range, Tx};
 use crate::sweep::ClockReading;
 use crate::text::{Cleaner, Kind, TextChanges};
+
+/// The fewest characters of a session id in a generated name.
+const NAME_SUFFIX: usize = 4;
 
 /// A registration.
 #[derive(Clone, Debug, Default)]
 pub struct Register {
-    /// The name of the agent. A delegate may omit it.
+    /// The name of the agent, unchanged. Without it the name is generated: see `name_base`.
     pub name: Option<String>,
+    /// The beginning of a generated name: `claude` gives `claude-84a6`, with the first characters of the session id. A
+    /// delegate without it is called `<parent> (delegate)`. A generated name is unique among active and idle agents, and a
+    /// session that is resumed keeps its name.
+    pub name_base: Option<String>,
     /// Its project. A delegate inherits it.
     pub project: Option<String>,
     /// Its current work.
@@ -108,6 +115,7 @@ impl Agents<'_> {
         rules.check_json(request.metadata.iter().map(Metadata::as_str))?;
         let mut cleaned = request.clone();
         cleaned.name = request.name.as_ref().map(|name| texts.agent_name(name)).transpose()?;
+        cleaned.name_base = request.name_base.as_ref().map(|base| texts.agent_name(base)).transpose()?;
         let project = texts.maybe("project", Kind::Field, request.project.as_ref())?;
         cleaned.project = project.filter(|project| !project.is_empty());
         let work = texts.maybe("work", Kind::Field, request.work.as_ref())?;
@@ -115,7 +123,7 @@ impl Agents<'_> {
         if let Some(hint) = &request.session_hint {
             crate::text::check_id("session hint", hint)?;
         }
-        match (&cleaned.name, &cleaned.parent) {
+        match (cleaned.name.as_ref().or(cleaned.name_base.as_ref()), &cleaned.parent) {
             (Some(name), _) if name.is_empty() => Err(Error::invalid("the name of an agent can't be empty")),
             (None, None) => Err(Error::invalid("an agent needs a name: --name NAME")),
             _ => Ok((cleaned, texts.changes())),
@@ -147,6 +155,10 @@ impl Registration {
         let mut prefetch =
             vec![Prefetch::Row(Key::Agent(self.session.clone())), Prefetch::Row(ClockReading::KEY)];
         prefetch.extend(self.request.parent.iter().map(|parent| Prefetch::Row(Key::Agent(parent.clone()))));
+        if self.request.name.is_none() {
+            prefetch.push(Prefetch::Range(similar_names(&self.request, &self.session)));
+            prefetch.push(Prefetch::Candidates(Range::live_agents(), usize::MAX));
+        }
         prefetch
     }
 
@@ -158,11 +170,73 @@ impl Registration {
         if let (Some(_), Some(parent)) = (&known, &parent) {
             refuse_circle(tx, session, parent)?;
         }
+        let name = match &request.name {
+            Some(name) => name.clone(),
+            None => generated_name(tx, request, session, known.as_ref(), parent.as_ref())?,
+        };
         let (mut changes, mut registered) =
-            decide(request, session, process.as_ref(), known, parent.as_ref(), tx.now())?;
+            decide(request, name, session, process.as_ref(), known, parent.as_ref(), tx.now())?;
         registered.text.clone_from(text);
         ClockReading::note(board, tx, &mut changes)?;
         Ok((changes, registered))
+    }
+}
+
+/// The sessions whose generated names may be the same as the one of this session: all others differ in the characters of
+/// their ids, or in their parents.
+fn similar_names(request: &Register, session: &str) -> Range {
+    if let (None, Some(parent)) = (&request.name_base, &request.parent) {
+        return Range::delegates_of(parent);
+    }
+    let end = session.char_indices().nth(NAME_SUFFIX).map_or(session.len(), |(end, _)| end);
+    Range::agents_with_prefix(&session[..end])
+}
+
+/// The name of a session that was given none: its name of before, or the first one that no other agent has.
+fn generated_name(
+    tx: &dyn Tx,
+    request: &Register,
+    session: &str,
+    known: Option<&Agent>,
+    parent: Option<&Agent>,
+) -> Result<String> {
+    if let Some(agent) = known.filter(|agent| agent.status.is_live()) {
+        return Ok(agent.agent_name.clone());
+    }
+    // Names that are given can be the same at any time, so that these are read without validation.
+    let mut others = unless_unreadable(tx.candidate_rows::<Agent>(&Range::live_agents(), usize::MAX))?;
+    others.extend(unless_unreadable(tx.rows::<Agent>(&similar_names(request, session)))?);
+    others.retain(|other| other.status.is_live() && other.session_id != session);
+    let taken: BTreeSet<_> = others.into_iter().map(|other| other.agent_name).collect();
+    let is_free = |name: &String| !taken.contains(name);
+    let before = known.map(|agent| agent.agent_name.clone());
+    if let Some(name) = before.filter(is_free) {
+        return Ok(name);
+    }
+    let id: Vec<char> = session.chars().filter(|character| character.is_alphanumeric()).collect();
+    let name = match (&request.name_base, parent) {
+        (None, Some(parent)) => {
+            let numbered = |number| match number {
+                1 => format!("{} (delegate)", parent.agent_name),
+                _ => format!("{} (delegate {number})", parent.agent_name),
+            };
+            // One of so many numbers is free.
+            (1..=taken.len() + 1).map(numbered).find(is_free)
+        }
+        (base, _) => {
+            let base = base.as_deref().unwrap_or_default();
+            let with_id = |length: usize| format!("{base}-{}", id.iter().take(length).collect::<String>());
+            (NAME_SUFFIX..id.len()).map(with_id).find(is_free).or_else(|| Some(with_id(id.len())))
+        }
+    };
+    Ok(name.unwrap_or_default())
+}
+
+/// Agents that cannot be read keep no session from registering: their names count as not taken.
+fn unless_unreadable(agents: Result<Vec<Agent>>) -> Result<Vec<Agent>> {
+    match agents {
+        Err(error) if error.is_unreadable_row() => Ok(Vec::new()),
+        agents => agents,
     }
 }
 
@@ -193,6 +267,7 @@ fn refuse_circle(tx: &dyn Tx, session: &str, parent: &Agent) -> Result<()> {
 
 fn decide(
     request: &Register,
+    name: String,
     session: &str,
     process: Option<&ProcessIdentity>,
     known: Option<Agent>,
@@ -204,12 +279,7 @@ fn decide(
     }
     let before = known.clone();
     let mut agent = known.unwrap_or_else(|| newcomer(session, now));
-    if let Some(name) = request.name.clone().or_else(|| match parent {
-        Some(parent) if before.is_none() => Some(format!("{} (delegate)", parent.agent_name)),
-        _ => None,
-    }) {
-        agent.agent_name = name;
-    }
+    agent.agent_name = name;
     if let Some(parent) = parent {
         agent.parent_id = Some(parent.session_id.clone());
         agent.project = agent.project.or_else(|| parent.project.clone());

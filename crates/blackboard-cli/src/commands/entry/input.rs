@@ -70,7 +70,7 @@ fn behind_two_dashes() -> bool {
 }
 
 /// The text of a file, or of standard input for `-`, of about `max_bytes` at most, without the line break at its end:
-/// nearly every program writes one, and nearly nobody means it.
+/// nearly every program writes one, and it is hardly ever meant.
 pub fn read_text(file: &Path, max_bytes: usize) -> Result<String> {
     let (name, read) = if file.as_os_str() == OsStr::new("-") {
         ("standard input".to_owned(), read_at_most(io::stdin().lock(), max_bytes))

@@ -42,7 +42,7 @@ impl Run for Check {
         match look(context, session) {
             Ok(commit) if commit.free || self.warn => Ok(Outcome::new(commit)),
             Ok(commit) => Ok(Outcome::new(RefusedCommit::new(commit)).that_means(Code::Held)),
-            // Whoever names a session in so many words wants to hear that it is wrong.
+            // A session that is named explicitly has to exist.
             Err(error) if session.is_some() && is_about_session(&error) => Err(error),
             Err(error) => Ok(Outcome::new(NotChecked(error))),
         }
@@ -57,7 +57,7 @@ fn look(context: &Context, session: Option<&str>) -> Result<CheckedCommit> {
     let prefix = prefix(&tree, &root)?;
     let (board, own) = match context.open(Access::read_with(session)) {
         Ok((board, session)) => (board, session.into_iter().collect()),
-        // Whichever of them commits: what none of them has reserved is somebody else's.
+        // Whichever of them commits: what none of them has reserved belongs to another session.
         Err(error) if session.is_none() && error.code() == Code::NoSession => {
             (context.open(Access::read())?, sessions_of(&error))
         }

@@ -1,6 +1,6 @@
 //! The pre-commit hook of a repository: what is there, and what becomes of it.
 //!
-//! A hook of somebody else is never changed. It is set aside under another name, where ours runs it first, and comes back
+//! Another hook is never changed. It is set aside under another name, where ours runs it first, and comes back
 //! under its own name when ours goes: the same file, so that it is the same byte for byte. Whatever is not clearly one or the
 //! other is left alone, and its owner is told what to do.
 
@@ -23,7 +23,7 @@ pub const SET_ASIDE: &str = "pre-commit.before-blackboard";
 /// What everything begins with that we have written, whatever became of it since.
 const MARK: &str = "#!/bin/sh\n# Written by `blackboard guard install`";
 
-/// How often an installation looks at what is there, if somebody else changes it each time.
+/// How often an installation looks at what is there, if another process changes it each time.
 const MOST_LOOKS: u32 = 100;
 
 /// What the hook does about files that others have reserved.
@@ -41,9 +41,9 @@ enum Present {
     Nothing,
     /// Ours, as we wrote it.
     Ours(Mode),
-    /// Ours, and somebody has changed it.
+    /// Ours, and changed since.
     Changed,
-    /// Somebody else's.
+    /// Not ours.
     Theirs,
     /// Nothing that can be set aside: why, and what to do.
     Odd(&'static str, &'static str),
@@ -103,7 +103,7 @@ pub struct Removed {
 }
 
 impl HookPaths {
-    /// Finds it, to write there. Refused if git looks elsewhere, because somebody else looks after the hooks there.
+    /// Finds it, to write there. Refused if git looks elsewhere, because another program manages the hooks there.
     pub fn to_install() -> Result<HookPaths> {
         if git::is_bare()? {
             return Err(Refusal::new(Code::InvalidValue, "nothing is committed in a bare repository")
@@ -185,7 +185,7 @@ impl HookPaths {
         Ok((present, aside))
     }
 
-    /// Gives the hook of somebody else its other name, unless another installation was faster. Where a file can have two
+    /// Gives the other hook its new name, unless another installation was faster. Where a file can have two
     /// names, no commit meanwhile goes without it.
     fn set_aside(&self) -> Result<bool> {
         match disk::set_aside(&self.hook, &self.set_aside) {
@@ -203,7 +203,7 @@ impl HookPaths {
                 Ok(false)
             }
             Present::Nothing | Present::Changed | Present::Odd(..) => Err(self.refusal(
-                "somebody has changed it in this moment",
+                "it was changed during the installation",
                 &format!("look at what is there and in {SET_ASIDE} beside it, and install again"),
             )),
         }
@@ -248,7 +248,7 @@ fn decide_remove(present: Present, aside: Aside) -> Result<Removing, Reason> {
     match (present, aside) {
         (Present::Changed, _) => Err(changed()),
         (Present::Ours(_), Aside::Nothing) => Ok(Removing::Delete),
-        // Also where somebody has deleted ours by hand: the one from before belongs there.
+        // Also if ours was deleted by hand: the one from before belongs there.
         (Present::Ours(_) | Present::Nothing, Aside::Same | Aside::Other) => Ok(Removing::Restore),
         (Present::Nothing | Present::Theirs | Present::Odd(..), _) => Ok(Removing::Nothing),
     }
@@ -256,7 +256,7 @@ fn decide_remove(present: Present, aside: Aside) -> Result<Removing, Reason> {
 
 fn changed() -> Reason {
     (
-        "somebody has changed it since it was installed".to_owned(),
+        "it was changed after the installation".to_owned(),
         format!("take out what is not yours by hand; if there is a {SET_ASIDE}, it was there before"),
     )
 }
@@ -347,7 +347,7 @@ fn failed(path: &Path, error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             Refusal::new(Code::ReadOnly, format!("{} can't be read or written", path.display()))
-                .hint("ask whoever owns the repository")
+                .hint("ask the owner of the repository")
                 .into()
         }
         _ => {
@@ -416,7 +416,7 @@ mod tests {
         assert!(place.install_over(present, aside, Mode::Refuse).unwrap().is_none());
         assert_eq!(fs::read(&place.set_aside).unwrap(), theirs);
         assert_eq!(fs::read(&place.hook).unwrap(), script(Mode::Refuse).as_bytes());
-        // Whoever clears up in between makes room, but not for a hook of ours.
+        // Another process may remove the hook meanwhile, but does not install ours.
         fs::remove_file(&place.set_aside).unwrap();
         assert!(place.install_over(present, aside, Mode::Refuse).unwrap().is_none());
         assert!(!place.set_aside.exists());

@@ -83,12 +83,13 @@ impl RunCommand for Run {
 impl Run {
     /// A session of this process alone. It begins when the lock is acquired: a refusal leaves no session behind.
     fn new_session(&self, context: &Context) -> Result<Register> {
-        let given = self.agent.clone().map_or_else(|| context.own_name(), |name| Ok(Some(name)))?;
-        let name = given.unwrap_or_else(|| child::name_of(&self.command));
+        let name = self.agent.clone().map_or_else(|| context.own_name(), |name| Ok(Some(name)))?;
         Ok(Register {
+            name,
+            name_base: Some(child::name_base(&self.command)),
             work: Some(format!("Holding lock {}", self.wish.name)),
             pid: Some(std::process::id()),
-            ..Register::named(&name)
+            ..Register::default()
         })
     }
 

@@ -83,7 +83,7 @@ impl SetupOptions {
         done: Done,
     ) -> Result<Outcome> {
         if platforms.is_empty() {
-            return Err(nobody());
+            return Err(no_platforms());
         }
         let plan_of = |platform: &&'static Platform| PlatformChanges {
             platform,
@@ -143,15 +143,15 @@ fn chosen(
     }
 }
 
-/// Shows what would be written to the person who is there, and asks.
+/// Shows the changes and asks the user.
 fn ask(report: &mut Report, context: &Context) -> Result<bool> {
     let (stdin, mut stderr) = (io::stdin(), io::stderr());
     if context.json() || !stdin.is_terminal() || !stderr.is_terminal() {
         return Err(Refusal::new(
             Code::Usage,
-            "nothing is written without being asked, and nobody is here to ask",
+            "cannot ask before writing: standard input or output is not a terminal",
         )
-        .hint("--yes writes it, --dry-run shows it")
+        .hint("pass --yes to write, or --dry-run to show the changes")
         .into());
     }
     report.shown = true;
@@ -165,11 +165,11 @@ fn ask(report: &mut Report, context: &Context) -> Result<bool> {
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-fn nobody() -> Error {
+fn no_platforms() -> Error {
     let names: Vec<_> = PLATFORMS.iter().map(|platform| platform.id).collect();
     let message = "no agents were found here: neither their programs on the PATH nor their settings";
     Refusal::new(Code::NothingAvailable, message)
-        .hint(format!("name one to set it up all the same: {}", names.join(", ")))
+        .hint(format!("name one to set it up anyway: {}", names.join(", ")))
         .into()
 }
 

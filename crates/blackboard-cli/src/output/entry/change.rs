@@ -30,7 +30,7 @@ pub struct CountedEntry {
     /// What was written.
     #[serde(flatten)]
     pub written: Written,
-    /// The number, unless the call was repeated after so long that nobody knows it any more.
+    /// The number, unless the call was repeated after its version was pruned.
     pub value: Option<Value>,
 }
 
@@ -45,17 +45,15 @@ impl Render for CountedEntry {
 }
 
 fn written(written: &Written, value: Option<&Value>, screen: &mut Screen<'_>) -> Result {
-    screen.line(format_args!("Written: {}", escape(&written.key)))?;
-    let new = if written.created { " (new)" } else { "" };
-    let now = screen.now();
-    screen.fields([
-        ("Value", value.map(|value| harmless_json(value.as_str()).into_owned())),
-        ("Scope", unusual(&written.scope)),
-        ("Version", Some(format!("{}{new}", written.version))),
-        ("Revision", Some(written.revision.to_string())),
-        ("TTL", written.expires_at.map(|expires| format!("{} (until {expires})", super::left(expires, now)))),
-        ("Fence", written.fence.map(|fence| fence.to_string())),
-    ])
+    let facts = [
+        value.map(|value| format!("value {}", harmless_json(value.as_str()))),
+        unusual(&written.scope).map(|scope| format!("scope {}", escape(&scope))),
+        Some(format!("version {}, revision {}", written.version, written.revision)),
+        written.expires_at.map(|expires| format!("TTL {}", super::left(expires, screen.now()))),
+        written.fence.map(|fence| format!("fence {fence}")),
+    ];
+    let facts: Vec<String> = facts.into_iter().flatten().collect();
+    screen.line(format_args!("Written: {} ({})", escape(&written.key), facts.join(", ")))
 }
 
 /// The answer of `delete`.

@@ -87,7 +87,7 @@ impl Change {
         }
     }
 
-    /// Who did it. Nobody removes what expires.
+    /// Who did it. An entry that expires has no author here.
     fn author(&self) -> Option<&str> {
         (self.what() != "expired").then_some(&self.version.entry.updated_by)
     }

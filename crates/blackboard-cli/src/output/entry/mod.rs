@@ -1,6 +1,6 @@
 //! Entries, for people and programs.
 //!
-//! A program gets a value as it came, and so does whoever asks for the bare value. People see the same JSON on one line
+//! A program gets a value as it came, and so does a caller of the bare value. People see the same JSON on one line
 //! with its harmful characters escaped, and in tables only the beginning of it.
 
 mod change;
@@ -52,7 +52,7 @@ pub fn counted_leases(count: usize) -> String {
     }
 }
 
-/// The scope, where it is not the one that everybody thinks of.
+/// The scope, if it is not the default one.
 fn unusual(scope: &str) -> Option<String> {
     (scope != DEFAULT_SCOPE).then(|| scope.to_owned())
 }

@@ -57,7 +57,7 @@ impl Render for BareValue {
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        // Whoever asks for this hands it to a program.
+        // The caller passes this to a program.
         screen.verbatim(self.0.as_str())?;
         screen.gap()
     }
@@ -80,7 +80,7 @@ impl Render for RawText {
     }
 }
 
-/// The answer of `read` where nobody can see such a key. Scripts compare it with `null`.
+/// The answer of `read` if the key does not exist. Scripts compare it with `null`.
 pub struct Missing;
 
 impl Render for Missing {

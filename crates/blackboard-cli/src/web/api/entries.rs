@@ -11,7 +11,7 @@ use crate::web::query::wrong;
 use crate::web::reply::{Reply, list as as_list, written};
 use crate::web::route::Asked;
 
-/// How many are shown if nobody says, and at most.
+/// The default and the maximum of entries.
 const SHOWN: usize = 100;
 const MOST: usize = 1000;
 
@@ -21,7 +21,7 @@ const PAGE_BYTES: usize = 4 * 1024 * 1024;
 /// How many bytes of a value stand in a list; the history of its key has all of it.
 const VALUE_BYTES: usize = 4 * 1024;
 
-/// How many versions of a key are shown if nobody says, and at most.
+/// The default and the maximum of versions of a key.
 const VERSIONS: usize = 20;
 const MOST_VERSIONS: usize = 200;
 

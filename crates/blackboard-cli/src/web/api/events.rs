@@ -10,11 +10,11 @@ use crate::web::query::{Query, wrong};
 use crate::web::reply::{EVENTS, OLDEST, POSITIONS, Reply, bare_page};
 use crate::web::route::Asked;
 
-/// How many are shown if nobody says, as the seed has it, and at most.
+/// The default, which is that of the seed, and the maximum of events.
 const SHOWN: usize = 200;
 const MOST: usize = 1000;
 
-/// From when on, if nobody says: as the seed has it.
+/// The default of `since`, which is that of the seed.
 const SINCE: &str = "24h";
 
 /// How many bytes of events are read for one page: it ends with the event that makes it so many.
@@ -78,7 +78,7 @@ fn end(query: &Query) -> Result<Option<Revision>> {
     }
 }
 
-/// The types of these names. One that nobody knows would be a filter through which nothing comes.
+/// The types of these names. An unknown name would be a filter that matches nothing.
 fn types(names: &str) -> Result<Vec<EventType>> {
     let known = |name| match EventType::from_name(name) {
         EventType::Other(_) => {

@@ -10,7 +10,7 @@ use super::at_one_moment;
 use crate::web::reply::{Reply, written};
 use crate::web::route::Asked;
 
-/// How many of each are shown at most, and if nobody says.
+/// The maximum of each, which is the default.
 const MOST: usize = 5000;
 
 #[derive(Serialize)]

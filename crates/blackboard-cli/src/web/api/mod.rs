@@ -15,7 +15,7 @@ use blackboard::{Board, Result, Revision};
 const TRIES: usize = 3;
 
 /// What `read` finds, and the revision at which that was so. On a board that changes all the time it is that of the
-/// moment before: whoever follows the log from there sees everything that it may not have seen.
+/// moment before: a client that follows the event log from there misses nothing.
 fn at_one_moment<T>(board: &Board, read: impl Fn() -> Result<T>) -> Result<(T, Revision)> {
     let mut before = board.revision()?;
     for _ in 1..TRIES {

@@ -6,7 +6,7 @@ use super::at_one_moment;
 use crate::web::reply::{Reply, list as as_list};
 use crate::web::route::Asked;
 
-/// How many are shown at most, and if nobody says.
+/// The maximum, which is the default.
 const MOST: usize = 1000;
 
 /// `{ok, count, items, next?, revision, timestamp}`, by id. `limit`, `after` (an id)

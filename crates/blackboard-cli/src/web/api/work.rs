@@ -17,7 +17,7 @@ use crate::web::route::Asked;
 /// How many are shown at most where a limit is asked for.
 const MOST: usize = 1000;
 
-/// How many hours of work are shown if nobody says, and at most.
+/// The default and the maximum of hours of work.
 const HOURS: u64 = 6;
 const MOST_HOURS: u64 = 24 * 7;
 

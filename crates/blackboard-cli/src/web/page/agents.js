@@ -102,7 +102,7 @@ function showTree() {
   for (const agent of agents) {
     if (!fits(words, agent.agent_name, agent.project, agent.current_work, agent.session_id, agent.status))
       continue;
-    // Whoever fits is shown with those it works for.
+    // A matching agent is shown below its parents.
     for (let next = agent; next && !fit.has(next); next = model.agentById.get(next.parent_id))
       fit.add(next);
   }

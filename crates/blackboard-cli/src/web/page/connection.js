@@ -30,8 +30,8 @@ function refreshConnection() {
     element,
     "title",
     state === "live"
-      ? "Changes show as they happen"
-      : `Last in touch with the board ${span(lost)} ago; what you see is from then`,
+      ? "Live"
+      : `Disconnected; showing the state from ${span(lost)} ago`,
   );
   document.body.classList.toggle("is-stale", state === "stale");
 }

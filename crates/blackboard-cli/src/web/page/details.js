@@ -1,4 +1,4 @@
-// What the drawer shows of an agent, a work item, an entry and an event.
+// The drawers of an agent, a work item, an entry and an event.
 
 function openAgent(session) {
   openDrawer({
@@ -14,10 +14,10 @@ function openAgent(session) {
       return [
         facts([
           ["Status", status],
-          ["Works on", agent.current_work],
+          ["Current work", agent.current_work],
           ["Progress", agent.progress],
           ["Project", agent.project],
-          ["Works for", agentLink(agent.parent_id, agent.parent_name)],
+          ["Parent", agentLink(agent.parent_id, agent.parent_name)],
           ["Last seen", timeOf(agent.last_seen_at)],
           ["Started", timeOf(agent.started_at)],
           ["Ended", agent.ended_at && timeOf(agent.ended_at)],
@@ -25,11 +25,11 @@ function openAgent(session) {
           ["Session", make("code", {}, shown(agent.session_id))],
         ]),
         part(
-          "Holds work",
+          "Claimed work",
           listOf((agent.work_items || []).map((item) => itemLink(item.item_id, item.title))),
         ),
         part(
-          "Holds locks and files",
+          "Held locks and files",
           listOf(
             (agent.leases || []).map((lease) =>
               make(
@@ -70,7 +70,7 @@ function openItem(id) {
           ["Id", make("code", {}, shown(item.item_id))],
           ["Project", item.project_id],
           [
-            item.status === "completed" ? "Done by" : "Claimed by",
+            item.status === "completed" ? "Completed by" : "Claimed by",
             item.claimed_by ? agentLink(item.claimed_by, item.claimed_by_name) : item.claimed_by_name,
           ],
           ["Claimed", item.claimed_at && timeOf(item.claimed_at)],
@@ -112,7 +112,7 @@ function openEntry({ scope, key }) {
           ["Version", newest.version],
           ["Revision", newest.revision],
           [newest.what === "written" ? "Written by" : "Removed by", newest.source_agent],
-          [newest.what === "written" ? "Written" : `Since then ${newest.what}`, timeOf(newest.timestamp)],
+          [capitalized(newest.what), timeOf(newest.timestamp)],
           ["Expires", newest.expires_at && timeOf(newest.expires_at)],
           ["Tags", newest.tags && newest.tags.length ? newest.tags.join(", ") : null],
         ]),
@@ -121,12 +121,14 @@ function openEntry({ scope, key }) {
         part(
           "History",
           make("ol.versions", {}, ...answer.items.map(versionOf)),
-          answer.compacted && make("p.quiet", {}, "What was before is not kept any more."),
+          answer.compacted && make("p.quiet", {}, "Earlier versions have been pruned."),
         ),
       ];
     },
   });
 }
+
+const capitalized = (word) => word.charAt(0).toUpperCase() + word.slice(1);
 
 function versionOf(version, index) {
   const head = make(
@@ -134,7 +136,7 @@ function versionOf(version, index) {
     { "data-target": `version ${version.revision}` },
     make("span.version", {}, `v${version.version}`),
     make("span", {}, shown(version.what)),
-    make("span.quiet", {}, cut(shown(version.source_agent || "nobody"), 100)),
+    make("span.quiet", {}, cut(shown(version.source_agent || "unknown"), 100)),
     timeOf(version.timestamp),
   );
   if (version.what !== "written") return make("li", {}, make("div.version-line", {}, ...head.childNodes));
@@ -157,7 +159,7 @@ function versionOf(version, index) {
   );
 }
 
-// What was stored with it; nothing for the empty object that stands where nothing was stored.
+// The stored metadata, if it is not empty.
 function metadataOf({ metadata }) {
   return metadata && Object.keys(metadata).length > 0 && part("Metadata", valueOf(metadata));
 }
@@ -175,12 +177,12 @@ function openEvent(event) {
         ["Revision", event.id],
         ["Event", make(`span.event-type.kind-${kindOf(event)}`, {}, shown(event.event_type))],
         ["When", timeOf(event.timestamp)],
-        ["Exactly", event.timestamp],
+        ["Timestamp", event.timestamp],
         [
-          "Who",
+          "Actor",
           agentLink(event.actor_id, event.actor_name || model.agentById.get(event.actor_id)?.agent_name),
         ],
-        ["What", targetOf(event)],
+        ["Target", targetOf(event)],
       ]),
       metadataOf(event),
     ],

@@ -56,7 +56,7 @@ function drawerBack() {
 function showDrawer() {
   const page = drawerPage();
   drawer.answer = null;
-  fillDrawer(page, [make("p.quiet", {}, "Reading…")]);
+  fillDrawer(page, [make("p.quiet", {}, "Loading…")]);
   byId("drawer-back").hidden = drawer.stack.length < 2;
   byId("drawer-body").scrollTop = 0;
   if (!byId("drawer").open) byId("drawer").showModal();
@@ -73,8 +73,8 @@ function fillDrawer(page, content) {
     [...body.querySelectorAll("[data-target]")].find((each) => each.dataset.target === focused)?.focus();
 }
 
-// Reads a thing that may be gone, or whose id no board can have, except one that another program has written: then the
-// drawer says so.
+// Reads a thing that may no longer exist, or whose id is not valid because another program wrote it. The drawer then shows
+// the reason.
 async function askFor(path, values) {
   try {
     return await ask(path, { values });
@@ -85,7 +85,7 @@ async function askFor(path, values) {
   }
 }
 
-const GONE = "It is not on the board any more.";
+const GONE = "No longer on the board.";
 
 const gone = (why = GONE) => [make("p.quiet", {}, cut(shown(why), 1000))];
 

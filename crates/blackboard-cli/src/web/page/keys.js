@@ -1,4 +1,4 @@
-// Keys that work anywhere on the page, and the dialog that tells of them.
+// Keys that work anywhere on the page, and the dialog that lists them.
 
 const SHORTCUTS = [
   {
@@ -7,17 +7,17 @@ const SHORTCUTS = [
     says: "Go to a view",
     run: (key) => openView(VIEWS[key - 1]),
   },
-  { keys: ["["], label: "[", says: "The view before", run: () => stepView(-1) },
-  { keys: ["]"], label: "]", says: "The next view", run: () => stepView(1) },
+  { keys: ["["], label: "[", says: "Previous view", run: () => stepView(-1) },
+  { keys: ["]"], label: "]", says: "Next view", run: () => stepView(1) },
   { keys: ["/"], label: "/", says: "Find in this view", run: focusFind },
-  { keys: ["l"], label: "l", says: "The timeline, live", run: goLive },
+  { keys: ["l"], label: "l", says: "Live timeline", run: goLive },
   { keys: ["?"], label: "?", says: "This help", run: () => byId("help").showModal() },
 ];
 
 const KEYS_ELSEWHERE = [
   ["↑ ↓ Home End", "Move in a list, table or tree"],
-  ["← →", "Close and open a branch, change the view on the tabs"],
-  ["Enter", "Show everything about a row"],
+  ["← →", "Close or open a branch; change the tab"],
+  ["Enter", "Open the details of a row"],
   ["Backspace", "Go back in the drawer"],
   ["Esc", "Close the drawer or this help"],
 ];

@@ -1,4 +1,4 @@
-// Who worked on what: a lane for each session, drawn as SVG. Places are shares of the time shown, so that
+// Activity: a lane for each session, drawn as SVG. Positions are shares of the time shown, so that
 // nothing has to be measured and the chart fits any width.
 
 const lanes = { rows: null, from: 0, to: 0, hours: 6, all: [] };
@@ -54,7 +54,7 @@ const share = (time) =>
   (100 * (Math.min(Math.max(time, lanes.from), lanes.to) - lanes.from)) / (lanes.to - lanes.from);
 const percent = (number) => `${number.toFixed(3)}%`;
 
-const ENDS = { completed: "completed", released: "released", stale: "holder died", blocked: "blocked" };
+const ENDS = { completed: "completed", released: "released", stale: "agent went stale", blocked: "blocked" };
 
 // Puts what happened at the same time into different tracks, in the order of beginning.
 function tracksOf(lane) {
@@ -97,7 +97,7 @@ function drawTrack(chart, { spans }) {
         height: "20",
         role: "button",
         tabindex: "0",
-        "aria-label": `${title}, ${when}, ${ENDS[end] || "goes on"}`,
+        "aria-label": `${title}, ${when}, ${ENDS[end] || "in progress"}`,
         "data-span": `${span_.item_id} ${span_.from}`,
         onclick: () => openItem(span_.item_id),
         onkeydown(event) {
@@ -106,7 +106,7 @@ function drawTrack(chart, { spans }) {
           openItem(span_.item_id);
         },
       },
-      draw("title", {}, `${title}\n${shown(span_.item_id)}\n${when}\n${ENDS[end] || "goes on"}`),
+      draw("title", {}, `${title}\n${shown(span_.item_id)}\n${when}\n${ENDS[end] || "in progress"}`),
       draw(`rect.bar.bar-${end}`, { width: "100%", height: "20", rx: "4" }),
       draw("text.bar-label", { x: "6", y: "14" }, title),
     );

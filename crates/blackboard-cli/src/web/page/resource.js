@@ -98,7 +98,7 @@ class Resource {
       this.lastTook = this.lastEnd - start;
     }
     if (this.again || generation !== this.generation || this.wanted > this.readAt) {
-      // A board that can't be read is asked again when the stream says that it is back.
+      // A board that cannot be read is read again when the stream reports it.
       if (!failing.has(this)) this.schedule();
     }
   }
@@ -113,7 +113,7 @@ function trouble(resource, error) {
   showTrouble();
 }
 
-// What nobody looks at troubles nobody.
+// Errors of resources that are not shown are not shown either.
 function showTrouble() {
   const looked = [...failing].filter(([resource]) => resource.needed).map(([, failure]) => failure);
   const refused = looked.find((failure) => failure instanceof Refused);

@@ -1,4 +1,4 @@
-// Rows that are only there while somebody can see them: lists of any length cost what fits on the screen.
+// Rows that exist only while they are visible: a list of any length costs as much as the screen shows.
 //
 // The rows of a list are equally high (`--row-height` says how high). `create` makes the element of a row,
 // `update` fills it with an item; elements are used again for other items as the list scrolls.

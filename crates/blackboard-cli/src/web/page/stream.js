@@ -2,8 +2,8 @@
 //
 // The stream starts at the revision that the first answer was read at, so nothing falls between, and goes on
 // only with the board that this answer was about: revisions of one board mean nothing on another. Events are
-// collected and applied together, at most ten times a second. A tab that nobody has looked at for a
-// while gives its connection back, because browsers allow only a few of them to one server.
+// collected and applied together, at most ten times a second. A tab that is hidden for a while closes
+// its connection, because browsers allow only a few of them to one server.
 
 const SILENCE = 40 * SECOND;
 const LONGEST_PAUSE = 5 * SECOND;

@@ -82,7 +82,7 @@ function fitsTimeline(event) {
   return timeline.agent === "" || event.actor_id === timeline.agent || event.target_id === timeline.agent;
 }
 
-// Asks for a part of the log; null when somebody has asked for another one since.
+// Asks for a part of the log; null if another part was asked for meanwhile.
 async function readLog(place) {
   const generation = timeline.generation;
   timeline.loading = true;

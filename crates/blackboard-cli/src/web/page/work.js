@@ -44,7 +44,7 @@ function createBoard() {
         { tabindex: "0", role: "region", "aria-labelledby": `column-${status}` },
         list,
       ),
-      make("p.empty", { hidden: true }, "Nothing here."),
+      make("p.empty", { hidden: true }, "No work items."),
     );
     byId("work-board").append(column);
     const rows = new Rows(list, {

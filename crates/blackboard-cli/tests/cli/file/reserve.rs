@@ -1,6 +1,8 @@
 use std::fs;
 
 use blackboard::Code;
+use blackboard::agent::label;
+use blackboard::id::session_of_hint;
 use testkit::process::RunToEnd as _;
 
 use super::repository;
@@ -136,7 +138,10 @@ fn reservations_of_another_worktree_are_shown_and_do_not_conflict() {
     let call = ["file", "check", "src/lib.rs", "--session", "oak"];
     let checked = run_in(&scratch, "other", &call).success();
     assert!(
-        checked.stdout.starts_with("Free.\nIn another worktree: Ivy has reserved src/** in "),
+        checked.stdout.starts_with(&format!(
+            "Free.\nIn another worktree: {} reserved src/** in ",
+            label("Ivy", &session_of_hint("ivy"))
+        )),
         "{checked:?}"
     );
 }

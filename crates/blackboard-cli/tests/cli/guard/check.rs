@@ -1,6 +1,8 @@
 use std::fs;
 
 use blackboard::Code;
+use blackboard::agent::label;
+use blackboard::id::session_of_hint;
 use testkit::process::RunToEnd as _;
 
 use super::{git, repository};
@@ -161,7 +163,13 @@ fn reservation_of_another_worktree_is_reported_and_stops_no_commit() {
     let script = format!("cd {} && git add src && blackboard guard check --session oak", tree.display());
     let told = Output::of(scratch.shell(&script).run_to_end()).success();
     fs::remove_dir_all(&tree).unwrap();
-    assert!(told.stdout.starts_with("Free.\nIn another worktree: Ivy has reserved src/"), "{told:?}");
+    assert!(
+        told.stdout.starts_with(&format!(
+            "Free.\nIn another worktree: {} reserved src/",
+            label("Ivy", &session_of_hint("ivy"))
+        )),
+        "{told:?}"
+    );
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn hook_that_cannot_be_moved_is_left_unchanged_with_a_hint() {
         ("symbolic link", |scratch| symlink("../../theirs", hook(scratch)).unwrap(), "what it leads to"),
         ("no plain file", |scratch| fs::create_dir(hook(scratch)).unwrap(), "out of the way"),
         ("not executable", |scratch| write_hook(scratch, b"#!/bin/sh\n", 0o644), "make it executable"),
-        ("changed it", edit_ours, "by hand"),
+        ("it was changed", edit_ours, "by hand"),
         ("is taken", replace_ours, "delete it"),
     ];
     for (reason, put, hint) in put {

@@ -1,9 +1,15 @@
 //! Subagents: sessions with a parent session.
 
+use blackboard::agent::label;
 use blackboard::id::session_of_hint;
 use serde_json::{Value, json};
 
-use super::{NONE, Stage, text_of};
+use super::{NONE, Stage, generated_name, text_of};
+
+/// The name of the first delegate of a session.
+fn delegate_of(hint: &str) -> String {
+    format!("{} (delegate)", generated_name(hint))
+}
 
 #[test]
 fn work_of_a_delegate_is_the_description_of_its_task() {
@@ -43,7 +49,7 @@ fn subagents_are_delegates_with_their_own_sessions() {
     assert_eq!(agent["parent_id"], session_of_hint("claude:ivy"));
     assert_eq!(
         (&agent["agent_name"], &agent["current_work"], &agent["project"]),
-        (&json!("Claude Code (delegate)"), &json!("Explore"), &json!("collab"))
+        (&json!(delegate_of("claude:ivy")), &json!("Explore"), &json!("collab"))
     );
     let edit = json!({"tool_name": "Edit", "tool_input": {"file_path": "a.rs"}, "agent_id": "sub1"});
     stage.hook("claude", "ivy", "PostToolUse", edit.clone());
@@ -60,7 +66,13 @@ fn subagents_are_delegates_with_their_own_sessions() {
     let mut beside = edit;
     beside["agent_id"] = json!("sub2");
     let warned = stage.hook("claude", "ivy", "PreToolUse", beside).unwrap();
-    assert!(text_of(&warned).contains("edited by Claude Code (delegate)"), "{warned}");
+    let editor = label(&delegate_of("claude:ivy"), &session);
+    assert!(text_of(&warned).contains(&format!("edited by {editor}")), "{warned}");
+    assert_eq!(
+        stage.agent("claude:ivy/sub2")["agent_name"],
+        delegate_of("claude:ivy").replace(')', " 2)"),
+        "the second one"
+    );
     stage.hook("claude", "ivy", "SubagentStop", sub());
     assert_eq!(stage.agent("claude:ivy/sub1")["status"], "completed");
     assert_eq!(stage.agent("claude:ivy")["status"], "active");
@@ -87,7 +99,7 @@ fn subagent_of_copilot_is_a_delegate() {
     assert_eq!(agent["parent_id"], session_of_hint("copilot:cop"));
     assert_eq!(
         (&agent["agent_name"], &agent["current_work"]),
-        (&json!("Copilot CLI (delegate)"), &json!("general-purpose"))
+        (&json!(delegate_of("copilot:cop")), &json!("general-purpose"))
     );
     let sub = || json!({"agent_id": "sub", "agent_type": "general-purpose", "parent_agent_id": "cop"});
     stage.hook("copilot", "sub", "Stop", sub());

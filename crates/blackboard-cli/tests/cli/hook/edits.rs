@@ -4,7 +4,7 @@ use blackboard::id::session_of_hint;
 use serde_json::{Value, json};
 use testkit::process::RunToEnd as _;
 
-use super::{NONE, Stage, text_of};
+use super::{NONE, Stage, label_of, text_of};
 use crate::scratch::Output;
 
 #[test]
@@ -64,7 +64,7 @@ fn patch_with_indented_headers_is_recorded_as_denied_and_as_edited() {
     stage.hook("codex", "oak", "PostToolUse", usage.clone());
     let said = stage.hook("codex", "ivy", "PreToolUse", usage).unwrap();
     assert_eq!(said["hookSpecificOutput"]["permissionDecision"], "deny", "{said}");
-    assert!(text_of(&said).contains("src/a.rs: edited by Codex"), "{said}");
+    assert!(text_of(&said).contains(&format!("src/a.rs: edited by {}", label_of("codex:oak"))), "{said}");
 }
 
 #[test]
@@ -88,14 +88,14 @@ fn edit_of_too_many_files_is_denied() {
         stage.configure(r#"{"fileGuard": "deny"}"#);
         let said = stage.hook("codex", "ivy", "PreToolUse", usage.clone()).unwrap_or_default();
         assert_eq!(said["hookSpecificOutput"]["permissionDecision"], "deny", "{what}: {said}");
-        assert!(text_of(&said).contains("Split the edit"), "{what}: {said}");
+        assert!(text_of(&said).contains("split this edit"), "{what}: {said}");
         let log = stage.log();
         let line = log.lines().last().unwrap_or_default();
         assert!(line.contains("some files of the edit were not checked"), "{what}: {line}");
         stage.configure(r#"{"fileGuard": "warn"}"#);
         let said = stage.hook("codex", "ivy", "PreToolUse", usage.clone()).unwrap_or_default();
         assert_eq!(said["hookSpecificOutput"]["permissionDecision"], Value::Null, "{what}: {said}");
-        assert!(text_of(&said).contains("were not checked"), "{what}: {said}");
+        assert!(text_of(&said).contains("not checked"), "{what}: {said}");
         // After the edit it is only a heartbeat, with as many files as are noted of one call.
         stage.hook("codex", "ivy", "PostToolUse", usage.clone());
     }
@@ -135,15 +135,16 @@ fn agent_is_warned_before_it_edits_a_file_of_another_agent() {
             .iter()
             .filter_map(|event| stage.hook(platform, "ivy", event, usage()))
             .map(|said| text_of(&said))
-            .filter(|text| text.contains("has a file that you"))
+            .filter(|text| text.contains("is working on a file you"))
             .collect();
         assert_eq!(warnings.len(), 1, "{platform} is warned once: {warnings:?}");
-        for expected in ["src/lib.rs: edited by Codex", "The engine"] {
-            assert!(warnings[0].contains(expected), "{platform}: {warnings:?}");
+        for expected in [format!("src/lib.rs: edited by {}", label_of("codex:oak")), "The engine".to_owned()]
+        {
+            assert!(warnings[0].contains(&expected), "{platform}: {warnings:?}");
         }
         stage.configure(r#"{"fileGuard": "deny"}"#);
         let denied = stage.hook(platform, "ivy", before, usage()).unwrap();
-        assert!(text_of(&denied).contains("Not edited"), "{platform}: {denied}");
+        assert!(text_of(&denied).contains("Edit blocked"), "{platform}: {denied}");
         assert!(text_of(&denied).contains("deny") || denied.get("deny").is_some(), "{platform}: {denied}");
         stage.configure(r#"{"fileGuard": "off"}"#);
         assert_eq!(stage.hook(platform, "ivy", before, usage()), None, "{platform}");
@@ -172,7 +173,8 @@ fn denied_agent_sees_an_update_when_the_file_is_released() {
     let denied = stage.hook("claude", "ivy", "PreToolUse", usage).unwrap();
     assert_eq!(denied["hookSpecificOutput"]["permissionDecision"], "deny");
     let reason = denied["hookSpecificOutput"]["permissionDecisionReason"].as_str().unwrap();
-    assert!(reason.contains("reserved (src/**) by Codex") && reason.contains("rewriting"), "{reason}");
+    let reserved = format!("reserved (src/**) by {}", label_of("codex:oak"));
+    assert!(reason.contains(&reserved) && reason.contains("rewriting"), "{reason}");
     stage.hook("claude", "ivy", "UserPromptSubmit", NONE());
     in_project(&["file", "release", "--all"]);
     let told = stage.hook("claude", "ivy", "UserPromptSubmit", NONE()).unwrap();

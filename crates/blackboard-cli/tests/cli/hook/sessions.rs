@@ -6,20 +6,20 @@ use std::path::Path;
 use blackboard::id::session_of_hint;
 use serde_json::{Value, json};
 
-use super::{NONE, Stage, text_of};
+use super::{NONE, Stage, generated_name, label_of, text_of};
+use crate::mcp::client::Client;
 
 #[test]
 fn hooks_register_a_session_keep_it_active_and_end_it() {
     let stage = Stage::new();
-    for (platform, name, events) in [
-        ("claude", "Claude Code", ["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"]),
-        ("codex", "Codex", ["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"]),
-        ("gemini", "Gemini CLI", ["SessionStart", "BeforeAgent", "AfterTool", "AfterAgent", "SessionEnd"]),
-        ("copilot", "Copilot CLI", ["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"]),
-        ("cursor", "Cursor", ["sessionStart", "beforeSubmitPrompt", "postToolUse", "stop", "sessionEnd"]),
+    for (platform, events) in [
+        ("claude", ["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"]),
+        ("codex", ["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"]),
+        ("gemini", ["SessionStart", "BeforeAgent", "AfterTool", "AfterAgent", "SessionEnd"]),
+        ("copilot", ["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"]),
+        ("cursor", ["sessionStart", "beforeSubmitPrompt", "postToolUse", "stop", "sessionEnd"]),
         (
             "opencode",
-            "OpenCode",
             ["session.created", "chat.message", "tool.execute.after", "session.idle", "session.deleted"],
         ),
     ] {
@@ -28,6 +28,7 @@ fn hooks_register_a_session_keep_it_active_and_end_it() {
         let said = stage.hook(platform, "s1", start, NONE()).unwrap();
         assert!(text_of(&said).contains(&session_of_hint(&hint)), "{platform}: {said}");
         let agent = stage.agent(&hint);
+        let name = generated_name(&hint);
         assert_eq!((&agent["agent_name"], &agent["project"]), (&json!(name), &json!("collab")), "{platform}");
         assert_eq!((&agent["status"], &agent["pid"]), (&json!("active"), &json!(std::process::id())));
         assert_eq!(stage.hook(platform, "s1", idle, NONE()), None, "{platform}");
@@ -43,7 +44,9 @@ fn hooks_register_a_session_keep_it_active_and_end_it() {
         assert_eq!(stage.hook(platform, "s1", idle, NONE()), None, "{platform}");
         assert_eq!(stage.agent(&hint)["status"], "completed", "{platform}");
         stage.hook(platform, "s1", start, NONE()).unwrap();
-        assert_eq!(stage.agent(&hint)["status"], "active", "{platform}: it is resumed");
+        let agent = stage.agent(&hint);
+        let resumed = (&agent["status"], &agent["agent_name"]);
+        assert_eq!(resumed, (&json!("active"), &json!(name)), "{platform}: it is resumed");
         stage.hook(platform, "s1", end, NONE());
     }
 }
@@ -59,7 +62,7 @@ fn session_whose_start_was_missed_starts_with_a_prompt_or_a_tool() {
     ] {
         let session = |name: &str| session_of_hint(&format!("{platform}:{name}"));
         let is_brief = |said: Option<Value>, name: &str| {
-            said.is_some_and(|said| text_of(&said).contains(&format!("is {}", session(name))))
+            said.is_some_and(|said| text_of(&said).contains(&format!("session {}. ", session(name))))
         };
         assert_eq!(stage.hook(platform, "never", end, NONE()), None, "{platform}");
         assert_eq!(stage.scratch.run(["agent", "show", &session("never")]).code, 3, "{platform}");
@@ -87,13 +90,54 @@ fn session_whose_start_was_missed_starts_with_a_prompt_or_a_tool() {
 }
 
 #[test]
+fn two_sessions_of_one_platform_are_told_apart_by_their_names() {
+    let stage = Stage::new();
+    let (ivy, oak) = ("claude:ivy", "claude:oak");
+    for hint in [ivy, oak] {
+        let said = stage.hook("claude", &hint["claude:".len()..], "SessionStart", NONE()).unwrap();
+        let own = format!("You are {}, session {}", generated_name(hint), session_of_hint(hint));
+        assert!(text_of(&said).contains(&own), "{said}");
+    }
+    assert_ne!(generated_name(ivy), generated_name(oak));
+    // A refusal. Commands accept the name.
+    stage.scratch.json(["work", "claim", "x", "--title", "X", "--session", &generated_name(ivy)]);
+    let refused = stage.scratch.run(["work", "claim", "x", "--session", &generated_name(oak)]);
+    assert!(refused.stderr.contains(&format!("claimed by {}", label_of(ivy))), "{refused:?}");
+    // Updates.
+    stage.hook("claude", "ivy", "SessionEnd", NONE());
+    stage.hook("claude", "ivy", "SessionStart", NONE());
+    let said = stage.hook("claude", "oak", "PostToolUse", NONE()).unwrap();
+    let registered = format!("Agent \"{}\" registered", generated_name(ivy));
+    assert!(text_of(&said).contains(&registered), "{said}");
+    // A warning.
+    let edit = || json!({"tool_name": "Edit", "tool_input": {"file_path": "a.rs"}});
+    stage.hook("claude", "ivy", "PostToolUse", edit());
+    let said = stage.hook("claude", "oak", "PreToolUse", edit()).unwrap();
+    assert!(text_of(&said).contains(&format!("edited by {}", label_of(ivy))), "{said}");
+    // The result of an MCP tool.
+    let mut client = Client::new(&stage.scratch);
+    let who = client.call("who", json!({}));
+    let mut names: Vec<_> =
+        who["agents"]["items"].as_array().unwrap().iter().map(|agent| text(&agent["agent_name"])).collect();
+    names.sort_unstable();
+    let mut expected = [ivy, oak].map(generated_name);
+    expected.sort_unstable();
+    assert_eq!(names, expected);
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+#[test]
 fn a_session_whose_parent_has_ended_has_none_and_keeps_its_name() {
     let stage = Stage::new();
     stage.hook("opencode", "s0", "session.created", NONE());
     stage.hook("opencode", "s1", "session.created", json!({"parent_id": "s0"}));
     stage.hook("opencode", "s1", "session.deleted", NONE());
     stage.hook("opencode", "s1", "chat.message", NONE());
-    assert_eq!(stage.agent("opencode:s1")["agent_name"], "OpenCode (delegate)");
+    let name = format!("{} (delegate)", generated_name("opencode:s0"));
+    assert_eq!(stage.agent("opencode:s1")["agent_name"], name);
     stage.hook("opencode", "s0", "session.deleted", NONE());
     assert!(stage.hook("opencode", "s2", "session.created", json!({"parent_id": "s0"})).is_some());
     let agent = stage.agent("opencode:s2");

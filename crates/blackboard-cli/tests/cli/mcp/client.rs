@@ -271,6 +271,6 @@ fn structured(result: &Value, ok: bool) -> Value {
     assert_eq!(serde_json::from_str::<Value>(text).unwrap(), structured);
     assert_eq!(structured["ok"], ok);
     assert!(structured["timestamp"].is_string());
-    assert!(structured["notice"].as_str().is_some_and(|notice| notice.contains("not instructions")));
+    assert!(structured["notice"].as_str().is_some_and(|notice| notice.contains("not as instructions")));
     structured
 }

@@ -54,7 +54,8 @@ fn both_protocol_versions_claim() {
             (&json!(true), &json!(true)),
             "{generation:?}"
         );
-        assert_eq!(claimed["claimed_by_name"], "probe", "{generation:?}");
+        let session = claimed["claimed_by"].as_str().unwrap();
+        assert_eq!(claimed["claimed_by_name"], format!("probe-{}", &session[..4]), "{generation:?}");
         assert_eq!(scratch.json(["work", "status", "x"])["fence"], claimed["fence"]);
     }
 }

@@ -28,7 +28,8 @@ fn every_resource_can_be_read() {
         assert_eq!(read(&mut client, "blackboard://events")["count"], 0);
         client.call("work_claim", json!({"id": "x", "title": "X"}));
         assert_eq!(read(&mut client, "blackboard://board")["work_items"]["claimed"], 1);
-        assert_eq!(read(&mut client, "blackboard://agents")["items"][0]["agent_name"], "probe");
+        let agent = &read(&mut client, "blackboard://agents")["items"][0];
+        assert_eq!(agent["agent_name"], format!("probe-{}", &agent["session_id"].as_str().unwrap()[..4]));
         assert_eq!(read(&mut client, "blackboard://work")["items"][0]["item_id"], "x");
         let events = read(&mut client, "blackboard://events");
         assert_eq!(

@@ -10,6 +10,8 @@ on_every_engine![
     same_session_hint_resumes_the_session_and_updates_given_fields,
     session_hint_reactivates_an_ended_or_stale_session,
     delegate_inherits_missing_fields_from_its_parent,
+    generated_name_is_unique_and_kept_when_the_session_is_resumed,
+    delegates_without_names_are_numbered_from_the_second_on,
     parent_has_to_be_another_live_session,
     name_is_required_and_text_is_filtered,
     ending_a_session_releases_its_work,
@@ -116,6 +118,70 @@ fn delegate_inherits_missing_fields_from_its_parent(fixture: &Fixture) {
     fixture.processes.start(10);
     let reused = delegate(Register { pid: Some(10), ..Register::default() });
     assert!(!reused.shares_process, "another process has that number now");
+}
+
+/// Two hints whose sessions have the same first four characters.
+fn hints_with_one_prefix() -> [String; 2] {
+    let mut seen = std::collections::BTreeMap::new();
+    for number in 0.. {
+        let hint = format!("claude:{number}");
+        if let Some(other) = seen.insert(session_of_hint(&hint)[..4].to_owned(), hint.clone()) {
+            return [other, hint];
+        }
+    }
+    unreachable!("there are more hints than prefixes")
+}
+
+fn generated_name_is_unique_and_kept_when_the_session_is_resumed(fixture: &Fixture) {
+    let generated = |hint: &str| Register {
+        name_base: Some("claude".to_owned()),
+        session_hint: Some(hint.to_owned()),
+        ..Register::default()
+    };
+    let name_of = |hint: &str| fixture.register(&generated(hint)).agent_name;
+    let end = |hint: &str| fixture.board.agents().deregister(&session_of_hint(hint)).unwrap();
+    let [first, second] = hints_with_one_prefix();
+    let name = |hint: &str, length: usize| format!("claude-{}", &session_of_hint(hint)[..length]);
+    assert_eq!(name_of(&first), name(&first, 4));
+    let longer = name_of(&second);
+    assert!(longer.len() > name(&second, 4).len() && longer.starts_with(&name(&second, 4)), "{longer}");
+    for hint in [&first, &second] {
+        let before = fixture.agent(&session_of_hint(hint)).agent_name;
+        assert_eq!(name_of(hint), before, "it is active");
+        end(hint);
+        assert_eq!(name_of(hint), before, "it is resumed");
+    }
+    // A name that another agent has meanwhile is not given a second time.
+    end(&first);
+    fixture.register(&Register::named(&name(&first, 4)));
+    assert_eq!(name_of(&first), name(&first, 5));
+    // A given name is kept as it is.
+    for hint in ["terminal-1", "terminal-2"] {
+        assert_eq!(
+            fixture.register(&Register { name: Some("Ivy".to_owned()), ..generated(hint) }).agent_name,
+            "Ivy"
+        );
+        assert_eq!(fixture.register(&generated(hint)).agent_name, "Ivy", "it is active");
+    }
+}
+
+fn delegates_without_names_are_numbered_from_the_second_on(fixture: &Fixture) {
+    let parents = [(); 2].map(|()| fixture.register(&Register::named("Ivy")).session_id);
+    let delegate = |parent: usize, hint: &str| {
+        let request = Register {
+            parent: Some(parents[parent].clone()),
+            session_hint: Some(hint.to_owned()),
+            ..Register::default()
+        };
+        fixture.register(&request).agent_name
+    };
+    assert_eq!(delegate(0, "a"), "Ivy (delegate)");
+    assert_eq!(delegate(0, "b"), "Ivy (delegate 2)");
+    assert_eq!(delegate(1, "c"), "Ivy (delegate 3)", "names are unique on the board");
+    fixture.board.agents().deregister(&session_of_hint("a")).unwrap();
+    assert_eq!(delegate(0, "d"), "Ivy (delegate)", "the first one has ended");
+    assert_eq!(delegate(0, "b"), "Ivy (delegate 2)");
+    assert_eq!(delegate(0, "a"), "Ivy (delegate 4)", "its name is taken now");
 }
 
 fn parent_has_to_be_another_live_session(fixture: &Fixture) {

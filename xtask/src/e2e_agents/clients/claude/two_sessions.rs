@@ -20,8 +20,8 @@ const DENIED_RESERVED: &str = "fileGuard deny, reserved file: denied";
 const DENIED_EDITED: &str = "fileGuard deny, edited file: denied";
 const FREED: &str = "told when a denied file is free again";
 
-const WARNING: &str = "[blackboard] Another agent has a file that you are about to edit.";
-const DENIAL: &str = "[blackboard] Not edited: another agent has this file";
+const WARNING: &str = "[blackboard] Another agent is working on a file you are about to edit.";
+const DENIAL: &str = "[blackboard] Edit blocked: another agent is working on this file";
 
 /// The name of the first session.
 const HOLDER: &str = "Holder";
@@ -82,7 +82,7 @@ pub fn play(stage: &Stage, checks: &mut Checks) -> Result {
         let news = turn
             .asked
             .text
-            .rfind("[blackboard] News from other agents:")
+            .rfind("[blackboard] Updates from other agents:")
             .map(|start| &turn.asked.text[start..]);
         let line = news.and_then(|news| news.lines().find(|line| line.contains(BY_SHELL)));
         Ok(line.ok_or("the model reads nothing of it")?.trim().to_owned())
