@@ -8,6 +8,7 @@ use blackboard::entry::DEFAULT_SCOPE;
 use blackboard::text::shell_word;
 
 /// The hint as people read it on the command line.
+#[expect(clippy::too_many_lines, reason = "a table: one entry for each hint")]
 pub fn as_command(hint: &Hint) -> Cow<'_, str> {
     let word = |text: &str| shell_word(text).into_owned();
     match hint {
