@@ -102,8 +102,11 @@ pub fn show_summary(screen: &mut Screen<'_>, summary: &Summary, reading: Reading
         Reading::OnFromCursor => {
             screen.line(format_args!("More events follow. Check again, or use --limit N for more."))
         }
-        Reading::PeekFromCursor | Reading::FromMoment => screen
+        Reading::PeekFromCursor => screen
             .line(format_args!("More events follow. Add --after {revision}, or use --limit N for more.")),
+        Reading::FromMoment => screen.line(format_args!(
+            "More events follow. Use --after {revision} instead of --since, or use --limit N for more."
+        )),
     }
 }
 

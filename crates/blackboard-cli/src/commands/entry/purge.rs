@@ -1,7 +1,7 @@
 //! `blackboard purge`
 
-use blackboard::Result;
 use blackboard::entry::Actor;
+use blackboard::{Code, Result};
 
 use crate::commands::Run;
 use crate::commands::arguments::{ScopeOption, WriteOptions};
@@ -13,7 +13,8 @@ use crate::output::entry::{PurgedKey, WouldPurge};
 /// Erase a key with its history
 ///
 /// Erases the entry, its previous values, and what events hold of them. A deleted key can be purged too. Exits with 4
-/// if another session holds the entry, and with 3 if the key has neither a value nor a history.
+/// if another session holds the entry, with 3 if the key has neither a value nor a history, and with 6 if a reader
+/// keeps the old values in the file: run it again then.
 ///
 /// Examples:
 ///   blackboard purge task:q4 --dry-run
@@ -47,6 +48,10 @@ impl Run for Purge {
         }
         let (board, session) = context.open(Access::change(self.acting.session.named()))?;
         let by = self.acting.by(session)?;
-        Ok(Outcome::new(PurgedKey(board.scope(&scope).acting_as(by).purge(&self.key)?)))
+        let purged = board.scope(&scope).acting_as(by).purge(&self.key)?;
+        let is_erased = purged.scrubbed;
+        let outcome = Outcome::new(PurgedKey(purged));
+        // The secret is still in the files: a script must not take that for success.
+        Ok(if is_erased { outcome } else { outcome.that_means(Code::Busy) })
     }
 }
