@@ -20,6 +20,8 @@ mod run;
 mod skips;
 mod test;
 mod torture;
+#[cfg(test)]
+mod words;
 
 use std::process::ExitCode;
 

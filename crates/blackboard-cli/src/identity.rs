@@ -156,6 +156,7 @@ mod tests {
 
     #[test]
     fn a_generated_name_begins_with_letters_that_are_easy_to_type() {
+        testkit::limit_test();
         for (program, expected) in [
             ("claude", "claude"),
             ("claude-code", "claude-code"),

@@ -106,7 +106,7 @@ fn unstored_cursor_is_stored_before_the_next_batch() {
     let busy = Connection::open(file.path()).unwrap();
     busy.execute_batch("BEGIN IMMEDIATE").unwrap();
     follower.acknowledge(first.last).unwrap();
-    assert_eq!(cursor(&file), 0, "somebody else is writing, and nobody waits for that");
+    assert_eq!(cursor(&file), 0, "another process is writing, and no call waits for that");
     std::thread::scope(|scope| {
         let (queue, ended) = (file.beside("-lock"), Arc::new(AtomicBool::new(false)));
         let has_ended = ended.clone();

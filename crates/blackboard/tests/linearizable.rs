@@ -320,7 +320,7 @@ fn history_of_killed_clients_is_linearizable() {
     }
     let history = scratch.history();
     let calls = history.len();
-    assert!(calls >= (CLIENTS - KILLED) * CALLS + 100, "{calls} calls: somebody's notes are missing");
+    assert!(calls >= (CLIENTS - KILLED) * CALLS + 100, "{calls} calls: notes of a client are missing");
     assert_eq!(judged(&history), CheckResult::Ok);
 }
 

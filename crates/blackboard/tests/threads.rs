@@ -200,7 +200,7 @@ fn contended_lock_is_never_held_twice(shared: &Shared) {
         for _ in 0..ROUNDS {
             let wish = Acquire::of("deploy", &session);
             let taken = board.locks().acquire_waiting(&wish, Duration::from_mins(2)).unwrap();
-            assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "somebody else is inside");
+            assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "another thread is inside");
             fences.push(taken.lock.fence);
             std::thread::yield_now();
             assert_eq!(inside.fetch_sub(1, Ordering::SeqCst), 1);
@@ -374,6 +374,6 @@ fn concurrent_heartbeats_with_one_idempotency_key_count_once(shared: &Shared) {
         ..Heartbeat::of(&session)
     };
     let answers = shared.at_once(8, |_, board| board.agents().heartbeat(&beat).unwrap());
-    assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "the same answer for everybody");
+    assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "the same answer for every caller");
     assert_eq!(count(&log(&board), &EventType::HeartbeatReceived), 1);
 }

@@ -181,7 +181,7 @@ fn commit_without_events_wakes_no_thread() {
     let teller = Teller::new(file.board());
     let word = || std::fs::read(file.beside("-wake")).ok();
     let seen = teller.tell();
-    assert_eq!(word(), None, "nobody has waited yet");
+    assert_eq!(word(), None, "no session has waited yet");
     let told = std::thread::scope(|scope| {
         let waiting = scope.spawn(|| board.wait(seen, LONG).unwrap());
         wait_until_a_process_waits(&file);

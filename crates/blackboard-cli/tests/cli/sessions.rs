@@ -295,7 +295,7 @@ fn session_without_a_process_gets_a_hint_about_heartbeats() {
 #[test]
 fn failed_registration_fails_its_eval_too() {
     let scratch = board();
-    for arguments in ["--name Ivy --parent nobody", "--name Ivy --pid 0", "--name Ivy --no-such-option"] {
+    for arguments in ["--name Ivy --parent unknown", "--name Ivy --pid 0", "--name Ivy --no-such-option"] {
         let line = format!("set -e; eval \"$(blackboard agent register {arguments} --shell)\"; echo went on");
         let ended = output(&mut scratch.shell(&line));
         assert_eq!((ended.code, ended.stdout.as_str()), (1, ""), "{arguments}");

@@ -345,9 +345,7 @@ fn other_program() -> Vec<u8> {
     let directory = testkit::tempdir().unwrap();
     let path = directory.path().join("other.db");
     let connection = rusqlite::Connection::open(&path).unwrap();
-    connection
-        .execute_batch("CREATE TABLE agents (name TEXT); INSERT INTO agents VALUES ('somebody')")
-        .unwrap();
+    connection.execute_batch("CREATE TABLE agents (name TEXT); INSERT INTO agents VALUES ('other')").unwrap();
     connection.close().unwrap();
     fs::read(path).unwrap()
 }

@@ -81,7 +81,7 @@ fn one_agent_agrees_with_agent_show() {
     for id in [session.as_str(), "ivy", &session[..8]] {
         assert_eq!(without_timestamp(served.json(&format!("/api/agents/{id}"))), said);
     }
-    assert_eq!(served.get("/api/agents/nobody").json()["code"], "agent_not_found");
+    assert_eq!(served.get("/api/agents/unknown").json()["code"], "agent_not_found");
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn id_that_no_path_can_have_is_a_parameter() {
     assert_eq!(served.json("/api/item?id=..")["title"], "Dots");
     assert_eq!(served.json("/api/item?id=gh%3Ao%2Fr%237")["item_id"], "gh:o/r#7");
     assert_eq!(served.json("/api/agent?id=ivy")["agent_name"], "Ivy");
-    for (path, status) in [("item?id=nothing", 404), ("agent?id=nobody", 404), ("item", 400), ("agent", 400)]
+    for (path, status) in [("item?id=nothing", 404), ("agent?id=unknown", 404), ("item", 400), ("agent", 400)]
     {
         assert_eq!(served.get(&format!("/api/{path}")).status, status, "{path}");
     }

@@ -99,7 +99,7 @@ impl Agents<'_> {
     /// # let board = Board::memory();
     /// let ivy = board.agents().register(&Register::named("Ivy"))?.agent;
     /// assert_eq!(board.agents().get(&ivy.session_id)?, Some(ivy));
-    /// assert_eq!(board.agents().get("nobody")?, None);
+    /// assert_eq!(board.agents().get("unknown")?, None);
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn get(&self, session: &str) -> Result<Option<Agent>> {

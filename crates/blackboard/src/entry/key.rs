@@ -145,7 +145,7 @@ pub(super) fn known_tag_set(mut tags: Vec<String>) -> Result<Vec<String>> {
     if tags.len() > MAX_TAGS {
         return refuse(
             &format!("there are {} tags; {MAX_TAGS} are allowed", tags.len()),
-            "keep the tags that somebody filters by, and put the rest into the metadata",
+            "keep the tags that agents filter by, and put the rest into the metadata",
         );
     }
     Ok(tags)

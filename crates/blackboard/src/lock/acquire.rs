@@ -33,7 +33,7 @@ pub struct Acquire {
     /// A note.
     pub note: Option<String>,
     /// Also refuses if the session itself holds the lock, so that programs that share a session exclude each other.
-    pub anew: bool,
+    pub refuse_own: bool,
 }
 
 impl Acquire {
@@ -121,7 +121,7 @@ impl Locks<'_> {
             };
             let agent = editor.session()?;
             let current = editor.entry(LOCKS, &acquire.name)?;
-            match decide(&agent, current, acquire.anew)? {
+            match decide(&agent, current, acquire.refuse_own)? {
                 Verdict::Keeps(entry) => {
                     let mut lock = Lock::of(tx, &entry)?;
                     if acquire.ttl.is_some() {
@@ -246,7 +246,7 @@ impl Locks<'_> {
         let Some(lock) = lock else { return Ok(true) };
         let Some(holder) = lock.session_id else { return Ok(false) };
         if acquire.caller() == Some(&*holder) {
-            return Ok(!acquire.anew);
+            return Ok(!acquire.refuse_own);
         }
         if !check_process {
             return Ok(false);
@@ -357,11 +357,11 @@ enum Verdict {
 }
 
 /// Decides whether this session gets a lock with this current entry.
-fn decide(agent: &Agent, current: Option<Entry>, anew: bool) -> Result<Verdict> {
+fn decide(agent: &Agent, current: Option<Entry>, refuse_own: bool) -> Result<Verdict> {
     agent.must_be_live()?;
     let Some(entry) = current else { return Ok(Verdict::Takes) };
     let is_own = entry.session_id.as_ref() == Some(&agent.session_id);
-    Ok(match (is_own, anew) {
+    Ok(match (is_own, refuse_own) {
         (true, false) => Verdict::Keeps(entry),
         (true, true) => Verdict::AlreadyHeld(entry),
         (false, _) => Verdict::Refused(entry),
@@ -401,7 +401,7 @@ mod tests {
     #[test]
     fn lock_decision_depends_on_agent_and_holder() {
         use AgentStatus::{Active, Completed, Idle, Stale};
-        for (agent, holder, anew, expected) in [
+        for (agent, holder, refuse_own, expected) in [
             (Active, None, false, Ok("takes")),
             (Active, None, true, Ok("takes")),
             (Idle, None, false, Ok("takes")),
@@ -417,7 +417,7 @@ mod tests {
             let me = Agent { status: agent, ..an_agent("me") };
             let current = holder
                 .map(|holder| Entry { session_id: Some(holder.to_owned()), ..an_entry(LOCKS, "deploy") });
-            let outcome = decide(&me, current, anew)
+            let outcome = decide(&me, current, refuse_own)
                 .map(|verdict| match verdict {
                     Verdict::Takes => "takes",
                     Verdict::Keeps(_) => "keeps",
@@ -425,7 +425,7 @@ mod tests {
                     Verdict::AlreadyHeld(_) => "refused by itself",
                 })
                 .map_err(|error| error.code());
-            assert_eq!(outcome, expected, "{agent} agent, lock of {holder:?}, anew {anew}");
+            assert_eq!(outcome, expected, "{agent} agent, lock of {holder:?}, refuse_own {refuse_own}");
         }
     }
 

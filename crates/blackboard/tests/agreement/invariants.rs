@@ -77,7 +77,7 @@ fn check_item(item: &WorkItem, board: &Exported) -> Result<(), String> {
             return wrong("it waits and is not blocked");
         }
         Status::Available if item.claimed_by.is_some() => return wrong("it is held and available"),
-        Status::Claimed if item.claimed_by.is_none() => return wrong("nobody holds it"),
+        Status::Claimed if item.claimed_by.is_none() => return wrong("no session holds it"),
         _ => {}
     }
     if item.status != Status::Blocked && item.blocked_by.is_some() {

@@ -58,7 +58,7 @@ impl RunCommand for Run {
             register,
             ttl: *ttl,
             note: note.clone(),
-            anew: true,
+            refuse_own: true,
         };
         let go_on = || signals.asked_to_end().is_none();
         let lock = match wait {

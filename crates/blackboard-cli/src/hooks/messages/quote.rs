@@ -177,6 +177,7 @@ mod tests {
 
     #[test]
     fn each_section_gets_a_line_before_the_most_important_one_gets_the_rest() {
+        testkit::limit_test();
         let section = |title: &str, lines: usize, length: usize| Section {
             title: Some(title.to_owned()),
             lines: vec!["x".repeat(length - 1); lines],

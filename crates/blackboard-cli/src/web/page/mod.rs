@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_states_name_the_next_step_and_no_text_has_a_banned_word() {
+    fn empty_states_name_the_next_step() {
         for text in [
             "No active agents. Connect yours with <code>blackboard setup</code>.",
             "No open work items. Add one with <code>blackboard work create</code>.",
@@ -108,12 +108,6 @@ mod tests {
             "No files reserved.",
         ] {
             assert!(DOCUMENT.contains(text), "{text}");
-        }
-        for (name, text) in SCRIPTS.iter().chain(&[("page.html", DOCUMENT), ("page.css", STYLE)]) {
-            let text = text.to_lowercase();
-            for word in ["whoever", "nobody", "somebody", "everybody", "anew", "in passing", "told of"] {
-                assert!(!text.contains(word), "{name} has {word}");
-            }
         }
     }
 

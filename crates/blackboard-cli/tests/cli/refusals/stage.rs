@@ -97,7 +97,7 @@ impl Stage {
         let options = json.then(|| "--json".to_owned());
         let mut command = self.scratch.command(with_options(call.to_vec(), options));
         if call.iter().any(|word| word.ends_with("locked-away/local.db")) && is_root() {
-            command.uid(NOBODY).env("HOME", self.scratch.path().join("locked-away"));
+            command.uid(OTHER_USER).env("HOME", self.scratch.path().join("locked-away"));
         }
         if call.iter().any(|word| word == "--peek" || word == "check") {
             // An agent with several sessions, which names none of them.
@@ -166,7 +166,7 @@ impl Stage {
         if is_root() {
             fs::set_permissions(self.scratch.path(), Permissions::from_mode(0o711)).unwrap();
             for path in [&directory, &file] {
-                std::os::unix::fs::chown(path, Some(NOBODY), None).unwrap();
+                std::os::unix::fs::chown(path, Some(OTHER_USER), None).unwrap();
             }
         }
         file
@@ -187,7 +187,7 @@ pub fn write_transactions(scratch: &Scratch) {
 }
 
 /// A user without privileges.
-const NOBODY: u32 = 65534;
+const OTHER_USER: u32 = 65534;
 
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()

@@ -112,9 +112,9 @@ fn delegate_inherits_missing_fields_from_its_parent(fixture: &Fixture) {
         delegate(Register { pid: Some(11), project: Some("other".to_owned()), ..Register::named("Oak") });
     assert_eq!((own.agent_name.as_str(), own.project.as_deref()), ("Oak", Some("other")));
     assert!(!own.shares_process);
-    assert!(!delegate(Register::default()).shares_process, "without a PID nobody knows");
+    assert!(!delegate(Register::default()).shares_process, "unknown without a PID");
     let told = delegate(Register { shares_process: true, ..Register::default() });
-    assert!(told.shares_process, "whoever registers it knows without a PID");
+    assert!(told.shares_process, "the caller knows it without a PID");
     fixture.processes.start(10);
     let reused = delegate(Register { pid: Some(10), ..Register::default() });
     assert!(!reused.shares_process, "another process has that number now");
@@ -193,7 +193,7 @@ fn parent_has_to_be_another_live_session(fixture: &Fixture) {
             .register(&Register { parent, ..hinted(hint) })
             .map(|done| done.agent.session_id)
     };
-    assert_eq!(code(register("a", "nobody")), Code::AgentNotFound);
+    assert_eq!(code(register("a", "unknown")), Code::AgentNotFound);
     let a = fixture.register(&hinted("a")).session_id;
     let b = register("b", &a).unwrap();
     let c = register("c", &b).unwrap();
@@ -284,7 +284,7 @@ fn ending_a_session_again_changes_nothing(fixture: &Fixture) {
     let (again, told) = fixture.told_by(|| fixture.board.agents().deregister(&session).unwrap());
     assert!(again.already_ended && told.is_empty());
     assert_eq!(again.duration_seconds, 60);
-    assert_eq!(code(fixture.board.agents().deregister("nobody")), Code::AgentNotFound);
+    assert_eq!(code(fixture.board.agents().deregister("unknown")), Code::AgentNotFound);
 }
 
 fn agents_are_listed_under_their_parents(fixture: &Fixture) {
@@ -368,7 +368,7 @@ fn ended_session_cannot_act(fixture: &Fixture) {
     for text in [&*ivy, &ivy[..8], "terminal-1"] {
         assert_eq!(code(resolve(text)), Code::SessionEnded, "{text}");
     }
-    assert_eq!(code(resolve("nobody")), Code::AgentNotFound);
+    assert_eq!(code(resolve("unknown")), Code::AgentNotFound);
 }
 
 fn a_session_is_found_by_id_prefix_name_or_hint(fixture: &Fixture) {

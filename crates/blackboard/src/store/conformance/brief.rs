@@ -65,5 +65,5 @@ fn brief_includes_events_of_the_last_hour(fixture: &Fixture) {
 }
 
 fn brief_of_an_unknown_session_is_refused(fixture: &Fixture) {
-    assert_eq!(code(fixture.board.brief("nobody")), Code::AgentNotFound);
+    assert_eq!(code(fixture.board.brief("unknown")), Code::AgentNotFound);
 }

@@ -130,7 +130,7 @@ fn check_in_of_an_ended_session_is_refused(fixture: &Fixture) {
     fixture.board.agents().deregister(&ivy).unwrap();
     let refused = fixture.board.agents().check_in(&CheckIn::of(&ivy)).unwrap_err();
     assert_eq!(refused.code(), Code::SessionEnded);
-    let unknown = fixture.board.agents().check_in(&CheckIn::of("nobody")).unwrap_err();
+    let unknown = fixture.board.agents().check_in(&CheckIn::of("unknown")).unwrap_err();
     assert_eq!(unknown.code(), Code::AgentNotFound);
 }
 

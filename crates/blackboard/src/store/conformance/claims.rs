@@ -74,7 +74,7 @@ fn a_claim_in_every_state(fixture: &Fixture) {
         }
     }
     assert_eq!(code(fixture.board.work().claim(&Claim::of("nothing", &ivy))), Code::WorkNotFound);
-    assert_eq!(code(fixture.board.work().claim(&Claim::of("x", "nobody"))), Code::AgentNotFound);
+    assert_eq!(code(fixture.board.work().claim(&Claim::of("x", "unknown"))), Code::AgentNotFound);
 
     fixture.item("held");
     let fence = fixture.claim("held", &ivy).item.fence.unwrap();
@@ -355,7 +355,7 @@ fn fence_token_of_another_claim_is_refused(fixture: &Fixture) {
     let late = Release { fence: old, ..Release::of("x", &session) };
     assert!(
         !fixture.board.work().release(&late).unwrap().released,
-        "nobody holds it: a repeated release is safe"
+        "no session holds it: a repeated release is safe"
     );
     let new = fixture.claim("x", &session).item.fence;
     assert!(new > old, "fences only grow");
@@ -387,7 +387,7 @@ fn item_of_another_session_cannot_be_released_or_completed(fixture: &Fixture) {
     let refused = fixture.board.work().complete(&Complete::of("claimed", &oak)).unwrap_err();
     assert_eq!(refused.details().unwrap()["held_by"], ivy.as_str());
     for id in ["nothing", "claimed"] {
-        let session = if id == "nothing" { &ivy } else { "nobody" };
+        let session = if id == "nothing" { &ivy } else { "unknown" };
         let expected = if id == "nothing" { Code::WorkNotFound } else { Code::AgentNotFound };
         assert_eq!(code(fixture.board.work().release(&Release::of(id, session))), expected);
         assert_eq!(code(fixture.board.work().complete(&Complete::of(id, session))), expected);

@@ -218,7 +218,7 @@ pub(crate) fn every_kind_of_row() -> Vec<Row> {
         status: Status::Completed,
         priority: Priority::P1,
         claimed_by: Some("agent".to_owned()),
-        claimed_by_name: Some("Somebody".to_owned()),
+        claimed_by_name: Some("Other".to_owned()),
         claimed_at: Some(at(3)),
         fence: Some(Revision::new(4)),
         completed_at: Some(at(5)),

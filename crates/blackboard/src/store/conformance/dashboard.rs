@@ -212,7 +212,11 @@ fn event_log_is_continued_in_complete_commits_or_refused(fixture: &Fixture) {
         ))
     };
     assert_eq!(lines(0, 2).unwrap(), (vec![1, 2, 3, 4], Some(4)));
-    assert_eq!(lines(2, 1).unwrap(), (vec![3, 4], Some(4)), "whoever was in the middle of one gets its rest");
+    assert_eq!(
+        lines(2, 1).unwrap(),
+        (vec![3, 4], Some(4)),
+        "a reader inside of a commit gets the rest of it"
+    );
     assert_eq!(lines(4, 9).unwrap(), (vec![5], None));
     assert_eq!(lines(5, 9).unwrap(), (vec![], None));
     assert_eq!(code(lines(6, 9)), Code::CursorAhead);

@@ -54,8 +54,8 @@ fn recent_editor_of_a_file_is_named_with_its_work(fixture: &Fixture) {
     assert!(others(fixture, "src/main.rs", &oak).is_empty());
     let elsewhere = Check::of("/other", &["src/lib.rs"], Some(&oak));
     assert!(fixture.board.files().conflicts(&elsewhere).unwrap().is_empty());
-    let nobody = Check::of(TREE, &["src/lib.rs"], None);
-    assert_eq!(names(&fixture.board.files().conflicts(&nobody).unwrap()), ["Ivy"]);
+    let unknown = Check::of(TREE, &["src/lib.rs"], None);
+    assert_eq!(names(&fixture.board.files().conflicts(&unknown).unwrap()), ["Ivy"]);
 }
 
 fn edit_causes_no_conflict_after_fifteen_minutes(fixture: &Fixture) {

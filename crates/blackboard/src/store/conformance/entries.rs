@@ -154,8 +154,8 @@ fn author_is_the_given_name_or_the_agent_or_cli(fixture: &Fixture) {
         assert_eq!(fixture.entry("a").unwrap().updated_by, author);
         assert_eq!(fixture.events().pop().unwrap().actor_id, by.session);
     }
-    let nobody = fixture.scope_of("nobody");
-    assert_eq!(code(nobody.write(&a_write("a", "2"))), Code::AgentNotFound);
+    let unknown = fixture.scope_of("unknown");
+    assert_eq!(code(unknown.write(&a_write("a", "2"))), Code::AgentNotFound);
     assert_eq!(
         code(fixture.scope().acting_as(Actor::author("")).write(&a_write("a", "2"))),
         Code::InvalidValue
@@ -459,7 +459,7 @@ fn answer_remembered_by_an_older_program_is_returned(fixture: &Fixture) {
         })
         .unwrap();
     assert_eq!(scope().write(&a_write("a", "1")).unwrap(), first);
-    assert_eq!(scope().write(&a_write("b", "1")).unwrap(), first, "nobody knows what it asked for");
+    assert_eq!(scope().write(&a_write("b", "1")).unwrap(), first, "its request is unknown");
 }
 
 fn call_with_an_idempotency_key_happens_once_for_every_verb(fixture: &Fixture) {

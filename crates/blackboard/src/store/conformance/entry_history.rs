@@ -231,11 +231,11 @@ fn key_with_a_pruned_tombstone_starts_at_version_one(fixture: &Fixture) {
     fixture.scope().delete("a").unwrap();
     fixture.write("b", "1");
     trim(fixture, fixture.id(2));
-    assert_eq!(fixture.scope().history("a", 9).unwrap().versions.len(), 2, "the removal is told of");
+    assert_eq!(fixture.scope().history("a", 9).unwrap().versions.len(), 2, "the removal has an event");
     trim(fixture, fixture.id(3));
     assert!(fixture.scope().history("a", 9).unwrap().versions.is_empty());
     let again = fixture.write("a", "3");
-    assert_eq!(again.version, 1, "nobody knows of the others any more");
+    assert_eq!(again.version, 1, "the others are forgotten");
     assert!(again.revision > fixture.id(4), "revisions never start again");
 }
 

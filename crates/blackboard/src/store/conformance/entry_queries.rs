@@ -100,7 +100,7 @@ fn every_condition_has_to_hold(fixture: &Fixture) {
     assert!(
         fixture.scope().list(&Query { pattern: Some("result:*".to_owned()), ..tasks }).unwrap().is_empty()
     );
-    assert!(keys(fixture, &Query { tags: owned(&["nobody has it"]), ..Query::default() }).is_empty());
+    assert!(keys(fixture, &Query { tags: owned(&["no session has it"]), ..Query::default() }).is_empty());
 }
 
 fn limit_and_offset_select_a_part(fixture: &Fixture) {
@@ -108,7 +108,7 @@ fn limit_and_offset_select_a_part(fixture: &Fixture) {
         fixture.write(&format!("{number:03}"), "1");
     }
     let page = fixture.scope().query(&Query::default()).unwrap();
-    assert_eq!(page.entries.len(), 100, "if nobody says how many");
+    assert_eq!(page.entries.len(), 100, "if no limit is given");
     assert_eq!(page.next, Some(fixture.id(6).to_string()));
     let part = |order, offset, limit| {
         keys(fixture, &Query { order, offset, limit: Some(limit), ..Query::default() })

@@ -271,7 +271,7 @@ fn expired_entry_never_becomes_visible_again(fixture: &Fixture) {
     expired(fixture, "seen");
     let moment = fixture.now();
     fixture.clock.set(moment.minus(Duration::from_secs(5)));
-    assert!(fixture.entry("seen").is_some(), "no event has told of it");
+    assert!(fixture.entry("seen").is_some(), "it has no event");
     fixture.clock.set(moment);
     assert_eq!(fixture.sweep().entries_expired, 2);
     fixture.clock.set(moment.minus(Duration::from_hours(1)));

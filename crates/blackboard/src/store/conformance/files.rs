@@ -122,7 +122,7 @@ fn shared_reservations_do_not_conflict(fixture: &Fixture) {
     assert_eq!((refused.code(), &refused.details().unwrap()["mode"]), (Code::Held, &"shared".into()));
     reserve(fixture, &["docs/**"], &elm);
     let refused = fixture.board.files().reserve(&shared(&["docs/cli.md"], &ivy));
-    assert_eq!(code(refused), Code::Held, "one who shares is in the way of nobody else, but others of it");
+    assert_eq!(code(refused), Code::Held, "a shared reservation allows only shared ones");
 }
 
 fn several_patterns_are_reserved_atomically(fixture: &Fixture) {
@@ -371,7 +371,7 @@ fn only_a_live_session_reserves(fixture: &Fixture) {
     fixture.pass(301);
     fixture.sweep();
     for (session, expected) in
-        [(&*stale, Code::SessionStale), (&ended, Code::SessionEnded), ("nobody", Code::AgentNotFound)]
+        [(&*stale, Code::SessionStale), (&ended, Code::SessionEnded), ("unknown", Code::AgentNotFound)]
     {
         assert_eq!(refused(fixture, &["src/**"], session).code(), expected);
     }

@@ -310,7 +310,7 @@ fn a_holder_that_is_stale_and_still_named_refuses_after_one_retry(fixture: &Fixt
 fn a_session_is_never_swept_by_its_own_call(fixture: &Fixture) {
     let ivy = gone(fixture);
     fixture.pass(60);
-    let own = Acquire { anew: true, ..Acquire::of("deploy", &ivy) };
+    let own = Acquire { refuse_own: true, ..Acquire::of("deploy", &ivy) };
     assert_eq!(code(fixture.board.locks().acquire(&own)), Code::Held);
     let absent = Write { if_absent: true, ..a_write("leased", "2") };
     assert_eq!(code(fixture.scope_of(&ivy).write(&absent)), Code::AlreadyExists);

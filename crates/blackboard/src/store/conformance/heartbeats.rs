@@ -80,7 +80,7 @@ fn a_heartbeat_may_be_about_a_work_item_that_exists(fixture: &Fixture) {
         ..Heartbeat::of(&session)
     };
     assert_eq!(code(fixture.board.agents().heartbeat(&beat)), Code::WorkNotFound);
-    assert_eq!(code(fixture.board.agents().heartbeat(&Heartbeat::of("nobody"))), Code::AgentNotFound);
+    assert_eq!(code(fixture.board.agents().heartbeat(&Heartbeat::of("unknown"))), Code::AgentNotFound);
     fixture.item("x");
     fixture.board.agents().heartbeat(&beat).unwrap();
     assert_eq!(

@@ -138,7 +138,7 @@ fn a_refusal_because_of_a_gone_process_says_how_to_release_its_holdings(fixture:
 
 fn programs_that_share_a_session_can_exclude_each_other(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
-    let wish = Acquire { anew: true, ..Acquire::of("deploy", &ivy) };
+    let wish = Acquire { refuse_own: true, ..Acquire::of("deploy", &ivy) };
     let fence = fixture.board.locks().acquire(&wish).unwrap().lock.fence;
     let refused = fixture.board.locks().acquire(&wish).unwrap_err();
     assert_eq!((refused.code(), &refused.details().unwrap()["fence"]), (Code::Held, &fence.get().into()));
@@ -170,7 +170,7 @@ fn a_refused_lock_names_its_holder(fixture: &Fixture) {
 
 /// A lock for a session that does not exist yet.
 fn for_new_session(name: &str) -> Acquire {
-    Acquire { anew: true, ..Acquire::registering(name, Register::named("Nightly")) }
+    Acquire { refuse_own: true, ..Acquire::registering(name, Register::named("Nightly")) }
 }
 
 fn a_refused_lock_leaves_no_new_session(fixture: &Fixture) {
@@ -232,7 +232,7 @@ fn only_a_live_session_acquires_a_lock(fixture: &Fixture) {
     fixture.pass(301);
     fixture.sweep();
     for (session, expected) in
-        [(&*stale, Code::SessionStale), (&ended, Code::SessionEnded), ("nobody", Code::AgentNotFound)]
+        [(&*stale, Code::SessionStale), (&ended, Code::SessionEnded), ("unknown", Code::AgentNotFound)]
     {
         assert_eq!(refused(fixture, "deploy", session).code(), expected);
     }
@@ -275,7 +275,7 @@ fn lock_of_another_session_cannot_be_released(fixture: &Fixture) {
         assert_eq!(refused.code(), Code::NotHolder);
         assert_eq!(refused.details().unwrap()["held_by"], ivy.as_str());
     }
-    let refused = fixture.board.locks().release(&Release::of("deploy", "nobody"));
+    let refused = fixture.board.locks().release(&Release::of("deploy", "unknown"));
     assert_eq!(code(refused), Code::AgentNotFound);
     assert_eq!(holders(fixture), [("deploy".to_owned(), ivy)]);
 }
@@ -287,7 +287,7 @@ fn expired_lock_is_reported_before_it_is_acquired_again(fixture: &Fixture) {
     for next in [&oak, &ivy] {
         let old = fixture.board.locks().acquire(&brief(&ivy)).unwrap().lock.fence;
         fixture.pass(10);
-        assert!(holders(fixture).is_empty(), "nobody sees it any more");
+        assert!(holders(fixture).is_empty(), "no session sees it any more");
         let late = Release { fence: Some(old), ..Release::of("deploy", &ivy) };
         assert!(!fixture.board.locks().release(&late).unwrap().released);
         let (taken, told) = fixture.told_by(|| acquire(fixture, "deploy", next));
@@ -416,7 +416,7 @@ fn old_fence_token_is_refused_on_every_path(fixture: &Fixture) {
     fixture.pass(200);
     fixture.sweep();
     fixture.beat(&ivy);
-    all_refused("while nobody holds it", old);
+    all_refused("while no session holds it", old);
     let theirs = acquire(fixture, "deploy", &oak).lock.fence;
     all_refused("while another one holds it", old);
     release(fixture, "deploy", &oak);
@@ -492,7 +492,10 @@ fn waiting(fixture: &Fixture, session: &str, timeout: Duration) -> Result<Acquir
 
 fn waiting_session_gets_a_released_lock(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
-    assert!(waiting(fixture, &ivy, Duration::ZERO).unwrap().acquired, "nobody has to wait for a free one");
+    assert!(
+        waiting(fixture, &ivy, Duration::ZERO).unwrap().acquired,
+        "no session has to wait for a free one"
+    );
     assert!(waiting(fixture, &ivy, LONG).unwrap().already_held);
     for _ in 0..20 {
         std::thread::scope(|scope| {

@@ -203,7 +203,7 @@ fn the_first_observation_of_a_session_starts_at_its_registration(fixture: &Fixtu
     let observation = observe(fixture, &session, "observe");
     assert_eq!(observation.since, Some(fixture.now()));
     assert_eq!(read(fixture, &observation), [3]);
-    let unknown = fixture.board.events().observe(&since("nobody", "observe"), &[]);
+    let unknown = fixture.board.events().observe(&since("unknown", "observe"), &[]);
     assert_eq!(code(unknown), Code::AgentNotFound);
 }
 

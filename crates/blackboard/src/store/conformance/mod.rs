@@ -517,7 +517,7 @@ fn at(seconds: u64) -> Timestamp {
 }
 
 fn an_event() -> NewEvent {
-    NewEvent::new(EventType::AgentUpdated, TargetType::Agent, "somebody", "Something happened")
+    NewEvent::new(EventType::AgentUpdated, TargetType::Agent, "other", "Something happened")
 }
 
 /// The metadata of an event.
@@ -528,7 +528,7 @@ fn metadata(event: &Event) -> serde_json::Value {
 
 /// A row as an engine stores it.
 pub(crate) fn an_agent(session: &str) -> Agent {
-    Agent { agent_name: "Somebody".to_owned(), ..newcomer(session, at(1)) }
+    Agent { agent_name: "Other".to_owned(), ..newcomer(session, at(1)) }
 }
 
 /// A row as an engine stores it.
@@ -545,9 +545,9 @@ pub(crate) fn an_entry(scope: &str, key: &str) -> Entry {
         version: 1,
         revision: Revision::new(7),
         created_at: at(1),
-        created_by: "Somebody".to_owned(),
+        created_by: "Other".to_owned(),
         updated_at: at(1),
-        updated_by: "Somebody".to_owned(),
+        updated_by: "Other".to_owned(),
         expires_at: None,
         tags: Vec::new(),
         metadata: None,

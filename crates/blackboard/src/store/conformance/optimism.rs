@@ -69,7 +69,7 @@ fn changed_read_makes_a_commit_run_again() {
     assert_eq!(runs(items, add_y), 2, "a phantom entered");
     assert_eq!(runs(items, remove_x), 2);
     assert_eq!(runs(claimed, claim_x), 2, "a phantom entered by changing its status");
-    assert_eq!(runs(claimed, add_y), 1, "what enters another partition concerns nobody here");
+    assert_eq!(runs(claimed, add_y), 1, "what enters another partition does not matter here");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn an_entry_that_enters_leaves_or_changes_among_heads_makes_a_commit_run_again()
     assert_eq!(
         runs(Range::entries("other", ""), usize::MAX, &enter),
         1,
-        "another scope concerns nobody here"
+        "another scope does not matter here"
     );
     let write_and_forget =
         |fixture: &Fixture| drop(fixture.board.scope("other").write(&tagged("k:a", "t")).unwrap());

@@ -269,7 +269,7 @@ fn pruning_pauses_for_an_hour_when_nothing_is_due(fixture: &Fixture) {
     fixture.pass(86_399);
     assert_eq!(prune(fixture), Pruned::default());
     fixture.pass(3599);
-    assert_eq!(prune(fixture), Pruned::default(), "the agent is due, but nobody looks");
+    assert_eq!(prune(fixture), Pruned::default(), "the agent is due, but this call does not look");
     fixture.pass(1);
     assert_eq!(prune(fixture).agents, 1);
 }
@@ -343,7 +343,7 @@ fn an_ended_agent_with_open_work_stays(fixture: &Fixture) {
     fixture.pass_days(2);
     let before = fixture.work("x");
     assert_eq!(prune_all(&fixture.board), (0, 1));
-    assert_eq!(fixture.work("x"), before, "nobody loses work without an event");
+    assert_eq!(fixture.work("x"), before, "no session loses work without an event");
     assert_eq!(fixture.agent("ended").status, AgentStatus::Completed);
 }
 

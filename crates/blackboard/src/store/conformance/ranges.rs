@@ -272,7 +272,7 @@ fn entries_are_in_all_their_indexes(fixture: &Fixture) {
         (Range::entries_expired_at(moment(25)), &["t/a:1", "t/c", "t u/a", "t/b"]),
         (Range::leased_by(&session("Ivy")), &["s/z", "t/a:1", "t u/a"]),
         (Range::leased_by(&session("Oak")), &["t/b"]),
-        (Range::leased_by("nobody"), &[]),
+        (Range::leased_by("unknown"), &[]),
     ] {
         assert_eq!(names(fixture, &range), expected, "{range:?}");
         let any = fixture.read(|tx| tx.any(&range)).unwrap();

@@ -497,7 +497,7 @@ fn count_log(counted: &mut Counted, session: &str) {
         counted.fixture.write("d", "4");
         counted.fixture.write("number", "4");
     }
-    let by_agent = Filter { agents: vec!["Ivy".to_owned(), "nobody".to_owned()], ..Filter::default() };
+    let by_agent = Filter { agents: vec!["Ivy".to_owned(), "unknown".to_owned()], ..Filter::default() };
     for (call, filters) in [
         ("observe --follow, a batch with values before", vec![]),
         ("observe --follow, a batch by the names of agents", vec![by_agent]),

@@ -249,7 +249,7 @@ fn session_in_a_shared_process_has_a_longer_threshold(fixture: &Fixture) {
     assert_eq!(before.status, AgentStatus::Active);
     fixture.pass(1498);
     assert!(fixture.sweep().stale_agents.is_empty());
-    assert_eq!(fixture.agent(&delegate), before, "nobody refreshes it");
+    assert_eq!(fixture.agent(&delegate), before, "no session refreshes it");
     fixture.pass(1);
     assert_eq!(marked(&fixture.sweep()), ["Ivy (delegate)"]);
     fixture.beat(&delegate);

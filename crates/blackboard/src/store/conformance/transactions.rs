@@ -159,7 +159,7 @@ fn query_results_are_validated_without_reading_values(fixture: &Fixture) {
         Query { prefix: Some("a:".to_owned()), ..Query::default() },
         Query { tags: vec!["hot".to_owned()], ..Query::default() },
         Query { author: Some("cli".to_owned()), ..Query::default() },
-        Query { author: Some("nobody".to_owned()), ..Query::default() },
+        Query { author: Some("unknown".to_owned()), ..Query::default() },
     ] {
         let refused = values.board.try_transaction(|tx| {
             tx.scope("team").query(&query)?;
@@ -238,7 +238,7 @@ fn unrelated_change_is_not_a_conflict(fixture: &Fixture) {
     fixture.write("a", "1");
     let mine: Meddling = |fixture| drop(fixture.write("other", "1"));
     let elsewhere: Meddling = |fixture| drop(fixture.board.scope("other").write(&a_write("a", "1")).unwrap());
-    let registers: Meddling = |fixture| drop(fixture.session("Somebody"));
+    let registers: Meddling = |fixture| drop(fixture.session("Other"));
     for meddle in [mine, elsewhere, registers] {
         fixture
             .board

@@ -44,7 +44,7 @@ fn wait_times_out_if_nothing_happens(fixture: &Fixture) {
     let began = std::time::Instant::now();
     assert_eq!(wait(fixture, 1, SHORT), 1);
     assert_eq!(wait(fixture, 100, SHORT), 1, "ahead of the board there is nothing to see");
-    assert!(began.elapsed() >= 2 * SHORT, "nobody was woken for nothing");
+    assert!(began.elapsed() >= 2 * SHORT, "no wait woke for nothing");
 }
 
 fn commit_of_another_writer_ends_a_wait(fixture: &Fixture) {

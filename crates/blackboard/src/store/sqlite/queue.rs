@@ -384,15 +384,15 @@ mod tests {
     fn wait_ends_when_nothing_happens_for_its_limit() {
         let commits = Cell::new(Some(1));
         let mut wait = Wait::new(Duration::ZERO, LIMITS, || commits.get());
-        assert_eq!(wait.left(), None, "nobody has committed");
+        assert_eq!(wait.left(), None, "no process has committed");
 
         let mut wait = Wait::new(Duration::from_hours(1), LIMITS, || commits.get());
         assert!(wait.left().is_some(), "the limit is not over");
         wait.until -= Duration::from_hours(2);
         commits.set(Some(2));
-        assert!(wait.left().is_some_and(|left| left > Duration::from_mins(59)), "somebody has committed");
+        assert!(wait.left().is_some_and(|left| left > Duration::from_mins(59)), "a process has committed");
         wait.until -= Duration::from_hours(2);
-        assert_eq!(wait.left(), None, "nobody has since then");
+        assert_eq!(wait.left(), None, "no process has since then");
         commits.set(Some(3));
         wait.at_most_until -= Duration::from_hours(1) * LIMITS;
         assert_eq!(wait.left(), None, "there is an end to everything");

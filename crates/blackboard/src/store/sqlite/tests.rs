@@ -67,7 +67,7 @@ fn a_refusal_keeps_its_connection() {
     let scratch = Scratch::new();
     let (store, board) = scratch.board();
     assert_eq!(store.lock_idle().len(), 1);
-    assert!(board.work().claim(&Claim::of("x", "nobody")).is_err());
+    assert!(board.work().claim(&Claim::of("x", "unknown")).is_err());
     assert_eq!(store.lock_idle().len(), 1);
     board.work().create(&Create::new("x", "X")).unwrap();
 }
@@ -283,7 +283,7 @@ fn writer_without_waiting_does_not_overtake_the_queue() {
     let (store, _) = scratch.board();
     let commit = Commit { name: "test", prefetch: &[], on_busy: OnBusy::Fail, callers: &[] };
     let try_now = || store.commit(&commit, &mut |_| Ok(Changes::default()));
-    assert!(try_now().is_ok(), "nobody is there");
+    assert!(try_now().is_ok(), "no process is there");
     let head = head_of_the_queue(&scratch);
     assert_eq!(try_now().unwrap_err().code(), Code::Busy);
     drop(head);

@@ -233,7 +233,7 @@ fn check_private(path: &Path, metadata: &Metadata) -> Result<u64> {
         let companion = beside(path, ending);
         let Ok(metadata) = fs::symlink_metadata(&companion) else { continue };
         if let Some((what, _)) = wrong_kind(&metadata).or_else(|| wrong_owner(&metadata)) {
-            return Err(not_ours(&companion, what, "move it away while nobody uses the board"));
+            return Err(not_ours(&companion, what, "move it away while no process uses the board"));
         }
         if ending == WAL {
             wal_bytes = metadata.len();

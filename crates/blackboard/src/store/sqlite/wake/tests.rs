@@ -89,13 +89,13 @@ fn waiting_thread_creates_the_file_and_a_writer_does_not() {
     let scratch = Scratch::new();
     let wake = scratch.wake();
     wake.tell(Revision::new(7));
-    assert!(!scratch.sidecar().exists(), "nobody waits");
+    assert!(!scratch.sidecar().exists(), "no call waits");
     scratch.revision.store(8, Ordering::SeqCst);
     assert_eq!(scratch.wait(&wake, LONG), Revision::new(8));
-    assert!(!scratch.sidecar().exists(), "nobody had to sleep");
+    assert!(!scratch.sidecar().exists(), "no call had to sleep");
     scratch.revision.store(7, Ordering::SeqCst);
     assert_eq!(scratch.wait(&wake, Duration::ZERO), Revision::new(7));
-    assert!(!scratch.sidecar().exists(), "nobody had the time to sleep");
+    assert!(!scratch.sidecar().exists(), "no call had the time to sleep");
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| scratch.wait(&wake, LONG));
         let other = scratch.wake();
@@ -239,7 +239,7 @@ fn waiting_thread_completes_an_unfinished_file() {
     assert!(one.sidecar.existing().is_none(), "who tells completes nothing");
     let creator = fs::OpenOptions::new().write(true).open(scratch.sidecar()).unwrap();
     creator.lock().unwrap();
-    assert!(one.sidecar.existing_or_new().is_none(), "somebody is about to complete it");
+    assert!(one.sidecar.existing_or_new().is_none(), "another process is about to complete it");
     drop(creator);
     assert!(wakes(&other, &one, 8));
     assert!(wakes(&one, &other, 9));
@@ -333,7 +333,7 @@ fn write(board: &Board) -> Revision {
 fn next_revision(board: &Board, seen: Revision) -> Revision {
     let began = Instant::now();
     let revision = board.wait(seen, 2 * LONG).unwrap();
-    assert!(revision > seen && began.elapsed() < LONG, "nobody woke who waited for what follows {seen}");
+    assert!(revision > seen && began.elapsed() < LONG, "no wait for what follows {seen} woke");
     revision
 }
 
@@ -414,7 +414,7 @@ fn pauses_keep_growing_between_waits_until_an_event() {
     let began = Instant::now();
     // Each of the waits is only long enough for the first pause.
     while next() < LONGEST_SLEEP.as_millis() {
-        assert!(began.elapsed() < LONG, "the pauses begin anew with each wait");
+        assert!(began.elapsed() < LONG, "the pauses start again with each wait");
         let before = next();
         assert_eq!(scratch.wait(&wake, Duration::from_millis(2)), Revision::new(7));
         assert!(next() >= before);
