@@ -315,7 +315,7 @@ fn a_denial_of_too_many_files_resolves_none_of_them() {
             assert!(ended.status.success(), "{ended:?}");
             (!ended.stdout.is_empty()).then_some(ended.stdout)
         });
-        assert!(said.contains("\"deny\"") && said.contains("Split the edit"), "{said}");
+        assert!(said.contains("\"deny\"") && said.contains("split this edit"), "{said}");
         let trace = std::fs::read_to_string(&trace).unwrap();
         assert!(trace.contains("local.db") && !trace.contains("edited"), "{trace}");
     }

@@ -165,7 +165,7 @@ fn register_reports_that_it_found_no_process_and_how_to_name_one() {
     let hidden = ["env", "-u", "BLACKBOARD_PID", "unshare", "--pid", "--fork"];
     let register = ["agent", "register", "--name", "Ivy"];
     let human = board.wrapped(&hidden, &register);
-    assert!(human.status.success() && human.stdout.contains("none (only heartbeats keep"), "{human:?}");
+    assert!(human.status.success() && human.stdout.contains("none (alive only by heartbeat"), "{human:?}");
     assert!(
         human.stderr.contains("no process found to watch") && human.stderr.contains("--pid $$"),
         "{human:?}"

@@ -11,6 +11,10 @@ use crate::served::Served;
 
 /// Many items, events and entries.
 fn large() -> Served {
+    Served::of(large_board(), 0)
+}
+
+fn large_board() -> Scratch {
     let scratch = Scratch::new();
     let board = Board::open(&scratch.database()).unwrap();
     for number in 0..157 {
@@ -25,8 +29,7 @@ fn large() -> Served {
             .write(&Write::new(&format!("key:{number}"), EntryValue::of(&number).unwrap()))
             .unwrap();
     }
-    drop(board);
-    Served::of(scratch, 0)
+    scratch
 }
 
 /// Follows the pages of a bare list.
@@ -91,8 +94,8 @@ fn all_forwards(served: &Served, limit: usize, filter: &str) -> (Vec<i64>, usize
     }
 }
 
-fn write_past_the_engine(served: &Served, sql: &str) {
-    let connection = rusqlite::Connection::open(served.scratch.database()).unwrap();
+fn write_past_the_engine(scratch: &Scratch, sql: &str) {
+    let connection = rusqlite::Connection::open(scratch.database()).unwrap();
     connection.busy_timeout(testkit::patience()).unwrap();
     connection.execute_batch(sql).unwrap();
 }
@@ -111,22 +114,24 @@ fn events_have_positions_among_those_that_are_kept() {
     assert_eq!(all_forwards(&served, 50, ""), ((1..=314).collect(), 7));
     let (created, _) = all_forwards(&served, 50, "&types=work_created");
     assert_eq!(created.len(), 157);
-    write_past_the_engine(&served, "DELETE FROM events WHERE id <= 300");
+    write_past_the_engine(&served.scratch, "DELETE FROM events WHERE id <= 300");
     assert_eq!(placed(&served, "position=3&limit=2"), (vec![303, 302], some(14, 301, "3,2")));
     assert_eq!(all_forwards(&served, 5, ""), ((301..=314).collect(), 3));
 }
 
 #[test]
 fn every_event_is_found_in_a_file_whose_ids_have_gaps() {
-    let served = large();
-    // SQLite assigns ids without gaps. A file with gaps is a copy of a board on another engine.
+    let scratch = large_board();
+    // SQLite assigns ids without gaps. A file with gaps is a copy of a board on another engine. It is complete before it is
+    // served.
     write_past_the_engine(
-        &served,
+        &scratch,
         "PRAGMA foreign_keys = OFF;
          UPDATE events SET id = id + 40000, commit_id = commit_id + 40000 WHERE id > 200;
          UPDATE events SET id = id + 900, commit_id = commit_id + 900 WHERE id > 100 AND id <= 200;
          INSERT INTO event_gaps (first_id, ordinal) VALUES (1001, 101), (40201, 201);",
     );
+    let served = Served::of(scratch, 0);
     let log: Vec<i64> = (1..=100).chain(1001..=1100).chain(40_201..=40_314).collect();
     assert_eq!(all_forwards(&served, 30, "").0, log);
     let (mut paged, mut place) = (Vec::new(), "after=0".to_owned());
