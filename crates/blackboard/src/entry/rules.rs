@@ -165,7 +165,13 @@ pub(crate) fn check_own_fence(
     let Some((current, given)) = current.zip(given).filter(|(current, given)| current != given) else {
         return Ok(());
     };
-    let message = format!("fence token {given} is stale: {what} again with token {current}");
+    // Tokens only grow: one that is larger than the current one was never printed.
+    let (message, hint) = if given > current {
+        let message = format!("fence token {given} does not exist: {what} with token {current}");
+        (message, Hint::from("use the token that was printed with the claim or lock"))
+    } else {
+        (format!("fence token {given} is stale: {what} again with token {current}"), hint)
+    };
     Err(Refusal::new(Code::StaleFence, message).hint(hint).detail("fence", current.get()).into())
 }
 

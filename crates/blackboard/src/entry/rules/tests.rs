@@ -111,3 +111,17 @@ fn a_write_replaces_tags_unless_it_merges() {
         assert_eq!(decide(&write, Some(&before), &circumstances(None)).unwrap().tags, expected);
     }
 }
+
+#[test]
+fn a_fence_token_is_current_stale_or_unknown() {
+    for (given, expected) in [
+        (7, None),
+        (6, Some("fence token 6 is stale: work item x was claimed again with token 7")),
+        (8, Some("fence token 8 does not exist: work item x was claimed with token 7")),
+    ] {
+        let given = Some(Revision::new(given));
+        let checked =
+            check_own_fence("work item x was claimed", Some(Revision::new(7)), given, Hint::CheckLostLock);
+        assert_eq!(checked.err().map(|error| error.to_string()).as_deref(), expected);
+    }
+}
