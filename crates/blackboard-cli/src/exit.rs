@@ -190,11 +190,12 @@ fn with_age(error: &Error, now: Timestamp) -> String {
     if let Some(written) = message.strip_suffix(')').filter(|written| written.contains(" (written by ")) {
         return format!("{written}, {})", ago(since));
     }
-    let name = detail("held_by_name").unwrap_or_default();
-    let holders = [detail("held_by").map(|session| label(name, session)), Some(name.to_owned())];
-    for holder in holders.into_iter().flatten().map(|holder| format!(" by {holder}")) {
-        if message.contains(&holder) {
-            return message.replacen(&holder, &format!("{holder}{held}"), 1);
+    if let Some(name) = detail("held_by_name").filter(|name| !name.is_empty()) {
+        let holders = [detail("held_by").map(|session| label(name, session)), Some(name.to_owned())];
+        for holder in holders.into_iter().flatten().map(|holder| format!(" by {holder}")) {
+            if message.contains(&holder) {
+                return message.replacen(&holder, &format!("{holder}{held}"), 1);
+            }
         }
     }
     message + &held

@@ -26,7 +26,7 @@ pub fn as_command(hint: &Hint) -> Cow<'_, str> {
         Hint::EndGoneHolder { session, pid } => format!(
             "the holder's process (PID {pid}) is gone; release its holdings now: \
              blackboard agent deregister --session {}",
-            short_id(session)
+            word(short_id(session))
         )
         .into(),
         Hint::ClaimNext => "claim another item: blackboard work claim --next".into(),

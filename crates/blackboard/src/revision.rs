@@ -43,7 +43,7 @@ impl Revision {
     /// The id after this one. There may be no such event.
     #[must_use]
     pub const fn next(self) -> Revision {
-        Revision(self.0 + 1)
+        Revision(self.0.saturating_add(1))
     }
 
     /// The id before this one, never below zero. There may be no such event. Reading after it begins with this one.

@@ -137,7 +137,7 @@ impl Agents<'_> {
         let hinted = session_of_hint(text);
         let prefetch =
             [Prefetch::Row(Key::Agent(text.to_owned())), Prefetch::Row(Key::Agent(hinted.clone()))];
-        self.board.read(&prefetch, |tx| {
+        self.board.read_list(&prefetch, |tx| {
             if let Some(agent) = tx.row::<Agent>(&Key::Agent(text.to_owned()))? {
                 return Ok((agent, ResolvedBy::Id));
             }

@@ -459,7 +459,11 @@ impl EntryVersion {
     }
 
     pub(crate) fn read(row: &mut StoredRow<'_>) -> crate::Result<EntryVersion> {
-        let (revision, previous) = (row.take()?, row.take()?);
+        let (revision, previous): (Revision, Option<Revision>) = (row.take()?, row.take()?);
+        // A reader that follows such links would never end.
+        if previous.is_some_and(|previous| previous >= revision) {
+            return Err(row.damaged("the version before is not older"));
+        }
         let (scope, key, version) = (row.take()?, row.take()?, row.take()?);
         let value: Option<String> = row.take()?;
         let removed = value.is_none();

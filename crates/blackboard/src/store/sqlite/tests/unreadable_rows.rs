@@ -323,6 +323,8 @@ fn a_key_with_versions_that_cannot_be_read_is_purged() {
         ("all", "true", "value = x'ff00'"),
         ("their names", "version > 1", "scope = x'ff00'"),
         ("the link to those before", "version = 3", "previous = 'x'"),
+        ("a link to itself", "version = 3", "previous = revision"),
+        ("a link that leads forward", "version = 1", "previous = revision + 1"),
     ] {
         for delete in [false, true] {
             let scratch = Scratch::new();
