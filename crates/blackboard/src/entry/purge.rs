@@ -213,6 +213,7 @@ impl Found {
 
 /// The version before one that cannot be read.
 fn previous_of(editor: &EntryEditor<'_>, revision: Revision) -> Result<Option<Revision>> {
+    editor.tx.prefetch(&[Prefetch::VersionHeads(revision.previous(), revision)])?;
     let heads = editor.tx.version_heads(revision.previous(), revision)?;
     Ok(heads.first().and_then(|head| head.previous).filter(|previous| *previous < revision))
 }
@@ -232,14 +233,18 @@ fn add_versions_of_log(
             && event.target_id.as_deref() == Some(key)
             && metadata.get("scope").and_then(|scope| scope.as_str()) == Some(scope)
     };
+    editor.tx.prefetch(&[Prefetch::Revision])?;
     let mut after = editor.tx.floor()?;
     loop {
         let page = Page::after(after, PAGE);
         editor.tx.prefetch(&[Prefetch::Events(page)])?;
-        let events = editor.tx.events(&page)?;
+        let mut events = editor.tx.events(&page)?;
         let Some(last) = events.last() else { return Ok(()) };
         after = last.id;
-        for event in events.into_iter().filter(is_of_key) {
+        events.retain(is_of_key);
+        let heads = events.iter().map(|event| Prefetch::VersionHeads(event.id.previous(), event.id));
+        editor.tx.prefetch(&heads.collect::<Vec<_>>())?;
+        for event in events {
             let revision = event.id;
             let is_new = versions.iter().all(|version| version.revision != revision);
             if is_new && !editor.tx.version_heads(revision.previous(), revision)?.is_empty() {
