@@ -61,7 +61,16 @@ pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
         Hint::StartOver => "start over with `observe` and `since: \"1h\"`".into(),
         Hint::NewIdempotencyKey => "use a new `op` for each call, and repeat it only to retry".into(),
         Hint::AllowSecret => "remove it".into(),
-        // The rest is for the person who runs the server.
-        other => hints::as_command(other),
+        Hint::Advice(advice) => Cow::Borrowed(advice),
+        // No tool does this. An agent with a shell can, and so can the person who runs the server.
+        Hint::ResetItem(_)
+        | Hint::DeleteItemAnyway(_)
+        | Hint::ReassignAnyway(_)
+        | Hint::ListProjects
+        | Hint::RegisterProject(_)
+        | Hint::RemoveProjectAnyway(_)
+        | Hint::UseAnotherBoard
+        | Hint::UseLocalDisk
+        | Hint::UpgradeBoard => hints::as_command(hint),
     }
 }
