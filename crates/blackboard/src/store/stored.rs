@@ -170,7 +170,9 @@ mod tests {
             ttl: Some(std::time::Duration::from_secs(9)),
             ..Write::new("a", crate::entry::Value::of(&[1]).unwrap())
         };
-        board.scope("team").write(&write).unwrap();
+        for _ in 0..2 {
+            board.scope("team").write(&write).unwrap();
+        }
         let entry = board.scope("team").entry("a").unwrap().unwrap();
         let version = EntryVersion { entry: entry.clone(), previous: Some(Revision::new(1)), removed: false };
         assert_eq!(EntryVersion::from_stored(&version.to_stored()).unwrap(), version);
