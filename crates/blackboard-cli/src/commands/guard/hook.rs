@@ -23,7 +23,7 @@ pub const SET_ASIDE: &str = "pre-commit.before-blackboard";
 /// What everything begins with that we have written, whatever became of it since.
 const MARK: &str = "#!/bin/sh\n# Written by `blackboard guard install`";
 
-/// How often an installation looks at what is there, if another process changes it each time.
+/// How often a call looks at what is there, if another process changes it each time.
 const MOST_LOOKS: u32 = 100;
 
 /// What the hook does about files that others have reserved.
@@ -135,7 +135,7 @@ impl HookPaths {
                 return Ok(installed);
             }
         }
-        Err(self.refusal("others change it all the time", "install again when they are done"))
+        Err(self.refusal("other processes keep changing it", "install again when they have finished"))
     }
 
     /// Does it for what was seen; `None` if that is not there any more.
@@ -171,18 +171,28 @@ impl HookPaths {
         Ok(Removed { changed: removing != Removing::Nothing, restored: removing == Removing::Restore })
     }
 
+    /// Reads what is there. A state that another process changes while it is read is read again.
     fn look(&self) -> Result<(Present, Aside)> {
-        let present = present(&self.hook)?;
-        let aside = match fs::symlink_metadata(&self.set_aside) {
+        for _ in 0..MOST_LOOKS {
+            let present = present(&self.hook)?;
+            let aside = self.look_aside(present)?;
+            if self::present(&self.hook)? == present {
+                return Ok((present, aside));
+            }
+        }
+        Err(self.refusal("other processes keep changing it", "try again when they have finished"))
+    }
+
+    fn look_aside(&self, present: Present) -> Result<Aside> {
+        match fs::symlink_metadata(&self.set_aside) {
             Ok(metadata) if metadata.is_file() && present == Present::Theirs => {
                 let same = fs::read(&self.set_aside).ok() == fs::read(&self.hook).ok();
-                if same { Aside::Same } else { Aside::Other }
+                Ok(if same { Aside::Same } else { Aside::Other })
             }
-            Ok(_) => Aside::Other,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Aside::Nothing,
-            Err(error) => return Err(failed(&self.set_aside, error)),
-        };
-        Ok((present, aside))
+            Ok(_) => Ok(Aside::Other),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Aside::Nothing),
+            Err(error) => Err(failed(&self.set_aside, error)),
+        }
     }
 
     /// Gives the other hook its new name, unless another installation was faster. Where a file can have two
