@@ -24,9 +24,11 @@ use crate::project::Projects;
 use crate::revision::{Pending, Revision};
 use crate::settings::Settings;
 use crate::store::sqlite::{Sqlite, SqliteOptions};
-use crate::store::{Changes, Commit, Key, Memory, OnBusy, Operation, Prefetch, Range, Row, Store, Tx};
-use crate::sweep::{DeferredSweep, Swept};
-use crate::unreadable::{UnreadableObserver, UnreadableRow, naming_row};
+use crate::store::{
+    Changes, Commit, Committed, Key, Memory, OnBusy, Operation, Prefetch, Range, Row, Store, Tx,
+};
+use crate::sweep::{DeferredSweep, Due, Swept};
+use crate::unreadable::{ReadableTx, UnreadableObserver, UnreadableRow, naming_row};
 use crate::work::Work;
 
 /// Separates the verb from the fingerprint of the request in a remembered call.
@@ -304,6 +306,44 @@ impl Board {
         answer.ok_or_else(nothing_ran)
     }
 
+    /// As [`Board::read`], for a verb that lists rows: unreadable rows are omitted and reported, if the board has an
+    /// observer for them. Rows that `prefetch` names by their key are still errors.
+    pub(crate) fn read_list<T>(
+        &self,
+        prefetch: &[Prefetch<'_>],
+        mut f: impl FnMut(&dyn Tx) -> Result<T>,
+    ) -> Result<T> {
+        match (self.read(prefetch, &mut f), self.unreadable_observer()) {
+            (Err(error), Some(observer)) if error.is_unreadable_row() => {
+                let named = prefetch
+                    .iter()
+                    .filter_map(|one| if let Prefetch::Row(key) = one { Some(key) } else { None });
+                let named: Vec<&Key> = named.collect();
+                self.read(prefetch, |tx| f(&ReadableTx { tx, named: &named, observer }))
+            }
+            (answer, _) => answer,
+        }
+    }
+
+    /// Reads, after the automatic sweep that this call begins with, if there is one.
+    fn sweep_and_read(
+        &self,
+        prefetch: &[Prefetch<'_>],
+        f: &mut dyn FnMut(&dyn Tx) -> Result<()>,
+    ) -> Result<()> {
+        let Some(probes) = self.take_sweep_probes() else { return self.store().read(prefetch, f) };
+        let mut due = Due::default();
+        self.store().read(&probes.with(prefetch), &mut |tx| {
+            due = probes.due(tx);
+            if due.is_any() { Ok(()) } else { f(tx) }
+        })?;
+        if due.is_any() {
+            self.sweep_due(&probes, due);
+            self.store().read(prefetch, f)?;
+        }
+        Ok(())
+    }
+
     /// Commits what `f` returns, and returns its answer with the assigned revisions.
     pub(crate) fn commit<T: Pending>(
         &self,
@@ -410,6 +450,31 @@ impl Board {
         let mut answer = answer.ok_or_else(nothing_ran)?;
         answer.resolve(committed.first);
         Ok(answer)
+    }
+
+    /// Commits, after the automatic sweep that this call begins with, if there is one.
+    fn sweep_and_commit(
+        &self,
+        commit: &Commit<'_>,
+        f: &mut dyn FnMut(&dyn Tx) -> Result<Changes>,
+    ) -> Result<Committed> {
+        let Some(probes) = self.take_sweep_probes() else { return self.store().commit(commit, f) };
+        if self.store().has_writer_lock() {
+            // A check under the lock would need the lock twice if something is due.
+            self.sweep_by(&probes);
+            return self.store().commit(commit, f);
+        }
+        let mut due = Due::default();
+        let prefetch = probes.with(commit.prefetch);
+        let committed = self.store().commit(&Commit { prefetch: &prefetch, ..*commit }, &mut |tx| {
+            due = probes.due(tx);
+            if due.is_any() { Ok(Changes::new()) } else { f(tx) }
+        });
+        if due.is_any() {
+            self.sweep_due(&probes, due);
+            return self.store().commit(commit, f);
+        }
+        committed
     }
 }
 

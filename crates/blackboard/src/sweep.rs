@@ -22,7 +22,7 @@ use serde::Serialize;
 use serde_json::json;
 
 pub(crate) use self::clock_reading::ClockReading;
-pub(crate) use self::deferred::DeferredSweep;
+pub(crate) use self::deferred::{DeferredSweep, Due};
 pub(crate) use self::gone::QUIET;
 use crate::agent::{Agent, AgentStatus};
 use crate::board::Board;

@@ -29,25 +29,6 @@ pub struct UnreadableRow {
 pub(crate) type UnreadableObserver = Arc<dyn Fn(&UnreadableRow) + Send + Sync>;
 
 impl Board {
-    /// As [`Board::read`], for a verb that lists rows: unreadable rows are omitted and reported, if the board has an
-    /// observer for them. Rows that `prefetch` names by their key are still errors.
-    pub(crate) fn read_list<T>(
-        &self,
-        prefetch: &[Prefetch<'_>],
-        mut f: impl FnMut(&dyn Tx) -> Result<T>,
-    ) -> Result<T> {
-        match (self.read(prefetch, &mut f), self.unreadable_observer()) {
-            (Err(error), Some(observer)) if error.is_unreadable_row() => {
-                let named = prefetch
-                    .iter()
-                    .filter_map(|one| if let Prefetch::Row(key) = one { Some(key) } else { None });
-                let named: Vec<&Key> = named.collect();
-                self.read(prefetch, |tx| f(&ReadableTx { tx, named: &named, observer }))
-            }
-            (answer, _) => answer,
-        }
-    }
-
     /// Reports a row that a verb skips because it cannot be read.
     pub(crate) fn report_unreadable(&self, key: &Key, error: &Error) {
         if let Some(observer) = self.unreadable_observer() {
@@ -113,11 +94,11 @@ pub(crate) fn naming_row(key: &Key, error: Error) -> Error {
 }
 
 /// A view of the board without the rows that cannot be read.
-struct ReadableTx<'a> {
-    tx: &'a dyn Tx,
+pub(crate) struct ReadableTx<'a> {
+    pub(crate) tx: &'a dyn Tx,
     /// Rows that the call requests by their key.
-    named: &'a [&'a Key],
-    observer: &'a UnreadableObserver,
+    pub(crate) named: &'a [&'a Key],
+    pub(crate) observer: &'a UnreadableObserver,
 }
 
 impl ReadableTx<'_> {

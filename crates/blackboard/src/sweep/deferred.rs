@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use super::{Sweep, Swept};
 use crate::board::Board;
-use crate::error::Result;
-use crate::store::{Changes, Commit, Committed, OnBusy, Prefetch, Range, Tx};
+use crate::store::{OnBusy, Prefetch, Range, Tx};
 
 /// An automatic sweep that the next call begins with.
 #[derive(Debug, Default)]
@@ -28,20 +27,20 @@ pub(crate) struct Probes {
 
 /// The due parts of an automatic sweep.
 #[derive(Clone, Copy, Debug, Default)]
-struct Due {
+pub(crate) struct Due {
     agents: bool,
     entries: bool,
 }
 
 impl Due {
-    fn is_any(self) -> bool {
+    pub(crate) fn is_any(self) -> bool {
         self.agents || self.entries
     }
 }
 
 impl Probes {
     /// The reads of a call, with these probes.
-    fn with<'a>(&self, prefetch: &[Prefetch<'a>]) -> Vec<Prefetch<'a>> {
+    pub(crate) fn with<'a>(&self, prefetch: &[Prefetch<'a>]) -> Vec<Prefetch<'a>> {
         let probes = [
             Prefetch::AnyAged(Range::live_agents(), self.threshold),
             Prefetch::AnyAged(Range::expiring_entries(), Duration::ZERO),
@@ -50,7 +49,7 @@ impl Probes {
     }
 
     /// What is due. If that cannot be read, nothing is: no call fails because of its sweep.
-    fn due(&self, tx: &dyn Tx) -> Due {
+    pub(crate) fn due(&self, tx: &dyn Tx) -> Due {
         let agents = Range::live_agents().aged(tx.now(), self.threshold);
         let entries = Range::entries_expired_at(tx.now());
         match (tx.any(&agents), tx.any(&entries)) {
@@ -96,7 +95,7 @@ impl Board {
     }
 
     /// Checks whether anything is due, and sweeps it. Never waits, never fails.
-    pub(super) fn sweep_by(&self, probes: &Probes) -> Swept {
+    pub(crate) fn sweep_by(&self, probes: &Probes) -> Swept {
         let due = self.read(&probes.with(&[]), |tx| Ok(probes.due(tx)));
         self.sweep_due(probes, due.unwrap_or_default())
     }
@@ -120,52 +119,8 @@ impl Board {
         board
     }
 
-    /// Reads, after the automatic sweep that this call begins with, if there is one.
-    pub(crate) fn sweep_and_read(
-        &self,
-        prefetch: &[Prefetch<'_>],
-        f: &mut dyn FnMut(&dyn Tx) -> Result<()>,
-    ) -> Result<()> {
-        let Some(probes) = self.take_sweep_probes() else { return self.store().read(prefetch, f) };
-        let mut due = Due::default();
-        self.store().read(&probes.with(prefetch), &mut |tx| {
-            due = probes.due(tx);
-            if due.is_any() { Ok(()) } else { f(tx) }
-        })?;
-        if due.is_any() {
-            self.sweep_due(&probes, due);
-            self.store().read(prefetch, f)?;
-        }
-        Ok(())
-    }
-
-    /// Commits, after the automatic sweep that this call begins with, if there is one.
-    pub(crate) fn sweep_and_commit(
-        &self,
-        commit: &Commit<'_>,
-        f: &mut dyn FnMut(&dyn Tx) -> Result<Changes>,
-    ) -> Result<Committed> {
-        let Some(probes) = self.take_sweep_probes() else { return self.store().commit(commit, f) };
-        if self.store().has_writer_lock() {
-            // A check under the lock would need the lock twice if something is due.
-            self.sweep_by(&probes);
-            return self.store().commit(commit, f);
-        }
-        let mut due = Due::default();
-        let prefetch = probes.with(commit.prefetch);
-        let committed = self.store().commit(&Commit { prefetch: &prefetch, ..*commit }, &mut |tx| {
-            due = probes.due(tx);
-            if due.is_any() { Ok(Changes::new()) } else { f(tx) }
-        });
-        if due.is_any() {
-            self.sweep_due(&probes, due);
-            return self.store().commit(commit, f);
-        }
-        committed
-    }
-
     /// The probes of a sweep that this call begins with.
-    fn take_sweep_probes(&self) -> Option<Probes> {
+    pub(crate) fn take_sweep_probes(&self) -> Option<Probes> {
         let deferred = self.deferred_sweep();
         if !deferred.is_waiting.load(Ordering::Acquire) || !deferred.is_waiting.swap(false, Ordering::AcqRel)
         {
@@ -181,7 +136,7 @@ impl Board {
     }
 
     /// Sweeps what is due, without waiting and without failing.
-    fn sweep_due(&self, probes: &Probes, due: Due) -> Swept {
+    pub(crate) fn sweep_due(&self, probes: &Probes, due: Due) -> Swept {
         let mut swept = Swept::default();
         if due.agents {
             swept = self.sweep_agents(&probes.sweep, OnBusy::Fail).unwrap_or_default();
