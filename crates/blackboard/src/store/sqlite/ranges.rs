@@ -54,11 +54,16 @@ fn compose(select: Select, range: &Range) -> String {
         columns.iter().map(|column| format!("{owner}.{column}{end}")).collect()
     };
     let columns = match select {
-        Select::Rows => table.sql.columns,
-        Select::Heads => HEAD_COLUMNS,
-        Select::Keys => table.sql.key,
-        Select::Any => "1",
-        Select::Count => "count(*)",
+        // The table of the elements has columns of the same names.
+        Select::Rows if index.each.is_some() => {
+            let read = &table.columns[..table.columns.len() - table.computed];
+            read.iter().map(|column| format!("{}.{column}", table.name)).collect::<Vec<_>>().join(", ")
+        }
+        Select::Rows => table.sql.columns.to_owned(),
+        Select::Heads => HEAD_COLUMNS.to_owned(),
+        Select::Keys => table.sql.key.to_owned(),
+        Select::Any => "1".to_owned(),
+        Select::Count => "count(*)".to_owned(),
     };
     let mut sql = format!("SELECT {columns} FROM {owner}");
     if index.each.is_some() {

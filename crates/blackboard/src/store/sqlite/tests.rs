@@ -184,7 +184,11 @@ fn list_index_is_maintained_for_any_row() {
     let found = || {
         let of = |word: &str| {
             let partition = vec![Revision::new(1).into(), word.into()];
-            tx.keys(&Range { partition, ..Range::all(BY_WORD) }, 9).unwrap().len()
+            let range = Range { partition, ..Range::all(BY_WORD) };
+            let rows = tx.range(&range).unwrap();
+            assert!(rows.iter().all(|row| row == &before), "the elements have no row of their own");
+            assert_eq!(tx.keys(&range, 9).unwrap().len(), rows.len());
+            rows.len()
         };
         (of("old"), of("new"))
     };
