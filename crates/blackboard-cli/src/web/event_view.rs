@@ -1,6 +1,6 @@
 //! An event as browsers get it: the same in a list and in the stream.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use blackboard::clock::Timestamp;
 use blackboard::event::{Event, EventType, TargetType};
@@ -19,16 +19,16 @@ pub struct EventView<'a> {
     target_type: Option<TargetType>,
     summary: &'a str,
     metadata: OrEmpty<'a>,
-    actor_name: Option<String>,
+    actor_name: Option<&'a str>,
     revision: Revision,
     commit_id: Revision,
 }
 
 impl<'a> EventView<'a> {
     /// This event, with the name of its actor.
-    pub fn of(event: &'a Event, names: &mut Names<'_>) -> Result<EventView<'a>> {
+    pub fn of(event: &'a Event, names: &'a Names) -> EventView<'a> {
         let actor_id = event.actor_id.as_deref();
-        Ok(EventView {
+        EventView {
             id: event.id,
             timestamp: event.timestamp,
             event_type: &event.event_type,
@@ -37,31 +37,20 @@ impl<'a> EventView<'a> {
             target_type: event.target_type,
             summary: &event.summary,
             metadata: OrEmpty(event.metadata.as_ref()),
-            actor_name: actor_id.map(|session| names.of(session)).transpose()?.flatten(),
+            actor_name: actor_id.and_then(|session| names.0.get(session)).map(String::as_str),
             revision: event.id,
             commit_id: event.commit_id,
-        })
-    }
-}
-
-/// The names of agents, each looked up once for a batch.
-pub struct Names<'a> {
-    board: &'a Board,
-    known: HashMap<String, Option<String>>,
-}
-
-impl<'a> Names<'a> {
-    /// Those of a board.
-    pub fn new(board: &'a Board) -> Names<'a> {
-        Names { board, known: HashMap::new() }
-    }
-
-    fn of(&mut self, session: &str) -> Result<Option<String>> {
-        if let Some(known) = self.known.get(session) {
-            return Ok(known.clone());
         }
-        let name = self.board.agents().get(session)?.map(|agent| agent.agent_name);
-        self.known.insert(session.to_owned(), name.clone());
-        Ok(name)
+    }
+}
+
+/// The names of agents by session.
+pub struct Names(BTreeMap<String, String>);
+
+impl Names {
+    /// Those of the actors of these events, in one read.
+    pub fn of_actors(board: &Board, events: &[Event]) -> Result<Names> {
+        let actors = events.iter().filter_map(|event| event.actor_id.as_deref());
+        board.agents().names_of(actors).map(Names)
     }
 }

@@ -224,10 +224,10 @@ impl Feed {
         let board = self.board()?;
         let page = board.events().lines(after, BATCH)?;
         let Some(last) = page.events.last().map(|event| event.id) else { return Ok(None) };
-        let mut names = Names::new(&board);
+        let names = Names::of_actors(&board, &page.events)?;
         let mut bytes = Vec::new();
         for event in &page.events {
-            tell(event, &mut names, &mut bytes)?;
+            tell(event, &names, &mut bytes)?;
         }
         Ok(Some((bytes.into(), last)))
     }
@@ -326,12 +326,12 @@ impl Feed {
 
     /// Keeps events for those who follow, and returns where they end.
     fn keep(&self, board: &Board, mut before: Revision, events: &[Event]) -> Result<Revision> {
-        let mut names = Names::new(board);
+        let names = Names::of_actors(board, events)?;
         let mut commits = Vec::new();
         for events in events.chunk_by(|a, b| a.commit_id == b.commit_id) {
             let mut bytes = Vec::with_capacity(512 * events.len());
             for event in events {
-                tell(event, &mut names, &mut bytes)?;
+                tell(event, &names, &mut bytes)?;
             }
             let last = events.last().map_or(before, |event| event.id);
             commits.push(Commit { before, last, bytes: bytes.into() });
@@ -424,8 +424,8 @@ fn is_small(board: &Board) -> bool {
 }
 
 /// Writes an event as browsers get it: `id` is its revision, so that a client that reconnects continues after it.
-fn tell(event: &Event, names: &mut Names<'_>, out: &mut Vec<u8>) -> Result<()> {
-    let told = EventView::of(event, names)?;
+fn tell(event: &Event, names: &Names, out: &mut Vec<u8>) -> Result<()> {
+    let told = EventView::of(event, names);
     // JSON has no line ends of its own, so that it is one line of the stream.
     out.extend_from_slice(format!("id: {}\ndata: ", event.id).as_bytes());
     serde_json::to_writer(&mut *out, &told)

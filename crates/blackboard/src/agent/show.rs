@@ -1,5 +1,7 @@
 //! `agent show`, and resolving the session that a caller names.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::Serialize;
 
 use super::{Agent, AgentStatus, Agents, existing, not_found};
@@ -105,6 +107,37 @@ impl Agents<'_> {
     pub fn get(&self, session: &str) -> Result<Option<Agent>> {
         let key = Key::Agent(session.to_owned());
         self.board.read(&[Prefetch::Row(key.clone())], |tx| tx.row::<Agent>(&key))
+    }
+
+    /// The names of agents by their session id, in one read. A session that does not exist has none.
+    ///
+    /// ```
+    /// # use blackboard::{Board, agent::Register};
+    /// # let board = Board::memory();
+    /// let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+    /// let names = board.agents().names_of([ivy.as_str(), "gone"])?;
+    /// assert_eq!((names.len(), names[&ivy].as_str()), (1, "Ivy"));
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn names_of<'s>(
+        &self,
+        sessions: impl IntoIterator<Item = &'s str>,
+    ) -> Result<BTreeMap<String, String>> {
+        let sessions: BTreeSet<&str> = sessions.into_iter().collect();
+        let keys: Vec<Key> = sessions.into_iter().map(|session| Key::Agent(session.to_owned())).collect();
+        if keys.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let prefetch: Vec<_> = keys.iter().cloned().map(Prefetch::Row).collect();
+        self.board.read(&prefetch, |tx| {
+            let mut names = BTreeMap::new();
+            for key in &keys {
+                if let Some(agent) = tx.row::<Agent>(key)? {
+                    names.insert(agent.session_id, agent.agent_name);
+                }
+            }
+            Ok(names)
+        })
     }
 
     /// The id of the session that `text` names. The text is a session id, a session hint, the agent name of a single

@@ -290,11 +290,14 @@ fn remembered_calls(editor: &EntryEditor<'_>) -> Result<(Vec<Operation>, Vec<Key
         calls => return Ok((calls?, Vec::new())),
     }
     tx.prefetch(&[Prefetch::Keys(range.clone(), usize::MAX)])?;
-    let (mut calls, mut damaged) = (Vec::new(), Vec::new());
+    let mut keys = Vec::new();
     for key in tx.keys(&range, usize::MAX)? {
         // A row whose key cannot be read cannot be removed.
-        let Some(key) = if_readable(key.map(Some))? else { continue };
-        tx.prefetch(&[Prefetch::Row(key.clone())])?;
+        keys.extend(if_readable(key.map(Some))?);
+    }
+    tx.prefetch(&keys.iter().cloned().map(Prefetch::Row).collect::<Vec<_>>())?;
+    let (mut calls, mut damaged) = (Vec::new(), Vec::new());
+    for key in keys {
         match tx.row::<Operation>(&key) {
             Err(error) if error.is_unreadable_row() => damaged.push(key),
             call => calls.extend(call?),

@@ -80,63 +80,69 @@ pub(super) fn missing_among(blockers: &[Blocker]) -> Vec<String> {
 
 /// The items, each with all of its blockers. A blocker is read once, and only if it is not one of the items.
 pub(crate) fn with_blockers(tx: &dyn Tx, items: Vec<WorkItem>) -> Result<Vec<ListedItem>> {
-    let mut statuses: HashMap<String, Option<Status>> = HashMap::new();
-    let mut all = None;
-    // Every blocked item names its first blocker, so the others need no further query.
-    if items.iter().filter(|item| item.blocked_by.is_some()).nth(ONE_BY_ONE).is_some() {
-        let dependencies = all_dependencies(tx)?;
-        statuses.extend(items.iter().map(|item| (item.item_id.clone(), Some(item.status))));
-        let blocked = items.iter().filter(|item| item.blocked_by.is_some());
-        let of_items = blocked.filter_map(|item| dependencies.get(&item.item_id)).flatten();
-        let blockers = of_items.map(|dependency| dependency.blocked_by.as_str());
-        let others: BTreeSet<&str> = blockers.filter(|blocker| !statuses.contains_key(*blocker)).collect();
+    let dependencies = dependencies_of(tx, &items)?;
+    let statuses = blocker_statuses(tx, &items, &dependencies)?;
+    let status_of = |blocker: &str| statuses.get(blocker).copied().flatten();
+    let blockers_of = |item: &WorkItem| {
+        let blockers = dependencies.get(item.item_id.as_str()).into_iter().flatten();
+        let blockers = blockers.map(|dependency| dependency.blocked_by.as_str());
+        let open = blockers.clone().filter(|blocker| status_of(blocker) != Some(Status::Completed));
+        let missing = blockers.filter(|blocker| status_of(blocker).is_none());
+        (open.map(str::to_owned).collect(), missing.map(str::to_owned).collect())
+    };
+    let blockers: Vec<(Vec<String>, Vec<String>)> = items.iter().map(blockers_of).collect();
+    let listed = items.into_iter().zip(blockers).map(|(item, (open_blockers, missing_blockers))| {
+        ListedItem { item, open_blockers, missing_blockers }
+    });
+    Ok(listed.collect())
+}
+
+/// The dependencies of those items that are blocked.
+fn dependencies_of<'i>(tx: &dyn Tx, items: &'i [WorkItem]) -> Result<HashMap<&'i str, Vec<Dependency>>> {
+    // Every blocked item names its first blocker, so the others need no query.
+    let blocked = items.iter().filter(|item| item.blocked_by.is_some());
+    let blocked: Vec<&str> = blocked.map(|item| item.item_id.as_str()).collect();
+    if blocked.len() > ONE_BY_ONE {
+        let mut all = all_dependencies(tx)?;
+        return Ok(blocked.into_iter().filter_map(|item| Some((item, all.remove(item)?))).collect());
+    }
+    if !blocked.is_empty() {
+        let ranges = blocked.iter().map(|item| Prefetch::Range(Range::blockers_of(item)));
+        tx.prefetch(&ranges.collect::<Vec<_>>())?;
+    }
+    blocked.into_iter().map(|item| Ok((item, tx.rows::<Dependency>(&Range::blockers_of(item))?))).collect()
+}
+
+/// The statuses of all blockers; `None` for one that does not exist yet. A list omits an unreadable item: that one
+/// exists, and may be open.
+fn blocker_statuses<'i>(
+    tx: &dyn Tx,
+    items: &'i [WorkItem],
+    dependencies: &'i HashMap<&str, Vec<Dependency>>,
+) -> Result<HashMap<&'i str, Option<Status>>> {
+    let mut statuses = HashMap::new();
+    if dependencies.is_empty() {
+        return Ok(statuses);
+    }
+    statuses.extend(items.iter().map(|item| (item.item_id.as_str(), Some(item.status))));
+    let blockers = dependencies.values().flatten().map(|dependency| dependency.blocked_by.as_str());
+    let others: BTreeSet<&str> = blockers.filter(|blocker| !statuses.contains_key(blocker)).collect();
+    if !others.is_empty() {
         let announced = others.iter().flat_map(|&blocker| {
             [Prefetch::Row(Key::WorkItem(blocker.to_owned())), Prefetch::Any(one_item(blocker))]
         });
         tx.prefetch(&announced.collect::<Vec<_>>())?;
+    }
+    for blocker in others {
         // A probe costs less than reading a missing row, which has to be probed anyway.
-        for blocker in others {
-            if !tx.any(&one_item(blocker))? {
-                statuses.insert(blocker.to_owned(), None);
-            }
-        }
-        all = Some(dependencies);
-    }
-    let blocked = |item: &&WorkItem| item.blocked_by.is_some();
-    if all.is_none() && items.iter().any(|item| blocked(&item)) {
-        let ranges = items.iter().filter(blocked).map(|item| Range::blockers_of(&item.item_id));
-        tx.prefetch(&ranges.map(Prefetch::Range).collect::<Vec<_>>())?;
-    }
-    let mut listed = Vec::with_capacity(items.len());
-    for item in items {
-        let (mut open_blockers, mut missing_blockers) = (Vec::new(), Vec::new());
-        let dependencies = match (&item.blocked_by, &mut all) {
-            (None, _) => Vec::new(),
-            (Some(_), Some(all)) => all.remove(&item.item_id).unwrap_or_default(),
-            (Some(_), None) => {
-                let dependencies = tx.rows::<Dependency>(&Range::blockers_of(&item.item_id))?;
-                prefetch_blockers(tx, &dependencies)?;
-                dependencies
-            }
+        let status = if tx.any(&one_item(blocker))? {
+            status_of(tx, blocker)?.or(Some(Status::Blocked))
+        } else {
+            None
         };
-        for Dependency { blocked_by, .. } in dependencies {
-            let status = if let Some(known) = statuses.get(&blocked_by) {
-                *known
-            } else {
-                let status = listed_status_of(tx, &blocked_by)?;
-                statuses.insert(blocked_by.clone(), status);
-                status
-            };
-            if status.is_none() {
-                missing_blockers.push(blocked_by.clone());
-            }
-            if status != Some(Status::Completed) {
-                open_blockers.push(blocked_by);
-            }
-        }
-        listed.push(ListedItem { item, open_blockers, missing_blockers });
+        statuses.insert(blocker, status);
     }
-    Ok(listed)
+    Ok(statuses)
 }
 
 /// Announces what [`missing_blockers`] reads first.
@@ -400,24 +406,23 @@ pub(super) fn blocked_event(
         .with("blocked_by", blockers.to_vec())
 }
 
-/// The status of an item for a list, which omits an unreadable one: that one exists, and may be open.
-fn listed_status_of(tx: &dyn Tx, item: &str) -> Result<Option<Status>> {
-    match status_of(tx, item)? {
-        None if exists(tx, item)? => Ok(Some(Status::Blocked)),
-        status => Ok(status),
-    }
-}
-
 /// The range with only this item.
 fn one_item(item: &str) -> Range {
     Range::work_items().from(item).up_to(item)
 }
 
-/// Whether an item with this id exists, also if it cannot be read.
-pub(super) fn exists(tx: &dyn Tx, item: &str) -> Result<bool> {
-    let range = one_item(item);
-    tx.prefetch(&[Prefetch::Any(range.clone())])?;
-    tx.any(&range)
+/// Those of these items that do not exist. One that cannot be read exists.
+pub(super) fn missing_of(tx: &dyn Tx, items: Vec<String>) -> Result<Vec<String>> {
+    if !items.is_empty() {
+        tx.prefetch(&items.iter().map(|item| Prefetch::Any(one_item(item))).collect::<Vec<_>>())?;
+    }
+    let mut missing = Vec::new();
+    for item in items {
+        if !tx.any(&one_item(&item))? {
+            missing.push(item);
+        }
+    }
+    Ok(missing)
 }
 
 fn status_of(tx: &dyn Tx, item: &str) -> Result<Option<Status>> {

@@ -96,9 +96,11 @@ impl Work<'_> {
         let priorities = Priority::ALL.iter().copied();
         let priorities =
             priorities.filter(|priority| after.as_ref().is_none_or(|after| *priority >= after.priority));
-        let first = priorities.clone().next();
-        let first = first.map(|first| prefetch(query, first, after.as_ref(), limit.saturating_add(1)));
-        let first: Vec<_> = first.into_iter().flatten().chain([Prefetch::Revision]).collect();
+        // A page may need every priority, and one read of them all costs less than one read for each.
+        let first = priorities
+            .clone()
+            .flat_map(|priority| prefetch(query, priority, after.as_ref(), limit.saturating_add(1)));
+        let first: Vec<_> = first.chain([Prefetch::Revision]).collect();
         self.board.read_list(&first, |tx| {
             let mut items: Vec<WorkItem> = Vec::new();
             let mut more = false;
@@ -161,7 +163,8 @@ fn older_than(status: Status, priority: Priority, mark: Option<&PageToken>) -> R
     range
 }
 
-/// The first `limit` items of a priority, merged from each status.
+/// The first `limit` items of a priority, merged from each status. What [`prefetch`] names for at least as many is
+/// announced by then.
 fn of_priority(
     tx: &dyn Tx,
     query: &NewestWork,
@@ -169,7 +172,6 @@ fn of_priority(
     after: Option<&PageToken>,
     limit: usize,
 ) -> Result<Vec<WorkItem>> {
-    tx.prefetch(&prefetch(query, priority, after, limit))?;
     let after = after.filter(|after| after.priority == priority);
     let mut items = Vec::new();
     for &status in &query.statuses {
@@ -201,7 +203,9 @@ fn walk(
     let mut mark = after.cloned();
     loop {
         let range = older_than(status, priority, mark.as_ref());
-        tx.prefetch(&[Prefetch::Candidates(range.clone(), at_once)])?;
+        if mark.as_ref() != after {
+            tx.prefetch(&[Prefetch::Candidates(range.clone(), at_once)])?;
+        }
         let items = tx.candidate_rows::<WorkItem>(&range, at_once)?;
         let is_end = items.len() < at_once;
         mark = items.last().map(|item| PageToken {

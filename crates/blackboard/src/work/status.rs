@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::dependencies::{blockers_of, exists, missing_among, open_among};
+use super::dependencies::{blockers_of, missing_among, missing_of, open_among};
 use super::{Dependency, Status, Work, WorkItem, existing};
 use crate::error::Result;
 use crate::event::{Event, EventType, TargetType};
@@ -53,15 +53,9 @@ impl Work<'_> {
             let item = existing(tx, id)?;
             let blockers = blockers_of(tx, id)?;
             let dependents = tx.rows::<Dependency>(&Range::dependents_of(id))?;
-            let mut missing_blockers = Vec::new();
-            for blocker in missing_among(&blockers) {
-                if !exists(tx, &blocker)? {
-                    missing_blockers.push(blocker);
-                }
-            }
             Ok(WorkHistory {
                 open_blockers: open_among(&blockers),
-                missing_blockers,
+                missing_blockers: missing_of(tx, missing_among(&blockers))?,
                 dependents: dependents.into_iter().map(|dependency| dependency.item_id).collect(),
                 history: history(tx, &item)?,
                 item,

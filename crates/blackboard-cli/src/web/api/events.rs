@@ -52,9 +52,8 @@ pub fn list(asked: &Asked<'_>) -> Result<Reply> {
         Some("oldest") => events.oldest(&wanted)?,
         Some(_) => return Err(wrong("order is newest or oldest")),
     };
-    let mut names = Names::new(asked.board);
-    let shown =
-        page.events.iter().map(|event| EventView::of(event, &mut names)).collect::<Result<Vec<_>>>()?;
+    let names = Names::of_actors(asked.board, &page.events)?;
+    let shown: Vec<_> = page.events.iter().map(|event| EventView::of(event, &names)).collect();
     let next = page.next.map(|next| next.to_string());
     let mut reply = bare_page(&shown, next.as_deref(), page.revision);
     let headers = reply.headers_mut();

@@ -23,14 +23,14 @@ use crate::store::{Changes, Commit, Committed, Key, Page, Prefetch, Range, Row, 
 
 /// How many round trips calls took.
 #[derive(Debug, Default)]
-pub(super) struct RoundTrips {
+pub(crate) struct RoundTrips {
     reads: AtomicUsize,
     commits: AtomicUsize,
 }
 
 impl RoundTrips {
     /// The reads and the commits since the last call of this function.
-    pub(super) fn take(&self) -> (usize, usize) {
+    pub(crate) fn take(&self) -> (usize, usize) {
         (self.reads.swap(0, Ordering::Relaxed), self.commits.swap(0, Ordering::Relaxed))
     }
 
@@ -39,17 +39,17 @@ impl RoundTrips {
     }
 }
 
-pub(super) struct Announced {
+pub(crate) struct Announced {
     store: Arc<dyn Store>,
     round_trips: Arc<RoundTrips>,
 }
 
 impl Announced {
-    pub(super) fn new(store: Arc<dyn Store>) -> Announced {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Announced {
         Announced { store, round_trips: Arc::default() }
     }
 
-    pub(super) fn round_trips(&self) -> Arc<RoundTrips> {
+    pub(crate) fn round_trips(&self) -> Arc<RoundTrips> {
         Arc::clone(&self.round_trips)
     }
 

@@ -16,7 +16,7 @@
 
 mod agents;
 #[cfg(test)]
-mod announced;
+pub(crate) mod announced;
 mod brief;
 mod check_ins;
 mod claims;

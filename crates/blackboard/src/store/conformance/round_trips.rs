@@ -408,6 +408,9 @@ fn count_readers(counted: &mut Counted) {
     });
     counted.count("Agents::show", "agent show", |fixture| fixture.board.agents().show(&ivy).unwrap());
     counted.count("Agents::get", "agent row", |fixture| fixture.board.agents().get(&ivy).unwrap().unwrap());
+    counted.count("Agents::names_of", "names of 3 sessions", |fixture| {
+        fixture.board.agents().names_of(["a", "b", &ivy]).unwrap()
+    });
     counted.count("Agents::resolve", "agent of a session id", |fixture| {
         fixture.board.agents().resolve(&ivy).unwrap()
     });
@@ -423,6 +426,18 @@ fn count_readers(counted: &mut Counted) {
     counted.count("Work::newest", "work list, newest first", |fixture| {
         fixture.board.work().newest(&NewestWork::default()).unwrap()
     });
+    for (item, blocker) in [("x1", "y1"), ("x2", "y2"), ("x3", "y3")] {
+        counted.fixture.blocked_item(item, &[blocker]);
+    }
+    counted.count("Work::list", "work list, with 3 blocked items", |fixture| {
+        fixture.board.work().list(&WorkFilter::default()).unwrap()
+    });
+    counted.count("Work::newest", "work list, newest first, with 3 blocked items", |fixture| {
+        fixture.board.work().newest(&NewestWork::default()).unwrap()
+    });
+    for item in ["x1", "x2", "x3"] {
+        counted.fixture.board.work().delete(item, false, None).unwrap();
+    }
     counted.count("Work::last_completed", "work list, last completed first", |fixture| {
         fixture.board.work().last_completed(&LastCompleted::default()).unwrap()
     });

@@ -1,5 +1,6 @@
 //! Rows that cannot be read are skipped and reported, and the others are still swept or pruned.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -10,6 +11,7 @@ use crate::agent::{Heartbeat, Register};
 use crate::entry::{Actor, Operation, Txn, Value, Write};
 use crate::follow::{Follow, Start};
 use crate::revision::Revision;
+use crate::store::conformance::announced::Announced;
 use crate::store::{Cursor, Key, Range};
 use crate::sweep::Sweep;
 use crate::work::{Claim, Create};
@@ -378,4 +380,31 @@ fn remembered_answers_that_cannot_be_read_stop_no_purge_and_are_removed() {
     let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
     assert_eq!(count("SELECT count(*) FROM operations WHERE answer LIKE '%s3cret%'"), 0);
     assert_eq!(count("SELECT count(*) FROM operations"), 1, "the one that can be read is remembered");
+}
+
+#[test]
+fn remembered_answers_are_read_together_also_if_one_cannot_be_read() {
+    let scratch = Scratch::new();
+    let (store, _) = scratch.board();
+    let store = Announced::new(store);
+    let round_trips = store.round_trips();
+    let board = Board::on(Arc::new(store), scratch.clock.clone());
+    let scope = board.scope("team");
+    scope.write(&Write::new("token", Value::null())).unwrap();
+    let remember = |operation: &str| {
+        let by = Actor { operation: Some(operation.to_owned()), ..Actor::default() };
+        board.txn(&Txn::default(), &by).unwrap();
+    };
+    let reads = || {
+        round_trips.take();
+        scope.plan_purge("token").unwrap();
+        round_trips.take().0
+    };
+    remember("bad");
+    tamper(&scratch, "UPDATE operations SET created_at = 'never'");
+    let of_one = reads();
+    for operation in ["a", "b", "c"] {
+        remember(operation);
+    }
+    assert_eq!(reads(), of_one);
 }
