@@ -3,7 +3,7 @@
 //! Agents share one event log, and most events are not relevant to a given session. One rule, `is_relevant`, selects
 //! them; hooks show them once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 use crate::agent::Agent;
 use crate::entry::{FILES, LOCKS};
 use crate::error::Result;
-use crate::event::{EntryChange, Event, EventType, TargetType, Versions};
+use crate::event::{ENOUGH_BYTES, EntryChange, Event, EventType, TargetType, Versions};
 use crate::file::{ActiveReservation, Edit, PathPattern};
 use crate::metadata::Metadata;
 use crate::revision::Revision;
@@ -59,23 +59,33 @@ impl Updates {
         }
         let mut news = Updates { events: Vec::new(), left_out: 0, looked_at };
         let mut listener = Recipient::new(agent);
+        // Older ones are dropped at once: their values may be large.
+        let mut told = VecDeque::new();
         let mut events = tx.events(&page)?;
         events.retain(|event| !event.is_by(&agent.session_id) && listener.could_concern(event));
         if events.is_empty() {
             return Ok(news);
         }
-        let rows = events.iter().flat_map(EventContext::prefetch).collect();
-        let mut versions = Versions::of(tx, events.iter(), rows, usize::MAX)?;
-        for mut event in events {
+        let mut rows = events.iter().flat_map(EventContext::prefetch).collect();
+        let mut versions = Versions::default();
+        let mut events = events.into_iter();
+        while let Some(next) = events.as_slice().first() {
+            if !versions.include(next) {
+                let rows = std::mem::take(&mut rows);
+                versions = Versions::of(tx, events.as_slice().iter(), rows, ENOUGH_BYTES)?;
+            }
+            let Some(mut event) = events.next() else { break };
             let about = EventContext::of(tx, &event, &mut versions, &mut listener)?;
             if is_relevant(&event, &about, &listener) {
                 event.entry = about.change.map(Box::new);
-                news.events.push(event);
+                if told.len() == TOLD {
+                    told.pop_front();
+                    news.left_out += 1;
+                }
+                told.push_back(event);
             }
         }
-        let older = news.events.len().saturating_sub(TOLD);
-        news.events.drain(..older);
-        news.left_out = older as u64;
+        news.events = told.into();
         Ok(news)
     }
 }
@@ -196,7 +206,7 @@ impl EventContext {
             }
             Some(TargetType::Entry) => {
                 about.scope = scope_of(event);
-                about.change = versions.take(event, tx)?;
+                about.change = versions.take(event);
                 if about.scope.as_deref() == Some(FILES) {
                     listener.look_at_files(tx)?;
                     let change = about.change.as_ref();

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::{Entry, EntryHead, Glob, Scope, check_known_scope, check_pattern, known_tag_set};
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
+use crate::event::FIRST_VALUES;
 use crate::revision::Revision;
 use crate::store::{Key, Prefetch, Range, Tx};
 
@@ -114,13 +115,15 @@ enum PageToken {
     Key(String),
 }
 
-/// A head that a query found. Its entry is announced, and read if the caller needs it.
+/// A head that a query found. Its entry is read if the caller needs it.
 pub(super) struct Found<'a> {
     tx: &'a dyn Tx,
     scope: &'a str,
     pub(super) head: EntryHead,
     /// Whether an index says that it has the first tag.
     tagged: bool,
+    /// Whether its entry is announced. Others are rarely needed: a page without an unreadable entry has one more.
+    is_announced: bool,
     read: Option<Entry>,
 }
 
@@ -128,6 +131,9 @@ impl Found<'_> {
     /// The entry.
     pub(super) fn entry(&mut self) -> Result<Option<Entry>> {
         if self.read.is_none() {
+            if !self.is_announced {
+                self.tx.prefetch(&[Prefetch::Entry(self.scope, &self.head.key)])?;
+            }
             self.read = self.tx.row::<Entry>(&Key::Entry(self.scope.to_owned(), self.head.key.clone()))?;
         }
         Ok(self.read.clone())
@@ -172,12 +178,28 @@ impl Query {
 /// Which of the matching entries are read with their values: a remote engine reads those together.
 #[derive(Clone, Copy)]
 pub(super) enum Values<'v> {
-    /// All, but at most `most`.
-    Page { most: usize },
+    /// All from the match `from` up to the match `until`, which are counted from 0. If `in_groups`, the caller may stop
+    /// before, because of their size.
+    Page { from: usize, until: usize, in_groups: bool },
     /// Only those whose values the query has to compare.
     Compared,
     /// The same, but only of these heads.
     ComparedOf(&'v dyn Fn(&EntryHead) -> bool),
+}
+
+/// How far a query is.
+struct Progress<'v> {
+    values: Values<'v>,
+    /// How many heads were offered.
+    offered: usize,
+    /// How many heads the next group has if it is not known how many values are needed.
+    at_once: usize,
+}
+
+impl Progress<'_> {
+    fn new(values: Values<'_>) -> Progress<'_> {
+        Progress { values, offered: 0, at_once: FIRST_VALUES }
+    }
 }
 
 impl CheckedQuery {
@@ -200,7 +222,9 @@ impl CheckedQuery {
     /// A page. What [`CheckedQuery::prefetch`] names is announced by then.
     pub(super) fn page(&self, tx: &dyn Tx, scope: &str) -> Result<QueryPage> {
         let limit = self.query.limit.unwrap_or(DEFAULT_LIMIT);
-        let values = Values::Page { most: self.query.offset.saturating_add(limit) };
+        let until = self.query.offset.saturating_add(limit);
+        let in_groups = self.query.most_bytes.is_some();
+        let values = Values::Page { from: self.query.offset, until, in_groups };
         let most_bytes = self.query.most_bytes.unwrap_or(usize::MAX);
         let (mut skipped, mut bytes, mut next) = (0, 0, None);
         let mut entries: Vec<Entry> = Vec::new();
@@ -264,7 +288,7 @@ impl CheckedQuery {
         if self.impossible {
             return Ok(());
         }
-        let values = Values::Page { most: usize::MAX };
+        let values = Values::Page { from: 0, until: usize::MAX, in_groups: false };
         self.walk(tx, scope, self.narrow(scope), values, |found| f(found).map(|()| true))
     }
 
@@ -293,7 +317,7 @@ impl CheckedQuery {
                     heads.retain(|head| head.revision < after);
                 }
                 let offer = |found: &mut Found<'a>| Ok(!self.fits_entry(found)? || f(found)?);
-                return self.offer(tx, scope, &range, heads, values, offer).map(drop);
+                return self.offer(tx, scope, &range, heads, &mut Progress::new(values), offer).map(drop);
             }
         }
         self.walk(tx, scope, Range::newest_entries(scope, self.older_than()), values, f)
@@ -357,6 +381,7 @@ impl CheckedQuery {
             }
             None => None,
         };
+        let mut progress = Progress::new(values);
         loop {
             tx.prefetch(&[Prefetch::Heads(range.clone(), CHUNK)])?;
             let heads = tx.heads(&range, CHUNK)?;
@@ -367,7 +392,7 @@ impl CheckedQuery {
             } else {
                 range.clone().after(last.key.as_str())
             };
-            if !self.offer(tx, scope, &range, heads, values, &mut f)? || is_end {
+            if !self.offer(tx, scope, &range, heads, &mut progress, &mut f)? || is_end {
                 return Ok(());
             }
             range = rest;
@@ -381,19 +406,14 @@ impl CheckedQuery {
         scope: &'a str,
         range: &Range,
         heads: Vec<EntryHead>,
-        values: Values<'_>,
+        progress: &mut Progress<'_>,
         mut f: impl FnMut(&mut Found<'a>) -> Result<bool>,
     ) -> Result<bool> {
         let tagged = range.index == Entry::TAGGED;
         let compares = self.compares_entries(tagged);
-        let at_once = match (values, compares) {
-            (_, true) => CHUNK,
-            // The head after the last one shows that there is more, and is not read.
-            (Values::Page { most }, false) => most.saturating_add(1),
-            (Values::Compared | Values::ComparedOf(_), false) => 1,
-        };
+        let values = progress.values;
         let is_read = |place: usize, head: &EntryHead| match values {
-            Values::Page { most } => compares || place < most,
+            Values::Page { from, until, .. } => compares || (from <= place && place < until),
             Values::Compared => compares,
             Values::ComparedOf(is_compared) => compares && is_compared(head),
         };
@@ -401,17 +421,28 @@ impl CheckedQuery {
         let mut fitting = heads.into_iter().filter(|head| !head.is_expired(now) && self.fits_key(&head.key));
         let mut group = Vec::new();
         loop {
+            let at_once = match (values, compares) {
+                (_, true) | (Values::Page { in_groups: true, .. }, _) => progress.at_once,
+                // The head after the last one shows that there is more, and is not read.
+                (Values::Page { until, .. }, false) => {
+                    until.saturating_sub(progress.offered).saturating_add(1)
+                }
+                (Values::Compared | Values::ComparedOf(_), false) => 1,
+            };
             group.extend(fitting.by_ref().take(at_once));
             if group.is_empty() {
                 return Ok(true);
             }
-            let read = group.iter().enumerate().filter(|(place, head)| is_read(*place, head));
-            let read: Vec<_> = read.map(|(_, head)| Prefetch::Entry(scope, &head.key)).collect();
+            let read = group.iter().zip(progress.offered..).filter(|(head, place)| is_read(*place, head));
+            let read: Vec<_> = read.map(|(head, _)| Prefetch::Entry(scope, &head.key)).collect();
             if !read.is_empty() {
                 tx.prefetch(&read)?;
+                progress.at_once = progress.at_once.saturating_mul(2).min(CHUNK);
             }
             for head in group.drain(..) {
-                let mut found = Found { tx, scope, head, tagged, read: None };
+                let is_announced = is_read(progress.offered, &head);
+                progress.offered += 1;
+                let mut found = Found { tx, scope, head, tagged, is_announced, read: None };
                 if !f(&mut found)? {
                     return Ok(false);
                 }

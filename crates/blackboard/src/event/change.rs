@@ -49,11 +49,15 @@ pub struct EntryChange {
     pub fence: Option<Revision>,
 }
 
-/// The versions of events, read together: a remote engine needs one round trip for them and one for the versions
-/// before them, however many events there are.
+/// How many values are announced at first, before their sizes are known. Each further group has twice as many, so that
+/// many small values need few round trips.
+pub(crate) const FIRST_VALUES: usize = 64;
+
+/// The versions of events, read together: a remote engine needs one round trip for a group of them and one for the
+/// versions before them.
 #[derive(Default)]
 pub(crate) struct Versions {
-    read: HashMap<Revision, EntryVersion>,
+    read: HashMap<Revision, EntryChange>,
     /// The last event whose version was read, if there is one.
     until: Option<Revision>,
 }
@@ -63,37 +67,58 @@ impl Versions {
     /// make it `enough_bytes`, so that large values do not fill the memory.
     pub(crate) fn of<'e>(
         tx: &dyn Tx,
-        events: impl Iterator<Item = &'e Event> + Clone,
-        also: Vec<Prefetch<'_>>,
+        mut events: impl Iterator<Item = &'e Event>,
+        mut also: Vec<Prefetch<'_>>,
         enough_bytes: usize,
     ) -> Result<Versions> {
-        let mut announced = also;
-        announced.extend(
-            events.clone().filter(|event| is_of_entry(event)).map(|event| Prefetch::Version(event.id)),
-        );
-        if announced.is_empty() {
-            return Ok(Versions { until: events.last().map(|event| event.id), ..Versions::default() });
-        }
-        tx.prefetch(&announced)?;
         let mut versions = Versions::default();
-        let (mut previous, mut bytes, mut commit) = (Vec::new(), 0_usize, None);
-        for event in events {
-            if bytes >= enough_bytes && commit != Some(event.commit_id) {
+        let mut budget = Budget { bytes: 0, enough: enough_bytes, commit: None };
+        let mut at_once = FIRST_VALUES;
+        loop {
+            let group = next_group(&mut events, at_once);
+            let of_entries = group.iter().filter(|event| is_of_entry(event));
+            also.extend(of_entries.map(|event| Prefetch::Version(event.id)));
+            if !also.is_empty() {
+                tx.prefetch(&std::mem::take(&mut also))?;
+            }
+            if group.is_empty() || !versions.add(tx, group, &mut budget)? {
+                return Ok(versions);
+            }
+            at_once = at_once.saturating_mul(2);
+        }
+    }
+
+    /// Reads the versions of a group that is announced. Returns whether there is room for more.
+    fn add(&mut self, tx: &dyn Tx, group: Vec<&Event>, budget: &mut Budget) -> Result<bool> {
+        let count = group.len();
+        let (mut read, mut ahead) = (Vec::new(), budget.clone());
+        for event in group {
+            if !ahead.has_room_for(event) {
                 break;
             }
-            (versions.until, commit) = (Some(event.id), Some(event.commit_id));
-            if is_of_entry(event)
-                && let Some(version) = tx.version(event.id)?
-            {
-                bytes = bytes.saturating_add(version.entry.value.as_str().len());
-                previous.extend(version.previous.map(Prefetch::Version));
-                versions.read.insert(event.id, version);
-            }
+            let version = if is_of_entry(event) { tx.version(event.id)? } else { None };
+            ahead.bytes = ahead.bytes.saturating_add(version.as_ref().map_or(0, size_of));
+            read.push((event, version));
         }
+        let has_room = read.len() == count;
+        let previous = read.iter().filter_map(|(_, version)| version.as_ref()?.previous);
+        let previous: Vec<_> = previous.map(Prefetch::Version).collect();
         if !previous.is_empty() {
             tx.prefetch(&previous)?;
         }
-        Ok(versions)
+        for (event, version) in read {
+            if !budget.has_room_for(event) {
+                return Ok(false);
+            }
+            self.until = Some(event.id);
+            let Some(version) = version else { continue };
+            // Retention may have pruned the version before.
+            let before = version.previous.map(|previous| tx.version(previous)).transpose()?.flatten();
+            let change = EntryChange::between(before, version);
+            budget.bytes = budget.bytes.saturating_add(change.bytes());
+            self.read.insert(event.id, change);
+        }
+        Ok(has_room)
     }
 
     /// Whether the version of this event was read, if it has one.
@@ -102,12 +127,43 @@ impl Versions {
     }
 
     /// The entry change of an event; `None` if the event is not about an entry.
-    pub(crate) fn take(&mut self, event: &Event, tx: &dyn Tx) -> Result<Option<EntryChange>> {
-        let Some(version) = self.read.remove(&event.id) else { return Ok(None) };
-        // Retention may have pruned the version before.
-        let before = version.previous.map(|previous| tx.version(previous)).transpose()?.flatten();
-        Ok(Some(EntryChange::between(before, version)))
+    pub(crate) fn take(&mut self, event: &Event) -> Option<EntryChange> {
+        self.read.remove(&event.id)
     }
+}
+
+/// The next events, of which at most this many are about entries.
+fn next_group<'e>(events: &mut impl Iterator<Item = &'e Event>, most: usize) -> Vec<&'e Event> {
+    let (mut group, mut of_entries) = (Vec::new(), 0);
+    while of_entries < most
+        && let Some(event) = events.next()
+    {
+        of_entries += usize::from(is_of_entry(event));
+        group.push(event);
+    }
+    group
+}
+
+/// How many bytes of values were read, and how many are enough.
+#[derive(Clone)]
+struct Budget {
+    bytes: usize,
+    enough: usize,
+    /// The commit of the last event.
+    commit: Option<Revision>,
+}
+
+impl Budget {
+    /// Whether an event is read, too: a commit that was begun is read to its end.
+    fn has_room_for(&mut self, event: &Event) -> bool {
+        let has_room = self.bytes < self.enough || self.commit == Some(event.commit_id);
+        self.commit = Some(event.commit_id);
+        has_room
+    }
+}
+
+fn size_of(version: &EntryVersion) -> usize {
+    version.entry.value.as_str().len()
 }
 
 fn is_of_entry(event: &Event) -> bool {

@@ -258,7 +258,7 @@ impl Line<'_> {
         if possible.is_empty() {
             return Ok(None);
         }
-        event.entry = versions.take(&event, tx)?.map(Box::new);
+        event.entry = versions.take(&event).map(Box::new);
         let mut conditions = Vec::new();
         for prepared in possible {
             if prepared.wants(&event, tx, names)? {

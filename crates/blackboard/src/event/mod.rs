@@ -25,12 +25,12 @@ use std::fmt;
 use serde::Serialize;
 
 pub use self::change::EntryChange;
-pub(crate) use self::change::Versions;
+pub(crate) use self::change::{FIRST_VALUES, Versions};
 pub(crate) use self::filter::Filters;
 pub use self::filter::{Custom, EventKind, Filter};
 pub use self::observe::{Batch, Events, Observation, Since};
 pub use self::page::{Lines, LogPage, LogView};
-pub(crate) use self::scan::Scan;
+pub(crate) use self::scan::{ENOUGH_BYTES, Scan};
 pub use self::subscribe::Subscription;
 pub use self::subscriber::{Receiver, Subscriber};
 use crate::clock::Timestamp;

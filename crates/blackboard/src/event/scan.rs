@@ -8,7 +8,7 @@ use crate::revision::Revision;
 use crate::store::{Page, Prefetch, Tx};
 
 /// How many bytes of values end a batch, after the commit that exceeds it.
-const ENOUGH_BYTES: usize = 4 * 1024 * 1024;
+pub(crate) const ENOUGH_BYTES: usize = 4 * 1024 * 1024;
 
 /// How many events are read for one batch if more than their type decides whether they match.
 const LOOKED_AT: usize = 1000;
@@ -104,7 +104,7 @@ fn with_entries(tx: &dyn Tx, mut events: Vec<Event>, complete: bool) -> Result<S
         if !room.is_for(event, false) || !versions.include(event) {
             break;
         }
-        event.entry = versions.take(event, tx)?.map(Box::new);
+        event.entry = versions.take(event).map(Box::new);
         room.take(event);
         fit += 1;
     }

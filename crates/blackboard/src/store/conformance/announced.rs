@@ -26,12 +26,26 @@ use crate::store::{Changes, Commit, Committed, Key, Page, Prefetch, Range, Row, 
 pub(crate) struct RoundTrips {
     reads: AtomicUsize,
     commits: AtomicUsize,
+    /// The values that were announced: entries and versions.
+    values: AtomicUsize,
+    /// The most of them in one announcement.
+    values_at_once: AtomicUsize,
 }
 
 impl RoundTrips {
     /// The reads and the commits since the last call of this function.
     pub(crate) fn take(&self) -> (usize, usize) {
         (self.reads.swap(0, Ordering::Relaxed), self.commits.swap(0, Ordering::Relaxed))
+    }
+
+    /// How many values calls announced since the last call of this function, and the most of them at once.
+    pub(crate) fn take_values(&self) -> (usize, usize) {
+        (self.values.swap(0, Ordering::Relaxed), self.values_at_once.swap(0, Ordering::Relaxed))
+    }
+
+    fn add_values(&self, count: usize) {
+        self.values.fetch_add(count, Ordering::Relaxed);
+        self.values_at_once.fetch_max(count, Ordering::Relaxed);
     }
 
     fn add_read(&self) {
@@ -212,10 +226,12 @@ impl AnnouncedTx<'_> {
 impl Tx for AnnouncedTx<'_> {
     fn prefetch(&self, next: &[Prefetch<'_>]) -> Result<()> {
         let mut known = self.known.borrow_mut();
-        let new = next.iter().filter(|one| known.add(one)).count();
-        if new > 0 {
+        let new: Vec<_> = next.iter().filter(|one| known.add(one)).collect();
+        if !new.is_empty() {
             self.round_trips.add_read();
         }
+        let is_value = |one: &&&Prefetch<'_>| matches!(one, Prefetch::Entry(..) | Prefetch::Version(_));
+        self.round_trips.add_values(new.iter().filter(is_value).count());
         self.tx.prefetch(next)
     }
 

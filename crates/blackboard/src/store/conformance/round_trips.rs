@@ -538,6 +538,51 @@ fn count_log(counted: &mut Counted, session: &str) {
 }
 
 #[test]
+fn values_that_a_page_of_entries_skips_are_not_announced() {
+    testkit::limit_test();
+    let (fixture, round_trips) = Fixture::announced();
+    let scope = fixture.board.scope("team");
+    for number in 0..200 {
+        scope.write(&Write::new(&format!("k{number:03}"), Value::of(&number).unwrap())).unwrap();
+    }
+    let whole = Query { limit: Some(1000), ..Query::default() };
+    for (what, query, expected) in [
+        ("an offset", Query { offset: 150, limit: Some(5), ..Query::default() }, (5, 5)),
+        ("a size", Query { most_bytes: Some(20), ..whole.clone() }, (64, 64)),
+        (
+            "a comparison",
+            Query { author: Some("cli".to_owned()), limit: Some(5), ..Query::default() },
+            (64, 64),
+        ),
+        ("all", whole, (200, 200)),
+    ] {
+        round_trips.take_values();
+        let found = scope.query(&query).unwrap().entries;
+        assert_eq!(round_trips.take_values(), expected, "{what}, {} found", found.len());
+    }
+}
+
+#[test]
+fn values_of_events_are_announced_in_groups_until_they_are_enough() {
+    testkit::limit_test();
+    let (fixture, round_trips) = Fixture::announced();
+    let ivy = fixture.session("Ivy");
+    let scope = fixture.board.scope("team");
+    for number in 0..100 {
+        let value = Value::of(&"x".repeat(100_000)).unwrap();
+        scope.write(&Write::new(&format!("task:Ivy:{number}"), value)).unwrap();
+    }
+    let observation = fixture.board.events().observe(&Since::Revision(Revision::ZERO), &[]).unwrap();
+    round_trips.take_values();
+    let batch = fixture.board.events().next(&observation, Revision::ZERO, 1000).unwrap().unwrap();
+    assert_eq!(round_trips.take_values(), (64, 64), "a batch of {} events", batch.events.len());
+    let checked_in = fixture.board.agents().check_in(&CheckIn::of(&ivy)).unwrap();
+    assert_eq!((checked_in.news.events.len(), checked_in.news.left_out), (10, 90));
+    let (_, at_once) = round_trips.take_values();
+    assert_eq!(at_once, 64, "updates");
+}
+
+#[test]
 fn every_verb_of_the_library_has_a_line_in_the_snapshot() {
     testkit::limit_test();
     let sources = sources();
