@@ -13,6 +13,7 @@
 //! | dashboard (`web/feed.rs`) | [`Mode::ReadOnly`] | none | never |
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
 use std::marker::PhantomData;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -127,6 +128,8 @@ impl ResolvedBoard {
         Ok(match self.engine.open(&self.config.database, opening)? {
             Some(OpenStore { store, is_immutable }) => {
                 let state = is_immutable.then_some(BoardState::ReadOnly);
+                // A board without sidecars is still a board. A program that needs one reports that it cannot be created.
+                let _ = self.engine.create_sidecar_directory();
                 OpenBoard { board: self.board(store), state }
             }
             None => OpenBoard { board: self.empty(), state: Some(BoardState::Missing) },
@@ -192,6 +195,11 @@ pub trait Engine: Send + Sync {
 
     /// Where programs keep their small files for the board.
     fn sidecars(&self) -> &dyn Sidecars;
+
+    /// Creates the directory of the sidecars of a board that exists, if it does not. Boards in a file have it.
+    fn create_sidecar_directory(&self) -> io::Result<()> {
+        self.sidecars().create_directory()
+    }
 
     /// Opens the store of the board. `None` if it does not exist and is not to be created.
     fn open(&self, database: &Database, opening: Opening) -> Result<Option<OpenStore>>;
@@ -275,6 +283,10 @@ impl Engine for SqliteFile {
 
     fn sidecars(&self) -> &dyn Sidecars {
         &self.sidecars
+    }
+
+    fn create_sidecar_directory(&self) -> io::Result<()> {
+        Ok(())
     }
 
     fn open(&self, database: &Database, opening: Opening) -> Result<Option<OpenStore>> {
@@ -509,8 +521,10 @@ impl Context {
 mod tests {
     use blackboard::Revision;
     use blackboard::entry::{Value, Write};
+    use blackboard::store::SidecarDirectory;
 
     use super::*;
+    use crate::web::ServerRegistration;
 
     #[test]
     fn the_default_configuration_has_the_default_settings() {
@@ -533,6 +547,51 @@ mod tests {
         assert!(resolved.engine.exists());
         for mode in [Mode::Create, Mode::Existing, Mode::ReadOnly] {
             assert_eq!(resolved.open(Opening::new(mode)).unwrap().state, None);
+        }
+    }
+
+    /// A board without a file, which exists or not.
+    struct Remote {
+        sidecars: SidecarDirectory,
+        exists: bool,
+    }
+
+    impl Engine for Remote {
+        fn name(&self) -> String {
+            "remote".to_owned()
+        }
+
+        fn exists(&self) -> bool {
+            self.exists
+        }
+
+        fn identity(&self) -> Option<String> {
+            None
+        }
+
+        fn sidecars(&self) -> &dyn Sidecars {
+            &self.sidecars
+        }
+
+        fn open(&self, _: &Database, _: Opening) -> Result<Option<OpenStore>> {
+            let store =
+                || OpenStore { store: Arc::new(Memory::new(Arc::new(SystemClock))), is_immutable: false };
+            Ok(self.exists.then(store))
+        }
+    }
+
+    #[test]
+    fn an_open_board_without_a_file_has_a_place_for_its_server() {
+        let scratch = testkit::tempdir().unwrap();
+        let directory = scratch.path().join("remote").join("board");
+        for exists in [false, true] {
+            let sidecars = SidecarDirectory::new(&directory);
+            let engine = Arc::new(Remote { sidecars, exists });
+            let resolved = ResolvedBoard { engine, ..ResolvedBoard::unconfigured(Path::new("unused")) };
+            resolved.open(Opening::new(Mode::ReadOnly)).unwrap();
+            assert_eq!(directory.exists(), exists, "nothing is created for a board that does not exist");
+            let registered = ServerRegistration::take(resolved.engine.sidecars(), None).unwrap();
+            assert_eq!(registered.is_found(), exists);
         }
     }
 

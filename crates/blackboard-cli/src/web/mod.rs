@@ -44,6 +44,8 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub use background::ServerRegistration;
 pub use background::{Running, detach, find, start_in_background, stop};
 pub use browser::open;
 pub use server::{Listening, Options};
