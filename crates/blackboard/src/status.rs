@@ -72,7 +72,7 @@ pub struct AgentCounts {
     pub idle: u64,
     /// Stale agents.
     pub stale: u64,
-    /// Sessions that ended since 00:00 UTC.
+    /// Sessions that ended today: since 00:00 UTC.
     pub completed_today: u64,
 }
 
@@ -92,23 +92,23 @@ pub struct WorkCounts {
     pub claimed: u64,
     /// Blocked items.
     pub blocked: u64,
-    /// Items completed since 00:00 UTC.
+    /// Items completed today: since 00:00 UTC.
     pub completed_today: u64,
 }
 
 impl WorkCounts {
-    fn prefetch(now: Timestamp) -> [Prefetch<'static>; 4] {
+    fn prefetch(today: Timestamp) -> [Prefetch<'static>; 4] {
         let [available, claimed, blocked] =
             [Status::Available, Status::Claimed, Status::Blocked].map(Range::work_queue);
-        [available, claimed, blocked, Range::completed_since(now.midnight())].map(Prefetch::Count)
+        [available, claimed, blocked, Range::completed_since(today)].map(Prefetch::Count)
     }
 
-    fn of(tx: &dyn Tx) -> Result<WorkCounts> {
+    fn of(tx: &dyn Tx, today: Timestamp) -> Result<WorkCounts> {
         Ok(WorkCounts {
             available: tx.count(&Range::work_queue(Status::Available))?,
             claimed: tx.count(&Range::work_queue(Status::Claimed))?,
             blocked: tx.count(&Range::work_queue(Status::Blocked))?,
-            completed_today: tx.count(&Range::completed_since(tx.now().midnight()))?,
+            completed_today: tx.count(&Range::completed_since(today))?,
         })
     }
 }
@@ -226,7 +226,14 @@ impl Board {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn work_counts(&self) -> Result<WorkCounts> {
-        self.read(&WorkCounts::prefetch(self.clock().now()), |tx| WorkCounts::of(tx))
+        let today = self.today();
+        self.read(&WorkCounts::prefetch(today), |tx| WorkCounts::of(tx, today))
+    }
+
+    /// The start of the day of all counts of today: 00:00 UTC, as all output has its times, by the caller's clock. A
+    /// call determines it once: the engine's clock may be on another day, and only an announced range can be counted.
+    fn today(&self) -> Timestamp {
+        self.clock().now().midnight()
     }
 
     /// An overview of the board.
@@ -239,15 +246,14 @@ impl Board {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn status(&self) -> Result<BoardStatus> {
-        let database_size_bytes = self.store().size()?;
+        let (database_size_bytes, today) = (self.store().size()?, self.today());
         let mut prefetch = prefetch_counts();
         prefetch.extend([LOCKS, FILES].map(|scope| Prefetch::Count(Range::entries(scope, ""))));
         prefetch.push(Prefetch::Count(Range::all_entries()));
         prefetch.push(Prefetch::CountEvents(Revision::ZERO, Revision::MAX));
         prefetch.push(prefetch_missing_blockers());
-        prefetch.extend(WorkCounts::prefetch(self.clock().now()));
+        prefetch.extend(WorkCounts::prefetch(today));
         self.read_list(&prefetch, |tx| {
-            let today = tx.now().midnight();
             let mut agents = AgentCounts::default();
             let mut active_agents = Vec::new();
             for agent in tx.rows::<Agent>(&Range::agents())? {
@@ -275,7 +281,7 @@ impl Board {
                 database_size_bytes,
                 agents,
                 projects: ProjectCounts { registered: tx.count(&Range::projects())? },
-                work_items: WorkCounts::of(tx)?,
+                work_items: WorkCounts::of(tx, today)?,
                 missing_blockers,
                 more_missing_blockers,
                 entries: EntryCounts {
@@ -289,5 +295,39 @@ impl Board {
                 revision: tx.revision()?,
             })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::agent::Register;
+    use crate::clock::{Clock, FixedClock};
+    use crate::store::Memory;
+    use crate::store::conformance::announced::Announced;
+    use crate::work::{Claim, Complete, Create};
+
+    #[test]
+    fn today_is_the_day_of_the_callers_clock() {
+        let clock = |moment: &str| -> Arc<dyn Clock> { Arc::new(FixedClock::at(moment).unwrap()) };
+        let engine = Arc::new(Memory::new(clock("2026-02-04T00:00:01Z")));
+        let on_its_clock = Board::on(engine.clone(), clock("2026-02-04T00:00:01Z"));
+        let ivy = on_its_clock.agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
+        on_its_clock.work().create(&Create::new("a", "A")).unwrap();
+        on_its_clock.work().claim(&Claim::of("a", &ivy)).unwrap();
+        on_its_clock.work().complete(&Complete::of("a", &ivy)).unwrap();
+        on_its_clock.agents().deregister(&ivy).unwrap();
+        // The engine refuses a range that is not announced: another day than that of the caller.
+        for (moment, expected) in
+            [("2026-02-03T23:59:59Z", 1), ("2026-02-04T00:00:02Z", 1), ("2026-02-05T00:00:00Z", 0)]
+        {
+            let board = Board::on(Arc::new(Announced::new(engine.clone())), clock(moment));
+            let status = board.status().unwrap();
+            assert_eq!(status.work_items.completed_today, expected, "{moment}");
+            assert_eq!(status.agents.completed_today, expected, "{moment}");
+            assert_eq!(board.work_counts().unwrap(), status.work_items, "{moment}");
+        }
     }
 }

@@ -63,7 +63,7 @@ pub struct Acquired {
     pub acquired: bool,
     /// Whether the session held it already.
     pub already_held: bool,
-    /// The changes to the note.
+    /// The changes to the note, and to the text of a session that this call registered.
     #[serde(flatten)]
     pub text: TextChanges,
 }
@@ -112,9 +112,11 @@ impl Locks<'_> {
             vec![acquire.session.as_str()]
         };
         self.board.commit_as(&callers, "lock acquire", &prefetch, |tx| {
+            let mut changed_text = TextChanges::default();
             let mut editor = match &registration {
                 Some(new) => {
                     let (changes, registered) = new.changes(self.board, tx)?;
+                    changed_text = registered.text;
                     EntryEditor::after_registration(self.board, tx, registered.agent, changes)
                 }
                 None => EntryEditor::new(self.board, tx, &Actor::session(&acquire.session))?,
@@ -134,7 +136,7 @@ impl Locks<'_> {
                     }
                     Ok((
                         editor.finish()?,
-                        Acquired { lock, acquired: false, already_held: true, text: TextChanges::default() },
+                        Acquired { lock, acquired: false, already_held: true, text: changed_text },
                     ))
                 }
                 Verdict::Refused(entry) => Err(held(tx, &entry)?),
@@ -153,9 +155,10 @@ impl Locks<'_> {
                         note: note.clone(),
                         expires_at: written.expires_at,
                     };
+                    changed_text.extend(&text);
                     Ok((
                         editor.finish()?,
-                        Acquired { lock, acquired: true, already_held: false, text: text.clone() },
+                        Acquired { lock, acquired: true, already_held: false, text: changed_text },
                     ))
                 }
             }
@@ -397,6 +400,19 @@ mod tests {
     use super::*;
     use crate::agent::AgentStatus;
     use crate::store::conformance::{an_agent, an_entry};
+
+    #[test]
+    fn changed_text_of_a_registered_session_is_reported_with_the_lock() {
+        testkit::limit_test();
+        let board = Board::memory();
+        let register = Register { work: Some("long ".repeat(400)), ..Register::named("Ivy") };
+        let note = Some("a <b>note</b>".to_owned());
+        let acquire = Acquire { note, ..Acquire::registering("deploy", register.clone()) };
+        let text = board.locks().acquire(&acquire).unwrap().text;
+        let registered = board.agents().register(&register).unwrap().text;
+        assert!(!registered.is_empty());
+        assert_eq!((text.shortened, text.filtered), (registered.shortened, vec!["note".to_owned()]));
+    }
 
     #[test]
     fn lock_decision_depends_on_agent_and_holder() {
