@@ -16,6 +16,7 @@ use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch, Range, Tx};
 use crate::sweep::ClockReading;
 use crate::text::{Cleaner, Kind, TextChanges};
+use crate::unreadable::if_readable;
 
 /// The fewest characters of a session id in a generated name.
 const NAME_SUFFIX: usize = 4;
@@ -204,8 +205,9 @@ fn generated_name(
         return Ok(agent.agent_name.clone());
     }
     // Names that are given can be the same at any time, so that these are read without validation.
-    let mut others = unless_unreadable(tx.candidate_rows::<Agent>(&Range::live_agents(), usize::MAX))?;
-    others.extend(unless_unreadable(tx.rows::<Agent>(&similar_names(request, session)))?);
+    let (live, similar) = (Range::live_agents(), similar_names(request, session));
+    let mut others = or_readable(tx, &live, tx.candidate_rows::<Agent>(&live, usize::MAX))?;
+    others.extend(or_readable(tx, &similar, tx.rows::<Agent>(&similar))?);
     others.retain(|other| other.status.is_live() && other.session_id != session);
     let taken: BTreeSet<_> = others.into_iter().map(|other| other.agent_name).collect();
     let is_free = |name: &String| !taken.contains(name);
@@ -232,12 +234,24 @@ fn generated_name(
     Ok(name.unwrap_or_default())
 }
 
-/// Agents that cannot be read keep no session from registering: their names count as not taken.
-fn unless_unreadable(agents: Result<Vec<Agent>>) -> Result<Vec<Agent>> {
+/// The agents of a range, or those that can be read: one that cannot keeps no session from registering, and only its own
+/// name counts as not taken.
+fn or_readable(tx: &dyn Tx, range: &Range, agents: Result<Vec<Agent>>) -> Result<Vec<Agent>> {
     match agents {
-        Err(error) if error.is_unreadable_row() => Ok(Vec::new()),
-        agents => agents,
+        Err(error) if error.is_unreadable_row() => {}
+        agents => return agents,
     }
+    tx.prefetch(&[Prefetch::Keys(range.clone(), usize::MAX)])?;
+    let mut keys = Vec::new();
+    for key in tx.keys(range, usize::MAX)? {
+        keys.extend(if_readable(key.map(Some))?);
+    }
+    tx.prefetch(&keys.iter().cloned().map(Prefetch::Row).collect::<Vec<_>>())?;
+    let mut readable = Vec::new();
+    for key in keys {
+        readable.extend(if_readable(tx.peek_row::<Agent>(&key))?);
+    }
+    Ok(readable)
 }
 
 fn no_process(pid: u32) -> Error {

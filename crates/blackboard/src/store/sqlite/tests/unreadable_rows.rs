@@ -408,3 +408,22 @@ fn remembered_answers_are_read_together_also_if_one_cannot_be_read() {
     }
     assert_eq!(reads(), of_one);
 }
+
+#[test]
+fn an_agent_that_cannot_be_read_frees_no_name_but_its_own() {
+    let scratch = Scratch::new();
+    let (_, board) = scratch.board();
+    let nameless = |hint: &str| Register {
+        name_base: Some("claude".to_owned()),
+        session_hint: Some(hint.to_owned()),
+        ..Register::default()
+    };
+    let free = board.agents().register(&nameless("1")).unwrap().agent;
+    board.agents().deregister(&free.session_id).unwrap();
+    board.agents().register(&Register::named(&free.agent_name)).unwrap();
+    let bad = board.agents().register(&Register::named("bad")).unwrap().agent.session_id;
+    tamper(&scratch, &format!("UPDATE agents SET started_at = 'x' WHERE session_id = '{bad}'"));
+    let again = board.agents().register(&nameless("1")).unwrap().agent;
+    assert_eq!(again.session_id, free.session_id);
+    assert_ne!(again.agent_name, free.agent_name, "another session has this name");
+}
