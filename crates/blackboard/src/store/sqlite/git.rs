@@ -126,7 +126,7 @@ impl Index {
             let file = root.join(".git/index");
             match fs::metadata(&file) {
                 Ok(metadata) => Some(Index { root: root.to_owned(), file, metadata }),
-                Err(error) if error.kind() == ErrorKind::NotADirectory => Index::of_link(root),
+                Err(error) if may_be_in_file(error.kind(), cfg!(windows)) => Index::of_link(root),
                 Err(_) => None,
             }
         })
@@ -162,11 +162,18 @@ impl Index {
         SystemTime::UNIX_EPOCH.checked_add(seconds)?.checked_add(nanoseconds)
     }
 
-    /// The time of its last change.
+    /// Unknown: the standard library only has a time that any program can set, so the index is always read.
     #[cfg(not(unix))]
+    #[expect(clippy::unused_self, reason = "it is known on Unix")]
     fn changed(&self) -> Option<SystemTime> {
-        self.metadata.modified().ok()
+        None
     }
+}
+
+/// Whether `.git/index` may be missing because `.git` is a file. Windows reports such a path in the same way as one
+/// that does not exist.
+fn may_be_in_file(error: ErrorKind, on_windows: bool) -> bool {
+    error == ErrorKind::NotADirectory || (on_windows && error == ErrorKind::NotFound)
 }
 
 /// Files of a board that git tracks.
@@ -399,6 +406,19 @@ mod tests {
     fn tracked(path: &Path) -> Option<TrackedFiles> {
         let directory = physical_directory(path)?;
         Index::around(&directory)?.tracked(&directory, path)
+    }
+
+    #[test]
+    fn a_git_file_is_looked_for_where_the_system_may_mean_one() {
+        for (error, on_windows, expected) in [
+            (ErrorKind::NotADirectory, false, true),
+            (ErrorKind::NotADirectory, true, true),
+            (ErrorKind::NotFound, false, false),
+            (ErrorKind::NotFound, true, true),
+            (ErrorKind::PermissionDenied, true, false),
+        ] {
+            assert_eq!(may_be_in_file(error, on_windows), expected, "{error}, Windows: {on_windows}");
+        }
     }
 
     #[test]
