@@ -252,7 +252,7 @@ impl Board {
         let threshold = self.threshold_of(sweep);
         match (liveness, agent.shares_process, sweep.threshold) {
             (Liveness::Dead, _, _) | (_, false, _) | (_, _, Some(_)) => threshold,
-            _ => self.settings().delegate_stale_threshold,
+            (Liveness::Alive | Liveness::Unknown, true, None) => self.settings().delegate_stale_threshold,
         }
     }
 

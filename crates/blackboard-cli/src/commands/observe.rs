@@ -190,7 +190,7 @@ impl Observe {
         let reading = match since {
             Since::Cursor { .. } if moves => Reading::OnFromCursor,
             Since::Cursor { .. } => Reading::PeekFromCursor,
-            _ => Reading::FromMoment,
+            Since::Moment(_) | Since::Revision(_) | Since::Last(_) => Reading::FromMoment,
         };
         let last_shown = Rc::new(Cell::new(observation.after));
         let shown = Rc::clone(&last_shown);

@@ -367,7 +367,7 @@ impl HookHandler<'_> {
                 Reply::Context { text, session } => {
                     Reply::Context { text: format!("{warning}\n\n{text}"), session }
                 }
-                _ => Reply::Context { text: warning, session: None },
+                Reply::Silence | Reply::Deny(_) => Reply::Context { text: warning, session: None },
             };
         }
         Ok(done)

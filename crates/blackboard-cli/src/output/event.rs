@@ -39,7 +39,8 @@ pub fn described(event: &Event) -> String {
     let text = format!("{event_type:<20} {}", escape(&event.summary));
     match (event.target_type, &event.target_id) {
         (Some(TargetType::WorkItem), Some(item)) => format!("{text} [{}]", escape(item)),
-        _ => text,
+        (Some(TargetType::Agent | TargetType::Project | TargetType::Entry | TargetType::Scope) | None, _)
+        | (_, None) => text,
     }
 }
 

@@ -263,7 +263,7 @@ fn deleted(deleted: &Deleted, screen: &mut Screen<'_>) -> Result {
 fn awaited(item: &WorkItem, screen: &mut Screen<'_>) -> Result {
     let by = match (item.status, &item.claimed_by_name) {
         (Status::Claimed | Status::Completed, Some(name)) => format!(" by {}", escape(name)),
-        _ => String::new(),
+        (Status::Available | Status::Blocked, _) | (_, None) => String::new(),
     };
     screen.line(format_args!("Waited for work item: {} ({}{by})", escape(&item.item_id), item.status))
 }

@@ -135,7 +135,7 @@ pub(super) fn beat_of(tx: &dyn Tx, beat: &Heartbeat, agent: &Agent) -> Result<(C
     let item = beat.work_item.as_deref().map(|item| crate::work::existing(tx, item)).transpose()?;
     let lost = match agent.status {
         AgentStatus::Stale => Lost::at(tx, agent.revision)?,
-        _ => Lost::default(),
+        AgentStatus::Active | AgentStatus::Idle | AgentStatus::Completed => Lost::default(),
     };
     decide(beat, agent, item.as_ref(), lost, tx.now())
 }

@@ -161,7 +161,7 @@ impl Agents<'_> {
         let (agent, _) = self.find(text)?;
         match agent.status {
             AgentStatus::Completed => Err(agent.has_ended()),
-            _ => Ok(agent.session_id),
+            AgentStatus::Active | AgentStatus::Idle | AgentStatus::Stale => Ok(agent.session_id),
         }
     }
 

@@ -376,9 +376,9 @@ pub(super) fn follow_and_tell(
     let before = item.status;
     item.status = match before {
         Status::Completed => Status::Completed,
-        _ if !open.is_empty() => Status::Blocked,
-        _ if item.claimed_by.is_some() => Status::Claimed,
-        _ => Status::Available,
+        Status::Available | Status::Claimed | Status::Blocked if !open.is_empty() => Status::Blocked,
+        Status::Available | Status::Claimed | Status::Blocked if item.claimed_by.is_some() => Status::Claimed,
+        Status::Available | Status::Claimed | Status::Blocked => Status::Available,
     };
     let is_blocked = item.status == Status::Blocked;
     item.blocked_by = open.first().filter(|_| is_blocked).cloned();

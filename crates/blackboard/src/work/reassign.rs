@@ -104,7 +104,7 @@ impl Work<'_> {
             let holder = Holder::of(tx, &item)?;
             let open_blockers = match item.status {
                 Status::Blocked => open_among(&blockers_of(tx, &reassign.id)?),
-                _ => Vec::new(),
+                Status::Available | Status::Claimed | Status::Completed => Vec::new(),
             };
             let (mut changes, mut reassigned) =
                 decide(&reassign, &agent, &target, item, holder.as_ref(), &open_blockers, tx.now())?;

@@ -104,10 +104,7 @@ impl Tx for Reader<'_> {
 }
 
 fn head(row: &Row) -> Option<EntryHead> {
-    match row {
-        Row::Entry(entry) => Some(EntryHead::of(entry)),
-        _ => None,
-    }
+    if let Row::Entry(entry) = row { Some(EntryHead::of(entry)) } else { None }
 }
 
 /// What a run has read: each row with its stamp (none if it was absent), each head with that of its row, each range
