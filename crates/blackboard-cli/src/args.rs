@@ -36,8 +36,6 @@ pub enum Invocation {
     Help(Topic),
     /// No arguments at all.
     NoCommand,
-    /// `hook PLATFORM` and nothing else: agents call it after every tool, and a parser would take longer than the rest.
-    Hook(String),
     /// One command, and every argument but the words that name it.
     Leaf { leaf: Leaf, arguments: Vec<OsString> },
     /// A usage error, or something that only the complete tree understands: these arguments.
@@ -49,7 +47,6 @@ impl Invocation {
     pub fn path(&self) -> &'static str {
         match self {
             Invocation::Leaf { leaf, .. } => leaf.path(),
-            Invocation::Hook(_) => "hook",
             Invocation::Version | Invocation::Help(_) | Invocation::NoCommand | Invocation::Tree(_) => "",
         }
     }
@@ -57,12 +54,6 @@ impl Invocation {
 
 /// Finds what a call asks for; `arguments` is argv without the name of the program.
 pub fn find(arguments: &[OsString]) -> Invocation {
-    if let [hook, platform] = arguments
-        && hook == "hook"
-        && let Some(platform) = platform.to_str().filter(|word| !word.starts_with('-'))
-    {
-        return Invocation::Hook(platform.to_owned());
-    }
     if arguments.is_empty() {
         return Invocation::NoCommand;
     }
@@ -168,7 +159,6 @@ mod tests {
             Invocation::Tree(_) => "tree".to_owned(),
             Invocation::Help(topic) => format!("help {topic:?}"),
             Invocation::NoCommand => "no command".to_owned(),
-            Invocation::Hook(platform) => format!("hook {platform}, quickly"),
             Invocation::Leaf { leaf, arguments } => {
                 let arguments: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
                 format!("{} [{}]", leaf.command.path, arguments.join(" "))
@@ -191,7 +181,7 @@ mod tests {
             ("setup status --json", "setup status [--json]"),
             ("setup claude status", "setup [claude status]"),
             ("setup --yes status", "setup [--yes status]"),
-            ("hook claude", "hook claude, quickly"),
+            ("hook claude", "hook [claude]"),
             ("hook claude --json", "hook [claude --json]"),
             ("hook --help", "hook [--help]"),
             ("--json hook claude", "hook [--json claude]"),

@@ -55,6 +55,9 @@ use context::Context;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if let Some(hook) = Hook::of_platform(&arguments) {
+        return hooks::deadline::always_exit_zero(|| answer(hook));
+    }
     let invocation = args::find(&arguments);
     if invocation.path() == "hook" {
         return hooks::deadline::always_exit_zero(|| call(invocation, &arguments));
@@ -67,7 +70,6 @@ fn call(invocation: Invocation, arguments: &[OsString]) -> ExitCode {
         Invocation::Version => return exit::version(),
         Invocation::Help(topic) => return topic.print(),
         Invocation::NoCommand => return help::missing_command(),
-        Invocation::Hook(platform) => return answer(Hook { platform }),
         invocation => parse(invocation),
     };
     match parsed.and_then(run) {
@@ -88,9 +90,7 @@ fn parse(invocation: Invocation) -> Result<(&'static Command, ArgMatches), clap:
         Invocation::Leaf { leaf, arguments } => leaf.parse(&arguments).map(|matches| (leaf.command, matches)),
         Invocation::Tree(arguments) => tree::parse(&arguments),
         // These are answered before anything is parsed.
-        Invocation::Version | Invocation::Help(_) | Invocation::NoCommand | Invocation::Hook(_) => {
-            tree::parse(&[])
-        }
+        Invocation::Version | Invocation::Help(_) | Invocation::NoCommand => tree::parse(&[]),
     }
 }
 

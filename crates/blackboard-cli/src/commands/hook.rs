@@ -1,6 +1,6 @@
 //! `blackboard hook`
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 
 use blackboard::Result;
 use clap::builder::PossibleValue;
@@ -47,6 +47,14 @@ impl Run for Hook {
 struct Said(Option<Value>);
 
 impl Hook {
+    /// The call of a platform: `hook PLATFORM` and nothing else. Agents call it after every tool, and a parser would take
+    /// longer than the rest. `arguments` is argv without the name of the program.
+    pub fn of_platform(arguments: &[OsString]) -> Option<Hook> {
+        let [hook, platform] = arguments else { return None };
+        let platform = platform.to_str().filter(|word| hook == "hook" && !word.starts_with('-'))?;
+        Some(Hook { platform: platform.to_owned() })
+    }
+
     /// What the platform is told, and what is done after that; `None` if nothing is to be done. Nothing that fails here is an
     /// error of the call: the log has a line about it.
     fn answer(&self, context: &Context) -> Option<Outcome> {
@@ -130,5 +138,27 @@ impl clap::builder::TypedValueParser for AnyPlatform {
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         Some(Box::new(PLATFORMS.iter().map(|platform| PossibleValue::new(platform.id))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_call_of_a_platform_needs_no_parser() {
+        for (line, expected) in [
+            ("hook claude", Some("claude")),
+            ("hook other", Some("other")),
+            ("hook claude --json", None),
+            ("hook --help", None),
+            ("--json hook", None),
+            ("hook", None),
+            ("status claude", None),
+        ] {
+            let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let found = Hook::of_platform(&arguments).map(|hook| hook.platform);
+            assert_eq!(found.as_deref(), expected, "{line}");
+        }
     }
 }
