@@ -3,6 +3,12 @@
 //! The declaration names the table, the key, the columns and the indexes. It determines the columns and statements of
 //! SQLite, and the index keys of engines that store rows directly. It also determines the stored form of a row, and
 //! its pending revisions.
+//!
+//! Events and versions are not rows: no verb puts or removes one by its key, no index contains them, and the engine
+//! assigns their ids. An event that cannot be read is replaced and not refused (`Event::read`), and a version contains
+//! its entry and has no value if it is a removal (`EntryVersion::read`). `record!` would need an exception for each of
+//! these, so both declare their columns themselves (`event/mod.rs`, `entry/mod.rs`). `store/stored.rs` gives them the
+//! stored form of rows.
 
 use std::cmp::Ordering;
 use std::fmt;
