@@ -54,8 +54,8 @@ fn compose(select: Select, range: &Range) -> String {
         columns.iter().map(|column| format!("{owner}.{column}{end}")).collect()
     };
     let columns = match select {
-        // The table of the elements has columns of the same names.
-        Select::Rows if index.each.is_some() => {
+        // The table of the elements has columns of the same names. The columns of a join name their tables already.
+        Select::Rows if index.each.is_some() && table.sql.join.is_empty() => {
             let read = &table.columns[..table.columns.len() - table.computed];
             read.iter().map(|column| format!("{}.{column}", table.name)).collect::<Vec<_>>().join(", ")
         }
