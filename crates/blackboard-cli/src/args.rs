@@ -13,7 +13,7 @@ use crate::output::escape;
 /// The options that every command takes, before or after its words.
 #[derive(clap::Args, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Globals {
-    /// Board to use: a file, a directory or a redis:// URL
+    /// Board to use: a file or a directory
     #[arg(long, global = true, value_name = "PATH", help_heading = HEADING, overrides_with = "db")]
     pub db: Option<OsString>,
 
@@ -64,7 +64,7 @@ pub fn find(arguments: &[OsString]) -> Invocation {
     while let Some(argument) = rest.next() {
         let Some(text) = argument.to_str() else { return tree() };
         match text {
-            "--version" | "-V" if words.is_empty() => return Invocation::Version,
+            "--version" | "-V" if words.is_empty() => return version(arguments),
             "--help" | "-h" if words.is_empty() => return Invocation::Help(Topic::Program),
             "help" if words.is_empty() => return help(rest.as_slice()),
             "--db" => match rest.next() {
@@ -91,6 +91,31 @@ pub fn find(arguments: &[OsString]) -> Invocation {
         }
     }
     tree()
+}
+
+/// Finds what `--version` asks for: the command has its JSON output.
+fn version(arguments: &[OsString]) -> Invocation {
+    match commands::find("version").filter(|_| asks_for_json(arguments)) {
+        Some(leaf) => Invocation::Leaf { leaf, arguments: vec!["--json".into()] },
+        None => Invocation::Version,
+    }
+}
+
+/// The words in front of a call that could not be understood, without the global options between them.
+pub fn leading_words(arguments: &[OsString]) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        match argument.to_str() {
+            Some("--db") => {
+                rest.next();
+            }
+            Some(text) if SWITCHES.contains(&text) || text.starts_with("--db=") => {}
+            Some(text) if !text.starts_with('-') => words.push(text.to_owned()),
+            _ => break,
+        }
+    }
+    words
 }
 
 /// Finds what `help` with these arguments asks for.
@@ -186,7 +211,9 @@ mod tests {
             ("hook --help", "hook [--help]"),
             ("--json hook claude", "hook [--json claude]"),
             ("-V", "--version"),
-            ("--json --version", "--version"),
+            ("--json --version", "version [--json]"),
+            ("--version --json", "version [--json]"),
+            ("--db x -V", "--version"),
             ("", "no command"),
             ("help", "help Program"),
             ("--help", "help Program"),

@@ -15,7 +15,7 @@ use crate::args::Globals;
 use crate::commands::arguments::ScopeOption;
 use crate::envelope::{BoardState, Circumstances};
 use crate::environment::Environment;
-use crate::hints;
+use crate::hints::{self, GivenOptions};
 use crate::identity;
 use crate::location;
 use crate::open::ResolvedBoard;
@@ -34,6 +34,8 @@ pub struct Context {
     /// costs as much as reading it.
     opened: RefCell<Option<(Board, bool)>>,
     circumstances: RefCell<Circumstances>,
+    /// The session that the command line names.
+    named_session: OnceCell<String>,
     /// The rows that lists of this call left out.
     unreadable: UnreadableRows,
 }
@@ -47,6 +49,7 @@ impl Context {
             resolved: OnceCell::new(),
             opened: RefCell::new(None),
             circumstances: RefCell::default(),
+            named_session: OnceCell::new(),
             unreadable: UnreadableRows::default(),
         }
     }
@@ -59,6 +62,17 @@ impl Context {
     /// The board that the command line names.
     pub fn db(&self) -> Option<&OsStr> {
         self.globals.db.as_deref()
+    }
+
+    /// Keeps the session that the command line names, for hints.
+    pub fn keep_named_session(&self, session: &str) {
+        // The first one is that of the call.
+        let _ = self.named_session.set(session.to_owned());
+    }
+
+    /// The options of this call that hints repeat.
+    pub fn given_options(&self) -> GivenOptions<'_> {
+        GivenOptions { db: self.db(), session: self.named_session.get().map(String::as_str) }
     }
 
     /// What this process was started with.
@@ -159,6 +173,7 @@ impl Context {
         // A board that does not exist has no sessions, and is reported by itself.
         if circumstances.board != Some(BoardState::Missing) {
             let hint = reason.hint().map(hints::as_command).unwrap_or_default();
+            let hint = self.given_options().add_to(hint);
             warn(&format!("{reason}; continuing without a session ({hint})"));
             circumstances.ignored_session = self.environment.named_session();
         }

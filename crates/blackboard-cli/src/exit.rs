@@ -10,16 +10,17 @@ use std::process::ExitCode;
 
 use blackboard::agent::label;
 use blackboard::clock::{Clock, SystemClock, Timestamp};
-use blackboard::{Code, Error, Fault, Result, UnreadableRow};
+use blackboard::{Code, Error, Fault, Refusal, Result, UnreadableRow};
 use clap::error::ErrorKind;
 
 use crate::args;
 use crate::context::{Context, note};
 use crate::envelope::{self, Answer};
-use crate::hints;
+use crate::hints::{self, GivenOptions};
 use crate::outcome::Outcome;
 use crate::output::agent::FAILS_IN_A_SHELL;
 use crate::output::{self, Screen, Tone, escape, time};
+use crate::suggest;
 use crate::unreadable::sentences;
 
 /// Shows what a command returned.
@@ -66,14 +67,41 @@ pub fn usage(error: &clap::Error, command: &str, arguments: &[OsString]) -> Exit
         // An error here cannot be reported anywhere.
         let _ = writeln!(io::stdout(), "{FAILS_IN_A_SHELL}");
     }
+    if error.kind() == ErrorKind::InvalidSubcommand {
+        let (message, hint) = suggest::unknown_command(arguments);
+        return usage_error(message, &hint, args::asks_for_json(arguments));
+    }
+    if args::asks_for_json(arguments) && error.kind() == ErrorKind::DisplayHelp {
+        return help_in_json();
+    }
     if args::asks_for_json(arguments) && error.use_stderr() {
         let (message, hint) = in_two_parts(error, command);
-        let failure = envelope::Failure::usage(message, &hint, SystemClock.now());
-        let _ = Answer::new(&mut io::stdout().lock(), SystemClock.now()).raw(&failure);
-    } else {
-        let _ = error.print();
+        return usage_error(message, &hint, true);
     }
+    let _ = error.print();
     ExitCode::from(if error.use_stderr() { Code::Usage.exit_code() } else { 0 })
+}
+
+/// Answers a call for help in JSON.
+pub fn help_in_json() -> ExitCode {
+    usage_error("help has no JSON form".to_owned(), "leave out --json", true)
+}
+
+/// Reports a usage error in the form of every other error.
+fn usage_error(message: String, hint: &str, json: bool) -> ExitCode {
+    // An error here cannot be reported; the exit code still has it.
+    let _ = if json {
+        let failure = envelope::Failure::usage(message, hint, SystemClock.now());
+        Answer::new(&mut io::stdout().lock(), SystemClock.now()).raw(&failure)
+    } else {
+        let error = Refusal::new(Code::Usage, message).hint(hint.to_owned()).into();
+        explain(
+            &error,
+            GivenOptions::default(),
+            &mut Screen::of_stderr(&mut io::stderr().lock(), Timestamp::EPOCH),
+        )
+    };
+    ExitCode::from(Code::Usage.exit_code())
 }
 
 /// Answers `--version`.
@@ -143,21 +171,30 @@ fn report(error: &Error, context: &Context, program: Option<&mut Stdout<'_>>) ->
     let _ = match program {
         Some(out) => {
             let now = SystemClock.now();
-            let failure = envelope::Failure::new(error, now).under(context.circumstances());
+            let mut failure = envelope::Failure::new(error, now).under(context.circumstances());
+            failure.hint = failure.hint.map(|hint| context.given_options().add_to(hint));
             Answer::new(out, now).raw(&failure)
         }
-        None => explain(error, &mut Screen::of_stderr(&mut io::stderr().lock(), Timestamp::EPOCH)),
+        None => explain(
+            error,
+            context.given_options(),
+            &mut Screen::of_stderr(&mut io::stderr().lock(), Timestamp::EPOCH),
+        ),
     };
     ExitCode::from(error.code().exit_code())
 }
 
 /// Says on stderr what went wrong with something that has an exit code of its own.
 pub fn complain(error: &Error) {
-    let _ = explain(error, &mut Screen::of_stderr(&mut io::stderr().lock(), Timestamp::EPOCH));
+    let _ = explain(
+        error,
+        GivenOptions::default(),
+        &mut Screen::of_stderr(&mut io::stderr().lock(), Timestamp::EPOCH),
+    );
 }
 
 /// What happened, why, what to do.
-fn explain(error: &Error, screen: &mut Screen<'_>) -> output::Result {
+fn explain(error: &Error, given: GivenOptions<'_>, screen: &mut Screen<'_>) -> output::Result {
     let styles = screen.styles();
     let message = with_age(error, SystemClock.now());
     screen.line(format_args!("{} {}", styles.paint(Tone::Alarm, "error:"), escape(&message)))?;
@@ -169,7 +206,7 @@ fn explain(error: &Error, screen: &mut Screen<'_>) -> output::Result {
         screen.line(format_args!(
             "{} {}",
             styles.paint(Tone::Good, "hint:"),
-            escape(&hints::as_command(hint))
+            escape(&given.add_to(hints::as_command(hint)))
         ))?;
     }
     Ok(())
@@ -251,8 +288,6 @@ mod tests {
     use std::cell::Cell;
     use std::rc::Rc;
 
-    use blackboard::Refusal;
-
     use super::*;
     use crate::args::Globals;
     use crate::outcome::Render;
@@ -313,7 +348,12 @@ mod tests {
 
     fn explained(error: &Error) -> String {
         let mut bytes = Vec::new();
-        explain(error, &mut Screen::new(&mut bytes, Styles::new(false), None, Timestamp::EPOCH)).unwrap();
+        explain(
+            error,
+            GivenOptions::default(),
+            &mut Screen::new(&mut bytes, Styles::new(false), None, Timestamp::EPOCH),
+        )
+        .unwrap();
         String::from_utf8(bytes).unwrap()
     }
 

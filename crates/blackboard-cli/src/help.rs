@@ -26,14 +26,14 @@ pub enum Topic {
     ExitCodes,
 }
 
+/// The topics that a word after `help` names.
+pub const TOPICS: [&str; 2] = ["environment", "exit-codes"];
+
 impl Topic {
     /// The topic that a word after `help` names.
     pub fn named(word: &OsStr) -> Option<Topic> {
-        match word.to_str()? {
-            "environment" => Some(Topic::Environment),
-            "exit-codes" => Some(Topic::ExitCodes),
-            _ => None,
-        }
+        let position = TOPICS.iter().position(|topic| word == *topic)?;
+        [Topic::Environment, Topic::ExitCodes].get(position).copied()
     }
 
     /// Prints it.
@@ -122,7 +122,7 @@ More commands:
   Maintenance    sweep, export
 
 Options:
-  --db <PATH>    Board to use: a file, a directory or a redis:// URL
+  --db <PATH>    Board to use: a file or a directory
   --json         Print JSON, also for errors
   -h, --help     Print help
   -V, --version  Print version

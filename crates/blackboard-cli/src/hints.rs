@@ -1,6 +1,7 @@
 //! The hints of the library as commands: one next step that can be pasted.
 
 use std::borrow::Cow;
+use std::ffi::OsStr;
 
 use blackboard::Hint;
 use blackboard::agent::short_id;
@@ -82,6 +83,9 @@ pub fn as_command(hint: &Hint) -> Cow<'_, str> {
             format!("read {key} and retry, or add an \"else\" list").into()
         }
         Hint::WaitLongerForKey => "increase --timeout, or list active agents: blackboard agent list".into(),
+        Hint::WaitLongerForItem(item) => {
+            format!("increase --timeout, or show the item: blackboard work status {}", word(item)).into()
+        }
         Hint::FenceTokenForm => {
             "use lock:NAME=N or work:ID=N with the number printed by `lock acquire` or `work claim`".into()
         }
@@ -95,6 +99,7 @@ pub fn as_command(hint: &Hint) -> Cow<'_, str> {
                 .into()
         }
         Hint::ListLocks => "list locks: blackboard lock list".into(),
+        Hint::ListReservations => "list reservations: blackboard file list".into(),
         Hint::UseLocks => "use `blackboard lock`, or another scope".into(),
         Hint::UseFiles => "use `blackboard file`, or another scope".into(),
         Hint::WorkOnOtherFiles => "work on other files, or list reservations: blackboard file list".into(),
@@ -116,7 +121,100 @@ pub fn as_command(hint: &Hint) -> Cow<'_, str> {
     }
 }
 
+/// The options of the call that a command in a hint repeats, so that it is about the same board and session.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GivenOptions<'a> {
+    /// `--db`.
+    pub db: Option<&'a OsStr>,
+    /// `--session`.
+    pub session: Option<&'a str>,
+}
+
+/// The commands in hints that act for the session that the call named.
+const ACTING: &[&str] = &[
+    "agent heartbeat",
+    "lock release",
+    "observe",
+    "project register",
+    "project remove",
+    "work claim",
+    "work create",
+    "work delete",
+    "work reassign",
+    "work reset",
+    "work unblock",
+];
+
+impl GivenOptions<'_> {
+    /// The hint with the options of the call in its command.
+    pub fn add_to<'a>(&self, hint: Cow<'a, str>) -> Cow<'a, str> {
+        const PROGRAM: &str = "blackboard ";
+        if self.db.is_none() && self.session.is_none() {
+            return hint;
+        }
+        let Some((before, command)) = hint.split_once(PROGRAM) else { return hint };
+        let db = self.db.and_then(OsStr::to_str).filter(|_| !command.contains("--db "));
+        let db = db.map(|db| format!("--db {} ", shell_word(db))).unwrap_or_default();
+        // The command is the end of the hint, so that the option can follow it.
+        let acts = ACTING.iter().any(|acting| command.starts_with(acting)) && !command.contains("--session");
+        let session = self.session.filter(|_| acts);
+        let session =
+            session.map(|session| format!(" --session {}", shell_word(session))).unwrap_or_default();
+        format!("{before}{PROGRAM}{db}{command}{session}").into()
+    }
+}
+
 /// The option that names a scope, if it is not the default one.
 fn in_scope(scope: &str) -> String {
     if scope == DEFAULT_SCOPE { String::new() } else { format!(" --scope {}", shell_word(scope)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::{COMMANDS, Leaf};
+
+    /// Commands in hints that take a session and only read, or name the session that they are about.
+    const NOT_ACTING: &[&str] = &["agent deregister", "work list"];
+
+    #[test]
+    fn commands_in_hints_that_act_are_known() {
+        testkit::limit_test();
+        let source = include_str!("hints.rs");
+        let (table, _) = source.split_once("#[cfg(test)]").unwrap();
+        for command in COMMANDS {
+            let definition = Leaf { command, alias: None }.standing_alone();
+            let takes_session = definition.get_arguments().any(|argument| argument.get_id() == "session");
+            let is_in_a_hint = table.contains(&format!("blackboard {}", command.path));
+            let is_known = ACTING.contains(&command.path);
+            let acts = takes_session && is_in_a_hint && !NOT_ACTING.contains(&command.path);
+            assert_eq!(is_known, acts, "{}", command.path);
+        }
+    }
+
+    #[test]
+    fn commands_in_hints_repeat_the_options_of_the_call() {
+        testkit::limit_test();
+        let given = GivenOptions { db: Some("my board.db".as_ref()), session: Some("Ivy") };
+        let in_call = |hint: &Hint| given.add_to(as_command(hint)).into_owned();
+        for (hint, expected) in [
+            (
+                Hint::ClaimNext,
+                "claim another item: blackboard --db 'my board.db' work claim --next --session Ivy",
+            ),
+            (Hint::Reactivate, "reactivate it: blackboard --db 'my board.db' agent heartbeat --session Ivy"),
+            (Hint::ListLocks, "list locks: blackboard --db 'my board.db' lock list"),
+            (Hint::from("start one: blackboard serve --db x"), "start one: blackboard serve --db x"),
+            (Hint::WaitLongerForLock, "wait longer with --wait, or ask the holder to release it"),
+            (
+                Hint::EndGoneHolder { session: "84a674b5-9206".to_owned(), pid: 7 },
+                "the holder's process (PID 7) is gone; release its holdings now: \
+                 blackboard --db 'my board.db' agent deregister --session 84a674b5",
+            ),
+        ] {
+            assert_eq!(in_call(&hint), expected);
+        }
+        let nothing = GivenOptions::default();
+        assert_eq!(nothing.add_to(as_command(&Hint::ClaimNext)), as_command(&Hint::ClaimNext));
+    }
 }

@@ -40,6 +40,7 @@ mod platforms;
 mod redis;
 mod session;
 mod setup;
+mod suggest;
 mod tree;
 mod unreadable;
 mod web;
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
 fn call(invocation: Invocation, arguments: &[OsString]) -> ExitCode {
     let parsed = match invocation {
         Invocation::Version => return exit::version(),
+        Invocation::Help(_) if args::asks_for_json(arguments) => return exit::help_in_json(),
         Invocation::Help(topic) => return topic.print(),
         Invocation::NoCommand => return help::missing_command(),
         invocation => parse(invocation),

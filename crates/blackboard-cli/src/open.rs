@@ -41,6 +41,8 @@ pub struct ResolvedBoard {
     pub config: Config,
     /// What its rules depend on, by that configuration.
     pub settings: Settings,
+    /// Whether it is the board of this user because nothing else was found.
+    pub is_home: bool,
 }
 
 /// How a board is opened, beside what its configuration says.
@@ -111,7 +113,8 @@ impl ResolvedBoard {
             config::load(location.home_config.as_deref(), location.project_config.as_deref(), environment)?;
         location.warnings.iter().chain(&warnings).map(String::as_str).for_each(warn);
         let (engine, settings) = (engine_at(location)?, config.settings(allow_secret_looking));
-        Ok(ResolvedBoard { engine, config, settings })
+        let is_home = location.source == Source::Home;
+        Ok(ResolvedBoard { engine, config, settings, is_home })
     }
 
     /// A board in this file, to which no configuration of the user applies.
@@ -120,7 +123,7 @@ impl ResolvedBoard {
         let settings = config.settings(false);
         let sidecars = SqliteSidecars::new(file);
         let engine = Arc::new(SqliteFile { sidecars, in_project: false, create_directories: true });
-        ResolvedBoard { engine, config, settings }
+        ResolvedBoard { engine, config, settings, is_home: false }
     }
 
     /// Opens the board.
@@ -505,7 +508,10 @@ impl Context {
         // A follower removes nothing at its end, even on a board that it created.
         let board = self.keep_open(board, state, matches!(purpose, Purpose::Write | Purpose::Change));
         let session = match session {
-            Some(search) => self.find_session(&board, &search)?,
+            Some(search) => {
+                search.named.into_iter().for_each(|named| self.keep_named_session(named));
+                self.find_session(&board, &search)?
+            }
             None => None,
         };
         let opened = O::new(board, session)?;

@@ -10,6 +10,7 @@ use crate::entry::{Entry, LOCKS};
 use crate::error::Result;
 use crate::file::{ActiveReservation, Reservation, every_reservation};
 use crate::lock::Lock;
+use crate::project::Project;
 use crate::revision::Revision;
 use crate::store::{Changes, Cursor, Key, Prefetch, Range};
 use crate::updates::Updates;
@@ -31,6 +32,8 @@ pub struct Brief {
     pub agent: Agent,
     /// The name of its parent, if it is a delegate.
     pub parent_name: Option<String>,
+    /// Whether its project is registered. A session may work in a directory of which the board has no project.
+    pub has_registered_project: bool,
     /// The other agents: those of its project first, then by when they were last seen.
     pub agents: Vec<Agent>,
     /// The available items of its project or without a project, in the order of priority.
@@ -73,13 +76,19 @@ impl Board {
         prefetch.extend(candidates.map(|range| Prefetch::Candidates(range, LOOKED_AT)));
         self.read_list(&prefetch, |tx| {
             let agent = existing(tx, session)?;
-            let parent = match &agent.parent_id {
-                Some(parent) => {
-                    let parent = Key::Agent(parent.clone());
-                    tx.prefetch(&[Prefetch::Row(parent.clone())])?;
-                    tx.peek_row::<Agent>(&parent)?
-                }
+            let parent = agent.parent_id.clone().map(Key::Agent);
+            let project = agent.project.clone().map(Key::Project);
+            let rows: Vec<_> = parent.iter().chain(&project).cloned().map(Prefetch::Row).collect();
+            if !rows.is_empty() {
+                tx.prefetch(&rows)?;
+            }
+            let parent = match &parent {
+                Some(parent) => tx.peek_row::<Agent>(parent)?,
                 None => None,
+            };
+            let has_registered_project = match &project {
+                Some(project) => tx.peek_row::<Project>(project)?.is_some(),
+                None => false,
             };
             let mut agents = tx.rows::<Agent>(&Range::live_agents())?;
             agents.retain(|other| other.session_id != agent.session_id);
@@ -104,6 +113,7 @@ impl Board {
             let an_hour_ago = tx.revision_before(tx.now().minus(LATELY))?;
             Ok(Brief {
                 parent_name: parent.map(|parent| parent.agent_name),
+                has_registered_project,
                 available: items(Status::Available)?,
                 claimed: items(Status::Claimed)?,
                 lately: Updates::between(tx, &agent, an_hour_ago, revision)?,

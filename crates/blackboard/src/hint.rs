@@ -97,6 +97,8 @@ pub enum Hint {
     },
     /// Wait longer for the key, or see which agents are active.
     WaitLongerForKey,
+    /// Wait longer for this work item, or show it.
+    WaitLongerForItem(String),
     /// Use the form of a fence token.
     FenceTokenForm,
     /// Wait for the lock, or list locks.
@@ -109,6 +111,8 @@ pub enum Hint {
     CheckLostLock,
     /// List locks.
     ListLocks,
+    /// List file reservations.
+    ListReservations,
     /// Use the commands of locks, or another scope.
     UseLocks,
     /// Use the commands of files, or another scope.

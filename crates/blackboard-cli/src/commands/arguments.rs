@@ -1,9 +1,10 @@
 //! Arguments that several commands share, each defined once.
 
 use std::str::FromStr;
+use std::time::Duration;
 
 use blackboard::entry::{Actor, FenceToken};
-use blackboard::{Error, Metadata, Result, Revision};
+use blackboard::{Error, Metadata, Result, Revision, duration};
 use clap::builder::NonEmptyStringValueParser;
 
 /// The session that acts.
@@ -145,6 +146,11 @@ pub fn fence(text: &str) -> Result<FenceArgument, String> {
     text.parse().map(FenceArgument::Named).map_err(|_| {
         "a fence is the number that `work claim` or `lock acquire` printed, or $BLACKBOARD_FENCE".to_owned()
     })
+}
+
+/// The length of time of an option. Not a parser of clap's: the error is the same for every option that takes a time.
+pub fn length(text: Option<&str>) -> Result<Option<Duration>> {
+    text.map(duration::parse).transpose()
 }
 
 /// Parses a revision.

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use blackboard::clock::{Clock, SystemClock};
-use blackboard::duration::{parse, parse_since};
+use blackboard::duration::parse_since;
 use blackboard::event::{Event, Filter, Observation, Since};
 use blackboard::follow::{Follow, Follower, Start};
 use blackboard::{Board, Code, Error, Refusal, Result, Revision};
 use serde::Serialize;
 
 use super::Run;
-use super::arguments::{ScopeOption, Session, at_least_one, revision};
+use super::arguments::{ScopeOption, Session, at_least_one, length, revision};
 use crate::context::Context;
 use crate::envelope::{Answer, Failure};
 use crate::open::Access;
@@ -209,7 +209,7 @@ impl Observe {
 
     /// Shows what happens.
     fn follow(self, context: &Context) -> Result<Outcome> {
-        let timeout = self.timeout.as_deref().map(parse).transpose()?;
+        let timeout = length(self.timeout.as_deref())?;
         let mut filters = self.filters.wanted(context)?;
         let moves = !self.peek && filters.is_empty();
         let has_start =

@@ -1,11 +1,10 @@
 //! `blackboard sweep`
 
-use std::time::Duration;
-
 use blackboard::Result;
 use blackboard::sweep::Sweep as Sweeping;
 
 use super::Run;
+use super::arguments::length;
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -19,7 +18,7 @@ use crate::output::sweep::SweptBoard;
 /// Examples:
 ///   blackboard sweep
 ///   blackboard sweep --dry-run
-///   blackboard sweep --threshold 60 --json
+///   blackboard sweep --threshold 5m --json
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Sweep {
@@ -27,21 +26,19 @@ pub struct Sweep {
     #[arg(long)]
     dry_run: bool,
 
-    /// Seconds without a heartbeat; 0 means any [default: 300, or as configured]
-    #[arg(long, value_name = "SECONDS")]
-    threshold: Option<u64>,
+    /// Time without a heartbeat: 90s, 15m, 1h; a bare number is seconds, 0 means any [default: 5m, or as
+    /// configured]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
+    threshold: Option<String>,
 }
 
 impl Run for Sweep {
     fn run(self, context: &Context) -> Result<Outcome> {
+        let threshold = length(self.threshold.as_deref())?;
         let access = if self.dry_run { Access::read_unswept() } else { Access::change_unswept() };
         let board = context.open(access)?;
         let keep_heartbeats = board.settings().keep_heartbeats;
-        let swept = board.sweep(&Sweeping {
-            threshold: self.threshold.map(Duration::from_secs),
-            dry_run: self.dry_run,
-            caller: None,
-        })?;
+        let swept = board.sweep(&Sweeping { threshold, dry_run: self.dry_run, caller: None })?;
         Ok(Outcome::new(SweptBoard { swept, dry_run: self.dry_run, keep_heartbeats }))
     }
 }

@@ -96,7 +96,7 @@ pub(super) const KEYS: &[Key] = &[
     home_only(
         "database.operatorPath",
         Kind::Text {
-            allowed: "a path, or a redis:// or rediss:// URL",
+            allowed: "a path",
             default: "~/.pai/blackboard/local.db",
             store: |config, text| {
                 let usable = !text.is_empty() && !text.contains('\0');

@@ -10,7 +10,7 @@ use blackboard::file::{FileActivity, FileConflict, JUST_NOW};
 use blackboard::updates::Updates;
 use blackboard::work::WorkItem;
 
-use self::quote::{Section, quote_block, quote_line};
+use self::quote::{Section, Title, quote_block, quote_line};
 use super::request::MOST_PATHS;
 
 /// The most characters of one message.
@@ -35,7 +35,7 @@ pub fn brief(brief: &Brief) -> String {
         brief.claimed.iter().partition(|item| item.claimed_by.as_ref() == Some(session));
     let newest: Vec<&Event> = brief.lately.events.iter().rev().collect();
     let sections = [
-        Section::untitled(about_you(&brief.agent)),
+        Section::untitled(about_you(&brief.agent, brief.has_registered_project)),
         section("your work", &own, |item| work(item)),
         section("other agents", &brief.agents, agent),
         section("claimed work", &claimed, |item| {
@@ -85,11 +85,18 @@ fn is_plain(name: &str) -> bool {
 }
 
 /// What the board has about the session itself.
-fn about_you(agent: &Agent) -> Vec<String> {
+fn about_you(agent: &Agent, has_registered_project: bool) -> Vec<String> {
     let name = Some(&agent.agent_name).filter(|name| !is_plain(name));
     let name = name.map(|name| format!("- your name: {}", quote_line(name, NAME)));
-    let project = agent.project.as_deref().unwrap_or("none");
-    name.into_iter().chain([format!("- your project: {}", quote_line(project, NAME))]).collect()
+    let project = match &agent.project {
+        // The name of the directory or of its repository. Commands refuse a project that does not exist.
+        Some(project) if !has_registered_project => {
+            format!("{} (not registered)", quote_line(project, NAME))
+        }
+        Some(project) => quote_line(project, NAME),
+        None => "none".to_owned(),
+    };
+    name.into_iter().chain([format!("- your project: {project}")]).collect()
 }
 
 /// What other agents did since the last message.
@@ -180,7 +187,7 @@ fn conflict_lines(others: &[FileConflict]) -> Vec<String> {
 
 fn section<T>(title: &str, items: &[T], line: impl Fn(&T) -> String) -> Section {
     let lines = items.iter().take(LINES).map(|item| format!("  - {}", line(item)));
-    Section { title: Some(format!("- {title} ({}):", items.len())), lines: lines.collect() }
+    Section { title: Some(Title { text: title.to_owned(), total: items.len() }), lines: lines.collect() }
 }
 
 fn agent(agent: &Agent) -> String {

@@ -8,6 +8,7 @@ use blackboard::brief::Brief;
 use blackboard::clock::{Clock, SystemClock, Timestamp};
 use blackboard::entry::{Actor, Value as EntryValue, Write};
 use blackboard::file::{FileActivity, FileConflict};
+use blackboard::project::RegisterProject;
 use blackboard::work::{Claim, Create};
 use blackboard::{Board, Settings};
 use serde_json::Value;
@@ -294,6 +295,18 @@ fn the_brief_of_a_delegate_names_its_session() {
     let delegate = board.agents().register(&register).unwrap().agent.session_id;
     let text = messages::brief(&board.brief(&delegate).unwrap());
     assert!(text.contains(&format!("--session {delegate}")) && text.contains("subagent"), "{text}");
+}
+
+#[test]
+fn a_brief_reports_whether_the_project_is_registered() {
+    testkit::limit_test();
+    let board = Board::memory();
+    let register = Register { project: Some("pai".to_owned()), ..Register::named("Ivy") };
+    let ivy = board.agents().register(&register).unwrap().agent.session_id;
+    let brief = || messages::brief(&board.brief(&ivy).unwrap());
+    assert!(brief().contains("\n- your project: pai (not registered)\n"), "{}", brief());
+    board.projects().register(&RegisterProject::new("pai", "PAI")).unwrap();
+    assert!(brief().contains("\n- your project: pai\n"), "{}", brief());
 }
 
 #[test]

@@ -244,7 +244,7 @@ fn project_config(target: &Target, project_directory: &str) -> Option<PathBuf> {
 fn target(text: &OsStr, name: &str, base: &Path) -> Result<Target> {
     if text.is_empty() {
         return Err(Refusal::new(Code::InvalidValue, format!("{name} is empty"))
-            .hint("name a file, a directory, or a redis:// URL")
+            .hint("name a file or a directory")
             .into());
     }
     // A URL may carry a password, so no message repeats more of it than its scheme.
@@ -255,7 +255,7 @@ fn target(text: &OsStr, name: &str, base: &Path) -> Result<Target> {
                 Code::InvalidValue,
                 format!("{name} is a {scheme}:// URL, which can't keep a board"),
             )
-            .hint("name a file, a directory, or a redis:// or rediss:// URL")
+            .hint("name a file or a directory")
             .into());
         }
         _ => {}

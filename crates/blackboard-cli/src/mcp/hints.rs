@@ -46,6 +46,7 @@ pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
             format!("read it again with `entry_read` and `key: \"{key}\"`, then retry").into()
         }
         Hint::WaitLongerForKey => "call again to keep waiting, or list active agents with `who`".into(),
+        Hint::WaitLongerForItem(item) => format!("check it with `work_find` and `id: \"{item}\"`").into(),
         Hint::FenceTokenForm => "use the `fence` that `work_claim` or `hold` returned".into(),
         Hint::WaitForLock => "wait for it with `wait`, or check the holder with `hold` and `check`".into(),
         Hint::WaitLongerForLock => "call `wait` again to keep waiting, or work on something else".into(),
@@ -55,6 +56,7 @@ pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
         }
         Hint::CheckLostLock => "your lock was lost; check with `who` what its holder does now".into(),
         Hint::ListLocks => "list locks with `who`".into(),
+        Hint::ListReservations => "list reservations with `who`".into(),
         Hint::UseLocks | Hint::UseFiles => "use `hold`, or another scope".into(),
         Hint::WorkOnOtherFiles => "work on other files, or check the holder with `hold` and `check`".into(),
         Hint::ShareFiles => "it is shared: reserve it with `shared: true` too, or work on other files".into(),

@@ -85,7 +85,7 @@ fn board_of(text: &str) -> Scratch {
         let output = scratch.run(call).success();
         is_harmless(&output.stdout, &format!("{call:?}"));
         is_harmless(&output.stderr, &format!("{call:?}"));
-        let is_note = |line: &str| line.starts_with("note: ") && line.contains(" removed from the ");
+        let is_note = |line: &str| line.starts_with("note: ") && line.contains(" was changed: \"");
         assert!(output.stderr.lines().all(is_note), "{call:?}: {}", output.stderr);
     }
     scratch
@@ -265,7 +265,13 @@ fn text_that_is_not_stored_as_given_is_reported() {
     assert_eq!(scratch.json(progress)["filtered"], json!(["progress"]));
     assert_eq!(
         scratch.run(progress).success().stderr,
-        "note: markup, template markers or invisible characters were removed from the progress\n"
+        "note: progress was changed: \"see [code block removed]\" \
+         (markup, template markers or invisible characters were removed)\n"
+    );
+    let created = scratch.run(["work", "create", "c", "--title", "Fix <div> and {{ x }}"]).success();
+    assert_eq!(
+        created.stderr,
+        "note: title was changed: \"Fix and\" (markup, template markers or invisible characters were removed)\n"
     );
 }
 

@@ -1,4 +1,6 @@
-use crate::scratch::Scratch;
+use testkit::process::RunToEnd as _;
+
+use crate::scratch::{Output, Scratch};
 use crate::shapes::{AGENT, is_object};
 use crate::transcript;
 
@@ -70,4 +72,25 @@ fn status_counts_many_agents_and_does_not_list_them() {
     assert_eq!(listed, 20, "{shown}");
     assert!(shown.ends_with("\n  … and 2 more\n"), "{shown}");
     assert_eq!(scratch.json(["status"])["active_agents"].as_array().map(Vec::len), Some(22));
+}
+
+#[test]
+fn home_board_in_a_repository_is_reported() {
+    let scratch = Scratch::new();
+    scratch.run(["write", "key", "1"]).success();
+    let note =
+        "note: no board exists for this repository; showing your home board. Create one: blackboard init\n";
+    assert_eq!(scratch.run(["status"]).success().stderr, "", "not a repository");
+    let repository = scratch.path().join("repository");
+    std::fs::create_dir_all(repository.join(".git")).unwrap();
+    let status = |arguments: &[&str]| {
+        let mut command = scratch.command(["status"].iter().chain(arguments));
+        Output::of(command.current_dir(&repository).run_to_end()).success().stderr
+    };
+    assert_eq!(status(&[]), note);
+    assert_eq!(status(&["--json"]), "");
+    assert_eq!(status(&["--db", scratch.database().to_str().unwrap()]), "", "the caller named it");
+    let mut init = scratch.command(["init"]);
+    Output::of(init.current_dir(&repository).run_to_end()).success();
+    assert_eq!(status(&[]), "");
 }

@@ -11,7 +11,7 @@ fn program_help_shows_everyday_commands_and_names_the_others() {
     assert!(help.starts_with("Coordinate coding agents that work at the same time\n"), "{help}");
     assert!(help.contains("\nGetting started:\n  demo           Watch four agents"), "{help}");
     assert!(help.lines().count() < 45 && help.lines().all(|line| line.chars().count() <= 80), "{help}");
-    for call in [&["help"][..], &["-h"], &["--json", "help"], &["help", "--json"], &["--help", "work"]] {
+    for call in [&["help"][..], &["-h"], &["--help", "work"]] {
         assert_eq!(scratch.run(call).success().stdout, help, "{call:?}");
     }
 }
@@ -49,15 +49,20 @@ fn every_help_fits_80_columns() {
 fn help_of_an_unknown_command_suggests_the_nearest() {
     let scratch = Scratch::new();
     for (call, expected) in [
-        (&["help", "versoin"][..], "'version'"),
-        (&["help", "work", "clam"], "'claim'"),
-        (&["work", "clam"], "'claim'"),
-        (&["wrok", "claim"], "'work'"),
-        (&["help", "environmen"], "error: "),
+        (&["help", "versoin"][..], "version"),
+        (&["help", "work", "clam"], "work claim"),
+        (&["work", "clam"], "work claim"),
+        (&["wrok", "claim"], "work claim"),
+        (&["wrok"], "work"),
+        (&["task", "list"], "work list"),
+        (&["lock", "aquire"], "lock acquire"),
+        (&["help", "exit"], "help exit-codes"),
     ] {
         let output = scratch.run(call);
         assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{call:?}");
-        assert!(output.stderr.contains(expected), "{output:?}");
+        let hint = format!("\nhint: a similar command is '{expected}'\n");
+        assert!(output.stderr.starts_with("error: unknown command"), "{output:?}");
+        assert!(output.stderr.ends_with(&hint) && output.stderr.lines().count() == 2, "{output:?}");
     }
     assert_eq!(scratch.run(["edit"]).code, 2, "the name is reserved");
     assert_eq!(scratch.run(["work", "edit"]).code, 2, "the name is reserved");
@@ -98,12 +103,12 @@ fn usage_error_is_printed_on_stderr() {
 #[test]
 fn usage_error_is_an_object_in_json() {
     for (call, error, hint) in [
-        (
-            &["versoin", "--json"][..],
-            "unrecognized subcommand 'versoin'",
-            "a similar subcommand exists: 'version'",
-        ),
+        (&["versoin", "--json"][..], "unknown command 'versoin'", "a similar command is 'version'"),
         (&["--json"], "a command is missing", "run `blackboard --help`"),
+        (&["help", "--json"], "help has no JSON form", "leave out --json"),
+        (&["--json", "--help"], "help has no JSON form", "leave out --json"),
+        (&["help", "work", "claim", "--json"], "help has no JSON form", "leave out --json"),
+        (&["work", "claim", "--help", "--json"], "help has no JSON form", "leave out --json"),
         (
             &["version", "--json", "--port"],
             "unexpected argument '--port' found",
@@ -262,6 +267,101 @@ fn help_environment_lists_every_variable_that_is_read() {
     for name in names {
         let is_listed = help.lines().any(|line| line.split_whitespace().next() == Some(name));
         assert!(is_listed, "{name} is missing: {help}");
+    }
+}
+
+#[test]
+fn help_and_documentation_offer_no_engine_that_does_not_exist() {
+    let scratch = Scratch::new();
+    let refused = scratch.run(["status", "--db", "redis://board", "--json"]).refused(Code::InvalidValue);
+    assert!(refused["error"].as_str().unwrap().contains("no Redis engine"), "{refused}");
+    let hint =
+        scratch.run(["status", "--db", "ftp://board", "--json"]).refused(Code::InvalidValue)["hint"].clone();
+    assert_eq!(hint, "name a file or a directory");
+    for text in [
+        include_str!("../../../../README.md"),
+        include_str!("../../../../docs/cli.md"),
+        include_str!("../../../../docs/configuration.md"),
+        &scratch.run(["--help"]).success().stdout,
+    ] {
+        let line = text.lines().find(|line| line.contains("redis://") || line.contains("rediss://"));
+        assert_eq!(line, None);
+    }
+}
+
+#[test]
+fn command_of_a_hint_runs_with_the_options_of_the_refused_call() {
+    let scratch = Scratch::new();
+    let db = ["--db", "an other.db"];
+    let with_db = |call: &[&str]| scratch.run(call.iter().chain(&db));
+    with_db(&["agent", "register", "--name", "Ivy"]).success();
+    with_db(&["agent", "register", "--name", "Oak"]).success();
+    with_db(&["work", "create", "other", "--title", "Other"]).success();
+    with_db(&["work", "claim", "item", "--title", "Item", "-s", "Ivy"]).success();
+    let refused = with_db(&["work", "claim", "item", "-s", "Oak"]);
+    let (_, command) = refused.stderr.split_once("hint: claim another item: ").unwrap();
+    assert_eq!(command, "blackboard --db 'an other.db' work claim --next --session Oak\n");
+    let json = with_db(&["work", "claim", "item", "-s", "Oak", "--json"]).refused(Code::AlreadyClaimed);
+    assert_eq!(json["hint"], format!("claim another item: {}", command.trim_end()));
+    let claimed =
+        scratch.run(["--db", "an other.db", "work", "claim", "--next", "--session", "Oak"]).success();
+    assert!(claimed.stdout.starts_with("Claimed work item: other\n"), "{claimed:?}");
+}
+
+/// A call with each option that takes a length of time.
+const WITH_A_LENGTH: &[(&str, &[&str], &str)] = &[
+    ("observe", &["--follow"], "timeout"),
+    ("write", &["key", "1"], "ttl"),
+    ("wait", &["key"], "timeout"),
+    ("work wait", &["item"], "timeout"),
+    ("lock acquire", &["deploy", "--session", "ivy"], "wait"),
+    ("lock acquire", &["deploy", "--session", "ivy"], "ttl"),
+    ("lock run", &["deploy", "--session", "ivy"], "wait"),
+    ("lock run", &["deploy", "--session", "ivy"], "ttl"),
+    ("file reserve", &["a", "--session", "ivy"], "ttl"),
+    ("sweep", &[], "threshold"),
+];
+
+#[test]
+fn every_length_of_time_has_the_same_forms_and_errors() {
+    let scratch = Scratch::new();
+    scratch.run(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]).success();
+    scratch.run(["work", "create", "item", "--title", "Item"]).success();
+    for (command, arguments, option) in WITH_A_LENGTH {
+        let with = |value: &str| {
+            let last: &[&str] = if *command == "lock run" { &["--", "true"] } else { &[] };
+            let option = format!("--{option}={value}");
+            scratch.run(
+                command
+                    .split(' ')
+                    .chain(arguments.iter().copied())
+                    .chain([&*option])
+                    .chain(last.iter().copied()),
+            )
+        };
+        for (value, error) in [("soon", "\"soon\" is not a duration"), ("-5m", "\"-5m\" is negative")] {
+            let output = with(value);
+            let expected = format!(
+                "error: {error}\nhint: write 500ms, 90s, 15m, 1h30m, 1.5h, 2d or 1w; a bare number, such as 90 or 0.5, \
+                 is seconds\n"
+            );
+            assert_eq!((output.code, &*output.stderr), (2, &*expected), "{command} --{option} {value}");
+        }
+        // A wait that ends has the form; the others succeed.
+        for value in ["1ms", "0.001", "0"] {
+            let output = with(value);
+            assert!(!output.stderr.contains("duration"), "{command} --{option} {value}: {output:?}");
+        }
+    }
+    for value in ["5m", "300", "1h"] {
+        scratch.run(["sweep", "--threshold", value]).success();
+    }
+    for command in crate::scratch::commands() {
+        let help = scratch.run(command.split(' ').chain(["--help"])).success().stdout;
+        assert!(!help.contains("<SECONDS>"), "{command} takes seconds only");
+        let options = help.matches(" <DURATION>").count();
+        let known = WITH_A_LENGTH.iter().filter(|(path, ..)| *path == command).count();
+        assert_eq!(options, known, "{command}: an option is missing in WITH_A_LENGTH");
     }
 }
 

@@ -18,8 +18,10 @@ fn version_is_printed_by_command_and_both_options() {
 
 #[test]
 fn json_has_the_version() {
-    let json = Scratch::new().run(["version", "--json"]).success().json();
-    assert_eq!(json["ok"], true);
-    assert_eq!(json["version"], env!("CARGO_PKG_VERSION"));
-    assert!(json["timestamp"].as_str().unwrap().ends_with('Z'));
+    for call in [["version", "--json"], ["--version", "--json"], ["--json", "--version"], ["-V", "--json"]] {
+        let json = Scratch::new().run(call).success().json();
+        assert_eq!(json["ok"], true);
+        assert_eq!(json["version"], env!("CARGO_PKG_VERSION"));
+        assert!(json["timestamp"].as_str().unwrap().ends_with('Z'));
+    }
 }

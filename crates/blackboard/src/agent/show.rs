@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::{Agent, AgentStatus, Agents, existing, not_found};
+use super::{Agent, AgentStatus, Agents, SHORT_ID, existing, not_found};
 use crate::entry::{Entry, Lease};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::id::session_of_hint;
@@ -174,8 +174,11 @@ impl Agents<'_> {
             if let Some(agent) = tx.row::<Agent>(&Key::Agent(text.to_owned()))? {
                 return Ok((agent, ResolvedBy::Id));
             }
-            if let Some(agent) = tx.row::<Agent>(&Key::Agent(hinted.clone()))? {
-                return Ok((agent, ResolvedBy::Hint));
+            let hinted = tx.row::<Agent>(&Key::Agent(hinted.clone()))?;
+            let has_ended = |agent: &Agent| agent.status == AgentStatus::Completed;
+            // A live agent may have the hint of a session that has ended as its name.
+            if let Some(agent) = hinted.as_ref().filter(|agent| !has_ended(agent)) {
+                return Ok((agent.clone(), ResolvedBy::Hint));
             }
             let (named, prefixed) = (Range::live_agents(), Range::agents_with_prefix(text));
             let is_prefix = text.chars().count() >= MIN_PREFIX;
@@ -184,9 +187,14 @@ impl Agents<'_> {
             tx.prefetch(&wanted)?;
             let mut found = tx.rows::<Agent>(&named)?;
             found.retain(|agent| agent.agent_name == text);
+            if let Some(agent) = hinted.filter(|_| found.is_empty()) {
+                return Ok((agent, ResolvedBy::Hint));
+            }
             let by = if found.is_empty() { ResolvedBy::Prefix } else { ResolvedBy::Name };
+            let mut is_capped = false;
             if is_prefix {
                 let prefixed = tx.candidate_rows::<Agent>(&prefixed, MAX_SHOWN + 1)?;
+                is_capped = prefixed.len() > MAX_SHOWN;
                 let is_new = |agent: &Agent| found.iter().all(|known| known.session_id != agent.session_id);
                 let prefixed: Vec<_> = prefixed.into_iter().filter(is_new).collect();
                 found.extend(prefixed);
@@ -197,8 +205,11 @@ impl Agents<'_> {
                     Err(not_found(text))
                 }
                 [agent] => Ok((agent.clone(), by)),
-                several if by == ResolvedBy::Name => Err(ambiguous(text, several, "use a session id")),
-                several => Err(ambiguous(text, several, "use more characters")),
+                several => {
+                    let advice =
+                        if by == ResolvedBy::Name { "use a session id" } else { "use more characters" };
+                    Err(ambiguous(text, several, is_capped, advice))
+                }
             }
         })
     }
@@ -219,11 +230,66 @@ impl Agents<'_> {
     }
 }
 
-/// The refusal of a text that more than one session matches.
-fn ambiguous(text: &str, candidates: &[Agent], advice: &'static str) -> Error {
-    let shown: Vec<_> = candidates.iter().take(MAX_SHOWN).map(Agent::label).collect();
-    let more = if candidates.len() > MAX_SHOWN { ", …" } else { "" };
-    let message = format!("\"{text}\" matches {} sessions: {}{more}", candidates.len(), shown.join(", "));
+/// The refusal of a text that more than one session matches. `is_capped` means that there may be further candidates.
+fn ambiguous(text: &str, candidates: &[Agent], is_capped: bool, advice: &'static str) -> Error {
+    let length = distinct_length(candidates);
+    let shown: Vec<_> = candidates.iter().take(MAX_SHOWN).map(|agent| described(agent, length)).collect();
+    let count = if is_capped { format!("more than {MAX_SHOWN}") } else { candidates.len().to_string() };
+    let more = if candidates.len() > MAX_SHOWN { "; …" } else { "" };
+    let message = format!("\"{text}\" matches {count} sessions: {}{more}", shown.join("; "));
     let ids: Vec<_> = candidates.iter().map(|agent| agent.session_id.clone()).collect();
     Refusal::new(Code::AmbiguousSession, message).hint(advice).detail("sessions", ids).into()
+}
+
+/// A candidate: `Ivy (84a674b5), active, project pai-collab`.
+fn described(agent: &Agent, length: usize) -> String {
+    let id: String = agent.session_id.chars().take(length).collect();
+    let project = agent.project.as_ref().map(|project| format!(", project {project}")).unwrap_or_default();
+    format!("{} ({id}), {}{project}", agent.agent_name, agent.status)
+}
+
+/// How many characters of their ids tell these sessions apart, at least those of a short id.
+fn distinct_length(agents: &[Agent]) -> usize {
+    let common = |one: &Agent, other: &Agent| {
+        one.session_id.chars().zip(other.session_id.chars()).take_while(|(one, other)| one == other).count()
+    };
+    let pairs = agents
+        .iter()
+        .enumerate()
+        .flat_map(|(index, one)| agents[index + 1..].iter().map(move |other| common(one, other) + 1));
+    pairs.max().unwrap_or(0).max(SHORT_ID)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::conformance::an_agent;
+
+    #[test]
+    fn refusal_of_an_ambiguous_text_lists_the_candidates() {
+        let agent = |name: &str, session: &str, project: Option<&str>| Agent {
+            agent_name: name.to_owned(),
+            project: project.map(str::to_owned),
+            ..an_agent(session)
+        };
+        let two = [
+            agent("Ivy", "84a674b5-9206", Some("pai")),
+            Agent { status: AgentStatus::Stale, ..agent("Oak", "84a674b5-9417", None) },
+        ];
+        assert_eq!(
+            ambiguous("84a674", &two, false, "use more characters").to_string(),
+            "\"84a674\" matches 2 sessions: Ivy (84a674b5-92), active, project pai; Oak (84a674b5-94), stale"
+        );
+        let many: Vec<_> =
+            (0..=MAX_SHOWN).map(|one| agent("Ivy", &format!("{one}4a674b5-9206"), None)).collect();
+        for (is_capped, expected) in
+            [(true, "matches more than 5 sessions: "), (false, "matches 6 sessions: ")]
+        {
+            let refused = ambiguous("Ivy", &many, is_capped, "use a session id").to_string();
+            assert!(
+                refused.contains(expected) && refused.ends_with("Ivy (44a674b5), active; …"),
+                "{refused}"
+            );
+        }
+    }
 }

@@ -3,9 +3,11 @@
 use serde::Serialize;
 
 use super::reserve::parsed;
-use super::{Files, PathPattern, key_of};
+use super::{ActiveReservation, Files, PathPattern, Reservation, every_reservation, key_of};
+use crate::agent::{Agent, label};
 use crate::entry::{Actor, Entry, EntryEditor, EventWording, FILES, Lease};
-use crate::error::Result;
+use crate::error::{Code, Error, Refusal, Result};
+use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
 use crate::store::{Key, Prefetch, Range};
 
@@ -64,7 +66,8 @@ impl Pending for ReleasedFiles {
 }
 
 impl Files<'_> {
-    /// Releases reservations. Patterns that the session has not reserved are left alone.
+    /// Releases reservations. A pattern that no session has reserved stays free. A pattern that another session has
+    /// reserved is refused, and nothing is released.
     ///
     /// ```
     /// # use blackboard::{Board, agent::Register, file::{Release, Reserve}};
@@ -102,7 +105,8 @@ impl Files<'_> {
                 editor.prefetch_entries(FILES, keys.iter().map(|(key, _)| key))?;
                 keys
             };
-            let (mut released, mut not_held) = (Vec::new(), Vec::new());
+            let mut released = Vec::new();
+            let mut not_held: Vec<String> = Vec::new();
             for (key, pattern) in keys {
                 let told = format!("Agent \"{}\" released files \"{pattern}\"", agent.agent_name);
                 match editor.delete(FILES, &key, EventWording::InWords(told))? {
@@ -112,10 +116,35 @@ impl Files<'_> {
                     None => {}
                 }
             }
+            if let Selection::Patterns { worktree, .. } = &release.which
+                && !not_held.is_empty()
+            {
+                tx.prefetch(&[Prefetch::Range(every_reservation())])?;
+                let reservations = ActiveReservation::all(tx)?;
+                let mut others = reservations.into_iter().map(|standing| standing.reservation);
+                let is_other = |other: &Reservation| {
+                    other.session_id != *session
+                        && other.worktree == *worktree
+                        && not_held.contains(&other.pattern)
+                };
+                if let Some(other) = others.find(is_other) {
+                    return Err(is_of_another(&other.with_name_of_today(tx)?, &agent));
+                }
+            }
             let released_by = agent.agent_name;
             Ok((editor.finish()?, ReleasedFiles { released, not_held, released_by }))
         })
     }
+}
+
+fn is_of_another(other: &Reservation, agent: &Agent) -> Error {
+    let holder = label(&other.agent_name, &other.session_id);
+    let message = format!("{} is reserved by {holder}, not by {}", other.pattern, agent.as_you());
+    Refusal::new(Code::NotHolder, message)
+        .hint(Hint::ListReservations)
+        .held_by(other.session_id.clone(), other.agent_name.clone(), Some(other.since))
+        .detail("pattern", other.pattern.clone())
+        .into()
 }
 
 fn keys_of(worktree: &str, patterns: &[PathPattern], session: &str) -> Vec<(String, String)> {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{TextRules, check_name};
+use super::{TextRules, check_name, shown};
 use crate::error::Result;
 
 /// The fields of a call whose text is not stored unchanged. Part of the answer; empty lists are omitted.
@@ -23,6 +23,18 @@ pub struct TextChanges {
     /// was joined does not count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub filtered: Vec<String>,
+    /// What is stored in each of the filtered fields. Not serialized: the answer has these fields itself.
+    #[serde(skip)]
+    pub stored: Vec<StoredText>,
+}
+
+/// A field and its text after the filter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredText {
+    /// The field.
+    pub field: String,
+    /// Its text.
+    pub text: String,
 }
 
 impl TextChanges {
@@ -35,6 +47,7 @@ impl TextChanges {
     pub(crate) fn extend(&mut self, further: &TextChanges) {
         self.shortened.extend_from_slice(&further.shortened);
         self.filtered.extend_from_slice(&further.filtered);
+        self.stored.extend_from_slice(&further.stored);
     }
 
     /// One sentence that reports the changes, if there are any.
@@ -55,7 +68,15 @@ impl TextChanges {
             _ => format!("{names} are longer than the limit and were shortened"),
         });
         let filtered = list(&self.filtered).map(|names| {
-            format!("markup, template markers or invisible characters were removed from {names}")
+            if self.stored.is_empty() {
+                return format!("markup, template markers or invisible characters were removed from {names}");
+            }
+            let fields = self.stored.iter().map(|stored| {
+                let text = shown(&stored.text);
+                format!("{} was changed: \"{text}\"", stored.field)
+            });
+            let fields = fields.collect::<Vec<_>>().join("; ");
+            format!("{fields} (markup, template markers or invisible characters were removed)")
         });
         let parts: Vec<_> = shortened.into_iter().chain(filtered).collect();
         (!parts.is_empty()).then(|| parts.join("; "))
@@ -92,6 +113,7 @@ impl<'rules> Cleaner<'rules> {
         }
         if cleaned.filtered {
             self.changes.filtered.push(name.to_owned());
+            self.changes.stored.push(StoredText { field: name.to_owned(), text: cleaned.text.clone() });
         }
         Ok(cleaned.text)
     }

@@ -15,8 +15,8 @@ mod filter;
 mod secret;
 mod unicode;
 
-pub use changes::TextChanges;
 pub(crate) use changes::{Cleaner, Kind};
+pub use changes::{StoredText, TextChanges};
 pub use control::characters;
 pub(crate) use control::{forges, forges_in_every_version, hides};
 pub use display::escape_for_terminal;

@@ -172,17 +172,28 @@ fn changes_to_a_text_are_reported() {
         (Kind::Description, &"x".repeat(31), true, false),
     ] {
         let mut cleaner = Cleaner::new(&rules);
-        cleaner.clean("title", kind, text).unwrap();
+        let clean = cleaner.clean("title", kind, text).unwrap();
         let named = |changed: bool| if changed { vec!["title".to_owned()] } else { Vec::new() };
-        let expected = TextChanges { shortened: named(shortened), filtered: named(filtered) };
+        let stored =
+            named(filtered).into_iter().map(|field| StoredText { field, text: clean.clone() }).collect();
+        let expected = TextChanges { shortened: named(shortened), filtered: named(filtered), stored };
         assert_eq!(cleaner.changes(), expected, "{kind:?} {text:?}");
     }
     let many = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
-    let changes = TextChanges { shortened: many(&["a", "b", "c"]), filtered: many(&["d"]) };
+    let changes =
+        TextChanges { shortened: many(&["a", "b", "c"]), filtered: many(&["d"]), stored: Vec::new() };
     assert_eq!(
         changes.sentence().unwrap(),
         "the a, the b and the c are longer than the limit and were shortened; markup, template markers or invisible \
          characters were removed from the d"
+    );
+    let mut cleaner = Cleaner::new(&rules);
+    cleaner.clean("title", Kind::Summary, "Fix <div> and {{ x }}").unwrap();
+    cleaner.clean("note", Kind::Field, "a\u{200b}b").unwrap();
+    assert_eq!(
+        cleaner.changes().sentence().unwrap(),
+        "title was changed: \"Fix and\"; note was changed: \"ab\" \
+         (markup, template markers or invisible characters were removed)"
     );
     assert_eq!(TextChanges::default().sentence(), None);
 }

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde::Serialize;
 
 use super::create::{NewItem, new_item};
-use super::dependencies::{blockers_of, missing_among, named_blockers, open_among};
+use super::dependencies::{blockers_of, list_blockers, missing_among, named_blockers, open_among};
 use super::{Create, Priority, Status, Work, WorkItem, not_found};
 use crate::agent::{Agent, Register, existing as existing_agent};
 use crate::board::Board;
@@ -312,8 +312,8 @@ fn decide(agent: &Agent, candidate: Candidate, now: Timestamp) -> Result<(Change
     match item.status {
         Status::Available => {}
         Status::Completed => return Err(item.is_completed()),
-        Status::Blocked if created => return Err(would_wait(&item, &open_blockers)),
-        Status::Blocked => return Err(is_blocked(&item, &open_blockers)),
+        Status::Blocked if created => return Err(would_wait(&item, &open_blockers, &missing_blockers)),
+        Status::Blocked => return Err(is_blocked(&item, &open_blockers, &missing_blockers)),
         Status::Claimed => {
             return Err(is_claimed(&item).hint(Hint::ClaimNext).into());
         }
@@ -347,18 +347,16 @@ pub(super) fn is_claimed(item: &WorkItem) -> Refusal {
     refusal
 }
 
-pub(super) fn is_blocked(item: &WorkItem, open_blockers: &[String]) -> Error {
-    Refusal::new(
-        Code::WorkBlocked,
-        format!("work item {} is blocked by {}", item.item_id, open_blockers.join(", ")),
-    )
-    .hint(Hint::ClaimNext)
-    .detail("blocked_by", open_blockers.to_vec())
-    .into()
+pub(super) fn is_blocked(item: &WorkItem, open_blockers: &[String], missing_blockers: &[String]) -> Error {
+    let blockers = list_blockers(open_blockers, missing_blockers);
+    Refusal::new(Code::WorkBlocked, format!("work item {} is blocked by {blockers}", item.item_id))
+        .hint(Hint::ClaimNext)
+        .detail("blocked_by", open_blockers.to_vec())
+        .into()
 }
 
-fn would_wait(item: &WorkItem, open_blockers: &[String]) -> Error {
-    let (id, blockers) = (&item.item_id, open_blockers.join(", "));
+fn would_wait(item: &WorkItem, open_blockers: &[String], missing_blockers: &[String]) -> Error {
+    let (id, blockers) = (&item.item_id, list_blockers(open_blockers, missing_blockers));
     let message = format!("cannot claim {id}: it would be blocked by {blockers}; nothing was created");
     Refusal::new(Code::WorkBlocked, message)
         .hint(Hint::CreateBlocked { item: id.clone(), blocked_by: open_blockers.to_vec() })
@@ -554,5 +552,26 @@ mod tests {
         let refused = decide(&an_agent("me"), candidate, Timestamp::EPOCH).unwrap_err();
         assert_eq!(refused.code(), Code::WorkBlocked);
         assert_eq!(refused.to_string(), "cannot claim x: it would be blocked by a; nothing was created");
+    }
+
+    #[test]
+    fn refusal_marks_blockers_that_do_not_exist() {
+        for (created, expected) in [
+            (false, "work item x is blocked by a, b (not created)"),
+            (true, "cannot claim x: it would be blocked by a, b (not created); nothing was created"),
+        ] {
+            let candidate = Candidate {
+                item: WorkItem { status: Status::Blocked, ..an_item("x") },
+                open_blockers: vec!["a".to_owned(), "b".to_owned()],
+                missing_blockers: vec!["b".to_owned()],
+                ignored: Vec::new(),
+                created,
+                before: Changes::new(),
+            };
+            let refused = decide(&an_agent("me"), candidate, Timestamp::EPOCH).unwrap_err();
+            assert_eq!(refused.to_string(), expected);
+            let Error::Refusal(refusal) = refused else { panic!("a fault") };
+            assert_eq!(refusal.details["blocked_by"], serde_json::json!(["a", "b"]), "ids without a mark");
+        }
     }
 }

@@ -78,6 +78,12 @@ pub(super) fn missing_among(blockers: &[Blocker]) -> Vec<String> {
     missing.map(|blocker| blocker.id().to_owned()).collect()
 }
 
+/// The blockers of an item for a sentence, each marked that does not exist.
+pub(super) fn list_blockers(open: &[String], missing: &[String]) -> String {
+    let mark = |id: &String| if missing.contains(id) { format!("{id} (not created)") } else { id.clone() };
+    open.iter().map(mark).collect::<Vec<_>>().join(", ")
+}
+
 /// The items, each with all of its blockers. A blocker is read once, and only if it is not one of the items.
 pub(crate) fn with_blockers(tx: &dyn Tx, items: Vec<WorkItem>) -> Result<Vec<ListedItem>> {
     let dependencies = dependencies_of(tx, &items)?;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::claim::{is_blocked, is_claimed};
-use super::dependencies::{blockers_of, open_among};
+use super::dependencies::{Blocker, blockers_of, missing_among, open_among};
 use super::{Holder, Status, Work, WorkItem, existing};
 use crate::agent::{Agent, existing as existing_agent};
 use crate::clock::Timestamp;
@@ -102,12 +102,12 @@ impl Work<'_> {
             let target = existing_agent(tx, &reassign.to)?;
             let item = existing(tx, &reassign.id)?;
             let holder = Holder::of(tx, &item)?;
-            let open_blockers = match item.status {
-                Status::Blocked => open_among(&blockers_of(tx, &reassign.id)?),
+            let blockers = match item.status {
+                Status::Blocked => blockers_of(tx, &reassign.id)?,
                 Status::Available | Status::Claimed | Status::Completed => Vec::new(),
             };
             let (mut changes, mut reassigned) =
-                decide(&reassign, &agent, &target, item, holder.as_ref(), &open_blockers, tx.now())?;
+                decide(&reassign, &agent, &target, item, holder.as_ref(), &blockers, tx.now())?;
             if reassigned.reassigned {
                 reassigned.text.clone_from(&text);
             }
@@ -123,7 +123,7 @@ fn decide(
     target: &Agent,
     mut item: WorkItem,
     holder: Option<&Holder>,
-    open_blockers: &[String],
+    blockers: &[Blocker],
     now: Timestamp,
 ) -> Result<(Changes, Reassigned)> {
     agent.must_be_live()?;
@@ -140,7 +140,7 @@ fn decide(
         Status::Available if reassign.fence.is_some() => item.must_be_held_by(agent, reassign.fence)?,
         Status::Available => {}
         Status::Completed => return Err(item.is_completed()),
-        Status::Blocked => return Err(is_blocked(&item, open_blockers)),
+        Status::Blocked => return Err(is_blocked(&item, &open_among(blockers), &missing_among(blockers))),
         Status::Claimed if reassign.force || item.is_held_by(&agent.session_id) => {
             item.must_be_held_at(reassign.fence)?;
             changes.event(loss(reassign, agent, target, &item));

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{Status, Work, WorkItem, existing};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::follow::{Check, Sweeping, Wait};
+use crate::hint::Hint;
 use crate::store::{Key, Prefetch};
 
 /// The longest time between two checks.
@@ -83,9 +84,18 @@ fn timed_out(wait: &WaitForItem, last: Option<&WorkItem>) -> Error {
         long => crate::duration::short(long),
     };
     let status = last.map_or("open", |item| item.status.as_str());
-    let message = format!("timed out after {waited}: work item {} is still {status}", wait.id);
-    let refusal = Refusal::new(Code::TimedOut, message).detail("status", status);
-    match last.and_then(|item| Some((item, item.claimed_by.clone()?))) {
+    let held = last.and_then(|item| Some((item, item.claimed_by.clone()?)));
+    let holder = match &held {
+        Some((item, _)) if item.status == Status::Claimed => format!(" by {}", item.holder()),
+        // A session may still hold an item that became blocked.
+        Some((item, _)) => format!(", claimed by {}", item.holder()),
+        None => String::new(),
+    };
+    let message = format!("timed out after {waited}: work item {} is still {status}{holder}", wait.id);
+    let refusal = Refusal::new(Code::TimedOut, message)
+        .hint(Hint::WaitLongerForItem(wait.id.clone()))
+        .detail("status", status);
+    match held {
         Some((item, session)) => {
             refusal.held_by(session, item.claimed_by_name.clone(), item.claimed_at).into()
         }

@@ -38,7 +38,7 @@ pub struct Matching {
     author: Option<String>,
 
     /// Only what is newer: 90s, 15m, 1h, 2d, or an ISO 8601 time
-    #[arg(long, value_name = "WHEN")]
+    #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
     since: Option<String>,
 }
 

@@ -4,7 +4,7 @@ use blackboard::entry::{Actor, WaitFor};
 use blackboard::{Result, Revision};
 
 use crate::commands::Run;
-use crate::commands::arguments::{ScopeOption, revision};
+use crate::commands::arguments::{ScopeOption, length, revision};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -48,7 +48,7 @@ pub struct Wait {
 
 impl Run for Wait {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let timeout = self.timeout.as_deref().map(blackboard::duration::parse).transpose()?;
+        let timeout = length(self.timeout.as_deref())?;
         let scope = context.scope(&self.scope)?;
         let (board, session) = context.open(Access::follow(None))?;
         let by = Actor { session, ..Actor::default() };

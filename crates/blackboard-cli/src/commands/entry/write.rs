@@ -1,11 +1,11 @@
 //! `blackboard write`
 
 use blackboard::entry::Write as Writing;
-use blackboard::{Result, Revision, duration};
+use blackboard::{Result, Revision};
 
 use super::input::ValueInput;
 use crate::commands::Run;
-use crate::commands::arguments::{ScopeOption, WriteOptions, metadata, revision, trimmed};
+use crate::commands::arguments::{ScopeOption, WriteOptions, length, metadata, revision, trimmed};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -73,7 +73,7 @@ impl Run for Write {
         let scope = context.scope(&self.scope)?;
         let write = Writing {
             tags: self.tags,
-            ttl: self.ttl.as_deref().map(duration::parse).transpose()?,
+            ttl: length(self.ttl.as_deref())?,
             metadata: metadata(self.metadata.as_deref())?,
             merge: self.merge,
             if_absent: self.if_absent,

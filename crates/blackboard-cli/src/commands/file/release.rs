@@ -13,8 +13,8 @@ use crate::output::file::ReleasedPatterns;
 
 /// Release reserved files
 ///
-/// Releases the given patterns, or with --all everything the session has reserved. Patterns that it has not reserved
-/// are reported and ignored.
+/// Releases the given patterns, or with --all everything the session has reserved. Releasing a pattern that no session
+/// has reserved is not an error. If another session has reserved it, nothing is released (exit 4).
 ///
 /// Examples:
 ///   blackboard file release 'src/store/**'

@@ -1,13 +1,10 @@
 //! `blackboard file reserve`
 
-use std::time::Duration;
-
 use blackboard::Result;
 use blackboard::file::Reserve as Reserving;
 
 use crate::commands::Run;
-use crate::commands::arguments::Session;
-use crate::commands::lock::length;
+use crate::commands::arguments::{Session, length};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -38,8 +35,8 @@ pub struct Reserve {
     note: Option<String>,
 
     /// Time to live: 90s, 15m, 1h, 2d; a bare number is seconds [default: until the session ends]
-    #[arg(long, value_name = "DURATION", value_parser = length, allow_hyphen_values = true)]
-    ttl: Option<Duration>,
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
+    ttl: Option<String>,
 
     #[command(flatten)]
     session: Session,
@@ -47,6 +44,7 @@ pub struct Reserve {
 
 impl Run for Reserve {
     fn run(self, context: &Context) -> Result<Outcome> {
+        let ttl = length(self.ttl.as_deref())?;
         let tree = context.tree()?;
         let patterns = self.patterns.iter().map(|text| tree.pattern(text)).collect::<Result<_>>()?;
         let (board, session) = context.open(Access::act(self.session.named()))?;
@@ -57,7 +55,7 @@ impl Run for Reserve {
             patterns,
             shared: self.shared,
             note: self.note,
-            ttl: self.ttl,
+            ttl,
         })?;
         context.note_text(&reserved.text);
         Ok(Outcome::new(ReservedFiles(reserved)))

@@ -5,7 +5,7 @@ use blackboard::lock::Acquire as Acquiring;
 
 use super::LockOptions;
 use crate::commands::Run;
-use crate::commands::arguments::Session;
+use crate::commands::arguments::{Session, length};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -33,8 +33,9 @@ pub struct Acquire {
 
 impl Run for Acquire {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let (board, session) = context.open(Access::act(self.session.named()))?;
         let LockOptions { name, wait, ttl, note } = self.wish;
+        let (wait, ttl) = (length(wait.as_deref())?, length(ttl.as_deref())?);
+        let (board, session) = context.open(Access::act(self.session.named()))?;
         let wish = Acquiring { name, session, ttl, note, ..Acquiring::default() };
         let acquired = match wait {
             Some(timeout) => board.locks().acquire_waiting(&wish, timeout)?,

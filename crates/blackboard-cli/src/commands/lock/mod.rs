@@ -5,9 +5,6 @@ pub mod list;
 pub mod release;
 pub mod run;
 
-use std::time::Duration;
-
-use blackboard::duration;
 use clap::builder::NonEmptyStringValueParser;
 
 /// Which lock is wanted, and how.
@@ -18,22 +15,14 @@ pub struct LockOptions {
     pub name: String,
 
     /// Wait up to this long for the lock [default: do not wait]
-    #[arg(long, value_name = "DURATION", value_parser = length, allow_hyphen_values = true)]
-    pub wait: Option<Duration>,
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
+    pub wait: Option<String>,
 
     /// Time to live: 90s, 15m, 1h, 2d; a bare number is seconds [default: until the session ends]
-    #[arg(long, value_name = "DURATION", value_parser = length, allow_hyphen_values = true)]
-    pub ttl: Option<Duration>,
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
+    pub ttl: Option<String>,
 
     /// Reason, shown to other agents
     #[arg(short = 'm', long, value_name = "TEXT", allow_hyphen_values = true)]
     pub note: Option<String>,
-}
-
-/// Parses a length of time.
-pub fn length(text: &str) -> Result<Duration, String> {
-    duration::parse(text).map_err(|error| match error.hint() {
-        Some(hint) => format!("{error}; {}", crate::hints::as_command(hint)),
-        None => error.to_string(),
-    })
 }

@@ -9,7 +9,7 @@ use blackboard::{Board, Code, Error, Result};
 use super::LockOptions;
 use crate::child::{self, Ended, Signals};
 use crate::commands::Run as RunCommand;
-use crate::commands::arguments::Session;
+use crate::commands::arguments::{Session, length};
 use crate::context::{Context, warn};
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -44,6 +44,7 @@ pub struct Run {
 
 impl RunCommand for Run {
     fn run(self, context: &Context) -> Result<Outcome> {
+        let (wait, ttl) = (length(self.wish.wait.as_deref())?, length(self.wish.ttl.as_deref())?);
         let signals = child::catch_signals()?;
         let (board, session) = context.open(Access::write(self.session.named()))?;
         let register = match &session {
@@ -51,18 +52,17 @@ impl RunCommand for Run {
             None => Some(self.new_session(context)?),
         };
         let is_new = register.is_some();
-        let LockOptions { name, wait, ttl, note } = &self.wish;
         let wish = Acquire {
-            name: name.clone(),
+            name: self.wish.name.clone(),
             session: session.unwrap_or_default(),
             register,
-            ttl: *ttl,
-            note: note.clone(),
+            ttl,
+            note: self.wish.note.clone(),
             refuse_own: true,
         };
         let go_on = || signals.asked_to_end().is_none();
         let lock = match wait {
-            Some(timeout) => board.locks().acquire_waiting_while(&wish, *timeout, go_on)?,
+            Some(timeout) => board.locks().acquire_waiting_while(&wish, timeout, go_on)?,
             None => Some(board.locks().acquire(&wish)?),
         };
         if let Some(acquired) = &lock {

@@ -1,10 +1,10 @@
 //! `blackboard work wait`
 
+use blackboard::Result;
 use blackboard::work::{Status, WaitForItem};
-use blackboard::{Result, duration};
 
 use crate::commands::Run;
-use crate::commands::arguments::{Item, trimmed};
+use crate::commands::arguments::{Item, length, trimmed};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -37,7 +37,7 @@ pub struct Wait {
 
 impl Run for Wait {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let timeout = self.timeout.as_deref().map(duration::parse).transpose()?;
+        let timeout = length(self.timeout.as_deref())?;
         let (board, session) = context.open(Access::wait())?;
         let (id, statuses) = (self.item.id(), self.status);
         let item = board.work().wait(&WaitForItem { id, statuses, timeout, session })?;

@@ -5,6 +5,7 @@
 //! if a text contains it anyway, another one is chosen. Each text is one line and is shortened. Invisible characters are
 //! escaped, and characters that begin markup, code blocks or tool calls are replaced.
 
+use std::borrow::Cow;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
@@ -16,9 +17,29 @@ const MORE: &str = "- (more: run `blackboard status`, `blackboard observe`)";
 /// Lines of a block that belong together.
 pub struct Section {
     /// The line above them.
-    pub title: Option<String>,
+    pub title: Option<Title>,
     /// The lines.
     pub lines: Vec<String>,
+}
+
+/// The line above a section.
+pub struct Title {
+    /// What the lines are.
+    pub text: String,
+    /// How many there are, shown or not.
+    pub total: usize,
+}
+
+impl Title {
+    /// The line above this many lines: `- locks (2):`, or `- locks (5 of 9):` if there are more.
+    fn above(&self, shown: usize) -> String {
+        let Title { text, total } = self;
+        if shown < *total {
+            format!("- {text} ({shown} of {total}):")
+        } else {
+            format!("- {text} ({total}):")
+        }
+    }
 }
 
 impl Section {
@@ -28,15 +49,19 @@ impl Section {
     }
 
     /// Its first lines, under the title.
-    fn first_lines(&self, count: usize) -> impl Iterator<Item = &str> {
-        let title = self.title.as_deref().filter(|_| count > 0);
-        title.into_iter().chain(self.lines.iter().take(count).map(String::as_str))
+    fn first_lines(&self, count: usize) -> impl Iterator<Item = Cow<'_, str>> {
+        let title = self.title.as_ref().filter(|_| count > 0).map(|title| title.above(count).into());
+        title.into_iter().chain(self.lines.iter().take(count).map(|line| line.as_str().into()))
     }
 
-    /// The characters that one more line costs. The first one costs its title too.
+    /// The characters that one more line costs. The first one costs its title too, which is longer while lines are missing.
     fn cost(&self, shown: usize) -> Option<usize> {
         let line = length(self.lines.get(shown)?);
-        Some(if shown == 0 { line + self.title.as_deref().map_or(0, length) } else { line })
+        let title = |shown: usize| match &self.title {
+            Some(title) if shown > 0 => length(&title.above(shown)),
+            _ => 0,
+        };
+        Some((line + title(shown + 1)).saturating_sub(title(shown)))
     }
 }
 
@@ -58,9 +83,9 @@ pub fn quote_block(says: &str, sections: &[Section], limit: usize) -> String {
         share_out(sections, limit.saturating_sub(length(&head) + length(&tail) + length(MORE)));
     let mut text = head;
     let lines = sections.iter().zip(shown).flat_map(|(section, count)| section.first_lines(count));
-    for line in lines.chain((!is_complete).then_some(MORE)).chain([&*tail]) {
+    for line in lines.chain((!is_complete).then_some(MORE.into())).chain([tail.into()]) {
         text.push('\n');
-        text.push_str(line);
+        text.push_str(&line);
     }
     text
 }
@@ -179,17 +204,17 @@ mod tests {
     fn each_section_gets_a_line_before_the_most_important_one_gets_the_rest() {
         testkit::limit_test();
         let section = |title: &str, lines: usize, length: usize| Section {
-            title: Some(title.to_owned()),
+            title: Some(Title { text: title.to_owned(), total: lines }),
             lines: vec!["x".repeat(length - 1); lines],
         };
         for (characters, expected, is_complete) in [
             (1000, vec![3, 0, 2], true),
-            (24, vec![1, 0, 1], false),
-            (34, vec![2, 0, 1], false),
-            (44, vec![3, 0, 1], false),
-            (54, vec![3, 0, 2], true),
+            (48, vec![1, 0, 1], false),
+            (58, vec![2, 0, 1], false),
+            (63, vec![3, 0, 1], false),
+            (68, vec![3, 0, 2], true),
             // A section whose first line is too long leaves its characters to the others.
-            (11, vec![0, 0, 0], false),
+            (23, vec![0, 0, 0], false),
             (0, vec![0, 0, 0], false),
         ] {
             let sections = [section("a", 3, 10), section("b", 0, 10), section("c", 2, 10)];
@@ -197,5 +222,23 @@ mod tests {
         }
         let sections = [section("a", 1, 100), section("c", 1, 10)];
         assert_eq!(share_out(&sections, 20), (vec![0, 1], false));
+    }
+
+    #[test]
+    fn heading_counts_the_lines_that_are_shown() {
+        testkit::limit_test();
+        let section = |total: usize| Section {
+            title: Some(Title { text: "locks".to_owned(), total }),
+            lines: (0..total.min(5)).map(|number| format!("  - lock {number}")).collect(),
+        };
+        let block = |total: usize, limit: usize| quote_block("Hello.", &[section(total)], limit);
+        assert!(block(2, 600).contains("\n- locks (2):\n  - lock 0\n  - lock 1\n---"), "{}", block(2, 600));
+        assert!(block(10, 600).contains("\n- locks (5 of 10):\n"), "{}", block(10, 600));
+        // Fewer lines fit than the section has.
+        let least = (0..600).map(|limit| block(10, limit)).find(|text| text.contains("- locks")).unwrap();
+        assert!(least.contains("\n- locks (1 of 10):\n  - lock 0\n"), "{least}");
+        for limit in 300..600 {
+            assert!(block(10, limit).chars().count() <= limit, "{limit}");
+        }
     }
 }

@@ -281,6 +281,7 @@ const PROVOCATIONS: &[(&str, Code, &[&str])] = &[
     ("file reserve", Code::SessionEnded, &["README.md", "--session", "gone"]),
     ("file reserve", Code::SecretLooking, &["README.md", "--note", SECRET, "--session", "ivy"]),
     ("file release", Code::NoSession, &["src/"]),
+    ("file release", Code::NotHolder, &["src/", "--session", "oak"]),
     ("file release", Code::SessionStale, &["src/", "--session", "pale"]),
     ("file check", Code::NoSession, &["README.md"]),
     ("file check", Code::Held, &["src/lib.rs", "--session", "oak"]),

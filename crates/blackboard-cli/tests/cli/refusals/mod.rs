@@ -5,6 +5,7 @@
 //! without a call, a call without a pair, or a code without a command fails.
 
 mod calls;
+mod session_names;
 mod stage;
 
 use std::collections::BTreeSet;

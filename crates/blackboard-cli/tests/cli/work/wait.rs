@@ -40,7 +40,14 @@ fn timeout_names_the_holder() {
     scratch.json(["work", "claim", "item", "--title", "Item", "--session", "ivy"]);
     let refused =
         scratch.run(["work", "wait", "item", "--timeout", "10ms", "--json"]).refused(Code::TimedOut);
-    assert_eq!(refused["error"], "timed out after 10 ms: work item item is still claimed");
+    let holder = scratch.json(["agent", "show", "ivy"])["session_id"].as_str().unwrap()[..8].to_owned();
+    let sentence = format!("timed out after 10 ms: work item item is still claimed by Ivy ({holder})");
+    assert_eq!(refused["error"], sentence);
+    let hint = "increase --timeout, or show the item: blackboard work status item";
+    assert_eq!(refused["hint"], hint);
+    let human = scratch.run(["work", "wait", "item", "--timeout", "10ms"]);
+    assert!(human.stderr.starts_with(&format!("error: {sentence} since ")), "{human:?}");
+    assert!(human.stderr.ends_with(&format!("\nhint: {hint}\n")), "{human:?}");
     assert_eq!(
         (refused["held_by_name"].as_str(), refused["status"].as_str()),
         (Some("Ivy"), Some("claimed"))

@@ -1,7 +1,7 @@
 //! Sessions: registering, ending, resolving.
 
 use super::*;
-use crate::agent::{AgentFilter, ResolvedBy, label};
+use crate::agent::{AgentFilter, ResolvedBy};
 use crate::id::session_of_hint;
 use crate::work::Block;
 
@@ -381,12 +381,21 @@ fn a_session_is_found_by_id_prefix_name_or_hint(fixture: &Fixture) {
     assert_eq!(code(resolve(&hinted[..5])), Code::AgentNotFound);
     assert_eq!(resolve(&counted[..8]).unwrap(), (counted.clone(), ResolvedBy::Prefix));
     fixture.board.agents().deregister(&hinted).unwrap();
+    assert_eq!(resolve("terminal-1").unwrap(), (hinted.clone(), ResolvedBy::Hint));
+    let namesake = fixture.session("terminal-1");
+    assert_eq!(
+        resolve("terminal-1").unwrap(),
+        (namesake.clone(), ResolvedBy::Name),
+        "a live agent comes first"
+    );
+    fixture.board.agents().deregister(&namesake).unwrap();
     assert_eq!(resolve("Ivy").unwrap(), (counted.clone(), ResolvedBy::Name));
     let oak = fixture.session("Oak");
     assert_eq!(code(resolve(&counted[..8])), Code::AmbiguousSession);
     let other = fixture.session("Ivy");
     let refused = resolve("Ivy").unwrap_err();
-    let message = format!("\"Ivy\" matches 2 sessions: {}, {}", label("Ivy", &counted), label("Ivy", &other));
+    // The ids of this fixture differ in their last characters.
+    let message = format!("\"Ivy\" matches 2 sessions: Ivy ({counted}), active; Ivy ({other}), active");
     assert_eq!((refused.code(), refused.to_string()), (Code::AmbiguousSession, message));
     fixture.board.agents().deregister(&other).unwrap();
     assert_eq!(resolve("Ivy").unwrap().0, counted, "an ended agent does not share its name");

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::agent::label;
 use crate::entry::{Actor, EntryEditor, EventWording, FILES, Write};
 use crate::file::{
     Check, CheckedPath, FileFilter, Mode, Release as ReleaseFiles, Reservation, Reserve, Reserved,
@@ -243,8 +244,14 @@ fn files_are_released_once(fixture: &Fixture) {
     reserve(fixture, &["src/**", "docs/**"], &ivy);
     let release =
         |session: &str| fixture.board.files().release(&ReleaseFiles::of(HERE, &["src/"], session)).unwrap();
-    let (nothing, told) = fixture.told_by(|| release(&oak));
-    assert!(nothing.released.is_empty() && told.is_empty(), "what another one has stays");
+    reserve(fixture, &["tests/**"], &oak);
+    let both = ReleaseFiles::of(HERE, &["tests/**", "src/"], &oak);
+    let (refused, told) = fixture.told_by(|| fixture.board.files().release(&both).unwrap_err());
+    assert_eq!((refused.code(), told.len()), (Code::NotHolder, 0), "what another one has stays");
+    let expected = format!("src/** is reserved by {}, not by ", label("Ivy", &ivy));
+    assert!(refused.to_string().starts_with(&expected), "{refused}");
+    assert_eq!(patterns(fixture), ["docs/**", "src/**", "tests/**"], "nothing is released");
+    fixture.board.files().release(&ReleaseFiles::of(HERE, &["tests/**"], &oak)).unwrap();
     let (released, told) = fixture.told_by(|| release(&ivy));
     assert_eq!(told, [EventType::EntryDeleted]);
     assert_eq!((&released.released[..], released.not_held.len()), (&["src/**".to_owned()][..], 0));
