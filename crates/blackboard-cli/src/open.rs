@@ -193,6 +193,11 @@ pub trait Engine: Send + Sync {
     /// Where programs keep their small files for the board.
     fn sidecars(&self) -> &dyn Sidecars;
 
+    /// The database file, if its maintenance is due and takes too long for a process with a deadline.
+    fn database_to_maintain(&self) -> Option<&Path> {
+        None
+    }
+
     /// Opens the store of the board. `None` if it does not exist and is not to be created.
     fn open(&self, database: &Database, opening: Opening) -> Result<Option<OpenStore>>;
 }
@@ -275,6 +280,10 @@ impl Engine for SqliteFile {
 
     fn sidecars(&self) -> &dyn Sidecars {
         &self.sidecars
+    }
+
+    fn database_to_maintain(&self) -> Option<&Path> {
+        Some(self.file()).filter(|file| sqlite::has_long_wal(file))
     }
 
     fn open(&self, database: &Database, opening: Opening) -> Result<Option<OpenStore>> {
