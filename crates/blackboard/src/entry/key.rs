@@ -1,8 +1,7 @@
 //! The rules for names of entries: keys, patterns of keys, scopes and tags.
 //!
 //! Every path checks here: single operations, batches, transactions, queries and subscriptions. Names are never
-//! altered. Spaces are ordinary characters, also at the ends: refusing them would be one more rule, and trimming them
-//! would make two keys one.
+//! altered. White space at the ends is refused: `"deploy "` and `"deploy"` would be two locks that look the same.
 
 use crate::error::{Code, Refusal, Result};
 use crate::text::{forges, forges_in_every_version, shown};
@@ -180,9 +179,20 @@ fn check_size_and_characters(what: &str, text: &str, max_bytes: usize) -> Result
     check_characters(what, text, forges_in_every_version)
 }
 
-/// Refuses characters that are not displayed.
+/// Refuses characters that are not displayed, and white space that a reader cannot see.
 fn check_visible(what: &str, text: &str) -> Result<()> {
-    check_characters(what, text, forges)
+    check_characters(what, text, forges)?;
+    let trimmed = text.trim();
+    if trimmed.len() == text.len() {
+        return Ok(());
+    }
+    let hint = match trimmed {
+        "" => "write a name of letters, such as \"task-1\"".to_owned(),
+        trimmed => {
+            format!("write \"{}\"; another agent could not tell it from a different one", shown(trimmed))
+        }
+    };
+    refuse(&format!("the {what} begins or ends with white space: \"{}\"", shown(text)), &hint)
 }
 
 fn check_characters(what: &str, text: &str, forges: fn(char) -> bool) -> Result<()> {
@@ -228,7 +238,6 @@ mod tests {
             "task:1",
             "cache:monthly_metrics",
             "with space",
-            " at the ends ",
             "käse 🧀",
             "a::b",
             "team-1",
@@ -243,6 +252,23 @@ mod tests {
             check_key("team-1", key).unwrap();
             check_pattern("team-1", key).unwrap();
         }
+    }
+
+    #[test]
+    fn white_space_at_the_ends_is_refused_in_new_names_only() {
+        testkit::limit_test();
+        for name in ["deploy ", " deploy", "deploy\u{a0}", "\u{3000}deploy", " "] {
+            refused(check_key("team-1", name), "the key begins or ends with white space");
+            refused(check_scope(name), "the name of the scope begins or ends with white space");
+            refused(check_tag(name), "the tag begins or ends with white space");
+            check_known_key("team-1", name).unwrap();
+            check_known_scope(name).unwrap();
+            check_known_tag(name).unwrap();
+            check_pattern("team-1", name).unwrap();
+        }
+        let refused = check_key("team-1", "deploy ").unwrap_err();
+        let hint = refused.hint().and_then(Hint::advice);
+        assert_eq!(hint, Some("write \"deploy\"; another agent could not tell it from a different one"));
     }
 
     #[test]
