@@ -72,8 +72,8 @@ fn reads_never_report_a_missing_entry_when_a_system_call_fails() {
         return;
     }
     let board = TestBoard::new();
-    have_a_sidecar(&board);
     board.json(&["write", "fact", "\"true\""]);
+    have_a_sidecar(&board);
     let (mut tried, mut failed) = (0, 0);
     for failure in FAILURES {
         for when in places(2) {
