@@ -3,6 +3,7 @@
 //! Every path checks here: single operations, batches, transactions, queries and subscriptions. Names are never
 //! altered. White space at the ends is refused: `"deploy "` and `"deploy"` would be two locks that look the same.
 
+use super::LOCKS;
 use crate::error::{Code, Refusal, Result};
 use crate::text::{forges, forges_in_every_version, shown};
 
@@ -32,7 +33,7 @@ const WILDCARDS: [char; 4] = ['*', '?', '[', ']'];
 /// ```
 pub fn check_key(scope: &str, key: &str) -> Result<()> {
     check_known_key(scope, key)?;
-    check_visible("key", key)
+    check_visible(key_noun(scope), key)
 }
 
 /// As [`check_key`], for a key that may exist already: refuses only what no version has accepted.
@@ -54,7 +55,12 @@ pub(crate) fn check_known_key(scope: &str, key: &str) -> Result<()> {
         );
     }
     check_prefixes("key", scope, key)?;
-    check_size_and_characters("key", key, MAX_KEY_BYTES)
+    check_size_and_characters(key_noun(scope), key, MAX_KEY_BYTES)
+}
+
+/// What the user of a scope calls its keys. Locks are entries, but their users name locks.
+fn key_noun(scope: &str) -> &'static str {
+    if scope == LOCKS { "name of the lock" } else { "key" }
 }
 
 /// Refuses a text that cannot be a pattern of keys of this scope. [`Glob`](super::Glob) describes patterns.
@@ -266,8 +272,9 @@ mod tests {
             check_known_tag(name).unwrap();
             check_pattern("team-1", name).unwrap();
         }
-        let refused = check_key("team-1", "deploy ").unwrap_err();
-        let hint = refused.hint().and_then(Hint::advice);
+        refused(check_key(LOCKS, "deploy "), "the name of the lock begins or ends with white space");
+        let error = check_key("team-1", "deploy ").unwrap_err();
+        let hint = error.hint().and_then(Hint::advice);
         assert_eq!(hint, Some("write \"deploy\"; another agent could not tell it from a different one"));
     }
 
