@@ -10,7 +10,7 @@ use crate::test_board::TestBoard;
 #[test]
 fn fifty_processes_register_on_a_board_that_does_not_exist_and_all_succeed() {
     let board = TestBoard::new();
-    // The most generous umask: whatever is private is so because it was created that way.
+    // With this umask, a file is private only if it was created so.
     let wrapper = ["sh", "-c", "umask 0000; exec \"$@\"", "sh"];
     let answers = at_once(50, |index| {
         let name = format!("agent-{index}");

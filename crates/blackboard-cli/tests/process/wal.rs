@@ -65,7 +65,7 @@ fn the_wal_is_short_again_after_one_large_commit() {
     let board = TestBoard::new();
     let mut writer = Writer::new(&board, 1);
     writer.commit(LARGE);
-    // The commit's own command may have done it; one more command is sure to.
+    // The command of the commit may have checkpointed it; one more command certainly does.
     board.run(["list"]).success();
     assert!(log_length(&board) <= LIMIT, "{} bytes", log_length(&board));
     for _ in 0..3 {
@@ -162,7 +162,7 @@ fn make_wal_long(board: &TestBoard) {
     while log_length(board) < TOO_LONG_FOR_A_HOOK {
         board.tamper("INSERT INTO rubbish VALUES (zeroblob(20000000))");
     }
-    // A board has no tables of others.
+    // A board refuses foreign tables.
     board.tamper("DROP TABLE rubbish");
     drop(reader);
     assert!(log_length(board) >= TOO_LONG_FOR_A_HOOK);
@@ -189,8 +189,8 @@ fn wrapped_in(program: &str, arguments: &[&str], inner: &Command) -> Command {
     command
 }
 
-/// Whatever the sizes of commits, stuck readers, and processes that stay open and end or are killed: two commands after
-/// the last of them the WAL is short, and a write costs what it did on a new board.
+/// With random commit sizes, stuck readers, and long-lived processes that end or are killed: two commands after the last of
+/// them the WAL is short, and a write costs what it costs on a new board.
 #[test]
 fn two_commands_make_the_wal_short_whatever_happened_before() {
     let traces = can_trace("what a write costs");
@@ -231,7 +231,7 @@ fn two_commands_make_the_wal_short_whatever_happened_before() {
     }
 }
 
-/// What writes to a board, in random sizes.
+/// Writes random sizes to a board.
 struct Writer<'a> {
     board: &'a TestBoard,
     chance: Chance,
