@@ -17,6 +17,10 @@ const LIMIT_UNDER_LOAD: Duration = Duration::from_hours(4);
 /// The limit of a step that compiles.
 const TO_COMPILE: Duration = Duration::from_mins(15);
 
+/// The limit of the installation of `cargo-deny`, which has more dependencies than the workspace. Under load, 15 min were
+/// too short.
+const TO_INSTALL_DENY: Duration = Duration::from_mins(30);
+
 /// The limit of all tests, and on a busy machine.
 const TO_TEST: Duration = Duration::from_mins(35);
 const TO_TEST_UNDER_LOAD: Duration = Duration::from_mins(150);
@@ -213,7 +217,7 @@ fn dependencies(thorough: bool, report: &mut Report) -> Result {
             return Ok(());
         }
         println!("cargo-deny is missing: installing it, which takes some minutes");
-        report.step("cargo-deny", cargo(&["install", "--locked", "cargo-deny"]), TO_COMPILE)?;
+        report.step("cargo-deny", cargo(&["install", "--locked", "cargo-deny"]), TO_INSTALL_DENY)?;
     }
     let own = cargo(&["deny", "check", "bans", "licenses", "sources"]);
     report.step("dependencies", own, packages::TO_INSTALL)?;
@@ -271,5 +275,19 @@ impl Report {
 impl std::fmt::Display for Report {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}; {:.0} s in all", self.lines.join("; "), self.total.as_secs_f64())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_that_takes_too_long_is_named_before_the_task_ends() {
+        for step in [TO_COMPILE, TO_INSTALL_DENY, TO_TEST, TO_TEST_STORES] {
+            assert!(step < LIMIT, "{step:?}");
+        }
+        assert!(TO_TEST_UNDER_LOAD < LIMIT_UNDER_LOAD);
+        assert!(TO_INSTALL_DENY >= Duration::from_mins(30), "a busy machine took longer than 15 min");
     }
 }

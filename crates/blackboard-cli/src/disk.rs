@@ -1,4 +1,4 @@
-//! Files that this program reads and writes: private from their first byte where they have to be, and replaced as a whole.
+//! File access: creates private files with the right mode from the start, and replaces files atomically.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 
 use blackboard::clock::{Clock, SystemClock};
 
-/// Who may do what with a file that is put in its place.
+/// The permissions of a replaced file.
 #[derive(Clone, Copy, Debug)]
 pub enum Access<'a> {
-    /// This user alone reads and writes it.
+    /// Only this user can read and write it.
     Private,
-    /// What new files get here.
+    /// The default for new files.
     Usual,
-    /// What new programs get here.
+    /// The default for new files, and executable.
     Program,
-    /// What the file had that was there before.
+    /// The permissions of the replaced file.
     Like(&'a Permissions),
 }
 
-/// Opens files for writing that, if they are new, belong to this user alone from their first byte.
+/// Options that create a file with mode 0600.
 pub fn private_file() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true);
@@ -29,7 +29,7 @@ pub fn private_file() -> OpenOptions {
     options
 }
 
-/// The content of a plain file that is not too long; a pipe would never end.
+/// Reads a regular file up to a limit. Anything else is refused, because reading a pipe may never end.
 pub fn plain_text(file: &Path, longest: u64) -> Option<String> {
     let metadata = fs::metadata(file).ok()?;
     if !metadata.is_file() || metadata.len() > longest {
@@ -40,7 +40,7 @@ pub fn plain_text(file: &Path, longest: u64) -> Option<String> {
     Some(text)
 }
 
-/// Puts a file in its place: all of it or nothing, and never through a link to somewhere else.
+/// Replaces a file atomically. Never writes through a symbolic link.
 pub fn replace<E: From<io::Error>>(
     file: &Path,
     access: Access<'_>,
@@ -57,14 +57,14 @@ pub fn replace<E: From<io::Error>>(
         Ok(fs::rename(&temporary, file)?)
     });
     if replaced.is_err() {
-        // The file that is left does no harm, and the error is reported.
+        // A temporary file that is left over does no harm, and the caller reports the error.
         let _ = fs::remove_file(&temporary);
     }
     replaced
 }
 
-/// Gives a file another name in its directory, never that of another file: that is [`ErrorKind::AlreadyExists`]. Where a
-/// file can have two names, it keeps the first as well.
+/// Renames a file in its directory. If the new name exists, fails with [`ErrorKind::AlreadyExists`]. Where the file system
+/// has hard links, the file also keeps its old name.
 pub fn set_aside(file: &Path, other: &Path) -> io::Result<()> {
     match fs::hard_link(file, other) {
         Err(error) if can_have_no_second_name(error.kind()) => move_to_free_name(file, other),
@@ -72,7 +72,7 @@ pub fn set_aside(file: &Path, other: &Path) -> io::Result<()> {
     }
 }
 
-/// Some file systems have no links, and say so in one way or another.
+/// Whether the file system has no hard links. File systems report that with different errors.
 fn can_have_no_second_name(error: ErrorKind) -> bool {
     use ErrorKind::{CrossesDevices, PermissionDenied, TooManyLinks, Unsupported};
     matches!(error, CrossesDevices | PermissionDenied | TooManyLinks | Unsupported)
@@ -89,7 +89,7 @@ fn move_to_free_name(_file: &Path, _other: &Path) -> io::Result<()> {
     Err(ErrorKind::Unsupported.into())
 }
 
-/// A name in the same directory, hidden and not taken.
+/// A hidden, unused name in the same directory.
 fn beside(file: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(file.file_name().unwrap_or_default());
@@ -98,7 +98,7 @@ fn beside(file: &Path) -> PathBuf {
 }
 
 impl Access<'_> {
-    /// How a file is opened that gets this access once it is complete. Before that, the access is not wider.
+    /// The options for the temporary file. Its permissions are never wider than the final ones.
     fn options(self) -> OpenOptions {
         let mut options = private_file();
         #[cfg(unix)]

@@ -47,7 +47,7 @@ pub fn finish(outcome: Result<Outcome>, context: &Context) -> ExitCode {
         // Half a list can't become an error object any more: the error then goes where people read it.
         Err(output::Failure::Board(error)) => {
             let code = report(&error, context, (json && !stdout.used).then_some(&mut stdout));
-            if !json {
+            if !json && error.code() != Code::BoardNotFound {
                 note_missing_board(context);
             }
             code

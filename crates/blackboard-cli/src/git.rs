@@ -1,4 +1,4 @@
-//! What only git can tell: it is started for commands that are about commits, never on the way of others.
+//! Runs git. Only commands that concern commits do; all others would be slower.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -7,26 +7,26 @@ use std::process::{Command, Output, Stdio};
 
 use blackboard::{Code, Error, Fault, Refusal, Result};
 
-/// How many bytes of names are read at most: far more than any commit needs.
+/// The most bytes of file names to read, far more than any commit needs.
 const MOST_NAMES: u64 = 16 * 1024 * 1024;
 
-/// Where git looks for the hooks of the repository around the working directory.
+/// The hook directories of the current repository.
 pub struct Hooks {
-    /// Where it looks.
+    /// The directory that git uses.
     pub directory: PathBuf,
-    /// Where it looks unless `core.hooksPath` is set.
+    /// The directory that git uses unless `core.hooksPath` is set.
     pub usual: PathBuf,
 }
 
-/// The files of the next commit that differ from the last one.
+/// The staged files.
 pub struct Staged {
-    /// From the root of the worktree on. Bytes that are no text are replaced.
+    /// Relative to the root of the worktree. Bytes that are not UTF-8 are replaced.
     pub names: Vec<String>,
-    /// Whether these are all of them.
+    /// Whether the list is complete.
     pub complete: bool,
 }
 
-/// Where git looks for hooks.
+/// Finds the hook directories.
 pub fn hooks() -> Result<Hooks> {
     let said = answer(&["rev-parse", "--path-format=absolute", "--git-path", "hooks", "--git-common-dir"])?;
     let mut lines = said.split(|byte| *byte == b'\n');
@@ -36,28 +36,28 @@ pub fn hooks() -> Result<Hooks> {
     }
 }
 
-/// Whether the working directory is in a repository that has no worktree there, so that nothing is committed in it.
+/// Whether the current repository is bare.
 pub fn is_bare() -> Result<bool> {
     Ok(answer(&["rev-parse", "--is-bare-repository"])?.starts_with(b"true"))
 }
 
-/// The root of the worktree around the working directory.
+/// The root of the current worktree.
 pub fn top_level() -> Result<PathBuf> {
     let said = answer(&["rev-parse", "--show-toplevel"])?;
     let line = said.strip_suffix(b"\n").unwrap_or(&said);
     path(line).ok_or_else(|| Error::invalid("git names the worktree in a way that can't be read"))
 }
 
-/// What is staged. In a hook that is what is about to be committed, also if only some files are.
+/// Lists the staged files. In a pre-commit hook, these are the files of the commit, even of a partial one.
 pub fn staged() -> Result<Staged> {
-    // A file that was renamed is one that goes and one that comes: both may be reserved.
+    // Lists both names of a renamed file, because either may be reserved.
     let mut git = git(&["diff", "--cached", "--name-only", "--no-renames", "--no-relative", "-z"]);
     let mut child = git.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(cant_start)?;
     let mut bytes = Vec::new();
     if let Some(stdout) = child.stdout.take() {
         stdout.take(MOST_NAMES).read_to_end(&mut bytes).map_err(cant_start)?;
     }
-    // The pipe is closed by now: git ends, even if it had more to say.
+    // The pipe is closed, so git exits even if it has more to print.
     let status = child.wait().map_err(cant_start)?;
     let complete = (bytes.len() as u64) < MOST_NAMES;
     if complete && !status.success() {
@@ -66,22 +66,22 @@ pub fn staged() -> Result<Staged> {
     Ok(Staged { names: names(&bytes), complete })
 }
 
-/// The names in an answer of `git … -z`. What follows the last end is no whole name.
+/// Splits the output of `git … -z`. Bytes after the last NUL are an incomplete name and are dropped.
 fn names(bytes: &[u8]) -> Vec<String> {
     let mut names: Vec<_> = bytes.split(|byte| *byte == 0).collect();
     names.pop();
     names.into_iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
 }
 
-/// What git says to a question about the repository around the working directory.
+/// Runs git in the current directory, and returns its output. Refuses if it fails, for example outside of a repository.
 fn answer(arguments: &[&str]) -> Result<Vec<u8>> {
     let Output { status, stdout, stderr } = git(arguments).output().map_err(cant_start)?;
     if status.success() {
         return Ok(stdout);
     }
     let said = String::from_utf8_lossy(&stderr);
-    let reason = said.lines().next().unwrap_or("it does not say why").trim_start_matches("fatal: ");
-    Err(Refusal::new(Code::InvalidValue, format!("git finds no worktree here: {reason}"))
+    let reason = said.lines().next().unwrap_or("it printed no reason").trim_start_matches("fatal: ");
+    Err(Refusal::new(Code::InvalidValue, format!("no git worktree here: {reason}"))
         .hint("change into a worktree of a git repository first")
         .into())
 }
@@ -93,7 +93,7 @@ fn git(arguments: &[&str]) -> Command {
 }
 
 fn cant_start(error: io::Error) -> Error {
-    Fault::new(Code::Io, "git can't be started")
+    Fault::new(Code::Io, "git cannot be started")
         .hint("install git, or put it on the PATH")
         .because(error)
         .into()
@@ -105,7 +105,7 @@ fn path(bytes: &[u8]) -> Option<PathBuf> {
     (!text.is_empty()).then(|| PathBuf::from(text))
 }
 
-/// Where paths are not bytes, git writes them as UTF-8.
+/// On systems where paths are not bytes, git prints UTF-8.
 #[cfg(not(unix))]
 fn path(bytes: &[u8]) -> Option<PathBuf> {
     let text = OsString::from(std::str::from_utf8(bytes).ok()?.trim_end_matches('\r'));

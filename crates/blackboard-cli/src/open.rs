@@ -22,7 +22,7 @@ use std::time::Duration;
 use blackboard::clock::SystemClock;
 use blackboard::store::sqlite::{self, Sqlite, SqliteOptions, SqliteSidecars, Waiting};
 use blackboard::store::{Memory, Sidecars, Store};
-use blackboard::{Board, Code, Error, Result, Settings};
+use blackboard::{Board, Code, Error, Refusal, Result, Settings};
 
 use crate::config::{self, Config, Database, Durability};
 use crate::context::{Context, warn};
@@ -204,6 +204,11 @@ pub trait Engine: Send + Sync {
         self.sidecars().create_directory()
     }
 
+    /// The database file, if its maintenance is due and takes too long for a process with a deadline.
+    fn database_to_maintain(&self) -> Option<&Path> {
+        None
+    }
+
     /// Opens the store of the board. `None` if it does not exist and is not to be created.
     fn open(&self, database: &Database, opening: Opening) -> Result<Option<OpenStore>>;
 }
@@ -292,6 +297,10 @@ impl Engine for SqliteFile {
         Ok(())
     }
 
+    fn database_to_maintain(&self) -> Option<&Path> {
+        Some(self.file()).filter(|file| sqlite::has_long_wal(file))
+    }
+
     fn open(&self, database: &Database, opening: Opening) -> Result<Option<OpenStore>> {
         let (clock, options) = (Arc::new(SystemClock), self.options(database, opening));
         let store = match opening.mode {
@@ -312,8 +321,8 @@ impl Engine for SqliteFile {
 /// | [`read_with`](Access::read_with) | is empty | if there is one that can be used | yes |
 /// | [`wait`](Access::wait) | is empty | if there is one that can be used, without a note | yes |
 /// | [`read_own`](Access::read_own) | is empty | is required | yes |
-/// | [`follow_as`](Access::follow_as) | is created | as `read_as` | yes |
-/// | [`follow`](Access::follow) | is created | if there is one that can be used, without a note | yes |
+/// | [`follow_as`](Access::follow_as) | is refused | as `read_as` | yes |
+/// | [`follow`](Access::follow) | is refused | if there is one that can be used, without a note | yes |
 /// | [`write`](Access::write) | is created | if there is one that can be used | yes |
 /// | [`change`](Access::change) | is empty | if there is one that can be used | yes |
 /// | [`act`](Access::act) | is empty | is required, and has not ended | yes |
@@ -333,7 +342,8 @@ pub struct Access<'a, O> {
 enum Purpose {
     /// It reads. A board that does not exist is empty.
     Read,
-    /// It waits for what others write. A board that does not exist is created: otherwise nothing could happen on it.
+    /// It waits for what others write. A board that does not exist is refused: its path may be mistyped, and then nothing would
+    /// ever happen.
     Follow,
     /// It writes. A board that does not exist is created.
     Write,
@@ -493,20 +503,20 @@ impl Context {
     pub fn open<O: Opened>(&self, access: Access<'_, O>) -> Result<O> {
         let Access { purpose, session, sweeps, .. } = access;
         let resolved = self.resolve()?;
-        let is_missing = purpose != Purpose::Read && !resolved.engine.exists();
+        let writes = matches!(purpose, Purpose::Write | Purpose::Change);
+        let is_missing = writes && !resolved.engine.exists();
         let (mode, is_new) = match (purpose, is_missing) {
             (Purpose::Write, _) => (Mode::Create, is_missing),
-            (Purpose::Follow, true) => (Mode::Create, true),
             // It is there, and is opened as every other board that is written.
             (Purpose::Change, false) => (Mode::Create, false),
-            (Purpose::Read, _) | (Purpose::Follow, false) | (Purpose::Change, true) => {
-                (Mode::Existing, false)
-            }
+            (Purpose::Read | Purpose::Follow, _) | (Purpose::Change, true) => (Mode::Existing, false),
         };
         let OpenBoard { board, state } = resolved.open(Opening::new(mode))?;
         let state = if is_new { Some(BoardState::Created) } else { state };
-        // A follower removes nothing at its end, even on a board that it created.
-        let board = self.keep_open(board, state, matches!(purpose, Purpose::Write | Purpose::Change));
+        let board = self.keep_open(board, state, writes);
+        if purpose == Purpose::Follow && state == Some(BoardState::Missing) {
+            return Err(no_board(&resolved.engine.name()));
+        }
         let session = match session {
             Some(search) => {
                 search.named.into_iter().for_each(|named| self.keep_named_session(named));
@@ -521,6 +531,12 @@ impl Context {
         }
         Ok(opened)
     }
+}
+
+fn no_board(name: &str) -> Error {
+    Refusal::new(Code::BoardNotFound, format!("no board at {name}"))
+        .hint("check --db, or create one: blackboard init")
+        .into()
 }
 
 #[cfg(test)]

@@ -105,6 +105,8 @@ codes! {
     NoSession, "no_session", 2;
     /// More than one session matches the name or prefix.
     AmbiguousSession, "ambiguous_session", 2;
+    /// There is no board at the path, so that nothing can be waited for.
+    BoardNotFound, "board_not_found", 3;
     /// Agent not found.
     AgentNotFound, "agent_not_found", 3;
     /// Project not found.

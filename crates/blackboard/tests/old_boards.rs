@@ -475,6 +475,37 @@ fn old_heartbeats_become_rows_and_the_last_of_equal_ones_stays() {
     assert_eq!(connection.query_row(left, [], |row| row.get::<_, u32>(0)).unwrap(), 1);
 }
 
+/// Earlier versions accepted white space at the ends of keys, scopes and lock names, not in the ids of work items.
+#[test]
+fn names_with_white_space_at_their_ends_can_still_be_used_and_not_created() {
+    let old = " name ";
+    let Opened { board, path, _directory, .. } = opened(None);
+    let session = board.agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
+    board.scope("team").write(&Write::new("name", Value::of(&1).unwrap())).unwrap();
+    board.locks().acquire(&Acquire::of("name", &session)).unwrap();
+    let connection = Connection::open(&path).unwrap();
+    for table in ["entries", "entry_versions"] {
+        connection.execute(&format!("UPDATE {table} SET key = ?1 WHERE key = 'name'"), [old]).unwrap();
+        connection.execute(&format!("UPDATE {table} SET scope = ?1 WHERE scope = 'team'"), [old]).unwrap();
+    }
+    drop(connection);
+
+    let scope = board.scope(old);
+    assert_eq!(scope.read(old).unwrap(), Some(Value::of(&1).unwrap()));
+    assert_eq!(scope.write(&Write::new(old, Value::of(&2).unwrap())).unwrap().version, 2);
+    assert_eq!(scope.history(old, 10).unwrap().versions.len(), 2);
+    scope.delete(old).unwrap();
+    assert!(board.locks().release(&Release::of(old, &session)).unwrap().released);
+
+    let refused = |code: Code| assert_eq!(code, Code::InvalidValue);
+    for new in [" new", "new ", "new\u{3000}"] {
+        refused(board.scope("default").write(&Write::new(new, Value::null())).unwrap_err().code());
+        refused(board.scope(new).write(&Write::new("a", Value::null())).unwrap_err().code());
+        refused(board.locks().acquire(&Acquire::of(new, &session)).unwrap_err().code());
+        refused(board.work().create(&Create::new(new, "An item")).unwrap_err().code());
+    }
+}
+
 #[test]
 fn oldest_kept_revision_of_an_old_board_is_stored() {
     let directory = testkit::tempdir().unwrap();

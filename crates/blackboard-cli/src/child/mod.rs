@@ -1,5 +1,4 @@
-//! Runs another program in the place of this one: what asks this program to end goes on to the other one, and how it ended
-//! becomes an exit code. It runs for a session, which is shown to live meanwhile.
+//! Runs a command for a session. Forwards signals to it, sends heartbeats meanwhile, and exits with its exit code.
 
 mod session;
 
@@ -20,20 +19,20 @@ pub use self::unix::Signals;
 #[cfg(not(unix))]
 pub use self::unsupported::Signals;
 
-/// Catches the signals that end a program. From here on nothing ends this process before it has given back what it holds.
+/// Catches the signals that end a process, so that this one can release its holdings first.
 pub fn catch_signals() -> Result<Signals> {
     Ok(Signals::catch().map_err(|error| Fault::new(Code::Io, "signals cannot be caught").because(error))?)
 }
 
-/// The exit code of a program that could not be started, as shells give it.
+/// The exit code for a program that cannot be started, as in a shell.
 fn exit_code_of_failure(error: &io::Error) -> u8 {
     if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }
 }
 
-/// The exit code of a program, as shells give it: 128 and the number of the signal that ended it.
+/// The exit code of a program, as in a shell: 128 plus the signal number if a signal ended it.
 fn exit_code(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| signal_of(status).map(|signal| 128 + signal));
-    // What does not fit is a failure of its own kind.
+    // A code that does not fit into a byte is still a failure.
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }
 

@@ -1,4 +1,4 @@
-//! The session of a program that runs: it lasts as long as the program, and this process sends its heartbeats.
+//! The session of a child process. This process sends its heartbeats and ends it with the child.
 
 use std::ffi::OsString;
 use std::io;
@@ -16,9 +16,9 @@ use crate::outcome::{Nothing, Outcome};
 use crate::output::child::NotStarted;
 use crate::output::entry::leased;
 
-/// How the wish to run a program ended.
+/// The outcome of running a program.
 pub enum Ended {
-    /// Something asked to end before it began, with this exit code.
+    /// A signal arrived before the program started; exit with this code.
     Before(u8),
     /// It ran.
     Itself(ExitStatus),
@@ -26,15 +26,15 @@ pub enum Ended {
     Never(io::Error),
 }
 
-/// The beginning of the name of a session that exists for a program.
+/// The base of the name of a session for a program.
 pub fn name_base(program: &[OsString]) -> String {
-    // clap has made sure that there is a first word.
+    // clap requires at least one word.
     let word = program.first().map(OsString::as_os_str).unwrap_or_default();
     identity::name_base(&Path::new(word).file_name().unwrap_or(word).to_string_lossy())
 }
 
-/// Runs a program for a session, which the program finds in its environment beside `variables`. Meanwhile this process sends
-/// heartbeats for the session and sweeps, as every other command does.
+/// Runs a program with the session and `variables` in its environment. Meanwhile this process sends heartbeats for the
+/// session and sweeps.
 pub fn run(
     program: &[OsString],
     variables: &[(&str, String)],
@@ -53,7 +53,7 @@ pub fn run(
     command.envs(variables.iter().map(|(name, value)| (name, value)));
     let ran = std::thread::scope(|scope| {
         let (runs, has_ended) = channel::<()>();
-        // The board may keep a heartbeat waiting. Signals do not wait with it.
+        // In a thread: a heartbeat may wait for the board's lock, and signals must not wait for it.
         let beats = std::thread::Builder::new().name("heartbeat".to_owned());
         beats.spawn_scoped(scope, move || send_heartbeats_until(&has_ended, board, session))?;
         let ran = signals.run(&mut command);
@@ -75,7 +75,7 @@ fn send_heartbeats_until(has_ended: &Receiver<()>, board: &Board, session: &str)
     }
 }
 
-/// Ends a session that exists for a program alone, and warns if it went stale before the program ended.
+/// Ends the session of a program, and warns if it was marked stale before the program ended.
 pub fn end(board: &Board, session: &str) {
     let agents = board.agents();
     if let Ok(Some(agent)) = agents.get(session)
@@ -93,7 +93,7 @@ pub fn end(board: &Board, session: &str) {
 }
 
 impl Ended {
-    /// The answer of a call that did nothing but run the program. `after` is what became of what was held for it.
+    /// The outcome of a call that only ran the program. `after` is the result of releasing what was held for it.
     pub fn outcome(self, program: &[OsString], after: &str) -> Outcome {
         match self {
             Ended::Before(code) => Outcome::new(Nothing).with_exit_code(code),

@@ -1,4 +1,4 @@
-//! Signals, and programs that end by them.
+//! Forwards signals to a child process.
 
 use std::cell::Cell;
 use std::io;
@@ -14,13 +14,13 @@ use signal_hook::iterator::backend::Handle;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::iterator::exfiltrator::origin::Origin;
 
-/// What asks a program to end.
+/// The signals that ask a process to end.
 const ENDING: [i32; 4] = [SIGTERM, SIGINT, SIGHUP, SIGQUIT];
 
-/// How long a program is waited for before it is checked again, in case no signal reports its end.
+/// How often the program is checked, in case no signal reports its end.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The signals that ask this program to end, caught from the moment when this is made.
+/// Catches the signals that ask this process to end, from its creation on.
 pub struct Signals {
     caught: Receiver<Origin>,
     asked: Cell<Option<i32>>,
@@ -29,8 +29,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Catches them. One that this program was started to ignore, as `nohup` does, stays ignored, here and in what it
-    /// runs.
+    /// Catches the signals. A signal that is already ignored, for example by `nohup`, stays ignored, here and in the child.
     pub fn catch() -> io::Result<Signals> {
         let ignored = ignored();
         let wanted = ENDING.into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0);
@@ -47,7 +46,7 @@ impl Signals {
         Ok(Signals { caught, asked: Cell::new(None), handle, thread: Some(thread) })
     }
 
-    /// The exit code with which to end, if something asked for it before another program runs.
+    /// The exit code, if a signal arrived before the child was started.
     pub fn asked_to_end(&self) -> Option<u8> {
         while let Ok(origin) = self.caught.try_recv() {
             if origin.signal != SIGCHLD {
@@ -57,7 +56,7 @@ impl Signals {
         self.asked.get().and_then(|signal| u8::try_from(128 + signal).ok())
     }
 
-    /// Runs a program to its end, and passes on at once what asks this one to end.
+    /// Runs a program to its end, and forwards signals to it.
     pub fn run(&self, command: &mut Command) -> io::Result<ExitStatus> {
         let mut child = command.spawn()?;
         loop {
@@ -67,7 +66,7 @@ impl Signals {
             match self.caught.recv_timeout(LOOK) {
                 Ok(origin) => pass_on(&origin, &child),
                 Err(RecvTimeoutError::Timeout) => {}
-                // Signals are not received any more; the end of the program still is.
+                // No more signals arrive, but the end of the program is still noticed.
                 Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK),
             }
         }
@@ -78,27 +77,27 @@ impl Drop for Signals {
     fn drop(&mut self) {
         self.handle.close();
         if let Some(thread) = self.thread.take() {
-            // It has nothing to say, also if it failed.
+            // Its result does not matter.
             let _ = thread.join();
         }
     }
 }
 
-/// Sends a signal on. The program has not been waited for yet, so that its PID is still its own.
+/// Forwards a signal. The child has not been reaped yet, so its PID cannot have been reused.
 fn pass_on(origin: &Origin, child: &Child) {
-    // A key pressed at a terminal reaches every program in its foreground, also the one that runs here.
+    // The terminal already sends Ctrl-C to the whole foreground process group, including the child.
     let from_terminal = origin.process.is_none() && matches!(origin.signal, SIGINT | SIGQUIT);
     if origin.signal == SIGCHLD || from_terminal {
         return;
     }
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     if let (Some(pid), Some(signal)) = (pid, Signal::from_named_raw(origin.signal)) {
-        // It may have ended just now, or have become another user's: then nothing can be passed on.
+        // Fails if the child has just ended or changed its user; there is nothing else to do.
         let _ = kill_process(pid, signal);
     }
 }
 
-/// The signals that are ignored, as bits, where the operating system tells.
+/// The ignored signals as a bit mask, where the system reports them.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

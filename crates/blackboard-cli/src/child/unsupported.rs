@@ -1,18 +1,18 @@
-//! Where there are no signals: a program is only waited for.
+//! For systems without signals: only waits for the child process.
 
 use std::io;
 use std::process::{Command, ExitStatus};
 
-/// Nothing asks this program to end in a way that it could pass on.
+/// There are no signals to forward.
 pub struct Signals;
 
 impl Signals {
-    /// Catches nothing.
+    /// Does nothing.
     pub fn catch() -> io::Result<Signals> {
         Ok(Signals)
     }
 
-    /// Never.
+    /// Always `None`.
     pub fn asked_to_end(&self) -> Option<u8> {
         None
     }

@@ -1,12 +1,11 @@
-//! What the product is for, shown in half a minute: a board of its own, a few agents that are real processes, and a
-//! dashboard to watch them.
+//! The demo: a temporary board, a few agents that are real processes, and a dashboard. It takes half a minute.
 //!
 //! | File | What it is about |
 //! |---|---|
-//! | `plan.rs` | who works, and what there is to do |
+//! | `plan.rs` | the agents and the work items |
 //! | `worker.rs` | one agent |
-//! | `stage.rs` | the board, the processes and the dashboard, and that nothing of them stays |
-//! | `story.rs` | what happens, told while it happens |
+//! | `stage.rs` | the board, the processes and the dashboard, and their cleanup |
+//! | `story.rs` | the scenes, and their narration |
 
 mod plan;
 mod stage;

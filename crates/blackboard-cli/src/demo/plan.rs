@@ -1,42 +1,42 @@
-//! What the demonstration is about: who works, and what there is to do.
+//! The agents and the work items of the demo.
 
-/// The agents, each a process of its own.
+/// The agents. Each is a separate process.
 pub const AGENTS: &[&str] = &["Ivy", "Oak", "Elm", "Fern"];
 
 /// The agent that is killed in the middle of its work.
 pub const VICTIM: &str = "Fern";
 
-/// The item that it works on then. It claims this one before the others start: otherwise they might take everything
-/// before it has begun, and there would be nothing to take over.
+/// The item that it works on then. It claims this item before the other agents start. Otherwise they might complete all
+/// items first, and there would be nothing to take over.
 pub const VICTIM_ITEM: &str = "write-guide";
 
-/// The project that all of them work on.
+/// The project of all items.
 pub const PROJECT: &str = "orchard";
 
 /// The lock that every merge needs.
 pub const LOCK: &str = "main-branch";
 
-/// One thing to do.
+/// A work item and how an agent works on it.
 pub struct Task {
     /// Its id.
     pub id: &'static str,
-    /// What is to be done.
+    /// Its title.
     pub title: &'static str,
-    /// How soon.
+    /// Its priority.
     pub priority: &'static str,
-    /// What has to be done before.
+    /// The items that block it.
     pub after: &'static [&'static str],
     /// The files that it changes.
     pub files: &'static [&'static str],
     /// The progress notes of its agent.
     pub steps: &'static [&'static str],
-    /// A fact that the others need: its key and its value.
+    /// The key and value of an entry that other agents need.
     pub fact: (&'static str, &'static str),
-    /// What is left to a delegate.
+    /// The part that a delegate does.
     pub delegated: Option<&'static str>,
 }
 
-/// Everything there is to do.
+/// All work items.
 pub const TASKS: &[Task] = &[
     Task {
         id: "design-schema",

@@ -1,5 +1,4 @@
-//! The board, the processes and the dashboard of a demonstration. Nothing of them stays: what is dropped here ends its
-//! processes and removes its directory.
+//! The board, the processes and the dashboard of a demo. Dropping them ends the processes and removes the directory.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -16,7 +15,7 @@ use super::plan::{PROJECT, TASKS};
 use crate::open::{Engine, Mode, Opening, ResolvedBoard};
 use crate::web::{Listening, Options, Running};
 
-/// Where a demonstration takes place.
+/// The board, the agents and the dashboard of a demo.
 pub struct Stage {
     /// The board.
     pub board: Board,
@@ -29,7 +28,7 @@ pub struct Stage {
     directory: TempDir,
 }
 
-/// A process that ends with the demonstration.
+/// A process that is killed when the demo ends.
 struct Process {
     name: &'static str,
     child: Child,
@@ -37,7 +36,7 @@ struct Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Already dead is as good.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -77,7 +76,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Where the dashboard is.
+    /// The URL of the dashboard.
     pub fn url(&self) -> String {
         self.dashboard.url()
     }
@@ -87,7 +86,7 @@ impl Stage {
         &self.dashboard
     }
 
-    /// Where the agents pretend to work.
+    /// The directory in which the agents pretend to work.
     fn repository(&self) -> PathBuf {
         self.directory.path().join(PROJECT)
     }
@@ -105,7 +104,7 @@ impl Stage {
         Ok(())
     }
 
-    /// This program, where it finds nothing of the user's.
+    /// This program, with an environment that hides the user's files.
     fn program(&self) -> Result<Command> {
         let program = std::env::current_exe()
             .map_err(|error| Fault::new(Code::Io, "this program cannot be found again").because(error))?;
@@ -114,7 +113,7 @@ impl Stage {
         for name in ["BLACKBOARD_DB", "BLACKBOARD_SESSION_ID", "BLACKBOARD_PID"] {
             command.env_remove(name);
         }
-        // What goes wrong with one of them is told on stderr, as by every command.
+        // Agents report errors on stderr, as every command does.
         command.stdin(Stdio::null()).stdout(Stdio::null());
         Ok(command)
     }
@@ -124,7 +123,7 @@ impl Stage {
         self.agents.iter().find(|agent| agent.name == name).map(|agent| agent.child.id())
     }
 
-    /// Kills an agent, which has no time to say anything.
+    /// Kills an agent with SIGKILL.
     pub fn kill(&mut self, name: &str) {
         self.agents.retain(|agent| agent.name != name);
     }
@@ -167,7 +166,7 @@ fn was_asked_to_end(_status: ExitStatus) -> bool {
     false
 }
 
-/// Shows the board in a browser for as long as this process lives, and returns where.
+/// Serves the dashboard until this process ends, and returns its URL.
 fn show(board: ResolvedBoard) -> Result<Running> {
     let host = Ipv4Addr::LOCALHOST.into();
     let options = Options { host, port: 0, to_be_found: false, token: true };
@@ -175,7 +174,7 @@ fn show(board: ResolvedBoard) -> Result<Running> {
     let dashboard = listening.running();
     std::thread::Builder::new()
         .name("dashboard".to_owned())
-        // The page shows that it has ended; the story does not need it.
+        // The page shows that the server has ended, and the demo continues without it.
         .spawn(move || drop(listening.run()))
         .map_err(|error| Fault::new(Code::Io, "the dashboard cannot be started").because(error))?;
     Ok(dashboard)

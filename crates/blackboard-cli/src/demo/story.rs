@@ -1,4 +1,4 @@
-//! What happens in a demonstration, told while it happens.
+//! The scenes of the demo and their narration.
 
 use std::time::{Duration, Instant};
 
@@ -18,40 +18,40 @@ use crate::output;
 /// How often the agents are checked while nothing happens.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How many of these times a signal may arrive after the agents have ended.
+/// For how many of these intervals a signal may still arrive after the agents have ended.
 const TICKS_FOR_SIGNAL: usize = 10;
 
 /// How many events are shown at once.
 const BATCH: usize = 1000;
 
-/// What is told.
+/// A line of the narration.
 pub enum Told<'a> {
-    /// What comes next, or what just happened, in our own words.
+    /// An explanation.
     Chapter(&'a str),
-    /// What happened on the board.
+    /// An event of the board.
     Event(&'a Event),
-    /// What a person would have typed.
+    /// The equivalent command.
     Command(&'a str),
 }
 
-/// What came of it.
+/// The result of a demo.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ended {
     /// How many agents worked.
     pub agents: usize,
-    /// How many things were done, as often as that is in the log.
+    /// How many completions the event log has.
     pub completed: usize,
-    /// How many there were.
+    /// How many work items there were.
     pub items: usize,
-    /// How much happened on the board.
+    /// How many events the board has.
     pub events: i64,
-    /// The item that changed hands when its agent was killed.
+    /// The item that another agent took over after its agent was killed.
     pub rescued: Option<String>,
     /// Whether it was interrupted.
     pub interrupted: bool,
 }
 
-/// Where the story is.
+/// The current scene.
 enum Scene {
     /// The agent that is going to be killed claims its item.
     Start,
@@ -64,7 +64,7 @@ enum Scene {
 }
 
 impl Scene {
-    /// What has to happen for the story to go on.
+    /// What this scene waits for.
     fn awaited(&self) -> String {
         match self {
             Scene::Start => format!("{VICTIM} to claim {VICTIM_ITEM}"),
@@ -96,8 +96,7 @@ fn incomplete(scene: &Scene, completed: usize) -> Error {
         .into()
 }
 
-/// Whether a signal has asked to end, also if it arrives a moment later: Ctrl-C at a terminal goes to the agents too, perhaps
-/// before it comes here.
+/// Whether a signal asks this process to end. Waits a moment for it, because Ctrl-C may reach the agents first.
 fn is_interrupted(signals: &Signals) -> bool {
     for _ in 0..TICKS_FOR_SIGNAL {
         if signals.asked_to_end().is_some() {
@@ -108,8 +107,8 @@ fn is_interrupted(signals: &Signals) -> bool {
     signals.asked_to_end().is_some()
 }
 
-/// Plays it to its end, or until something asks to end. Fails if nothing happens on the board for `limit`, or if the agents end
-/// before the story does.
+/// Plays the demo to its end, or until a signal ends it. Fails if nothing happens on the board for `limit`, or if the agents
+/// end too early.
 pub fn tell(
     stage: &mut Stage,
     signals: &Signals,
@@ -182,7 +181,7 @@ pub fn tell(
     })
 }
 
-/// Progress and files would be too much to read.
+/// Leaves out progress notes and file reservations, which are too many to read.
 fn is_worth_telling(event: &Event) -> bool {
     let lease = event.entry.as_ref().is_some_and(|change| change.scope == blackboard::entry::FILES);
     let quiet = [EventType::HeartbeatReceived, EventType::AgentUpdated, EventType::WorkBlocked];
@@ -198,7 +197,7 @@ fn is_progress_of_victim(stage: &Stage, event: &Event) -> Result<bool> {
     Ok(stage.board.agents().get(session)?.is_some_and(|agent| agent.agent_name == VICTIM))
 }
 
-/// Kills one and frees what it held.
+/// Kills the agent, and sweeps so that its holdings are released.
 fn kill(
     stage: &mut Stage,
     event: &Event,
@@ -225,7 +224,7 @@ fn kill(
     Ok(Scene::Rescue { fence: item.fence, item: item.item_id, session })
 }
 
-/// A leftover of the dead one comes back with its old fence.
+/// Completes the item with the old fence token, as the killed agent would if it came back. This is refused.
 fn too_late(
     stage: &Stage,
     item: &str,

@@ -1,4 +1,4 @@
-//! One agent of the demonstration: a process that takes what there is to do, one thing after the other.
+//! An agent of the demo: a process that claims and completes one work item after another.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,17 +14,17 @@ use blackboard::{Board, Code, Error, Refusal, Result};
 
 use super::plan::{LOCK, PROJECT, Task, VICTIM, VICTIM_ITEM, task};
 
-/// How long an agent waits for anything: for the lock, for work while nothing happens on the board, for being killed.
-/// It is longer than the limit of the story, which then has something to report.
+/// How long an agent waits for a lock, for work, or to be killed. It is longer than the limit of the story, so that the
+/// story reports the problem first.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// How long one sleep is: the end of the process that started this one is noticed after this time.
+/// How long one sleep takes, and so how soon an agent notices that its parent process has ended.
 const SLICE: Duration = Duration::from_secs(1);
 
-/// How many events an agent passes over at once.
+/// How many events an agent reads at once.
 const BATCH: usize = 1000;
 
-/// Works until everything is done, or the process that started this one is gone.
+/// Works until all items are completed, or until the parent process is gone.
 pub fn work(board: &Board, name: &str, pace: Duration, repository: &Path) -> Result<()> {
     let starter = parent();
     let session = board
@@ -81,7 +81,7 @@ struct Worker<'a> {
     pace: Duration,
     repository: &'a str,
     is_victim: bool,
-    /// The process that started this one.
+    /// The parent process.
     starter: u32,
 }
 
@@ -91,7 +91,7 @@ impl Worker<'_> {
         Ok(self.board.work().list(&open)?.is_empty())
     }
 
-    /// Does what it has claimed: reserves the files, tells how far it is, leaves what others need to know, and merges.
+    /// Works on the claimed item: reserves the files, reports progress, writes an entry for the others, and merges.
     fn carry_out(&self, claimed: &Claimed) -> Result<()> {
         let item = &claimed.item.item_id;
         let Some(task) = task(item) else { return Ok(()) };
@@ -124,7 +124,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Waits for the end of this process, however busy the machine is. Returns only if it is not killed.
+    /// Waits to be killed. Returns only if that does not happen in time.
     fn wait_to_be_killed(&self) -> Result<()> {
         let began = Instant::now();
         while parent() == self.starter {
@@ -155,7 +155,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Only one at a time.
+    /// Merges under a lock, so that only one agent merges at a time.
     fn merge(&self) -> Result<()> {
         self.board.locks().acquire_waiting(&Acquire::of(LOCK, self.session), LIMIT)?;
         std::thread::sleep(self.pace);
@@ -169,13 +169,13 @@ fn timed_out(what: &str) -> Error {
     Refusal::new(Code::TimedOut, message).into()
 }
 
-/// Who started this process; another one once that is dead, where the system tells.
+/// The parent process. It changes when the parent ends, where the system supports that.
 #[cfg(unix)]
 fn parent() -> u32 {
     std::os::unix::process::parent_id()
 }
 
-/// Who started this process; another one once that is dead, where the system tells.
+/// The parent process. It changes when the parent ends, where the system supports that.
 #[cfg(not(unix))]
 fn parent() -> u32 {
     0

@@ -16,7 +16,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use super::log::LogFile;
+use super::maintenance;
 use crate::environment::Environment;
+use crate::open::Engine;
 
 /// How long a hook may take, and the range in which `BLACKBOARD_HOOK_DEADLINE` may set it.
 const USUAL: Duration = Duration::from_millis(300);
@@ -42,6 +44,8 @@ pub struct Deadline {
     whole: Duration,
     /// Where the process reports that it ran out of time.
     pub log: Arc<LogFile>,
+    /// The board of the call, once it is known.
+    board: Arc<OnceLock<Arc<dyn Engine>>>,
 }
 
 /// Starts the deadline of this process, or returns the one that was started before. `None` if no thread can be started to
@@ -66,17 +70,29 @@ impl Deadline {
         let begin = Instant::now();
         let whole = limit(Environment::capture_hook_deadline().as_deref());
         let log = Arc::new(LogFile::default());
-        let for_thread = Arc::clone(&log);
+        let board = Arc::<OnceLock<Arc<dyn Engine>>>::default();
+        let (for_thread, board_for_thread) = (Arc::clone(&log), Arc::clone(&board));
         let for_log = whole / LOG_SHARE;
         std::thread::Builder::new()
             .spawn(move || {
                 std::thread::sleep(whole.saturating_sub(for_log).saturating_sub(begin.elapsed()));
                 let line = format!("its {} ms were over", whole.as_millis());
-                at_most(for_log, move || for_thread.write_from_anywhere(&line));
+                at_most(for_log, move || {
+                    for_thread.write_from_anywhere(&line);
+                    // A long log may be the reason: opening a board reads it. Then no hook gets to its end.
+                    if let Some(board) = board_for_thread.get() {
+                        maintenance::start_if_overdue(&**board);
+                    }
+                });
                 end_process();
             })
             .ok()?;
-        Some(Deadline { whole, log })
+        Some(Deadline { whole, log, board })
+    }
+
+    /// Sets the board of the call.
+    pub fn uses(&self, board: &Arc<dyn Engine>) {
+        let _ = self.board.set(Arc::clone(board));
     }
 
     /// How long a write may wait for others.

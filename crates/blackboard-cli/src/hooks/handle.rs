@@ -15,6 +15,7 @@ use blackboard::{Board, Code, Error, Refusal, Result};
 use super::deadline::Deadline;
 use super::files::Files;
 use super::log::LogFile;
+use super::maintenance;
 use super::messages;
 use super::request::{HookEvent, HookRequest, ToolCall};
 use crate::config::{Config, FileGuard};
@@ -22,7 +23,7 @@ use crate::context::Context;
 use crate::environment::Environment;
 use crate::identity;
 use crate::location;
-use crate::open::Opening;
+use crate::open::{Engine, Opening};
 use crate::platforms::{Platform, Reply};
 use crate::unreadable::{UnreadableRows, sentences};
 
@@ -77,7 +78,7 @@ pub fn handle(
     let log = &deadline.log;
     let directory = directory(platform, request, context.environment());
     let starts_session = matches!(request.event, HookEvent::Started { .. });
-    let (board, config) = open(context, directory.as_deref(), starts_session, deadline)?;
+    let (board, engine, config) = open(context, directory.as_deref(), starts_session, deadline)?;
     let handler = HookHandler { platform, request, context, directory, board, config, log };
     let Handled { reply, mut wrote, to_note } = handler.answer()?;
     let session = handler.session();
@@ -93,6 +94,7 @@ pub fn handle(
         // A call that wrote nothing came a moment after one that did, and that one has swept the board.
         if wrote {
             board.try_sweep(Some(&session));
+            maintenance::start_if_overdue(&*engine);
         }
         board.maintain();
         // The kernel closes the board faster than we could, and to the same effect: nothing is left to write.
@@ -107,19 +109,20 @@ fn open(
     directory: Option<&Path>,
     starts_session: bool,
     deadline: &Deadline,
-) -> Result<(Board, Config)> {
+) -> Result<(Board, Arc<dyn Engine>, Config)> {
     let request = context.request_in(directory);
     let location = location::find(&request).inspect_err(|_| deadline.log.locate(&request))?;
     deadline.log.locate_at(&location);
     // Commands that people run print what is odd about a configuration.
     let resolved = context.resolve_at(&location, |_| {})?;
+    deadline.uses(&resolved.engine);
     let opened = resolved.open(Opening::hook(starts_session, deadline.lock()))?;
     let board = opened.existing().ok_or_else(|| Refusal::new(Code::AgentNotFound, "there is no board"))?;
     if starts_session {
         // Its directory may be new.
         deadline.log.locate_at(&location);
     }
-    Ok((board, resolved.config))
+    Ok((board, resolved.engine, resolved.config))
 }
 
 /// Where a call is made: where the session was started, if the platform says so, or where it is now. A session that

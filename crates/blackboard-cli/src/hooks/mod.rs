@@ -13,12 +13,14 @@
 //! | `handle.rs`, `files.rs` | what is done on which board then, and which files it is about |
 //! | `messages.rs` | what the agent reads; `messages/quote.rs` marks text of other agents as data |
 //! | `deadline.rs` | how long all of it may take, and how it ends |
+//! | `maintenance.rs` | a process for maintenance that takes longer |
 //! | `log.rs` | what went wrong, and where that is written |
 
 pub mod deadline;
 mod files;
 pub mod handle;
 pub mod log;
+mod maintenance;
 mod messages;
 mod patch;
 pub mod request;

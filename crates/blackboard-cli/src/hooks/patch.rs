@@ -2,22 +2,39 @@
 //!
 //! Platforms are lenient: they trim the lines of headers, accept a patch inside a here-document, with Windows line ends, or
 //! behind an environment id. A file that one of them would change has to be named here, so this reader is at least as
-//! lenient as all of them. It may name more: a line of a file's content that looks like an indented header is one here, as
-//! it is in newer versions of Codex.
+//! lenient as all of them. Inside a hunk of an update they are not: a line that begins with a space is context there,
+//! also if the rest of it looks like a header.
 
 /// Without this line no platform applies a patch.
 const BEGIN: &str = "*** Begin Patch";
 
-/// What a file is named after.
-const HEADERS: [&str; 4] = ["*** Add File:", "*** Update File:", "*** Delete File:", "*** Move to:"];
+/// What a file is named after, and whether hunks may follow.
+const HEADERS: [(&str, bool); 4] = [
+    ("*** Add File:", false),
+    ("*** Update File:", true),
+    ("*** Delete File:", false),
+    ("*** Move to:", true),
+];
 
 /// Calls `name` with every file that a patch names, in every way in which a platform may read the name.
 pub fn files(text: &str, mut name: impl FnMut(&str)) {
     if !text.contains(BEGIN) {
         return;
     }
+    let (mut hunks_may_follow, mut in_hunk) = (false, false);
     for line in text.split(ends_line) {
-        let Some(rest) = named_in(line) else { continue };
+        if in_hunk && line.starts_with(' ') {
+            continue;
+        }
+        let Some((rest, is_updated)) = named_in(line) else {
+            match trim(line) {
+                BEGIN => (hunks_may_follow, in_hunk) = (false, false),
+                "" => {}
+                _ => in_hunk = hunks_may_follow,
+            }
+            continue;
+        };
+        (hunks_may_follow, in_hunk) = (is_updated, false);
         // Codex keeps further spaces in front as a part of the name.
         let exact = rest.strip_prefix(' ').unwrap_or(rest);
         let trimmed = trim(rest);
@@ -31,12 +48,12 @@ pub fn files(text: &str, mut name: impl FnMut(&str)) {
     }
 }
 
-/// What follows the header in a line that is one.
-fn named_in(line: &str) -> Option<&str> {
+/// What follows the header in a line that is one, and whether hunks may follow.
+fn named_in(line: &str) -> Option<(&str, bool)> {
     let line = trim(line);
-    HEADERS.iter().find_map(|header| {
+    HEADERS.iter().find_map(|&(header, hunks_may_follow)| {
         let (start, rest) = line.split_at_checked(header.len())?;
-        start.eq_ignore_ascii_case(header).then_some(rest)
+        start.eq_ignore_ascii_case(header).then_some((rest, hunks_may_follow))
     })
 }
 
@@ -71,8 +88,8 @@ mod tests {
         value.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
     }
 
-    /// Each line of the corpus is a patch with the files that Codex (`codex-rs/apply-patch`, the parser of whole patches and
-    /// that of streamed ones) or OpenCode changes when it applies it.
+    /// Each line of the corpus is a patch with the files that Codex (`codex-rs/apply-patch`: the parser of whole patches, and
+    /// the streaming one that replaced it) or OpenCode changes when it applies it.
     #[test]
     fn every_file_that_a_platform_would_change_is_named() {
         testkit::limit_test();

@@ -244,6 +244,31 @@ fn a_name_that_looks_like_another_has_no_second_holder() {
 }
 
 #[test]
+fn white_space_at_the_ends_of_a_name_is_refused() {
+    let scratch = Scratch::new();
+    for name in ["ivy", "oak"] {
+        scratch.run(["agent", "register", "--name", name, "--session-hint", name]).success();
+    }
+    scratch.run(["lock", "acquire", "deploy", "--session", "ivy"]).success();
+    for name in ["deploy ", " deploy", "\u{a0}deploy"] {
+        for call in [
+            &["lock", "acquire", name, "--session", "oak"][..],
+            &["lock", "run", name, "--", "true"],
+            &["write", name, "1"],
+            &["write", "key", "1", "--scope", name],
+            &["work", "create", "--id", name, "--title", "An item"],
+        ] {
+            let refused = scratch.run(call);
+            assert_eq!(refused.code, 2, "{call:?}: {refused:?}");
+            assert!(refused.stderr.contains(" begins or ends with white space: \""), "{call:?}: {refused:?}");
+        }
+    }
+    let refused = scratch.run(["lock", "acquire", "deploy ", "--session", "oak"]);
+    assert!(refused.stderr.contains("hint: write \"deploy\"; "), "{refused:?}");
+    assert_eq!(scratch.json(["lock", "list"])["count"], 1);
+}
+
+#[test]
 fn text_that_is_not_stored_as_given_is_reported() {
     let scratch = Scratch::new();
     scratch.run(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]).success();

@@ -21,7 +21,7 @@ fn commands_that_read_create_nothing() {
             match *command {
                 // Nothing can be shown of what is not there.
                 "agent show" | "work status" | "work wait" | "project status" | "observe" | "history"
-                | "file check" => {
+                | "file check" | "wait" => {
                     assert_eq!((output.code, answer["ok"].as_bool()), (3, Some(false)), "{command}");
                 }
                 // These have the shapes of the script that they replace.
@@ -81,6 +81,42 @@ fn a_refusal_on_a_missing_board_names_the_board() {
     assert_eq!(refused.code, 3);
     let note = format!("note: no board at {} yet. ", scratch.path().join("typo.db").display());
     assert!(refused.stderr.starts_with("error: ") && refused.stderr.contains(&note), "{refused:?}");
+}
+
+#[test]
+fn commands_that_wait_refuse_a_missing_board_and_create_nothing() {
+    let scratch = Scratch::new();
+    let before = scratch.contents();
+    // No time limit: on a board that does not exist, they would wait forever.
+    for call in [
+        &["wait", "result"][..],
+        &["observe", "--follow"],
+        &["observe", "--follow", "--after", "0"],
+        &["observe", "--follow", "--last", "5"],
+        &["observe", "--follow", "--since", "1h"],
+        &["observe", "--follow", "--cursor", "mirror"],
+        &["watch"],
+    ] {
+        for (database, file) in [
+            (&[][..], scratch.database()),
+            (&["--db", "typo.db"], scratch.path().join("typo.db")),
+            (&["--db", "no/such/directory/x.db"], scratch.path().join("no/such/directory/x.db")),
+        ] {
+            let refused = scratch.run(call.iter().chain(database));
+            let expected = format!(
+                "error: no board at {}\nhint: check --db, or create one: blackboard init\n",
+                file.display()
+            );
+            assert_eq!(
+                (refused.code, refused.stdout, refused.stderr),
+                (3, String::new(), expected),
+                "{call:?}"
+            );
+            let answer = scratch.run(call.iter().chain(database).chain(&["--json"])).json();
+            assert_eq!((&answer["code"], &answer["board"]), (&json!("board_not_found"), &json!("missing")));
+            assert!(scratch.contents() == before, "{call:?} created something");
+        }
+    }
 }
 
 #[test]

@@ -274,6 +274,7 @@ fn others_leaves_out_what_the_session_did_and_moves_the_cursor() {
     assert_eq!(scratch.json(["observe", "--session", "ivy"])["count"], 0);
     let other = Scratch::new();
     other.run(["observe", "--others", "--json"]).refused(blackboard::Code::NoSession);
+    other.run(["init"]).success();
     other.run(["observe", "--others", "--follow", "--json"]).refused(blackboard::Code::NoSession);
 }
 

@@ -63,14 +63,14 @@ fn each_of_50_items_goes_to_one_of_64_processes_and_a_follower_sees_every_claim_
         let line = board.log().into_iter().find(|line| line.id == *fence).unwrap();
         assert_eq!((line.event_type.as_str(), line.target.as_ref()), ("work_claimed", Some(item)));
     }
-    // It observed during the claims: an id that became visible after a later one would be missing here.
+    // The observer ran during the claims, so an id that became visible after a later one would be missing.
     let seen: Vec<_> = seen.into_iter().filter(|id| *id > before).collect();
     let all: Vec<_> = board.log().into_iter().map(|line| line.id).filter(|id| *id > before).collect();
     assert_eq!(seen, all);
     board.assert_sound();
 }
 
-/// Claims and claims, and returns what it got, with the fences, in its own order.
+/// Claims until nothing is left, and returns the claimed items with their fence tokens in order.
 fn claim_until_nothing_is_left(board: &TestBoard, session: &str) -> Vec<(String, i64)> {
     let mut fences = Vec::new();
     loop {
@@ -85,8 +85,8 @@ fn claim_until_nothing_is_left(board: &TestBoard, session: &str) -> Vec<(String,
     }
 }
 
-/// Observes until the end, and returns the ids in the order in which they arrived. A cursor that could not
-/// be stored because another process wrote at that moment shows the same again, so an id may come twice, never too late.
+/// Observes until the end, and returns the ids in the order of arrival. If the cursor cannot be stored because another
+/// process is writing, the same events are shown again: an id may come twice, but never late.
 fn watch(board: &TestBoard, session: &str, over: &AtomicBool) -> Vec<i64> {
     let mut seen: Vec<i64> = Vec::new();
     loop {

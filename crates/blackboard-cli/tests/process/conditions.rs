@@ -39,7 +39,7 @@ fn one_of_64_transactions_that_need_an_absent_key_succeeds() {
             ],
             "else": [{"read": {"key": "leader"}}],
         });
-        // Half of them have nothing else to do when they are late.
+        // Half of them do nothing else if they lose.
         let transaction = match index % 2 {
             0 => transaction.to_string(),
             _ => json!({"compare": transaction["compare"], "then": transaction["then"]}).to_string(),

@@ -6,8 +6,8 @@ use crate::crowd::{at_once, end_of};
 use crate::scale::{progress, size};
 use crate::test_board::TestBoard;
 
-/// Counts up a number of times, and returns how often another shell was faster. Exit code 4 means to read again, any other
-/// is the end.
+/// Increments a number of times, and returns how often another shell was faster. On exit code 4 it reads again; any other
+/// error ends it.
 const LOOP: &str = r#"
 counted=0
 refused=0

@@ -58,7 +58,7 @@ fn crash_claims() {
             by_survivors.insert(fence);
         }
     }
-    // Survivors report what they did. Everything else on the board is of killed processes.
+    // Survivors report what they did. Killed processes did everything else on the board.
     let by_killed = log.len() - by_survivors.len();
     println!(
         "crash-claims: {} calls, {killed} of {aimed_at} killed in time, {acknowledged} acknowledged, {} on the board, \
@@ -76,16 +76,15 @@ fn crash_claims() {
     );
 }
 
-/// What became of a call.
+/// The result of a call.
 struct Call {
     was_aimed_at: bool,
     was_killed: bool,
-    /// What it answered, if it lived long enough to answer that it has the item.
+    /// Its answer, if it claimed the item and lived long enough to print that.
     claimed: Option<Value>,
 }
 
-/// Claims, and is perhaps killed: at any moment of its life, which is as long as the last one that was not cut short, or
-/// when its commit can be seen.
+/// Claims, and may be killed: after a random part of the duration of the last complete call, or when its commit is visible.
 fn claim_and_perhaps_die(
     board: &TestBoard,
     session: &str,

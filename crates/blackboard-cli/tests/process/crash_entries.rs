@@ -52,7 +52,7 @@ fn crash_entries() {
             by_survivors += usize::from(!call.was_killed);
         }
     }
-    // Survivors report what they did. Everything else on the board, except the first row, is of killed processes.
+    // Survivors report what they did. Killed processes did everything else on the board, except the first row.
     let by_killed = versions.len() - 1 - by_survivors;
     println!(
         "crash-entries: {} calls, {killed} of {aimed_at} killed in time, {acknowledged} versions acknowledged, {} on \
@@ -72,16 +72,15 @@ fn crash_entries() {
     assert_eq!(told, expected, "a history has no gaps");
 }
 
-/// What became of a call.
+/// The result of a call.
 struct Call {
     was_aimed_at: bool,
     was_killed: bool,
-    /// Revision, key and version of what it answered to have written.
+    /// Revision, key and version of the write that it reported.
     acknowledged: Vec<(i64, String, i64)>,
 }
 
-/// Writes something, and is perhaps killed: at any moment of its life, which is as long as the last one that was not cut
-/// short, or when its commit can be seen.
+/// Writes, and may be killed: after a random part of the duration of the last complete call, or when its commit is visible.
 fn write_and_perhaps_die(
     board: &TestBoard,
     writer: usize,
@@ -173,7 +172,7 @@ fn batches_are_whole(board: &TestBoard, writers: usize) {
     }
 }
 
-/// What is counted and collected is as much as there are versions of it.
+/// Counters and lists have as many increments and elements as they have versions.
 fn counts_are_exact(board: &TestBoard) {
     let count = board.json(&["read", "shared:count"]);
     assert_eq!(count["value"], count["version"]);

@@ -10,7 +10,7 @@ use crate::test_board::TestBoard;
 
 const DISK_KILOBYTES: usize = 1_024;
 
-/// Takes all room of the disk but about so many kilobytes.
+/// Fills the disk, and leaves about this many kilobytes.
 fn fill(file: &Path, leave: usize) {
     let mut ballast = OpenOptions::new().create(true).append(true).open(file).unwrap();
     while ballast.write_all(&[0; 4_096]).is_ok() {}

@@ -10,7 +10,7 @@ fn waits_for_the_disk(configuration: &str) -> usize {
     let board = TestBoard::new();
     board.session("Ivy");
     board.configure(configuration);
-    // The first one after the log was empty waits for its head as well.
+    // The first commit to an empty WAL also syncs its header.
     board.run(["work", "create", "first", "--title", "Work"]).success();
     let (trace, log) = (board.path().join("trace"), board.beside("-wal"));
     let wrapper = ["strace", "-f", "-qq", "-o", trace.to_str().unwrap(), "-P", log.to_str().unwrap()];
@@ -32,8 +32,7 @@ fn commit_waits_for_the_disk_only_with_full_durability() {
     assert_eq!(waits_for_the_disk(r#"{"database": {"durability": "full"}}"#), 1);
 }
 
-/// The directories that the first command of a board waits for until they are on the disk, by this configuration: that of the
-/// board, and the one above it.
+/// The directories that the first command of a board syncs with this configuration: the board's and its parent.
 fn synced_directories(configuration: &str) -> [bool; 2] {
     let board = TestBoard::new();
     board.configure(configuration);

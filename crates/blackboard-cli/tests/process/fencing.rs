@@ -64,7 +64,7 @@ fn late_complete_is_refused_after_another_session_claimed_the_item() {
         assert_eq!((&refusal["code"], &refusal["held_by"]), (&"not_holder".into(), &oak.as_str().into()));
         board.refusal(4, &["work", verb, "item-0", "--fence", &fence, "--session", &ivy]);
     }
-    // It knows the new fence, and still does not hold the item.
+    // With the new fence token, it still does not hold the item.
     let fence = taken["fence"].to_string();
     board.refusal(4, &["work", "complete", "item-0", "--fence", &fence, "--session", &ivy]);
     board.json(&["work", "complete", "item-0", "--fence", &fence, "--session", &oak]);
@@ -128,7 +128,7 @@ fn an_old_fence_is_refused_on_every_path_that_changes_an_entry() {
     for call in CHANGES {
         board.json(&[call, &["--fence", &current, "--session", &ivy][..]].concat());
     }
-    // Of several fences each one has to be right.
+    // If several fence tokens are given, all must be current.
     let both = ["write", "result", "1", "--fence", &current, "--fence", &stale];
     assert_eq!(board.refusal(4, &both)["code"], "stale_fence");
     board.json(&["work", "complete", "item-0", "--session", &ivy]);

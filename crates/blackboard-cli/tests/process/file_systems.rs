@@ -22,7 +22,7 @@ const REMOTE: &[(&str, u64)] = &[
     ("FUSE", 0x6573_5546),
 ];
 
-/// Lets every `statfs` of a command answer that the file system is this one.
+/// Makes every `statfs` of a command report this file system.
 fn injection(number: u64) -> String {
     // The bytes as they are in memory.
     format!("inject=statfs,fstatfs:poke_exit=@arg2={:016x}", number.to_be())
@@ -118,7 +118,7 @@ fn a_board_on_a_real_fuse_mount_is_refused() {
     let board = TestBoard::new();
     let mount = board.path().join("mount");
     std::fs::create_dir(&mount).unwrap();
-    // The mount is gone with the process that has the name space.
+    // The mount ends with the process that has the namespace.
     let line = format!(
         "mount -i -t fuse -o fd=0,rootmode=40000,user_id=0,group_id=0 none {mount} && \
          exec blackboard --db {mount}/x.db write fact 1 --json </dev/null",

@@ -16,7 +16,7 @@ use crate::crowd::{at_once, end_of, kill, wait_for, wait_until};
 use crate::scale::{Chance, progress, size};
 use crate::test_board::TestBoard;
 
-/// How many write at the same time.
+/// The number of concurrent writers.
 const WRITERS: usize = 20;
 
 /// The most events that one batch of a follower has, as long as commits are small.
@@ -25,7 +25,7 @@ const BATCH: usize = 1000;
 /// The most bytes that the write-ahead log may have.
 const WAL_LIMIT: u64 = 2 * 1024 * 1024;
 
-/// A commit as the program makes it, but for the wake-up.
+/// Commits like the program, but without a wake-up.
 const ANOTHER_EVENT: &str =
     "INSERT INTO events (id, timestamp, event_type, target_id, target_type, summary, commit_id)
      SELECT id + 1, timestamp, 'work_created', 'x', 'work_item', summary, id + 1
@@ -59,7 +59,7 @@ fn floor(board: &TestBoard) -> i64 {
     board.number("SELECT min(id) FROM events") - 1
 }
 
-/// Each of many writes so often: through the library, and now and then by the program.
+/// Starts the writers. Each writes this often, mostly through the library and sometimes through the program.
 fn write_much(board: &TestBoard, each: usize) {
     at_once(WRITERS, |writer| {
         let library = board.library();
@@ -74,7 +74,7 @@ fn write_much(board: &TestBoard, each: usize) {
     });
 }
 
-/// Removes the beginning of the log again and again, as retention does, as long as the follower is not far behind.
+/// Prunes the event log repeatedly, as retention does, unless the follower is far behind.
 fn prune(board: &TestBoard, done: &AtomicBool) {
     // About 2,000 events of those that are written here are kept.
     let few = Settings { max_log_bytes: 200_000, ..Settings::default() };
@@ -89,8 +89,7 @@ fn prune(board: &TestBoard, done: &AtomicBool) {
     }
 }
 
-/// Follows, is killed now and then and started again, to the end of the log once no process writes any more. Returns what
-/// each life has printed.
+/// Runs a follower that is sometimes killed and restarted, until it has read everything. Returns the output of each run.
 fn lives(board: &TestBoard, done: &AtomicBool) -> Vec<Vec<String>> {
     let mut chance = Chance::new(7);
     let mut lives = Vec::new();
@@ -111,7 +110,7 @@ fn lives(board: &TestBoard, done: &AtomicBool) -> Vec<Vec<String>> {
     lives
 }
 
-/// What was printed, without a line that was cut off.
+/// The output without an incomplete last line.
 fn whole_lines(text: &str) -> Vec<String> {
     let end = text.rfind('\n').map_or(0, |end| end + 1);
     text[..end].lines().map(str::to_owned).collect()
@@ -237,7 +236,7 @@ fn follower_that_stops_reading_loses_nothing_delays_no_writer_and_keeps_the_log_
     }
     let end = newest(&board);
     assert!(cursor(&board) < end - 500, "it is stuck at {} of {end}", cursor(&board));
-    // The writers have written all of this meanwhile, and waited for nothing.
+    // The writers did not wait for the stuck follower.
     let reader = board.sql();
     reader.execute_batch("BEGIN; SELECT count(*) FROM events").unwrap();
     assert!(locks_of(std::process::id()) > 0, "a reader holds a lock, and it is seen here");
@@ -254,8 +253,8 @@ fn follower_that_stops_reading_loses_nothing_delays_no_writer_and_keeps_the_log_
     board.assert_sound();
 }
 
-/// The bytes of the `-shm` file by whose locks SQLite writes, folds the log back, and holds on to a state of the board.
-/// The other locks of an open connection are shared and block no process.
+/// The bytes of the `-shm` file that SQLite locks for writers, checkpoints and readers. The other locks of an open
+/// connection are shared and block no process.
 const IN_THE_WAY: std::ops::Range<u64> = 120..128;
 
 /// How many locks a process holds that others may have to wait for, as the kernel sees it.
@@ -312,12 +311,12 @@ fn a_follower_is_woken_by_every_write() {
         let id = written(&library, "task", round);
         assert_eq!(id_of(&lines.next()), id);
         latencies.push(began.elapsed());
-        // So that the next write comes before, while and after it falls asleep again.
+        // The next write comes before, while and after the follower falls asleep again.
         thread::sleep(Duration::from_micros((round % 500) as u64));
         progress("followers, writes", round + 1, rounds);
     }
-    // A figure and no verdict: a machine that has much else to do wakes late. That not even one wake-up is lost is tested
-    // where no time has to tell, in `ten_thousand_commits_around_the_start_of_a_wait_are_noticed`.
+    // Only printed, not asserted, because a busy machine wakes processes late. That no wake-up is lost is tested without
+    // durations in `ten_thousand_commits_around_the_start_of_a_wait_are_noticed`.
     latencies.sort();
     println!("followers: half of {rounds} writes were heard within {:?}", latencies[rounds / 2]);
     kill(follower.id());
@@ -348,7 +347,7 @@ fn followers_see_a_commit_of_a_writer_that_was_killed_before_it_woke_them() {
     let mut lines = Lines::of(&mut follower);
     assert_eq!(id_of(&lines.next()), 1);
     for id in 2..=5 {
-        // By a writer that is gone before the wake-up.
+        // The writer ends before the wake-up.
         board.tamper(ANOTHER_EVENT);
         assert_eq!(id_of(&lines.next()), id);
     }
@@ -360,7 +359,7 @@ fn followers_see_a_commit_of_a_writer_that_was_killed_before_it_woke_them() {
 fn a_follower_with_a_cursor_never_marks_its_own_session() {
     for arguments in [&["observe", "--follow", "--cursor", "mirror"][..], &["wait", "never-written"]] {
         let board = TestBoard::new();
-        // Without a process, so that the time alone decides.
+        // Without a process, so only the threshold decides.
         let library = board.library();
         let register = |name| library.agents().register(&Register::named(name)).unwrap().agent.session_id;
         let (ivy, oak) = (register("Ivy"), register("Oak"));
@@ -372,7 +371,7 @@ fn a_follower_with_a_cursor_never_marks_its_own_session() {
         let mut command = board.command(arguments);
         command.env("BLACKBOARD_SESSION_ID", &ivy).stdout(Stdio::null()).stderr(Stdio::null());
         let mut follower = command.spawn().unwrap();
-        // One sweep checks both, the one that was seen longest ago first.
+        // One sweep checks both agents, the longest unseen first.
         wait_until("the follower's sweep", || (board.status_of(&oak) == "stale").then_some(()));
         assert_eq!(board.status_of(&ivy), "active", "{arguments:?}");
         kill(follower.id());

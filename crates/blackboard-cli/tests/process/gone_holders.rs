@@ -7,7 +7,7 @@ use testkit::process::wait_for;
 use crate::crowd::{end_of, kill, wait_until};
 use crate::test_board::TestBoard;
 
-/// A process that an agent could be, killed with the value.
+/// A process that stands for an agent; dropping it kills the process.
 struct AgentProcess(Child);
 
 impl AgentProcess {
@@ -151,7 +151,7 @@ fn calls_that_wait_sweep_agents_that_die_meanwhile() {
             "UPDATE agents SET last_seen_at = '2026-01-01T00:00:00.000Z' WHERE session_id = '{ivy}'"
         ));
         wait_until("the agent is stale", || (board.status_of(&ivy) == "stale").then_some(()));
-        // What it waits for happens, whatever that is.
+        // Ends each of the waits.
         board.json(&["write", "end", "1"]);
         board.json(&["lock", "release", "other", "--session", &oak]);
         let ended = end_of(waiting);

@@ -21,7 +21,7 @@ struct Repository<'a> {
 }
 
 impl Repository<'_> {
-    /// Makes one, if there is git here.
+    /// Creates one, or returns `None` without git.
     #[track_caller]
     fn new(board: &TestBoard) -> Option<Repository<'_>> {
         if !can("a commit", "git", &["--version"]) {
@@ -82,7 +82,7 @@ impl Repository<'_> {
         end_of(command.env("BLACKBOARD_SESSION_ID", session).spawn().unwrap())
     }
 
-    /// How many commits there are, wherever.
+    /// The number of commits on all branches.
     fn commits(&self) -> usize {
         self.git("log --all --format=%h").lines().count()
     }
@@ -139,7 +139,7 @@ fn only_a_commit_of_files_that_another_session_reserved_is_refused() {
     repository.write("README.md", "2\n");
     repository.git("add README.md");
     went_through(&repository.commit_as(&oak, ""), "");
-    // All that is changed, or only what is named: it is about what would be committed.
+    // `commit -a` and `commit PATH` check what they would commit.
     stopped(&repository.commit_as(&oak, "-a"), "src/lib.rs is reserved by Ivy");
     stopped(&repository.commit_as(&oak, "src/lib.rs"), "src/lib.rs is reserved by Ivy");
     repository.write("README.md", "3\n");
@@ -174,7 +174,7 @@ fn existing_hook_runs_first_and_can_refuse() {
     let Some(repository) = Repository::new(&board) else { return };
     repository.blackboard(&["guard", "remove"]);
     let hook = repository.root.join(".git/hooks/pre-commit");
-    // It ends on its own terms, and stages what it has made.
+    // The previous hook can refuse the commit, and stage files.
     let theirs = "#!/bin/sh\necho theirs >&2\ntest ! -e fail || exit 3\n\
                   test ! -e made || git add made\nexit 0\n";
     fs::write(&hook, theirs).unwrap();
@@ -257,7 +257,7 @@ fn errors_of_git_or_the_board_stop_no_commit() {
     let foreign = repository.root.join("README.md");
     let on_foreign = commit(&with("BLACKBOARD_DB", foreign));
     one_line(&on_foreign, "warning: staged files were not checked: ");
-    // Everything that a commit needs, and not this program.
+    // A PATH with everything that a commit needs, except this program.
     let programs = board.path().join("programs");
     let link = format!(
         "mkdir {0} && for p in git sh dirname; do ln -s $(command -v $p) {0}; done",

@@ -157,7 +157,7 @@ fn a_denial_does_not_wait_for_the_write_lock() {
     std::fs::write(scratch.database().with_file_name("config.json"), r#"{"fileGuard": "deny"}"#).unwrap();
     let lock = Connection::open(scratch.database()).unwrap();
     lock.execute_batch("BEGIN IMMEDIATE").unwrap();
-    // It has more time here than the test takes, unless the answer waits for what is noted of it.
+    // The time limit is longer than the test, unless the answer waits for the write after it.
     let mut child = codex("ivy", "PreToolUse");
     let told = Lines::of(&mut child).next();
     assert!(told.contains("\"deny\"") && told.matches("a: reserved (**)").count() == 3, "{told}");
@@ -207,8 +207,8 @@ fn traced(scratch: &Scratch, tracer: &[&str], event: &str, tool: &str, input: &V
     child
 }
 
-/// Lets some system calls of a hook never return, as far as a test can wait, and waits until the hook ends anyway.
-/// The tracer notices that only after its delay, so that its own record of system calls is what shows it.
+/// Delays some system calls of a hook for longer than the test runs, and waits until the hook ends anyway. The tracer itself
+/// ends only after the delay, so the trace shows the end of the hook.
 fn end_of_delayed(scratch: &Scratch, filter: &[&str], calls: &str, event: &str, tool: &str, input: &Value) {
     let trace = scratch.path().join("trace");
     let _ = std::fs::remove_file(&trace);
@@ -220,7 +220,7 @@ fn end_of_delayed(scratch: &Scratch, filter: &[&str], calls: &str, event: &str, 
         assert!(!trace.contains("exit_group(1"), "{trace}");
         trace.contains("exit_group(0").then_some(())
     });
-    // Of all the processes of this test, the tracer alone.
+    // Only the tracer is still running.
     child.kill().unwrap();
     let output = child.run_to_end();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{event} during {calls}");
@@ -399,7 +399,7 @@ fn the_agent_that_was_killed_is_swept_by_the_hooks_of_others() {
     wait_for(&mut agent);
     let mut told = String::new();
     wait_until("a hook that tells of the stale agent", || {
-        // Idle and active in turns, so that no hook is throttled away.
+        // Alternates between idle and active, so that no hook is throttled.
         for event in ["Stop", "UserPromptSubmit"] {
             told.push_str(&said(start(&scratch, "ivy", event, stale)));
         }
@@ -422,7 +422,7 @@ fn two_agents_of_one_process_and_a_nested_one_are_distinguished() {
     let scratch = Scratch::new();
     for (platform, session) in [("claude", "outer"), ("codex", "inner"), ("opencode", "inner")] {
         let mut command = scratch.command(["hook", platform]);
-        // An agent that another one started has its environment.
+        // A nested agent inherits the environment.
         command.env("BLACKBOARD_SESSION_ID", session_of_hint("claude:outer"));
         let event = if platform == "opencode" { "session.created" } else { "SessionStart" };
         let call = json!({"session_id": session, "hook_event_name": event, "cwd": scratch.path()});

@@ -1,4 +1,4 @@
-//! Which agents are alive: their processes decide, or the time where processes cannot be seen.
+//! Which agents are alive: their process decides, or the threshold if the process cannot be seen.
 
 use std::process::{Child, Command, Stdio};
 
@@ -9,7 +9,7 @@ use testkit::skip;
 use crate::machine::{can, can_unshare};
 use crate::test_board::TestBoard;
 
-/// A process that does nothing, killed with the value.
+/// A process that does nothing; dropping it kills the process.
 struct Sleeper(Child);
 
 impl Sleeper {
@@ -143,7 +143,7 @@ fn about_a_process_of_another_pid_namespace_only_the_time_decides() {
         return;
     }
     let board = TestBoard::new();
-    // Process 1 exists inside, where it is meant, and outside, where it is another one.
+    // PID 1 exists inside the namespace and outside, where it is another process.
     let register = ["agent", "register", "--name", "Ivy", "--pid", "1", "--json"];
     let ended = board.wrapped(&["unshare", "--pid", "--fork", "--mount-proc"], &register);
     assert!(ended.status.success(), "{ended:?}");
@@ -157,7 +157,7 @@ fn about_a_process_of_another_pid_namespace_only_the_time_decides() {
 
 #[test]
 fn register_reports_that_it_found_no_process_and_how_to_name_one() {
-    // In a PID namespace whose processes are not shown, none is found, whatever runs this test.
+    // In a PID namespace without its own /proc, no process is found, regardless of what runs this test.
     if !can("another PID namespace", "unshare", &["--pid", "--fork", "true"]) {
         return;
     }

@@ -125,7 +125,7 @@ fn waiting_call_acquires_a_lock_when_it_is_released() {
     let (ivy, oak) = (board.session("Ivy"), board.session("Oak"));
     let fence = board.json(&["lock", "acquire", "deploy", "--session", &ivy])["fence"].clone();
     let waiting = board.start(["lock", "acquire", "deploy", "--wait", "10m", "--json", "--session", &oak]);
-    // It sleeps and has the board open: for nothing else than the lock would it do that.
+    // It sleeps with the board open, so it waits for the lock.
     let sleeps = || {
         let open = std::fs::read_dir(format!("/proc/{}/fd", waiting.id())).ok()?;
         let mut targets = open.flatten().filter_map(|link| std::fs::read_link(link.path()).ok());
@@ -176,8 +176,8 @@ fn a_key_pressed_at_the_terminal_is_not_passed_on() {
     }
     let board = TestBoard::new();
     let file = board.path().join("script.sh");
-    // Without the terminal it gets the key only if another process passes it on. Of two signals at once, the shell
-    // minds the one with the lower number first, which is the interrupt.
+    // Without a terminal, it gets SIGINT only if its parent forwards it. Of two pending signals, the shell handles the one
+    // with the lower number first, which is SIGINT.
     let script = "code=10; trap 'code=11' INT; trap 'exit $code' TERM; echo ready $PPID; \
                   while :; do sleep 0.01; done";
     std::fs::write(&file, script).unwrap();

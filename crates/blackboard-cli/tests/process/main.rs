@@ -2,8 +2,7 @@
 //! the board. Each test runs the real program; the library is used to prepare a board, SQL to look at one.
 //!
 //! `BLACKBOARD_TEST_SCALE` multiplies the sizes, up to the full ones (see [`scale::size`]): `cargo xtask torture` runs
-//! these same tests that way. A test that needs something of the machine that is not there says so, and passes outside of
-//! CI only.
+//! these same tests that way. A test that needs something that the machine lacks is skipped, and fails in CI.
 
 #![cfg(target_os = "linux")]
 #![expect(unreachable_pub, reason = "a test has no public interface: `pub` means used outside of its module")]

@@ -7,10 +7,10 @@ use crate::crowd::Ended;
 use crate::scale::size;
 use crate::test_board::TestBoard;
 
-/// How long a value is here.
+/// The length of each value.
 const VALUE: usize = 4 * 1024;
 
-/// The largest value that is taken.
+/// The largest value that is accepted.
 const LARGEST: usize = 1024 * 1024;
 
 fn crowded_board(count: usize) -> TestBoard {
@@ -40,7 +40,7 @@ fn memory_follows_what_is_shown_and_not_what_is_stored() {
     let count = size(4_000, 100_000);
     let board = crowded_board(count);
     let stored = count * VALUE / 1024;
-    // As much as keys take, and far less than values do.
+    // Enough for all keys, and far too little for all values.
     let allowed = 10_000 + count * 400 / 1024;
     assert!(allowed < stored * 3 / 4, "{allowed} of {stored} KB");
     let answer = |call: &[&str]| -> Value {
@@ -58,7 +58,7 @@ fn memory_follows_what_is_shown_and_not_what_is_stored() {
     assert_eq!(answer(&["query", "key:*", "--limit", "50", "--json"])["count"], 50);
     assert_eq!(answer(&["query", "--tag", "tag-3", "--limit", "50", "--json"])["count"], 50);
     assert_eq!(answer(&["write", "new", "1", "--json"])["version"], 1);
-    // The limit is one: everything at once does not go in there.
+    // The limit works: all values at once do not fit.
     assert!(!within(&board, allowed, &["snapshot", "--json"]).status.success());
     let snapshot = board.json(&["snapshot"]);
     assert_eq!(snapshot.as_object().unwrap().len(), count + 1);
@@ -100,7 +100,7 @@ fn the_largest_value_is_stored_and_one_byte_more_is_refused() {
         assert_eq!((answer.code, &refusal["code"]), (2, &json!("invalid_value")), "{:?}", answer.code);
         assert_eq!(refusal["allowed_bytes"], LARGEST);
     }
-    // What would grow beyond it is refused as well.
+    // An append that exceeds it is refused too.
     let half = format!("\"{}\"", "x".repeat(LARGEST / 2));
     board.fed(&["append", "list", "-"], &half).success();
     let answer = board.fed(&["append", "list", "-", "--json"], &half);

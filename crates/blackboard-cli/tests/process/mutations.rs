@@ -13,7 +13,7 @@ use crate::scale::{Chance, progress, size};
 use crate::scratch::Output;
 use crate::test_board::TestBoard;
 
-/// What runs on every mutated board. None of them would leave the file alone if it could be used.
+/// The commands that run on every mutated board. Each of them would write to an intact one.
 const CALLS: &[&[&str]] = &[
     &["agent", "list", "--all"],
     &["observe", "--since", "1d"],
@@ -39,7 +39,7 @@ const EXPECTED: &[&str] = &[
     "already_exists",
 ];
 
-/// The files of a board that has lived: one that is folded back, and one with much in its log.
+/// The files of a used board: one with an empty WAL, and one with a long WAL.
 struct Original {
     database: Vec<u8>,
     log: Vec<u8>,
@@ -161,7 +161,7 @@ fn mutate(number: usize, database: &mut Vec<u8>, log: &mut Vec<u8>, chance: &mut
 #[test]
 fn numbers_that_no_board_can_have_are_reported() {
     let [folded, _] = originals();
-    // An event before the first one is never met, and so is not among these.
+    // An event id below the first is never read, so it is not among these.
     let last_event = "WHERE id = (SELECT max(id) FROM events)";
     for number in [i64::MAX, i64::MAX - 1, -1, i64::MIN] {
         for sql in [
@@ -287,7 +287,7 @@ fn wait_sees_a_write_with_any_file_in_place_of_the_sidecar() {
     }
 }
 
-/// Puts something else where a companion of the database should be.
+/// Puts something else in the place of a file beside the database.
 fn put_beside(board: &TestBoard, companion: &str, kind: &str) {
     let path = board.beside(companion);
     match kind {

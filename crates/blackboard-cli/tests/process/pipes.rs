@@ -10,7 +10,7 @@ use testkit::process::RunToEnd as _;
 use crate::crowd::{Ended, end_of};
 use crate::test_board::TestBoard;
 
-/// More events than a pipe has room for.
+/// More events than fit into a pipe.
 const EVENTS: usize = 3_000;
 
 /// A board with many events, and a session that has observed none of them.
@@ -33,7 +33,7 @@ fn first_line(board: &TestBoard, arguments: &[&str]) -> (Ended, String) {
     let (reader, writer) = pipe().unwrap();
     let head = Command::new("head").arg("-1").stdin(reader).stdout(Stdio::piped()).spawn().unwrap();
     let program = board.command(arguments).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
-    // In this order, because one line of JSON is more than a pipe has room for.
+    // In this order, because one line of JSON does not fit into a pipe.
     let line = end_of(head).stdout;
     (end_of(program), line)
 }

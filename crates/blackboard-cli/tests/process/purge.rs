@@ -10,17 +10,17 @@ use crate::test_board::TestBoard;
 /// The prefix of every secret of these tests. The secret filter does not refuse it.
 const SECRET: &str = "PURGE-ME-7f3a";
 
-/// The files of the board that hold the secret. Another process looks: closing a file of the board here would drop the locks
-/// that SQLite holds for this one.
+/// The files of the board that contain the secret. Another process searches them: closing a file of the board in this process
+/// would drop the locks that SQLite holds in it.
 fn files_with_secret(board: &TestBoard) -> String {
     let directory = board.database().parent().unwrap();
     let found = Command::new("grep").args(["-rlaF", "-e", SECRET]).arg(directory).run_to_end();
-    // It ends with 1 if there are none.
+    // grep exits with 1 if there are none.
     assert!(matches!(found.status.code(), Some(0 | 1)), "{found:?}");
     String::from_utf8(found.stdout).unwrap()
 }
 
-/// A board with a secret in every place where one can be: values large and small, tags, metadata, previous versions, versions
+/// A board with a secret everywhere one can be: values large and small, tags, metadata, previous versions, versions
 /// that retention has removed, events of locks, remembered answers, free pages.
 fn leaked() -> TestBoard {
     let board = TestBoard::new();
@@ -114,7 +114,7 @@ fn a_purged_secret_is_in_no_byte_of_any_file() {
     assert_eq!(files_with_secret(&board), "");
     board.assert_sound();
 
-    // What was remembered is still an answer, and happens no second time.
+    // A remembered operation still has its answer, and is not applied again.
     let again = board.json(&[
         "write",
         "token",

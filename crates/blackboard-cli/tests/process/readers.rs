@@ -130,7 +130,7 @@ fn writer_stopped_inside_its_transaction_blocks_no_reader_and_is_reported() {
     let (board, session) = board_with_temptations();
     board.run(["sweep"]).success();
     let (log, trace) = (board.beside("-wal"), board.path().join("trace"));
-    // Its first write of the log is inside its transaction.
+    // Its first write to the WAL is inside its transaction.
     let stop = "inject=pwrite64:signal=SIGSTOP:when=1";
     let (log, output) = (log.to_str().unwrap(), trace.to_str().unwrap());
     let wrapper = ["strace", "-f", "-qq", "-o", output, "-P", log, "-e", stop];

@@ -44,7 +44,7 @@ fn check(start: &[&str], change: impl FnOnce(&mut Command)) {
     for (name, value) in furnished.get_envs() {
         command.env(name, value.unwrap_or_default());
     }
-    // The process is to be found.
+    // `register` finds the process.
     command.env_remove("BLACKBOARD_PID").env("BLACKBOARD_STALE_THRESHOLD", "1");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     change(&mut command);
@@ -64,7 +64,7 @@ fn readme_loop_keeps_its_claims_without_a_terminal() {
 
 #[test]
 fn readme_loop_keeps_its_claims_under_nohup_when_its_parent_is_gone() {
-    // As an agent's shell or cron starts it: what started it ends at once, and nothing above is left.
+    // As from cron or an agent's shell: the parent process ends at once.
     check(&["sh", "-c", "nohup setsid bash \"$1\" >output 2>&1 &", "sh"], |_| {});
 }
 

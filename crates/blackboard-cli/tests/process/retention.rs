@@ -11,7 +11,7 @@ use crate::test_board::TestBoard;
 /// How many rows one command may remove from one table.
 const BATCH: i64 = 2_000;
 
-/// How many rows there are that retention is about.
+/// The number of rows that retention may prune.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Rows {
     events: i64,
@@ -65,7 +65,7 @@ fn old_board() -> (TestBoard, String) {
     (board, ivy)
 }
 
-/// Makes everything but the life of live agents 40 days older.
+/// Makes everything 40 days older, except the times of live agents.
 fn age(board: &TestBoard) {
     let older = |column| format!("{column} = strftime('%Y-%m-%dT%H:%M:%fZ', {column}, '-40 days')");
     board.tamper(&format!(
@@ -85,7 +85,7 @@ fn let_an_hour_pass(board: &TestBoard) {
 }
 
 fn write(board: &TestBoard, session: &str) {
-    // It refreshes nothing and adds no row: what is removed is the only change.
+    // This command writes nothing itself, so pruning is the only change.
     board.run(["work", "release", "item-0", "--session", session]).success();
 }
 
@@ -230,7 +230,7 @@ fn old_previous_values_are_pruned_and_current_ones_stay() {
     let refusal = board.refusal(4, &["read", "fact", "--as-of", &first]);
     assert_eq!(refusal["code"], "compacted", "{refusal}");
     let floor = refusal["floor"].to_string();
-    // From there on every answer is right: the value that was current then is kept.
+    // From the oldest kept revision on, every answer is right.
     assert_eq!(board.run(["read", "fact", "--value", "--as-of", &floor]).success().stdout, "2\n");
     assert_eq!(
         board.run(["read", "untouched", "--value", "--as-of", &floor]).success().stdout,
@@ -241,7 +241,7 @@ fn old_previous_values_are_pruned_and_current_ones_stay() {
     let history = board.json(&["history", "fact"]);
     assert_eq!((&history["count"], &history["compacted"]), (&2.into(), &true.into()), "{history}");
     assert_eq!(board.run(["history", "removed"]).code, 3, "nothing is known of it any more");
-    // One more write, and the log has no reason to keep the second value either.
+    // After one more write, the second value can be pruned too.
     assert_eq!(board.json(&["write", "fact", "4"])["version"], 4);
     board.assert_sound();
 }

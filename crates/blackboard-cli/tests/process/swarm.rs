@@ -32,7 +32,7 @@ fn crowd_of(board: &TestBoard, crowd: usize, each: usize, name: &str) -> Vec<Ack
     all.into_iter().flatten().collect()
 }
 
-/// Whatever was acknowledged is there as it was written, and nothing else.
+/// Asserts that the board has exactly the acknowledged entries.
 #[track_caller]
 fn assert_nothing_lost(board: &TestBoard, acknowledged: &[Acknowledged]) {
     let expected: BTreeMap<_, _> =

@@ -42,7 +42,7 @@ fn an_agent_is_never_stale_after_its_heartbeat_succeeded() {
         board.json(&["work", "claim", "item-0", "--session", &session]);
         board.make_all_heartbeats_old();
         let answers = at_once(2, |index| match index {
-            // Who starts first must not always be the same.
+            // Alternates who starts first.
             _ if index == round % 2 => board.json(&["sweep"]),
             _ => board.json(&["agent", "heartbeat", "--session", &session]),
         });

@@ -6,7 +6,7 @@ use crate::machine::can_trace;
 use crate::scale::{progress, size};
 use crate::test_board::TestBoard;
 
-/// What every command does to the files of a board.
+/// The system calls of every command on the files of a board.
 const FAILURES: &[(&str, &str)] = &[
     ("pwrite64", "EIO"),
     ("pwrite64", "ENOSPC"),
@@ -22,7 +22,7 @@ const FAILURES: &[(&str, &str)] = &[
     ("newfstatat,fstat,lstat,stat,statx", "EIO"),
 ];
 
-/// What is done besides when a board is created.
+/// The additional system calls when a board is created.
 const FAILURES_OF_CREATION: &[(&str, &str)] =
     &[("flock", "ENOLCK"), ("flock", "EOPNOTSUPP"), ("rename,renameat,renameat2", "EIO"), ("unlink", "EIO")];
 
@@ -72,8 +72,8 @@ fn reads_never_report_a_missing_entry_when_a_system_call_fails() {
         return;
     }
     let board = TestBoard::new();
-    have_a_sidecar(&board);
     board.json(&["write", "fact", "\"true\""]);
+    have_a_sidecar(&board);
     let (mut tried, mut failed) = (0, 0);
     for failure in FAILURES {
         for when in places(2) {
@@ -173,7 +173,7 @@ fn create(board: &TestBoard, files: &[&str], failure: (&str, &str, usize), item:
     attempt
 }
 
-/// The same with an entry, whose write counts twice if its name does not keep it from that.
+/// Writes an entry in the same way. Its idempotency key prevents a second write.
 #[track_caller]
 fn write(board: &TestBoard, files: &[&str], failure: (&str, &str, usize), key: &str) -> Attempt {
     let attempt = change(board, files, failure, &["write", key, "1", "--op", key, "--json"]);
@@ -192,8 +192,8 @@ fn change(board: &TestBoard, files: &[&str], failure: (&str, &str, usize), call:
     Attempt { was_injected, failed }
 }
 
-/// Runs a call while the n-th of some system calls on some files fails, and says whether one did. It ends well, or tells
-/// what is wrong.
+/// Runs a command while the n-th of some system calls on some files fails, and returns whether one did. The command succeeds
+/// or reports an error.
 #[track_caller]
 fn with_failure(
     board: &TestBoard,

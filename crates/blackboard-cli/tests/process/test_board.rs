@@ -1,4 +1,4 @@
-//! A board of its own in a file, and the checks that hold for every board at any time.
+//! A separate board for each test, and checks that hold for every board.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -34,14 +34,14 @@ pub struct Line {
 }
 
 impl TestBoard {
-    /// A place for a board, where there is none yet.
+    /// A path for a board that does not exist yet.
     pub fn new() -> TestBoard {
         let scratch = Scratch::new();
         let database = scratch.path().join("board").join("local.db");
         TestBoard { scratch, database }
     }
 
-    /// The directory that everything of this board is in.
+    /// The directory of this test.
     pub fn path(&self) -> &Path {
         self.scratch.path()
     }
@@ -158,11 +158,11 @@ impl TestBoard {
         }
     }
 
-    /// The database for SQL of the test's own.
+    /// A connection for the test's own SQL.
     pub fn sql(&self) -> Connection {
         let connection = Connection::open(&self.database).unwrap();
         connection.busy_timeout(testkit::patience()).unwrap();
-        // As the program does: looking at a board must not fold its log back.
+        // As in the program: closing the connection must not checkpoint the WAL.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).unwrap();
         connection
     }
@@ -253,7 +253,7 @@ impl TestBoard {
     }
 }
 
-/// Who holds which item since which revision, if one believes the table.
+/// The holder and the fence token of each item, by the table of items.
 fn held_by_table(connection: &Connection) -> BTreeMap<String, (String, i64)> {
     let sql = "SELECT item_id, claimed_by, fence FROM work_items WHERE claimed_by IS NOT NULL \
                AND status <> 'completed'";
@@ -262,7 +262,7 @@ fn held_by_table(connection: &Connection) -> BTreeMap<String, (String, i64)> {
     rows.unwrap().map(Result::unwrap).collect()
 }
 
-/// The same, if one believes the log, which may not contradict itself.
+/// The same by the event log, which must not contradict itself.
 fn held_by_log(log: &[Line]) -> BTreeMap<String, (String, i64)> {
     let mut held = BTreeMap::new();
     for line in log {

@@ -23,7 +23,7 @@ struct Repeatable {
 /// The file of a transaction that moves one entry.
 const MOVE: &str = "move.json";
 
-/// In an order in which each one can follow the one before.
+/// Ordered so that each call can follow the previous one.
 const CALLS: &[Repeatable] = &[
     Repeatable {
         call: &["agent", "register", "--name", "Oak", "--session-hint", "terminal-1"],
@@ -205,7 +205,7 @@ fn command(board: &TestBoard, call: &[&str]) -> std::process::Command {
     command
 }
 
-/// A pipe that takes nothing more, and whose reader reads nothing.
+/// A full pipe that is not read.
 fn full_pipe() -> (PipeReader, PipeWriter) {
     let (reader, mut writer) = pipe().unwrap();
     let flags = fcntl_getfl(&writer).unwrap();

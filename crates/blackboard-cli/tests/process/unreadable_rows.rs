@@ -173,7 +173,7 @@ fn an_export_has_what_can_be_read_and_says_what_is_missing() {
     let file = board.database().with_file_name("export.json");
     let file = file.to_str().unwrap();
     let saved = board.run(["export", "--output", file]).success();
-    // Two of them are versions that events in the log brought.
+    // Two of them are versions that the event log refers to.
     assert!(saved.stdout.ends_with(" without 7 rows that cannot be read\n"), "{saved:?}");
     assert_eq!(left_out(&board.json(&["export", "--output", file])).len(), 7);
     let written: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
@@ -198,7 +198,7 @@ fn a_row_that_is_asked_for_by_its_id_is_an_error_with_the_fix() {
             "{refused:?}"
         );
     }
-    // The fix is one.
+    // The hint's command fixes it.
     board.tamper("UPDATE work_items SET created_at = '2026-01-01T00:00:00.000Z' WHERE item_id = 'bad'");
     assert_eq!(board.json(&["work", "status", "bad"])["item_id"], "bad");
     assert_eq!(board.json(&["work", "list"]).get("unreadable"), None);

@@ -1,7 +1,8 @@
 //! The write-ahead log (WAL) is kept between commands, and stays small.
 
 use std::io::Write;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 use crate::crowd::{end_of, kill, wait_until};
 use crate::machine::can_trace;
 use crate::scale::{Chance, progress, size};
+use crate::scratch::Output;
 use crate::test_board::TestBoard;
 
 const LIMIT: u64 = 2 * 1024 * 1024;
@@ -63,7 +65,7 @@ fn the_wal_is_short_again_after_one_large_commit() {
     let board = TestBoard::new();
     let mut writer = Writer::new(&board, 1);
     writer.commit(LARGE);
-    // The commit's own command may have done it; one more command is sure to.
+    // The command of the commit may have checkpointed it; one more command certainly does.
     board.run(["list"]).success();
     assert!(log_length(&board) <= LIMIT, "{} bytes", log_length(&board));
     for _ in 0..3 {
@@ -88,8 +90,107 @@ fn the_wal_is_short_again_after_a_stuck_reader() {
     board.assert_sound();
 }
 
-/// Whatever the sizes of commits, stuck readers, and processes that stay open and end or are killed: two commands after
-/// the last of them the WAL is short, and a write costs what it did on a new board.
+/// A hook has 300 ms, and a checkpoint of this takes longer on many disks.
+const TOO_LONG_FOR_A_HOOK: u64 = 220_000_000;
+
+#[test]
+fn hooks_alone_make_a_long_wal_short_again() {
+    let board = TestBoard::new();
+    board.run(["write", "first", "0"]).success();
+    make_wal_long(&board);
+    let mut sessions = 0;
+    wait_until("a short WAL", || {
+        sessions += 1;
+        let brief = hook(&board, &format!("agent-{sessions}"), |_| {});
+        assert!(brief.contains("additionalContext"), "{brief}");
+        (log_length(&board) <= LIMIT).then_some(())
+    });
+    println!("wal: short after {sessions} hooks");
+    board.assert_sound();
+}
+
+#[test]
+fn a_hook_does_not_checkpoint_a_long_wal_itself() {
+    if !can_trace("what a hook writes") {
+        return;
+    }
+    let board = TestBoard::new();
+    board.run(["write", "first", "0"]).success();
+    make_wal_long(&board);
+    let trace = board.path().join("trace");
+    // Without the processes and threads that it starts: its answer comes from the first thread.
+    let wrapper = ["-qq", "-o", trace.to_str().unwrap(), "-P", board.database().to_str().unwrap()];
+    let wrapper = [&wrapper[..], &["-e", "trace=pwrite64"]].concat();
+    let brief = hook(&board, "agent", |command| *command = wrapped_in("strace", &wrapper, command));
+    assert!(brief.contains("additionalContext"), "{brief}");
+    let trace = std::fs::read_to_string(&trace).unwrap();
+    assert!(!trace.contains("pwrite64"), "{} writes to the database", trace.lines().count());
+}
+
+/// Opening a board reads its WAL, which takes longer than a hook has if the WAL is very long.
+#[test]
+fn a_hook_that_cannot_read_a_long_wal_in_time_makes_it_short() {
+    if !can_trace("a slow disk") {
+        return;
+    }
+    let board = TestBoard::new();
+    board.run(["write", "first", "0"]).success();
+    make_wal_long(&board);
+    let wal = board.beside("-wal");
+    let wrapper = ["-qq", "-o", "/dev/null", "-P", wal.to_str().unwrap()];
+    let wrapper = [&wrapper[..], &["-e", "inject=pread64:delay_enter=3s:when=1"]].concat();
+    // A machine under load may not start the other process within the 200 ms that are left for it.
+    wait_until("a short WAL", || {
+        let brief = hook(&board, "agent", |command| {
+            command.env("BLACKBOARD_HOOK_DEADLINE", "2000");
+            *command = wrapped_in("strace", &wrapper, command);
+        });
+        assert_eq!(brief, "");
+        let began = Instant::now();
+        while log_length(&board) > LIMIT && began.elapsed() < Duration::from_secs(8) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        (log_length(&board) <= LIMIT).then_some(())
+    });
+    board.assert_sound();
+}
+
+/// Makes a long WAL, as the writers beside a stuck reader do, and ends the reader.
+fn make_wal_long(board: &TestBoard) {
+    let reader = stuck_reader(board);
+    board.tamper("CREATE TABLE rubbish (bytes BLOB)");
+    while log_length(board) < TOO_LONG_FOR_A_HOOK {
+        board.tamper("INSERT INTO rubbish VALUES (zeroblob(20000000))");
+    }
+    // A board refuses foreign tables.
+    board.tamper("DROP TABLE rubbish");
+    drop(reader);
+    assert!(log_length(board) >= TOO_LONG_FOR_A_HOOK);
+}
+
+/// What the start of a session answers.
+fn hook(board: &TestBoard, session: &str, change: impl FnOnce(&mut Command)) -> String {
+    let mut command = board.command(["hook", "claude"]);
+    change(&mut command);
+    let call = json!({"session_id": session, "hook_event_name": "SessionStart", "cwd": board.path()});
+    Output::fed(&mut command, call.to_string()).success().stdout
+}
+
+/// A command that another program runs.
+fn wrapped_in(program: &str, arguments: &[&str], inner: &Command) -> Command {
+    let mut command = Command::new(program);
+    command.args(arguments).arg(inner.get_program()).args(inner.get_args()).env_clear();
+    if let Some(directory) = inner.get_current_dir() {
+        command.current_dir(directory);
+    }
+    for (name, value) in inner.get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    command
+}
+
+/// With random commit sizes, stuck readers, and long-lived processes that end or are killed: two commands after the last of
+/// them the WAL is short, and a write costs what it costs on a new board.
 #[test]
 fn two_commands_make_the_wal_short_whatever_happened_before() {
     let traces = can_trace("what a write costs");
@@ -130,7 +231,7 @@ fn two_commands_make_the_wal_short_whatever_happened_before() {
     }
 }
 
-/// What writes to a board, in random sizes.
+/// Writes random sizes to a board.
 struct Writer<'a> {
     board: &'a TestBoard,
     chance: Chance,

@@ -1,9 +1,9 @@
 //! The rules for names of entries: keys, patterns of keys, scopes and tags.
 //!
 //! Every path checks here: single operations, batches, transactions, queries and subscriptions. Names are never
-//! altered. Spaces are ordinary characters, also at the ends: refusing them would be one more rule, and trimming them
-//! would make two keys one.
+//! altered. White space at the ends is refused: `"deploy "` and `"deploy"` would be two locks that look the same.
 
+use super::LOCKS;
 use crate::error::{Code, Refusal, Result};
 use crate::text::{forges, forges_in_every_version, shown};
 
@@ -33,7 +33,7 @@ const WILDCARDS: [char; 4] = ['*', '?', '[', ']'];
 /// ```
 pub fn check_key(scope: &str, key: &str) -> Result<()> {
     check_known_key(scope, key)?;
-    check_visible("key", key)
+    check_visible(key_noun(scope), key)
 }
 
 /// As [`check_key`], for a key that may exist already: refuses only what no version has accepted.
@@ -55,7 +55,12 @@ pub(crate) fn check_known_key(scope: &str, key: &str) -> Result<()> {
         );
     }
     check_prefixes("key", scope, key)?;
-    check_size_and_characters("key", key, MAX_KEY_BYTES)
+    check_size_and_characters(key_noun(scope), key, MAX_KEY_BYTES)
+}
+
+/// What the user of a scope calls its keys. Locks are entries, but their users name locks.
+fn key_noun(scope: &str) -> &'static str {
+    if scope == LOCKS { "name of the lock" } else { "key" }
 }
 
 /// Refuses a text that cannot be a pattern of keys of this scope. [`Glob`](super::Glob) describes patterns.
@@ -180,9 +185,20 @@ fn check_size_and_characters(what: &str, text: &str, max_bytes: usize) -> Result
     check_characters(what, text, forges_in_every_version)
 }
 
-/// Refuses characters that are not displayed.
+/// Refuses characters that are not displayed, and white space that a reader cannot see.
 fn check_visible(what: &str, text: &str) -> Result<()> {
-    check_characters(what, text, forges)
+    check_characters(what, text, forges)?;
+    let trimmed = text.trim();
+    if trimmed.len() == text.len() {
+        return Ok(());
+    }
+    let hint = match trimmed {
+        "" => "write a name of letters, such as \"task-1\"".to_owned(),
+        trimmed => {
+            format!("write \"{}\"; another agent could not tell it from a different one", shown(trimmed))
+        }
+    };
+    refuse(&format!("the {what} begins or ends with white space: \"{}\"", shown(text)), &hint)
 }
 
 fn check_characters(what: &str, text: &str, forges: fn(char) -> bool) -> Result<()> {
@@ -228,7 +244,6 @@ mod tests {
             "task:1",
             "cache:monthly_metrics",
             "with space",
-            " at the ends ",
             "käse 🧀",
             "a::b",
             "team-1",
@@ -243,6 +258,24 @@ mod tests {
             check_key("team-1", key).unwrap();
             check_pattern("team-1", key).unwrap();
         }
+    }
+
+    #[test]
+    fn white_space_at_the_ends_is_refused_in_new_names_only() {
+        testkit::limit_test();
+        for name in ["deploy ", " deploy", "deploy\u{a0}", "\u{3000}deploy", " "] {
+            refused(check_key("team-1", name), "the key begins or ends with white space");
+            refused(check_scope(name), "the name of the scope begins or ends with white space");
+            refused(check_tag(name), "the tag begins or ends with white space");
+            check_known_key("team-1", name).unwrap();
+            check_known_scope(name).unwrap();
+            check_known_tag(name).unwrap();
+            check_pattern("team-1", name).unwrap();
+        }
+        refused(check_key(LOCKS, "deploy "), "the name of the lock begins or ends with white space");
+        let error = check_key("team-1", "deploy ").unwrap_err();
+        let hint = error.hint().and_then(Hint::advice);
+        assert_eq!(hint, Some("write \"deploy\"; another agent could not tell it from a different one"));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::guard::{CheckedCommit, NotChecked, RefusedCommit};
 
-/// How many files the board is asked about at once.
+/// How many files one call of the board checks.
 const AT_ONCE: usize = 10_000;
 
 /// Check staged files against reservations
@@ -49,7 +49,7 @@ impl Run for Check {
     }
 }
 
-/// Finds out what is staged, and who else has reserved it.
+/// Finds the staged files that other sessions have reserved.
 fn look(context: &Context, session: Option<&str>) -> Result<CheckedCommit> {
     let root = git::top_level()?;
     let Staged { names, complete } = git::staged()?;
@@ -57,7 +57,7 @@ fn look(context: &Context, session: Option<&str>) -> Result<CheckedCommit> {
     let prefix = prefix(&tree, &root)?;
     let (board, own) = match context.open(Access::read_with(session)) {
         Ok((board, session)) => (board, session.into_iter().collect()),
-        // Whichever of them commits: what none of them has reserved belongs to another session.
+        // Any of these sessions may be the caller. A file that none of them has reserved belongs to another session.
         Err(error) if session.is_none() && error.code() == Code::NoSession => {
             (context.open(Access::read())?, sessions_of(&error))
         }
@@ -89,14 +89,14 @@ fn look(context: &Context, session: Option<&str>) -> Result<CheckedCommit> {
         let count = own.len();
         warn(&format!(
             "{path} is reserved by {name}, which may be you: this process has {count} live sessions \
-             (say which with BLACKBOARD_SESSION_ID=ID git commit)"
+             (name your session: BLACKBOARD_SESSION_ID=ID git commit)"
         ));
     }
     let free = concerned.iter().all(|path| path.free);
     Ok(CheckedCommit { checked: true, free, staged: names.len(), complete, paths: concerned })
 }
 
-/// What the worktree is called from the root of the tree on: nothing, unless git was told to use another one.
+/// The path of git's worktree relative to the root of the tree. It is empty unless git was told to use another worktree.
 fn prefix(tree: &Tree, root: &Path) -> Result<String> {
     let root = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
     let worktree = std::fs::canonicalize(&tree.worktree).unwrap_or_else(|_| tree.worktree.clone().into());
@@ -112,13 +112,12 @@ fn prefix(tree: &Tree, root: &Path) -> Result<String> {
     }
 }
 
-/// The path of a file, whose name is no pattern, whatever it looks like. Git follows no links, so that there is no other
-/// name for it.
+/// The path of a file as a pattern that matches it. Git follows no links, so the file has no other path.
 fn literal(prefix: &str, name: &str) -> String {
     format!("{prefix}{name}").replace('*', "?")
 }
 
-/// The sessions among which it can't be told who calls.
+/// The sessions that may be the caller.
 fn sessions_of(error: &Error) -> Vec<String> {
     let sessions = error.details().and_then(|details| details.get("sessions")?.as_array());
     sessions.into_iter().flatten().filter_map(|session| Some(session.as_str()?.to_owned())).collect()

@@ -1,8 +1,7 @@
-//! The pre-commit hook of a repository: what is there, and what becomes of it.
+//! Installs and removes our pre-commit hook.
 //!
-//! Another hook is never changed. It is set aside under another name, where ours runs it first, and comes back
-//! under its own name when ours goes: the same file, so that it is the same byte for byte. Whatever is not clearly one or the
-//! other is left alone, and its owner is told what to do.
+//! An existing hook is never edited. It is renamed, and our hook runs it first. Removing our hook renames it back, so it is
+//! the same file byte for byte. If we cannot tell whether a hook is ours, we leave it unchanged and print what to do.
 
 use std::fs;
 use std::io::{self, Write};
@@ -14,111 +13,112 @@ use crate::disk::{self, Access};
 use crate::git::{self, Hooks};
 use crate::location::other_owner;
 
-/// What git calls the hook.
+/// The file name that git expects.
 const NAME: &str = "pre-commit";
 
-/// What a hook is called that was there before ours.
+/// The new name of a hook that existed before ours.
 pub const SET_ASIDE: &str = "pre-commit.before-blackboard";
 
-/// What everything begins with that we have written, whatever became of it since.
+/// The start of every hook that we write. It also identifies one that was edited later.
 const MARK: &str = "#!/bin/sh\n# Written by `blackboard guard install`";
 
-/// How often a call looks at what is there, if another process changes it each time.
-const MOST_LOOKS: u32 = 100;
+/// How often a call reads the hook again because another process keeps changing it.
+const MAX_READS: u32 = 100;
 
-/// What the hook does about files that others have reserved.
+/// What the hook does when another session has reserved a staged file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// It stops the commit.
+    /// Refuses the commit.
     Refuse,
-    /// It only tells.
+    /// Prints a warning and allows the commit.
     Warn,
 }
 
-/// What is at the place of the hook.
+/// The state of the hook's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Present {
     Nothing,
-    /// Ours, as we wrote it.
+    /// Our hook, unchanged.
     Ours(Mode),
-    /// Ours, and changed since.
+    /// Our hook, edited after the installation.
     Changed,
-    /// Not ours.
+    /// Another hook.
     Theirs,
-    /// Nothing that can be set aside: why, and what to do.
+    /// Something that we cannot rename: the reason, and a hint.
     Odd(&'static str, &'static str),
 }
 
-/// What has been set aside.
+/// The state of the path to which an existing hook is renamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Aside {
     Nothing,
-    /// What is at the place of the hook now, as if the installation had been interrupted.
+    /// A copy of the current hook: an installation was interrupted.
     Same,
-    /// Another hook.
+    /// A different file.
     Other,
 }
 
-/// How a hook is installed.
+/// The steps of an installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Installing {
-    /// It is there.
+    /// The hook is already installed.
     Nothing,
     Write,
-    /// First what is there gets another name.
+    /// Renames the existing hook first.
     SetAsideAndWrite,
 }
 
-/// How a hook is removed.
+/// The steps of a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Removing {
-    /// There is none of ours.
+    /// Our hook is not installed.
     Nothing,
     Delete,
-    /// What was set aside gets its name back.
+    /// Renames the previous hook back.
     Restore,
 }
 
-/// The place of the pre-commit hook of the repository around the working directory.
+/// The paths of the pre-commit hook in the current repository.
 pub struct HookPaths {
-    /// The file.
+    /// The hook that git runs.
     pub hook: PathBuf,
+    /// The hook that existed before ours.
     set_aside: PathBuf,
 }
 
-/// What an installation did.
+/// The result of an installation.
 pub struct Installed {
     /// Whether it changed anything.
     pub changed: bool,
-    /// Whether there is another hook, which runs first.
+    /// Whether our hook runs a previous hook first.
     pub chained: bool,
 }
 
-/// What a removal did.
+/// The result of a removal.
 pub struct Removed {
-    /// Whether there was a hook of ours.
+    /// Whether our hook was installed.
     pub changed: bool,
-    /// Whether the hook from before is back.
+    /// Whether the previous hook was restored.
     pub restored: bool,
 }
 
 impl HookPaths {
-    /// Finds it, to write there. Refused if git looks elsewhere, because another program manages the hooks there.
+    /// The paths for an installation. Refuses if git runs hooks from another directory, because another tool manages them.
     pub fn to_install() -> Result<HookPaths> {
         if git::is_bare()? {
-            return Err(Refusal::new(Code::InvalidValue, "nothing is committed in a bare repository")
-                .hint("change into a worktree of it first: the hook is for all of them")
+            return Err(Refusal::new(Code::InvalidValue, "a bare repository has no commits to check")
+                .hint("change into one of its worktrees and install there: all worktrees share the hook")
                 .into());
         }
         let Hooks { directory, usual } = git::hooks()?;
         let is_link = fs::symlink_metadata(&usual).is_ok_and(|metadata| metadata.is_symlink());
         if is_link || !is_same(&directory, &usual) {
-            return Err(looked_after(&directory));
+            return Err(managed_elsewhere(&directory));
         }
         Ok(HookPaths::inside(&usual))
     }
 
-    /// Finds it, to take ours away, also if git has been told since to look elsewhere.
+    /// The paths for a removal, even if git now runs hooks from another directory.
     pub fn to_remove() -> Result<HookPaths> {
         Ok(HookPaths::inside(&git::hooks()?.usual))
     }
@@ -127,18 +127,18 @@ impl HookPaths {
         HookPaths { hook: hooks.join(NAME), set_aside: hooks.join(SET_ASIDE) }
     }
 
-    /// Puts our hook there. For one that is there already, nothing changes.
+    /// Installs our hook. Changes nothing if it is already installed.
     pub fn install(&self, mode: Mode) -> Result<Installed> {
-        for _ in 0..MOST_LOOKS {
+        for _ in 0..MAX_READS {
             let (present, aside) = self.look()?;
             if let Some(installed) = self.install_over(present, aside, mode)? {
                 return Ok(installed);
             }
         }
-        Err(self.refusal("other processes keep changing it", "install again when they have finished"))
+        Err(self.refusal("other processes keep changing it", "retry when they have finished"))
     }
 
-    /// Does it for what was seen; `None` if that is not there any more.
+    /// Installs our hook over this state. Returns `None` if the state has changed meanwhile.
     fn install_over(&self, present: Present, aside: Aside, mode: Mode) -> Result<Option<Installed>> {
         let installing =
             decide_install(present, aside, mode).map_err(|(reason, hint)| self.refusal(&reason, &hint))?;
@@ -156,7 +156,7 @@ impl HookPaths {
         Ok(Some(Installed { changed: installing != Installing::Nothing, chained }))
     }
 
-    /// Takes our hook away, and gives the one from before its name back.
+    /// Removes our hook, and restores the previous one.
     pub fn remove(&self) -> Result<Removed> {
         let (present, aside) = self.look()?;
         let removing =
@@ -171,16 +171,16 @@ impl HookPaths {
         Ok(Removed { changed: removing != Removing::Nothing, restored: removing == Removing::Restore })
     }
 
-    /// Reads what is there. A state that another process changes while it is read is read again.
+    /// Reads the state of both paths, again if another process changes the hook meanwhile.
     fn look(&self) -> Result<(Present, Aside)> {
-        for _ in 0..MOST_LOOKS {
+        for _ in 0..MAX_READS {
             let present = present(&self.hook)?;
             let aside = self.look_aside(present)?;
             if self::present(&self.hook)? == present {
                 return Ok((present, aside));
             }
         }
-        Err(self.refusal("other processes keep changing it", "try again when they have finished"))
+        Err(self.refusal("other processes keep changing it", "retry when they have finished"))
     }
 
     fn look_aside(&self, present: Present) -> Result<Aside> {
@@ -195,8 +195,8 @@ impl HookPaths {
         }
     }
 
-    /// Gives the other hook its new name, unless another installation was faster. Where a file can have two
-    /// names, no commit meanwhile goes without it.
+    /// Renames the existing hook. Returns false if another installation was faster. Where the file system has hard links,
+    /// the hook keeps its old name until ours replaces it, so every commit runs it.
     fn set_aside(&self) -> Result<bool> {
         match disk::set_aside(&self.hook, &self.set_aside) {
             Ok(()) => {}
@@ -207,19 +207,19 @@ impl HookPaths {
         }
         match present(&self.set_aside)? {
             Present::Theirs => Ok(true),
-            // Under this name it would call itself for ever.
+            // Under this name, our hook would run itself forever.
             Present::Ours(_) => {
                 fs::remove_file(&self.set_aside).map_err(|error| failed(&self.set_aside, error))?;
                 Ok(false)
             }
             Present::Nothing | Present::Changed | Present::Odd(..) => Err(self.refusal(
                 "it was changed during the installation",
-                &format!("look at what is there and in {SET_ASIDE} beside it, and install again"),
+                &format!("check it and {SET_ASIDE} in the same directory, then retry"),
             )),
         }
     }
 
-    /// Puts our hook at its place, all of it at once.
+    /// Writes our hook atomically.
     fn write(&self, mode: Mode) -> Result<()> {
         fs::create_dir_all(self.hook.parent().unwrap_or(Path::new(".")))
             .and_then(|()| {
@@ -230,14 +230,14 @@ impl HookPaths {
 
     fn refusal(&self, reason: &str, hint: &str) -> Error {
         let hook = self.hook.display();
-        Refusal::new(Code::AlreadyExists, format!("{hook} is left alone: {reason}"))
+        Refusal::new(Code::AlreadyExists, format!("{hook} was left unchanged: {reason}"))
             .hint(hint.to_owned())
             .detail("hook", hook.to_string())
             .into()
     }
 }
 
-/// Why something is left alone, and what to do.
+/// Why a hook is left unchanged, and a hint.
 type Reason = (String, String);
 
 fn decide_install(present: Present, aside: Aside, mode: Mode) -> Result<Installing, Reason> {
@@ -246,8 +246,8 @@ fn decide_install(present: Present, aside: Aside, mode: Mode) -> Result<Installi
         (Present::Ours(_) | Present::Nothing, _) => Ok(Installing::Write),
         (Present::Theirs, Aside::Nothing | Aside::Same) => Ok(Installing::SetAsideAndWrite),
         (Present::Theirs, Aside::Other) => Err((
-            format!("{SET_ASIDE} beside it is taken, as by an installation that something else has replaced"),
-            format!("put what you need of {SET_ASIDE} into {NAME}, delete it, and install again"),
+            format!("{SET_ASIDE} already exists in the same directory"),
+            format!("copy what you need from {SET_ASIDE} into {NAME}, delete {SET_ASIDE}, then retry"),
         )),
         (Present::Changed, _) => Err(changed()),
         (Present::Odd(reason, hint), _) => Err((reason.to_owned(), hint.to_owned())),
@@ -258,7 +258,7 @@ fn decide_remove(present: Present, aside: Aside) -> Result<Removing, Reason> {
     match (present, aside) {
         (Present::Changed, _) => Err(changed()),
         (Present::Ours(_), Aside::Nothing) => Ok(Removing::Delete),
-        // Also if ours was deleted by hand: the one from before belongs there.
+        // Also if our hook was deleted by hand: git should run the previous one again.
         (Present::Ours(_) | Present::Nothing, Aside::Same | Aside::Other) => Ok(Removing::Restore),
         (Present::Nothing | Present::Theirs | Present::Odd(..), _) => Ok(Removing::Nothing),
     }
@@ -266,12 +266,12 @@ fn decide_remove(present: Present, aside: Aside) -> Result<Removing, Reason> {
 
 fn changed() -> Reason {
     (
-        "it was changed after the installation".to_owned(),
-        format!("take out what is not yours by hand; if there is a {SET_ASIDE}, it was there before"),
+        "it was edited after the installation".to_owned(),
+        format!("remove the lines of blackboard by hand; the previous hook, if any, is {SET_ASIDE}"),
     )
 }
 
-/// What is there.
+/// The state of the hook's path.
 fn present(hook: &Path) -> Result<Present> {
     let metadata = match fs::symlink_metadata(hook) {
         Ok(metadata) => metadata,
@@ -280,17 +280,17 @@ fn present(hook: &Path) -> Result<Present> {
     };
     if metadata.is_symlink() {
         return Ok(Present::Odd(
-            "it is a symbolic link, so that something else looks after it",
-            "add `blackboard guard check` to what it leads to",
+            "it is a symbolic link, so another tool manages it",
+            "add this line to its target: blackboard guard check",
         ));
     }
     if !metadata.is_file() {
-        return Ok(Present::Odd("it is no plain file", "move it out of the way, and install again"));
+        return Ok(Present::Odd("it is not a regular file", "move it to another place, then retry"));
     }
     if other_owner(&metadata).is_some() {
         return Ok(Present::Odd(
             "it belongs to another user",
-            "ask that user to install it, or to add `blackboard guard check` to it",
+            "ask that user to add this line to it: blackboard guard check",
         ));
     }
     let content = fs::read(hook).map_err(|error| failed(hook, error))?;
@@ -299,8 +299,8 @@ fn present(hook: &Path) -> Result<Present> {
         Some(mode) => Present::Ours(mode),
         None if content.starts_with(MARK.as_bytes()) => Present::Changed,
         None if !is_executable(&metadata) => Present::Odd(
-            "it is not executable, so that git does not run it",
-            "make it executable if it is meant to run, or move it out of the way, and install again",
+            "it is not executable, so git does not run it",
+            "make it executable or delete it, then retry",
         ),
         None => Present::Theirs,
     })
@@ -311,13 +311,14 @@ fn is_executable(metadata: &fs::Metadata) -> bool {
     std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o111 != 0
 }
 
-/// Where no file is marked as executable, git runs every hook.
+/// On systems without an executable bit, git runs every hook.
 #[cfg(not(unix))]
 fn is_executable(_metadata: &fs::Metadata) -> bool {
     true
 }
 
-/// The hook. Only a refusal of the check stops a commit: not a board that is broken, nor a program that is gone.
+/// The text of our hook. Only a refusal stops a commit, not a damaged board or a missing program. An installed hook is
+/// recognized by this exact text, so a change here makes every installed hook look edited.
 fn script(mode: Mode) -> String {
     let check = match mode {
         Mode::Refuse => "blackboard guard check",
@@ -343,12 +344,11 @@ fn is_same(directory: &Path, usual: &Path) -> bool {
     directory == usual || real(directory) == real(usual)
 }
 
-fn looked_after(directory: &Path) -> Error {
+fn managed_elsewhere(directory: &Path) -> Error {
     let directory = directory.display();
-    let message =
-        format!("git looks for hooks in {directory}, where something else looks after them (core.hooksPath)");
+    let message = format!("git runs hooks from {directory}, which another tool manages (core.hooksPath)");
     Refusal::new(Code::AlreadyExists, message)
-        .hint("add this line to the pre-commit hook there, or to what makes it (husky, lefthook): blackboard guard check")
+        .hint("add this line to the pre-commit hook there, or to the configuration of husky or lefthook: blackboard guard check")
         .detail("hooks", directory.to_string())
         .into()
 }
@@ -356,12 +356,12 @@ fn looked_after(directory: &Path) -> Error {
 fn failed(path: &Path, error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            Refusal::new(Code::ReadOnly, format!("{} can't be read or written", path.display()))
+            Refusal::new(Code::ReadOnly, format!("{} cannot be read or written", path.display()))
                 .hint("ask the owner of the repository")
                 .into()
         }
         _ => {
-            let message = format!("{} can't be read or written", path.display());
+            let message = format!("{} cannot be read or written", path.display());
             Fault::new(Code::Io, message).because(error).into()
         }
     }
@@ -374,7 +374,7 @@ mod tests {
     const ODD: Present = Present::Odd("it is odd", "do something");
 
     #[test]
-    fn a_hook_is_installed_beside_what_is_there_or_not_at_all() {
+    fn existing_hook_is_kept_or_the_installation_is_refused() {
         use Aside::{Nothing, Other, Same};
         for (present, aside, expected) in [
             (Present::Nothing, Nothing, Some(Installing::Write)),
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn only_ours_is_removed_and_what_was_there_before_comes_back() {
+    fn only_our_hook_is_removed_and_the_previous_one_is_restored() {
         use Aside::{Nothing, Other, Same};
         for (present, aside, expected) in [
             (Present::Nothing, Nothing, Some(Removing::Nothing)),
@@ -414,7 +414,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_another_installation_has_done_meanwhile_is_seen_before_anything_is_set_aside() {
+    fn installation_notices_that_another_one_was_faster() {
         use std::os::unix::fs::PermissionsExt;
         let theirs = b"#!/bin/sh\nexit 0\n";
         let directory = testkit::tempdir().unwrap();
@@ -426,14 +426,14 @@ mod tests {
         assert!(place.install_over(present, aside, Mode::Refuse).unwrap().is_none());
         assert_eq!(fs::read(&place.set_aside).unwrap(), theirs);
         assert_eq!(fs::read(&place.hook).unwrap(), script(Mode::Refuse).as_bytes());
-        // Another process may remove the hook meanwhile, but does not install ours.
+        // Another process may also have removed the hook without installing ours.
         fs::remove_file(&place.set_aside).unwrap();
         assert!(place.install_over(present, aside, Mode::Refuse).unwrap().is_none());
         assert!(!place.set_aside.exists());
     }
 
     #[test]
-    fn the_modes_differ_in_the_line_that_checks_alone() {
+    fn modes_differ_only_in_the_line_that_runs_the_check() {
         let (refuse, warn) = (script(Mode::Refuse), script(Mode::Warn));
         assert_eq!(refuse, warn.replace(" --warn", ""));
         assert_ne!(refuse, warn);

@@ -76,11 +76,15 @@ fn interrupted_installation_is_finished_by_the_next() {
 fn hook_that_cannot_be_moved_is_left_unchanged_with_a_hint() {
     type Put = fn(&Scratch);
     let put: &[(&str, Put, &str)] = &[
-        ("symbolic link", |scratch| symlink("../../theirs", hook(scratch)).unwrap(), "what it leads to"),
-        ("no plain file", |scratch| fs::create_dir(hook(scratch)).unwrap(), "out of the way"),
+        (
+            "symbolic link",
+            |scratch| symlink("../../theirs", hook(scratch)).unwrap(),
+            "its target: blackboard guard check",
+        ),
+        ("not a regular file", |scratch| fs::create_dir(hook(scratch)).unwrap(), "move it"),
         ("not executable", |scratch| write_hook(scratch, b"#!/bin/sh\n", 0o644), "make it executable"),
-        ("it was changed", edit_ours, "by hand"),
-        ("is taken", replace_ours, "delete it"),
+        ("it was edited", edit_ours, "by hand"),
+        ("already exists", replace_ours, "delete pre-commit.before-blackboard"),
     ];
     for (reason, put, hint) in put {
         let Some(scratch) = repository() else { return };
@@ -156,5 +160,5 @@ fn guard_is_refused_outside_of_a_repository() {
     let mut command = scratch.command(["guard", "install", "--json"]);
     let ended = command.env("PATH", scratch.path()).run_to_end();
     let said = String::from_utf8(ended.stdout).unwrap();
-    assert!(said.contains("git can't be started"), "{said}");
+    assert!(said.contains("git cannot be started"), "{said}");
 }

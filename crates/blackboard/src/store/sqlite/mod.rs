@@ -75,6 +75,10 @@ const BYTES_KEPT: u64 = FRAMES_KEPT as u64 * FRAME_BYTES;
 /// process that keeps writing then overwrites its file instead of growing it again.
 const BYTES_BETWEEN_COMMITS: u64 = 2 * FRAMES_BETWEEN_COMMITS as u64 * FRAME_BYTES;
 
+/// How long the file may be before a process with a deadline leaves its checkpoint to another process. No regular
+/// process leaves more than this.
+const BYTES_BEFORE_DEADLINE: u64 = BYTES_BETWEEN_COMMITS;
+
 /// The length of one frame in the WAL's file: a page of SQLite's default size, and its header.
 const FRAME_BYTES: u64 = 4096 + 24;
 
@@ -120,7 +124,8 @@ pub enum Waiting {
     /// In the queue in front of the writer lock.
     #[default]
     Queue,
-    /// In the queue, and never longer than the limit: for a caller that would rather fail than be late.
+    /// In the queue, and never longer than the limit: for a caller that would rather fail than be late. It never
+    /// checkpoints a WAL that [`has_long_wal`] reports: a checkpoint that is interrupted has to start again.
     QueueWithDeadline,
     /// By SQLite's own busy handler, which sleeps and retries. Benchmarks compare the queue with it.
     BusyHandler,
@@ -138,6 +143,13 @@ impl Default for SqliteOptions {
             allow_network_filesystem: false,
         }
     }
+}
+
+/// Whether a checkpoint of the board at `path` may take longer than a process with a deadline has
+/// ([`Waiting::QueueWithDeadline`]). Such a process leaves it to one without a deadline.
+pub fn has_long_wal(path: &Path) -> bool {
+    std::fs::symlink_metadata(sidecars::beside(path, "-wal"))
+        .is_ok_and(|wal| wal.len() > BYTES_BEFORE_DEADLINE)
 }
 
 /// A board in a SQLite file.
@@ -331,6 +343,11 @@ impl Sqlite {
         self.put_back(connection);
     }
 
+    /// Whether the caller would rather fail than be late.
+    fn has_deadline(&self) -> bool {
+        self.options.waiting == Waiting::QueueWithDeadline
+    }
+
     fn put_back(&self, connection: Connection) {
         let mut idle = self.lock_idle();
         if idle.len() < CONNECTIONS_KEPT {
@@ -396,7 +413,9 @@ impl Store for Sqlite {
         if let Ok((_, Some(last))) = outcome {
             self.wake.tell(last);
         }
-        if self.frames.load(Ordering::Relaxed) > self.frames_allowed.load(Ordering::Relaxed) {
+        if !self.has_deadline()
+            && self.frames.load(Ordering::Relaxed) > self.frames_allowed.load(Ordering::Relaxed)
+        {
             self.checkpoint_wal(self.wal_bytes.load(Ordering::Relaxed) > BYTES_BETWEEN_COMMITS);
         }
         outcome.map(|(committed, _)| committed)
@@ -461,9 +480,10 @@ impl Store for Sqlite {
     }
 
     fn maintain(&self) {
-        let is_long = self.frames.load(Ordering::Relaxed) > FRAMES_KEPT
-            || self.wal_bytes.load(Ordering::Relaxed) > BYTES_KEPT;
-        if is_long && !self.reads_only {
+        let wal_bytes = self.wal_bytes.load(Ordering::Relaxed);
+        let is_long = self.frames.load(Ordering::Relaxed) > FRAMES_KEPT || wal_bytes > BYTES_KEPT;
+        let is_too_long = self.has_deadline() && wal_bytes > BYTES_BEFORE_DEADLINE;
+        if is_long && !is_too_long && !self.reads_only {
             self.checkpoint_wal(true);
         }
     }
