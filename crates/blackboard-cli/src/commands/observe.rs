@@ -20,7 +20,7 @@ use crate::context::Context;
 use crate::envelope::{Answer, Failure};
 use crate::open::Access;
 use crate::outcome::{Outcome, Render};
-use crate::output::event::{EventLines, Reading, Summary, show_compacted, show_heading, show_summary};
+use crate::output::event::{EventLines, Reading, Style, Summary, show_compacted, show_heading, show_summary};
 use crate::output::{self, Screen};
 use crate::session::no_session;
 
@@ -353,7 +353,7 @@ impl Render for Observed {
 
     fn human(&self, screen: &mut Screen<'_>) -> output::Result {
         show_heading(screen, &self.observation, self.reading)?;
-        let mut lines = EventLines::new(screen);
+        let mut lines = EventLines::new(screen, Style::OfTheBoard);
         let summary = self.each(|event| lines.show(screen, event))?;
         show_summary(screen, &summary, self.reading)
     }
@@ -412,7 +412,7 @@ impl Render for Followed {
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> output::Result {
-        let mut lines = EventLines::new(screen);
+        let mut lines = EventLines::new(screen, Style::OfTheBoard);
         self.each(|next| {
             match next {
                 Next::Events(events) => events.iter().try_for_each(|event| lines.show(screen, event))?,
