@@ -39,7 +39,7 @@ fn reserved(reserved: &Reserved, screen: &mut Screen<'_>) -> Result {
 
 /// A reservation in one line.
 fn described(reservation: &Reservation, now: Timestamp) -> String {
-    let left = reservation.expires_at.map(|expires| time::age(expires.since(now)));
+    let left = reservation.expires_at.map(|expires| time::left(expires.since(now)));
     let facts: Vec<String> = (reservation.mode == Mode::Shared)
         .then(|| "shared".to_owned())
         .into_iter()
@@ -88,7 +88,7 @@ fn reservations(reservations: &[Reservation], screen: &mut Screen<'_>) -> Result
         Column::detail("WORKTREE").importance(1),
     ]);
     for reservation in reservations {
-        let left = reservation.expires_at.map(|expires| time::age(expires.since(screen.now())));
+        let left = reservation.expires_at.map(|expires| time::left(expires.since(screen.now())));
         table.row([
             Cell::new(&reservation.pattern),
             Cell::word(reservation.mode.as_str()),

@@ -52,7 +52,7 @@ fn locks(locks: &[Lock], screen: &mut Screen<'_>) -> Result {
             Cell::new(ids.shorten(&lock.session_id)),
             Cell::new(lock.fence.to_string()),
             Cell::new(time::age(screen.now().since(lock.since))),
-            Cell::optional(lock.expires_at.map(|expires| time::age(expires.since(screen.now()))).as_ref()),
+            Cell::optional(lock.expires_at.map(|expires| time::left(expires.since(screen.now()))).as_ref()),
             Cell::optional(lock.note.as_ref()),
         ]);
     }

@@ -219,6 +219,7 @@ mod tests {
 
     #[test]
     fn wrapped_line_continues_below_its_text() {
+        testkit::limit_test();
         let before = "16:05:00  ";
         let text = "Agent registered on project with a name";
         let line = |width| shown(width, |screen| screen.wrapped_line(before, text));

@@ -410,6 +410,7 @@ mod tests {
 
     #[test]
     fn piped_table_shortens_nothing_and_a_long_cell_moves_only_its_row() {
+        testkit::limit_test();
         let mut table = Table::new([Column::text("NOTE"), Column::fixed("AGE")]);
         table.row([Cell::new("short"), Cell::new("1s")]);
         table.row([Cell::new("x".repeat(ALIGNED)), Cell::new("2s")]);
@@ -442,6 +443,7 @@ mod tests {
 
     #[test]
     fn a_long_id_takes_the_space_of_its_own_row() {
+        testkit::limit_test();
         let mut table = Table::new([Column::typed("KEY"), Column::text("VALUE"), Column::fixed("AGE")]);
         table.row([Cell::new("a"), Cell::new("the value of a"), Cell::new("1s")]);
         table.row([Cell::new("b".repeat(24)), Cell::new("the value of b"), Cell::new("2s")]);

@@ -20,6 +20,18 @@ pub fn age(duration: Duration) -> String {
     format!("{count}{}", unit.short())
 }
 
+/// The time until something ends, as in `30m`. It is rounded to the nearest unit: a TTL of 30 minutes is 30 minutes when it
+/// begins.
+pub fn left(duration: Duration) -> String {
+    let half = match unit(duration).1 {
+        Unit::Second => Duration::ZERO,
+        Unit::Minute => Duration::from_secs(30),
+        Unit::Hour => Duration::from_mins(30),
+        Unit::Day => Duration::from_hours(12),
+    };
+    age(duration.saturating_add(half))
+}
+
 /// A length of time in a sentence, as in `47 minutes`.
 pub fn length(duration: Duration) -> String {
     let (count, unit) = unit(duration);
@@ -134,6 +146,22 @@ mod tests {
         ] {
             let duration = Duration::from_secs(seconds);
             assert_eq!([ago(duration), age(duration), length(duration)], expected);
+        }
+    }
+
+    #[test]
+    fn the_time_left_is_rounded() {
+        for (millis, expected) in [
+            (400, "0s"),
+            (59_900, "59s"),
+            (89_900, "1m"),
+            (90_000, "2m"),
+            (1_799_900, "30m"),
+            (7_199_000, "2h"),
+            (10_799_000, "3h"),
+            (259_000_000, "3d"),
+        ] {
+            assert_eq!(left(Duration::from_millis(millis)), expected);
         }
     }
 

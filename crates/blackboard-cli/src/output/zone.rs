@@ -63,6 +63,7 @@ mod tests {
 
     #[test]
     fn a_rule_needs_no_database() {
+        testkit::limit_test();
         let (winter, summer) = ("2026-01-15T00:00:00Z", "2026-07-15T00:00:00Z");
         for (name, in_winter, in_summer) in [
             ("<+0530>-5:30", Some(19_800), Some(19_800)),
@@ -80,6 +81,7 @@ mod tests {
 
     #[test]
     fn a_system_without_a_zone_has_utc() {
+        testkit::limit_test();
         assert!(find(None, &[], Path::new("/missing")).is_none());
         assert!(find(None, &[], Path::new("/")).is_none());
     }

@@ -81,7 +81,7 @@ impl Render for EntryList {
                 Cell::new(entry.revision.to_string()),
                 Cell::new(&entry.updated_by),
                 Cell::new(time::age(now.since(entry.updated_at))),
-                Cell::optional(entry.expires_at.map(|expires| time::age(expires.since(now)))),
+                Cell::optional(entry.expires_at.map(|expires| time::left(expires.since(now)))),
                 Cell::new(entry.tags.join(", ")),
             ]);
         }
