@@ -1,7 +1,8 @@
 //! A directory in which the real program runs, isolated from the settings of the machine.
 
 use std::ffi::{OsStr, OsString};
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -81,6 +82,17 @@ impl Scratch {
         self.furnish(command)
     }
 
+    /// Runs a call that has to succeed, with a terminal of this width as its standard output, and returns what the
+    /// terminal shows.
+    #[track_caller]
+    pub fn on_terminal(
+        &self,
+        columns: u16,
+        arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    ) -> String {
+        show_on_terminal(columns, self.command(arguments))
+    }
+
     /// Everything below the directory: paths, modes and contents, to check that nothing was changed.
     pub fn contents(&self) -> Vec<(PathBuf, u32, Vec<u8>)> {
         let mut found = Vec::new();
@@ -107,6 +119,8 @@ impl Scratch {
         command.current_dir(self.path()).stdin(Stdio::null()).env_clear();
         command
             .env("HOME", self.path())
+            // The zone of the machine does not affect local times.
+            .env("TZ", "UTC")
             .env("PATH", path)
             .env("BLACKBOARD_PID", std::process::id().to_string())
             // A hook that exceeds its time limit prints nothing. Most tests need its answer on a slow machine, too.
@@ -162,6 +176,35 @@ impl Output {
         );
         json
     }
+}
+
+/// Runs a command that has to succeed, with a terminal of this width as its standard output, and returns what the terminal
+/// shows.
+#[track_caller]
+pub fn show_on_terminal(columns: u16, mut command: Command) -> String {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let mut terminal = File::from(openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap());
+    grantpt(&terminal).unwrap();
+    unlockpt(&terminal).unwrap();
+    let size = rustix::termios::Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    rustix::termios::tcsetwinsize(&terminal, size).unwrap();
+    let name = ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
+    let other_end = File::options().read(true).write(true).open(&name).unwrap();
+    command.env("NO_COLOR", "1").stdout(other_end).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    // A terminal has an end only when no process has its other side open.
+    drop(command);
+    let reader = std::thread::spawn(move || {
+        let (mut shown, mut buffer) = (Vec::new(), [0; 4096]);
+        // Linux reports the end as an error.
+        while let Ok(count @ 1..) = terminal.read(&mut buffer) {
+            shown.extend_from_slice(&buffer[..count]);
+        }
+        shown
+    });
+    let ended = Output::of(child.run_to_end()).success();
+    assert_eq!(ended.stderr, "");
+    String::from_utf8(reader.join().unwrap()).unwrap().replace("\r\n", "\n")
 }
 
 /// A call with more options: before `--`, because everything after it belongs to another program.

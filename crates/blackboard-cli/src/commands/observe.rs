@@ -20,8 +20,8 @@ use crate::context::Context;
 use crate::envelope::{Answer, Failure};
 use crate::open::Access;
 use crate::outcome::{Outcome, Render};
-use crate::output::event::{EventLines, Reading, Summary, show_compacted, show_heading, show_summary};
-use crate::output::{self, Screen};
+use crate::output::event::{EventLines, Reading, Style, Summary, show_compacted, show_heading, show_summary};
+use crate::output::{self, Screen, row_limit};
 use crate::session::no_session;
 
 /// The reader whose cursor this command moves.
@@ -75,7 +75,7 @@ pub struct Observe {
     #[command(flatten)]
     filters: Filters,
 
-    /// Maximum number of events; a commit is never split
+    /// Maximum number of events; a commit is never split [default: 50 on a terminal, else all]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     limit: Option<usize>,
 
@@ -177,7 +177,12 @@ impl Observe {
             (false, false) => (context.open(Access::read())?, None),
         };
         let now = SystemClock.now();
-        let limit = self.limit.unwrap_or(usize::MAX);
+        // A caller that names a number gets that many.
+        let limit = match self.last {
+            Some(_) => self.limit,
+            None => row_limit(self.limit, context.json()),
+        };
+        let limit = limit.unwrap_or(usize::MAX);
         // An alias presets --last, so that another start may be given as well.
         let since = match (&self.since, self.after, self.last, session) {
             (Some(since), ..) => Since::Moment(parse_since(since, now)?),
@@ -353,7 +358,7 @@ impl Render for Observed {
 
     fn human(&self, screen: &mut Screen<'_>) -> output::Result {
         show_heading(screen, &self.observation, self.reading)?;
-        let mut lines = EventLines::new(screen);
+        let mut lines = EventLines::new(screen, Style::OfTheBoard);
         let summary = self.each(|event| lines.show(screen, event))?;
         show_summary(screen, &summary, self.reading)
     }
@@ -412,7 +417,7 @@ impl Render for Followed {
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> output::Result {
-        let mut lines = EventLines::new(screen);
+        let mut lines = EventLines::new(screen, Style::OfTheBoard);
         self.each(|next| {
             match next {
                 Next::Events(events) => events.iter().try_for_each(|event| lines.show(screen, event))?,

@@ -1,13 +1,14 @@
 //! `blackboard status`
 
 use blackboard::Result;
+use blackboard::work::{CountedItems, Status as WorkStatus, WorkFilter};
 
 use super::Run;
 use crate::context::Context;
 use crate::location;
 use crate::open::Access;
 use crate::outcome::Outcome;
-use crate::output::status::BoardOverview;
+use crate::output::status::{BoardOverview, ROWS_SHOWN};
 
 /// Show a summary of the board
 ///
@@ -32,6 +33,16 @@ impl Run for Status {
                 "no board exists for this repository; showing your home board. Create one: blackboard init",
             );
         }
+        let statuses = vec![WorkStatus::Claimed];
+        let claimed = if context.json() {
+            CountedItems::default()
+        } else {
+            board.work().list_counted(&WorkFilter {
+                statuses,
+                limit: Some(ROWS_SHOWN),
+                ..WorkFilter::default()
+            })?
+        };
         let warn_size_bytes = resolved.config.database.warn_size_mb as u64 * 1024 * 1024;
         let is_large = status.database_size_bytes > warn_size_bytes;
         let room = if is_large { board.space_usage()? } else { Vec::new() };
@@ -40,6 +51,7 @@ impl Run for Status {
             exists,
             warn_size_bytes,
             room,
+            claimed,
             status,
         }))
     }

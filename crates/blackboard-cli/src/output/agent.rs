@@ -4,13 +4,13 @@ use std::cell;
 use std::time::Duration;
 
 use blackboard::Error;
-use blackboard::agent::{Deregistered, HeartbeatRecorded, ListedAgent, Registered, ShownAgent};
+use blackboard::agent::{Deregistered, HeartbeatRecorded, ListedAgent, Registered, ShownAgent, short_id};
 use blackboard::work::ListedItem;
 use serde::Serialize;
 
 use super::entry::leased;
 use super::work::blocked_by;
-use super::{Cell, Column, Screen, Table, escape, render_object, time};
+use super::{Cell, Column, Listed, Screen, ShortIds, Table, escape, render_object, time};
 use crate::envelope::Answer;
 use crate::outcome::Render;
 use crate::output::Result;
@@ -74,7 +74,7 @@ impl Render for RegisteredAgent {
                     |pid| pid.to_string(),
                 )),
             ),
-            ("Started", Some(agent.started_at.to_string())),
+            ("Started", Some(time::local(agent.started_at))),
         ])
     }
 }
@@ -120,10 +120,11 @@ pub const FAILS_IN_A_SHELL: &str = "false";
 fn heartbeat(beat: &HeartbeatRecorded, screen: &mut Screen<'_>) -> Result {
     screen.line(format_args!(
         "Heartbeat recorded for {} ({})",
-        escape(&beat.session_id),
+        escape(short_id(&beat.session_id)),
         escape(&beat.agent_name)
     ))?;
-    screen.line(format_args!("Last seen: {}", beat.last_seen_at))?;
+    // In UTC: a heartbeat is too frequent to read the time zone.
+    screen.line(format_args!("Last seen: {}", time::utc(beat.last_seen_at)))?;
     if let Some(progress) = &beat.progress {
         screen.line(format_args!("Progress: {}", escape(progress)))?;
     }
@@ -140,8 +141,8 @@ fn heartbeat(beat: &HeartbeatRecorded, screen: &mut Screen<'_>) -> Result {
 
 /// The answer of `agent list`.
 pub struct AgentList {
-    /// Who was found.
-    pub agents: Vec<ListedAgent>,
+    /// The agents.
+    pub agents: Listed<ListedAgent>,
     /// Whether stale and completed agents are omitted by default.
     pub hides_ended: bool,
 }
@@ -152,33 +153,35 @@ impl Render for AgentList {
     }
 
     fn json(&self, answer: &mut Answer<'_>) -> Result {
-        answer.list(&self.agents)
+        answer.list(&self.agents.rows)
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        if self.agents.is_empty() && self.hides_ended {
+        let agents = &self.agents.rows;
+        if agents.is_empty() && self.hides_ended {
             return screen
                 .line(format_args!("No active agents. Use --all to include stale and completed ones."));
         }
-        if self.agents.is_empty() {
+        if agents.is_empty() {
             return screen.line(format_args!("No agents."));
         }
         let mut table = Table::new([
-            Column::fixed("session"),
-            Column::wrapping("name"),
-            Column::wrapping("project"),
-            Column::fixed("status"),
-            Column::fixed("last seen"),
-            Column::fixed("pid"),
-            Column::wrapping("work"),
+            Column::typed("SESSION"),
+            Column::name("NAME").importance(6),
+            Column::detail("PROJECT").importance(2).if_different(),
+            Column::fixed("STATUS").importance(5),
+            Column::fixed("LAST SEEN").importance(3),
+            Column::fixed("PID").importance(1),
+            Column::text("WORK").importance(4),
         ]);
-        for ListedAgent { agent, depth, process } in &self.agents {
+        let ids = ShortIds::of(agents.iter().map(|listed| listed.agent.session_id.as_str()));
+        for ListedAgent { agent, depth, process } in agents {
             let indent = match depth {
                 0 => String::new(),
                 depth => format!("{}└ ", "  ".repeat(depth - 1)),
             };
             table.row([
-                Cell::new(&agent.session_id),
+                Cell::new(ids.shorten(&agent.session_id)),
                 Cell::new(format!("{indent}{}", agent.agent_name)),
                 Cell::optional(agent.project.as_ref()),
                 Cell::word(agent.status.as_str()),
@@ -187,7 +190,8 @@ impl Render for AgentList {
                 Cell::optional(agent.current_work.as_ref()),
             ]);
         }
-        screen.table(&table)
+        screen.table(&table)?;
+        self.agents.note_more(screen)
     }
 }
 
@@ -201,7 +205,7 @@ fn pid_of(pid: u32, process: &str) -> String {
 
 fn details(details: &ShownAgent, screen: &mut Screen<'_>) -> Result {
     let ShownAgent { agent, parent_name, process, work_items, leases, delegates } = details;
-    let seen = |moment| format!("{} ({moment})", time::ago(screen.now().since(moment)));
+    let seen = |moment| time::detailed(moment, screen.now());
     let (started, last_seen) = (seen(agent.started_at), seen(agent.last_seen_at));
     let ended = agent.ended_at.map(seen);
     screen.fields([
@@ -266,7 +270,7 @@ fn details(details: &ShownAgent, screen: &mut Screen<'_>) -> Result {
 }
 
 fn deregistered(ended: &Deregistered, screen: &mut Screen<'_>) -> Result {
-    let (session, name) = (escape(&ended.agent.session_id), escape(&ended.agent.agent_name));
+    let (session, name) = (escape(short_id(&ended.agent.session_id)), escape(&ended.agent.agent_name));
     if ended.already_ended {
         return screen.line(format_args!("{session} ({name}) had ended before"));
     }

@@ -31,50 +31,57 @@ pub struct Summary {
     pub revision: Revision,
 }
 
-/// The event in one line without control characters: its type, its summary, and the id of its work item. Summaries have only
-/// the title, which no command accepts.
-pub fn described(event: &Event) -> String {
-    // A crafted board may have any text as the type.
-    let event_type = escape(event.event_type.as_str());
-    let text = format!("{event_type:<20} {}", escape(&event.summary));
-    match (event.target_type, &event.target_id) {
-        (Some(TargetType::WorkItem), Some(item)) => format!("{text} [{}]", escape(item)),
-        (Some(TargetType::Agent | TargetType::Project | TargetType::Entry | TargetType::Scope) | None, _)
-        | (_, None) => text,
-    }
+/// Which events a list has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// Any events. Each has the id of its work item: summaries have only the title, which no command accepts.
+    OfTheBoard,
+    /// Those of one work item, indented.
+    OfOneItem,
 }
 
 /// Events below each other, with a line for the date where the day changes.
 pub struct EventLines {
-    day: Timestamp,
+    style: Style,
+    day: String,
 }
 
 impl EventLines {
     /// A list that begins today.
-    pub fn new(screen: &Screen<'_>) -> EventLines {
-        EventLines { day: screen.now().midnight() }
+    pub fn new(screen: &Screen<'_>, style: Style) -> EventLines {
+        EventLines { style, day: time::date(screen.now()) }
     }
 
     /// Adds an event.
     pub fn show(&mut self, screen: &mut Screen<'_>, event: &Event) -> Result {
-        let day = event.timestamp.midnight();
+        let indent = if self.style == Style::OfOneItem { "  " } else { "" };
+        let day = time::date(event.timestamp);
         if day != self.day {
+            screen.line(format_args!("{indent}{day}:"))?;
             self.day = day;
-            screen.line(format_args!("{}:", time::date(day)))?;
         }
-        screen.line(format_args!("{}  {}", time::of_day(event.timestamp), described(event)))
+        // A crafted board may have any text as the type.
+        let event_type = escape(event.shown_type());
+        let before = format!("{indent}{}  {event_type:<20} ", time::of_day(event.timestamp));
+        let summary = escape(&event.summary);
+        match (self.style, event.target_type, &event.target_id) {
+            (Style::OfTheBoard, Some(TargetType::WorkItem), Some(item)) => {
+                screen.wrapped_line(&before, &format!("{summary} [{}]", escape(item)))
+            }
+            _ => screen.wrapped_line(&before, &summary),
+        }
     }
 }
 
 /// What stands above the events of `observation`.
 pub fn show_heading(screen: &mut Screen<'_>, observation: &Observation, reading: Reading) -> Result {
     match (observation.since, reading) {
-        (None, _) => screen.line(format_args!("Events (times are UTC):"))?,
+        (None, _) => screen.line(format_args!("Events:"))?,
         (Some(since), Reading::FromMoment) => {
-            screen.line(format_args!("Events since {since} (times are UTC):"))?;
+            screen.line(format_args!("Events since {}:", time::local(since)))?;
         }
         (Some(since), Reading::OnFromCursor | Reading::PeekFromCursor) => {
-            screen.line(format_args!("Events since last observation ({since}; times are UTC):"))?;
+            screen.line(format_args!("Events since last observation ({}):", time::local(since)))?;
         }
     }
     if observation.compacted {

@@ -1,6 +1,7 @@
 //! Reserved files, for people and programs.
 
 use blackboard::agent::label;
+use blackboard::clock::Timestamp;
 use blackboard::file::{Checked, CheckedPath, Mode, ReleasedFiles, Reservation, Reserved};
 
 use super::{Cell, Column, Result, Screen, Table, escape, render_list, render_object, time};
@@ -20,6 +21,7 @@ render_list! {
 }
 
 fn reserved(reserved: &Reserved, screen: &mut Screen<'_>) -> Result {
+    let now = screen.now();
     for (verb, is_new, renewed) in [
         ("Reserved files", true, false),
         ("Renewed file reservations", false, true),
@@ -27,7 +29,7 @@ fn reserved(reserved: &Reserved, screen: &mut Screen<'_>) -> Result {
     ] {
         let ones = reserved.reservations.iter();
         let ones = ones.filter(|one| one.reserved == is_new && (is_new || one.renewed == renewed));
-        let patterns: Vec<String> = ones.map(|one| described(&one.reservation)).collect();
+        let patterns: Vec<String> = ones.map(|one| described(&one.reservation, now)).collect();
         if !patterns.is_empty() {
             screen.line(format_args!("{verb}: {}", patterns.join(", ")))?;
         }
@@ -36,10 +38,15 @@ fn reserved(reserved: &Reserved, screen: &mut Screen<'_>) -> Result {
 }
 
 /// A reservation in one line.
-fn described(reservation: &Reservation) -> String {
-    let shared = if reservation.mode == Mode::Shared { " (shared)" } else { "" };
-    let until = reservation.expires_at.map(|expires| format!(" until {expires}")).unwrap_or_default();
-    format!("{}{shared}{until}", escape(&reservation.pattern))
+fn described(reservation: &Reservation, now: Timestamp) -> String {
+    let left = reservation.expires_at.map(|expires| time::left(expires.since(now)));
+    let facts: Vec<String> = (reservation.mode == Mode::Shared)
+        .then(|| "shared".to_owned())
+        .into_iter()
+        .chain(left.map(|left| format!("expires in {left}")))
+        .collect();
+    let facts = if facts.is_empty() { String::new() } else { format!(" ({})", facts.join(", ")) };
+    format!("{}{facts}", escape(&reservation.pattern))
 }
 
 /// Shows a reservation in another worktree.
@@ -72,16 +79,16 @@ fn reservations(reservations: &[Reservation], screen: &mut Screen<'_>) -> Result
         return screen.line(format_args!("No files reserved."));
     }
     let mut table = Table::new([
-        Column::fixed("pattern"),
-        Column::fixed("mode"),
-        Column::wrapping("reserved by"),
-        Column::fixed("age"),
-        Column::fixed("ends in"),
-        Column::wrapping("note"),
-        Column::wrapping("worktree"),
+        Column::typed("PATTERN"),
+        Column::fixed("MODE").importance(5),
+        Column::name("RESERVED BY").importance(6),
+        Column::fixed("AGE").importance(3),
+        Column::fixed("EXPIRES IN").importance(2),
+        Column::text("NOTE").importance(4),
+        Column::detail("WORKTREE").importance(1),
     ]);
     for reservation in reservations {
-        let left = reservation.expires_at.map(|expires| time::age(expires.since(screen.now())));
+        let left = reservation.expires_at.map(|expires| time::left(expires.since(screen.now())));
         table.row([
             Cell::new(&reservation.pattern),
             Cell::word(reservation.mode.as_str()),
@@ -89,7 +96,7 @@ fn reservations(reservations: &[Reservation], screen: &mut Screen<'_>) -> Result
             Cell::new(time::age(screen.now().since(reservation.since))),
             Cell::optional(left.as_ref()),
             Cell::optional(reservation.note.as_ref()),
-            Cell::new(&reservation.worktree),
+            Cell::directory(&reservation.worktree),
         ]);
     }
     screen.table(&table)

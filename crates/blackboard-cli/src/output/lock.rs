@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use blackboard::lock::{Acquired, Lock, Released};
 
-use super::{Cell, Column, Result, Screen, Table, escape, render_list, render_object, time};
+use super::{Cell, Column, Result, Screen, ShortIds, Table, escape, render_list, render_object, time};
 
 render_object! {
     /// The answer of `lock acquire`: for people nothing but the fence, so that a shell can keep it.
@@ -36,22 +36,23 @@ fn locks(locks: &[Lock], screen: &mut Screen<'_>) -> Result {
         return screen.line(format_args!("No locks held."));
     }
     let mut table = Table::new([
-        Column::fixed("lock"),
-        Column::wrapping("held by"),
-        Column::fixed("session"),
-        Column::fixed("fence"),
-        Column::fixed("age"),
-        Column::fixed("ends in"),
-        Column::wrapping("note"),
+        Column::typed("LOCK"),
+        Column::name("HELD BY").importance(6),
+        Column::fixed("SESSION").importance(2),
+        Column::fixed("FENCE").importance(3),
+        Column::fixed("AGE").importance(4),
+        Column::fixed("EXPIRES IN").importance(1),
+        Column::text("NOTE").importance(5),
     ]);
+    let ids = ShortIds::of(locks.iter().map(|lock| lock.session_id.as_str()));
     for lock in locks {
         table.row([
             Cell::new(&lock.name),
             Cell::new(&lock.agent_name),
-            Cell::new(&lock.session_id),
+            Cell::new(ids.shorten(&lock.session_id)),
             Cell::new(lock.fence.to_string()),
             Cell::new(time::age(screen.now().since(lock.since))),
-            Cell::optional(lock.expires_at.map(|expires| time::age(expires.since(screen.now()))).as_ref()),
+            Cell::optional(lock.expires_at.map(|expires| time::left(expires.since(screen.now()))).as_ref()),
             Cell::optional(lock.note.as_ref()),
         ]);
     }

@@ -17,18 +17,21 @@ pub mod project;
 mod screen;
 pub mod serve;
 pub mod setup;
+mod short_ids;
 pub mod status;
 mod style;
 pub mod sweep;
 mod table;
 pub mod time;
 pub mod work;
+mod zone;
 
-use std::io;
+use std::io::{self, IsTerminal};
 
 pub use blackboard::text::escape_for_terminal as escape;
 pub use json_text::{harmless_json, shortened};
 pub use screen::Screen;
+pub use short_ids::ShortIds;
 pub use style::{Styles, Tone};
 pub use table::{Cell, Column, Table};
 
@@ -55,7 +58,7 @@ use render_object;
 macro_rules! render_list {
     ($(#[doc = $doc:literal] $name:ident($item:ty) = $human:ident;)+) => {$(
         #[doc = $doc]
-        pub struct $name(pub Vec<$item>);
+        pub struct $name(pub crate::output::Listed<$item>);
 
         impl crate::outcome::Render for $name {
             fn is_list(&self) -> bool {
@@ -63,16 +66,51 @@ macro_rules! render_list {
             }
 
             fn json(&self, answer: &mut crate::envelope::Answer<'_>) -> crate::output::Result {
-                answer.list(&self.0)
+                answer.list(&self.0.rows)
             }
 
             fn human(&self, screen: &mut crate::output::Screen<'_>) -> crate::output::Result {
-                $human(&self.0, screen)
+                $human(&self.0.rows, screen)?;
+                self.0.note_more(screen)
             }
         }
     )+};
 }
 use render_list;
+
+/// How many rows of a list a terminal shows by default.
+const ROWS_ON_TERMINAL: usize = 50;
+
+/// How many rows a list shows: as many as the caller asks for, else all of them, but a screenful on a terminal.
+pub fn row_limit(given: Option<usize>, json: bool) -> Option<usize> {
+    given.or_else(|| (!json && io::stdout().is_terminal()).then_some(ROWS_ON_TERMINAL))
+}
+
+/// The rows of a list that are shown.
+pub struct Listed<T> {
+    /// The first rows.
+    pub rows: Vec<T>,
+    /// How many there are.
+    pub total: usize,
+}
+
+impl<T> Listed<T> {
+    /// The first rows of a complete list.
+    pub fn first(mut rows: Vec<T>, limit: Option<usize>) -> Listed<T> {
+        let total = rows.len();
+        rows.truncate(limit.unwrap_or(usize::MAX));
+        Listed { rows, total }
+    }
+
+    /// Reports that there are more rows, if there are.
+    pub fn note_more(&self, screen: &mut Screen<'_>) -> Result {
+        let (shown, total) = (self.rows.len(), self.total);
+        if shown < total {
+            screen.line(format_args!("Showing {shown} of {total}. Use --limit N for more."))?;
+        }
+        Ok(())
+    }
+}
 
 /// The result of showing something.
 pub type Result<T = (), E = Failure> = std::result::Result<T, E>;

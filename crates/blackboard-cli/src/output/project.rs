@@ -3,6 +3,7 @@
 use blackboard::project::{self, ListedProject, ProjectStatus};
 use blackboard::work::{ListedItem, Status};
 
+use super::entry::in_quotes;
 use super::work::blocked_by;
 use super::{Cell, Column, Result, Screen, Table, escape, render_list, render_object, time};
 
@@ -40,10 +41,10 @@ fn projects(projects: &[ListedProject], screen: &mut Screen<'_>) -> Result {
         return screen.line(format_args!("No projects."));
     }
     let mut table = Table::new([
-        Column::fixed("project"),
-        Column::wrapping("path"),
-        Column::wrapping("repo"),
-        Column::fixed("agents"),
+        Column::typed("PROJECT"),
+        Column::detail("PATH").importance(2),
+        Column::detail("REPO").importance(1),
+        Column::fixed("AGENTS").importance(3),
     ]);
     for listed in projects {
         table.row([
@@ -68,19 +69,30 @@ fn details(details: &ProjectStatus, screen: &mut Screen<'_>) -> Result {
     if active_agents.is_empty() {
         screen.line(format_args!("  none"))?;
     }
-    for agent in active_agents {
-        screen.line(format_args!(
-            "  {} -- {}",
-            escape(&agent.label()),
-            escape(agent.current_work.as_deref().unwrap_or("--"))
-        ))?;
+    let most = screen.most_rows();
+    for agent in active_agents.iter().take(most) {
+        let before = format!("  {} -- ", escape(&agent.label()));
+        screen.fitted_line(&before, &escape(agent.current_work.as_deref().unwrap_or("--")), "")?;
     }
+    and_more(active_agents.len(), &project.project_id, "agent list", screen)?;
     screen.gap()?;
     screen.heading("Work Items:")?;
     if work_items.is_empty() {
         screen.line(format_args!("  none"))?;
     }
-    work_items.iter().try_for_each(|item| work_line(item, screen))
+    work_items.iter().take(most).try_for_each(|item| work_line(item, screen))?;
+    and_more(work_items.len(), &project.project_id, "work list", screen)
+}
+
+/// How many more rows there are than are shown, and the command that shows them.
+fn and_more(total: usize, project: &str, list: &str, screen: &mut Screen<'_>) -> Result {
+    match total.checked_sub(screen.most_rows()).filter(|more| *more > 0) {
+        Some(more) => screen.line(format_args!(
+            "  … and {more} more: blackboard {list} --project {}",
+            escape(&in_quotes(project))
+        )),
+        None => Ok(()),
+    }
 }
 
 fn work_line(listed: &ListedItem, screen: &mut Screen<'_>) -> Result {
@@ -94,14 +106,13 @@ fn work_line(listed: &ListedItem, screen: &mut Screen<'_>) -> Result {
         }
         _ => String::new(),
     };
-    screen.line(format_args!(
-        "  [{}] [{}] {} -- {}{}",
+    let before = format!(
+        "  [{}] [{}] {} -- ",
         item.priority,
         item.status.as_str().to_uppercase(),
-        escape(&item.item_id),
-        escape(&item.title),
-        escape(&more)
-    ))
+        escape(&item.item_id)
+    );
+    screen.fitted_line(&before, &escape(&item.title), &escape(&more))
 }
 
 fn removed(removed: &project::RemovedProject, screen: &mut Screen<'_>) -> Result {

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 
 use blackboard::clock::Timestamp;
 
-use super::{Result, Styles, Table, Tone, escape};
+use super::table::{cut, width_of};
+use super::{ROWS_ON_TERMINAL, Result, Styles, Table, Tone, escape};
 
 /// A stream with what is known about the person in front of it.
 pub struct Screen<'a> {
@@ -24,13 +25,13 @@ impl<'a> Screen<'a> {
     /// Writes to `out`, which ends in standard output.
     pub fn of_stdout(out: &'a mut dyn Write, now: Timestamp) -> Screen<'a> {
         let stdout = io::stdout();
-        Screen::new(out, Styles::of(&stdout), width_of(&stdout), now)
+        Screen::new(out, Styles::of(&stdout), terminal_width(&stdout), now)
     }
 
     /// Writes to `out`, which ends in standard error.
     pub fn of_stderr(out: &'a mut dyn Write, now: Timestamp) -> Screen<'a> {
         let stderr = io::stderr();
-        Screen::new(out, Styles::of(&stderr), width_of(&stderr), now)
+        Screen::new(out, Styles::of(&stderr), terminal_width(&stderr), now)
     }
 
     /// Whether and how tones are shown.
@@ -41,6 +42,11 @@ impl<'a> Screen<'a> {
     /// How many columns there are; `None` where nothing has to fit.
     pub fn width(&self) -> Option<u16> {
         self.width
+    }
+
+    /// How many rows of a section are shown: all of them, but a screenful on a terminal.
+    pub fn most_rows(&self) -> usize {
+        self.width.map_or(usize::MAX, |_| ROWS_ON_TERMINAL)
     }
 
     /// When the answer is given; relative times count from it.
@@ -62,6 +68,45 @@ impl<'a> Screen<'a> {
     /// Sends on what was written so far.
     pub fn flush(&mut self) -> Result {
         Ok(self.out.flush()?)
+    }
+
+    /// A line of which a terminal shows as much as fits: `text`, in the middle, is shortened first.
+    pub fn fitted_line(&mut self, before: &str, text: &str, after: &str) -> Result {
+        let Some(terminal) = self.width.map(usize::from) else {
+            return self.line(format_args!("{before}{text}{after}"));
+        };
+        let space = terminal.saturating_sub(width_of(before) + width_of(after));
+        let line = format!("{before}{}{after}", cut(text, space.max(SHORTEST_TEXT)));
+        // The beginning has what a user types.
+        self.line(format_args!("{}", cut(&line, terminal.max(width_of(before)))))
+    }
+
+    /// A line that goes on below `text` where the terminal is too narrow for it.
+    pub fn wrapped_line(&mut self, before: &str, text: &str) -> Result {
+        let Some(terminal) = self.width.map(usize::from) else {
+            return self.line(format_args!("{before}{text}"));
+        };
+        let indent = match width_of(before) {
+            wide if wide + NARROWEST_TEXT > terminal => FALLBACK_INDENT,
+            indent => indent,
+        };
+        let mut line = before.to_owned();
+        let mut separator = "";
+        for word in text.split(' ') {
+            for piece in pieces(word, terminal.saturating_sub(indent)) {
+                let used = width_of(&line);
+                if used > indent && used + separator.len() + width_of(piece) > terminal {
+                    self.line(format_args!("{}", line.trim_end()))?;
+                    line = " ".repeat(indent);
+                    separator = "";
+                }
+                line.push_str(separator);
+                line.push_str(piece);
+                separator = "";
+            }
+            separator = " ";
+        }
+        self.line(format_args!("{}", line.trim_end()))
     }
 
     /// A heading of a section, in its own line.
@@ -95,22 +140,51 @@ impl<'a> Screen<'a> {
     }
 }
 
+/// The parts of a word that is wider than a line. A word of ASCII may be an id, which a user copies: it stays complete.
+fn pieces(mut word: &str, width: usize) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    while !word.is_ascii() && width_of(word) > width {
+        let fits = cut(word, width.saturating_add(1)).trim_end_matches('…').len();
+        let (piece, rest) = word.split_at_checked(fits).unwrap_or((word, ""));
+        if piece.is_empty() {
+            break;
+        }
+        pieces.push(piece);
+        word = rest;
+    }
+    pieces.push(word);
+    pieces
+}
+
+/// What is left at least of a text in the middle of a line.
+const SHORTEST_TEXT: usize = 8;
+
+/// The narrowest column in which text is wrapped.
+const NARROWEST_TEXT: usize = 24;
+
+/// How far wrapped text is indented if the terminal is too narrow for its own column.
+const FALLBACK_INDENT: usize = 10;
+
+/// The width of a terminal that does not report it.
+const USUAL_WIDTH: u16 = 80;
+
 /// The width of a terminal; `None` where nothing has to fit.
 #[cfg(unix)]
-fn width_of(stream: &(impl std::os::fd::AsFd + io::IsTerminal)) -> Option<u16> {
+fn terminal_width(stream: &(impl std::os::fd::AsFd + io::IsTerminal)) -> Option<u16> {
     if !stream.is_terminal() {
         return None;
     }
     let chosen = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let width = chosen.or_else(|| rustix::termios::tcgetwinsize(stream).ok().map(|size| size.ws_col));
-    width.filter(|columns| *columns > 0)
+    Some(width.filter(|columns| *columns > 0).unwrap_or(USUAL_WIDTH))
 }
 
 /// The width of a terminal; `None` where nothing has to fit.
 #[cfg(not(unix))]
-fn width_of(stream: &impl io::IsTerminal) -> Option<u16> {
+fn terminal_width(stream: &impl io::IsTerminal) -> Option<u16> {
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    columns.filter(|columns| stream.is_terminal() && *columns > 0)
+    let columns = columns.filter(|columns| *columns > 0).unwrap_or(USUAL_WIDTH);
+    stream.is_terminal().then_some(columns)
 }
 
 #[cfg(test)]
@@ -125,5 +199,37 @@ mod tests {
             [("Name", Some("Ivy\nPID: 1".to_owned())), ("Work", None), ("Project", Some("x".to_owned()))];
         screen.fields(fields).unwrap();
         assert_eq!(String::from_utf8(bytes).unwrap(), "Name:    Ivy\\nPID: 1\nProject: x\n");
+    }
+
+    fn shown(width: Option<u16>, show: impl Fn(&mut Screen<'_>) -> Result) -> String {
+        let mut bytes = Vec::new();
+        show(&mut Screen::new(&mut bytes, Styles::new(false), width, Timestamp::EPOCH)).unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn fitted_line_shortens_its_middle_first() {
+        let line = |width| shown(width, |screen| screen.fitted_line("[P1] a -- ", "A long title", " (Ivy)"));
+        assert_eq!(line(None), "[P1] a -- A long title (Ivy)\n");
+        assert_eq!(line(Some(28)), "[P1] a -- A long title (Ivy)\n");
+        assert_eq!(line(Some(27)), "[P1] a -- A long tit… (Ivy)\n");
+        assert_eq!(line(Some(20)), "[P1] a -- A long … …\n");
+        assert_eq!(line(Some(5)), "[P1] a --…\n");
+    }
+
+    #[test]
+    fn wrapped_line_continues_below_its_text() {
+        testkit::limit_test();
+        let before = "16:05:00  ";
+        let text = "Agent registered on project with a name";
+        let line = |width| shown(width, |screen| screen.wrapped_line(before, text));
+        assert_eq!(line(None), format!("{before}{text}\n"));
+        assert_eq!(line(Some(80)), format!("{before}{text}\n"));
+        assert_eq!(line(Some(34)), format!("{before}Agent registered on\n          project with a name\n"));
+        let line = |text: &str| shown(Some(34), |screen| screen.wrapped_line(before, text));
+        let long_id = "x".repeat(40);
+        assert_eq!(line(&long_id), format!("{before}{long_id}\n"));
+        let cjk = "漢".repeat(13);
+        assert_eq!(line(&cjk), format!("{before}{}\n          漢\n", "漢".repeat(12)));
     }
 }

@@ -315,12 +315,12 @@ impl Render for SetupStatus {
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
         let mut table = Table::new([
-            Column::fixed("agent"),
-            Column::fixed("installed"),
-            Column::fixed("scope"),
-            Column::fixed("part"),
-            Column::fixed("state"),
-            Column::wrapping("file"),
+            Column::typed("AGENT"),
+            Column::fixed("INSTALLED").importance(1),
+            Column::fixed("SETTINGS").importance(2),
+            Column::fixed("PART").importance(4),
+            Column::fixed("STATE").importance(5),
+            Column::detail("FILE").importance(3),
         ]);
         let mut others = Vec::new();
         for platform in &self.platforms {

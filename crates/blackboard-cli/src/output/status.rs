@@ -1,6 +1,7 @@
 //! The whole board, for people and programs.
 
 use blackboard::status::{BoardStatus, EntryCounts, SpaceUsage};
+use blackboard::work::{CountedItems, ListedItem};
 use serde::Serialize;
 
 use super::work::blocked_by;
@@ -22,6 +23,9 @@ pub struct BoardOverview {
     /// What takes the room, if it is more than that.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub room: Vec<SpaceUsage>,
+    /// The claimed work items that are shown, and how many there are.
+    #[serde(skip)]
+    pub claimed: CountedItems,
     /// What is on it.
     #[serde(flatten)]
     pub status: BoardStatus,
@@ -58,8 +62,10 @@ impl Render for BoardOverview {
         let entries = &self.status.entries;
         if *entries != EntryCounts::default() {
             screen.line(format_args!(
-                "Entries:   {} shared, {} locks, {} file reservations",
-                entries.shared, entries.locks, entries.files
+                "Entries:   {}, {}, {}",
+                counted(entries.shared, "entry", "entries"),
+                counted(entries.locks, "lock", "locks"),
+                counted(entries.files, "file reservation", "file reservations")
             ))?;
         }
         screen.line(format_args!("Events:    {} (last 24h)", self.status.events_24h))?;
@@ -67,21 +73,29 @@ impl Render for BoardOverview {
             screen.gap()?;
             screen.heading("Active Agents:")?;
         }
-        for agent in active_agents.iter().take(AGENTS_SHOWN) {
+        for agent in active_agents.iter().take(ROWS_SHOWN) {
             let work = agent.current_work.as_deref().map(|work| format!(" -- {}", escape(work)));
-            screen.line(format_args!(
-                "  {} ({}) -- {} -- {} {}{}",
-                escape(&agent.agent_name),
-                escape(&agent.session_id),
+            let facts = format!(
+                " -- {} -- {} {}{}",
                 escape(agent.project.as_deref().unwrap_or("no project")),
                 time::age(screen.now().since(agent.started_at)),
                 agent.status,
                 work.unwrap_or_default()
-            ))?;
+            );
+            screen.fitted_line(&format!("  {}", escape(&agent.label())), &facts, "")?;
         }
-        if let Some(more) = active_agents.len().checked_sub(AGENTS_SHOWN).filter(|more| *more > 0) {
-            screen.line(format_args!("  … and {more} more"))?;
+        and_more(active_agents.len(), screen)?;
+        if !self.claimed.items.is_empty() {
+            screen.gap()?;
+            screen.heading("Claimed Work:")?;
         }
+        for ListedItem { item, .. } in self.claimed.items.iter().take(ROWS_SHOWN) {
+            let before = format!("  [{}] {} -- ", item.priority, escape(&item.item_id));
+            let holder = escape(item.claimed_by_name.as_deref().unwrap_or("--"));
+            let age = time::age(screen.now().since(item.claimed_at.unwrap_or(item.created_at)));
+            screen.fitted_line(&before, &escape(&item.title), &format!(" ({holder}, {age})"))?;
+        }
+        and_more(self.claimed.total, screen)?;
         if self.room.is_empty() {
             return Ok(());
         }
@@ -97,8 +111,20 @@ impl Render for BoardOverview {
     }
 }
 
-/// More of them are no glance any more; `agent list` has them all.
-const AGENTS_SHOWN: usize = 20;
+/// How many rows of a section are shown; `agent list` and `work list` have all of them.
+pub const ROWS_SHOWN: usize = 20;
+
+/// How many more rows a section has.
+fn and_more(total: usize, screen: &mut Screen<'_>) -> Result {
+    match total.checked_sub(ROWS_SHOWN).filter(|more| *more > 0) {
+        Some(more) => screen.line(format_args!("  … and {more} more")),
+        None => Ok(()),
+    }
+}
+
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
 
 /// What a person can do about a large database.
 const KEEPING: &str = "What is kept: sweep.pruneEventsAfterDays, sweep.pruneHeartbeatsAfterDays, database.maxLogMb \

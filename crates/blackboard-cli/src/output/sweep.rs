@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use blackboard::agent::short_id;
 use blackboard::entry::SkippedEntry;
 use blackboard::sweep::{SkippedAgent, StaleAgent, Swept};
 use serde::Serialize;
 
 use super::entry::counted_leases;
-use super::{Result, Screen, escape, time};
+use super::{Result, Screen, ShortIds, escape, time};
 use crate::envelope::Answer;
 use crate::outcome::Render;
 
@@ -44,7 +45,8 @@ impl Render for SweptBoard {
         ))?;
         let count = stale_agents.len();
         let agents = if count == 1 { "agent" } else { "agents" };
-        let who: Vec<_> = stale_agents.iter().map(described).collect();
+        let ids = ShortIds::of(stale_agents.iter().map(|agent| agent.session_id.as_str()));
+        let who: Vec<_> = stale_agents.iter().map(|agent| described(agent, ids)).collect();
         let who = if who.is_empty() { String::new() } else { format!(" ({})", who.join("; ")) };
         let [mark, release] =
             if self.dry_run { ["Would mark stale", "Would release"] } else { ["Marked stale", "Released"] };
@@ -52,9 +54,8 @@ impl Render for SweptBoard {
         let released: usize = stale_agents.iter().map(|agent| agent.released_items.len()).sum();
         let items = if released == 1 { "item" } else { "items" };
         screen.line(format_args!("  {release}: {released} work {items} from stale agents"))?;
-        let leases: usize = stale_agents.iter().map(|agent| agent.released_leases.len()).sum();
-        if leases > 0 {
-            screen.line(format_args!("  {release}: {}", counted_leases(leases)))?;
+        if let Some(leases) = counted_leases(stale_agents.iter().flat_map(|agent| &agent.released_leases)) {
+            screen.line(format_args!("  {release}: {leases}"))?;
         }
         if *entries_expired > 0 {
             let entries = if *entries_expired == 1 { "entry" } else { "entries" };
@@ -76,7 +77,7 @@ impl SweptBoard {
     fn skipped(&self, screen: &mut Screen<'_>) -> Result {
         for SkippedAgent { session_id, agent_name, error } in &self.swept.skipped_agents {
             let name = agent_name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
-            let skipped = format!("session {session_id}{name}: {error}");
+            let skipped = format!("session {}{name}: {error}", short_id(session_id));
             screen.line(format_args!("  Skipped: {}", escape(&skipped)))?;
         }
         for SkippedEntry { scope, key, error } in &self.swept.skipped_entries {
@@ -90,14 +91,24 @@ impl SweptBoard {
 fn verified(sessions: &[String], screen: &mut Screen<'_>) -> Result {
     match sessions.len() {
         0 => Ok(()),
-        count => screen.line(format_args!("  Silent but alive: {count} ({})", escape(&sessions.join(", ")))),
+        count => {
+            let ids = ShortIds::of(sessions.iter().map(String::as_str));
+            let short: Vec<_> = sessions.iter().map(|session| ids.shorten(session)).collect();
+            let (agents, whose) =
+                if count == 1 { ("agent", "whose process is") } else { ("agents", "whose processes are") };
+            screen.line(format_args!(
+                "  Kept: {count} {agents} without a heartbeat {whose} running ({})",
+                escape(&short.join(", "))
+            ))
+        }
     }
 }
 
-fn described(agent: &StaleAgent) -> String {
+fn described(agent: &StaleAgent, ids: ShortIds) -> String {
+    let (name, session) = (&agent.agent_name, ids.shorten(&agent.session_id));
     match agent.pid {
-        Some(pid) => format!("session {}, PID {pid} not found", agent.session_id),
-        None => format!("session {}, no PID", agent.session_id),
+        Some(pid) => format!("{name}, session {session}, PID {pid} not found"),
+        None => format!("{name}, session {session}, no PID"),
     }
 }
 
@@ -105,11 +116,8 @@ fn described(agent: &StaleAgent) -> String {
 pub fn marked_stale(stale_agents: &[StaleAgent]) -> String {
     let names: Vec<_> = stale_agents.iter().map(|agent| format!("\"{}\"", agent.agent_name)).collect();
     let items: usize = stale_agents.iter().map(|agent| agent.released_items.len()).sum();
-    let leases: usize = stale_agents.iter().map(|agent| agent.released_leases.len()).sum();
-    let leases = match leases {
-        0 => String::new(),
-        count => format!(" and {}", counted_leases(count)),
-    };
+    let leases = counted_leases(stale_agents.iter().flat_map(|agent| &agent.released_leases));
+    let leases = leases.map(|leases| format!(" and {leases}")).unwrap_or_default();
     format!("marked {} stale, released {items} work item(s){leases}", names.join(", "))
 }
 

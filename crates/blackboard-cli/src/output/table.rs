@@ -1,9 +1,13 @@
 //! Rows below each other, without borders.
 //!
-//! On a terminal the columns that may wrap share the room that the fixed ones leave; ids stand in fixed columns and
-//! are never cut. Anywhere else nothing wraps, so that one row is one line for `grep` and `cut`.
+//! On a terminal a table is never wider than the terminal: texts are shortened first, then details, then names, and what
+//! then still has no space is omitted, the least important column first. What a user types is never shortened. Anywhere
+//! else nothing is shortened, and one long cell moves only its own row, so that padding costs little.
 
-use comfy_table::{ColumnConstraint, ContentArrangement, Width, presets};
+use std::borrow::Cow;
+
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
 
 use super::{Styles, Tone, escape};
 
@@ -14,29 +18,115 @@ pub struct Table {
     rows: Vec<Vec<Cell>>,
 }
 
-/// A column: its header, and whether its text may be broken.
+/// A column: its header, and what happens to it where space is scarce.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
     header: &'static str,
-    wraps: bool,
+    /// The header on a narrow terminal.
+    narrow_header: &'static str,
+    kind: Kind,
+    /// The column with the lowest number is omitted first.
+    importance: u8,
+    omitted: Omitted,
+}
+
+/// How the cells of a column are shortened, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Titles, values, notes, work: shortened first.
+    Text,
+    /// Projects, paths, worktrees.
+    Detail,
+    /// Names of agents: shortened last.
+    Name,
+    /// Short words, numbers and ages: never shortened.
+    Fixed,
+    /// What a user types: never shortened, never omitted.
+    Typed,
+}
+
+/// When a column is omitted on a narrow terminal, whatever the space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Omitted {
+    Never,
+    Always,
+    IfAllEqual,
 }
 
 /// One field of a row.
 #[derive(Clone, Debug)]
 pub struct Cell {
     text: String,
+    /// The text on a narrow terminal, if that is another one.
+    narrow: Option<String>,
     tone: Tone,
+    empty: bool,
 }
 
+/// Below this many columns a terminal is narrow.
+const NARROW: usize = 100;
+
+/// Without a terminal, a cell that is wider than this does not widen its column; nor does a rare long id on a terminal.
+const ALIGNED: usize = 40;
+
+/// What separates columns.
+const GAP: usize = 2;
+
+/// What an empty cell shows.
+const EMPTY: &str = "--";
+
 impl Column {
-    /// A column whose text is never broken: ids, statuses, times.
-    pub const fn fixed(header: &'static str) -> Column {
-        Column { header, wraps: false }
+    /// What a user types: ids, keys, patterns.
+    pub const fn typed(header: &'static str) -> Column {
+        Column::new(header, Kind::Typed)
     }
 
-    /// A column whose text goes on in the next line where the terminal is narrow.
-    pub const fn wrapping(header: &'static str) -> Column {
-        Column { header, wraps: true }
+    /// Short words, numbers and ages.
+    pub const fn fixed(header: &'static str) -> Column {
+        Column::new(header, Kind::Fixed)
+    }
+
+    /// Titles, values, notes and work, which are shortened first.
+    pub const fn text(header: &'static str) -> Column {
+        Column::new(header, Kind::Text)
+    }
+
+    /// Projects, paths and worktrees, which are shortened next.
+    pub const fn detail(header: &'static str) -> Column {
+        Column::new(header, Kind::Detail)
+    }
+
+    /// Names of agents and authors, which are shortened last.
+    pub const fn name(header: &'static str) -> Column {
+        Column::new(header, Kind::Name)
+    }
+
+    const fn new(header: &'static str, kind: Kind) -> Column {
+        Column { header, narrow_header: header, kind, importance: 0, omitted: Omitted::Never }
+    }
+
+    /// How long the column is kept where space is scarce: the lowest number is omitted first.
+    #[must_use]
+    pub const fn importance(self, importance: u8) -> Column {
+        Column { importance, ..self }
+    }
+
+    /// With another header on a narrow terminal.
+    #[must_use]
+    pub const fn or_narrow(self, narrow_header: &'static str) -> Column {
+        Column { narrow_header, ..self }
+    }
+
+    /// Omitted on a narrow terminal.
+    #[must_use]
+    pub const fn if_wide(self) -> Column {
+        Column { omitted: Omitted::Always, ..self }
+    }
+
+    /// Omitted on a narrow terminal if all rows have the same text.
+    #[must_use]
+    pub const fn if_different(self) -> Column {
+        Column { omitted: Omitted::IfAllEqual, ..self }
     }
 }
 
@@ -44,7 +134,9 @@ impl Cell {
     /// A text, which is escaped; an empty one is shown as `--`.
     pub fn new(text: impl AsRef<str>) -> Cell {
         let text = escape(text.as_ref());
-        Cell { text: if text.is_empty() { "--".to_owned() } else { text.into_owned() }, tone: Tone::Plain }
+        let empty = text.is_empty();
+        let text = if empty { EMPTY.to_owned() } else { text.into_owned() };
+        Cell { text, narrow: None, tone: Tone::Plain, empty }
     }
 
     /// A text that may be missing.
@@ -52,9 +144,51 @@ impl Cell {
         text.map_or_else(|| Cell::new(""), Cell::new)
     }
 
-    /// The word of a status or a priority, in its tone. It belongs into a fixed column.
+    /// The word of a status or a priority, in its tone.
     pub fn word(word: &str) -> Cell {
         Cell { tone: Tone::of(word), ..Cell::new(word) }
+    }
+
+    /// A text in the tone of a status.
+    pub fn in_tone_of(status: &str, text: impl AsRef<str>) -> Cell {
+        Cell { tone: Tone::of(status), ..Cell::new(text) }
+    }
+
+    /// A directory, of which a narrow terminal shows the last part.
+    pub fn directory(path: &str) -> Cell {
+        let last = path.trim_end_matches('/').rsplit('/').next().filter(|last| !last.is_empty());
+        Cell { narrow: last.map(|last| escape(last).into_owned()), ..Cell::new(path) }
+    }
+
+    fn shown(&self, narrow: bool) -> &str {
+        self.narrow.as_deref().filter(|_| narrow).unwrap_or(&self.text)
+    }
+}
+
+/// A column that is shown.
+struct Shown {
+    /// Its position in a row.
+    index: usize,
+    column: Column,
+    header: &'static str,
+    /// The width of its widest cell.
+    natural: usize,
+    /// The width of most of its cells.
+    usual: usize,
+    width: usize,
+}
+
+impl Shown {
+    /// The width that the column needs on a terminal of this width.
+    fn least(&self, terminal: usize) -> usize {
+        let least = match self.column.kind {
+            Kind::Text | Kind::Detail => 12,
+            Kind::Name => 8,
+            Kind::Fixed => self.natural,
+            // A few long ids move their own rows instead.
+            Kind::Typed => self.usual.min(terminal / 2),
+        };
+        least.max(width_of(self.header)).min(self.natural)
     }
 }
 
@@ -69,169 +203,287 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// The whole table as lines, for a screen of this width.
-    pub fn layout(&self, width: Option<u16>, styles: Styles) -> String {
-        let mut table = comfy_table::Table::new();
-        table.load_style(presets::NOTHING);
-        table.set_header(
-            self.columns.iter().map(|column| marked(&column.header.to_uppercase(), Tone::Heading)),
-        );
-        for row in &self.rows {
-            let cells = row.iter().zip(&self.columns).map(|(cell, column)| {
-                // A mark has to end in the line in which it began, which a wrapped cell can't promise.
-                marked(&cell.text, if column.wraps { Tone::Plain } else { cell.tone })
-            });
-            table.add_row(cells);
-        }
-        table.set_content_arrangement(match width {
-            Some(_) => ContentArrangement::Dynamic,
-            None => ContentArrangement::Disabled,
-        });
-        if let Some(width) = width {
-            table.set_width(width);
-        }
-        let natural_widths = table.column_max_content_widths();
-        for ((column, layout), natural) in
-            self.columns.iter().zip(table.column_iter_mut()).zip(natural_widths)
-        {
-            layout.set_padding((0, PADDING));
-            layout.set_constraint(if column.wraps && width.is_some() {
-                // The layout counts the padding, and makes a column that has less as wide as its lower boundary.
-                let narrowest = natural.saturating_add(PADDING).min(NARROWEST);
-                ColumnConstraint::LowerBoundary(Width::Fixed(narrowest))
-            } else {
-                ColumnConstraint::ContentWidth
-            });
+    /// The complete table as lines, for a screen of this width.
+    pub fn layout(&self, terminal: Option<u16>, styles: Styles) -> String {
+        let terminal = terminal.map(usize::from);
+        let narrow = terminal.is_some_and(|width| width < NARROW);
+        let mut columns = self.shown(narrow, terminal.is_some());
+        match terminal {
+            Some(width) => fit(&mut columns, width),
+            None => columns.iter_mut().for_each(|column| column.width = column.natural),
         }
         let mut text = String::new();
-        for line in table.lines() {
-            text.push_str(&painted(line.trim_end(), styles));
-            text.push('\n');
+        let header = columns.iter().map(|column| (column.header, Tone::Heading));
+        push_row(&mut text, &columns, header, terminal, styles);
+        for row in &self.rows {
+            let cells = columns.iter().filter_map(|column| row.get(column.index));
+            let cells = cells.map(|cell| (cell.shown(narrow), cell.tone));
+            push_row(&mut text, &columns, cells, terminal, styles);
         }
         text
     }
-}
 
-/// Below this a wrapped column is a heap of single letters; the terminal then breaks the line itself.
-const NARROWEST: u16 = 14;
-
-/// What separates columns.
-const PADDING: u16 = 2;
-
-/// The tones that a cell can be marked with; the position of a tone is the number of its mark.
-const TONES: [Tone; 6] = [Tone::Good, Tone::Caution, Tone::Alarm, Tone::Taken, Tone::Faint, Tone::Heading];
-
-/// `U+E0001` and the following ones are tags: they take no room, and `escape` leaves none in the text of a cell.
-const FIRST_MARK: u32 = 0xe0001;
-
-/// Ends what a mark began.
-const END: char = '\u{e007f}';
-
-/// The layout counts colour codes as text, so colours are marked by characters of no width until it is done.
-fn marked(text: &str, tone: Tone) -> String {
-    let position = (FIRST_MARK..).zip(TONES).find(|(_, known)| *known == tone);
-    match position.and_then(|(mark, _)| char::from_u32(mark)) {
-        Some(mark) => format!("{mark}{text}{END}"),
-        None => text.to_owned(),
+    /// The columns that have something to show.
+    fn shown(&self, narrow: bool, is_terminal: bool) -> Vec<Shown> {
+        let mut shown = Vec::with_capacity(self.columns.len());
+        for (index, &column) in self.columns.iter().enumerate() {
+            let cells = || self.rows.iter().filter_map(|row| row.get(index));
+            let is_empty = !self.rows.is_empty() && cells().all(|cell| cell.empty);
+            let is_omitted = narrow
+                && match column.omitted {
+                    Omitted::Never => false,
+                    Omitted::Always => true,
+                    Omitted::IfAllEqual => {
+                        cells().zip(cells().skip(1)).all(|(one, next)| one.text == next.text)
+                    }
+                };
+            if is_empty || is_omitted {
+                continue;
+            }
+            let header = if narrow { column.narrow_header } else { column.header };
+            let widths = cells().map(|cell| width_of(cell.shown(narrow)));
+            let mut widths: Vec<usize> = widths.collect();
+            widths.sort_unstable();
+            let usual = widths.get(widths.len().saturating_sub(1) * 3 / 4).copied().unwrap_or(0);
+            let aligned = match (is_terminal, column.kind) {
+                (false, _) => ALIGNED,
+                (true, Kind::Typed) => usual.max(ALIGNED),
+                (true, _) => usize::MAX,
+            };
+            let widest = widths.into_iter().rfind(|width| *width <= aligned).unwrap_or(0);
+            let natural = widest.max(width_of(header));
+            shown.push(Shown { index, column, header, natural, usual, width: 0 });
+        }
+        shown
     }
 }
 
-/// A finished line with colours in place of the marks.
-fn painted(line: &str, styles: Styles) -> String {
-    let mut text = String::with_capacity(line.len());
-    let mut rest = line;
-    while let Some((before, mark, after)) = next_mark(rest) {
-        let (inside, after) = after.split_once(END).unwrap_or((after, ""));
-        text.push_str(before);
-        text.push_str(&styles.paint(mark, inside).to_string());
-        rest = after;
+/// Gives each column a width, so that all of them fit; omits columns that do not.
+fn fit(columns: &mut Vec<Shown>, terminal: usize) {
+    let gaps = |columns: &[Shown]| GAP * columns.len().saturating_sub(1);
+    loop {
+        let least: usize = columns.iter().map(|column| column.least(terminal)).sum();
+        let droppable = columns.iter().enumerate().filter(|(_, shown)| shown.column.kind != Kind::Typed);
+        let unimportant = droppable.min_by_key(|(_, shown)| shown.column.importance);
+        match unimportant.map(|(index, _)| index) {
+            Some(index) if least + gaps(columns) > terminal => {
+                columns.remove(index);
+            }
+            _ => break,
+        }
     }
-    text.push_str(rest);
-    text
+    for column in columns.iter_mut() {
+        column.width = column.natural.min(terminal);
+    }
+    let used: usize = columns.iter().map(|column| column.width).sum();
+    let mut excess = (used + gaps(columns)).saturating_sub(terminal);
+    for kind in [Kind::Text, Kind::Detail, Kind::Name, Kind::Typed] {
+        while excess > 0 {
+            let wide = columns
+                .iter_mut()
+                .filter(|shown| shown.column.kind == kind && shown.width > shown.least(terminal));
+            let Some(widest) = wide.max_by_key(|shown| shown.width) else { break };
+            widest.width -= 1;
+            excess -= 1;
+        }
+    }
 }
 
-fn next_mark(text: &str) -> Option<(&str, Tone, &str)> {
-    text.char_indices().find_map(|(index, character)| {
-        let tone = *TONES.get(usize::try_from(u32::from(character).checked_sub(FIRST_MARK)?).ok()?)?;
-        Some((&text[..index], tone, &text[index + character.len_utf8()..]))
-    })
+/// Adds a line. A cell that is wider than its column takes the space from the following ones, as far as these can be
+/// shortened; on a terminal the row ends at its edge.
+fn push_row<'a>(
+    text: &mut String,
+    columns: &[Shown],
+    cells: impl Iterator<Item = (&'a str, Tone)>,
+    terminal: Option<usize>,
+    styles: Styles,
+) {
+    let (mut written, mut start) = (0, 0);
+    for (column, (cell, tone)) in columns.iter().zip(cells) {
+        let begin = if start == 0 { 0 } else { start.max(written + GAP) };
+        let end = start + column.width;
+        let cell = match terminal {
+            Some(terminal) if column.column.kind != Kind::Typed => {
+                let space = if column.column.kind == Kind::Fixed { terminal } else { end.min(terminal) };
+                if begin >= terminal {
+                    break;
+                }
+                cut(cell, space.saturating_sub(begin).max(EMPTY.len()).min(terminal - begin))
+            }
+            _ => Cow::Borrowed(cell),
+        };
+        text.extend(std::iter::repeat_n(' ', begin - written));
+        written = begin + width_of(&cell);
+        if tone == Tone::Plain {
+            text.push_str(&cell);
+        } else {
+            text.push_str(&styles.paint(tone, &cell).to_string());
+        }
+        start = end + GAP;
+    }
+    text.push('\n');
+}
+
+/// How many columns of a terminal a text takes.
+pub fn width_of(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { text.width() }
+}
+
+/// The beginning of a text, which takes at most this many columns; the last one is `…` if there is more.
+pub fn cut(text: &str, width: usize) -> Cow<'_, str> {
+    if width_of(text) <= width {
+        return Cow::Borrowed(text);
+    }
+    let (mut end, mut taken) = (0, 0);
+    for (start, cluster) in text.grapheme_indices(true) {
+        let more = taken + width_of(cluster);
+        if more + 1 > width {
+            break;
+        }
+        (end, taken) = (start + cluster.len(), more);
+    }
+    Cow::Owned(format!("{}…", &text[..end]))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const SESSION: &str = "0d1f8a52-6f0e-4c1c-9b7e-2f6a9f1f0c3d";
+    const PLAIN: Styles = Styles::new(false);
 
-    fn agents() -> Table {
-        let mut table =
-            Table::new([Column::fixed("session"), Column::wrapping("work"), Column::fixed("status")]);
-        table.row([
-            Cell::new(SESSION),
-            Cell::new("Designing the schema of the ledger"),
-            Cell::word("active"),
+    fn items() -> Table {
+        let mut table = Table::new([
+            Column::typed("ITEM"),
+            Column::text("TITLE").importance(5),
+            Column::detail("PROJECT").importance(1).if_different(),
+            Column::fixed("STATUS").importance(6),
+            Column::fixed("PRIORITY").or_narrow("PRI").importance(3),
+            Column::name("CLAIMED BY").importance(4),
+            Column::fixed("AGE").importance(2),
         ]);
-        table.row([Cell::new("b"), Cell::optional(None::<&str>), Cell::word("stale")]);
+        for [item, title, status, priority, holder, age] in [
+            ["design-schema", "Design local blackboard SQL schema", "claimed", "P1", "Ivy", "47m"],
+            ["post-proposal", "Post proposal to issue #78", "blocked (2)", "P2", "", "2h"],
+            [
+                "gh:mellanon/pai-collab#77",
+                "Draft response to change awareness discussion",
+                "available",
+                "P3",
+                "",
+                "3d",
+            ],
+        ] {
+            table.row([
+                Cell::new(item),
+                Cell::new(title),
+                Cell::new("pai-collab"),
+                Cell::word(status),
+                Cell::word(priority),
+                Cell::new(holder),
+                Cell::new(age),
+            ]);
+        }
         table
     }
 
     #[test]
-    fn nothing_wraps_where_no_terminal_is() {
+    fn narrow_table_shortens_texts_and_omits_a_constant_project() {
         assert_eq!(
-            agents().layout(None, Styles::new(false)),
-            "SESSION                               WORK                                STATUS\n\
-             0d1f8a52-6f0e-4c1c-9b7e-2f6a9f1f0c3d  Designing the schema of the ledger  active\n\
-             b                                     --                                  stale\n"
+            items().layout(Some(80), PLAIN),
+            "ITEM                       TITLE               STATUS       PRI  CLAIMED BY  AGE\n\
+             design-schema              Design local blac…  claimed      P1   Ivy         47m\n\
+             post-proposal              Post proposal to …  blocked (2)  P2   --          2h\n\
+             gh:mellanon/pai-collab#77  Draft response to…  available    P3   --          3d\n"
         );
     }
 
     #[test]
-    fn fixed_columns_stay_whole_and_the_others_wrap() {
+    fn wide_table_has_all_columns() {
         assert_eq!(
-            agents().layout(Some(64), Styles::new(false)),
-            "SESSION                               WORK           STATUS\n\
-             0d1f8a52-6f0e-4c1c-9b7e-2f6a9f1f0c3d  Designing the  active\n\
-             \u{20}                                     schema of the\n\
-             \u{20}                                     ledger\n\
-             b                                     --             stale\n"
+            items().layout(Some(120), PLAIN),
+            "ITEM                       TITLE                                      PROJECT     STATUS       PRIORITY  CLAIMED BY  AGE\n\
+             design-schema              Design local blackboard SQL schema         pai-collab  claimed      P1        Ivy         47m\n\
+             post-proposal              Post proposal to issue #78                 pai-collab  blocked (2)  P2        --          2h\n\
+             gh:mellanon/pai-collab#77  Draft response to change awareness discu…  pai-collab  available    P3        --          3d\n"
         );
     }
 
     #[test]
-    fn an_id_is_whole_even_where_there_is_no_room() {
-        assert!(agents().layout(Some(20), Styles::new(false)).contains(SESSION));
+    fn piped_table_shortens_nothing_and_a_long_cell_moves_only_its_row() {
+        testkit::limit_test();
+        let mut table = Table::new([Column::text("NOTE"), Column::fixed("AGE")]);
+        table.row([Cell::new("short"), Cell::new("1s")]);
+        table.row([Cell::new("x".repeat(ALIGNED)), Cell::new("2s")]);
+        table.row([Cell::new("y".repeat(ALIGNED + 1)), Cell::new("3s")]);
+        let expected = format!(
+            "{:40}  AGE\n{:40}  1s\n{}  2s\n{}  3s\n",
+            "NOTE",
+            "short",
+            "x".repeat(40),
+            "y".repeat(41)
+        );
+        assert_eq!(table.layout(None, PLAIN), expected);
     }
 
     #[test]
-    fn no_terminal_makes_a_table_wider_than_it_is() {
-        let mut short =
-            Table::new([Column::fixed("item"), Column::wrapping("title"), Column::wrapping("by")]);
-        short.row([Cell::new("a"), Cell::new("Fix it"), Cell::new("Ivy")]);
-        for table in [short, agents()] {
-            let longest = |width| {
-                let text = table.layout(width, Styles::new(false));
-                text.lines().map(|line| line.chars().count()).max()
-            };
-            for width in 1..120 {
-                assert!(longest(Some(width)) <= longest(None), "at {width}");
+    fn table_is_never_wider_than_its_terminal() {
+        for width in 26..200 {
+            for line in items().layout(Some(width), PLAIN).lines() {
+                assert!(width_of(line) <= usize::from(width), "{width}: {line}");
             }
         }
     }
 
     #[test]
-    fn colours_do_not_move_the_columns() {
-        let coloured = agents().layout(None, Styles::new(true));
-        assert!(coloured.contains("\u{1b}[32mactive\u{1b}[0m"));
-        let mut plain = coloured;
-        for code in ["\u{1b}[32m", "\u{1b}[31m", "\u{1b}[1m", "\u{1b}[0m"] {
-            plain = plain.replace(code, "");
+    fn what_a_user_types_is_complete_at_every_width() {
+        for width in 1..200 {
+            assert!(items().layout(Some(width), PLAIN).contains("gh:mellanon/pai-collab#77"), "{width}");
         }
-        assert_eq!(plain, agents().layout(None, Styles::new(false)));
     }
 
     #[test]
-    fn text_can_neither_add_rows_nor_colours() {
-        let mut table = Table::new([Column::fixed("name"), Column::fixed("status")]);
+    fn a_long_id_takes_the_space_of_its_own_row() {
+        testkit::limit_test();
+        let mut table = Table::new([Column::typed("KEY"), Column::text("VALUE"), Column::fixed("AGE")]);
+        table.row([Cell::new("a"), Cell::new("the value of a"), Cell::new("1s")]);
+        table.row([Cell::new("b".repeat(24)), Cell::new("the value of b"), Cell::new("2s")]);
+        assert_eq!(
+            table.layout(Some(40), PLAIN),
+            "KEY                    VALUE         AGE\n\
+             a                      the value o…  1s\n\
+             bbbbbbbbbbbbbbbbbbbbbbbb  the valu…  2s\n"
+        );
+    }
+
+    #[test]
+    fn a_column_without_any_value_is_omitted() {
+        let mut table = Table::new([Column::typed("KEY"), Column::fixed("TTL"), Column::text("TAGS")]);
+        table.row([Cell::new("a"), Cell::new(""), Cell::optional(None::<&str>)]);
+        table.row([Cell::new("b"), Cell::new("1m"), Cell::new("")]);
+        assert_eq!(table.layout(None, PLAIN), "KEY  TTL\na    --\nb    1m\n");
+    }
+
+    #[test]
+    fn a_narrow_terminal_shows_the_last_directory() {
+        let mut table = Table::new([Column::detail("WORKTREE")]);
+        table.row([Cell::directory("/home/ivy/pai-collab/")]);
+        assert_eq!(table.layout(Some(80), PLAIN), "WORKTREE\npai-collab\n");
+        assert_eq!(table.layout(Some(100), PLAIN), "WORKTREE\n/home/ivy/pai-collab/\n");
+    }
+
+    #[test]
+    fn colors_do_not_move_the_columns() {
+        let colored = items().layout(Some(80), Styles::new(true));
+        assert!(colored.contains("\u{1b}[34mclaimed\u{1b}[0m"), "{colored}");
+        let codes =
+            ["\u{1b}[34m", "\u{1b}[33m", "\u{1b}[32m", "\u{1b}[2m", "\u{1b}[1m", "\u{1b}[31m", "\u{1b}[0m"];
+        let plain = codes.iter().fold(colored, |text, code| text.replace(code, ""));
+        assert_eq!(plain, items().layout(Some(80), PLAIN));
+    }
+
+    #[test]
+    fn text_can_neither_add_rows_nor_colors() {
+        let mut table = Table::new([Column::typed("NAME"), Column::fixed("STATUS")]);
         table.row([Cell::new("a\nroot  active\u{1b}[0m\u{e0001}x\u{e007f}"), Cell::word("idle\n")]);
         let text = table.layout(Some(80), Styles::new(true));
         assert_eq!(text.lines().count(), 2);
@@ -240,10 +492,27 @@ mod tests {
 
     #[test]
     fn wide_letters_take_two_columns() {
-        let mut table = Table::new([Column::fixed("name"), Column::fixed("status")]);
+        let mut table = Table::new([Column::typed("NAME"), Column::fixed("STATUS")]);
         table.row([Cell::new("漢字"), Cell::word("active")]);
         table.row([Cell::new("abcd"), Cell::word("active")]);
-        let text = table.layout(None, Styles::new(false));
-        assert_eq!(text, "NAME  STATUS\n漢字  active\nabcd  active\n");
+        assert_eq!(table.layout(None, PLAIN), "NAME  STATUS\n漢字  active\nabcd  active\n");
+    }
+
+    #[test]
+    fn a_cut_never_divides_a_visible_character() {
+        for (text, width, expected) in [
+            ("漢字かな", 8, "漢字かな"),
+            ("漢字かな", 7, "漢字か…"),
+            ("漢字かな", 6, "漢字…"),
+            ("e\u{301}e\u{301}e\u{301}", 2, "e\u{301}…"),
+            ("👩\u{200d}👩\u{200d}👧 family", 4, "👩\u{200d}👩\u{200d}👧 …"),
+            ("👩\u{200d}👩\u{200d}👧 family", 2, "…"),
+            ("abc", 1, "…"),
+            ("", 0, ""),
+        ] {
+            let short = cut(text, width);
+            assert_eq!(short, expected);
+            assert!(width_of(&short) <= width, "{text}");
+        }
     }
 }

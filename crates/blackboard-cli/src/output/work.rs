@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use blackboard::agent::label;
+use blackboard::clock::Timestamp;
 use blackboard::work::{
     Blocked, Claimed, Completed, Created, Deleted, ListedItem, Reassigned, Released, Reset, Status,
     Unblocked, WorkHistory, WorkItem,
 };
 
-use super::{Cell, Column, Result, Screen, Table, escape, event, render_object, time};
+use super::event::{EventLines, Style};
+use super::{Cell, Column, Listed, Result, Screen, Table, escape, render_object, time};
 use crate::envelope::Answer;
 use crate::outcome::Render;
 
@@ -39,8 +41,8 @@ render_object! {
 
 /// The answer of `work list`.
 pub struct WorkList {
-    /// What was found.
-    pub items: Vec<ListedItem>,
+    /// The items.
+    pub items: Listed<ListedItem>,
     /// Whether completed items are omitted by default.
     pub hides_completed: bool,
 }
@@ -51,27 +53,28 @@ impl Render for WorkList {
     }
 
     fn json(&self, answer: &mut Answer<'_>) -> Result {
-        answer.list(&self.items)
+        answer.list(&self.items.rows)
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        if self.items.is_empty() && self.hides_completed {
+        let items = &self.items.rows;
+        if items.is_empty() && self.hides_completed {
             return screen
                 .line(format_args!("No open work items. Add one: blackboard work create ID --title TEXT"));
         }
-        if self.items.is_empty() {
+        if items.is_empty() {
             return screen.line(format_args!("No work items."));
         }
         let mut table = Table::new([
-            Column::fixed("item"),
-            Column::wrapping("title"),
-            Column::wrapping("project"),
-            Column::fixed("status"),
-            Column::fixed("priority"),
-            Column::wrapping("claimed by"),
-            Column::fixed("age"),
+            Column::typed("ITEM"),
+            Column::text("TITLE").importance(5),
+            Column::detail("PROJECT").importance(1).if_different(),
+            Column::fixed("STATUS").importance(6),
+            Column::fixed("PRIORITY").or_narrow("PRI").importance(3),
+            Column::name("CLAIMED BY").importance(4),
+            Column::fixed("AGE").importance(2),
         ]);
-        for listed in &self.items {
+        for listed in items {
             let item = &listed.item;
             table.row([
                 Cell::new(&item.item_id),
@@ -80,11 +83,12 @@ impl Render for WorkList {
                 status(listed),
                 Cell::word(item.priority.as_str()),
                 Cell::optional(item.claimed_by_name.as_ref()),
-                Cell::new(time::age(screen.now().since(item.created_at))),
+                Cell::new(time::age(screen.now().since(since(item)))),
             ]);
         }
         screen.table(&table)?;
-        let mut missing = self.items.iter().filter(|listed| !listed.missing_blockers.is_empty()).peekable();
+        self.items.note_more(screen)?;
+        let mut missing = items.iter().filter(|listed| !listed.missing_blockers.is_empty()).peekable();
         if missing.peek().is_some() {
             screen.gap()?;
         }
@@ -99,8 +103,16 @@ impl Render for WorkList {
 fn status(listed: &ListedItem) -> Cell {
     match listed.open_blockers.len() {
         0 => Cell::word(listed.item.status.as_str()),
-        blockers => Cell::new(format!("{} ({blockers})", listed.item.status)),
+        blockers => {
+            let status = listed.item.status;
+            Cell::in_tone_of(status.as_str(), format!("{status} ({blockers})"))
+        }
     }
+}
+
+/// From when on the age of an item counts: from its claim if it is claimed, else from its creation.
+fn since(item: &WorkItem) -> Timestamp {
+    item.claimed_at.filter(|_| item.status == Status::Claimed).unwrap_or(item.created_at)
 }
 
 /// The blockers of an item, each marked that does not exist.
@@ -150,7 +162,8 @@ fn claimed(claimed: &Claimed, screen: &mut Screen<'_>) -> Result {
     let item = &claimed.item;
     let id = escape(&item.item_id);
     if claimed.already_held {
-        screen.line(format_args!("Already held: {id} (since {})", claimed.since))?;
+        let age = time::age(screen.now().since(claimed.since));
+        screen.line(format_args!("Already held: {id} (claimed {age} ago)"))?;
     } else if claimed.created {
         screen.line(format_args!("Created and claimed work item: {id}"))?;
     } else {
@@ -186,7 +199,10 @@ fn reassigned(reassigned: &Reassigned, screen: &mut Screen<'_>) -> Result {
     let id = escape(&item.item_id);
     match (reassigned.reassigned, item.claimed_at) {
         (true, _) => screen.line(format_args!("Reassigned work item: {id}"))?,
-        (false, Some(since)) => screen.line(format_args!("Already held: {id} (since {since})"))?,
+        (false, Some(since)) => {
+            let age = time::age(screen.now().since(since));
+            screen.line(format_args!("Already held: {id} (claimed {age} ago)"))?;
+        }
         (false, None) => screen.line(format_args!("Already held: {id}"))?,
     }
     let previously = reassigned.previously_held_by.as_ref().map(|name| format!("claimed by {name}"));
@@ -271,7 +287,9 @@ fn awaited(item: &WorkItem, screen: &mut Screen<'_>) -> Result {
 fn details(details: &WorkHistory, screen: &mut Screen<'_>) -> Result {
     let item = &details.item;
     let list = |ids: &[String]| (!ids.is_empty()).then(|| ids.join(", "));
-    let since = item.claimed_at.map(|since| format!(" at {since}")).unwrap_or_default();
+    let now = screen.now();
+    let since = item.claimed_at.map(|since| format!(" at {}", time::detailed(since, now)));
+    let since = since.unwrap_or_default();
     screen.fields([
         ("Item", Some(item.item_id.clone())),
         ("Title", Some(item.title.clone())),
@@ -283,8 +301,8 @@ fn details(details: &WorkHistory, screen: &mut Screen<'_>) -> Result {
         ("Fence", item.fence.map(|fence| fence.to_string())),
         ("Blocked by", blockers(&details.open_blockers, &details.missing_blockers)),
         ("Blocks", list(&details.dependents)),
-        ("Created", Some(item.created_at.to_string())),
-        ("Completed", item.completed_at.map(|completed| completed.to_string())),
+        ("Created", Some(time::detailed(item.created_at, now))),
+        ("Completed", item.completed_at.map(|completed| time::detailed(completed, now))),
         ("Summary", item.summary.clone()),
         ("Metadata", item.metadata.as_ref().map(|metadata| metadata.as_str().to_owned())),
     ])?;
@@ -298,9 +316,8 @@ fn details(details: &WorkHistory, screen: &mut Screen<'_>) -> Result {
     if !details.history.is_empty() {
         screen.gap()?;
         screen.heading("History:")?;
-        for event in &details.history {
-            screen.line(format_args!("  {}  {}", event.timestamp, event::described(event)))?;
-        }
+        let mut lines = EventLines::new(screen, Style::OfOneItem);
+        details.history.iter().try_for_each(|event| lines.show(screen, event))?;
     }
     Ok(())
 }

@@ -102,14 +102,15 @@ fn depth_has_a_bound_and_needs_no_stack() {
 }
 
 #[test]
-fn large_value_is_shown_completely_and_shortened_in_a_table() {
+fn large_value_is_shown_completely_and_shortened_in_a_table_on_a_terminal() {
     let scratch = Scratch::new();
     let large = format!("\"{}\"", "漢".repeat(349_524));
     assert_eq!(written(&scratch, "large", large.as_bytes()).code, 0);
     assert!(scratch.run(["read", "large"]).success().stdout.contains(&large));
     for call in [&["list", "--long"][..], &["query"], &["history", "large"]] {
-        let shown = scratch.run(call).success().stdout;
+        let shown = scratch.on_terminal(80, call);
         assert!(shown.contains("漢漢…") && shown.len() < 1000, "{call:?}");
+        assert!(scratch.run(call).success().stdout.contains(&large), "{call:?}");
     }
 }
 

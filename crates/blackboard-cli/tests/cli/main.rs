@@ -53,6 +53,8 @@ mod permissions;
 mod publishing;
 mod refusals;
 mod sessions;
+mod tables;
+mod times;
 mod transcript;
 mod usage;
 mod workflows;

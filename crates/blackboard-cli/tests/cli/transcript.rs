@@ -110,6 +110,11 @@ fn run(scratch: &Scratch, call: &str, pid: &str) -> String {
     said
 }
 
+/// The text with names for what differs from run to run.
+pub fn normalized(text: &str) -> String {
+    Names::default().normalize(text, &[])
+}
+
 /// Stands for what differs from run to run. Replacements keep the width, so that tables stay tables.
 #[derive(Default)]
 struct Names {
@@ -137,6 +142,7 @@ impl Names {
         const SHORT_ID: &str = "hhhhhhhh";
         for (shape, name) in [
             ("dddd-dd-ddTdd:dd:dd.dddZ", "2026-02-03T15:30:00.000Z"),
+            ("dddd-dd-ddTdd:dd:ddZ", "2026-02-03T15:30:00Z"),
             ("dd:dd:dd", "15:30:00"),
             ("dd:dd (", "15:30 ("),
         ] {
@@ -219,6 +225,7 @@ fn transcripts_replace_values_that_differ_between_runs() {
     for (text, expected) in [
         (format!("{id} {id}"), "00000001-0000-4000-8000-000000000001 00000001-0000-4000-8000-000000000001"),
         ("at 2026-11-15T20:43:28.253Z, 20:43:28".to_owned(), "at 2026-02-03T15:30:00.000Z, 15:30:00"),
+        ("at 2026-11-15T20:43:28Z (3s ago)".to_owned(), "at 2026-02-03T15:30:00Z (0s ago)"),
         ("3 sec ago, 3s, 1 second, 12 seconds".to_owned(), "just now , 0s, 0 seconds, 0 seconds"),
         (format!("Ivy ({}) since 20:43 (3s ago)", &id[..8]), "Ivy (00000001) since 15:30 (0s ago)"),
         ("fence 3, 4s5, P1, --since 1h".to_owned(), "fence 3, 4s5, P1, --since 1h"),

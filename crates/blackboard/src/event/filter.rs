@@ -10,9 +10,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use super::change::Versions;
-use super::{Event, EventType, TargetType};
+use super::{Event, EventType, TargetType, names};
 use crate::agent::Agent;
-use crate::entry::{Glob, check_known_scope, check_known_tag, check_pattern};
+use crate::entry::{FILES, Glob, LOCKS, check_known_scope, check_known_tag, check_pattern};
 use crate::error::{Error, Result};
 use crate::store::{Key, Tx};
 use crate::text::shown;
@@ -108,6 +108,14 @@ pub enum EventKind {
     EntryCreated,
     /// An entry was written that existed.
     EntryUpdated,
+    /// A session acquired or renewed a lock.
+    LockAcquired,
+    /// A lock was released, or expired.
+    LockReleased,
+    /// A session reserved files, or renewed a reservation.
+    FilesReserved,
+    /// A file reservation was released, or expired.
+    FilesReleased,
 }
 
 /// The short names, in addition to those of the event log.
@@ -119,29 +127,48 @@ const SHORT_NAMES: &[(&str, EventKind)] = &[
     ("expire", EventKind::Of(EventType::EntryExpired)),
     ("purge", EventKind::Of(EventType::EntryPurged)),
     ("clear", EventKind::Of(EventType::EntriesCleared)),
+    (names::LOCK_ACQUIRED, EventKind::LockAcquired),
+    (names::LOCK_RELEASED, EventKind::LockReleased),
+    (names::FILES_RESERVED, EventKind::FilesReserved),
+    (names::FILES_RELEASED, EventKind::FilesReleased),
+    (names::PROGRESS, EventKind::Of(EventType::HeartbeatReceived)),
 ];
 
+static WRITTEN: [EventType; 1] = [EventType::EntryWritten];
+static REMOVED: [EventType; 2] = [EventType::EntryDeleted, EventType::EntryExpired];
+
 impl EventKind {
-    /// The type in the event log.
-    fn event_type(&self) -> &EventType {
+    /// The types in the event log.
+    fn event_types(&self) -> &[EventType] {
         match self {
-            EventKind::Of(event_type) => event_type,
-            EventKind::EntryCreated | EventKind::EntryUpdated => &EventType::EntryWritten,
+            EventKind::Of(event_type) => std::slice::from_ref(event_type),
+            EventKind::EntryCreated
+            | EventKind::EntryUpdated
+            | EventKind::LockAcquired
+            | EventKind::FilesReserved => &WRITTEN,
+            EventKind::LockReleased | EventKind::FilesReleased => &REMOVED,
         }
     }
 
     fn fits(&self, event: &Event, facts: &Facts) -> bool {
         let op = match self {
-            EventKind::Of(_) => None,
             EventKind::EntryCreated => Some("create"),
             EventKind::EntryUpdated => Some("update"),
+            _ => None,
         };
-        *self.event_type() == event.event_type && op.is_none_or(|op| facts.op.as_deref() == Some(op))
+        let scope = match self {
+            EventKind::LockAcquired | EventKind::LockReleased => Some(LOCKS),
+            EventKind::FilesReserved | EventKind::FilesReleased => Some(FILES),
+            _ => None,
+        };
+        self.event_types().contains(&event.event_type)
+            && op.is_none_or(|op| facts.op.as_deref() == Some(op))
+            && scope.is_none_or(|scope| facts.scope.as_deref() == Some(scope))
     }
 }
 
 /// Parses the name of an event type, or one of the short names `write`, `create`, `update`, `delete`, `expire` and
-/// `clear`.
+/// `clear`, or a name of [`Event::shown_type`].
 impl FromStr for EventKind {
     type Err = Error;
 
@@ -194,9 +221,10 @@ impl Filters {
     pub(crate) fn new(filters: &[Filter]) -> Result<Filters> {
         let all = filters.iter().any(|filter| filter.types.is_empty());
         let mut types: Vec<EventType> = Vec::new();
-        for kind in filters.iter().filter(|_| !all).flat_map(|filter| &filter.types) {
-            if !types.contains(kind.event_type()) {
-                types.push(kind.event_type().clone());
+        let kinds = filters.iter().filter(|_| !all).flat_map(|filter| &filter.types);
+        for event_type in kinds.flat_map(EventKind::event_types) {
+            if !types.contains(event_type) {
+                types.push(event_type.clone());
             }
         }
         // A filter that matches everything makes the others pointless.

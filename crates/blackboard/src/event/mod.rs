@@ -34,7 +34,7 @@ pub(crate) use self::scan::{ENOUGH_BYTES, Scan};
 pub use self::subscribe::Subscription;
 pub use self::subscriber::{Receiver, Subscriber};
 use crate::clock::Timestamp;
-use crate::entry::EntryVersion;
+use crate::entry::{EntryVersion, FILES, LOCKS};
 use crate::metadata::Metadata;
 use crate::revision::Revision;
 use crate::store::record::{Cell, Column, StoredCell, StoredRow};
@@ -197,6 +197,15 @@ impl Column for Option<TargetType> {
     }
 }
 
+/// The names in human output of events that are stored under other types.
+mod names {
+    pub(super) const LOCK_ACQUIRED: &str = "lock_acquired";
+    pub(super) const LOCK_RELEASED: &str = "lock_released";
+    pub(super) const FILES_RESERVED: &str = "files_reserved";
+    pub(super) const FILES_RELEASED: &str = "files_released";
+    pub(super) const PROGRESS: &str = "progress";
+}
+
 /// One event.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Event {
@@ -246,6 +255,37 @@ impl Event {
     pub(crate) fn named_session(&self, field: &str) -> Option<String> {
         let session = self.metadata.as_ref().map(Metadata::to_map)?.remove(field)?;
         session.as_str().map(str::to_owned)
+    }
+
+    /// The name of its type in human output: locks and file reservations are stored as entries, and progress notes as
+    /// heartbeats. A filter accepts it.
+    ///
+    /// ```
+    /// # use blackboard::{Board, agent::Register, event::Since, lock::Acquire};
+    /// # let board = Board::memory();
+    /// # let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+    /// board.locks().acquire(&Acquire::of("deploy", &ivy))?;
+    /// let newest = board.events().observe(&Since::Last(1), &[])?;
+    /// let batch = board.events().next(&newest, newest.after, 1)?.expect("one event");
+    /// assert_eq!(batch.events[0].shown_type(), "lock_acquired");
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn shown_type(&self) -> &str {
+        let is_write = match self.event_type {
+            EventType::HeartbeatReceived => return names::PROGRESS,
+            EventType::EntryWritten => true,
+            EventType::EntryDeleted | EventType::EntryExpired => false,
+            _ => return self.event_type.as_str(),
+        };
+        let in_metadata = || self.metadata.as_ref()?.to_map().remove("scope")?.as_str().map(str::to_owned);
+        let scope = self.entry.as_ref().map(|change| change.scope.clone()).or_else(in_metadata);
+        match (scope.as_deref(), is_write) {
+            (Some(LOCKS), true) => names::LOCK_ACQUIRED,
+            (Some(LOCKS), false) => names::LOCK_RELEASED,
+            (Some(FILES), true) => names::FILES_RESERVED,
+            (Some(FILES), false) => names::FILES_RELEASED,
+            _ => self.event_type.as_str(),
+        }
     }
 
     /// The work items that a session lost when it was marked stale; none if the event is about something else.

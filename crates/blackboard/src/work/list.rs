@@ -33,6 +33,15 @@ pub struct ListedItem {
     pub missing_blockers: Vec<String>,
 }
 
+/// The first items that match, and how many match.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CountedItems {
+    /// As many as the filter allows.
+    pub items: Vec<ListedItem>,
+    /// How many items match.
+    pub total: usize,
+}
+
 impl Default for WorkFilter {
     /// All open items.
     fn default() -> WorkFilter {
@@ -66,6 +75,21 @@ impl Work<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn list(&self, filter: &WorkFilter) -> Result<Vec<ListedItem>> {
+        Ok(self.list_counted(filter)?.items)
+    }
+
+    /// The same items, and how many there are without the limit.
+    ///
+    /// ```
+    /// # use blackboard::{Board, work::{Create, WorkFilter}};
+    /// # let board = Board::memory();
+    /// board.work().create(&Create::new("fix-tests", "Fix the tests"))?;
+    /// board.work().create(&Create::new("ship", "Ship it"))?;
+    /// let page = board.work().list_counted(&WorkFilter { limit: Some(1), ..WorkFilter::default() })?;
+    /// assert_eq!((page.items.len(), page.total), (1, 2));
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn list_counted(&self, filter: &WorkFilter) -> Result<CountedItems> {
         let ranges: Vec<Range> = match &filter.claimed_by {
             Some(session) => vec![Range::claimed_by(session)],
             None => filter.statuses.iter().map(|&status| Range::work_queue(status)).collect(),
@@ -84,8 +108,9 @@ impl Work<'_> {
             items.sort_by(|a, b| {
                 (a.priority, a.created_at, &a.item_id).cmp(&(b.priority, b.created_at, &b.item_id))
             });
+            let total = items.len();
             items.truncate(filter.limit.unwrap_or(usize::MAX));
-            with_blockers(tx, items)
+            Ok(CountedItems { items: with_blockers(tx, items)?, total })
         })
     }
 }

@@ -33,7 +33,7 @@ pub use self::create::{Create, Created, SOURCES};
 pub use self::delete::Deleted;
 pub(crate) use self::dependencies::{missing_blockers, prefetch_missing_blockers, with_blockers};
 pub use self::last_completed::LastCompleted;
-pub use self::list::{ListedItem, WorkFilter};
+pub use self::list::{CountedItems, ListedItem, WorkFilter};
 pub use self::newest::{NewestWork, WorkPage};
 pub use self::reassign::{Reassign, Reassigned};
 pub(crate) use self::release::give_back;

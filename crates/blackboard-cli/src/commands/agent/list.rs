@@ -4,11 +4,12 @@ use blackboard::Result;
 use blackboard::agent::{AgentFilter, AgentStatus};
 
 use crate::commands::Run;
-use crate::commands::arguments::{chosen, trimmed};
+use crate::commands::arguments::{at_least_one, chosen, trimmed};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::agent::AgentList;
+use crate::output::{Listed, row_limit};
 
 /// List active agents
 ///
@@ -33,6 +34,10 @@ pub struct List {
     /// Only agents of this project
     #[arg(short = 'P', long, value_name = "PROJECT")]
     project: Option<String>,
+
+    /// Maximum number of results [default: 50 on a terminal, else all]
+    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one)]
+    limit: Option<usize>,
 }
 
 impl Run for List {
@@ -41,6 +46,7 @@ impl Run for List {
         let hides_ended = !self.all && self.status.is_empty();
         let statuses = chosen(self.all, self.status, AgentStatus::ALL, &AgentFilter::default().statuses);
         let agents = board.agents().list(&AgentFilter { statuses, project: self.project })?;
+        let agents = Listed::first(agents, row_limit(self.limit, context.json()));
         Ok(Outcome::new(AgentList { agents, hides_ended }))
     }
 }

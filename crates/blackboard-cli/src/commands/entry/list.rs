@@ -10,6 +10,7 @@ use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::entry::{EntryList, KeyList};
+use crate::output::{Listed, row_limit};
 
 /// List keys
 ///
@@ -34,7 +35,7 @@ pub struct List {
     #[arg(short = 'l', long)]
     long: bool,
 
-    /// Maximum number of results
+    /// Maximum number of results [default: 50 on a terminal, else all]
     #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one)]
     limit: Option<usize>,
 
@@ -49,16 +50,19 @@ impl Run for List {
         let board = context.open(Access::read())?;
         let scope = board.scope(&name);
         let query = Query { order: Order::Key, limit: self.limit, ..query };
+        let limit = row_limit(self.limit, context.json());
         Ok(match (self.long, self.limit) {
             (true, Some(_)) => {
                 let page = scope.query(&query)?;
-                Outcome::new(EntryList { entries: page.entries, next: None, revision: page.revision })
+                let entries = Listed::first(page.entries, limit);
+                Outcome::new(EntryList { entries, next: None, revision: page.revision })
             }
             (true, None) => {
                 let snapshot = scope.snapshot(&query)?;
-                Outcome::new(EntryList { entries: snapshot.entries, next: None, revision: snapshot.revision })
+                let entries = Listed::first(snapshot.entries, limit);
+                Outcome::new(EntryList { entries, next: None, revision: snapshot.revision })
             }
-            (false, _) => Outcome::new(KeyList(scope.list(&query)?)),
+            (false, _) => Outcome::new(KeyList(Listed::first(scope.list(&query)?, limit))),
         })
     }
 }

@@ -9,6 +9,7 @@ use crate::commands::arguments::{ScopeOption, at_least_one};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
+use crate::output::Listed;
 use crate::output::entry::EntryList;
 
 /// Find entries by pattern, tag, author or time
@@ -61,7 +62,8 @@ impl Run for Query {
             ..self.which.query(self.pattern)?
         };
         let page = context.open(Access::read())?.scope(&name).query(&query)?;
-        let (entries, next, revision) = (page.entries, page.next, page.revision);
+        let (next, revision) = (page.next, page.revision);
+        let entries = Listed::first(page.entries, None);
         Ok(Outcome::new(EntryList { entries, next, revision }))
     }
 }

@@ -1,6 +1,9 @@
 //! `blackboard lock acquire`
 
+use std::io::{self, IsTerminal, Write};
+
 use blackboard::Result;
+use blackboard::clock::{Clock, SystemClock};
 use blackboard::lock::Acquire as Acquiring;
 
 use super::LockOptions;
@@ -10,6 +13,7 @@ use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::lock::AcquiredLock;
+use crate::output::{escape, time};
 
 /// Acquire a lock
 ///
@@ -42,10 +46,12 @@ impl Run for Acquire {
             None => board.locks().acquire(&wish)?,
         };
         if acquired.already_held {
-            context.note(&format!(
-                "lock {} was held already, since {}",
-                acquired.lock.name, acquired.lock.since
-            ));
+            let age = time::age(SystemClock.now().since(acquired.lock.since));
+            context.note(&format!("lock {} was already held (acquired {age} ago)", acquired.lock.name));
+        } else if !context.json() && io::stderr().is_terminal() {
+            // Standard output has only the fence token, for a shell to keep.
+            let (name, fence) = (escape(&acquired.lock.name), acquired.lock.fence);
+            let _ = writeln!(io::stderr(), "Acquired lock: {name} (fence {fence})");
         }
         context.note_text(&acquired.text);
         Ok(Outcome::new(AcquiredLock(acquired)))

@@ -3,10 +3,12 @@
 use blackboard::Result;
 
 use crate::commands::Run;
+use crate::commands::arguments::at_least_one;
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::project::ProjectList;
+use crate::output::{Listed, row_limit};
 
 /// List projects
 ///
@@ -17,10 +19,15 @@ use crate::output::project::ProjectList;
 ///   blackboard project list --json
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
-pub struct List {}
+pub struct List {
+    /// Maximum number of results [default: 50 on a terminal, else all]
+    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one)]
+    limit: Option<usize>,
+}
 
 impl Run for List {
     fn run(self, context: &Context) -> Result<Outcome> {
-        Ok(Outcome::new(ProjectList(context.open(Access::read())?.projects().list()?)))
+        let rows = context.open(Access::read())?.projects().list()?;
+        Ok(Outcome::new(ProjectList(Listed::first(rows, row_limit(self.limit, context.json())))))
     }
 }

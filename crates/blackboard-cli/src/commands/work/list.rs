@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::WorkList;
+use crate::output::{Listed, row_limit};
 
 /// List work items
 ///
@@ -43,7 +44,7 @@ pub struct List {
     #[arg(long)]
     mine: bool,
 
-    /// Maximum number of results
+    /// Maximum number of results [default: 50 on a terminal, else all]
     #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one)]
     limit: Option<usize>,
 
@@ -62,7 +63,10 @@ impl Run for List {
         let hides_completed = !self.all && self.status.is_empty();
         let statuses = chosen(self.all, self.status, Status::ALL, Status::OPEN);
         let (project, priority, limit) = (self.project, self.priority, self.limit);
-        let items = board.work().list(&WorkFilter { statuses, project, priority, claimed_by, limit })?;
+        let limit = row_limit(limit, context.json());
+        let page =
+            board.work().list_counted(&WorkFilter { statuses, project, priority, claimed_by, limit })?;
+        let items = Listed { rows: page.items, total: page.total };
         Ok(Outcome::new(WorkList { items, hides_completed }))
     }
 }

@@ -195,7 +195,7 @@ impl Render for ComparedEntries {
             OperationResult::Delete(None) => screen.line(format_args!("  Deleted: nothing was there")),
             OperationResult::Read(Some(Entry { scope, key, value, .. })) => {
                 let value = glimpse(value, screen);
-                screen.line(format_args!("  Read: {} = {value}", named(scope, key)))
+                screen.fitted_line(&format!("  Read: {} = ", named(scope, key)), &value, "")
             }
             OperationResult::Read(None) => screen.line(format_args!("  Read: null")),
         })

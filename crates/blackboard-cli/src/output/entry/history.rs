@@ -108,12 +108,12 @@ impl Render for KeyHistory {
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
         let mut table = Table::new([
-            Column::fixed("revision"),
-            Column::fixed("version"),
-            Column::fixed("what"),
-            Column::fixed("age"),
-            Column::wrapping("by"),
-            Column::wrapping("value"),
+            Column::typed("REVISION"),
+            Column::fixed("VERSION").importance(1),
+            Column::fixed("CHANGE").importance(4),
+            Column::fixed("AGE").importance(3),
+            Column::name("AUTHOR").importance(2),
+            Column::text("VALUE").importance(5),
         ]);
         let now = screen.now();
         for change in &self.changes {
@@ -130,7 +130,6 @@ impl Render for KeyHistory {
         }
         screen.table(&table)?;
         if self.compacted {
-            screen.gap()?;
             screen.line(format_args!("Older versions have been pruned."))?;
         }
         Ok(())

@@ -8,33 +8,34 @@ use serde::{Serialize, Serializer};
 use super::{glimpse, left};
 use crate::envelope::Answer;
 use crate::outcome::Render;
-use crate::output::{Cell, Column, Failure, Result, Screen, Table, escape, harmless_json, time};
+use crate::output::{Cell, Column, Failure, Listed, Result, Screen, Table, escape, harmless_json, time};
 
 /// The answer of `list`.
-pub struct KeyList(pub Vec<ListedKey>);
+pub struct KeyList(pub Listed<ListedKey>);
 
 impl Render for KeyList {
     fn json(&self, answer: &mut Answer<'_>) -> Result {
-        let keys: Vec<_> = self.0.iter().map(|listed| listed.key.as_str()).collect();
+        let keys: Vec<_> = self.0.rows.iter().map(|listed| listed.key.as_str()).collect();
         answer.raw(&keys)
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        if self.0.is_empty() {
+        if self.0.rows.is_empty() {
             return screen.line(format_args!("No entries."));
         }
         let now = screen.now();
-        self.0.iter().try_for_each(|ListedKey { key, expires_at }| match expires_at {
+        self.0.rows.iter().try_for_each(|ListedKey { key, expires_at }| match expires_at {
             Some(expires) => screen.line(format_args!("{} [TTL: {}]", escape(key), left(*expires, now))),
             None => screen.line(format_args!("{}", escape(key))),
-        })
+        })?;
+        self.0.note_more(screen)
     }
 }
 
 /// The answer of `query` and of `list --long`.
 pub struct EntryList {
-    /// What was found.
-    pub entries: Vec<Entry>,
+    /// The entries.
+    pub entries: Listed<Entry>,
     /// Where the next page starts, if there is more.
     pub next: Option<String>,
     /// The revision of that moment.
@@ -54,25 +55,25 @@ impl Render for EntryList {
 
     fn json(&self, answer: &mut Answer<'_>) -> Result {
         let (next, revision) = (self.next.as_deref(), self.revision);
-        answer.list_with(&self.entries, &Position { next, revision })
+        answer.list_with(&self.entries.rows, &Position { next, revision })
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        if self.entries.is_empty() {
+        if self.entries.rows.is_empty() {
             return screen.line(format_args!("No entries."));
         }
         let mut table = Table::new([
-            Column::fixed("key"),
-            Column::wrapping("value"),
-            Column::fixed("version"),
-            Column::fixed("revision"),
-            Column::wrapping("by"),
-            Column::fixed("age"),
-            Column::fixed("ttl"),
-            Column::wrapping("tags"),
+            Column::typed("KEY"),
+            Column::text("VALUE").importance(5),
+            Column::fixed("VERSION").if_wide(),
+            Column::fixed("REVISION").importance(1),
+            Column::name("AUTHOR").importance(4),
+            Column::fixed("AGE").importance(3),
+            Column::fixed("TTL").importance(2),
+            Column::text("TAGS").if_wide(),
         ]);
         let now = screen.now();
-        for entry in &self.entries {
+        for entry in &self.entries.rows {
             table.row([
                 Cell::new(&entry.key),
                 Cell::new(glimpse(&entry.value, screen)),
@@ -80,17 +81,14 @@ impl Render for EntryList {
                 Cell::new(entry.revision.to_string()),
                 Cell::new(&entry.updated_by),
                 Cell::new(time::age(now.since(entry.updated_at))),
-                Cell::optional(entry.expires_at.map(|expires| left(expires, now))),
+                Cell::optional(entry.expires_at.map(|expires| time::left(expires.since(now)))),
                 Cell::new(entry.tags.join(", ")),
             ]);
         }
         screen.table(&table)?;
         match &self.next {
-            Some(next) => {
-                screen.gap()?;
-                screen.line(format_args!("There is more: --after {}", escape(&in_quotes(next))))
-            }
-            None => Ok(()),
+            Some(next) => screen.line(format_args!("More entries: add --after {}", escape(&in_quotes(next)))),
+            None => self.entries.note_more(screen),
         }
     }
 }

@@ -1,14 +1,13 @@
 //! Entries, for people and programs.
 //!
 //! A program gets a value as it came, and so does a caller of the bare value. People see the same JSON on one line
-//! with its harmful characters escaped, and in tables only the beginning of it.
+//! with its harmful characters escaped, and in tables on a terminal only the beginning of it.
 
 mod change;
 mod history;
 mod list;
 mod read;
 
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use blackboard::clock::Timestamp;
@@ -23,14 +22,10 @@ pub use self::list::{EntryList, KeyList, WholeScope, in_quotes};
 pub use self::read::{BareValue, Missing, RawText, ReadEntry};
 use super::{Screen, harmless_json, shortened};
 
-/// How much of a value a row shows, depending on the room for the whole row.
-const SHOWN: RangeInclusive<usize> = 24..=60;
-
-/// The beginning of a value, for a row on this screen.
+/// A value on one line, or as much of it as a row on this screen can have.
 fn glimpse(value: &Value, screen: &Screen<'_>) -> String {
-    let room = screen.width().map_or(*SHOWN.end(), |width| usize::from(width) / 3);
-    let shown = room.clamp(*SHOWN.start(), *SHOWN.end());
-    harmless_json(&shortened(value.as_str(), shown)).into_owned()
+    let most = screen.width().map_or(usize::MAX, usize::from);
+    harmless_json(&shortened(value.as_str(), most)).into_owned()
 }
 
 /// What hung on a session, as people call it.
@@ -44,12 +39,26 @@ pub fn leased(lease: &Lease) -> String {
     }
 }
 
-/// How many such things, in words.
-pub fn counted_leases(count: usize) -> String {
-    match count {
-        1 => "1 lock, reservation or leased entry".to_owned(),
-        _ => format!("{count} locks, reservations or leased entries"),
+/// How many locks, file reservations and leased entries these are; `None` if there are none.
+pub fn counted_leases<'a>(leases: impl Iterator<Item = &'a Lease>) -> Option<String> {
+    let [mut locks, mut files, mut entries] = [0; 3];
+    for lease in leases {
+        match lease.scope.as_str() {
+            LOCKS => locks += 1,
+            FILES => files += 1,
+            _ => entries += 1,
+        }
     }
+    let counted = [
+        (locks, "lock", "locks"),
+        (files, "file reservation", "file reservations"),
+        (entries, "leased entry", "leased entries"),
+    ];
+    let counted = counted.into_iter().filter(|(count, ..)| *count > 0);
+    let counted =
+        counted.map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many }));
+    let counted: Vec<String> = counted.collect();
+    (!counted.is_empty()).then(|| counted.join(", "))
 }
 
 /// The scope, if it is not the default one.

@@ -1,5 +1,6 @@
 //! One entry, or none.
 
+use blackboard::agent::short_id;
 use blackboard::entry::{Entry, Value};
 
 use super::{left, unusual};
@@ -23,20 +24,17 @@ impl Render for ReadEntry {
             let rest = if expires > now { format!("{} left", left(expires, now)) } else { "over".to_owned() };
             format!("{ttl}s ({rest})")
         });
-        let created = format!("{} by {}", entry.created_at, entry.created_by);
+        let created = format!("{} by {}", time::local(entry.created_at), entry.created_by);
         let lease = entry.session_id.as_ref().map(|session| {
             let fence = entry.fence.map(|fence| format!(", fence {fence}")).unwrap_or_default();
-            format!("session {session}{fence}")
+            format!("session {}{fence}", short_id(session))
         });
         screen.fields([
             ("Key", Some(entry.key.clone())),
             ("Scope", unusual(&entry.scope)),
             ("Value", Some(harmless_json(entry.value.as_str()).into_owned())),
             ("Source", Some(entry.updated_by.clone())),
-            (
-                "Timestamp",
-                Some(format!("{} ({} ago)", entry.updated_at, time::length(now.since(entry.updated_at)))),
-            ),
+            ("Timestamp", Some(time::detailed(entry.updated_at, now))),
             ("TTL", ttl),
             ("Version", Some(entry.version.to_string())),
             ("Revision", Some(entry.revision.to_string())),

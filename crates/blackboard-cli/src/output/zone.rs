@@ -1,0 +1,88 @@
+//! The local time zone.
+//!
+//! It is read from the files of the system, and only if a local time is printed: most commands never need it. The program
+//! has no time zone database of its own. Without that of the system, times are in UTC.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use blackboard::clock::Timestamp;
+use jiff::tz::TimeZone;
+
+/// Where systems have their time zone database.
+const DATABASES: [&str; 3] = ["/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/etc/zoneinfo"];
+
+/// The local zone, if `TZ` names none.
+const LOCAL: &str = "/etc/localtime";
+
+/// The largest file that is read: a file of a zone has a few kilobytes.
+const LARGEST: u64 = 1 << 20;
+
+/// The offset of the local time from UTC, in seconds; `None` if the zone is UTC or unknown.
+pub fn offset(moment: Timestamp) -> Option<i32> {
+    static ZONE: OnceLock<Option<TimeZone>> = OnceLock::new();
+    let zone = ZONE.get_or_init(|| {
+        let name = std::env::var_os("TZ");
+        // As in the C library: an empty name is UTC.
+        let name = name.as_ref().map(|name| name.to_str().unwrap_or_default());
+        find(name, &DATABASES.map(PathBuf::from), Path::new(LOCAL))
+    });
+    let moment = jiff::Timestamp::from_millisecond(moment.millis()).ok()?;
+    zone.as_ref().map(|zone| zone.to_offset(moment).seconds())
+}
+
+/// The zone that `TZ` names: a file, a name in a database, or a rule such as `EST5EDT,M3.2.0,M11.1.0`.
+fn find(name: Option<&str>, databases: &[PathBuf], local: &Path) -> Option<TimeZone> {
+    let Some(name) = name else { return in_file(local) };
+    let name = name.strip_prefix(':').unwrap_or(name);
+    let path = Path::new(name);
+    if path.is_absolute() {
+        return in_file(path);
+    }
+    if matches!(name, "" | "UTC" | "UTC0" | "Etc/UTC") || name.split('/').any(|part| part == "..") {
+        return None;
+    }
+    let in_database = databases.iter().find_map(|database| in_file(&database.join(name)));
+    in_database.or_else(|| TimeZone::posix(name).ok())
+}
+
+fn in_file(path: &Path) -> Option<TimeZone> {
+    let is_small = std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= LARGEST);
+    let zone = TimeZone::tzif("local", &std::fs::read(path).ok().filter(|_| is_small)?).ok()?;
+    Some(zone)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offset_of(name: &str, moment: &str) -> Option<i32> {
+        let moment: jiff::Timestamp = moment.parse().unwrap();
+        find(Some(name), &[], Path::new("/missing")).map(|zone| zone.to_offset(moment).seconds())
+    }
+
+    #[test]
+    fn a_rule_needs_no_database() {
+        testkit::limit_test();
+        let (winter, summer) = ("2026-01-15T00:00:00Z", "2026-07-15T00:00:00Z");
+        for (name, in_winter, in_summer) in [
+            ("<+0530>-5:30", Some(19_800), Some(19_800)),
+            ("CET-1CEST,M3.5.0,M10.5.0/3", Some(3_600), Some(7_200)),
+            ("EST5EDT,M3.2.0,M11.1.0", Some(-18_000), Some(-14_400)),
+            ("UTC", None, None),
+            ("", None, None),
+            (":UTC", None, None),
+            ("No/Such_Zone", None, None),
+            ("../../etc/passwd", None, None),
+        ] {
+            assert_eq!((offset_of(name, winter), offset_of(name, summer)), (in_winter, in_summer), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_system_without_a_zone_has_utc() {
+        testkit::limit_test();
+        assert!(find(None, &[], Path::new("/missing")).is_none());
+        assert!(find(None, &[], Path::new("/")).is_none());
+    }
+}
