@@ -230,13 +230,13 @@ impl Board {
         self.read(&WorkCounts::prefetch(today), |tx| WorkCounts::of(tx, today))
     }
 
-    /// The start of the day of all counts of today: 00:00 UTC, as all output has its times, by the caller's clock. A
-    /// call determines it once: the engine's clock may be on another day, and only an announced range can be counted.
+    /// The start of the day of all counts of today: 00:00 UTC by the caller's clock. A call determines it once: the
+    /// engine's clock may be on another day, and only an announced range can be counted.
     fn today(&self) -> Timestamp {
         self.clock().now().midnight()
     }
 
-    /// An overview of the board.
+    /// An overview of the board. Its counts of today begin at 00:00 UTC.
     ///
     /// ```
     /// # use blackboard::{Board, agent::Register};
@@ -246,7 +246,12 @@ impl Board {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn status(&self) -> Result<BoardStatus> {
-        let (database_size_bytes, today) = (self.store().size()?, self.today());
+        self.status_since(self.today())
+    }
+
+    /// The same for a caller whose day begins at another moment, for example at local midnight.
+    pub fn status_since(&self, today: Timestamp) -> Result<BoardStatus> {
+        let database_size_bytes = self.store().size()?;
         let mut prefetch = prefetch_counts();
         prefetch.extend([LOCKS, FILES].map(|scope| Prefetch::Count(Range::entries(scope, ""))));
         prefetch.push(Prefetch::Count(Range::all_entries()));
@@ -328,6 +333,13 @@ mod tests {
             assert_eq!(status.work_items.completed_today, expected, "{moment}");
             assert_eq!(status.agents.completed_today, expected, "{moment}");
             assert_eq!(board.work_counts().unwrap(), status.work_items, "{moment}");
+            let local_midnight = "2026-02-04T00:00:02Z".parse().unwrap();
+            let status = board.status_since(local_midnight).unwrap();
+            assert_eq!(
+                (status.work_items.completed_today, status.agents.completed_today),
+                (0, 0),
+                "{moment}"
+            );
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `blackboard status`
 
 use blackboard::Result;
+use blackboard::clock::{Clock, SystemClock};
 use blackboard::work::{CountedItems, Status as WorkStatus, WorkFilter};
 
 use super::Run;
@@ -8,6 +9,7 @@ use crate::context::Context;
 use crate::location;
 use crate::open::Access;
 use crate::outcome::Outcome;
+use crate::output::local_midnight;
 use crate::output::status::{BoardOverview, ROWS_SHOWN};
 
 /// Show a summary of the board
@@ -25,7 +27,7 @@ impl Run for Status {
     fn run(self, context: &Context) -> Result<Outcome> {
         let board = context.open(Access::read())?;
         let resolved = context.resolve()?;
-        let status = board.status()?;
+        let status = board.status_since(local_midnight(SystemClock.now()))?;
         let exists = resolved.engine.exists();
         // A board that does not exist is reported by itself.
         if resolved.is_home && exists && location::main_worktree(&context.request()).is_some() {

@@ -34,6 +34,7 @@ pub use screen::Screen;
 pub use short_ids::ShortIds;
 pub use style::{Styles, Tone};
 pub use table::{Cell, Column, Table};
+pub use zone::local_midnight;
 
 /// Answers that are one value: an object for programs, and a function that writes it for people.
 macro_rules! render_object {

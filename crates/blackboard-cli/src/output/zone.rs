@@ -20,6 +20,22 @@ const LARGEST: u64 = 1 << 20;
 
 /// The offset of the local time from UTC, in seconds; `None` if the zone is UTC or unknown.
 pub fn offset(moment: Timestamp) -> Option<i32> {
+    let moment = jiff::Timestamp::from_millisecond(moment.millis()).ok()?;
+    local().map(|zone| zone.to_offset(moment).seconds())
+}
+
+/// When the local day of a moment began.
+pub fn local_midnight(moment: Timestamp) -> Timestamp {
+    local().and_then(|zone| midnight_in(zone, moment)).unwrap_or_else(|| moment.midnight())
+}
+
+fn midnight_in(zone: &TimeZone, moment: Timestamp) -> Option<Timestamp> {
+    let moment = jiff::Timestamp::from_millisecond(moment.millis()).ok()?;
+    let midnight = moment.to_zoned(zone.clone()).start_of_day().ok()?;
+    Some(Timestamp::from_millis(midnight.timestamp().as_millisecond()))
+}
+
+fn local() -> Option<&'static TimeZone> {
     static ZONE: OnceLock<Option<TimeZone>> = OnceLock::new();
     let zone = ZONE.get_or_init(|| {
         let name = std::env::var_os("TZ");
@@ -27,8 +43,7 @@ pub fn offset(moment: Timestamp) -> Option<i32> {
         let name = name.as_ref().map(|name| name.to_str().unwrap_or_default());
         find(name, &DATABASES.map(PathBuf::from), Path::new(LOCAL))
     });
-    let moment = jiff::Timestamp::from_millisecond(moment.millis()).ok()?;
-    zone.as_ref().map(|zone| zone.to_offset(moment).seconds())
+    zone.as_ref()
 }
 
 /// The zone that `TZ` names: a file, a name in a database, or a rule such as `EST5EDT,M3.2.0,M11.1.0`.
@@ -76,6 +91,21 @@ mod tests {
             ("../../etc/passwd", None, None),
         ] {
             assert_eq!((offset_of(name, winter), offset_of(name, summer)), (in_winter, in_summer), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_local_day_begins_at_its_own_midnight() {
+        let at = |moment: &str| moment.parse::<Timestamp>().unwrap();
+        for (name, moment, midnight) in [
+            ("<+0530>-5:30", "2026-02-03T20:00:00Z", "2026-02-03T18:30:00Z"),
+            ("<+0530>-5:30", "2026-02-03T18:29:59Z", "2026-02-02T18:30:00Z"),
+            // The day on which summer time begins has 23 hours.
+            ("CET-1CEST,M3.5.0,M10.5.0/3", "2026-03-29T20:00:00Z", "2026-03-28T23:00:00Z"),
+            ("CET-1CEST,M3.5.0,M10.5.0/3", "2026-03-30T20:00:00Z", "2026-03-29T22:00:00Z"),
+        ] {
+            let zone = find(Some(name), &[], Path::new("/missing")).unwrap();
+            assert_eq!(midnight_in(&zone, at(moment)), Some(at(midnight)), "{name} {moment}");
         }
     }
 
