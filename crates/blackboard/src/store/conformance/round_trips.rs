@@ -458,6 +458,9 @@ fn count_readers(counted: &mut Counted) {
     });
     counted.count("Work::status", "work status", |fixture| fixture.board.work().status("z").unwrap());
     counted.count("Board::status", "status", |fixture| fixture.board.status().unwrap());
+    counted.count("Board::status_since", "status since local midnight", |fixture| {
+        fixture.board.status_since(fixture.clock.now().midnight()).unwrap()
+    });
     counted.count("Board::counts", "status, counts alone", |fixture| fixture.board.counts().unwrap());
     counted.count("Board::work_counts", "status, counts of work", |fixture| {
         fixture.board.work_counts().unwrap()
