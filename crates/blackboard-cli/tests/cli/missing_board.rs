@@ -103,8 +103,9 @@ fn commands_that_wait_refuse_a_missing_board_and_create_nothing() {
             (&["--db", "no/such/directory/x.db"], scratch.path().join("no/such/directory/x.db")),
         ] {
             let refused = scratch.run(call.iter().chain(database));
+            let program = ["blackboard"].iter().chain(database).copied().collect::<Vec<_>>().join(" ");
             let expected = format!(
-                "error: no board at {}\nhint: check --db, or create one: blackboard init\n",
+                "error: no board at {}\nhint: check --db, or create one: {program} init\n",
                 file.display()
             );
             assert_eq!(

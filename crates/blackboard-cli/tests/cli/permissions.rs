@@ -28,6 +28,8 @@ fn modes(directory: &Path) -> Vec<(String, u32)> {
 fn a_board_is_private_under_every_umask() {
     for umask in ["000", "022", "027", "077", "777"] {
         let scratch = Scratch::new();
+        Output::of(scratch.shell(&format!("umask {umask}; exec blackboard write first 1")).run_to_end())
+            .success();
         // A command that waits creates one more file.
         let line = format!("umask {umask}; exec blackboard wait awaited --timeout 5m");
         let mut waiting = scratch.shell(&line).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
