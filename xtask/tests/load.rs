@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::io::{BufRead, BufReader};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -68,6 +69,20 @@ fn file_of(load: &[u32]) -> PathBuf {
         let mut names = files.flatten().filter_map(|file| std::fs::read_link(file.path()).ok());
         names.find(|name| name.to_string_lossy().ends_with("(deleted)"))
     })
+}
+
+#[test]
+fn load_starts_from_a_program_that_was_replaced() {
+    let directory = testkit::tempdir().unwrap();
+    let program = directory.path().join("xtask");
+    std::fs::copy(env!("CARGO_BIN_EXE_xtask"), &program).unwrap();
+    let open = std::fs::File::open(&program).unwrap();
+    std::fs::remove_file(&program).unwrap();
+    let (mut child, load) =
+        start_from(Path::new(&format!("/proc/{}/fd/{}", std::process::id(), open.as_raw_fd())));
+    drop(child.stdin.take());
+    assert!(end_of(child).status.success());
+    wait_for_the_end_of(&load);
 }
 
 #[test]
