@@ -110,6 +110,8 @@ fn tests(under_load: bool, skips: &Skips, report: &mut Report) -> Result {
     let mut load = Load::start(busy)?;
     // A test that takes long on such a machine does not hang.
     tests.env("BLACKBOARD_TEST_PATIENCE", "180").env("BLACKBOARD_TEST_TIMEOUT", "1800");
+    // As many tests at once as processes compute: half of the machine is theirs, and they meet each other as well.
+    tests.env("RUST_TEST_THREADS", busy.to_string());
     let outcome = report.step("tests under load", tests, TO_TEST_UNDER_LOAD);
     // Without all of the load the tests show less than they claim.
     outcome.and_then(|()| load.check())

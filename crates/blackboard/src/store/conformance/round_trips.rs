@@ -423,6 +423,9 @@ fn count_readers(counted: &mut Counted) {
     counted.count("Work::list", "work list", |fixture| {
         fixture.board.work().list(&WorkFilter::default()).unwrap()
     });
+    counted.count("Work::list_counted", "work list, with its number of items", |fixture| {
+        fixture.board.work().list_counted(&WorkFilter::default()).unwrap()
+    });
     counted.count("Work::newest", "work list, newest first", |fixture| {
         fixture.board.work().newest(&NewestWork::default()).unwrap()
     });
