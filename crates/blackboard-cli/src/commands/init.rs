@@ -30,8 +30,10 @@ pub struct Init {}
 
 impl Run for Init {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let (board, directory) = match context.db() {
-            None => {
+        // As any other command, `init` is about the board that is named, if one is.
+        let is_named = context.db().is_some() || context.environment().database.is_some();
+        let (board, directory) = match is_named {
+            false => {
                 let request = context.request();
                 let directory = location::new_project_directory(&request)?;
                 // The search skips a directory that is not to be trusted: it would never find a board in there.
@@ -42,7 +44,7 @@ impl Run for Init {
                 let board = context.resolve_at(&location::in_project(&request, &directory), |_| {})?;
                 (board, Some(directory))
             }
-            Some(_) => (context.resolve()?.clone(), None),
+            true => (context.resolve()?.clone(), None),
         };
         let created = !board.engine.exists();
         board.open(Opening::new(Mode::Create))?;
@@ -52,7 +54,10 @@ impl Run for Init {
         }
         let (database, used) = (board.engine.name(), context.resolve()?.engine.name());
         if used != database {
-            warn(&format!("commands use {used} instead of {database}: see BLACKBOARD_DB"));
+            warn(&format!("commands here use {used} instead of {database}"));
+        }
+        if context.db().is_none() && is_named {
+            context.note("BLACKBOARD_DB is set; unset it to create a board for this repository");
         }
         Ok(Outcome::new(Initialized { database, created }))
     }
