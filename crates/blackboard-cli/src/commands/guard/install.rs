@@ -5,6 +5,7 @@ use blackboard::Result;
 use super::hook::{HookPaths, Mode};
 use crate::commands::Run;
 use crate::context::Context;
+use crate::location;
 use crate::outcome::Outcome;
 use crate::output::guard::InstalledHook;
 
@@ -25,7 +26,7 @@ pub struct Install {
 }
 
 impl Run for Install {
-    fn run(self, _context: &Context) -> Result<Outcome> {
+    fn run(self, context: &Context) -> Result<Outcome> {
         let mode = if self.warn { Mode::Warn } else { Mode::Refuse };
         let place = HookPaths::to_install()?;
         let installed = place.install(mode)?;
@@ -34,6 +35,25 @@ impl Run for Install {
             warn: self.warn,
             installed: installed.changed,
             chained: installed.chained,
+            note: board_of_hook(context)?,
         }))
     }
+}
+
+/// What to know about the board of the hook, if this call names a board: git starts the hook without `--db`, and often
+/// without the variables of this shell.
+fn board_of_hook(context: &Context) -> Result<Option<String>> {
+    let mut request = context.request();
+    if request.db.take().or(request.environment.database.take()).is_none() {
+        return Ok(None);
+    }
+    let (given, board) =
+        (&context.resolve()?.engine, context.resolve_at(&location::find(&request)?, |_| {})?);
+    let (given, found) = (given.name(), board.engine.name());
+    Ok((given != found).then(|| {
+        format!(
+            "the hook finds the board as any command does: {found}, unless BLACKBOARD_DB is set for git. \
+             Set it to check commits against {given}"
+        )
+    }))
 }
