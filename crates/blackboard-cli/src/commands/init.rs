@@ -21,6 +21,9 @@ use crate::output::{self, Screen, escape};
 /// Creates .blackboard/ at the root of the repository, readable only by you and ignored by git. All commands in the
 /// repository and its worktrees then use this board instead of the one in your home directory.
 ///
+/// Git ignores the contents of .blackboard/ except .gitignore and config.json. Outside a repository, it is created in
+/// the current directory. With --db or BLACKBOARD_DB, that board is created instead.
+///
 /// Examples:
 ///   blackboard init
 ///   blackboard init --json

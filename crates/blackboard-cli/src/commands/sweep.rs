@@ -14,7 +14,8 @@ use crate::output::sweep::{GoneAgents, SweptBoard};
 /// Find stale agents and release what they hold
 ///
 /// An agent is stale when it has sent no heartbeat for longer than the threshold and its process is gone. Every
-/// command sweeps automatically; this one checks all agents and prints the result.
+/// command sweeps automatically; this one checks all agents and prints the result. A command that needs what a gone
+/// process holds takes it 10 s after the last heartbeat.
 ///
 /// Examples:
 ///   blackboard sweep
@@ -27,8 +28,8 @@ pub struct Sweep {
     #[arg(long)]
     dry_run: bool,
 
-    /// Time without a heartbeat: 90s, 15m, 1h; a bare number is seconds, 0 means any [default: 5m, or as
-    /// configured]
+    /// Time without a heartbeat: 90s, 15m, 1h; a bare number is seconds, 0 ignores the heartbeat [default: 5m,
+    /// or as configured]
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     threshold: Option<String>,
 }

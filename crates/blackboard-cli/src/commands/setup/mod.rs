@@ -20,7 +20,10 @@ use crate::setup::{self, Change, SettingsDirs, SettingsLevel, Target};
 /// Connect Claude Code, Codex and other agents
 ///
 /// Adds hooks, the MCP server and a skill to the settings of every platform found on this machine, or of the one you
-/// name. Shows a diff and asks before writing. `setup remove` restores every file byte for byte.
+/// name. Shows a diff and asks before writing. `setup remove` restores every file byte for byte, if you have not
+/// changed it since; otherwise it removes what setup added.
+///
+/// Only Claude Code has local settings. Codex runs the hooks only after you have trusted them: type /hooks in Codex.
 ///
 /// Examples:
 ///   blackboard setup --dry-run

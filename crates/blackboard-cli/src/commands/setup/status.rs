@@ -11,7 +11,8 @@ use crate::setup;
 
 /// Show which agents are connected
 ///
-/// Shows for each platform whether it is installed, and what is set up in which file.
+/// Shows for each platform whether it is installed, and what is set up in which file. If a hook fails, hook.log next to
+/// the board has the reason.
 ///
 /// Examples:
 ///   blackboard setup status
