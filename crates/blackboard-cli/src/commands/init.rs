@@ -35,19 +35,18 @@ impl Run for Init {
     fn run(self, context: &Context) -> Result<Outcome> {
         // As any other command, `init` is about the board that is named, if one is.
         let is_named = context.db().is_some() || context.environment().database.is_some();
-        let (board, directory) = match is_named {
-            false => {
-                let request = context.request();
-                let directory = location::new_project_directory(&request)?;
-                // The search skips a directory that is not to be trusted: it would never find a board in there.
-                location::is_own_directory(&directory)
-                    .map_err(|reason| not_to_be_trusted(&directory, &reason))?;
-                make_private_directory(&directory)?;
-                // What is odd about the configuration is printed below, with the board that commands use.
-                let board = context.resolve_at(&location::in_project(&request, &directory), |_| {})?;
-                (board, Some(directory))
-            }
-            true => (context.resolve()?.clone(), None),
+        let (board, directory) = if is_named {
+            (context.resolve()?.clone(), None)
+        } else {
+            let request = context.request();
+            let directory = location::new_project_directory(&request)?;
+            // The search skips a directory that is not to be trusted: it would never find a board in there.
+            location::is_own_directory(&directory)
+                .map_err(|reason| not_to_be_trusted(&directory, &reason))?;
+            make_private_directory(&directory)?;
+            // What is odd about the configuration is printed below, with the board that commands use.
+            let board = context.resolve_at(&location::in_project(&request, &directory), |_| {})?;
+            (board, Some(directory))
         };
         let created = !board.engine.exists();
         board.open(Opening::new(Mode::Create))?;
