@@ -13,7 +13,7 @@ use crate::output::escape;
 /// The options that every command takes, before or after its words.
 #[derive(clap::Args, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Globals {
-    /// Board to use: a file or a directory
+    /// Board to use: a file, or an existing directory (then DIR/local.db)
     #[arg(long, global = true, value_name = "PATH", help_heading = HEADING, overrides_with = "db")]
     pub db: Option<OsString>,
 

@@ -4,6 +4,7 @@
 //! (`blackboard … | head -1`) has what it wanted: the call ends quietly with 0, because what it did stays done, but
 //! nothing that depends on the reader having got everything happens any more.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
@@ -128,7 +129,8 @@ fn deliver(outcome: Outcome, context: &Context, stdout: &mut dyn Write) -> outpu
         let mut screen = Screen::of_stdout(&mut out, now);
         match context.missing_board().filter(|_| outcome.answer.is_list()) {
             Some(name) => {
-                (screen.line(format_args!("No board at {} yet. {CREATE_ONE}.", escape(&name))), true)
+                let advice = how_to_create_it(context);
+                (screen.line(format_args!("No board at {} yet. {}.", escape(&name), escape(&advice))), true)
             }
             None => (outcome.answer.human(&mut screen), false),
         }
@@ -146,13 +148,17 @@ fn deliver(outcome: Outcome, context: &Context, stdout: &mut dyn Write) -> outpu
     Ok(outcome.answer.exit_code().unwrap_or(outcome.exit_code))
 }
 
-/// What to do about a board that does not exist.
-const CREATE_ONE: &str = "Create one with `blackboard init`, or check --db";
+/// What to do about a board that does not exist. The command creates the board that the call has looked for.
+fn how_to_create_it(context: &Context) -> Cow<'static, str> {
+    let is_from_environment = context.db().is_none() && context.environment().database.is_some();
+    let checked = if is_from_environment { "BLACKBOARD_DB" } else { "--db" };
+    context.given_options().add_to(format!("Create one with `blackboard init`, or check {checked}").into())
+}
 
 /// Says on stderr that there is no board, where the answer itself cannot.
 fn note_missing_board(context: &Context) {
     if let Some(name) = context.missing_board() {
-        note(&format!("no board at {name} yet. {CREATE_ONE}"));
+        note(&format!("no board at {name} yet. {}", how_to_create_it(context)));
     }
 }
 

@@ -122,13 +122,14 @@ More commands:
   Maintenance    sweep, export
 
 Options:
-  --db <PATH>    Board to use: a file or a directory
+  --db <PATH>    Board to use: a file, or an existing directory
   --json         Print JSON, also for errors
   -h, --help     Print help
   -V, --version  Print version
 
 Run `blackboard help COMMAND` for options and examples,
-`blackboard help environment` or `blackboard help exit-codes` for those topics.
+`blackboard help environment` or `blackboard help exit-codes` for those topics,
+`blackboard help --all` for one line on each command.
 ";
 
 const ENVIRONMENT: &str = "\
@@ -137,7 +138,8 @@ Environment variables:
   BLACKBOARD_DB                  Board to use, if --db is not given
   BLACKBOARD_SCOPE               Scope of entries, if --scope is not given
                                  [default: default]
-  BLACKBOARD_HOME                Directory of your own board and configuration
+  BLACKBOARD_HOME                Directory of the board used outside projects
+                                 that have one, and of your configuration
                                  [default: ~/.pai/blackboard]
   BLACKBOARD_PID                 Process that a new session belongs to
   BLACKBOARD_AGENT_NAME          Name of an agent that registers through hooks
@@ -158,6 +160,12 @@ Set for the command of `run` and `lock run`:
   BLACKBOARD_FENCE               Fence token of what it holds, as --fence
                                  accepts it
   BLACKBOARD_LOCK_FENCE          Number in that fence token (`lock run`)
+
+Sessions:
+  --session and BLACKBOARD_SESSION_ID accept an id, its first 6 or more
+  characters, or an agent name that only one live session has. Without them, a
+  command acts for the session of the calling agent: the one that is registered
+  for a parent process of the command.
 ";
 
 const EXIT_CODES: &str = "\
@@ -169,6 +177,9 @@ Exit codes:
   4  refused: held by another session, or a condition did not hold
   5  permission denied
   6  timed out
+
+3 also means that no work item is available (`work claim --next`).
+5 also means that the text looks like a credential (--allow-secret-looking).
 
 With --json, the field \"code\" of an error is more precise.
 `run` and `lock run` exit with the exit code of their command.

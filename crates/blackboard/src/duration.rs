@@ -86,6 +86,14 @@ pub fn short(duration: Duration) -> String {
     }
 }
 
+/// For a wait that ended: as [`short`], but with milliseconds below one second, as a caller writes them: `500ms`.
+pub(crate) fn short_timeout(duration: Duration) -> String {
+    match (duration.as_secs(), duration.as_millis()) {
+        (0, milliseconds) if milliseconds > 0 => format!("{milliseconds}ms"),
+        _ => short(duration),
+    }
+}
+
 /// For a past moment: `just now`, `2 min ago`, `3 h ago`, `5 d ago`.
 pub fn ago(duration: Duration) -> String {
     let seconds = duration.as_secs();

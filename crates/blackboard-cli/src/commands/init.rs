@@ -21,6 +21,9 @@ use crate::output::{self, Screen, escape};
 /// Creates .blackboard/ at the root of the repository, readable only by you and ignored by git. All commands in the
 /// repository and its worktrees then use this board instead of the one in your home directory.
 ///
+/// Git ignores the contents of .blackboard/ except .gitignore and config.json. Outside a repository, it is created in
+/// the current directory. With --db or BLACKBOARD_DB, that board is created instead.
+///
 /// Examples:
 ///   blackboard init
 ///   blackboard init --json
@@ -30,19 +33,20 @@ pub struct Init {}
 
 impl Run for Init {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let (board, directory) = match context.db() {
-            None => {
-                let request = context.request();
-                let directory = location::new_project_directory(&request)?;
-                // The search skips a directory that is not to be trusted: it would never find a board in there.
-                location::is_own_directory(&directory)
-                    .map_err(|reason| not_to_be_trusted(&directory, &reason))?;
-                make_private_directory(&directory)?;
-                // What is odd about the configuration is printed below, with the board that commands use.
-                let board = context.resolve_at(&location::in_project(&request, &directory), |_| {})?;
-                (board, Some(directory))
-            }
-            Some(_) => (context.resolve()?.clone(), None),
+        // As any other command, `init` is about the board that is named, if one is.
+        let is_named = context.db().is_some() || context.environment().database.is_some();
+        let (board, directory) = if is_named {
+            (context.resolve()?.clone(), None)
+        } else {
+            let request = context.request();
+            let directory = location::new_project_directory(&request)?;
+            // The search skips a directory that is not to be trusted: it would never find a board in there.
+            location::is_own_directory(&directory)
+                .map_err(|reason| not_to_be_trusted(&directory, &reason))?;
+            make_private_directory(&directory)?;
+            // What is odd about the configuration is printed below, with the board that commands use.
+            let board = context.resolve_at(&location::in_project(&request, &directory), |_| {})?;
+            (board, Some(directory))
         };
         let created = !board.engine.exists();
         board.open(Opening::new(Mode::Create))?;
@@ -52,7 +56,10 @@ impl Run for Init {
         }
         let (database, used) = (board.engine.name(), context.resolve()?.engine.name());
         if used != database {
-            warn(&format!("commands use {used} instead of {database}: see BLACKBOARD_DB"));
+            warn(&format!("commands here use {used} instead of {database}"));
+        }
+        if context.db().is_none() && is_named {
+            context.note("BLACKBOARD_DB is set; unset it to create a board for this repository");
         }
         Ok(Outcome::new(Initialized { database, created }))
     }

@@ -368,9 +368,12 @@ fn run_parsed<C: Run>(matches: &mut ArgMatches, context: &Context) -> Result<Res
     Ok(C::from_arg_matches_mut(matches)?.run(context))
 }
 
-/// One line a paragraph: the lines of the source are not those of the reader's terminal.
+/// One line a paragraph: the lines of the source are not those of the reader's terminal. An indented paragraph keeps its
+/// lines.
 fn unwrapped(text: &str) -> String {
-    let paragraphs = text.split("\n\n").map(|paragraph| paragraph.replace('\n', " "));
+    let paragraphs = text.split("\n\n").map(|paragraph| {
+        if paragraph.starts_with("  ") { paragraph.to_owned() } else { paragraph.replace('\n', " ") }
+    });
     paragraphs.collect::<Vec<_>>().join("\n\n")
 }
 

@@ -42,6 +42,12 @@ const TICK: Duration = Duration::from_millis(200);
 /// --last, --peek and filters leave the cursor where it is. --follow prints new events as they arrive, and --cursor NAME
 /// resumes after an interruption without a gap.
 ///
+/// Event types: agent_registered, agent_deregistered, agent_stale, agent_recovered, agent_updated, progress;
+/// work_created, work_claimed, work_released, work_completed, work_blocked, work_unblocked, work_reset, work_deleted;
+/// lock_acquired, lock_released, files_reserved, files_released, stale_locks_released; project_registered,
+/// project_updated, project_removed; entry_written, entry_deleted, entry_expired, entry_purged, entries_cleared.
+/// heartbeat_received is the name of progress in JSON.
+///
 /// Examples:
 ///   blackboard observe
 ///   blackboard observe --others
@@ -68,7 +74,7 @@ pub struct Observe {
     #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one, conflicts_with_all = ["since", "after"])]
     last: Option<usize>,
 
-    /// Leave out events that your session, or that of --session, caused
+    /// Leave out events that your session, or that of --session, caused; needs a session
     #[arg(long)]
     others: bool,
 
@@ -99,7 +105,8 @@ pub struct Observe {
 /// Which events are wanted.
 #[derive(clap::Args, Debug)]
 struct Filters {
-    /// Only these event types, separated by commas; also write, create, update, delete, expire, purge and clear
+    /// Only these event types, separated by commas; also write, create, update, delete, expire, purge and clear, which
+    /// are changes of entries
     #[arg(long, value_name = "TYPES", value_delimiter = ',')]
     filter: Vec<String>,
 

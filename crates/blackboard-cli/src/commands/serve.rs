@@ -14,7 +14,8 @@ use crate::web::{self, Listening, Options};
 /// Serve a live dashboard for your browser
 ///
 /// Serves a read-only page on this machine with agents, work, entries, locks and events as they change. Runs until
-/// Ctrl+C, or in the background with --background. There is one server per board.
+/// Ctrl+C, or in the background with --background. There is one server per board. Listens on 127.0.0.1 only, and needs
+/// the token in the printed address.
 ///
 /// Examples:
 ///   blackboard serve

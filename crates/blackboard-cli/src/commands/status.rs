@@ -2,7 +2,7 @@
 
 use blackboard::Result;
 use blackboard::clock::{Clock, SystemClock};
-use blackboard::work::{CountedItems, Status as WorkStatus, WorkFilter};
+use blackboard::work::{Status as WorkStatus, WorkFilter};
 
 use super::Run;
 use crate::context::Context;
@@ -36,15 +36,8 @@ impl Run for Status {
             );
         }
         let statuses = vec![WorkStatus::Claimed];
-        let claimed = if context.json() {
-            CountedItems::default()
-        } else {
-            board.work().list_counted(&WorkFilter {
-                statuses,
-                limit: Some(ROWS_SHOWN),
-                ..WorkFilter::default()
-            })?
-        };
+        let limit = (!context.json()).then_some(ROWS_SHOWN);
+        let claimed = board.work().list_counted(&WorkFilter { statuses, limit, ..WorkFilter::default() })?;
         let warn_size_bytes = resolved.config.database.warn_size_mb as u64 * 1024 * 1024;
         let is_large = status.database_size_bytes > warn_size_bytes;
         let room = if is_large { board.space_usage()? } else { Vec::new() };
@@ -53,7 +46,8 @@ impl Run for Status {
             exists,
             warn_size_bytes,
             room,
-            claimed,
+            claimed_work: claimed.items,
+            claimed_total: claimed.total,
             status,
         }))
     }

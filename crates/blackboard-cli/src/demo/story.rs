@@ -235,7 +235,7 @@ fn too_late(
     let late = stage.board.work().complete(&Complete { fence, ..Complete::of(item, session) });
     if let Err(error) = late {
         say(Told::Chapter(&format!(
-            "Another agent holds the item now. A late attempt of {VICTIM} to complete it is refused: {error}."
+            "Another agent holds the item now. {VICTIM}'s late attempt to complete it is refused: {error}."
         )))?;
     }
     Ok(())

@@ -15,7 +15,7 @@ pub fn start_if_overdue(board: &dyn Engine) {
     };
     let mut command = Command::new(program);
     // Like every command, it checkpoints the log at its end.
-    command.arg("--db").arg(database).arg("sweep");
+    command.arg("--db").arg(database).args(["sweep", "--json"]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     // Platforms end the processes of a hook's group.
     #[cfg(unix)]

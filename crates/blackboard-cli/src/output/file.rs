@@ -103,7 +103,12 @@ fn reservations(reservations: &[Reservation], screen: &mut Screen<'_>) -> Result
 }
 
 fn checked(checked: &Checked, screen: &mut Screen<'_>) -> Result {
-    screen.line(format_args!("Free."))?;
+    screen.line(format_args!("Not reserved by another session."))?;
+    let own = checked.paths.iter().filter(|path| path.reserved_by_you);
+    let own: Vec<_> = own.map(|path| escape(&path.path)).collect();
+    if !own.is_empty() {
+        screen.line(format_args!("Reserved by you: {}", own.join(", ")))?;
+    }
     show_all_elsewhere(&checked.paths, screen)
 }
 

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::file::show_all_elsewhere;
 use super::{Result, Screen, escape};
-use crate::context::warn;
+use crate::context::{note, warn};
 use crate::envelope::{Answer, Failure};
 use crate::outcome::Render;
 
@@ -30,6 +30,9 @@ pub struct InstalledHook {
     pub installed: bool,
     /// Whether another hook runs first.
     pub chained: bool,
+    /// What to know about the board that it uses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 impl Render for InstalledHook {
@@ -45,6 +48,7 @@ impl Render for InstalledHook {
                 .flatten()
                 .collect();
         let facts = if facts.is_empty() { String::new() } else { format!(" ({})", facts.join("; ")) };
+        self.note.iter().for_each(|text| note(text));
         screen.line(format_args!("{verb}: {}{facts}", escape(&self.hook)))
     }
 }

@@ -24,6 +24,8 @@ pub struct Report {
     pub on_path: bool,
     /// What it is about.
     pub platforms: Vec<PlatformChanges>,
+    /// After a removal: the other settings levels at which a platform is still set up.
+    pub still_set_up: Vec<(&'static Platform, SettingsLevel)>,
 }
 
 /// What was asked for.
@@ -45,6 +47,14 @@ struct ReportFields<'a> {
     written: bool,
     program_on_path: bool,
     platforms: Vec<PlatformFields<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    still_set_up: Option<Vec<LevelFields>>,
+}
+
+#[derive(Serialize)]
+struct LevelFields {
+    platform: &'static str,
+    scope: SettingsLevel,
 }
 
 #[derive(Serialize)]
@@ -136,8 +146,14 @@ impl Render for Report {
             changes: &platform.changes,
             afterwards: self.afterwards(platform),
         });
-        let platforms = platforms.collect();
-        let fields = ReportFields { written: self.written, program_on_path: self.on_path, platforms };
+        let still = self.still_set_up.iter();
+        let still = still.map(|&(platform, scope)| LevelFields { platform: platform.id, scope });
+        let fields = ReportFields {
+            written: self.written,
+            program_on_path: self.on_path,
+            platforms: platforms.collect(),
+            still_set_up: (self.done == Done::Removed).then(|| still.collect()),
+        };
         let Some(mut refusal) = self.refusal() else { return answer.object(&fields) };
         if let Ok(Value::Object(fields)) = serde_json::to_value(&fields) {
             refusal.details.extend(fields);
@@ -151,6 +167,12 @@ impl Render for Report {
             self.show_plan(screen)?;
         } else {
             self.show_files(screen)?;
+        }
+        for (platform, level) in &self.still_set_up {
+            let (name, id, level) = (platform.name, platform.id, level.as_str());
+            screen.line(format_args!(
+                "{name} is still set up in {level} settings: blackboard setup remove {id} --settings {level}"
+            ))?;
         }
         if self.is_pending() && !self.written {
             screen.line(format_args!("Nothing was written."))?;
@@ -166,7 +188,10 @@ impl Report {
             !(nothing && self.done == Done::Removed && self.platforms.len() > 1)
         };
         if !self.platforms.iter().any(|platform| is_of_interest(&platform)) {
-            return screen.line(format_args!("Nothing is set up."));
+            let level = self.platforms.first().map(|platform| platform.scope.as_str());
+            let level = level.filter(|_| !self.still_set_up.is_empty());
+            let level = level.map(|level| format!(" in {level} settings")).unwrap_or_default();
+            return screen.line(format_args!("Nothing is set up{level}."));
         }
         for platform in self.platforms.iter().filter(is_of_interest) {
             screen.heading(&format!("{} ({})", platform.platform.name, platform.scope.as_str()))?;
@@ -379,7 +404,14 @@ mod tests {
                 .collect(),
         };
         let platforms = PLATFORMS.iter().map(plan_of).collect();
-        let report = Report { done: Done::SetUp, written: false, shown: false, on_path: true, platforms };
+        let report = Report {
+            done: Done::SetUp,
+            written: false,
+            shown: false,
+            on_path: true,
+            platforms,
+            still_set_up: Vec::new(),
+        };
         let mut bytes = Vec::new();
         let mut screen = Screen::new(&mut bytes, Styles::new(false), None, Timestamp::EPOCH);
         report.show_plan(&mut screen).unwrap();

@@ -1,7 +1,7 @@
 //! The whole board, for people and programs.
 
 use blackboard::status::{BoardStatus, EntryCounts, SpaceUsage};
-use blackboard::work::{CountedItems, ListedItem};
+use blackboard::work::ListedItem;
 use serde::Serialize;
 
 use super::work::blocked_by;
@@ -23,9 +23,11 @@ pub struct BoardOverview {
     /// What takes the room, if it is more than that.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub room: Vec<SpaceUsage>,
-    /// The claimed work items that are shown, and how many there are.
+    /// The claimed work items; in human output the first of them.
+    pub claimed_work: Vec<ListedItem>,
+    /// How many there are.
     #[serde(skip)]
-    pub claimed: CountedItems,
+    pub claimed_total: usize,
     /// What is on it.
     #[serde(flatten)]
     pub status: BoardStatus,
@@ -85,17 +87,17 @@ impl Render for BoardOverview {
             screen.fitted_line(&format!("  {}", escape(&agent.label())), &facts, "")?;
         }
         and_more(active_agents.len(), screen)?;
-        if !self.claimed.items.is_empty() {
+        if !self.claimed_work.is_empty() {
             screen.gap()?;
             screen.heading("Claimed Work:")?;
         }
-        for ListedItem { item, .. } in self.claimed.items.iter().take(ROWS_SHOWN) {
+        for ListedItem { item, .. } in self.claimed_work.iter().take(ROWS_SHOWN) {
             let before = format!("  [{}] {} -- ", item.priority, escape(&item.item_id));
             let holder = escape(item.claimed_by_name.as_deref().unwrap_or("--"));
             let age = time::age(screen.now().since(item.claimed_at.unwrap_or(item.created_at)));
             screen.fitted_line(&before, &escape(&item.title), &format!(" ({holder}, {age})"))?;
         }
-        and_more(self.claimed.total, screen)?;
+        and_more(self.claimed_total, screen)?;
         if self.room.is_empty() {
             return Ok(());
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use blackboard::agent::short_id;
+use blackboard::agent::{Agent, short_id};
 use blackboard::entry::SkippedEntry;
 use blackboard::sweep::{SkippedAgent, StaleAgent, Swept};
 use serde::Serialize;
@@ -25,6 +25,17 @@ pub struct SweptBoard {
     /// How long heartbeats are kept.
     #[serde(skip)]
     pub keep_heartbeats: Duration,
+    /// The agents that it keeps although their process has ended. Only human output has them.
+    #[serde(skip)]
+    pub gone: Option<GoneAgents>,
+}
+
+/// Agents whose process has ended, and whose last heartbeat is younger than the threshold.
+pub struct GoneAgents {
+    /// The agents.
+    pub agents: Vec<Agent>,
+    /// The command that releases what they hold.
+    pub command: String,
 }
 
 impl Render for SweptBoard {
@@ -37,6 +48,7 @@ impl Render for SweptBoard {
         if stale_agents.is_empty() && *heartbeats_pruned == 0 && *entries_expired == 0 {
             screen.line(format_args!("No stale agents detected."))?;
             verified(pids_verified, screen)?;
+            self.gone.as_ref().map_or(Ok(()), |gone| gone.show(screen))?;
             return self.skipped(screen);
         }
         screen.line(format_args!(
@@ -68,6 +80,7 @@ impl Render for SweptBoard {
             time::length(self.keep_heartbeats)
         ))?;
         verified(pids_verified, screen)?;
+        self.gone.as_ref().map_or(Ok(()), |gone| gone.show(screen))?;
         self.skipped(screen)
     }
 }
@@ -85,6 +98,29 @@ impl SweptBoard {
             screen.line(format_args!("  Skipped: {}", escape(&skipped)))?;
         }
         Ok(())
+    }
+}
+
+impl GoneAgents {
+    fn show(&self, screen: &mut Screen<'_>) -> Result {
+        let ids = ShortIds::of(self.agents.iter().map(|agent| agent.session_id.as_str()));
+        let described: Vec<_> = self
+            .agents
+            .iter()
+            .map(|agent| {
+                let (name, session) = (&agent.agent_name, ids.shorten(&agent.session_id));
+                let age = time::age(screen.now().since(agent.last_seen_at));
+                format!("{name} {session}, no heartbeat for {age}")
+            })
+            .collect();
+        let (agents, whose, they) = match self.agents.len() {
+            0 => return Ok(()),
+            1 => ("agent", "whose process has", "it holds"),
+            _ => ("agents", "whose processes have", "they hold"),
+        };
+        let (count, described) = (self.agents.len(), described.join("; "));
+        screen.line(format_args!("  Gone: {count} {agents} {whose} ended ({})", escape(&described)))?;
+        screen.line(format_args!("        To release what {they} now: {}", escape(&self.command)))
     }
 }
 

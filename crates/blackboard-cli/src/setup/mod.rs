@@ -29,6 +29,7 @@ pub use json::Wanted;
 pub use target::{Part, SettingsDirs, SettingsLevel, Target, grouped, servers, skill};
 
 use crate::context::Context;
+use crate::platforms::Platform;
 
 /// The directories that a call is about.
 pub fn settings_dirs(context: &Context) -> Result<SettingsDirs> {
@@ -50,4 +51,35 @@ pub fn settings_dirs(context: &Context) -> Result<SettingsDirs> {
 pub fn state(target: &Target) -> std::result::Result<State, String> {
     let text = files::to_look_at(&target.file).map_err(|trouble| trouble.0)?;
     text.map_or(Ok(State::Missing), |text| target.content.state(&text).map_err(|trouble| trouble.0))
+}
+
+/// The files of a platform at each of its levels. In the home directory, the settings of the project are those of the
+/// user, and are listed once.
+pub fn targets_at_all_levels(platform: &Platform, dirs: &SettingsDirs) -> Vec<(SettingsLevel, Target)> {
+    let levels = platform.settings.levels.iter();
+    let at_level = |&level: &SettingsLevel| {
+        (platform.settings.targets)(dirs, level).into_iter().map(move |target| (level, target))
+    };
+    let mut targets: Vec<_> = levels.flat_map(at_level).collect();
+    let users = targets.iter().filter(|(level, _)| *level == SettingsLevel::User);
+    let files: Vec<_> = users.map(|(_, target)| target.file.clone()).collect();
+    targets.retain(|(level, target)| *level != SettingsLevel::Project || !files.contains(&target.file));
+    targets
+}
+
+/// The levels other than `removed` at which a platform is set up.
+pub fn other_levels(platform: &Platform, dirs: &SettingsDirs, removed: SettingsLevel) -> Vec<SettingsLevel> {
+    let files: Vec<_> =
+        (platform.settings.targets)(dirs, removed).into_iter().map(|target| target.file).collect();
+    let mut levels = Vec::new();
+    for (level, target) in targets_at_all_levels(platform, dirs) {
+        // Local settings can be another part of the same file. The same file at the other two levels is the same part.
+        let is_removed = level == removed
+            || (![level, removed].contains(&SettingsLevel::Local) && files.contains(&target.file));
+        let is_set_up = |target| state(target).is_ok_and(|state| state != State::Missing);
+        if !is_removed && !levels.contains(&level) && is_set_up(&target) {
+            levels.push(level);
+        }
+    }
+    levels
 }

@@ -1,3 +1,4 @@
+use blackboard::event::EventType;
 use serde_json::{Value, json};
 use testkit::process::RunToEnd as _;
 
@@ -8,6 +9,19 @@ use crate::transcript;
 #[test]
 fn human_output_matches_transcript() {
     transcript::check("observe");
+}
+
+#[test]
+fn help_lists_every_event_type() {
+    let scratch = Scratch::new();
+    let help = scratch.run(["observe", "--help"]).success().stdout;
+    let shown = ["progress", "lock_acquired", "lock_released", "files_reserved", "files_released"];
+    for name in EventType::ALL.iter().map(EventType::as_str).chain(shown) {
+        let is_listed =
+            help.split(|other: char| !other.is_alphabetic() && other != '_').any(|word| word == name);
+        assert!(is_listed, "{name}: {help}");
+        scratch.run(["observe", "--since", "1h", "--filter", name]).success();
+    }
 }
 
 #[test]

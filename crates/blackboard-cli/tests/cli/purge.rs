@@ -78,3 +78,18 @@ fn a_lock_is_purged_only_after_it_was_released() {
     assert_eq!(scratch.run(purge).success().json()["versions"], 2);
     assert!(!scratch.json(["observe", "--since", "1h"]).to_string().contains("s3cret"));
 }
+
+#[test]
+fn purge_and_its_help_are_about_entries_only() {
+    let scratch = Scratch::new();
+    scratch.json(["work", "create", "item", "--title", "The secret title"]);
+    scratch.json(["work", "delete", "item"]);
+    scratch.run(["purge", "item", "--json"]).refused(Code::EntryNotFound);
+    let events = scratch.run(["observe", "--since", "1h", "--json"]).success().stdout;
+    assert!(events.contains("The secret title"), "{events}");
+    let help = scratch.run(["purge", "--help"]).success().stdout.replace('\n', " ");
+    assert!(
+        help.contains("Purges entries only: texts of agents and work items stay in the event log"),
+        "{help}"
+    );
+}

@@ -34,6 +34,22 @@ fn json_has_the_shape_of_the_proposal() {
 }
 
 #[test]
+fn json_lists_the_claimed_work_items() {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    assert_eq!(scratch.json(["status"])["claimed_work"], serde_json::json!([]));
+    for number in 0..22 {
+        let id = format!("item-{number:02}");
+        scratch.json(["work", "claim", &id, "--title", "Item", "--session", "ivy"]);
+    }
+    scratch.json(["work", "create", "free", "--title", "Free"]);
+    let claimed = scratch.json(["status"])["claimed_work"].clone();
+    let ids: Vec<_> = claimed.as_array().unwrap().iter().map(|item| item["item_id"].clone()).collect();
+    assert_eq!(ids, (0..22).map(|number| format!("item-{number:02}")).collect::<Vec<_>>());
+    assert_eq!((&claimed[0]["claimed_by_name"], &claimed[0]["status"]), (&"Ivy".into(), &"claimed".into()));
+}
+
+#[test]
 fn status_of_a_large_board_shows_what_uses_the_space() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);

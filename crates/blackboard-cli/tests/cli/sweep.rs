@@ -30,3 +30,28 @@ fn json_has_the_shape_of_the_proposal() {
         }
     }
 }
+
+#[test]
+fn agents_whose_process_has_ended_are_named_before_the_threshold() {
+    let scratch = Scratch::new();
+    let registered = with_dying_process(|pid| {
+        scratch.json(["agent", "register", "--name", "Oak", "--session-hint", "oak", "--pid", pid])
+    });
+    scratch.json(["work", "claim", "item", "--title", "Item", "--session", "oak"]);
+    let oak = &registered["session_id"].as_str().unwrap()[..8];
+    for call in [&["sweep", "--dry-run"][..], &["sweep"]] {
+        let shown = scratch.run(call).success().stdout;
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(lines[0], "No stale agents detected.");
+        let gone = format!("  Gone: 1 agent whose process has ended (Oak {oak}, no heartbeat for ");
+        assert!(lines[1].starts_with(&gone), "{shown}");
+        assert_eq!(lines[2], "        To release what it holds now: blackboard sweep --threshold 0");
+    }
+    // That command would mark a delegate stale too, which shares the running process of its parent.
+    scratch.json(["agent", "register", "--name", "Elm", "--session-hint", "elm"]);
+    scratch.json(["agent", "register", "--parent", "elm", "--session-hint", "delegate"]);
+    let shown = scratch.run(["sweep"]).success().stdout;
+    assert!(shown.ends_with(&format!(" now: blackboard agent deregister --session {oak}\n")), "{shown}");
+    scratch.run(["agent", "deregister", "--session", oak]).success();
+    assert_eq!(scratch.run(["sweep"]).success().stdout, "No stale agents detected.\n");
+}

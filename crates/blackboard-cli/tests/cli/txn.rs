@@ -33,6 +33,28 @@ fn txn_applies_then_or_else_atomically() {
 }
 
 #[test]
+fn help_lists_every_field_and_its_example_runs() {
+    let scratch = Scratch::new();
+    let help = scratch.run(["txn", "--help"]).success().stdout;
+    let source = include_str!("../../src/commands/entry/txn.rs");
+    for part in ["ComparisonPart", "Part", "WritePart", "KeyRef"] {
+        let (_, fields) = source.split_once(&format!("\nstruct {part} {{\n")).unwrap();
+        let (fields, _) = fields.split_once("\n}").unwrap();
+        let fields = fields.lines().filter(|line| !line.trim().starts_with(['#', '/']));
+        for field in fields.filter_map(|line| line.trim().split_once(": ")).map(|(field, _)| field) {
+            assert!(help.contains(&format!("\"{field}\"")), "{field}: {help}");
+        }
+    }
+    let (_, example) = help.split_once("otherwise:\n\n").unwrap();
+    let (example, _) = example.split_once("\n\n").unwrap();
+    let example: Value = serde_json::from_str(example).unwrap();
+    scratch.json(["write", "counter", "8"]);
+    assert_eq!(txn(&scratch, &example).success().json()["succeeded"], true);
+    let second = txn(&scratch, &example).success().json();
+    assert_eq!((&second["succeeded"], &second["results"][0]["read"]["value"]), (&json!(false), &json!(9)));
+}
+
+#[test]
 fn every_comparison_compares_its_field() {
     let scratch = Scratch::new();
     scratch.json(["write", "null", "null"]);

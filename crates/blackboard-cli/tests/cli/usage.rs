@@ -11,6 +11,9 @@ fn program_help_shows_everyday_commands_and_names_the_others() {
     assert!(help.starts_with("Coordinate coding agents that work at the same time\n"), "{help}");
     assert!(help.contains("\nGetting started:\n  demo           Watch four agents"), "{help}");
     assert!(help.lines().count() < 45 && help.lines().all(|line| line.chars().count() <= 80), "{help}");
+    for topic in ["--all", "environment", "exit-codes"] {
+        assert!(help.contains(&format!("`blackboard help {topic}`")), "{topic}: {help}");
+    }
     for call in [&["help"][..], &["-h"], &["--help", "work"]] {
         assert_eq!(scratch.run(call).success().stdout, help, "{call:?}");
     }

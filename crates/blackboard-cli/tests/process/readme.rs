@@ -5,8 +5,9 @@ use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::crowd::{end_of, wait_until};
+use crate::crowd::{end_of, wait_for, wait_until};
 use crate::machine::can;
+use crate::scratch::with_dying_process;
 use crate::test_board::TestBoard;
 
 /// The first block of the README's section about scripts.
@@ -21,10 +22,10 @@ fn loop_of_readme() -> String {
 /// The loop as a script whose work takes longer than an agent may be without a heartbeat, and is followed by a sweep of
 /// another session.
 fn script(board: &TestBoard) -> PathBuf {
-    let work =
-        "do_the_work() {\n  sleep 2\n  env -u BLACKBOARD_SESSION_ID blackboard sweep --json >>sweeps\n}\n";
+    let work = "do_the_work() {\n  command sleep 2\n  env -u BLACKBOARD_SESSION_ID blackboard sweep --json >>sweeps\n}\n\
+                sleep() {\n  touch waits\n  command sleep 0.1\n}\n";
     let path = board.path().join("worker.sh");
-    let text = format!("#!/usr/bin/env bash\n{work}{}touch done\n", loop_of_readme());
+    let text = format!("#!/bin/sh\n{work}{}touch done\n", loop_of_readme());
     std::fs::write(&path, text).unwrap();
     path
 }
@@ -32,21 +33,12 @@ fn script(board: &TestBoard) -> PathBuf {
 /// A board with three items, and the loop on its way.
 fn check(start: &[&str], change: impl FnOnce(&mut Command)) {
     let needed = |program: &str| can("the loop of the README", program, &["--version"]);
-    if !needed("bash") || !needed("jq") || !needed("setsid") {
+    if !needed("jq") || !needed("setsid") {
         return;
     }
     let board = TestBoard::new();
     board.items(3);
-    let script = script(&board);
-    let furnished = board.shell("");
-    let mut command = Command::new(start[0]);
-    command.args(&start[1..]).arg(&script).env_clear().current_dir(board.path());
-    for (name, value) in furnished.get_envs() {
-        command.env(name, value.unwrap_or_default());
-    }
-    // `register` finds the process.
-    command.env_remove("BLACKBOARD_PID").env("BLACKBOARD_STALE_THRESHOLD", "1");
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut command = worker(&board, start);
     change(&mut command);
     let ended = end_of(command.spawn().unwrap());
     wait_until("the end of the loop", || board.path().join("done").exists().then_some(()));
@@ -57,15 +49,74 @@ fn check(start: &[&str], change: impl FnOnce(&mut Command)) {
     board.assert_sound();
 }
 
+/// The loop as a command.
+fn worker(board: &TestBoard, start: &[&str]) -> Command {
+    let script = script(board);
+    let furnished = board.shell("");
+    let mut command = Command::new(start[0]);
+    command.args(&start[1..]).arg(&script).env_clear().current_dir(board.path());
+    for (name, value) in furnished.get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    // `register` finds the process.
+    command.env_remove("BLACKBOARD_PID").env("BLACKBOARD_STALE_THRESHOLD", "1");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+#[test]
+fn readme_loop_waits_for_blocked_items_and_for_those_of_a_crashed_worker() {
+    let needed = |program: &str| can("the loop of the README", program, &["--version"]);
+    if !needed("jq") || !needed("setsid") {
+        return;
+    }
+    let board = TestBoard::new();
+    let run = |line: &str| board.run(line.split(' ')).success();
+    run("agent register --name Ivy --session-hint ivy");
+    run("work claim first --title First --session ivy");
+    run("work create second --title Second --blocked-by first");
+    let mut loops = worker(&board, &["setsid", "--wait", "sh"]).spawn().unwrap();
+    // No item is available: the loop waits, and does not end.
+    wait_until("a wait of the loop", || board.path().join("waits").exists().then_some(()));
+    with_dying_process(|pid| {
+        run(&format!("agent register --name Oak --session-hint oak --pid {pid}"));
+    });
+    run("work claim third --title Third --session oak");
+    run("work complete first --session ivy");
+    assert!(wait_for(&mut loops).success());
+    assert!(board.path().join("done").exists());
+    let completed = board.number("SELECT count(*) FROM work_items WHERE status = 'completed'");
+    assert_eq!((completed, board.count_of("agent_stale")), (3, 1));
+}
+
+#[test]
+fn readme_loop_fails_if_it_cannot_claim() {
+    let needed = |program: &str| can("the loop of the README", program, &["--version"]);
+    if !needed("jq") || !needed("setsid") {
+        return;
+    }
+    let board = TestBoard::new();
+    board.items(1);
+    let mut command = worker(&board, &["setsid", "--wait", "sh"]);
+    // The session is one that is not on the board: `claim` ends with another code than 3.
+    let path = board.path().join("worker.sh");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let text = text.replacen("trap ", "BLACKBOARD_SESSION_ID=another-session\ntrap ", 1);
+    std::fs::write(&path, text).unwrap();
+    let ended = end_of(command.spawn().unwrap());
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    assert!(!board.path().join("done").exists());
+}
+
 #[test]
 fn readme_loop_keeps_its_claims_without_a_terminal() {
-    check(&["setsid", "--wait", "bash"], |_| {});
+    check(&["setsid", "--wait", "sh"], |_| {});
 }
 
 #[test]
 fn readme_loop_keeps_its_claims_under_nohup_when_its_parent_is_gone() {
     // As from cron or an agent's shell: the parent process ends at once.
-    check(&["sh", "-c", "nohup setsid bash \"$1\" >output 2>&1 &", "sh"], |_| {});
+    check(&["sh", "-c", "nohup setsid sh \"$1\" >output 2>&1 &", "sh"], |_| {});
 }
 
 #[test]
@@ -81,7 +132,7 @@ fn readme_loop_keeps_its_claims_in_a_terminal() {
     unlockpt(&terminal).unwrap();
     let name = ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
     let side = || OpenOptions::new().read(true).write(true).open(&name).unwrap();
-    check(&["setsid", "--ctty", "--wait", "bash"], |command| {
+    check(&["setsid", "--ctty", "--wait", "sh"], |command| {
         command.stdin(side()).stdout(side()).stderr(side());
     });
     drop(File::from(terminal));

@@ -53,6 +53,8 @@ pub struct CheckedPath {
     pub path: String,
     /// Whether no other session has reserved it.
     pub free: bool,
+    /// Whether the session that asks has reserved it.
+    pub reserved_by_you: bool,
     /// The other sessions that have reserved it.
     pub reserved_by: Vec<ReservationHolder>,
     /// The sessions that have reserved the same path in another worktree of the repository.
@@ -83,7 +85,7 @@ impl Files<'_> {
     /// assert_eq!(others.paths[0].reserved_by[0].reservation.agent_name, "Ivy");
     /// assert!(others.paths[1].free);
     /// let own = board.files().check(&Check::of("/home/ivy/project", &paths, Some(&ivy)))?;
-    /// assert!(own.free);
+    /// assert!(own.free && own.paths[0].reserved_by_you);
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn check(&self, check: &Check) -> Result<Checked> {
@@ -101,8 +103,9 @@ impl Files<'_> {
 
     fn read_reservations(self, check: &Check, asked: &[Asked]) -> Result<Checked> {
         self.board.read(&[Prefetch::Range(every_reservation())], |tx| {
-            let mut others = ActiveReservation::all(tx)?;
-            others.retain(|standing| Some(&standing.reservation.session_id) != check.session.as_ref());
+            let (own, others): (Vec<_>, Vec<_>) = ActiveReservation::all(tx)?
+                .into_iter()
+                .partition(|standing| Some(&standing.reservation.session_id) == check.session.as_ref());
             let holders = others.iter().map(|other| Key::Agent(other.reservation.session_id.clone()));
             tx.prefetch(&holders.map(Prefetch::Row).collect::<Vec<_>>())?;
             let mut paths = Vec::new();
@@ -115,8 +118,11 @@ impl Files<'_> {
                         elsewhere.push(reserver(tx, &other.reservation)?);
                     }
                 }
-                let free = reserved_by.is_empty();
-                paths.push(CheckedPath { path: path.clone(), free, reserved_by, elsewhere });
+                let reserved_by_you = own
+                    .iter()
+                    .any(|own| own.reservation.worktree == check.worktree && asked.is_about(&own.pattern));
+                let (path, free) = (path.clone(), reserved_by.is_empty());
+                paths.push(CheckedPath { path, free, reserved_by_you, reserved_by, elsewhere });
             }
             Ok(Checked { free: paths.iter().all(|path| path.free), paths })
         })

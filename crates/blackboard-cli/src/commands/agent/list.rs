@@ -16,6 +16,9 @@ use crate::output::{Listed, row_limit};
 /// Lists active and idle agents, oldest first, each followed by its delegates. --all includes stale and completed
 /// sessions.
 ///
+/// A name is accepted wherever a session is, if only one live session has it. Sessions that register through hooks get
+/// unique names, for example claude-84a6 (the platform and the start of the session id).
+///
 /// Examples:
 ///   blackboard agent list
 ///   blackboard agent list --project pai-collab

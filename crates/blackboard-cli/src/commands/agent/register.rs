@@ -18,6 +18,8 @@ use crate::output::time;
 /// Starts a session that other agents can see, and prints its id. Claims, locks, file reservations and leased entries
 /// belong to the session and are released when it ends. The same --session-hint resumes the same session.
 ///
+/// The output also has details of the session; in scripts use --shell or --json.
+///
 /// Examples:
 ///   eval "$(blackboard agent register --name Ivy --shell)"
 ///   blackboard agent register --name Ivy --project pai-collab

@@ -11,7 +11,7 @@ use crate::output::entry::DeletedEntry;
 
 /// Delete an entry
 ///
-/// Exits with 3 if the key does not exist.
+/// Exits with 3 if the key does not exist. Previous values stay in the history; `purge` erases them.
 ///
 /// Examples:
 ///   blackboard delete counter

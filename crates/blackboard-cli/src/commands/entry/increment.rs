@@ -12,7 +12,7 @@ use crate::output::entry::CountedEntry;
 /// Increment a number
 ///
 /// Adds atomically, so concurrent calls all count; a missing key starts at 0. --by may be negative. A retry counts
-/// twice unless it repeats the same --op.
+/// twice unless it repeats the same --op. Prints the new value; with --json as `value`.
 ///
 /// Examples:
 ///   blackboard increment tests:run

@@ -12,9 +12,11 @@ use crate::output::entry::{PurgedKey, WouldPurge};
 
 /// Erase a key with its history
 ///
-/// Erases the entry, its previous values, and what events hold of them. A deleted key can be purged too. Exits with 4
-/// if another session holds the entry, with 3 if the key has neither a value nor a history, and with 6 if a reader
-/// keeps the old values in the file: run it again then.
+/// Erases the entry, its previous values, and what events hold of them. A deleted key can be purged too. Purges entries
+/// only: texts of agents and work items stay in the event log, also after `work delete`.
+///
+/// Exits with 4 if another session holds the entry, and with 3 if the board has no record of the key. Exits with 6 if
+/// an open reader prevents erasing old values from the file; run it again.
 ///
 /// Examples:
 ///   blackboard purge task:q4 --dry-run

@@ -24,6 +24,16 @@ const MAX_BYTES: usize = 80 * 1024 * 1024;
 /// Reads a JSON object with the lists "compare", "then" and "else" from standard input or --file. If every comparison
 /// holds, runs "then"; otherwise runs "else", or exits with 4 if there is none. All operations are applied, or none.
 ///
+/// A comparison has "key" and exactly one of "exists", "revision", "version" and "value". An operation is an object with
+/// one of "write", "delete" and "read". Each of them has "key"; "write" also has "value", and optionally "tags", "ttl",
+/// "metadata", "merge", "if_absent", "if_revision" and "lease". "scope" is optional everywhere.
+///
+/// For example, set counter to 9 if it is 8, and read it otherwise:
+///
+///   {"compare": [{"key": "counter", "value": 8}],
+///    "then": [{"write": {"key": "counter", "value": 9, "ttl": "1h"}}],
+///    "else": [{"read": {"key": "counter"}}]}
+///
 /// Examples:
 ///   echo '{"then":[{"write":{"key":"a","value":1}}]}' | blackboard txn
 ///   blackboard txn --file move.json --op move-7

@@ -17,7 +17,8 @@ use crate::outcome::Outcome;
 /// Run a command while holding a lock
 ///
 /// Acquires the lock, runs the command with BLACKBOARD_FENCE set, and releases the lock when the command exits.
-/// Without a session, one is registered for the duration. Exits with the command's exit code.
+/// Without a session, one is registered for the duration. Exits with the command's exit code. Exits with 4 if the lock
+/// is held, or with 6 after --wait.
 ///
 /// Examples:
 ///   blackboard lock run deploy -- ./deploy.sh

@@ -20,7 +20,10 @@ use crate::setup::{self, Change, SettingsDirs, SettingsLevel, Target};
 /// Connect Claude Code, Codex and other agents
 ///
 /// Adds hooks, the MCP server and a skill to the settings of every platform found on this machine, or of the one you
-/// name. Shows a diff and asks before writing. `setup remove` restores every file byte for byte.
+/// name. Shows a diff and asks before writing. `setup remove` restores every file byte for byte, if you have not
+/// changed it since; otherwise it removes what setup added.
+///
+/// Only Claude Code has local settings. Codex runs the hooks only after you have trusted them: type /hooks in Codex.
 ///
 /// Examples:
 ///   blackboard setup --dry-run
@@ -68,7 +71,7 @@ impl Run for Setup {
         let dirs = setup::settings_dirs(context)?;
         let chosen =
             chosen("blackboard setup", self.platform, self.how.settings, |platform| dirs.has(platform))?;
-        self.how.run(context, &dirs, &chosen, Change::to_set_up, Done::SetUp)
+        Ok(self.how.run(context, &dirs, &chosen, Change::to_set_up, Done::SetUp)?.into_outcome())
     }
 }
 
@@ -81,7 +84,7 @@ impl SetupOptions {
         platforms: &[&'static Platform],
         plan: fn(&Target) -> Change,
         done: Done,
-    ) -> Result<Outcome> {
+    ) -> Result<Report> {
         if platforms.is_empty() {
             return Err(no_platforms());
         }
@@ -92,7 +95,8 @@ impl SetupOptions {
         };
         let platforms: Vec<_> = platforms.iter().map(plan_of).collect();
         let on_path = dirs.has_this_program();
-        let mut report = Report { done, written: false, shown: false, on_path, platforms };
+        let mut report =
+            Report { done, written: false, shown: false, on_path, platforms, still_set_up: Vec::new() };
         if report.is_pending() && !self.dry_run {
             let wanted = self.yes || ask(&mut report, context)?;
             if wanted {
@@ -105,12 +109,19 @@ impl SetupOptions {
                 report.written = true;
             }
         }
-        let refusal = report.refusal().map(|refusal| refusal.code);
-        let outcome = Outcome::new(report);
-        Ok(match refusal {
+        Ok(report)
+    }
+}
+
+impl Report {
+    /// The outcome of the call: it fails if a file was left alone.
+    fn into_outcome(self) -> Outcome {
+        let refusal = self.refusal().map(|refusal| refusal.code);
+        let outcome = Outcome::new(self);
+        match refusal {
             Some(code) => outcome.that_means(code),
             None => outcome,
-        })
+        }
     }
 }
 

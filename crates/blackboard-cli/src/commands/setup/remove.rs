@@ -6,6 +6,7 @@ use super::{PlatformSelection, Run, SetupOptions, chosen, platforms};
 use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::setup::Done;
+use crate::platforms::{PLATFORMS, Platform};
 use crate::setup::{self, Change};
 
 /// Disconnect agents and restore their settings
@@ -31,6 +32,16 @@ impl Run for Remove {
     fn run(self, context: &Context) -> Result<Outcome> {
         let dirs = setup::settings_dirs(context)?;
         let chosen = chosen("blackboard setup remove", self.platform, self.how.settings, |_| true)?;
-        self.how.run(context, &dirs, &chosen, Change::to_remove, Done::Removed)
+        let level = self.how.settings;
+        let mut report = self.how.run(context, &dirs, &chosen, Change::to_remove, Done::Removed)?;
+        let is_meant = |platform: &&Platform| match self.platform {
+            Some(PlatformSelection::One(one)) => one.id == platform.id,
+            None | Some(PlatformSelection::All) => true,
+        };
+        for platform in PLATFORMS.iter().filter(is_meant) {
+            let levels = setup::other_levels(platform, &dirs, level);
+            report.still_set_up.extend(levels.into_iter().map(|level| (platform, level)));
+        }
+        Ok(report.into_outcome())
     }
 }

@@ -17,7 +17,7 @@ use crate::output::work::ClaimedItem;
 ///
 /// Exactly one session gets the item; if another session holds it, the command exits with 4 and prints the holder.
 /// --next claims the first available item, P1 first, then oldest; --title creates the item if it does not exist.
-/// Prints a fence token for `complete` and `release`.
+/// --next exits with 3 if no item is available. Prints a fence token for `complete` and `release`.
 ///
 /// Examples:
 ///   blackboard work claim design-schema

@@ -17,7 +17,7 @@ use crate::output::work::CreatedItem;
 
 /// Create a work item
 ///
-/// Creates an item that any agent can claim. With a title instead of an ID, the id is generated from the title and
+/// Creates an item that any agent can claim. A text with spaces is taken as a title: the id is generated from it and
 /// printed. With an ID, repeating the call with the same fields changes nothing; different fields under the same id are
 /// refused (exit 4).
 ///
@@ -47,7 +47,7 @@ pub struct Create {
     #[arg(short = 'P', long, value_name = "PROJECT")]
     project: Option<String>,
 
-    /// Priority: P1, P2 or P3 [default: P2]
+    /// Priority: P1 (highest), P2 or P3 [default: P2]
     #[arg(short = 'p', long, value_name = "PRIORITY")]
     priority: Option<Priority>,
 

@@ -13,8 +13,8 @@ use crate::output::work::ReassignedItem;
 /// Hand a work item over to another session
 ///
 /// Moves the claim to the session in --to, with a new fence token; the old one is refused from then on. An available
-/// item is claimed for that session. If a third session holds the item, the command exits with 4 unless --force is
-/// given.
+/// item is claimed for that session. If the holder is a session that is neither yours nor the one in --to, the command
+/// exits with 4 unless --force is given.
 ///
 /// Examples:
 ///   blackboard work reassign design-schema --to Oak
@@ -38,7 +38,7 @@ pub struct Reassign {
     #[arg(short = 'm', long, value_name = "TEXT", allow_hyphen_values = true)]
     reason: Option<String>,
 
-    /// Reassign it even if a third session holds it
+    /// Reassign it even if a session holds it that is neither yours nor the one in --to
     #[arg(long)]
     force: bool,
 

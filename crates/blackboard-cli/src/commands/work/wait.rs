@@ -12,9 +12,9 @@ use crate::output::work::AwaitedItem;
 
 /// Wait for a work item to be completed
 ///
-/// Returns at once if the item has the status; otherwise waits until it gets it, then prints the item. Sweeps
-/// automatically, so an item that a stale agent holds becomes available. Exits with 6 when --timeout expires; without it,
-/// waits indefinitely.
+/// Returns at once if the item already has one of the statuses; otherwise waits until it does, then prints the item.
+/// Sweeps automatically, so an item that a stale agent holds becomes available. Exits with 6 when --timeout expires;
+/// without it, waits indefinitely.
 ///
 /// Examples:
 ///   blackboard work wait design-schema

@@ -18,6 +18,11 @@ fn json_has_the_other_holders() {
     is_object(&free, &["free", "paths"]);
     assert_eq!((&free["free"], &free["paths"][1]["path"]), (&true.into(), &"README.md".into()));
     assert_eq!(scratch.json(["file", "check", "src/lib.rs", "--session", "ivy"])["free"], true);
+    let own = scratch.run(["file", "check", "src/lib.rs", "README.md", "--session", "ivy"]).success().stdout;
+    assert_eq!(own, "Not reserved by another session.\nReserved by you: src/lib.rs\n");
+    let own = scratch.json(["file", "check", "src/lib.rs", "README.md", "--session", "ivy"]);
+    let is_own = |path: usize| own["paths"][path]["reserved_by_you"].as_bool();
+    assert_eq!((is_own(0), is_own(1)), (Some(true), Some(false)), "{own}");
     let refusal = scratch.run(["file", "check", "README.md", "src/lib.rs", "--json"]).refused(Code::Held);
     assert_eq!((&refusal["path"], &refusal["pattern"]), (&"src/lib.rs".into(), &"src/**".into()));
     assert_eq!((&refusal["held_by_name"], &refusal["current_work"]), (&"Ivy".into(), &"The engine".into()));

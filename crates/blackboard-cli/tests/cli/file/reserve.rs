@@ -139,7 +139,7 @@ fn reservations_of_another_worktree_are_shown_and_do_not_conflict() {
     let checked = run_in(&scratch, "other", &call).success();
     assert!(
         checked.stdout.starts_with(&format!(
-            "Free.\nIn another worktree: {} reserved src/** in ",
+            "Not reserved by another session.\nReserved by you: src/lib.rs\nIn another worktree: {} reserved src/** in ",
             label("Ivy", &session_of_hint("ivy"))
         )),
         "{checked:?}"

@@ -36,6 +36,29 @@ fn installing_twice_changes_nothing_the_second_time() {
 }
 
 #[test]
+fn installation_with_a_named_board_reports_which_board_the_hook_uses() {
+    let Some(scratch) = repository() else { return };
+    let named = scratch.path().join("other.db");
+    let named = named.to_str().unwrap();
+    let expected = format!(
+        "the hook finds the board as any command does: {}, unless BLACKBOARD_DB is set for git. \
+         Set it to check commits against {named}",
+        scratch.database().display()
+    );
+    let with_option = scratch.run(["guard", "install", "--db", named]).success();
+    assert_eq!(with_option.stderr, format!("note: {expected}\n"));
+    let mut command = scratch.command(["guard", "install", "--json"]);
+    let with_variable = Output::of(command.env("BLACKBOARD_DB", named).run_to_end()).success();
+    assert_eq!(with_variable.json()["note"], expected);
+    // The board that commits use anyway needs no note.
+    let database = scratch.database();
+    for call in [&["guard", "install"][..], &["guard", "install", "--db", database.to_str().unwrap()]] {
+        assert_eq!(scratch.run(call).success().stderr, "", "{call:?}");
+    }
+    assert!(!scratch.database().exists(), "the board is only named");
+}
+
+#[test]
 fn guard_is_installed_from_every_directory_and_without_a_hooks_directory() {
     let Some(scratch) = repository() else { return };
     fs::remove_dir_all(scratch.path().join(".git/hooks")).unwrap();

@@ -1,9 +1,10 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use serde_json::Value;
 use testkit::process::RunToEnd as _;
 
-use crate::scratch::Scratch;
+use crate::scratch::{Output, Scratch};
 use crate::transcript;
 
 #[test]
@@ -91,6 +92,46 @@ fn nothing_is_removed_where_nothing_is_set_up() {
     assert_eq!(scratch.run(["setup", "remove"]).success().stdout, "Nothing is set up.\n");
     assert_eq!(scratch.json(["setup", "remove"])["written"], false);
     assert!(scratch.contents() == before);
+}
+
+#[test]
+fn removal_names_the_other_settings_that_are_still_set_up() {
+    let scratch = Scratch::new();
+    let project = scratch.path().join("project");
+    fs::create_dir_all(project.join(".git")).unwrap();
+    fs::write(project.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+    let run = |call: &[&str]| {
+        let output = scratch.command(call).current_dir(&project).run_to_end();
+        Output::of(output).success().stdout
+    };
+    run(&["setup", "codex", "--settings", "project", "--yes"]);
+    let line =
+        "Codex is still set up in project settings: blackboard setup remove codex --settings project\n";
+    let nothing = run(&["setup", "remove", "--yes"]);
+    assert_eq!(nothing, format!("Nothing is set up in user settings.\n{line}"));
+    assert!(run(&["setup", "remove", "codex", "--dry-run"]).ends_with(line));
+    let answer: Value = serde_json::from_str(&run(&["setup", "remove", "--yes", "--json"])).unwrap();
+    assert_eq!(answer["still_set_up"], serde_json::json!([{"platform": "codex", "scope": "project"}]));
+    // Also if the call has removed something.
+    run(&["setup", "codex", "--yes"]);
+    let removed = run(&["setup", "remove", "codex", "--yes"]);
+    assert!(removed.contains("  deleted ") && removed.ends_with(line), "{removed}");
+    // Another platform is not concerned.
+    assert!(!run(&["setup", "remove", "cursor", "--yes"]).contains("still set up"));
+    // The printed command works, and nothing is left afterwards.
+    let removed = run(&["setup", "remove", "codex", "--settings", "project", "--yes"]);
+    assert!(!removed.contains("still set up"), "{removed}");
+    assert_eq!(run(&["setup", "remove"]), "Nothing is set up.\n");
+}
+
+#[test]
+fn in_the_home_directory_user_settings_are_not_named_as_project_settings_too() {
+    let scratch = Scratch::new();
+    scratch.json(["setup", "cursor", "--yes"]);
+    for level in ["user", "project"] {
+        let shown = scratch.run(["setup", "remove", "cursor", "--dry-run", "--settings", level]).success();
+        assert!(!shown.stdout.contains("still set up"), "{shown:?}");
+    }
 }
 
 #[test]

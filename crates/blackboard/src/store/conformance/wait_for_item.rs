@@ -58,10 +58,10 @@ fn a_wait_returns_when_a_stale_holder_loses_the_item(fixture: &Fixture) {
 fn a_wait_for_an_item_times_out_with_its_status(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     fixture.item("x");
-    for timeout in [Duration::ZERO, Duration::from_millis(20)] {
+    for (timeout, waited) in [(Duration::ZERO, "0s"), (Duration::from_millis(20), "20ms")] {
         let refused = wait_for(fixture, "x", &[], Some(timeout)).unwrap_err();
         assert_eq!(refused.code(), Code::TimedOut);
-        let expected = format!("timed out after {} ms: work item x is still available", timeout.as_millis());
+        let expected = format!("timed out after {waited}: work item x is still available");
         assert_eq!(refused.to_string(), expected);
     }
     fixture.claim("x", &ivy);
