@@ -165,6 +165,9 @@ fn count_sessions_and_work(counted: &mut Counted) {
         fixture.board.agents().deregister(&oak).unwrap()
     });
     counted.count("Projects::list", "project list", |fixture| fixture.board.projects().list().unwrap());
+    counted.count("Projects::at_path", "project of a directory", |fixture| {
+        fixture.board.projects().at_path(&[std::path::Path::new("/srv")]).unwrap()
+    });
     counted
         .count("Projects::status", "project status", |fixture| fixture.board.projects().status("p").unwrap());
     counted.count("Projects::remove", "project remove", |fixture| {
