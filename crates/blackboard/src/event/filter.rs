@@ -16,6 +16,7 @@ use crate::entry::{FILES, Glob, LOCKS, check_known_scope, check_known_tag, check
 use crate::error::{Error, Result};
 use crate::store::{Key, Tx};
 use crate::text::shown;
+use crate::unreadable::if_readable;
 
 /// A condition in the caller's code.
 pub type Custom = Arc<dyn Fn(&Event) -> bool + Send + Sync>;
@@ -372,12 +373,13 @@ fn agent_of(event: &Event) -> Option<&String> {
     event.target_id.as_ref().filter(|_| event.target_type == Some(TargetType::Agent))
 }
 
-/// The name of a session's agent, if the session still exists.
+/// The name of a session's agent, if the session still exists and its row can be read.
 fn name_of(session: &str, tx: &dyn Tx, names: &Names) -> Result<Option<String>> {
     if let Some(known) = names.borrow().get(session) {
         return Ok(known.clone());
     }
-    let name = tx.peek_row::<Agent>(&Key::Agent(session.to_owned()))?.map(|agent| agent.agent_name);
+    let agent = if_readable(tx.peek_row::<Agent>(&Key::Agent(session.to_owned())))?;
+    let name = agent.map(|agent| agent.agent_name);
     names.borrow_mut().insert(session.to_owned(), name.clone());
     Ok(name)
 }
