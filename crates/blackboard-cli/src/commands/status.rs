@@ -9,8 +9,8 @@ use crate::context::Context;
 use crate::location;
 use crate::open::Access;
 use crate::outcome::Outcome;
-use crate::output::local_midnight;
 use crate::output::status::{BoardOverview, ROWS_SHOWN};
+use crate::zone::local_midnight;
 
 /// Show a summary of the board
 ///
