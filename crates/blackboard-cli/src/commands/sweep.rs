@@ -6,8 +6,9 @@ use blackboard::sweep::Sweep as Sweeping;
 use super::Run;
 use super::arguments::length;
 use crate::context::Context;
+use crate::hooks::maintenance;
 use crate::open::Access;
-use crate::outcome::Outcome;
+use crate::outcome::{Nothing, Outcome};
 use crate::output::sweep::SweptBoard;
 
 /// Find stale agents and release what they hold
@@ -30,10 +31,19 @@ pub struct Sweep {
     /// configured]
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     threshold: Option<String>,
+
+    /// Maintain the board for hooks, and neither sweep nor prune
+    #[arg(long, hide = true, conflicts_with_all = ["dry_run", "threshold"])]
+    maintain_only: bool,
 }
 
 impl Run for Sweep {
     fn run(self, context: &Context) -> Result<Outcome> {
+        if self.maintain_only {
+            let board = context.open(Access::read_unswept())?;
+            maintenance::maintain(&board, &*context.resolve()?.engine);
+            return Ok(Outcome::new(Nothing));
+        }
         let threshold = length(self.threshold.as_deref())?;
         let access = if self.dry_run { Access::read_unswept() } else { Access::change_unswept() };
         let board = context.open(access)?;
