@@ -8,7 +8,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use blackboard::clock::Timestamp;
+use blackboard::clock::{Clock, SystemClock, Timestamp};
 use jiff::tz::TimeZone;
 
 /// Where systems have their time zone database.
@@ -26,8 +26,13 @@ pub fn offset(moment: Timestamp) -> Option<i32> {
     local().map(|zone| zone.to_offset(moment).seconds())
 }
 
+/// When today began: the local day, for every count of today.
+pub fn today() -> Timestamp {
+    local_midnight(SystemClock.now())
+}
+
 /// When the local day of a moment began.
-pub fn local_midnight(moment: Timestamp) -> Timestamp {
+fn local_midnight(moment: Timestamp) -> Timestamp {
     local().and_then(|zone| midnight_in(zone, moment)).unwrap_or_else(|| moment.midnight())
 }
 

@@ -1,7 +1,7 @@
 //! The whole board, for people and programs.
 
 use blackboard::status::{BoardStatus, EntryCounts, SpaceUsage};
-use blackboard::work::{CountedItems, ListedItem};
+use blackboard::work::ListedItem;
 use serde::Serialize;
 
 use super::work::blocked_by;
@@ -23,9 +23,6 @@ pub struct BoardOverview {
     /// What takes the room, if it is more than that.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub room: Vec<SpaceUsage>,
-    /// The claimed work items that are shown, and how many there are.
-    #[serde(skip)]
-    pub claimed: CountedItems,
     /// What is on it.
     #[serde(flatten)]
     pub status: BoardStatus,
@@ -37,7 +34,7 @@ impl Render for BoardOverview {
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        let BoardStatus { agents, projects, work_items, active_agents, .. } = &self.status;
+        let BoardStatus { agents, projects, work_items, active_agents, claimed_work, .. } = &self.status;
         let size = self.status.database_size_bytes;
         screen.heading("Local Blackboard Status")?;
         let created = if self.exists { "" } else { " (not created yet)" };
@@ -85,17 +82,17 @@ impl Render for BoardOverview {
             screen.fitted_line(&format!("  {}", escape(&agent.label())), &facts, "")?;
         }
         and_more(active_agents.len(), screen)?;
-        if !self.claimed.items.is_empty() {
+        if !claimed_work.is_empty() {
             screen.gap()?;
             screen.heading("Claimed Work:")?;
         }
-        for ListedItem { item, .. } in self.claimed.items.iter().take(ROWS_SHOWN) {
+        for ListedItem { item, .. } in claimed_work.iter().take(ROWS_SHOWN) {
             let before = format!("  [{}] {} -- ", item.priority, escape(&item.item_id));
             let holder = escape(item.claimed_by_name.as_deref().unwrap_or("--"));
             let age = time::age(screen.now().since(item.claimed_at.unwrap_or(item.created_at)));
             screen.fitted_line(&before, &escape(&item.title), &format!(" ({holder}, {age})"))?;
         }
-        and_more(self.claimed.total, screen)?;
+        and_more(usize::try_from(work_items.claimed).unwrap_or(usize::MAX), screen)?;
         if self.room.is_empty() {
             return Ok(());
         }
@@ -112,7 +109,7 @@ impl Render for BoardOverview {
 }
 
 /// How many rows of a section are shown; `agent list` and `work list` have all of them.
-pub const ROWS_SHOWN: usize = 20;
+const ROWS_SHOWN: usize = 20;
 
 /// How many more rows a section has.
 fn and_more(total: usize, screen: &mut Screen<'_>) -> Result {

@@ -466,7 +466,7 @@ fn count_readers(counted: &mut Counted) {
     });
     counted.count("Board::counts", "status, counts alone", |fixture| fixture.board.counts().unwrap());
     counted.count("Board::work_counts", "status, counts of work", |fixture| {
-        fixture.board.work_counts().unwrap()
+        fixture.board.work_counts(fixture.clock.now().midnight()).unwrap()
     });
     counted.count("Board::export", "export", |fixture| fixture.board.export().unwrap());
     let brief = counted.count("Board::brief", "brief", |fixture| fixture.board.brief(&ivy).unwrap());
