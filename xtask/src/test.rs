@@ -290,6 +290,5 @@ mod tests {
             assert!(step < LIMIT, "{step:?}");
         }
         assert!(TO_TEST_UNDER_LOAD < LIMIT_UNDER_LOAD);
-        assert!(TO_INSTALL_DENY >= Duration::from_mins(30), "a busy machine took longer than 15 min");
     }
 }

@@ -29,6 +29,32 @@ pub fn private_file() -> OpenOptions {
     options
 }
 
+/// Opens a regular file of this user to read and write it, and creates it with mode 0600 if `create` is set. It follows no link
+/// and waits for no other program.
+#[cfg(unix)]
+pub fn own_file(path: &Path, create: bool) -> io::Result<File> {
+    use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(create).mode(0o600).custom_flags(flags.bits().cast_signed());
+    let file = options.open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // What another user wrote is not to be trusted: a server that it names has a token which that user knows.
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to another user"));
+    }
+    Ok(file)
+}
+
+/// Opens a file to read and write it, and creates it if `create` is set. The directory decides who can read it.
+#[cfg(not(unix))]
+pub fn own_file(path: &Path, create: bool) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(create).truncate(false).open(path)
+}
+
 /// Reads a regular file up to a limit. Anything else is refused, because reading a pipe may never end.
 pub fn plain_text(file: &Path, longest: u64) -> Option<String> {
     let metadata = fs::metadata(file).ok()?;

@@ -54,15 +54,9 @@ pub fn usable_name(name: &str) -> Option<String> {
 pub fn project(board: &Board, request: &Request) -> Result<Option<String>> {
     let here = &request.current_dir;
     let main = location::main_worktree(request);
-    let holds = |path: &str| {
-        let path = Path::new(path);
-        here.starts_with(path) || main.as_ref().is_some_and(|(_, same)| same.starts_with(path))
-    };
-    let registered = board.projects().list()?.into_iter().map(|listed| listed.project);
-    let nearest = registered
-        .filter(|project| project.local_path.as_deref().is_some_and(holds))
-        .max_by_key(|project| project.local_path.as_ref().map_or(0, String::len));
-    if let Some(project) = nearest {
+    let directories: Vec<&Path> =
+        [here.as_path()].into_iter().chain(main.as_ref().map(|(_, same)| same.as_path())).collect();
+    if let Some(project) = board.projects().at_path(&directories)? {
         return Ok(Some(project.project_id));
     }
     let root = main.map(|(root, _)| root);

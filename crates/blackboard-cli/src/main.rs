@@ -44,6 +44,7 @@ mod suggest;
 mod tree;
 mod unreadable;
 mod web;
+mod zone;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

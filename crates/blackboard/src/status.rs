@@ -11,12 +11,15 @@ use crate::entry::{FILES, LOCKS};
 use crate::error::Result;
 use crate::revision::Revision;
 use crate::store::{Prefetch, Range, Tx};
-use crate::work::{Status, missing_blockers, prefetch_missing_blockers};
+use crate::work::{ListedItem, Status, missing_blockers, prefetch_missing_blockers, with_blockers};
 
 const DAY: Duration = Duration::from_hours(24);
 
 /// How many missing blockers a status names.
 const MISSING_BLOCKERS: usize = 100;
+
+/// How many claimed work items a status has.
+const CLAIMED_WORK: usize = 100;
 
 /// The counts that are not zero, by name.
 fn counted(counts: impl Iterator<Item = Result<(&'static str, u64)>>) -> Result<Vec<StatusCount>> {
@@ -37,6 +40,10 @@ pub struct BoardStatus {
     pub projects: ProjectCounts,
     /// How many work items there are.
     pub work_items: WorkCounts,
+    /// The claimed work items, P1 first, then oldest first; the first 100 of them. The counts have their number. It is not
+    /// serialized.
+    #[serde(skip)]
+    pub claimed_work: Vec<ListedItem>,
     /// The missing blockers of open work items, by id; the first 100 of them.
     pub missing_blockers: Vec<String>,
     /// Whether there are more of them.
@@ -72,7 +79,7 @@ pub struct AgentCounts {
     pub idle: u64,
     /// Stale agents.
     pub stale: u64,
-    /// Sessions that ended today: since 00:00 UTC.
+    /// Sessions that ended today: since the start of the day that the caller named.
     pub completed_today: u64,
 }
 
@@ -92,7 +99,7 @@ pub struct WorkCounts {
     pub claimed: u64,
     /// Blocked items.
     pub blocked: u64,
-    /// Items completed today: since 00:00 UTC.
+    /// Items completed today: since the start of the day that the caller named.
     pub completed_today: u64,
 }
 
@@ -216,27 +223,21 @@ impl Board {
         self.store().space_usage()
     }
 
-    /// How many work items there are, without the rest of [`Board::status`].
+    /// How many work items there are, without the rest of [`Board::status_since`]. The counts of today begin at `today`.
     ///
     /// ```
     /// # use blackboard::{Board, work::Create};
     /// # let board = Board::memory();
     /// board.work().create(&Create::new("fix-tests", "Fix the tests"))?;
-    /// assert_eq!(board.work_counts()?.available, 1);
+    /// let today = board.clock().now().midnight();
+    /// assert_eq!(board.work_counts(today)?.available, 1);
     /// # Ok::<(), blackboard::Error>(())
     /// ```
-    pub fn work_counts(&self) -> Result<WorkCounts> {
-        let today = self.today();
+    pub fn work_counts(&self, today: Timestamp) -> Result<WorkCounts> {
         self.read(&WorkCounts::prefetch(today), |tx| WorkCounts::of(tx, today))
     }
 
-    /// The start of the day of all counts of today: 00:00 UTC by the caller's clock. A call determines it once: the
-    /// engine's clock may be on another day, and only an announced range can be counted.
-    fn today(&self) -> Timestamp {
-        self.clock().now().midnight()
-    }
-
-    /// An overview of the board. Its counts of today begin at 00:00 UTC.
+    /// An overview of the board. Its counts of today begin at 00:00 UTC by the caller's clock.
     ///
     /// ```
     /// # use blackboard::{Board, agent::Register};
@@ -246,10 +247,11 @@ impl Board {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn status(&self) -> Result<BoardStatus> {
-        self.status_since(self.today())
+        self.status_since(self.clock().now().midnight())
     }
 
-    /// The same for a caller whose day begins at another moment, for example at local midnight.
+    /// The same for a caller whose day begins at another moment, for example at local midnight. The caller determines it
+    /// once: the engine's clock may be on another day, and only an announced range can be counted.
     pub fn status_since(&self, today: Timestamp) -> Result<BoardStatus> {
         let database_size_bytes = self.store().size()?;
         let mut prefetch = prefetch_counts();
@@ -258,6 +260,8 @@ impl Board {
         prefetch.push(Prefetch::CountEvents(Revision::ZERO, Revision::MAX));
         prefetch.push(prefetch_missing_blockers());
         prefetch.extend(WorkCounts::prefetch(today));
+        let claimed = Range::work_queue(Status::Claimed);
+        prefetch.push(Prefetch::Candidates(claimed.clone(), CLAIMED_WORK));
         self.read_list(&prefetch, |tx| {
             let mut agents = AgentCounts::default();
             let mut active_agents = Vec::new();
@@ -287,6 +291,7 @@ impl Board {
                 agents,
                 projects: ProjectCounts { registered: tx.count(&Range::projects())? },
                 work_items: WorkCounts::of(tx, today)?,
+                claimed_work: with_blockers(tx, tx.candidate_rows(&claimed, CLAIMED_WORK)?)?,
                 missing_blockers,
                 more_missing_blockers,
                 entries: EntryCounts {
@@ -332,7 +337,8 @@ mod tests {
             let status = board.status().unwrap();
             assert_eq!(status.work_items.completed_today, expected, "{moment}");
             assert_eq!(status.agents.completed_today, expected, "{moment}");
-            assert_eq!(board.work_counts().unwrap(), status.work_items, "{moment}");
+            let today = board.clock().now().midnight();
+            assert_eq!(board.work_counts(today).unwrap(), status.work_items, "{moment}");
             let local_midnight = "2026-02-04T00:00:02Z".parse().unwrap();
             let status = board.status_since(local_midnight).unwrap();
             assert_eq!(
@@ -340,6 +346,7 @@ mod tests {
                 (0, 0),
                 "{moment}"
             );
+            assert_eq!(board.work_counts(local_midnight).unwrap(), status.work_items, "{moment}");
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::file::{ActiveReservation, Edit, PathPattern};
 use crate::metadata::Metadata;
 use crate::revision::Revision;
 use crate::store::{Key, Page, Prefetch, Range, Tx};
+use crate::unreadable::if_readable;
 use crate::work::WorkItem;
 
 /// The most events of one call: the newest.
@@ -192,7 +193,8 @@ impl EventContext {
             Some(TargetType::WorkItem) => about.add_project_of(tx, target, listener)?,
             Some(TargetType::Agent) => {
                 if !listener.agents.contains_key(target) {
-                    let agent = tx.peek_row::<Agent>(&Key::Agent(target.clone()))?;
+                    // A row that cannot be read has no project, as one that is gone.
+                    let agent = if_readable(tx.peek_row::<Agent>(&Key::Agent(target.clone())))?;
                     listener.agents.insert(target.clone(), agent);
                 }
                 if event.event_type == EventType::StaleLocksReleased {
@@ -226,7 +228,7 @@ impl EventContext {
 
     fn add_project_of(&mut self, tx: &dyn Tx, item: &str, listener: &mut Recipient<'_>) -> Result<()> {
         if !listener.projects.contains_key(item) {
-            let row = tx.peek_row::<WorkItem>(&Key::WorkItem(item.to_owned()))?;
+            let row = if_readable(tx.peek_row::<WorkItem>(&Key::WorkItem(item.to_owned())))?;
             listener.projects.insert(item.to_owned(), row);
         }
         if let Some(Some(item)) = listener.projects.get(item) {

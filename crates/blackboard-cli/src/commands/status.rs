@@ -1,16 +1,14 @@
 //! `blackboard status`
 
 use blackboard::Result;
-use blackboard::clock::{Clock, SystemClock};
-use blackboard::work::{Status as WorkStatus, WorkFilter};
 
 use super::Run;
 use crate::context::Context;
 use crate::location;
 use crate::open::Access;
 use crate::outcome::Outcome;
-use crate::output::local_midnight;
-use crate::output::status::{BoardOverview, ROWS_SHOWN};
+use crate::output::status::BoardOverview;
+use crate::zone;
 
 /// Show a summary of the board
 ///
@@ -27,7 +25,7 @@ impl Run for Status {
     fn run(self, context: &Context) -> Result<Outcome> {
         let board = context.open(Access::read())?;
         let resolved = context.resolve()?;
-        let status = board.status_since(local_midnight(SystemClock.now()))?;
+        let status = board.status_since(zone::today())?;
         let exists = resolved.engine.exists();
         // A board that does not exist is reported by itself.
         if resolved.is_home && exists && location::main_worktree(&context.request()).is_some() {
@@ -35,9 +33,6 @@ impl Run for Status {
                 "no board exists for this repository; showing your home board. Create one: blackboard init",
             );
         }
-        let statuses = vec![WorkStatus::Claimed];
-        let limit = (!context.json()).then_some(ROWS_SHOWN);
-        let claimed = board.work().list_counted(&WorkFilter { statuses, limit, ..WorkFilter::default() })?;
         let warn_size_bytes = resolved.config.database.warn_size_mb as u64 * 1024 * 1024;
         let is_large = status.database_size_bytes > warn_size_bytes;
         let room = if is_large { board.space_usage()? } else { Vec::new() };
@@ -46,8 +41,6 @@ impl Run for Status {
             exists,
             warn_size_bytes,
             room,
-            claimed_work: claimed.items,
-            claimed_total: claimed.total,
             status,
         }))
     }

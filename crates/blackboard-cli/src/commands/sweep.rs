@@ -7,8 +7,9 @@ use blackboard::{Board, Result};
 use super::Run;
 use super::arguments::length;
 use crate::context::Context;
+use crate::hooks::maintenance;
 use crate::open::Access;
-use crate::outcome::Outcome;
+use crate::outcome::{Nothing, Outcome};
 use crate::output::sweep::{GoneAgents, SweptBoard};
 
 /// Find stale agents and release what they hold
@@ -32,16 +33,25 @@ pub struct Sweep {
     /// or as configured]
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     threshold: Option<String>,
+
+    /// Maintain the board for hooks, and neither sweep nor prune
+    #[arg(long, hide = true, conflicts_with_all = ["dry_run", "threshold"])]
+    maintain_only: bool,
 }
 
 impl Run for Sweep {
     fn run(self, context: &Context) -> Result<Outcome> {
+        if self.maintain_only {
+            let board = context.open(Access::read_unswept())?;
+            maintenance::maintain(&board, &*context.resolve()?.engine);
+            return Ok(Outcome::new(Nothing));
+        }
         let threshold = length(self.threshold.as_deref())?;
         let access = if self.dry_run { Access::read_unswept() } else { Access::change_unswept() };
         let board = context.open(access)?;
         let keep_heartbeats = board.settings().keep_heartbeats;
         let swept = board.sweep(&Sweeping { threshold, dry_run: self.dry_run, caller: None })?;
-        // Only for a reader: the sweep that a hook starts prints nothing.
+        // JSON has what the sweep did, and nothing else.
         let gone = if context.json() { None } else { Some(gone_agents(&board, &swept, context)?) };
         Ok(Outcome::new(SweptBoard { swept, dry_run: self.dry_run, keep_heartbeats, gone }))
     }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blackboard::agent::{Agent, AgentStatus, CheckIn, Register, Registered};
-use blackboard::brief::Brief;
 use blackboard::file::{Edited, FileConflict};
 use blackboard::id::session_of_hint;
 use blackboard::{Board, Code, Error, Refusal, Result};
@@ -78,9 +77,14 @@ pub fn handle(
     let log = &deadline.log;
     let directory = directory(platform, request, context.environment());
     let starts_session = matches!(request.event, HookEvent::Started { .. });
-    let (board, engine, config) = open(context, directory.as_deref(), starts_session, deadline)?;
+    let unreadable = UnreadableRows::default();
+    let (board, engine, config) = open(context, directory.as_deref(), starts_session, deadline, &unreadable)?;
     let handler = HookHandler { platform, request, context, directory, board, config, log };
-    let Handled { reply, mut wrote, to_note } = handler.answer()?;
+    let handled = handler.answer();
+    for sentence in sentences(&unreadable.list()) {
+        log.write(&sentence);
+    }
+    let Handled { reply, mut wrote, to_note } = handled?;
     let session = handler.session();
     let board = handler.board;
     let log = Arc::clone(log);
@@ -103,12 +107,14 @@ pub fn handle(
     Ok(HookOutcome { reply, afterwards: Box::new(afterwards) })
 }
 
-/// Opens the board of a call that is made in this directory, and finds the hook log. Refuses a missing board.
+/// Opens the board of a call that is made in this directory, and finds the hook log. Refuses a missing board. Its lists leave
+/// out rows that cannot be read: one bad row of another agent must not stop the hooks of all.
 fn open(
     context: &Context,
     directory: Option<&Path>,
     starts_session: bool,
     deadline: &Deadline,
+    unreadable: &UnreadableRows,
 ) -> Result<(Board, Arc<dyn Engine>, Config)> {
     let request = context.request_in(directory);
     let location = location::find(&request).inspect_err(|_| deadline.log.locate(&request))?;
@@ -122,7 +128,7 @@ fn open(
         // Its directory may be new.
         deadline.log.locate_at(&location);
     }
-    Ok((board, resolved.engine, resolved.config))
+    Ok((unreadable.observe(board), resolved.engine, resolved.config))
 }
 
 /// Where a call is made: where the session was started, if the platform says so, or where it is now. A session that
@@ -175,7 +181,7 @@ impl HookHandler<'_> {
         let Registered { agent, resumed, .. } = self.register()?;
         self.export(&agent.session_id);
         let pause = if forgot { Duration::ZERO } else { TOLD_JUST_NOW };
-        let brief = self.read_brief(&agent.session_id)?;
+        let brief = self.board().brief(&agent.session_id)?;
         match self.board().note_brief(&brief, pause) {
             Ok(false) => return Ok(Handled::new(Reply::Silence, true)),
             Ok(true) => {}
@@ -274,19 +280,9 @@ impl HookHandler<'_> {
 
     /// What a session should know; from here on it is told what is new.
     fn brief(&self, session: &str) -> Result<Reply> {
-        let brief = self.read_brief(session)?;
+        let brief = self.board().brief(session)?;
         self.board().note_brief(&brief, Duration::ZERO)?;
         Ok(Reply::Context { text: messages::brief(&brief), session: Some(session.to_owned()) })
-    }
-
-    /// The brief without rows that cannot be read, which the log of hooks has instead.
-    fn read_brief(&self, session: &str) -> Result<Brief> {
-        let unreadable = UnreadableRows::default();
-        let brief = unreadable.observe(self.board().clone()).brief(session)?;
-        for sentence in sentences(&unreadable.list()) {
-            self.log.write(&sentence);
-        }
-        Ok(brief)
     }
 
     /// Lets the shell commands of a session know it, where the platform runs a script before each of them.

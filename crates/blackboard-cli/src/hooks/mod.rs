@@ -20,7 +20,7 @@ pub mod deadline;
 mod files;
 pub mod handle;
 pub mod log;
-mod maintenance;
+pub mod maintenance;
 mod messages;
 mod patch;
 pub mod request;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::reply::{Listed, Reply};
 use super::tools::{Arguments, Call, Tool};
+use crate::zone;
 
 /// The most items of each list.
 const LIMIT: usize = 40;
@@ -49,7 +50,7 @@ impl Tool for Who {
             agents: Listed::of(agents, LIMIT)?,
             locks: Listed::of(board.locks().list()?, LIMIT)?,
             files: Listed::of(board.files().list(&FileFilter::default())?, LIMIT)?,
-            work_items: board.work_counts()?,
+            work_items: board.work_counts(zone::today())?,
         })
     }
 }

@@ -8,6 +8,7 @@ use rmcp::model::Resource as Described;
 
 use super::reply::{Listed, Reply, ShownEvent, shortened};
 use super::watcher::LatestRevisions;
+use crate::zone;
 
 /// How many of its items a resource shows.
 const LIMIT: usize = 50;
@@ -54,7 +55,7 @@ impl Resource {
     /// What it is now.
     pub fn read(self, board: &Board) -> Result<Reply> {
         match self {
-            Resource::Board => Reply::new(&board.status()?),
+            Resource::Board => Reply::new(&board.status_since(zone::today())?),
             Resource::Agents => {
                 Reply::new(&Listed::of(board.agents().list(&AgentFilter::default())?, LIMIT)?)
             }

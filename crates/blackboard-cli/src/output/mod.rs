@@ -24,7 +24,6 @@ pub mod sweep;
 mod table;
 pub mod time;
 pub mod work;
-mod zone;
 
 use std::io::{self, IsTerminal};
 
@@ -34,7 +33,6 @@ pub use screen::Screen;
 pub use short_ids::ShortIds;
 pub use style::{Styles, Tone};
 pub use table::{Cell, Column, Table};
-pub use zone::local_midnight;
 
 /// Answers that are one value: an object for programs, and a function that writes it for people.
 macro_rules! render_object {

@@ -23,23 +23,26 @@ pub struct BoardOverview {
     /// What takes the room, if it is more than that.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub room: Vec<SpaceUsage>,
-    /// The claimed work items; in human output the first of them.
-    pub claimed_work: Vec<ListedItem>,
-    /// How many there are.
-    #[serde(skip)]
-    pub claimed_total: usize,
     /// What is on it.
     #[serde(flatten)]
     pub status: BoardStatus,
 }
 
+/// What JSON output has: the overview, and the claimed work items that a status alone does not serialize.
+#[derive(Serialize)]
+struct WithClaimedWork<'a> {
+    #[serde(flatten)]
+    overview: &'a BoardOverview,
+    claimed_work: &'a [ListedItem],
+}
+
 impl Render for BoardOverview {
     fn json(&self, answer: &mut Answer<'_>) -> Result {
-        answer.object(self)
+        answer.object(&WithClaimedWork { overview: self, claimed_work: &self.status.claimed_work })
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        let BoardStatus { agents, projects, work_items, active_agents, .. } = &self.status;
+        let BoardStatus { agents, projects, work_items, active_agents, claimed_work, .. } = &self.status;
         let size = self.status.database_size_bytes;
         screen.heading("Local Blackboard Status")?;
         let created = if self.exists { "" } else { " (not created yet)" };
@@ -87,17 +90,17 @@ impl Render for BoardOverview {
             screen.fitted_line(&format!("  {}", escape(&agent.label())), &facts, "")?;
         }
         and_more(active_agents.len(), screen)?;
-        if !self.claimed_work.is_empty() {
+        if !claimed_work.is_empty() {
             screen.gap()?;
             screen.heading("Claimed Work:")?;
         }
-        for ListedItem { item, .. } in self.claimed_work.iter().take(ROWS_SHOWN) {
+        for ListedItem { item, .. } in claimed_work.iter().take(ROWS_SHOWN) {
             let before = format!("  [{}] {} -- ", item.priority, escape(&item.item_id));
             let holder = escape(item.claimed_by_name.as_deref().unwrap_or("--"));
             let age = time::age(screen.now().since(item.claimed_at.unwrap_or(item.created_at)));
             screen.fitted_line(&before, &escape(&item.title), &format!(" ({holder}, {age})"))?;
         }
-        and_more(self.claimed_total, screen)?;
+        and_more(usize::try_from(work_items.claimed).unwrap_or(usize::MAX), screen)?;
         if self.room.is_empty() {
             return Ok(());
         }
@@ -114,7 +117,7 @@ impl Render for BoardOverview {
 }
 
 /// How many rows of a section are shown; `agent list` and `work list` have all of them.
-pub const ROWS_SHOWN: usize = 20;
+const ROWS_SHOWN: usize = 20;
 
 /// How many more rows a section has.
 fn and_more(total: usize, screen: &mut Screen<'_>) -> Result {

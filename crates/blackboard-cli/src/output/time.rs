@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use blackboard::clock::Timestamp;
 
-use super::zone;
+use crate::zone;
 
 /// How long ago, as in `2 min ago`.
 pub fn ago(duration: Duration) -> String {

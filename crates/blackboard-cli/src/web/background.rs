@@ -7,7 +7,7 @@
 //! another process.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Seek, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -23,6 +23,7 @@ use serde_json::{Map, Value};
 
 use super::access::Secret;
 use crate::context::Context;
+use crate::disk::own_file;
 use crate::output::entry::in_quotes;
 
 /// How much of the file is read: more than any server writes.
@@ -116,7 +117,7 @@ impl Running {
 
 /// The server that shows the board with these sidecars, if there is one.
 pub fn find(board: &dyn Sidecars) -> Option<Running> {
-    let mut file = opened(&board.path(Sidecar::ServerRegistration), false).ok()?;
+    let mut file = own_file(&board.path(Sidecar::ServerRegistration), false).ok()?;
     let running = read(&mut file)?;
     match running.liveness() {
         Liveness::Alive => Some(running),
@@ -147,7 +148,7 @@ impl ServerRegistration {
         let path = board.path(Sidecar::ServerRegistration);
         let page = board.path(Sidecar::DashboardLink);
         for _ in 0..TRIES {
-            let mut file = match opened(&path, true) {
+            let mut file = match own_file(&path, true) {
                 Ok(file) => file,
                 // A board that does not exist, in a directory that does not, has no place for it; nothing is created
                 // by looking.
@@ -361,24 +362,6 @@ fn is_locked(file: &File) -> bool {
     }
 }
 
-#[cfg(unix)]
-fn opened(path: &Path, create: bool) -> io::Result<File> {
-    use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(create).mode(0o600).custom_flags(flags.bits().cast_signed());
-    let file = options.open(path)?;
-    let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    // What another user wrote names that user's server, and a token in it is known to that user.
-    if metadata.uid() != rustix::process::geteuid().as_raw() {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to another user"));
-    }
-    Ok(file)
-}
-
 /// Whether no other user can read the file.
 #[cfg(unix)]
 fn is_private(file: &File) -> bool {
@@ -390,11 +373,6 @@ fn is_private(file: &File) -> bool {
 #[cfg(not(unix))]
 fn is_private(_file: &File) -> bool {
     true
-}
-
-#[cfg(not(unix))]
-fn opened(path: &Path, create: bool) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(create).truncate(false).open(path)
 }
 
 /// Whether the file is still the one of this name.

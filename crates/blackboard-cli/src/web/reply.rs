@@ -225,17 +225,66 @@ fn json<T: Serialize>(status: StatusCode, value: &T) -> Reply {
     reply
 }
 
-/// How the codes of the board are said in HTTP.
+/// How the codes of the board are said in HTTP. A code that this list does not name is one of a newer library.
 fn status_of(code: Code) -> StatusCode {
-    match code {
+    known_status(code).unwrap_or(StatusCode::SERVICE_UNAVAILABLE)
+}
+
+fn known_status(code: Code) -> Option<StatusCode> {
+    Some(match code {
         Code::Usage | Code::InvalidValue | Code::AmbiguousSession => StatusCode::BAD_REQUEST,
-        Code::AgentNotFound | Code::ProjectNotFound | Code::WorkNotFound | Code::EntryNotFound => {
-            StatusCode::NOT_FOUND
-        }
+        Code::BoardNotFound
+        | Code::AgentNotFound
+        | Code::ProjectNotFound
+        | Code::WorkNotFound
+        | Code::EntryNotFound => StatusCode::NOT_FOUND,
         // The client has to start over.
         Code::Compacted | Code::CursorAhead => StatusCode::GONE,
         Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-        // Whatever else a board that is only read can say: it can't be read now.
-        _ => StatusCode::SERVICE_UNAVAILABLE,
+        // The board cannot be read now.
+        Code::Io
+        | Code::DiskFull
+        | Code::Corrupt
+        | Code::ForeignDatabase
+        | Code::NewerSchema
+        | Code::UnsafePermissions
+        | Code::NetworkFilesystem
+        | Code::ReadOnly
+        | Code::Conflict
+        | Code::Busy
+        | Code::TimedOut => StatusCode::SERVICE_UNAVAILABLE,
+        // Refusals of calls that the dashboard does not make: it only reads.
+        Code::NoSession
+        | Code::NotRunning
+        | Code::NothingAvailable
+        | Code::AlreadyClaimed
+        | Code::AlreadyCompleted
+        | Code::AlreadyExists
+        | Code::WorkBlocked
+        | Code::NotHolder
+        | Code::Held
+        | Code::StaleFence
+        | Code::DependencyCycle
+        | Code::SessionStale
+        | Code::SessionEnded
+        | Code::InUse
+        | Code::AlreadyRunning
+        | Code::PortTaken
+        | Code::SecretLooking => StatusCode::SERVICE_UNAVAILABLE,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_has_a_status_of_its_own() {
+        for &code in Code::ALL {
+            assert!(known_status(code).is_some(), "{code} has no status");
+        }
+        assert_eq!(status_of(Code::BoardNotFound), StatusCode::NOT_FOUND);
+        assert_eq!(status_of(Code::Corrupt), StatusCode::SERVICE_UNAVAILABLE);
     }
 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 use testkit::process::RunToEnd as _;
 
 use crate::machine::can_trace;
+use crate::mcp::client::{Client, Generation};
 use crate::scratch::{Output, Scratch};
 
 /// What a call prints in a zone.
@@ -125,4 +126,47 @@ fn events_of_locks_files_and_progress_have_their_own_names() {
     // JSON keeps the stored types.
     let json = scratch.json(["observe", "--last", "5"]);
     assert!(json["items"].as_array().unwrap().iter().any(|event| event["event_type"] == "entry_written"));
+}
+
+#[test]
+fn today_begins_at_local_midnight_for_status_and_mcp() {
+    let scratch = Scratch::new();
+    for hint in ["early", "late"] {
+        scratch.run(["agent", "register", "--name", hint, "--session-hint", hint]).success();
+        scratch.run(["work", "claim", hint, "--title", hint, "--session", hint]).success();
+        scratch.run(["work", "complete", hint, "--session", hint]).success();
+        scratch.run(["agent", "deregister", hint]).success();
+    }
+    let database = rusqlite::Connection::open(scratch.database()).unwrap();
+    let hour: i64 = database.query_row("SELECT strftime('%H', 'now') + 0", [], |row| row.get(0)).unwrap();
+    // A zone in which it is 06:00 or 18:00, whichever is further from the time in UTC.
+    let local = if (hour - 6).abs() > (hour - 18).abs() { 6 } else { 18 };
+    let zone = format!("<HERE>{}", hour - local);
+    for (name, hours_ago) in [("early", local + 2), ("late", local - 1)] {
+        let moment = format!("strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-{hours_ago} hours')");
+        let sql = format!(
+            "UPDATE work_items SET completed_at = {moment} WHERE item_id = '{name}';
+             UPDATE agents SET ended_at = {moment} WHERE agent_name = '{name}';"
+        );
+        database.execute_batch(&sql).unwrap();
+    }
+    drop(database);
+    let shown = in_zone(&scratch, &zone, &["status"]);
+    assert_eq!(shown.matches(" 1 completed (today)").count(), 2, "{zone}: {shown}");
+    let status: Value = serde_json::from_str(&in_zone(&scratch, &zone, &["status", "--json"])).unwrap();
+    for group in ["agents", "work_items"] {
+        assert_eq!(status[group]["completed_today"], 1, "{zone}: {status}");
+    }
+    let mut command = scratch.command(["mcp"]);
+    command.env("TZ", &zone);
+    let mut client = Client::speaking(Generation::Of2025, command);
+    let who = client.call("who", serde_json::json!({}));
+    assert!(who.to_string().contains("completed_today"), "{who}");
+    let board = client.request("resources/read", serde_json::json!({"uri": "blackboard://board"}));
+    let board = client.answer(board);
+    for answer in [who.to_string(), board.to_string()] {
+        let counts = answer.replace(['\\', '"', ' '], "");
+        assert!(counts.contains("completed_today:1"), "{zone}: {answer}");
+        assert!(!counts.contains("completed_today:0") && !counts.contains("completed_today:2"), "{answer}");
+    }
 }

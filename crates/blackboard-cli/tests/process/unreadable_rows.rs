@@ -260,3 +260,33 @@ fn a_purge_erases_rows_that_cannot_be_read() {
         assert_eq!(board.number(&format!("SELECT count(*) FROM {table} LIKE '%s3cret%'")), 0, "{table}");
     }
 }
+
+#[test]
+fn hooks_leave_out_rows_that_cannot_be_read_and_note_them_in_their_log() {
+    let board = TestBoard::new();
+    let hook = |session: &str, event: &str| {
+        let call = json!({"session_id": session, "hook_event_name": event, "cwd": board.path(), "tool_name": "Bash"});
+        board.fed(&["hook", "claude"], &call.to_string()).success().stdout
+    };
+    assert!(hook("first", "SessionStart").contains("additionalContext"));
+    let bad = board.session("bad");
+    board.json(&["project", "register", "bad", "--name", "Bad"]);
+    board.items(2);
+    board.tamper(&format!(
+        "UPDATE agents SET started_at = 'never' WHERE session_id = '{bad}';
+         UPDATE projects SET registered_at = 'never';
+         UPDATE work_items SET created_at = 'never' WHERE item_id = 'item-0';"
+    ));
+    let told = hook("first", "PostToolUse");
+    assert!(told.contains("work_created item-1"), "{told}");
+    let started = hook("second", "SessionStart");
+    assert!(started.contains("additionalContext"), "{started}");
+    // Its start was missed.
+    let attended = hook("third", "PostToolUse");
+    assert!(attended.contains("additionalContext"), "{attended}");
+    let log = std::fs::read_to_string(board.database().with_file_name("hook.log")).unwrap();
+    for row in [format!("row {bad} of agents"), "row bad of projects".to_owned()] {
+        assert!(log.contains(&row), "{log}");
+    }
+    assert!(!log.contains("corrupt"), "{log}");
+}

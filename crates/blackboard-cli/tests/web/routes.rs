@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testkit::shapes::AGENT;
 
-use crate::client::{get, own, raw};
+use crate::client::{Events, get, own, raw};
 use crate::served::Served;
 
 fn column<'a>(rows: &'a Value, name: &str) -> Vec<&'a str> {
@@ -429,4 +429,24 @@ fn lists_show_what_can_be_read_and_name_the_rest_in_a_header() {
         assert_eq!(served.get(path).status, 200, "{path}");
     }
     assert_eq!(served.get("/api/work/first").status, 503, "it is asked for by its id");
+}
+
+#[test]
+fn events_of_an_agent_that_cannot_be_read_are_shown_without_its_name() {
+    let served = Served::furnished();
+    let database = rusqlite::Connection::open(served.database()).unwrap();
+    database.execute("UPDATE agents SET started_at = 'never' WHERE agent_name = 'Ivy'", []).unwrap();
+    drop(database);
+    let shown = served.get("/api/events?limit=500");
+    assert_eq!(shown.status, 200, "{shown:?}");
+    let of_type = |name: &str| {
+        let events = shown.json();
+        let events = events.as_array().unwrap().iter();
+        events.filter(|event| event["event_type"] == name).cloned().collect::<Vec<_>>()
+    };
+    let claimed = of_type("work_claimed");
+    assert!(!claimed.is_empty());
+    assert!(claimed.iter().all(|event| event["actor_id"].is_string() && event["actor_name"].is_null()));
+    let mut events = Events::follow(served.port, Some(0), None).unwrap();
+    assert_eq!(events.next().unwrap().id, 1);
 }

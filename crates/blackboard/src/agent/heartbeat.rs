@@ -11,7 +11,7 @@ use crate::fingerprint::Fingerprint;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Page, Prefetch, Tx};
-use crate::text::{Cleaner, IN_A_SENTENCE, Kind, TextChanges, excerpt};
+use crate::text::{Cleaner, IN_A_SENTENCE, Kind, StoredText, TextChanges, excerpt};
 use crate::work::WorkItem;
 
 /// The content of a heartbeat.
@@ -82,6 +82,22 @@ pub struct HeartbeatRecorded {
     pub text: TextChanges,
 }
 
+/// A heartbeat as it is remembered for a retry, with what its answer does not serialize.
+#[derive(Serialize, Deserialize)]
+struct RememberedHeartbeat {
+    #[serde(flatten)]
+    recorded: HeartbeatRecorded,
+    /// Older programs did not remember it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    stored: Vec<StoredText>,
+}
+
+impl Pending for RememberedHeartbeat {
+    fn resolve(&mut self, first: Revision) {
+        self.recorded.resolve(first);
+    }
+}
+
 impl Pending for HeartbeatRecorded {
     fn resolve(&mut self, first: Revision) {
         self.revision.resolve(first);
@@ -108,11 +124,17 @@ impl Agents<'_> {
         prefetch.extend(beat.work_item.iter().map(|item| Prefetch::Row(Key::WorkItem(item.clone()))));
         let asked = || beat.asked();
         let (operation, session) = (beat.operation.as_deref(), Some(&*beat.session));
-        self.board.commit_once(operation, session, "agent heartbeat", asked, &prefetch, |tx| {
-            let agent = existing(tx, &beat.session)?;
-            let (changes, recorded) = beat_of(tx, &beat, &agent)?;
-            Ok((changes, HeartbeatRecorded { text: text.clone(), ..recorded }))
-        })
+        let remembered =
+            self.board.commit_once(operation, session, "agent heartbeat", asked, &prefetch, |tx| {
+                let agent = existing(tx, &beat.session)?;
+                let (changes, recorded) = beat_of(tx, &beat, &agent)?;
+                let (recorded, stored) =
+                    (HeartbeatRecorded { text: text.clone(), ..recorded }, text.stored.clone());
+                Ok((changes, RememberedHeartbeat { recorded, stored }))
+            })?;
+        let RememberedHeartbeat { mut recorded, stored } = remembered;
+        recorded.text.stored = stored;
+        Ok(recorded)
     }
 
     fn cleaned_beat(self, beat: &Heartbeat) -> Result<(Heartbeat, TextChanges)> {

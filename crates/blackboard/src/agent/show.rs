@@ -10,6 +10,7 @@ use crate::error::{Code, Error, Refusal, Result};
 use crate::id::session_of_hint;
 use crate::process::Liveness;
 use crate::store::{Key, Prefetch, Range};
+use crate::unreadable::if_readable;
 use crate::work::{ListedItem, WorkItem, with_blockers};
 
 /// The shortest accepted prefix of a session id.
@@ -109,7 +110,8 @@ impl Agents<'_> {
         self.board.read(&[Prefetch::Row(key.clone())], |tx| tx.row::<Agent>(&key))
     }
 
-    /// The names of agents by their session id, in one read. A session that does not exist has none.
+    /// The names of agents by their session id, in one read. A session that does not exist has none, and neither has one
+    /// whose row cannot be read: a list of events is complete without names.
     ///
     /// ```
     /// # use blackboard::{Board, agent::Register};
@@ -132,7 +134,7 @@ impl Agents<'_> {
         self.board.read(&prefetch, |tx| {
             let mut names = BTreeMap::new();
             for key in &keys {
-                if let Some(agent) = tx.row::<Agent>(key)? {
+                if let Some(agent) = if_readable(tx.peek_row::<Agent>(key))? {
                     names.insert(agent.session_id, agent.agent_name);
                 }
             }

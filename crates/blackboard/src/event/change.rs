@@ -49,9 +49,12 @@ pub struct EntryChange {
     pub fence: Option<Revision>,
 }
 
-/// How many values are announced at first, before their sizes are known. Each further group has twice as many, so that
-/// many small values need few round trips.
+/// How many values are announced at first, before their sizes are known. Each further group has twice as many, up to
+/// [`MOST_VALUES`], so that many small values need few round trips.
 pub(crate) const FIRST_VALUES: usize = 64;
+
+/// How many values are announced together at most: an engine reads all of them, and large ones may follow many small ones.
+const MOST_VALUES: usize = 512;
 
 /// The versions of events, read together: a remote engine needs one round trip for a group of them and one for the
 /// versions before them.
@@ -84,7 +87,7 @@ impl Versions {
             if group.is_empty() || !versions.add(tx, group, &mut budget)? {
                 return Ok(versions);
             }
-            at_once = at_once.saturating_mul(2);
+            at_once = at_once.saturating_mul(2).min(MOST_VALUES);
         }
     }
 
@@ -192,5 +195,61 @@ impl EntryChange {
     /// The size of its values, which limits a batch.
     pub(super) fn bytes(&self) -> usize {
         [&self.value, &self.old_value].into_iter().flatten().map(|value| value.as_str().len()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+    use crate::Board;
+    use crate::entry::Write;
+    use crate::store::{Page, TxView};
+
+    /// Counts how many values each call announces.
+    struct Counting<'a> {
+        tx: &'a dyn Tx,
+        announced: &'a RefCell<Vec<usize>>,
+    }
+
+    impl TxView for Counting<'_> {
+        fn inner(&self) -> &dyn Tx {
+            self.tx
+        }
+
+        fn prefetch(&self, next: &[Prefetch<'_>]) -> Result<()> {
+            let values = next.iter().filter(|one| matches!(one, Prefetch::Version(_)));
+            self.announced.borrow_mut().push(values.count());
+            self.tx.prefetch(next)
+        }
+    }
+
+    #[test]
+    fn large_values_after_many_small_ones_are_announced_in_limited_groups() {
+        const SMALL: usize = 1_000;
+        const LARGE: usize = 1_100;
+        let board = Board::memory();
+        let large = "x".repeat(1_000);
+        for number in 0..SMALL + LARGE {
+            let value = if number < SMALL { "" } else { large.as_str() };
+            let write = Write::new(&format!("key-{number}"), Value::of(value).unwrap());
+            board.scope("team").write(&write).unwrap();
+        }
+        let page = Page::after(Revision::ZERO, usize::MAX);
+        let announced = RefCell::new(Vec::new());
+        board
+            .read(&[Prefetch::Events(page)], |tx| {
+                announced.borrow_mut().clear();
+                let events = tx.events(&page)?;
+                assert_eq!(events.len(), SMALL + LARGE);
+                let tx = Counting { tx, announced: &announced };
+                Versions::of(&tx, events.iter(), Vec::new(), 10 * large.len())
+            })
+            .unwrap();
+        let announced = announced.take();
+        assert_eq!(announced[..5], [64, 128, 256, 512, 512], "{announced:?}");
+        assert!(announced.iter().all(|&count| count <= MOST_VALUES), "{announced:?}");
+        assert!(announced.iter().sum::<usize>() <= SMALL + MOST_VALUES, "{announced:?}");
     }
 }

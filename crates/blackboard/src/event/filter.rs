@@ -16,6 +16,7 @@ use crate::entry::{FILES, Glob, LOCKS, check_known_scope, check_known_tag, check
 use crate::error::{Error, Result};
 use crate::store::{Key, Tx};
 use crate::text::shown;
+use crate::unreadable::if_readable;
 
 /// A condition in the caller's code.
 pub type Custom = Arc<dyn Fn(&Event) -> bool + Send + Sync>;
@@ -138,33 +139,35 @@ static WRITTEN: [EventType; 1] = [EventType::EntryWritten];
 static REMOVED: [EventType; 2] = [EventType::EntryDeleted, EventType::EntryExpired];
 
 impl EventKind {
-    /// The types in the event log.
-    fn event_types(&self) -> &[EventType] {
+    /// The types in the event log that it selects, and what their events have to say about an entry.
+    fn rule(&self) -> KindRule<'_> {
+        let rule = |types, op, scope| KindRule { types, op, scope };
         match self {
-            EventKind::Of(event_type) => std::slice::from_ref(event_type),
-            EventKind::EntryCreated
-            | EventKind::EntryUpdated
-            | EventKind::LockAcquired
-            | EventKind::FilesReserved => &WRITTEN,
-            EventKind::LockReleased | EventKind::FilesReleased => &REMOVED,
+            EventKind::Of(event_type) => rule(std::slice::from_ref(event_type), None, None),
+            EventKind::EntryCreated => rule(&WRITTEN, Some("create"), None),
+            EventKind::EntryUpdated => rule(&WRITTEN, Some("update"), None),
+            EventKind::LockAcquired => rule(&WRITTEN, None, Some(LOCKS)),
+            EventKind::LockReleased => rule(&REMOVED, None, Some(LOCKS)),
+            EventKind::FilesReserved => rule(&WRITTEN, None, Some(FILES)),
+            EventKind::FilesReleased => rule(&REMOVED, None, Some(FILES)),
         }
     }
 
     fn fits(&self, event: &Event, facts: &Facts) -> bool {
-        let op = match self {
-            EventKind::EntryCreated => Some("create"),
-            EventKind::EntryUpdated => Some("update"),
-            _ => None,
-        };
-        let scope = match self {
-            EventKind::LockAcquired | EventKind::LockReleased => Some(LOCKS),
-            EventKind::FilesReserved | EventKind::FilesReleased => Some(FILES),
-            _ => None,
-        };
-        self.event_types().contains(&event.event_type)
+        let KindRule { types, op, scope } = self.rule();
+        types.contains(&event.event_type)
             && op.is_none_or(|op| facts.op.as_deref() == Some(op))
             && scope.is_none_or(|scope| facts.scope.as_deref() == Some(scope))
     }
+}
+
+/// Which events an [`EventKind`] selects.
+struct KindRule<'a> {
+    types: &'a [EventType],
+    /// The kind of the write; any if `None`.
+    op: Option<&'static str>,
+    /// The scope of the entry; any if `None`.
+    scope: Option<&'static str>,
 }
 
 /// Parses the name of an event type, or one of the short names `write`, `create`, `update`, `delete`, `expire` and
@@ -222,7 +225,7 @@ impl Filters {
         let all = filters.iter().any(|filter| filter.types.is_empty());
         let mut types: Vec<EventType> = Vec::new();
         let kinds = filters.iter().filter(|_| !all).flat_map(|filter| &filter.types);
-        for event_type in kinds.flat_map(EventKind::event_types) {
+        for event_type in kinds.flat_map(|kind| kind.rule().types) {
             if !types.contains(event_type) {
                 types.push(event_type.clone());
             }
@@ -372,12 +375,13 @@ fn agent_of(event: &Event) -> Option<&String> {
     event.target_id.as_ref().filter(|_| event.target_type == Some(TargetType::Agent))
 }
 
-/// The name of a session's agent, if the session still exists.
+/// The name of a session's agent, if the session still exists and its row can be read.
 fn name_of(session: &str, tx: &dyn Tx, names: &Names) -> Result<Option<String>> {
     if let Some(known) = names.borrow().get(session) {
         return Ok(known.clone());
     }
-    let name = tx.peek_row::<Agent>(&Key::Agent(session.to_owned()))?.map(|agent| agent.agent_name);
+    let agent = if_readable(tx.peek_row::<Agent>(&Key::Agent(session.to_owned())))?;
+    let name = agent.map(|agent| agent.agent_name);
     names.borrow_mut().insert(session.to_owned(), name.clone());
     Ok(name)
 }
@@ -413,6 +417,22 @@ mod tests {
         }
         let error = "moon_landed".parse::<EventKind>().unwrap_err();
         assert!(error.to_string().contains("moon_landed") && error.to_string().contains("expire"), "{error}");
+    }
+
+    #[test]
+    fn each_kind_of_entry_change_selects_its_own_events() {
+        for (kind, types, op, scope) in [
+            (EventKind::Of(EventType::AgentStale), &[EventType::AgentStale][..], None, None),
+            (EventKind::EntryCreated, &WRITTEN, Some("create"), None),
+            (EventKind::EntryUpdated, &WRITTEN, Some("update"), None),
+            (EventKind::LockAcquired, &WRITTEN, None, Some("locks")),
+            (EventKind::LockReleased, &REMOVED, None, Some("locks")),
+            (EventKind::FilesReserved, &WRITTEN, None, Some("files")),
+            (EventKind::FilesReleased, &REMOVED, None, Some("files")),
+        ] {
+            let rule = kind.rule();
+            assert_eq!((rule.types, rule.op, rule.scope), (types, op, scope), "{kind:?}");
+        }
     }
 
     #[test]

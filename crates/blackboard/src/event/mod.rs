@@ -271,11 +271,30 @@ impl Event {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn shown_type(&self) -> &str {
-        let is_write = match self.event_type {
+        let is_write = match &self.event_type {
             EventType::HeartbeatReceived => return names::PROGRESS,
             EventType::EntryWritten => true,
             EventType::EntryDeleted | EventType::EntryExpired => false,
-            _ => return self.event_type.as_str(),
+            EventType::AgentRegistered
+            | EventType::AgentDeregistered
+            | EventType::AgentStale
+            | EventType::AgentRecovered
+            | EventType::AgentUpdated
+            | EventType::WorkCreated
+            | EventType::WorkClaimed
+            | EventType::WorkReleased
+            | EventType::WorkCompleted
+            | EventType::WorkBlocked
+            | EventType::WorkUnblocked
+            | EventType::WorkReset
+            | EventType::WorkDeleted
+            | EventType::ProjectRegistered
+            | EventType::ProjectUpdated
+            | EventType::ProjectRemoved
+            | EventType::StaleLocksReleased
+            | EventType::EntryPurged
+            | EventType::EntriesCleared
+            | EventType::Other(_) => return self.event_type.as_str(),
         };
         let in_metadata = || self.metadata.as_ref()?.to_map().remove("scope")?.as_str().map(str::to_owned);
         let scope = self.entry.as_ref().map(|change| change.scope.clone()).or_else(in_metadata);

@@ -1,5 +1,6 @@
 //! Projects: registered places of work.
 
+mod at_path;
 mod list;
 mod register;
 mod remove;

@@ -22,16 +22,19 @@ pub enum Sidecar {
     WriterQueue,
     /// The word that processes sleep on until the board changes.
     WakeWord,
+    /// The process that maintains the board for hooks, which must not take so long. Its time is that of the last start.
+    Maintenance,
 }
 
 impl Sidecar {
     /// Every sidecar.
-    pub const ALL: [Sidecar; 5] = [
+    pub const ALL: [Sidecar; 6] = [
         Sidecar::ServerRegistration,
         Sidecar::DashboardLink,
         Sidecar::HookLog,
         Sidecar::WriterQueue,
         Sidecar::WakeWord,
+        Sidecar::Maintenance,
     ];
 
     /// Its name in a directory that belongs to one board.
@@ -42,6 +45,7 @@ impl Sidecar {
             Sidecar::HookLog => "hook.log",
             Sidecar::WriterQueue => "lock",
             Sidecar::WakeWord => "wake",
+            Sidecar::Maintenance => "maintenance",
         }
     }
 }

@@ -23,13 +23,14 @@ pub struct TextChanges {
     /// was joined does not count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub filtered: Vec<String>,
-    /// What is stored in each of the filtered fields. Not serialized: the answer has these fields itself.
+    /// What is stored in each of the filtered fields. Not serialized: the answer has these fields itself. A verb that
+    /// remembers its answer remembers this beside it.
     #[serde(skip)]
     pub stored: Vec<StoredText>,
 }
 
 /// A field and its text after the filter.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredText {
     /// The field.
     pub field: String,

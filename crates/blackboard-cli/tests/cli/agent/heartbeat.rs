@@ -32,6 +32,19 @@ fn json_has_what_was_recorded() {
 }
 
 #[test]
+fn a_retry_prints_what_the_first_call_printed() {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    let beat = ["agent", "heartbeat", "--session", "ivy", "--progress", "<b>Half</b>", "--op", "one"];
+    let first = scratch.run(beat).success();
+    assert!(first.stderr.contains("progress was changed: \"Half\""), "{first:?}");
+    let retried = scratch.run(beat).success();
+    assert_eq!((retried.stdout, retried.stderr), (first.stdout, first.stderr));
+    let json = scratch.json(beat);
+    assert_eq!((&json["filtered"], json.get("stored")), (&serde_json::json!(["progress"]), None));
+}
+
+#[test]
 fn json_has_what_a_stale_session_lost() {
     let scratch = Scratch::new();
     with_dying_process(|pid| {

@@ -4,8 +4,14 @@ use super::*;
 use crate::entry::{Value, Write};
 use crate::project::RegisterProject;
 use crate::status::EntryCounts;
+use crate::work::{Claim, Create, Priority, WorkFilter};
 
-on_every_engine![an_empty_board_counts_nothing, status_counts_everything, an_export_has_everything];
+on_every_engine![
+    an_empty_board_counts_nothing,
+    status_counts_everything,
+    status_has_the_first_claimed_items_in_order,
+    an_export_has_everything,
+];
 
 fn an_empty_board_counts_nothing(fixture: &Fixture) {
     let status = fixture.board.status().unwrap();
@@ -42,6 +48,7 @@ fn status_counts_everything(fixture: &Fixture) {
     assert_eq!(counts(), ([1, 1, 1, 1], [2, 1, 1, 1]));
     let status = fixture.board.status().unwrap();
     assert_eq!(status.projects.registered, 1);
+    assert_eq!(status.claimed_work, fixture.board.work().list(&claimed_items()).unwrap());
     assert_eq!(
         status.active_agents.iter().map(|agent| agent.agent_name.as_str()).collect::<Vec<_>>(),
         ["Ivy", "Idle"]
@@ -55,6 +62,26 @@ fn status_counts_everything(fixture: &Fixture) {
     assert_eq!(fixture.board.status().unwrap().events_24h, status.events_24h);
     fixture.pass_days(1);
     assert_eq!(fixture.board.status().unwrap().events_24h, 0);
+}
+
+fn claimed_items() -> WorkFilter {
+    WorkFilter { statuses: vec![Status::Claimed], ..WorkFilter::default() }
+}
+
+/// The rows and their count come from one read, so that they agree.
+fn status_has_the_first_claimed_items_in_order(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    for number in 0..101 {
+        let priority = Some(if number == 70 { Priority::P1 } else { Priority::P2 });
+        let id = format!("item {number:03}");
+        fixture.board.work().create(&Create { priority, ..Create::new(&id, "Item") }).unwrap();
+        fixture.board.work().claim(&Claim::of(&id, &ivy)).unwrap();
+    }
+    let status = fixture.board.status().unwrap();
+    assert_eq!((status.work_items.claimed, status.claimed_work.len()), (101, 100));
+    let listed = fixture.board.work().list(&claimed_items()).unwrap();
+    assert_eq!(listed[0].item.item_id, "item 070");
+    assert_eq!(status.claimed_work, listed[..100]);
 }
 
 fn an_export_has_everything(fixture: &Fixture) {

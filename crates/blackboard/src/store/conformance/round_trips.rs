@@ -165,6 +165,9 @@ fn count_sessions_and_work(counted: &mut Counted) {
         fixture.board.agents().deregister(&oak).unwrap()
     });
     counted.count("Projects::list", "project list", |fixture| fixture.board.projects().list().unwrap());
+    counted.count("Projects::at_path", "project of a directory", |fixture| {
+        fixture.board.projects().at_path(&[std::path::Path::new("/srv")]).unwrap()
+    });
     counted
         .count("Projects::status", "project status", |fixture| fixture.board.projects().status("p").unwrap());
     counted.count("Projects::remove", "project remove", |fixture| {
@@ -466,7 +469,7 @@ fn count_readers(counted: &mut Counted) {
     });
     counted.count("Board::counts", "status, counts alone", |fixture| fixture.board.counts().unwrap());
     counted.count("Board::work_counts", "status, counts of work", |fixture| {
-        fixture.board.work_counts().unwrap()
+        fixture.board.work_counts(fixture.clock.now().midnight()).unwrap()
     });
     counted.count("Board::export", "export", |fixture| fixture.board.export().unwrap());
     let brief = counted.count("Board::brief", "brief", |fixture| fixture.board.brief(&ivy).unwrap());

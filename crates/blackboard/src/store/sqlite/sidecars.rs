@@ -66,9 +66,11 @@ const SQLITE_ENDINGS: [&str; 6] = ["", "-wal", "-journal", "-shm", "-new", "-wal
 fn is_named_after_database(sidecar: Sidecar) -> bool {
     match sidecar {
         Sidecar::HookLog => false,
-        Sidecar::ServerRegistration | Sidecar::DashboardLink | Sidecar::WriterQueue | Sidecar::WakeWord => {
-            true
-        }
+        Sidecar::ServerRegistration
+        | Sidecar::DashboardLink
+        | Sidecar::WriterQueue
+        | Sidecar::WakeWord
+        | Sidecar::Maintenance => true,
     }
 }
 
@@ -94,6 +96,7 @@ mod tests {
             "/b/hook.log",
             "/b/local.db-lock",
             "/b/local.db-wake",
+            "/b/local.db-maintenance",
         ];
         assert_eq!(names, expected.map(PathBuf::from));
         let endings: Vec<_> = endings().collect();

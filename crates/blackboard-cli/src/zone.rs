@@ -3,10 +3,12 @@
 //! It is read from the files of the system, and only if a local time is printed: most commands never need it. The program
 //! has no time zone database of its own. Without that of the system, times are in UTC.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use blackboard::clock::Timestamp;
+use blackboard::clock::{Clock, SystemClock, Timestamp};
 use jiff::tz::TimeZone;
 
 /// Where systems have their time zone database.
@@ -24,8 +26,13 @@ pub fn offset(moment: Timestamp) -> Option<i32> {
     local().map(|zone| zone.to_offset(moment).seconds())
 }
 
+/// When today began: the local day, for every count of today.
+pub fn today() -> Timestamp {
+    local_midnight(SystemClock.now())
+}
+
 /// When the local day of a moment began.
-pub fn local_midnight(moment: Timestamp) -> Timestamp {
+fn local_midnight(moment: Timestamp) -> Timestamp {
     local().and_then(|zone| midnight_in(zone, moment)).unwrap_or_else(|| moment.midnight())
 }
 
@@ -62,9 +69,19 @@ fn find(name: Option<&str>, databases: &[PathBuf], local: &Path) -> Option<TimeZ
 }
 
 fn in_file(path: &Path) -> Option<TimeZone> {
-    let is_small = std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= LARGEST);
-    let zone = TimeZone::tzif("local", &std::fs::read(path).ok().filter(|_| is_small)?).ok()?;
-    Some(zone)
+    TimeZone::tzif("local", &read_small(path)?).ok()
+}
+
+/// The content of a small regular file. `TZ` may name anything: opening a pipe waits for a writer, and a device may have no
+/// end.
+fn read_small(path: &Path) -> Option<Vec<u8>> {
+    if !std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= LARGEST) {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    // Another program may make it longer meanwhile.
+    File::open(path).ok()?.take(LARGEST).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 #[cfg(test)]
@@ -115,5 +132,31 @@ mod tests {
         testkit::limit_test();
         assert!(find(None, &[], Path::new("/missing")).is_none());
         assert!(find(None, &[], Path::new("/")).is_none());
+    }
+
+    #[test]
+    fn only_small_regular_files_are_read() {
+        testkit::limit_test();
+        let directory = testkit::tempdir().unwrap();
+        let (small, large) = (directory.path().join("small"), directory.path().join("large"));
+        std::fs::write(&small, "zone").unwrap();
+        assert_eq!(read_small(&small).as_deref(), Some(&b"zone"[..]));
+        File::create(&large).unwrap().set_len(LARGEST + 1).unwrap();
+        assert_eq!(read_small(&large), None);
+        assert_eq!(read_small(directory.path()), None);
+        assert_eq!(read_small(Path::new("/dev/zero")), None);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_zone_that_names_a_pipe_is_unknown_and_is_not_waited_for() {
+        use testkit::process::RunToEnd as _;
+
+        testkit::limit_test();
+        let directory = testkit::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).run_to_end().status.success());
+        assert!(find(pipe.to_str(), &[], Path::new("/missing")).is_none());
+        assert!(find(None, &[], &pipe).is_none());
     }
 }
