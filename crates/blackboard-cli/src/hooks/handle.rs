@@ -80,11 +80,11 @@ pub fn handle(
     let unreadable = UnreadableRows::default();
     let (board, engine, config) = open(context, directory.as_deref(), starts_session, deadline, &unreadable)?;
     let handler = HookHandler { platform, request, context, directory, board, config, log };
-    let handled = handler.answer();
+    let answer = handler.answer();
     for sentence in sentences(&unreadable.list()) {
         log.write(&sentence);
     }
-    let Handled { reply, mut wrote, to_note } = handled?;
+    let Handled { reply, mut wrote, to_note } = answer?;
     let session = handler.session();
     let board = handler.board;
     let log = Arc::clone(log);

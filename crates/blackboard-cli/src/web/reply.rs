@@ -241,7 +241,7 @@ fn known_status(code: Code) -> Option<StatusCode> {
         // The client has to start over.
         Code::Compacted | Code::CursorAhead => StatusCode::GONE,
         Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-        // The board cannot be read now.
+        // The board cannot be read now. The last ones refuse calls that the dashboard does not make: it only reads.
         Code::Io
         | Code::DiskFull
         | Code::Corrupt
@@ -252,9 +252,8 @@ fn known_status(code: Code) -> Option<StatusCode> {
         | Code::ReadOnly
         | Code::Conflict
         | Code::Busy
-        | Code::TimedOut => StatusCode::SERVICE_UNAVAILABLE,
-        // Refusals of calls that the dashboard does not make: it only reads.
-        Code::NoSession
+        | Code::TimedOut
+        | Code::NoSession
         | Code::NotRunning
         | Code::NothingAvailable
         | Code::AlreadyClaimed
