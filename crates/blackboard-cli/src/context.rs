@@ -172,8 +172,8 @@ impl Context {
         let mut circumstances = self.circumstances.borrow_mut();
         // A board that does not exist has no sessions, and is reported by itself.
         if circumstances.board != Some(BoardState::Missing) {
-            let hint = reason.hint().map(hints::as_command).unwrap_or_default();
-            let hint = self.given_options().add_to(hint);
+            let given = self.given_options();
+            let hint = reason.hint().map(|hint| hints::as_command(hint, &given)).unwrap_or_default();
             warn(&format!("{reason}; continuing without a session ({hint})"));
             circumstances.ignored_session = self.environment.named_session();
         }

@@ -172,7 +172,7 @@ fn report(error: &Error, context: &Context, program: Option<&mut Stdout<'_>>) ->
         Some(out) => {
             let now = SystemClock.now();
             let mut failure = envelope::Failure::new(error, now).under(context.circumstances());
-            failure.hint = failure.hint.map(|hint| context.given_options().add_to(hint));
+            failure.hint = error.hint().map(|hint| hints::as_command(hint, &context.given_options()));
             Answer::new(out, now).raw(&failure)
         }
         None => explain(
@@ -206,7 +206,7 @@ fn explain(error: &Error, given: GivenOptions<'_>, screen: &mut Screen<'_>) -> o
         screen.line(format_args!(
             "{} {}",
             styles.paint(Tone::Good, "hint:"),
-            escape(&given.add_to(hints::as_command(hint)))
+            escape(&hints::as_command(hint, &given))
         ))?;
     }
     Ok(())

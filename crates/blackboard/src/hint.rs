@@ -10,6 +10,17 @@ use std::borrow::Cow;
 pub enum Hint {
     /// Advice that needs no command of this program.
     Advice(Cow<'static, str>),
+    /// A command of the program that embeds the library, in a hint of its own. The library makes none of these.
+    Command {
+        /// The text before the command.
+        before: Cow<'static, str>,
+        /// The words of the command, without the name of the program and its global options.
+        words: Cow<'static, str>,
+        /// The text after it.
+        after: Cow<'static, str>,
+        /// Whether the command acts for the session of the call.
+        acts: bool,
+    },
     /// Pass a session, or register one.
     PassSession,
     /// Use the name of an agent, or enough characters of an id.

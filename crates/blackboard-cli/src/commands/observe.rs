@@ -18,6 +18,7 @@ use super::Run;
 use super::arguments::{ScopeOption, Session, at_least_one, length, revision};
 use crate::context::Context;
 use crate::envelope::{Answer, Failure};
+use crate::hints;
 use crate::open::Access;
 use crate::outcome::{Outcome, Render};
 use crate::output::event::{EventLines, Reading, Style, Summary, show_compacted, show_heading, show_summary};
@@ -151,7 +152,7 @@ impl Run for Observe {
         let needs_follow = [("--cursor", self.cursor.is_some()), ("--timeout", self.timeout.is_some())];
         match needs_follow.iter().find(|(_, given)| *given && !self.follow) {
             Some((option, _)) => Err(Refusal::new(Code::Usage, format!("{option} needs --follow"))
-                .hint(format!("run: blackboard observe --follow {option} VALUE"))
+                .hint(hints::command("run: ", format!("observe --follow {option} VALUE")))
                 .into()),
             None if self.follow => self.follow(context),
             None => self.look(context),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use blackboard::Hint;
 
-use crate::hints;
+use crate::hints::{self, GivenOptions};
 
 /// The hint as a model reads it.
 pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
@@ -65,7 +65,8 @@ pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
         Hint::AllowSecret => "remove it".into(),
         Hint::Advice(advice) => Cow::Borrowed(advice),
         // No tool does this. An agent with a shell can, and so can the person who runs the server.
-        Hint::ResetItem(_)
+        Hint::Command { .. }
+        | Hint::ResetItem(_)
         | Hint::DeleteItemAnyway(_)
         | Hint::ReassignAnyway(_)
         | Hint::ListProjects
@@ -73,6 +74,6 @@ pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
         | Hint::RemoveProjectAnyway(_)
         | Hint::UseAnotherBoard
         | Hint::UseLocalDisk
-        | Hint::UpgradeBoard => hints::as_command(hint),
+        | Hint::UpgradeBoard => hints::as_command(hint, &GivenOptions::default()),
     }
 }

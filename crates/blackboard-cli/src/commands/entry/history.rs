@@ -2,7 +2,7 @@
 
 use blackboard::entry::EntryVersion;
 use blackboard::event::{Event, Since};
-use blackboard::{Board, Code, Refusal, Result};
+use blackboard::{Board, Code, Hint, Refusal, Result};
 
 use crate::commands::Run;
 use crate::commands::arguments::{ScopeOption, at_least_one};
@@ -47,9 +47,7 @@ pub fn of(board: &Board, scope: &str, key: &str, limit: usize, most_bytes: usize
     let history = board.scope(scope).history_within(key, limit, most_bytes)?;
     if history.versions.is_empty() {
         let message = format!("nothing is known of an entry {key} in scope {scope}");
-        return Err(Refusal::new(Code::EntryNotFound, message)
-            .hint("see what there is: blackboard list")
-            .into());
+        return Err(Refusal::new(Code::EntryNotFound, message).hint(Hint::ListKeys(scope.to_owned())).into());
     }
     let changes = history.versions.into_iter().map(|version| {
         let removal = if version.removed { event_of(board, &version)? } else { None };
