@@ -79,6 +79,8 @@ pub fn as_command<'a>(hint: &'a Hint, given: &GivenOptions<'_>) -> Cow<'a, str> 
         Hint::AllowSecret => {
             return "remove it, or pass --allow-secret-looking if it is not a secret".into();
         }
+        Hint::PassName => return "pass one with --name NAME".into(),
+        Hint::UseRealFile => return "name the real file with --db or BLACKBOARD_DB".into(),
         Hint::UseAnotherBoard => {
             return "use a file in a directory of your own with --db or BLACKBOARD_DB".into();
         }

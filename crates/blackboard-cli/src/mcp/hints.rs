@@ -62,6 +62,7 @@ pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
         Hint::ShareFiles => "it is shared: reserve it with `shared: true` too, or work on other files".into(),
         Hint::StartOver => "start over with `observe` and `since: \"1h\"`".into(),
         Hint::NewIdempotencyKey => "use a new `op` for each call, and repeat it only to retry".into(),
+        Hint::PassName => "pass a name".into(),
         Hint::AllowSecret => "remove it".into(),
         Hint::Advice(advice) => Cow::Borrowed(advice),
         // No tool does this. An agent with a shell can, and so can the person who runs the server.
@@ -73,6 +74,7 @@ pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
         | Hint::RegisterProject(_)
         | Hint::RemoveProjectAnyway(_)
         | Hint::UseAnotherBoard
+        | Hint::UseRealFile
         | Hint::UseLocalDisk
         | Hint::UpgradeBoard => hints::as_command(hint, &GivenOptions::default()),
     }
