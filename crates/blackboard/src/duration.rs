@@ -86,6 +86,14 @@ pub fn short(duration: Duration) -> String {
     }
 }
 
+/// How long a call has waited: `500ms`, and from one second on as in a table.
+pub(crate) fn waited(duration: Duration) -> String {
+    match duration.as_secs() {
+        0 => format!("{}ms", duration.as_millis()),
+        _ => short(duration),
+    }
+}
+
 /// For a past moment: `just now`, `2 min ago`, `3 h ago`, `5 d ago`.
 pub fn ago(duration: Duration) -> String {
     let seconds = duration.as_secs();

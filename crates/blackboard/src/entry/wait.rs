@@ -86,10 +86,7 @@ impl Scope<'_> {
 }
 
 fn timed_out(key: &str, wait: &WaitFor) -> Error {
-    let waited = match wait.timeout.unwrap_or_default() {
-        short if short.as_secs() == 0 => format!("{} ms", short.as_millis()),
-        long => crate::duration::short(long),
-    };
+    let waited = crate::duration::waited(wait.timeout.unwrap_or_default());
     let message = match wait.after {
         Some(after) => format!("timed out after {waited}: key {key} was not written after revision {after}"),
         None => format!("timed out after {waited}: key {key} was not written"),

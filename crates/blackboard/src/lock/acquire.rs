@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Lock, Locks, Stored};
 use crate::agent::{Agent, Register, existing as existing_agent};
 use crate::board::Board;
-use crate::duration::short;
+use crate::duration::waited;
 use crate::entry::{
     Actor, Entry, EntryEditor, EventWording, LOCKS, Value, Write, check_known_key, check_ttl, held, visible,
 };
@@ -387,7 +387,7 @@ fn into_timeout(error: Error, timeout: Duration) -> Error {
     match error {
         Error::Refusal(held) if held.code == Code::Held => {
             let still = held.message.replacen(" is held by ", " is still held by ", 1);
-            let message = format!("timed out after {}: {still}", short(timeout));
+            let message = format!("timed out after {}: {still}", waited(timeout));
             let hint = if held.holder_is_gone() { held.hint } else { Some(Hint::WaitLongerForLock) };
             Refusal { code: Code::TimedOut, message, hint, details: held.details }.into()
         }
@@ -452,6 +452,9 @@ mod tests {
         assert_eq!(told.code(), Code::TimedOut);
         assert_eq!(told.to_string(), "timed out after 30s: lock deploy is still held by Ivy");
         assert_eq!(told.details().unwrap()["held_by_name"], "Ivy");
+        let held = Refusal::new(Code::Held, "lock deploy is held by Ivy");
+        let told = into_timeout(held.into(), Duration::from_millis(500));
+        assert_eq!(told.to_string(), "timed out after 500ms: lock deploy is still held by Ivy");
         let other = Refusal::new(Code::SessionStale, "gone");
         assert_eq!(into_timeout(other.into(), Duration::ZERO).code(), Code::SessionStale);
     }

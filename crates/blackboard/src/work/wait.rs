@@ -79,10 +79,7 @@ impl Work<'_> {
 }
 
 fn timed_out(wait: &WaitForItem, last: Option<&WorkItem>) -> Error {
-    let waited = match wait.timeout.unwrap_or_default() {
-        short if short.as_secs() == 0 => format!("{} ms", short.as_millis()),
-        long => crate::duration::short(long),
-    };
+    let waited = crate::duration::waited(wait.timeout.unwrap_or_default());
     let status = last.map_or("open", |item| item.status.as_str());
     let held = last.and_then(|item| Some((item, item.claimed_by.clone()?)));
     let holder = match &held {

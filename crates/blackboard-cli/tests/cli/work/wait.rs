@@ -41,7 +41,7 @@ fn timeout_names_the_holder() {
     let refused =
         scratch.run(["work", "wait", "item", "--timeout", "10ms", "--json"]).refused(Code::TimedOut);
     let holder = scratch.json(["agent", "show", "ivy"])["session_id"].as_str().unwrap()[..8].to_owned();
-    let sentence = format!("timed out after 10 ms: work item item is still claimed by Ivy ({holder})");
+    let sentence = format!("timed out after 10ms: work item item is still claimed by Ivy ({holder})");
     assert_eq!(refused["error"], sentence);
     let hint = "increase --timeout, or show the item: blackboard work status item";
     assert_eq!(refused["hint"], hint);

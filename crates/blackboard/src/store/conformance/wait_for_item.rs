@@ -61,7 +61,7 @@ fn a_wait_for_an_item_times_out_with_its_status(fixture: &Fixture) {
     for timeout in [Duration::ZERO, Duration::from_millis(20)] {
         let refused = wait_for(fixture, "x", &[], Some(timeout)).unwrap_err();
         assert_eq!(refused.code(), Code::TimedOut);
-        let expected = format!("timed out after {} ms: work item x is still available", timeout.as_millis());
+        let expected = format!("timed out after {}ms: work item x is still available", timeout.as_millis());
         assert_eq!(refused.to_string(), expected);
     }
     fixture.claim("x", &ivy);
