@@ -196,7 +196,8 @@ impl Observe {
         let reading = match since {
             Since::Cursor { .. } if moves => Reading::OnFromCursor,
             Since::Cursor { .. } => Reading::PeekFromCursor,
-            Since::Moment(_) | Since::Revision(_) | Since::Last(_) => Reading::FromMoment,
+            Since::Moment(_) if self.since.is_some() => Reading::FromMoment,
+            Since::Moment(_) | Since::Revision(_) | Since::Last(_) => Reading::FromOther,
         };
         let last_shown = Rc::new(Cell::new(observation.after));
         let shown = Rc::clone(&last_shown);
