@@ -2,7 +2,7 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::ffi::OsStr;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -219,6 +219,15 @@ impl Context {
     pub fn note(&self, text: &str) {
         if !self.globals.json {
             note(text);
+        }
+    }
+
+    /// Prints a confirmation on stderr if a person reads it there, for a command whose standard output is for a shell.
+    pub fn confirm(&self, text: &str) {
+        if !self.globals.json && io::stderr().is_terminal() {
+            let mut stderr = io::stderr().lock();
+            // There is no other place to report that this failed.
+            let _ = Screen::of_stderr(&mut stderr, Timestamp::EPOCH).line(format_args!("{}", escape(text)));
         }
     }
 
