@@ -205,6 +205,20 @@ impl Context {
         self.resolved.get().map(|resolved| resolved.engine.name())
     }
 
+    /// Reports that this is the home board although the call was made in a repository. Looks for the repository, which
+    /// frequent commands do not.
+    pub fn report_home_board(&self) {
+        let is_home = self.resolved.get().is_some_and(|resolved| resolved.is_home);
+        // A board that does not exist is reported by itself.
+        let exists = self.circumstances.borrow().board != Some(BoardState::Missing);
+        if is_home && exists && location::main_worktree(&self.request()).is_some() {
+            self.circumstances.borrow_mut().home_board = true;
+            self.note(
+                "no board exists for this repository; showing your home board. Create one: blackboard init",
+            );
+        }
+    }
+
     /// What is special about this call.
     pub fn circumstances(&self) -> Circumstances {
         Circumstances { unreadable: self.unreadable.list(), ..self.circumstances.borrow().clone() }

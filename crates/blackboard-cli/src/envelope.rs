@@ -34,6 +34,9 @@ pub struct Circumstances {
     /// What is special about the board.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub board: Option<BoardState>,
+    /// Whether this is the home board, because the repository around the working directory has none.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub home_board: bool,
     /// The session of the environment that the call could not use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignored_session: Option<String>,

@@ -117,6 +117,9 @@ const BUFFER: usize = 32 * 1024;
 fn deliver(outcome: Outcome, context: &Context, stdout: &mut dyn Write) -> output::Result<u8> {
     let mut out = BufWriter::with_capacity(BUFFER, stdout);
     let now = SystemClock.now();
+    if outcome.answer.is_about_board() {
+        context.report_home_board();
+    }
     // The rows that the answer itself reports as left out.
     let mut in_answer = Vec::new();
     let (written, is_told) = if context.json() {

@@ -6,7 +6,6 @@ use blackboard::work::{CountedItems, Status as WorkStatus, WorkFilter};
 
 use super::Run;
 use crate::context::Context;
-use crate::location;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::local_midnight;
@@ -29,12 +28,6 @@ impl Run for Status {
         let resolved = context.resolve()?;
         let status = board.status_since(local_midnight(SystemClock.now()))?;
         let exists = resolved.engine.exists();
-        // A board that does not exist is reported by itself.
-        if resolved.is_home && exists && location::main_worktree(&context.request()).is_some() {
-            context.note(
-                "no board exists for this repository; showing your home board. Create one: blackboard init",
-            );
-        }
         let statuses = vec![WorkStatus::Claimed];
         let claimed = if context.json() {
             CountedItems::default()

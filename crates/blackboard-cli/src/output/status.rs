@@ -32,6 +32,10 @@ pub struct BoardOverview {
 }
 
 impl Render for BoardOverview {
+    fn is_about_board(&self) -> bool {
+        true
+    }
+
     fn json(&self, answer: &mut Answer<'_>) -> Result {
         answer.object(self)
     }
