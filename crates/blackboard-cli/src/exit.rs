@@ -8,9 +8,8 @@ use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
-use blackboard::agent::label;
 use blackboard::clock::{Clock, SystemClock, Timestamp};
-use blackboard::{Code, Error, Fault, Refusal, Result, UnreadableRow};
+use blackboard::{AgeKind, Code, Error, Fault, MessageAge, Refusal, Result, UnreadableRow};
 use clap::error::ErrorKind;
 
 use crate::args;
@@ -215,30 +214,19 @@ fn explain(error: &Error, given: GivenOptions<'_>, screen: &mut Screen<'_>) -> o
     Ok(())
 }
 
-/// The message with the age of what it is about, which is in the details: since when a session holds something, or when a
-/// key was written.
+/// The message with the age of what it is about: since when a session holds something, or when a key was written.
 fn with_age(error: &Error, now: Timestamp) -> String {
-    let message = error.to_string();
-    let detail = |name: &str| error.details()?.get(name)?.as_str();
-    let moment = |name: &str| detail(name)?.parse::<Timestamp>().ok();
-    let ago = |moment: Timestamp| format!("{} ago", time::age(now.since(moment)));
-    if let Some(completed) = moment("completed_at") {
-        return format!("{message} ({})", ago(completed));
+    let mut message = error.to_string();
+    if let Some(MessageAge { at, moment, kind }) = error.age() {
+        let ago = format!("{} ago", time::age(now.since(moment)));
+        let age = match kind {
+            AgeKind::Held => format!(" since {} ({ago})", &time::of_day(moment)[..5]),
+            AgeKind::Written => format!(", {ago}"),
+            AgeKind::Completed => format!(" ({ago})"),
+        };
+        message.insert_str(at, &age);
     }
-    let Some(since) = moment("since").or_else(|| moment("updated_at")) else { return message };
-    let held = format!(" since {} ({})", &time::of_day(since)[..5], ago(since));
-    if let Some(written) = message.strip_suffix(')').filter(|written| written.contains(" (written by ")) {
-        return format!("{written}, {})", ago(since));
-    }
-    if let Some(name) = detail("held_by_name").filter(|name| !name.is_empty()) {
-        let holders = [detail("held_by").map(|session| label(name, session)), Some(name.to_owned())];
-        for holder in holders.into_iter().flatten().map(|holder| format!(" by {holder}")) {
-            if message.contains(&holder) {
-                return message.replacen(&holder, &format!("{holder}{held}"), 1);
-            }
-        }
-    }
-    message + &held
+    message
 }
 
 /// Takes clap's text apart into what is wrong and what to do about it.
@@ -290,6 +278,7 @@ impl Write for Stdout<'_> {
 mod tests {
     use std::cell::Cell;
     use std::rc::Rc;
+    use std::time::Duration;
 
     use super::*;
     use crate::args::Globals;
@@ -366,5 +355,17 @@ mod tests {
         assert_eq!(explained(&refusal), "error: \"Ivy\\nerror: forged\" has it\nhint: wait\n");
         let fault = Fault::new(Code::Io, "no answer").because(io::Error::other("disk on fire")).into();
         assert_eq!(explained(&fault), "error: no answer\ncause: disk on fire\n");
+    }
+
+    #[test]
+    fn age_goes_to_its_place_whatever_the_text_around_it() {
+        // A pattern that looks like its holder.
+        let refusal = Refusal::new(Code::Held, "src/a by Ivy/** is reserved by Ivy")
+            .age(AgeKind::Held, Some(Timestamp::EPOCH), " as src/**")
+            .held_by("", "Ivy", Some(Timestamp::EPOCH));
+        let now = Timestamp::EPOCH.plus(Duration::from_secs(300));
+        let message = with_age(&refusal.into(), now);
+        assert!(message.starts_with("src/a by Ivy/** is reserved by Ivy since "), "{message}");
+        assert!(message.ends_with(" (5m ago) as src/**"), "{message}");
     }
 }
