@@ -363,7 +363,7 @@ mod tests {
         let refusal = Refusal::new(Code::Held, "src/a by Ivy/** is reserved by Ivy")
             .age(AgeKind::Held, Some(Timestamp::EPOCH), " as src/**")
             .held_by("", "Ivy", Some(Timestamp::EPOCH));
-        let now = Timestamp::EPOCH.plus(Duration::from_secs(300));
+        let now = Timestamp::EPOCH.plus(Duration::from_mins(5));
         let message = with_age(&refusal.into(), now);
         assert!(message.starts_with("src/a by Ivy/** is reserved by Ivy since "), "{message}");
         assert!(message.ends_with(" (5m ago) as src/**"), "{message}");
