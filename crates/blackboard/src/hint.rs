@@ -186,7 +186,8 @@ mod tests {
             if path.is_dir() && name != "store/conformance" {
                 check(&path, root);
             }
-            if !name.ends_with(".rs") || name.ends_with("tests.rs") || OTHER_OPTIONS.contains(&&*name) {
+            let is_source = path.extension().is_some_and(|extension| extension == "rs");
+            if !is_source || path.ends_with("tests.rs") || OTHER_OPTIONS.contains(&&*name) {
                 continue;
             }
             let source = std::fs::read_to_string(&path).unwrap();
