@@ -2,7 +2,7 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::ffi::OsStr;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -172,8 +172,8 @@ impl Context {
         let mut circumstances = self.circumstances.borrow_mut();
         // A board that does not exist has no sessions, and is reported by itself.
         if circumstances.board != Some(BoardState::Missing) {
-            let hint = reason.hint().map(hints::as_command).unwrap_or_default();
-            let hint = self.given_options().add_to(hint);
+            let given = self.given_options();
+            let hint = reason.hint().map(|hint| hints::as_command(hint, &given)).unwrap_or_default();
             warn(&format!("{reason}; continuing without a session ({hint})"));
             circumstances.ignored_session = self.environment.named_session();
         }
@@ -205,6 +205,20 @@ impl Context {
         self.resolved.get().map(|resolved| resolved.engine.name())
     }
 
+    /// Reports that this is the home board although the call was made in a repository. Looks for the repository, which
+    /// frequent commands do not.
+    pub fn report_home_board(&self) {
+        let is_home = self.resolved.get().is_some_and(|resolved| resolved.is_home);
+        // A board that does not exist is reported by itself.
+        let exists = self.circumstances.borrow().board != Some(BoardState::Missing);
+        if is_home && exists && location::main_worktree(&self.request()).is_some() {
+            self.circumstances.borrow_mut().home_board = true;
+            self.note(
+                "no board exists for this repository; showing your home board. Create one: blackboard init",
+            );
+        }
+    }
+
     /// What is special about this call.
     pub fn circumstances(&self) -> Circumstances {
         Circumstances { unreadable: self.unreadable.list(), ..self.circumstances.borrow().clone() }
@@ -219,6 +233,15 @@ impl Context {
     pub fn note(&self, text: &str) {
         if !self.globals.json {
             note(text);
+        }
+    }
+
+    /// Prints a confirmation on stderr if a person reads it there, for a command whose standard output is for a shell.
+    pub fn confirm(&self, text: &str) {
+        if !self.globals.json && io::stderr().is_terminal() {
+            let mut stderr = io::stderr().lock();
+            // There is no other place to report that this failed.
+            let _ = Screen::of_stderr(&mut stderr, Timestamp::EPOCH).line(format_args!("{}", escape(text)));
         }
     }
 

@@ -17,7 +17,8 @@ use blackboard::{Code, Error, UnreadableRow};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::{hints, output};
+use crate::hints::{self, GivenOptions};
+use crate::output;
 
 /// The JSON answer to one call, while it is written.
 pub struct Answer<'a> {
@@ -33,6 +34,9 @@ pub struct Circumstances {
     /// What is special about the board.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub board: Option<BoardState>,
+    /// Whether this is the home board, because the repository around the working directory has none.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub home_board: bool,
     /// The session of the environment that the call could not use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignored_session: Option<String>,
@@ -254,7 +258,7 @@ impl<'a> Failure<'a> {
     pub fn new(error: &'a Error, timestamp: Timestamp) -> Failure<'a> {
         let (message, code) = (error.to_string(), error.code().as_str());
         let causes = causes(error);
-        let hint = error.hint().map(hints::as_command);
+        let hint = error.hint().map(|hint| hints::as_command(hint, &GivenOptions::default()));
         let (details, circumstances) = (error.details(), Circumstances::default());
         Failure { ok: false, error: message, code, causes, hint, details, circumstances, timestamp }
     }

@@ -4,14 +4,12 @@
 //! (`blackboard … | head -1`) has what it wanted: the call ends quietly with 0, because what it did stays done, but
 //! nothing that depends on the reader having got everything happens any more.
 
-use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
-use blackboard::agent::label;
 use blackboard::clock::{Clock, SystemClock, Timestamp};
-use blackboard::{Code, Error, Fault, Refusal, Result, UnreadableRow};
+use blackboard::{AgeKind, Code, Error, Fault, MessageAge, Refusal, Result, UnreadableRow};
 use clap::error::ErrorKind;
 
 use crate::args;
@@ -118,6 +116,9 @@ const BUFFER: usize = 32 * 1024;
 fn deliver(outcome: Outcome, context: &Context, stdout: &mut dyn Write) -> output::Result<u8> {
     let mut out = BufWriter::with_capacity(BUFFER, stdout);
     let now = SystemClock.now();
+    if outcome.answer.is_about_board() {
+        context.report_home_board();
+    }
     // The rows that the answer itself reports as left out.
     let mut in_answer = Vec::new();
     let (written, is_told) = if context.json() {
@@ -149,10 +150,10 @@ fn deliver(outcome: Outcome, context: &Context, stdout: &mut dyn Write) -> outpu
 }
 
 /// What to do about a board that does not exist. The command creates the board that the call has looked for.
-fn how_to_create_it(context: &Context) -> Cow<'static, str> {
+fn how_to_create_it(context: &Context) -> String {
     let is_from_environment = context.db().is_none() && context.environment().database.is_some();
     let checked = if is_from_environment { "BLACKBOARD_DB" } else { "--db" };
-    context.given_options().add_to(format!("Create one with `blackboard init`, or check {checked}").into())
+    format!("Create one with `{}`, or check {checked}", context.given_options().command("init"))
 }
 
 /// Says on stderr that there is no board, where the answer itself cannot.
@@ -178,7 +179,7 @@ fn report(error: &Error, context: &Context, program: Option<&mut Stdout<'_>>) ->
         Some(out) => {
             let now = SystemClock.now();
             let mut failure = envelope::Failure::new(error, now).under(context.circumstances());
-            failure.hint = failure.hint.map(|hint| context.given_options().add_to(hint));
+            failure.hint = error.hint().map(|hint| hints::as_command(hint, &context.given_options()));
             Answer::new(out, now).raw(&failure)
         }
         None => explain(
@@ -212,36 +213,25 @@ fn explain(error: &Error, given: GivenOptions<'_>, screen: &mut Screen<'_>) -> o
         screen.line(format_args!(
             "{} {}",
             styles.paint(Tone::Good, "hint:"),
-            escape(&given.add_to(hints::as_command(hint)))
+            escape(&hints::as_command(hint, &given))
         ))?;
     }
     Ok(())
 }
 
-/// The message with the age of what it is about, which is in the details: since when a session holds something, or when a
-/// key was written.
+/// The message with the age of what it is about: since when a session holds something, or when a key was written.
 fn with_age(error: &Error, now: Timestamp) -> String {
-    let message = error.to_string();
-    let detail = |name: &str| error.details()?.get(name)?.as_str();
-    let moment = |name: &str| detail(name)?.parse::<Timestamp>().ok();
-    let ago = |moment: Timestamp| format!("{} ago", time::age(now.since(moment)));
-    if let Some(completed) = moment("completed_at") {
-        return format!("{message} ({})", ago(completed));
+    let mut message = error.to_string();
+    if let Some(MessageAge { at, moment, kind }) = error.age() {
+        let ago = format!("{} ago", time::age(now.since(moment)));
+        let age = match kind {
+            AgeKind::Held => format!(" since {} ({ago})", &time::of_day(moment)[..5]),
+            AgeKind::Written => format!(", {ago}"),
+            AgeKind::Completed => format!(" ({ago})"),
+        };
+        message.insert_str(at, &age);
     }
-    let Some(since) = moment("since").or_else(|| moment("updated_at")) else { return message };
-    let held = format!(" since {} ({})", &time::of_day(since)[..5], ago(since));
-    if let Some(written) = message.strip_suffix(')').filter(|written| written.contains(" (written by ")) {
-        return format!("{written}, {})", ago(since));
-    }
-    if let Some(name) = detail("held_by_name").filter(|name| !name.is_empty()) {
-        let holders = [detail("held_by").map(|session| label(name, session)), Some(name.to_owned())];
-        for holder in holders.into_iter().flatten().map(|holder| format!(" by {holder}")) {
-            if message.contains(&holder) {
-                return message.replacen(&holder, &format!("{holder}{held}"), 1);
-            }
-        }
-    }
-    message + &held
+    message
 }
 
 /// Takes clap's text apart into what is wrong and what to do about it.
@@ -293,6 +283,7 @@ impl Write for Stdout<'_> {
 mod tests {
     use std::cell::Cell;
     use std::rc::Rc;
+    use std::time::Duration;
 
     use super::*;
     use crate::args::Globals;
@@ -369,5 +360,17 @@ mod tests {
         assert_eq!(explained(&refusal), "error: \"Ivy\\nerror: forged\" has it\nhint: wait\n");
         let fault = Fault::new(Code::Io, "no answer").because(io::Error::other("disk on fire")).into();
         assert_eq!(explained(&fault), "error: no answer\ncause: disk on fire\n");
+    }
+
+    #[test]
+    fn age_goes_to_its_place_whatever_the_text_around_it() {
+        // A pattern that looks like its holder.
+        let refusal = Refusal::new(Code::Held, "src/a by Ivy/** is reserved by Ivy")
+            .age(AgeKind::Held, Some(Timestamp::EPOCH), " as src/**")
+            .held_by("", "Ivy", Some(Timestamp::EPOCH));
+        let now = Timestamp::EPOCH.plus(Duration::from_mins(5));
+        let message = with_age(&refusal.into(), now);
+        assert!(message.starts_with("src/a by Ivy/** is reserved by Ivy since "), "{message}");
+        assert!(message.ends_with(" (5m ago) as src/**"), "{message}");
     }
 }

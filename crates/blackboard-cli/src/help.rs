@@ -154,6 +154,12 @@ Environment variables:
   BLACKBOARD_ALLOW_NETWORK_FILESYSTEM
                                  Whether a board may be on NFS, SMB, 9p or FUSE:
                                  true or false [default: false]
+  TZ                             Time zone of human output
+                                 [default: the zone of the system]
+  COLUMNS                        Width of human output [default: the width of
+                                 the terminal]
+  NO_COLOR                       Any value: no colors
+  CLICOLOR_FORCE                 Any value but 0: colors also in a pipe
 
 Set for the command of `run` and `lock run`:
   BLACKBOARD_SESSION_ID          Session of the command (`run`)

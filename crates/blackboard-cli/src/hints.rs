@@ -2,124 +2,12 @@
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
+use std::fmt;
 
 use blackboard::Hint;
 use blackboard::agent::short_id;
 use blackboard::entry::DEFAULT_SCOPE;
 use blackboard::text::shell_word;
-
-/// The hint as people read it on the command line.
-#[expect(clippy::too_many_lines, reason = "a table: one entry for each hint")]
-pub fn as_command(hint: &Hint) -> Cow<'_, str> {
-    let word = |text: &str| shell_word(text).into_owned();
-    match hint {
-        Hint::Advice(advice) => Cow::Borrowed(advice),
-        Hint::PassSession => {
-            r#"pass --session ID, or register: eval "$(blackboard agent register --name NAME --shell)""#
-                .into()
-        }
-        Hint::NameSession => {
-            "use an agent name or at least 6 characters of an id: blackboard agent list --all".into()
-        }
-        Hint::Reactivate => "reactivate it: blackboard agent heartbeat".into(),
-        Hint::RegisterAgain => "register a new one: blackboard agent register --name NAME".into(),
-        Hint::ListActiveAgents => "name an active session: blackboard agent list".into(),
-        Hint::EndGoneHolder { session, pid } => format!(
-            "the holder's process (PID {pid}) is gone; release its holdings now: \
-             blackboard agent deregister --session {}",
-            word(short_id(session))
-        )
-        .into(),
-        Hint::ClaimNext => "claim another item: blackboard work claim --next".into(),
-        Hint::ClaimItem(item) => format!("claim it first: blackboard work claim {}", word(item)).into(),
-        Hint::CreateBlocked { item, blocked_by } => format!(
-            "create it without claiming it: blackboard work create {} --title TEXT --blocked-by {}",
-            word(item),
-            word(&blocked_by.join(","))
-        )
-        .into(),
-        Hint::ListOpenItems => "list open items: blackboard work list".into(),
-        Hint::ListAllItems => "list all items: blackboard work list --all".into(),
-        Hint::ShowItem(item) => format!("show it: blackboard work status {}", word(item)).into(),
-        Hint::CheckLostItem(item) => {
-            format!("your claim was lost; check the item: blackboard work status {}", word(item)).into()
-        }
-        Hint::ResetItem(item) => format!("to do it again: blackboard work reset {}", word(item)).into(),
-        Hint::CompleteOrUnblock { item, blocker } => format!(
-            "complete {blocker} first, or remove it: blackboard work unblock {} --blocked-by {}",
-            word(item),
-            word(blocker)
-        )
-        .into(),
-        Hint::RemoveBlocker { item, blocker } => format!(
-            "remove that blocker first: blackboard work unblock {} --blocked-by {}",
-            word(item),
-            word(blocker)
-        )
-        .into(),
-        Hint::DeleteItemAnyway(item) => {
-            format!("delete it anyway: blackboard work delete {} --force", word(item)).into()
-        }
-        Hint::ReassignAnyway(item) => format!(
-            "ask its holder, or take it anyway: blackboard work reassign {} --to SESSION --force",
-            word(item)
-        )
-        .into(),
-        Hint::ListProjects => "list projects: blackboard project list".into(),
-        Hint::RegisterProject(project) => {
-            format!("register it: blackboard project register {} --name NAME", word(project)).into()
-        }
-        Hint::RemoveProjectAnyway(project) => {
-            format!("remove it anyway: blackboard project remove {} --force", word(project)).into()
-        }
-        Hint::ListKeys(scope) => format!("list keys: blackboard list{}", in_scope(scope)).into(),
-        Hint::ReadKey { scope, key } => {
-            format!("read it: blackboard read {}{}", word(key), in_scope(scope)).into()
-        }
-        Hint::ReadAndRetry { scope, key } => {
-            format!("read it and retry: blackboard read {}{}", word(key), in_scope(scope)).into()
-        }
-        Hint::ReadAndRetryOrElse { key, .. } => {
-            format!("read {key} and retry, or add an \"else\" list").into()
-        }
-        Hint::WaitLongerForKey => "increase --timeout, or list active agents: blackboard agent list".into(),
-        Hint::WaitLongerForItem(item) => {
-            format!("increase --timeout, or show the item: blackboard work status {}", word(item)).into()
-        }
-        Hint::FenceTokenForm => {
-            "use lock:NAME=N or work:ID=N with the number printed by `lock acquire` or `work claim`".into()
-        }
-        Hint::WaitForLock => "wait for it with --wait 1m, or list locks: blackboard lock list".into(),
-        Hint::WaitLongerForLock => "wait longer with --wait, or ask the holder to release it".into(),
-        Hint::ReleaseLock(lock) => {
-            format!("if it is no longer in use: blackboard lock release {}", word(lock)).into()
-        }
-        Hint::CheckLostLock => {
-            "your lock was lost; check what its new holder did before you continue: blackboard lock list"
-                .into()
-        }
-        Hint::ListLocks => "list locks: blackboard lock list".into(),
-        Hint::ListReservations => "list reservations: blackboard file list".into(),
-        Hint::UseLocks => "use `blackboard lock`, or another scope".into(),
-        Hint::UseFiles => "use `blackboard file`, or another scope".into(),
-        Hint::WorkOnOtherFiles => "work on other files, or list reservations: blackboard file list".into(),
-        Hint::ShareFiles => {
-            "it is shared: reserve it with --shared too, or list reservations: blackboard file list".into()
-        }
-        Hint::StartOver => "start over: blackboard observe --since 1h".into(),
-        Hint::NewIdempotencyKey => {
-            "use a new value of --op for each call, and repeat it only to retry".into()
-        }
-        Hint::AllowSecret => "remove it, or pass --allow-secret-looking if it is not a secret".into(),
-        Hint::UseAnotherBoard => "use a file in a directory of your own with --db or BLACKBOARD_DB".into(),
-        Hint::UseLocalDisk => {
-            "use a file on a local disk with --db or BLACKBOARD_DB; if only one machine uses \
-                               the board, set database.allowNetworkFilesystem in the home configuration"
-                .into()
-        }
-        Hint::UpgradeBoard => "upgrade it by running once: blackboard status".into(),
-    }
-}
 
 /// The options of the call that a command in a hint repeats, so that it is about the same board and session.
 #[derive(Clone, Copy, Debug, Default)]
@@ -130,38 +18,169 @@ pub struct GivenOptions<'a> {
     pub session: Option<&'a str>,
 }
 
-/// The commands in hints that act for the session that the call named.
-const ACTING: &[&str] = &[
-    "agent heartbeat",
-    "lock release",
-    "observe",
-    "project register",
-    "project remove",
-    "work claim",
-    "work create",
-    "work delete",
-    "work reassign",
-    "work reset",
-    "work unblock",
-];
-
 impl GivenOptions<'_> {
-    /// The hint with the options of the call in its command.
-    pub fn add_to<'a>(&self, hint: Cow<'a, str>) -> Cow<'a, str> {
-        const PROGRAM: &str = "blackboard ";
-        if self.db.is_none() && self.session.is_none() {
-            return hint;
+    /// A command that can be pasted, for the board of the call.
+    pub fn command(&self, words: impl fmt::Display) -> String {
+        match self.db.and_then(OsStr::to_str) {
+            Some(db) => format!("blackboard --db {} {words}", shell_word(db)),
+            None => format!("blackboard {words}"),
         }
-        let Some((before, command)) = hint.split_once(PROGRAM) else { return hint };
-        let db = self.db.and_then(OsStr::to_str).filter(|_| !command.contains("--db "));
-        let db = db.map(|db| format!("--db {} ", shell_word(db))).unwrap_or_default();
-        // The command is the end of the hint, so that the option can follow it.
-        let acts = ACTING.iter().any(|acting| command.starts_with(acting)) && !command.contains("--session");
-        let session = self.session.filter(|_| acts);
-        let session =
-            session.map(|session| format!(" --session {}", shell_word(session))).unwrap_or_default();
-        format!("{before}{PROGRAM}{db}{command}{session}").into()
     }
+
+    /// The same for a command that acts for the session of the call.
+    fn acting(&self, words: impl fmt::Display) -> String {
+        let command = self.command(words);
+        match self.session {
+            Some(session) => format!("{command} --session {}", shell_word(session)),
+            None => command,
+        }
+    }
+}
+
+/// A hint of this program's own: text, and a command of which these are the words.
+pub fn command(before: impl Into<Cow<'static, str>>, words: impl Into<Cow<'static, str>>) -> Hint {
+    Hint::Command { before: before.into(), words: words.into(), after: "".into(), acts: false }
+}
+
+/// The same for a command that acts for the session of the call.
+pub fn acting(before: impl Into<Cow<'static, str>>, words: impl Into<Cow<'static, str>>) -> Hint {
+    Hint::Command { before: before.into(), words: words.into(), after: "".into(), acts: true }
+}
+
+/// The hint as people read it on the command line, with the options of the call in its command.
+#[expect(clippy::too_many_lines, reason = "a table: one entry for each hint")]
+pub fn as_command<'a>(hint: &'a Hint, given: &GivenOptions<'_>) -> Cow<'a, str> {
+    let word = |text: &str| shell_word(text).into_owned();
+    let (advice, command) = match hint {
+        Hint::Advice(advice) => return Cow::Borrowed(advice),
+        Hint::Command { before, words, after, acts } => {
+            let command = if *acts { given.acting(words) } else { given.command(words) };
+            return format!("{before}{command}{after}").into();
+        }
+        Hint::PassSession => {
+            let command = given.command("agent register --name NAME --shell");
+            return format!("pass --session ID, or register: eval \"$({command})\"").into();
+        }
+        Hint::ReadAndRetryOrElse { key, .. } => {
+            return format!("read {key} and retry, or add an \"else\" list").into();
+        }
+        Hint::FenceTokenForm => {
+            return "use lock:NAME=N or work:ID=N with the number printed by `lock acquire` or `work claim`"
+                .into();
+        }
+        Hint::WaitLongerForLock => {
+            return "wait longer with --wait, or ask the holder to release it".into();
+        }
+        Hint::UseLocks => return "use `blackboard lock`, or another scope".into(),
+        Hint::UseFiles => return "use `blackboard file`, or another scope".into(),
+        Hint::NewIdempotencyKey => {
+            return "use a new value of --op for each call, and repeat it only to retry".into();
+        }
+        Hint::AllowSecret => {
+            return "remove it, or pass --allow-secret-looking if it is not a secret".into();
+        }
+        Hint::PassName => return "pass one with --name NAME".into(),
+        Hint::UseRealFile => return "name the real file with --db or BLACKBOARD_DB".into(),
+        Hint::UseAnotherBoard => {
+            return "use a file in a directory of your own with --db or BLACKBOARD_DB".into();
+        }
+        Hint::UseLocalDisk => {
+            return "use a file on a local disk with --db or BLACKBOARD_DB; if only one machine uses \
+                    the board, set database.allowNetworkFilesystem in the home configuration"
+                .into();
+        }
+        Hint::NameSession => {
+            ("use an agent name or at least 6 characters of an id".into(), given.command("agent list --all"))
+        }
+        Hint::Reactivate => ("reactivate it".into(), given.acting("agent heartbeat")),
+        Hint::RegisterAgain => ("register a new one".into(), given.command("agent register --name NAME")),
+        Hint::ListActiveAgents => ("name an active session".into(), given.command("agent list")),
+        Hint::EndGoneHolder { session, pid } => (
+            format!("the holder's process (PID {pid}) is gone; release its holdings now").into(),
+            given.command(format_args!("agent deregister --session {}", word(short_id(session)))),
+        ),
+        Hint::ClaimNext => ("claim another item".into(), given.acting("work claim --next")),
+        Hint::ClaimItem(item) => {
+            ("claim it first".into(), given.acting(format_args!("work claim {}", word(item))))
+        }
+        Hint::CreateBlocked { item, blocked_by } => (
+            "create it without claiming it".into(),
+            given.acting(format_args!(
+                "work create {} --title TEXT --blocked-by {}",
+                word(item),
+                word(&blocked_by.join(","))
+            )),
+        ),
+        Hint::ListOpenItems => ("list open items".into(), given.command("work list")),
+        Hint::ListAllItems => ("list all items".into(), given.command("work list --all")),
+        Hint::ShowItem(item) => ("show it".into(), given.command(format_args!("work status {}", word(item)))),
+        Hint::CheckLostItem(item) => (
+            "your claim was lost; check the item".into(),
+            given.command(format_args!("work status {}", word(item))),
+        ),
+        Hint::ResetItem(item) => {
+            ("to do it again".into(), given.acting(format_args!("work reset {}", word(item))))
+        }
+        Hint::CompleteOrUnblock { item, blocker } => (
+            format!("complete {blocker} first, or remove it").into(),
+            given.acting(format_args!("work unblock {} --blocked-by {}", word(item), word(blocker))),
+        ),
+        Hint::RemoveBlocker { item, blocker } => (
+            "remove that blocker first".into(),
+            given.acting(format_args!("work unblock {} --blocked-by {}", word(item), word(blocker))),
+        ),
+        Hint::DeleteItemAnyway(item) => {
+            ("delete it anyway".into(), given.acting(format_args!("work delete {} --force", word(item))))
+        }
+        Hint::ReassignAnyway(item) => (
+            "ask its holder, or take it anyway".into(),
+            given.acting(format_args!("work reassign {} --to SESSION --force", word(item))),
+        ),
+        Hint::ListProjects => ("list projects".into(), given.command("project list")),
+        Hint::RegisterProject(project) => (
+            "register it".into(),
+            given.acting(format_args!("project register {} --name NAME", word(project))),
+        ),
+        Hint::RemoveProjectAnyway(project) => (
+            "remove it anyway".into(),
+            given.acting(format_args!("project remove {} --force", word(project))),
+        ),
+        Hint::ListKeys(scope) => ("list keys".into(), given.command(format_args!("list{}", in_scope(scope)))),
+        Hint::ReadKey { scope, key } => {
+            ("read it".into(), given.command(format_args!("read {}{}", word(key), in_scope(scope))))
+        }
+        Hint::ReadAndRetry { scope, key } => {
+            ("read it and retry".into(), given.command(format_args!("read {}{}", word(key), in_scope(scope))))
+        }
+        Hint::WaitLongerForKey => {
+            ("increase --timeout, or list active agents".into(), given.command("agent list"))
+        }
+        Hint::WaitLongerForItem(item) => (
+            "increase --timeout, or show the item".into(),
+            given.command(format_args!("work status {}", word(item))),
+        ),
+        Hint::WaitForLock => ("wait for it with --wait 1m, or list locks".into(), given.command("lock list")),
+        Hint::ReleaseLock(lock) => {
+            ("if it is no longer in use".into(), given.acting(format_args!("lock release {}", word(lock))))
+        }
+        Hint::CheckLostLock => (
+            "your lock was lost; check what its new holder did before you continue".into(),
+            given.command("lock list"),
+        ),
+        Hint::ListLocks => ("list locks".into(), given.command("lock list")),
+        Hint::ListReservations => ("list reservations".into(), given.command("file list")),
+        Hint::WorkOnOtherFiles => {
+            ("work on other files, or list reservations".into(), given.command("file list"))
+        }
+        Hint::ShareFiles => (
+            "it is shared: reserve it with --shared too, or list reservations".into(),
+            given.command("file list"),
+        ),
+        Hint::StartOver => ("start over".into(), given.acting("observe --since 1h")),
+        Hint::UpgradeBoard => ("upgrade it by running once".into(), given.command("status")),
+    };
+    let advice: Cow<'_, str> = advice;
+    format!("{advice}: {command}").into()
 }
 
 /// The option that names a scope, if it is not the default one.
@@ -171,32 +190,65 @@ fn in_scope(scope: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
     use super::*;
-    use crate::commands::{COMMANDS, Leaf};
+    use crate::args::{self, Invocation};
 
-    /// Commands in hints that take a session and only read, or name the session that they are about.
-    const NOT_ACTING: &[&str] = &["agent deregister", "work list"];
+    fn text(text: &str) -> String {
+        text.to_owned()
+    }
 
-    #[test]
-    fn commands_in_hints_that_act_are_known() {
-        testkit::limit_test();
-        let source = include_str!("hints.rs");
-        let (table, _) = source.split_once("#[cfg(test)]").unwrap();
-        for command in COMMANDS {
-            let definition = Leaf { command, alias: None }.standing_alone();
-            let takes_session = definition.get_arguments().any(|argument| argument.get_id() == "session");
-            let is_in_a_hint = table.contains(&format!("blackboard {}", command.path));
-            let is_known = ACTING.contains(&command.path);
-            let acts = takes_session && is_in_a_hint && !NOT_ACTING.contains(&command.path);
-            assert_eq!(is_known, acts, "{}", command.path);
-        }
+    /// A hint of every kind that names a command, with ids that look like one.
+    fn hints() -> Vec<Hint> {
+        let name = || text("blackboard key ");
+        vec![
+            Hint::PassSession,
+            Hint::NameSession,
+            Hint::Reactivate,
+            Hint::RegisterAgain,
+            Hint::ListActiveAgents,
+            Hint::EndGoneHolder { session: text("84a674b5-9206"), pid: 7 },
+            Hint::ClaimNext,
+            Hint::ClaimItem(name()),
+            Hint::CreateBlocked { item: name(), blocked_by: vec![name()] },
+            Hint::ListOpenItems,
+            Hint::ListAllItems,
+            Hint::ShowItem(name()),
+            Hint::CheckLostItem(name()),
+            Hint::ResetItem(name()),
+            Hint::CompleteOrUnblock { item: name(), blocker: name() },
+            Hint::RemoveBlocker { item: name(), blocker: name() },
+            Hint::DeleteItemAnyway(name()),
+            Hint::ReassignAnyway(name()),
+            Hint::ListProjects,
+            Hint::RegisterProject(name()),
+            Hint::RemoveProjectAnyway(name()),
+            Hint::ListKeys(name()),
+            Hint::ReadKey { scope: name(), key: name() },
+            Hint::ReadAndRetry { scope: name(), key: name() },
+            Hint::WaitLongerForKey,
+            Hint::WaitLongerForItem(name()),
+            Hint::WaitForLock,
+            Hint::ReleaseLock(name()),
+            Hint::CheckLostLock,
+            Hint::ListLocks,
+            Hint::ListReservations,
+            Hint::WorkOnOtherFiles,
+            Hint::ShareFiles,
+            Hint::StartOver,
+            Hint::UpgradeBoard,
+            command("check --db, or create one: ", "init"),
+            command("run: ", "observe --follow --cursor VALUE"),
+            acting("add one: ", "work create ship --title TEXT"),
+        ]
     }
 
     #[test]
     fn commands_in_hints_repeat_the_options_of_the_call() {
         testkit::limit_test();
         let given = GivenOptions { db: Some("my board.db".as_ref()), session: Some("Ivy") };
-        let in_call = |hint: &Hint| given.add_to(as_command(hint)).into_owned();
+        let in_call = |hint: &Hint| as_command(hint, &given).into_owned();
         for (hint, expected) in [
             (
                 Hint::ClaimNext,
@@ -215,6 +267,49 @@ mod tests {
             assert_eq!(in_call(&hint), expected);
         }
         let nothing = GivenOptions::default();
-        assert_eq!(nothing.add_to(as_command(&Hint::ClaimNext)), as_command(&Hint::ClaimNext));
+        let hint = "claim another item: blackboard work claim --next";
+        assert_eq!(as_command(&Hint::ClaimNext, &nothing), hint);
+    }
+
+    #[test]
+    fn names_that_look_like_a_command_do_not_change_the_advice() {
+        testkit::limit_test();
+        let given = GivenOptions { db: Some("b.db".as_ref()), session: Some("Ivy") };
+        let key = text("blackboard key ");
+        let retry = Hint::ReadAndRetryOrElse { scope: text("default"), key: key.clone() };
+        assert_eq!(as_command(&retry, &given), "read blackboard key  and retry, or add an \"else\" list");
+        let unblock = Hint::CompleteOrUnblock { item: text("ship"), blocker: key };
+        assert_eq!(
+            as_command(&unblock, &given),
+            "complete blackboard key  first, or remove it: blackboard --db b.db work unblock ship \
+             --blocked-by 'blackboard key ' --session Ivy"
+        );
+    }
+
+    /// The words of a command, of which some are in single quotation marks.
+    fn split(command: &str) -> Vec<OsString> {
+        let mut words = Vec::new();
+        for (index, part) in command.split('\'').enumerate() {
+            match index % 2 {
+                0 => words.extend(part.split_whitespace().map(OsString::from)),
+                _ => words.push(part.into()),
+            }
+        }
+        words
+    }
+
+    #[test]
+    fn commands_in_hints_are_understood() {
+        testkit::limit_test();
+        let given = GivenOptions { db: Some("my board.db".as_ref()), session: Some("Ivy") };
+        for hint in hints() {
+            let text = as_command(&hint, &given);
+            let start = text.find("blackboard --db 'my board.db' ").unwrap();
+            let command = text[start..].trim_end_matches(")\"");
+            let Invocation::Leaf { leaf, arguments } = args::find(&split(command)[1..]) else {
+                panic!("{command}");
+            };
+            leaf.parse(&arguments).unwrap_or_else(|error| panic!("{command}: {error}"));
+        }
     }
 }

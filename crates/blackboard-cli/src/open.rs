@@ -28,6 +28,7 @@ use crate::config::{self, Config, Database, Durability};
 use crate::context::{Context, warn};
 use crate::envelope::BoardState;
 use crate::environment::Environment;
+use crate::hints;
 use crate::location::{self, Location, Source, Target, no_home};
 use crate::redis::RedisServer;
 use crate::session::{Ended, Search, Unusable, no_session};
@@ -535,7 +536,7 @@ impl Context {
 
 fn no_board(name: &str) -> Error {
     Refusal::new(Code::BoardNotFound, format!("no board at {name}"))
-        .hint("check --db, or create one: blackboard init")
+        .hint(hints::command("check --db, or create one: ", "init"))
         .into()
 }
 

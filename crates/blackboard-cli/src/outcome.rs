@@ -20,6 +20,11 @@ pub trait Render {
         false
     }
 
+    /// Whether this is about the complete board or a part of it, so that a reader should know which board it is.
+    fn is_about_board(&self) -> bool {
+        self.is_list()
+    }
+
     /// The exit code, if it is known only once the answer was written.
     fn exit_code(&self) -> Option<u8> {
         None

@@ -278,12 +278,18 @@ fn unusable_in_environment(error: Error, session: &str) -> Error {
         _ => return error,
     };
     let message = format!("BLACKBOARD_SESSION_ID is set to {session}, which {why}");
-    Refusal::new(error.code(), message).hint(FIX).into()
+    Refusal::new(error.code(), message).hint(register_or_unset()).into()
 }
 
 /// What to do about a session of the environment that cannot be used.
-const FIX: &str = "register again with eval \"$(blackboard agent register --name NAME --shell)\", or unset \
-                   BLACKBOARD_SESSION_ID";
+fn register_or_unset() -> Hint {
+    Hint::Command {
+        before: "register again with eval \"$(".into(),
+        words: "agent register --name NAME --shell".into(),
+        after: ")\", or unset BLACKBOARD_SESSION_ID".into(),
+        acts: false,
+    }
+}
 
 /// The session that the environment names, if its platform runs commands in a sandbox that hides its process. What other
 /// platforms set leaks into every terminal that an agent opens.

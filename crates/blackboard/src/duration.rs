@@ -86,8 +86,8 @@ pub fn short(duration: Duration) -> String {
     }
 }
 
-/// For a wait that ended: as [`short`], but with milliseconds below one second, as a caller writes them: `500ms`.
-pub(crate) fn short_timeout(duration: Duration) -> String {
+/// How long a call has waited: as [`short`], but with milliseconds below one second, as a caller writes them: `500ms`.
+pub(crate) fn waited(duration: Duration) -> String {
     match (duration.as_secs(), duration.as_millis()) {
         (0, milliseconds) if milliseconds > 0 => format!("{milliseconds}ms"),
         _ => short(duration),

@@ -36,6 +36,30 @@ pub struct Refusal {
     pub hint: Option<Hint>,
     /// Details of the code for JSON output: `held_by`, `since`, `fence` and others.
     pub details: Map<String, Value>,
+    /// The age that human output inserts into the message.
+    pub age: Option<MessageAge>,
+}
+
+/// The age of what a refusal is about, and where in the message it belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageAge {
+    /// The byte offset in the message.
+    pub at: usize,
+    /// The moment that the age counts from.
+    pub moment: Timestamp,
+    /// What happened then.
+    pub kind: AgeKind,
+}
+
+/// What happened at the moment that an age counts from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AgeKind {
+    /// A session began to hold something: `since 14:32 (5m ago)`.
+    Held,
+    /// An entry was written; the message names the author before it: `, 5m ago`.
+    Written,
+    /// A work item was completed: `(5m ago)`.
+    Completed,
 }
 
 /// Something is broken.
@@ -175,7 +199,7 @@ impl fmt::Display for Code {
 impl Refusal {
     /// A refusal without hint or details.
     pub fn new(code: Code, message: impl Into<String>) -> Refusal {
-        Refusal { code, message: message.into(), hint: None, details: Map::new() }
+        Refusal { code, message: message.into(), hint: None, details: Map::new(), age: None }
     }
 
     /// Adds the next step.
@@ -189,6 +213,14 @@ impl Refusal {
     #[must_use]
     pub fn detail(mut self, name: &str, value: impl Into<Value>) -> Refusal {
         self.details.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Ends the message with `rest`, and has human output insert the age of `moment` before it.
+    #[must_use]
+    pub fn age(mut self, kind: AgeKind, moment: Option<Timestamp>, rest: &str) -> Refusal {
+        self.age = moment.map(|moment| MessageAge { at: self.message.len(), moment, kind });
+        self.message.push_str(rest);
         self
     }
 
@@ -257,6 +289,14 @@ impl Error {
         match self {
             Error::Refusal(refusal) => refusal.hint.as_ref(),
             Error::Fault(fault) => fault.hint.as_ref(),
+        }
+    }
+
+    /// The age that human output inserts into the message.
+    pub fn age(&self) -> Option<MessageAge> {
+        match self {
+            Error::Refusal(refusal) => refusal.age,
+            Error::Fault(_) => None,
         }
     }
 

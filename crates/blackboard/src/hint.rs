@@ -10,6 +10,19 @@ use std::borrow::Cow;
 pub enum Hint {
     /// Advice that needs no command of this program.
     Advice(Cow<'static, str>),
+    /// A command of the program that embeds the library, in a hint of its own. The library makes none of these.
+    Command {
+        /// The text before the command.
+        before: Cow<'static, str>,
+        /// The words of the command, without the name of the program and its global options.
+        words: Cow<'static, str>,
+        /// The text after it.
+        after: Cow<'static, str>,
+        /// Whether the command acts for the session of the call.
+        acts: bool,
+    },
+    /// Pass a name.
+    PassName,
     /// Pass a session, or register one.
     PassSession,
     /// Use the name of an agent, or enough characters of an id.
@@ -129,6 +142,8 @@ pub enum Hint {
     AllowSecret,
     /// Use another board.
     UseAnotherBoard,
+    /// Name the file itself instead of a link to it.
+    UseRealFile,
     /// Use a board on a local disk, or allow this file system.
     UseLocalDisk,
     /// Open the board once for writing, which upgrades it.
@@ -154,5 +169,42 @@ impl From<&'static str> for Hint {
 impl From<String> for Hint {
     fn from(advice: String) -> Hint {
         Hint::Advice(advice.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    /// Files with options of other programs, or with the verb of a remembered call.
+    const OTHER_OPTIONS: &[&str] = &["process/ancestors.rs", "store/sqlite/git.rs", "work/claim.rs"];
+
+    fn check(directory: &Path, root: &Path) {
+        for found in std::fs::read_dir(directory).unwrap() {
+            let path = found.unwrap().path();
+            let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+            if path.is_dir() && name != "store/conformance" {
+                check(&path, root);
+            }
+            let is_source = path.extension().is_some_and(|extension| extension == "rs");
+            if !is_source || path.ends_with("tests.rs") || OTHER_OPTIONS.contains(&&*name) {
+                continue;
+            }
+            let source = std::fs::read_to_string(&path).unwrap();
+            let code = source.split("#[cfg(test)]").next().unwrap();
+            for line in code.lines().filter(|line| !line.trim_start().starts_with("//")) {
+                let mut parts = line.split("--").skip(1);
+                let names_option =
+                    parts.any(|part| part.starts_with(|first: char| first.is_ascii_lowercase()));
+                assert!(!names_option, "{name} names an option of the program: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn texts_of_the_library_name_no_option_of_the_program() {
+        testkit::limit_test();
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        check(&root, &root);
     }
 }

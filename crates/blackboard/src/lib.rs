@@ -78,7 +78,7 @@ mod wildcard;
 pub mod work;
 
 pub use board::Board;
-pub use error::{Code, Error, Fault, Refusal, Result};
+pub use error::{AgeKind, Code, Error, Fault, MessageAge, Refusal, Result};
 pub use hint::Hint;
 pub use metadata::Metadata;
 pub use revision::Revision;

@@ -11,6 +11,7 @@ use crate::child::{self, Signals};
 use crate::context::Context;
 use crate::demo::{self, Ended, Stage};
 use crate::envelope::Answer;
+use crate::hints;
 use crate::open::Access;
 use crate::outcome::{Nothing, Outcome, Render};
 use crate::output::demo::{conclude, show};
@@ -62,7 +63,9 @@ impl Run for Demo {
         }
         if context.db().is_some() {
             let refusal = Refusal::new(Code::Usage, "a demonstration makes a board of its own");
-            return Err(refusal.hint("leave out --db; to watch your own board: blackboard serve").into());
+            return Err(refusal
+                .hint(hints::command("leave out --db; to watch your own board: ", "serve"))
+                .into());
         }
         let signals = child::catch_signals()?;
         let stage = Stage::build(pace)?;

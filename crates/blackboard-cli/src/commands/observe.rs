@@ -18,6 +18,7 @@ use super::Run;
 use super::arguments::{ScopeOption, Session, at_least_one, length, revision};
 use crate::context::Context;
 use crate::envelope::{Answer, Failure};
+use crate::hints;
 use crate::open::Access;
 use crate::outcome::{Outcome, Render};
 use crate::output::event::{EventLines, Reading, Style, Summary, show_compacted, show_heading, show_summary};
@@ -158,7 +159,7 @@ impl Run for Observe {
         let needs_follow = [("--cursor", self.cursor.is_some()), ("--timeout", self.timeout.is_some())];
         match needs_follow.iter().find(|(_, given)| *given && !self.follow) {
             Some((option, _)) => Err(Refusal::new(Code::Usage, format!("{option} needs --follow"))
-                .hint(format!("run: blackboard observe --follow {option} VALUE"))
+                .hint(hints::command("run: ", format!("observe --follow {option} VALUE")))
                 .into()),
             None if self.follow => self.follow(context),
             None => self.look(context),
@@ -202,7 +203,8 @@ impl Observe {
         let reading = match since {
             Since::Cursor { .. } if moves => Reading::OnFromCursor,
             Since::Cursor { .. } => Reading::PeekFromCursor,
-            Since::Moment(_) | Since::Revision(_) | Since::Last(_) => Reading::FromMoment,
+            Since::Moment(_) if self.since.is_some() => Reading::FromMoment,
+            Since::Moment(_) | Since::Revision(_) | Since::Last(_) => Reading::FromOther,
         };
         let last_shown = Rc::new(Cell::new(observation.after));
         let shown = Rc::clone(&last_shown);

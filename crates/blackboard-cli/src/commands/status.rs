@@ -4,7 +4,6 @@ use blackboard::Result;
 
 use super::Run;
 use crate::context::Context;
-use crate::location;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::status::BoardOverview;
@@ -27,12 +26,6 @@ impl Run for Status {
         let resolved = context.resolve()?;
         let status = board.status_since(zone::today())?;
         let exists = resolved.engine.exists();
-        // A board that does not exist is reported by itself.
-        if resolved.is_home && exists && location::main_worktree(&context.request()).is_some() {
-            context.note(
-                "no board exists for this repository; showing your home board. Create one: blackboard init",
-            );
-        }
         let warn_size_bytes = resolved.config.database.warn_size_mb as u64 * 1024 * 1024;
         let is_large = status.database_size_bytes > warn_size_bytes;
         let room = if is_large { board.space_usage()? } else { Vec::new() };

@@ -69,9 +69,9 @@ fn gone_agents(board: &Board, swept: &Swept, context: &Context) -> Result<GoneAg
     let agents: Vec<_> = gone.map(|listed| listed.agent).filter(|agent| is_kept(&agent.session_id)).collect();
     let command = match agents.first() {
         Some(first) if others_lose => {
-            format!("blackboard agent deregister --session {}", short_id(&first.session_id))
+            format!("agent deregister --session {}", short_id(&first.session_id))
         }
-        _ => "blackboard sweep --threshold 0".to_owned(),
+        _ => "sweep --threshold 0".to_owned(),
     };
-    Ok(GoneAgents { agents, command: context.given_options().add_to(command.into()).into_owned() })
+    Ok(GoneAgents { agents, command: context.given_options().command(command) })
 }

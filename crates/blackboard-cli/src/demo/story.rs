@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::plan::{AGENTS, TASKS, VICTIM, VICTIM_ITEM};
 use super::stage::Stage;
 use crate::child::Signals;
+use crate::hints;
 use crate::output;
 
 /// How often the agents are checked while nothing happens.
@@ -80,7 +81,7 @@ fn timed_out(scene: &Scene, limit: Duration) -> Error {
     let message =
         format!("nothing happened for {} while the demo waited for {}", human(limit), scene.awaited());
     Refusal::new(Code::TimedOut, message)
-        .hint("its agents were ended and its board was removed; run it again: blackboard demo")
+        .hint(hints::command("its agents were ended and its board was removed; run it again: ", "demo"))
         .into()
 }
 

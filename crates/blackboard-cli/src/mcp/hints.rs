@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use blackboard::Hint;
 
-use crate::hints;
+use crate::hints::{self, GivenOptions};
 
 /// The hint as a model reads it.
 pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
@@ -62,17 +62,20 @@ pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
         Hint::ShareFiles => "it is shared: reserve it with `shared: true` too, or work on other files".into(),
         Hint::StartOver => "start over with `observe` and `since: \"1h\"`".into(),
         Hint::NewIdempotencyKey => "use a new `op` for each call, and repeat it only to retry".into(),
+        Hint::PassName => "pass a name".into(),
         Hint::AllowSecret => "remove it".into(),
         Hint::Advice(advice) => Cow::Borrowed(advice),
         // No tool does this. An agent with a shell can, and so can the person who runs the server.
-        Hint::ResetItem(_)
+        Hint::Command { .. }
+        | Hint::ResetItem(_)
         | Hint::DeleteItemAnyway(_)
         | Hint::ReassignAnyway(_)
         | Hint::ListProjects
         | Hint::RegisterProject(_)
         | Hint::RemoveProjectAnyway(_)
         | Hint::UseAnotherBoard
+        | Hint::UseRealFile
         | Hint::UseLocalDisk
-        | Hint::UpgradeBoard => hints::as_command(hint),
+        | Hint::UpgradeBoard => hints::as_command(hint, &GivenOptions::default()),
     }
 }

@@ -123,8 +123,8 @@ fn heartbeat(beat: &HeartbeatRecorded, screen: &mut Screen<'_>) -> Result {
         escape(short_id(&beat.session_id)),
         escape(&beat.agent_name)
     ))?;
-    // In UTC: a heartbeat is too frequent to read the time zone.
-    screen.line(format_args!("Last seen: {}", time::utc(beat.last_seen_at)))?;
+    // An age: a heartbeat is too frequent to read the time zone.
+    screen.line(format_args!("Last seen: {}", time::ago(screen.now().since(beat.last_seen_at))))?;
     if let Some(progress) = &beat.progress {
         screen.line(format_args!("Progress: {}", escape(progress)))?;
     }

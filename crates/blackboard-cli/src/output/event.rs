@@ -13,8 +13,10 @@ pub enum Reading {
     OnFromCursor,
     /// From the cursor of the session, which stays.
     PeekFromCursor,
-    /// From a moment on.
+    /// From the moment of `--since` on.
     FromMoment,
+    /// From another start: a revision, or the last day.
+    FromOther,
 }
 
 /// The end of a list of events.
@@ -77,7 +79,7 @@ impl EventLines {
 pub fn show_heading(screen: &mut Screen<'_>, observation: &Observation, reading: Reading) -> Result {
     match (observation.since, reading) {
         (None, _) => screen.line(format_args!("Events:"))?,
-        (Some(since), Reading::FromMoment) => {
+        (Some(since), Reading::FromMoment | Reading::FromOther) => {
             screen.line(format_args!("Events since {}:", time::local(since)))?;
         }
         (Some(since), Reading::OnFromCursor | Reading::PeekFromCursor) => {
@@ -110,6 +112,8 @@ pub fn show_summary(screen: &mut Screen<'_>, summary: &Summary, reading: Reading
         Reading::OnFromCursor => {
             screen.line(format_args!("More events follow. Check again, or use --limit N for more."))
         }
+        Reading::FromOther => screen
+            .line(format_args!("More events follow. Use --after {revision}, or use --limit N for more.")),
         Reading::PeekFromCursor => screen
             .line(format_args!("More events follow. Add --after {revision}, or use --limit N for more.")),
         Reading::FromMoment => screen.line(format_args!(

@@ -64,11 +64,13 @@ fn released(released: &ReleasedFiles, screen: &mut Screen<'_>) -> Result {
     if released.released.is_empty() && released.not_held.is_empty() {
         return screen.line(format_args!("No files reserved (nothing to release)"));
     }
-    for (verb, patterns) in
-        [("Released files", &released.released), ("Not reserved by this session", &released.not_held)]
-    {
+    let rows = [
+        ("Released files", &released.released, ""),
+        ("Not reserved", &released.not_held, " (nothing to release)"),
+    ];
+    for (verb, patterns, fact) in rows {
         if !patterns.is_empty() {
-            screen.line(format_args!("{verb}: {}", escape(&patterns.join(", "))))?;
+            screen.line(format_args!("{verb}: {}{fact}", escape(&patterns.join(", "))))?;
         }
     }
     Ok(())

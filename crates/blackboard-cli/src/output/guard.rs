@@ -7,7 +7,7 @@ use std::io;
 use blackboard::agent::short_id;
 use blackboard::clock::Timestamp;
 use blackboard::file::{Checked, CheckedPath, ReservationHolder};
-use blackboard::{Code, Error, Refusal};
+use blackboard::{Code, Error, MessageAge, Refusal};
 use serde::Serialize;
 
 use super::file::show_all_elsewhere;
@@ -157,7 +157,13 @@ impl RefusedCommit {
 fn without_session_id(mut refusal: Refusal) -> Refusal {
     let session = refusal.details.get("held_by").and_then(|session| session.as_str());
     if let Some(session) = session {
-        refusal.message = refusal.message.replacen(&format!(" ({})", short_id(session)), "", 1);
+        let id = format!(" ({})", short_id(session));
+        // The id is before the age, if the message has one.
+        let end = refusal.age.map_or(refusal.message.len(), |age| age.at);
+        if refusal.message[..end].ends_with(&id) {
+            refusal.message.replace_range(end - id.len()..end, "");
+            refusal.age = refusal.age.map(|age| MessageAge { at: age.at - id.len(), ..age });
+        }
     }
     refusal
 }

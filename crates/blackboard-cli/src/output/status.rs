@@ -37,6 +37,10 @@ struct WithClaimedWork<'a> {
 }
 
 impl Render for BoardOverview {
+    fn is_about_board(&self) -> bool {
+        true
+    }
+
     fn json(&self, answer: &mut Answer<'_>) -> Result {
         answer.object(&WithClaimedWork { overview: self, claimed_work: &self.status.claimed_work })
     }

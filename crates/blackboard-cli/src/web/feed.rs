@@ -21,7 +21,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::event_view::{EventView, Names};
-use crate::hints;
+use crate::hints::{self, GivenOptions};
 use crate::open::{Mode, Opening, ResolvedBoard};
 
 /// How long one wait for the board lasts: after this time a feed that is to end notices it.
@@ -402,7 +402,7 @@ impl Problem {
         Problem {
             code: error.code(),
             message: error.to_string(),
-            hint: error.hint().map(|hint| hints::as_command(hint).into_owned()),
+            hint: error.hint().map(|hint| hints::as_command(hint, &GivenOptions::default()).into_owned()),
             refused: matches!(error, Error::Refusal(_)),
         }
     }

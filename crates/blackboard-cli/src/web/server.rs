@@ -33,6 +33,7 @@ use super::clients::Streams;
 use super::feed::Feed;
 use super::route::{self, Shared};
 use crate::context::warn;
+use crate::hints;
 use crate::open::ResolvedBoard;
 
 /// How long a request may take to arrive, and a connection may be quiet between two of them.
@@ -179,8 +180,10 @@ fn not_bound(wanted: SocketAddr, error: io::Error) -> blackboard::Error {
     match error.kind() {
         io::ErrorKind::AddrInUse => {
             let hint = match free_port_near(wanted) {
-                Some(port) => format!("port {port} is free: blackboard serve --port {port}"),
-                None => "let the system choose one: blackboard serve --port 0".to_owned(),
+                Some(port) => {
+                    hints::command(format!("port {port} is free: "), format!("serve --port {port}"))
+                }
+                None => hints::command("let the system choose one: ", "serve --port 0"),
             };
             let message = format!("port {} is taken by another program", wanted.port());
             Refusal::new(Code::PortTaken, message).hint(hint).detail("port", wanted.port()).into()

@@ -50,3 +50,29 @@ fn history_reports_that_older_versions_were_pruned() {
     assert_eq!((history["count"].as_u64(), history["compacted"].as_bool()), (Some(2), Some(true)));
     assert!(scratch.run(["history", "key"]).stdout.ends_with("\nOlder versions have been pruned.\n"));
 }
+
+#[test]
+fn history_shows_every_version_and_reports_what_a_limit_leaves_out() {
+    let scratch = Scratch::new();
+    for value in 0..25 {
+        scratch.json(["write", "key", &value.to_string()]);
+    }
+    let all = scratch.json(["history", "key"]);
+    assert_eq!((all["count"].as_u64(), all["more"].as_bool()), (Some(25), Some(false)));
+    let some = scratch.json(["history", "key", "--limit", "3"]);
+    assert_eq!((some["count"].as_u64(), some["more"].as_bool()), (Some(3), Some(true)));
+    let shown = scratch.run(["history", "key", "--limit", "3"]).stdout;
+    assert!(shown.ends_with("\nThere are older versions. Use --limit N for more.\n"), "{shown}");
+    assert_eq!(scratch.run(["history", "key"]).stdout.lines().count(), 26);
+}
+
+#[test]
+fn history_of_an_unknown_key_names_its_scope() {
+    let scratch = Scratch::new();
+    scratch.json(["write", "key", "1"]);
+    let refused = scratch.run(["history", "key", "--scope", "team-1"]);
+    assert_eq!(refused.code, 3);
+    let expected =
+        "error: key key has no history in scope team-1\nhint: list keys: blackboard list --scope team-1\n";
+    assert_eq!(refused.stderr, expected);
+}

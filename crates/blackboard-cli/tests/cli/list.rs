@@ -48,3 +48,34 @@ fn list_has_no_limit_by_default() {
     assert_eq!(scratch.json(["snapshot"]).as_object().unwrap().len(), 1234);
     assert_eq!(scratch.json(["query"])["count"], 100);
 }
+
+#[test]
+fn list_reports_what_its_limit_leaves_out() {
+    let scratch = Scratch::new();
+    for key in ["a", "b", "c"] {
+        scratch.json(["write", key, "1"]);
+    }
+    let note = "\nShowing 2 of 3. Use --limit N for more.\n";
+    for call in [&["list", "--limit", "2"][..], &["list", "--long", "--limit", "2"]] {
+        let shown = scratch.run(call).success().stdout;
+        assert!(shown.ends_with(note), "{shown}");
+    }
+    assert_eq!(scratch.json(["list", "--long", "--limit", "2"])["next"], "b");
+    assert_eq!(scratch.json(["list", "--long", "--limit", "3"])["next"], json!(null));
+    assert_eq!(scratch.run(["list", "--limit", "3"]).stdout, "a\nb\nc\n");
+}
+
+#[test]
+fn list_on_a_terminal_reads_only_the_values_that_it_shows() {
+    let scratch = Scratch::new();
+    let writes: Vec<_> =
+        (100..160).map(|key| json!({"write": {"key": format!("k{key}"), "value": 1}})).collect();
+    std::fs::write(scratch.path().join("many.json"), json!({"then": writes}).to_string()).unwrap();
+    scratch.json(["txn", "--file", "many.json"]);
+    // A value that cannot be read, after the last one that is shown.
+    let database = rusqlite::Connection::open(scratch.database()).unwrap();
+    database.execute_batch("UPDATE entry_versions SET version = -1 WHERE key = 'k159'").unwrap();
+    let shown = scratch.on_terminal(80, ["list", "--long"]);
+    assert!(shown.contains("Showing 50 of 60. Use --limit N for more."), "{shown}");
+    assert!(!shown.contains("k159"), "{shown}");
+}

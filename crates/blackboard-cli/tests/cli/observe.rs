@@ -300,3 +300,22 @@ fn cursor_and_timeout_need_follow() {
         assert_eq!(refused["error"], format!("{option} needs --follow"));
     }
 }
+
+#[test]
+fn note_about_more_events_names_since_only_if_it_was_given() {
+    let scratch = Scratch::new();
+    for value in ["1", "2", "3"] {
+        scratch.json(["write", "key", value]);
+    }
+    for (start, expected) in [
+        (&[][..], "More events follow. Use --after 1, or use --limit N for more."),
+        (&["--after", "0"], "More events follow. Use --after 1, or use --limit N for more."),
+        (
+            &["--since", "1h"],
+            "More events follow. Use --after 1 instead of --since, or use --limit N for more.",
+        ),
+    ] {
+        let shown = scratch.run(["observe", "--limit", "1"].iter().chain(start)).success().stdout;
+        assert_eq!(shown.lines().last(), Some(expected), "{start:?}");
+    }
+}

@@ -99,13 +99,21 @@ fn home_board_in_a_repository_is_reported() {
     assert_eq!(scratch.run(["status"]).success().stderr, "", "not a repository");
     let repository = scratch.path().join("repository");
     std::fs::create_dir_all(repository.join(".git")).unwrap();
-    let status = |arguments: &[&str]| {
-        let mut command = scratch.command(["status"].iter().chain(arguments));
-        Output::of(command.current_dir(&repository).run_to_end()).success().stderr
+    let database = scratch.database();
+    let run = |arguments: &[&str]| {
+        let mut command = scratch.command(arguments);
+        Output::of(command.current_dir(&repository).run_to_end()).success()
     };
-    assert_eq!(status(&[]), note);
-    assert_eq!(status(&["--json"]), "");
-    assert_eq!(status(&["--db", scratch.database().to_str().unwrap()]), "", "the caller named it");
+    for call in [&["status"][..], &["agent", "list"], &["work", "list"], &["lock", "list"]] {
+        let with = |more: &[&str]| run(&[call, more].concat());
+        assert_eq!(with(&[]).stderr, note, "{call:?}");
+        let json = with(&["--json"]);
+        assert_eq!((json.stderr.as_str(), &json.json()["home_board"]), ("", &true.into()), "{call:?}");
+        let named = ["--db", database.to_str().unwrap()];
+        assert_eq!(with(&named).stderr, "", "the caller named it");
+        assert_eq!(with(&[&named[..], &["--json"]].concat()).json().get("home_board"), None);
+    }
+    let status = |arguments: &[&str]| run(&[&["status"][..], arguments].concat()).stderr;
     let mut init = scratch.command(["init"]);
     Output::of(init.current_dir(&repository).run_to_end()).success();
     assert_eq!(status(&[]), "");

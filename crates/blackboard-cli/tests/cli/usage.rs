@@ -1,5 +1,8 @@
 //! Help, and usage errors.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use blackboard::Code;
 
 use crate::scratch::Scratch;
@@ -262,12 +265,41 @@ fn empty_list_reports_what_it_leaves_out() {
     }
 }
 
+/// The variables that source files in a directory read by name, and all that begin with the name of the program.
+fn find_variables(directory: &Path, names: &mut BTreeSet<String>) {
+    for found in std::fs::read_dir(directory).unwrap() {
+        let path = found.unwrap().path();
+        if path.is_dir() {
+            find_variables(&path, names);
+        }
+        if path.extension().is_none_or(|extension| extension != "rs") {
+            continue;
+        }
+        let source = std::fs::read_to_string(&path).unwrap();
+        let code = source.split("#[cfg(test)]").next().unwrap();
+        for read in ["env::var(\"", "env::var_os(\""] {
+            let variables = code.split(read).skip(1).filter_map(|rest| rest.split('"').next());
+            names.extend(variables.map(str::to_owned));
+        }
+        if path.ends_with("environment.rs") {
+            let ours = code.split('"').filter(|text| text.starts_with("BLACKBOARD_"));
+            names.extend(ours.map(str::to_owned));
+        }
+    }
+}
+
 #[test]
 fn help_environment_lists_every_variable_that_is_read() {
     let help = Scratch::new().run(["help", "environment"]).success().stdout;
-    let source = include_str!("../../src/environment.rs");
-    let names = source.split('"').filter(|text| text.starts_with("BLACKBOARD_"));
-    for name in names {
+    let mut names = BTreeSet::new();
+    find_variables(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut names);
+    assert!(
+        names.contains("TZ") && names.contains("COLUMNS") && names.contains("BLACKBOARD_DB"),
+        "{names:?}"
+    );
+    // The crate that decides about colors reads these.
+    names.extend(["NO_COLOR", "CLICOLOR_FORCE"].map(str::to_owned));
+    for name in &names {
         let is_listed = help.lines().any(|line| line.split_whitespace().next() == Some(name));
         assert!(is_listed, "{name} is missing: {help}");
     }

@@ -9,6 +9,7 @@ use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
+use crate::hint::Hint;
 use crate::id::session_of_hint;
 use crate::metadata::Metadata;
 use crate::process::{Liveness, ProcessIdentity};
@@ -126,7 +127,9 @@ impl Agents<'_> {
         }
         match (cleaned.name.as_ref().or(cleaned.name_base.as_ref()), &cleaned.parent) {
             (Some(name), _) if name.is_empty() => Err(Error::invalid("the name of an agent can't be empty")),
-            (None, None) => Err(Error::invalid("an agent needs a name: --name NAME")),
+            (None, None) => {
+                Err(Refusal::new(Code::InvalidValue, "an agent needs a name").hint(Hint::PassName).into())
+            }
             _ => Ok((cleaned, texts.changes())),
         }
     }

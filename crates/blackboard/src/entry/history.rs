@@ -2,16 +2,24 @@
 //!
 //! Both answer from the oldest kept revision on. For an earlier revision they fail with `compacted`.
 
+use std::collections::BTreeMap;
+
 use super::{Entry, EntryVersion, Scope, Tombstone};
 use crate::error::{Code, Error, Refusal, Result};
+use crate::event::Event;
 use crate::revision::Revision;
-use crate::store::{Key, Prefetch, Tx};
+use crate::store::{Key, Page, Prefetch, Tx};
 
 /// The versions of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct History {
     /// The newest first, with removals.
     pub versions: Vec<EntryVersion>,
+    /// The events of the removals among them, by their revisions. They say how an entry was removed and when. An event
+    /// that was pruned is not here.
+    pub removals: BTreeMap<Revision, Event>,
+    /// Whether there are older versions that can be read.
+    pub more: bool,
     /// Whether older versions were pruned.
     pub compacted: bool,
 }
@@ -57,11 +65,15 @@ impl Scope<'_> {
                 versions.push(version);
             }
             let oldest = versions.last().and_then(|version: &EntryVersion| version.previous);
-            let compacted = match oldest {
-                Some(older) => announced_version(tx, older)?.is_none(),
-                None => false,
+            let (more, compacted) = match oldest {
+                Some(older) => {
+                    let is_kept = announced_version(tx, older)?.is_some();
+                    (is_kept, !is_kept)
+                }
+                None => (false, false),
             };
-            Ok(History { versions, compacted })
+            let removals = removals(tx, &versions)?;
+            Ok(History { versions, removals, more, compacted })
         })
     }
 
@@ -129,6 +141,23 @@ impl Scope<'_> {
 fn announced_version(tx: &dyn Tx, revision: Revision) -> Result<Option<EntryVersion>> {
     tx.prefetch(&[Prefetch::Version(revision)])?;
     tx.version(revision)
+}
+
+/// The events of the versions that are removals, all of them announced together.
+fn removals(tx: &dyn Tx, versions: &[EntryVersion]) -> Result<BTreeMap<Revision, Event>> {
+    let removed = versions.iter().filter(|version| version.removed).map(|version| version.entry.revision);
+    let pages: Vec<_> = removed
+        .map(|revision| Page { after: revision.previous(), until: revision, types: &[], limit: 1 })
+        .collect();
+    if pages.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    tx.prefetch(&pages.iter().map(|page| Prefetch::Events(*page)).collect::<Vec<_>>())?;
+    let mut events = BTreeMap::new();
+    for page in &pages {
+        events.extend(tx.events(page)?.into_iter().map(|event| (event.id, event)));
+    }
+    Ok(events)
 }
 
 /// The requested revision has not happened yet.

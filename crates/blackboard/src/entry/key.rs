@@ -33,34 +33,48 @@ const WILDCARDS: [char; 4] = ['*', '?', '[', ']'];
 /// ```
 pub fn check_key(scope: &str, key: &str) -> Result<()> {
     check_known_key(scope, key)?;
-    check_visible(key_noun(scope), key)
+    check_visible(Noun::of(scope).name, key)
 }
 
 /// As [`check_key`], for a key that may exist already: refuses only what no version has accepted.
 pub(crate) fn check_known_key(scope: &str, key: &str) -> Result<()> {
+    let Noun { name, part, example } = Noun::of(scope);
     if key.is_empty() {
-        return refuse("the key is empty", "name the entry, such as \"task:1\"");
+        return refuse(&format!("the {name} is empty"), &format!("write a name, such as \"{example}\""));
     }
     if key.starts_with(':') || key.ends_with(':') {
         let hint = match key.trim_matches(':') {
-            "" => "write a name, such as \"task:1\"; colons stand between the parts of a key".to_owned(),
-            inner => format!("write \"{}\"; colons stand between the parts of a key", shown(inner)),
+            "" => format!("write a name, such as \"{example}\"; colons are between the parts of a {part}"),
+            inner => format!("write \"{}\"; colons are between the parts of a {part}", shown(inner)),
         };
-        return refuse(&format!("the key begins or ends with a colon: \"{}\"", shown(key)), &hint);
+        return refuse(&format!("the {name} begins or ends with a colon: \"{}\"", shown(key)), &hint);
     }
     if let Some(wildcard) = key.chars().find(|character| WILDCARDS.contains(character)) {
         return refuse(
-            &format!("the key contains '{wildcard}', which has a meaning in patterns: \"{}\"", shown(key)),
-            "write another character, such as '_'; to find keys by a pattern, query",
+            &format!("the {name} contains '{wildcard}', which has a meaning in patterns: \"{}\"", shown(key)),
+            "write another character, such as '_'",
         );
     }
-    check_prefixes("key", scope, key)?;
-    check_size_and_characters(key_noun(scope), key, MAX_KEY_BYTES)
+    check_prefixes(name, scope, key, example)?;
+    check_size_and_characters(name, key, MAX_KEY_BYTES)
 }
 
 /// What the user of a scope calls its keys. Locks are entries, but their users name locks.
-fn key_noun(scope: &str) -> &'static str {
-    if scope == LOCKS { "name of the lock" } else { "key" }
+struct Noun {
+    /// In a sentence after "the".
+    name: &'static str,
+    /// What has parts, after "a".
+    part: &'static str,
+    example: &'static str,
+}
+
+impl Noun {
+    fn of(scope: &str) -> Noun {
+        match scope {
+            LOCKS => Noun { name: "name of the lock", part: "name", example: "deploy" },
+            _ => Noun { name: "key", part: "key", example: "task:1" },
+        }
+    }
 }
 
 /// Refuses a text that cannot be a pattern of keys of this scope. [`Glob`](super::Glob) describes patterns.
@@ -75,7 +89,7 @@ pub fn check_pattern(scope: &str, pattern: &str) -> Result<()> {
     if pattern.is_empty() {
         return refuse("the pattern is empty", "write \"*\" for every key");
     }
-    check_prefixes("pattern", scope, pattern)?;
+    check_prefixes("pattern", scope, pattern, "*")?;
     check_size_and_characters("pattern", pattern, MAX_KEY_BYTES)
 }
 
@@ -157,17 +171,16 @@ pub(super) fn known_tag_set(mut tags: Vec<String>) -> Result<Vec<String>> {
 }
 
 /// Refuses a key that names its scope a second time: a reader would look for the entry under another key.
-fn check_prefixes(what: &str, scope: &str, text: &str) -> Result<()> {
+fn check_prefixes(what: &str, scope: &str, text: &str, example: &str) -> Result<()> {
     let in_scope = text.strip_prefix(scope).and_then(|rest| rest.strip_prefix(':'));
     let (prefix, rest) = match (in_scope, text.strip_prefix(ABSOLUTE_PREFIX)) {
         (Some(rest), _) => (format!("{scope}:"), rest),
         (None, Some(rest)) => (ABSOLUTE_PREFIX.to_owned(), rest),
         (None, None) => return Ok(()),
     };
-    let instead = match (rest.trim_matches(':'), what) {
-        ("", "pattern") => "*".to_owned(),
-        ("", _) => "task:1".to_owned(),
-        (rest, _) => shown(rest),
+    let instead = match rest.trim_matches(':') {
+        "" => example.to_owned(),
+        rest => shown(rest),
     };
     refuse(
         &format!("the {what} begins with \"{}\", which names a scope: \"{}\"", shown(&prefix), shown(text)),
@@ -195,7 +208,8 @@ fn check_visible(what: &str, text: &str) -> Result<()> {
     let hint = match trimmed {
         "" => "write a name of letters, such as \"task-1\"".to_owned(),
         trimmed => {
-            format!("write \"{}\"; another agent could not tell it from a different one", shown(trimmed))
+            let (text, trimmed) = (shown(text), shown(trimmed));
+            format!("write \"{trimmed}\"; \"{text}\" and \"{trimmed}\" look the same")
         }
     };
     refuse(&format!("the {what} begins or ends with white space: \"{}\"", shown(text)), &hint)
@@ -273,9 +287,18 @@ mod tests {
             check_pattern("team-1", name).unwrap();
         }
         refused(check_key(LOCKS, "deploy "), "the name of the lock begins or ends with white space");
+        let error = check_key(LOCKS, "deploy ").unwrap_err();
+        let hint = "write \"deploy\"; \"deploy \" and \"deploy\" look the same";
+        assert_eq!(error.hint().and_then(Hint::advice), Some(hint));
+        for name in ["", ":deploy", "deploy*", "locks:deploy", "polymathera:deploy"] {
+            let error = check_key(LOCKS, name).unwrap_err();
+            assert!(error.to_string().starts_with("the name of the lock "), "{error}");
+            let hint = error.hint().and_then(Hint::advice).unwrap();
+            assert!(!hint.contains("key") && !hint.contains("task"), "{hint}");
+        }
         let error = check_key("team-1", "deploy ").unwrap_err();
         let hint = error.hint().and_then(Hint::advice);
-        assert_eq!(hint, Some("write \"deploy\"; another agent could not tell it from a different one"));
+        assert_eq!(hint, Some("write \"deploy\"; \"deploy \" and \"deploy\" look the same"));
     }
 
     #[test]

@@ -17,6 +17,15 @@ pub struct ListedKey {
     pub expires_at: Option<Timestamp>,
 }
 
+/// Keys, and how many there are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CountedKeys {
+    /// The keys.
+    pub keys: Vec<ListedKey>,
+    /// How many keys the query finds without its limit.
+    pub total: usize,
+}
+
 /// The entries of a scope at one revision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
@@ -44,21 +53,44 @@ impl Scope<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn list(&self, query: &Query) -> Result<Vec<ListedKey>> {
+        self.keys(query, false).map(|counted| counted.keys)
+    }
+
+    /// The same keys, and how many there are without the limit.
+    ///
+    /// ```
+    /// # use blackboard::{Board, entry::{Query, Value, Write}};
+    /// # let board = Board::memory();
+    /// let scope = board.scope("team-1");
+    /// for key in ["a", "b", "c"] {
+    ///     scope.write(&Write::new(key, Value::null()))?;
+    /// }
+    /// let counted = scope.list_counted(&Query { limit: Some(1), ..Query::default() })?;
+    /// assert_eq!((counted.keys.len(), counted.total), (1, 3));
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn list_counted(&self, query: &Query) -> Result<CountedKeys> {
+        self.keys(query, true)
+    }
+
+    /// The keys that a query finds, with the number of all matches if `counts`.
+    fn keys(&self, query: &Query, counts: bool) -> Result<CountedKeys> {
         let checked = Query { order: Order::Key, ..query.clone() }.checked(&self.name)?;
         self.board.read_list(&checked.prefetch(&self.name), |tx| {
-            let (mut keys, mut skipped) = (Vec::new(), 0);
+            let (mut keys, mut skipped, mut total) = (Vec::new(), 0, 0);
             checked.each(tx, &self.name, Values::Compared, |found| {
                 if skipped < query.offset {
                     skipped += 1;
                     return Ok(true);
                 }
+                total += 1;
                 if query.limit.is_some_and(|limit| keys.len() >= limit) {
-                    return Ok(false);
+                    return Ok(counts);
                 }
                 keys.push(ListedKey { key: found.head.key.clone(), expires_at: found.head.expires_at });
                 Ok(true)
             })?;
-            Ok(keys)
+            Ok(CountedKeys { keys, total })
         })
     }
 

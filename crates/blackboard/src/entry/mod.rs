@@ -56,9 +56,9 @@ pub use self::key::{
     check_tag, tag_set,
 };
 pub(crate) use self::key::{check_known_key, check_known_scope, check_known_tag};
-pub use self::list::{ListedKey, Snapshot};
+pub use self::list::{CountedKeys, ListedKey, Snapshot};
 pub use self::purge::{PurgePlan, Purged};
-pub use self::query::{DEFAULT_LIMIT, Order, Query, QueryPage};
+pub use self::query::{CountedEntries, DEFAULT_LIMIT, Order, Query, QueryPage};
 pub(crate) use self::rules::{check_own_fence, check_ttl, visible};
 pub use self::scopes::{EveryScope, EveryScopePage, ScopeSize};
 pub use self::transaction::{Transaction, TransactionScope};

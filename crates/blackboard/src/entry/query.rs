@@ -69,6 +69,15 @@ pub struct QueryPage {
     pub revision: Revision,
 }
 
+/// A page of entries, and how many there are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CountedEntries {
+    /// The page.
+    pub page: QueryPage,
+    /// How many entries the query finds without its limit.
+    pub total: usize,
+}
+
 impl Scope<'_> {
     /// Finds entries.
     ///
@@ -95,6 +104,25 @@ impl Scope<'_> {
     pub fn query(&self, query: &Query) -> Result<QueryPage> {
         let query = query.checked(&self.name)?;
         self.board.read_list(&query.prefetch(&self.name), |tx| query.page(tx, &self.name))
+    }
+
+    /// The same entries, and how many there are without the limit. The values of the others are read only if the query
+    /// has to compare them.
+    ///
+    /// ```
+    /// # use blackboard::{Board, entry::{Query, Value, Write}};
+    /// # let board = Board::memory();
+    /// let scope = board.scope("team-1");
+    /// for key in ["a", "b", "c"] {
+    ///     scope.write(&Write::new(key, Value::null()))?;
+    /// }
+    /// let counted = scope.query_counted(&Query { limit: Some(1), ..Query::default() })?;
+    /// assert_eq!((counted.page.entries.len(), counted.total), (1, 3));
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn query_counted(&self, query: &Query) -> Result<CountedEntries> {
+        let query = query.checked(&self.name)?;
+        self.board.read_list(&query.prefetch(&self.name), |tx| query.counted_page(tx, &self.name, true))
     }
 }
 
@@ -221,24 +249,30 @@ impl CheckedQuery {
 
     /// A page. What [`CheckedQuery::prefetch`] names is announced by then.
     pub(super) fn page(&self, tx: &dyn Tx, scope: &str) -> Result<QueryPage> {
+        self.counted_page(tx, scope, false).map(|counted| counted.page)
+    }
+
+    /// The same, with the number of all matches if `counts`.
+    fn counted_page(&self, tx: &dyn Tx, scope: &str, counts: bool) -> Result<CountedEntries> {
         let limit = self.query.limit.unwrap_or(DEFAULT_LIMIT);
         let until = self.query.offset.saturating_add(limit);
         let in_groups = self.query.most_bytes.is_some();
         let values = Values::Page { from: self.query.offset, until, in_groups };
         let most_bytes = self.query.most_bytes.unwrap_or(usize::MAX);
-        let (mut skipped, mut bytes, mut next) = (0, 0, None);
+        let (mut skipped, mut bytes, mut total, mut next) = (0, 0, 0, None);
         let mut entries: Vec<Entry> = Vec::new();
         self.each(tx, scope, values, |found| {
             if skipped < self.query.offset {
                 skipped += 1;
                 return Ok(true);
             }
+            total += 1;
             if entries.len() == limit || (bytes >= most_bytes && !entries.is_empty()) {
                 next = entries.last().map(|last| match self.query.order {
                     Order::Newest => last.revision.to_string(),
                     Order::Key => last.key.clone(),
                 });
-                return Ok(false);
+                return Ok(counts);
             }
             if let Some(entry) = found.entry()? {
                 bytes = bytes.saturating_add(entry.bytes());
@@ -246,7 +280,8 @@ impl CheckedQuery {
             }
             Ok(true)
         })?;
-        Ok(QueryPage { entries, next, revision: tx.revision()? })
+        let page = QueryPage { entries, next, revision: tx.revision()? };
+        Ok(CountedEntries { page, total })
     }
 
     /// The heads of all matching entries, by key, if `known` were found at the revision `at`. An entry that was not

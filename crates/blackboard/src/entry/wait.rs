@@ -86,7 +86,7 @@ impl Scope<'_> {
 }
 
 fn timed_out(key: &str, wait: &WaitFor) -> Error {
-    let waited = crate::duration::short_timeout(wait.timeout.unwrap_or_default());
+    let waited = crate::duration::waited(wait.timeout.unwrap_or_default());
     let message = match wait.after {
         Some(after) => format!("timed out after {waited}: key {key} was not written after revision {after}"),
         None => format!("timed out after {waited}: key {key} was not written"),

@@ -5,7 +5,7 @@ use serde_json::{Map, json};
 use super::{DEFAULT_SCOPE, Entry, FILES, FenceToken, LOCKS, pattern_of};
 use crate::agent::{Agent, label};
 use crate::clock::Timestamp;
-use crate::error::{Code, Error, Refusal, Result};
+use crate::error::{AgeKind, Code, Error, Refusal, Result};
 use crate::event::EventType;
 use crate::hint::Hint;
 use crate::revision::Revision;
@@ -123,6 +123,7 @@ pub(crate) fn held(tx: &dyn Tx, entry: &Entry) -> Result<Error> {
         ),
     };
     let mut refusal = Refusal::new(Code::Held, format!("{what} is held by {}", label(&name, &session)))
+        .age(AgeKind::Held, Some(since), "")
         .hint(hint)
         .held_by(session, name, Some(since))
         .detail("revision", entry.revision.get());
@@ -163,8 +164,9 @@ pub(super) fn reserved_scope(scope: &str) -> Error {
 /// The refusal to create an entry that exists.
 pub(super) fn exists(scope: &str, entry: &Entry) -> Error {
     let since = entry.created_at;
-    let message = format!("key {} already exists (written by {})", entry.key, entry.created_by);
+    let message = format!("key {} already exists (written by {}", entry.key, entry.created_by);
     Refusal::new(Code::AlreadyExists, message)
+        .age(AgeKind::Written, Some(since), ")")
         .hint(Hint::ReadKey { scope: scope.to_owned(), key: entry.key.clone() })
         .held_by(entry.session_id.clone(), entry.created_by.clone(), Some(since))
         .detail("revision", entry.revision.get())
@@ -178,10 +180,11 @@ pub(super) fn conflict(scope: &str, key: &str, expected: Revision, found: Option
         Some(found) => Refusal::new(
             Code::Conflict,
             format!(
-                "key {key} has changed: expected revision {expected}, found {} (written by {})",
+                "key {key} has changed: expected revision {expected}, found {} (written by {}",
                 found.revision, found.updated_by
             ),
         )
+        .age(AgeKind::Written, Some(found.updated_at), ")")
         .detail("version", found.version)
         .detail("updated_by", found.updated_by.clone())
         .detail("updated_at", found.updated_at.to_string()),

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{ActiveReservation, Files, PathPattern, Reservation, as_pattern, check_place, every_reservation};
 use crate::agent::{Agent, label};
-use crate::error::{Code, Error, Refusal, Result};
+use crate::error::{AgeKind, Code, Error, Refusal, Result};
 use crate::hint::Hint;
 use crate::store::{Key, Prefetch, Tx};
 
@@ -154,12 +154,9 @@ impl Checked {
         };
         let mut refusal = Refusal::new(
             Code::Held,
-            format!(
-                "{} is reserved by {}{pattern}{note}{more}",
-                path.path,
-                label(name, &reservation.session_id)
-            ),
+            format!("{} is reserved by {}", path.path, label(name, &reservation.session_id)),
         )
+        .age(AgeKind::Held, Some(*since), &format!("{pattern}{note}{more}"))
         .hint(Hint::WorkOnOtherFiles)
         .held_by(reservation.session_id.clone(), name.clone(), Some(*since))
         .detail("path", path.path.clone())

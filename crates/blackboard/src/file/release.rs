@@ -6,7 +6,7 @@ use super::reserve::parsed;
 use super::{ActiveReservation, Files, PathPattern, Reservation, every_reservation, key_of};
 use crate::agent::{Agent, label};
 use crate::entry::{Actor, Entry, EntryEditor, EventWording, FILES, Lease};
-use crate::error::{Code, Error, Refusal, Result};
+use crate::error::{AgeKind, Code, Error, Refusal, Result};
 use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
 use crate::store::{Key, Prefetch, Range};
@@ -139,8 +139,9 @@ impl Files<'_> {
 
 fn is_of_another(other: &Reservation, agent: &Agent) -> Error {
     let holder = label(&other.agent_name, &other.session_id);
-    let message = format!("{} is reserved by {holder}, not by {}", other.pattern, agent.as_you());
+    let message = format!("{} is reserved by {holder}", other.pattern);
     Refusal::new(Code::NotHolder, message)
+        .age(AgeKind::Held, Some(other.since), &format!(", not by {}", agent.as_you()))
         .hint(Hint::ListReservations)
         .held_by(other.session_id.clone(), other.agent_name.clone(), Some(other.since))
         .detail("pattern", other.pattern.clone())

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::agent::{Agent, label};
 use crate::entry::{Actor, EntryEditor, EventWording, FILES, Value, Write, check_ttl};
-use crate::error::{Code, Error, Refusal, Result};
+use crate::error::{AgeKind, Code, Error, Refusal, Result};
 use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
 use crate::store::{Key, Prefetch};
@@ -333,13 +333,14 @@ fn conflict_error(pattern: &PathPattern, other: &Reservation) -> Error {
     let Reservation { agent_name: name, since, .. } = other;
     let note = other.note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();
     let holder = label(name, &other.session_id);
-    let message =
-        format!("{pattern} is reserved by {holder}{}{note}", as_pattern(pattern.as_str(), &other.pattern));
+    let message = format!("{pattern} is reserved by {holder}");
+    let rest = format!("{}{note}", as_pattern(pattern.as_str(), &other.pattern));
     let hint = match other.mode {
         Mode::Exclusive => Hint::WorkOnOtherFiles,
         Mode::Shared => Hint::ShareFiles,
     };
     let mut refusal = Refusal::new(Code::Held, message)
+        .age(AgeKind::Held, Some(*since), &rest)
         .hint(hint)
         .held_by(other.session_id.clone(), name.clone(), Some(*since))
         .detail("pattern", other.pattern.clone())

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::{Lock, Locks, Stored};
-use crate::agent::{Agent, Register, existing as existing_agent};
+use crate::agent::{Agent, Register, existing as existing_agent, label};
 use crate::board::Board;
-use crate::duration::short_timeout;
+use crate::duration::waited;
 use crate::entry::{
     Actor, Entry, EntryEditor, EventWording, LOCKS, Value, Write, check_known_key, check_ttl, held, visible,
 };
-use crate::error::{Code, Error, Fault, Refusal, Result};
+use crate::error::{AgeKind, Code, Error, Fault, Refusal, Result};
 use crate::follow::{Check, Sweeping, Wait, Wake};
 use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
@@ -224,7 +224,9 @@ impl Locks<'_> {
         })?;
         match ended {
             Some(ended) => Ok(ended),
-            None => self.acquire(acquire).map(Some).map_err(|error| into_timeout(error, timeout)),
+            None => {
+                self.acquire(acquire).map(Some).map_err(|error| into_timeout(error, &acquire.name, timeout))
+            }
         }
     }
 
@@ -375,6 +377,7 @@ fn already_held_error(agent: &Agent, lock: &Lock) -> Error {
     let Lock { name, fence, since, .. } = lock;
     let message = format!("this session already holds lock {name}");
     Refusal::new(Code::Held, message)
+        .age(AgeKind::Held, Some(*since), "")
         .hint(Hint::ReleaseLock(name.clone()))
         .held_by(agent.session_id.clone(), agent.agent_name.clone(), Some(*since))
         .detail("fence", fence.get())
@@ -383,13 +386,19 @@ fn already_held_error(agent: &Agent, lock: &Lock) -> Error {
 
 /// The refusal of a call after its timeout. If the holder's process is gone, its hint stays: waiting longer or asking
 /// the holder would not help.
-fn into_timeout(error: Error, timeout: Duration) -> Error {
+fn into_timeout(error: Error, name: &str, timeout: Duration) -> Error {
     match error {
         Error::Refusal(held) if held.code == Code::Held => {
-            let still = held.message.replacen(" is held by ", " is still held by ", 1);
-            let message = format!("timed out after {}: {still}", short_timeout(timeout));
-            let hint = if held.holder_is_gone() { held.hint } else { Some(Hint::WaitLongerForLock) };
-            Refusal { code: Code::TimedOut, message, hint, details: held.details }.into()
+            let detail =
+                |name: &str| held.details.get(name).and_then(serde_json::Value::as_str).unwrap_or_default();
+            let holder = label(detail("held_by_name"), detail("held_by"));
+            let waited = waited(timeout);
+            let message = format!("timed out after {waited}: lock {name} is still held by {holder}");
+            let mut refusal =
+                Refusal::new(Code::TimedOut, message).age(AgeKind::Held, held.age.map(|age| age.moment), "");
+            refusal.hint = if held.holder_is_gone() { held.hint } else { Some(Hint::WaitLongerForLock) };
+            refusal.details = held.details;
+            refusal.into()
         }
         other => other,
     }
@@ -399,6 +408,7 @@ fn into_timeout(error: Error, timeout: Duration) -> Error {
 mod tests {
     use super::*;
     use crate::agent::AgentStatus;
+    use crate::clock::Timestamp;
     use crate::store::conformance::{an_agent, an_entry};
 
     #[test]
@@ -447,15 +457,20 @@ mod tests {
 
     #[test]
     fn lock_timeout_names_the_holder() {
-        let held = Refusal::new(Code::Held, "lock deploy is held by Ivy").detail("held_by_name", "Ivy");
-        let told = into_timeout(held.into(), Duration::from_secs(30));
-        assert_eq!(told.code(), Code::TimedOut);
-        assert_eq!(told.to_string(), "timed out after 30s: lock deploy is still held by Ivy");
-        assert_eq!(told.details().unwrap()["held_by_name"], "Ivy");
-        let held = Refusal::new(Code::Held, "lock deploy is held by Ivy");
-        let told = into_timeout(held.into(), Duration::from_millis(500));
-        assert_eq!(told.to_string(), "timed out after 500ms: lock deploy is still held by Ivy");
+        // The name of a lock may look like the message about it.
+        let name = "a is held by b";
+        for (timeout, waited) in [(Duration::from_secs(30), "30s"), (Duration::from_millis(500), "500ms")] {
+            let held = Refusal::new(Code::Held, format!("lock {name} is held by Ivy (84a674b5)"))
+                .age(AgeKind::Held, Some(Timestamp::EPOCH), "")
+                .held_by("84a674b5-9206", "Ivy", Some(Timestamp::EPOCH));
+            let told = into_timeout(held.into(), name, timeout);
+            assert_eq!(told.code(), Code::TimedOut);
+            let expected = format!("timed out after {waited}: lock {name} is still held by Ivy (84a674b5)");
+            assert_eq!(told.to_string(), expected);
+            assert_eq!(told.age().map(|age| age.at), Some(expected.len()));
+            assert_eq!(told.details().unwrap()["held_by_name"], "Ivy");
+        }
         let other = Refusal::new(Code::SessionStale, "gone");
-        assert_eq!(into_timeout(other.into(), Duration::ZERO).code(), Code::SessionStale);
+        assert_eq!(into_timeout(other.into(), name, Duration::ZERO).code(), Code::SessionStale);
     }
 }

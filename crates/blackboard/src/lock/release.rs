@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{Lock, Locks};
 use crate::agent::{Agent, label};
 use crate::entry::{Actor, EntryEditor, EventWording, LOCKS, check_key, check_known_key, check_own_fence};
-use crate::error::{Code, Refusal, Result};
+use crate::error::{AgeKind, Code, Refusal, Result};
 use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
 use crate::store::{Key, Prefetch};
@@ -96,14 +96,12 @@ fn decide(agent: &Agent, name: &str, lock: Option<&Lock>, fence: Option<Revision
     let Some(lock) = lock else { return check_key(LOCKS, name).map(|()| false) };
     if lock.session_id != *session {
         let holder = label(&lock.agent_name, &lock.session_id);
-        return Err(Refusal::new(
-            Code::NotHolder,
-            format!("lock {name} is held by {holder}, not by {}", agent.as_you()),
-        )
-        .hint(Hint::ListLocks)
-        .held_by(lock.session_id.clone(), lock.agent_name.clone(), Some(lock.since))
-        .detail("fence", lock.fence.get())
-        .into());
+        return Err(Refusal::new(Code::NotHolder, format!("lock {name} is held by {holder}"))
+            .age(AgeKind::Held, Some(lock.since), &format!(", not by {}", agent.as_you()))
+            .hint(Hint::ListLocks)
+            .held_by(lock.session_id.clone(), lock.agent_name.clone(), Some(lock.since))
+            .detail("fence", lock.fence.get())
+            .into());
     }
     let acquired = format!("lock {name} was acquired");
     check_own_fence(&acquired, Some(lock.fence), fence, Hint::CheckLostLock)?;

@@ -5,8 +5,9 @@ use serde::Serialize;
 use super::{Project, Projects};
 use crate::agent::prefetch_agent;
 use crate::clock::Timestamp;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
+use crate::hint::Hint;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch};
@@ -115,7 +116,10 @@ fn decide(
                 revision: Revision::ZERO,
             }
         }
-        (None, None) => return Err(Error::invalid("a new project needs a name: --name NAME")),
+        (None, None) => {
+            let refusal = Refusal::new(Code::InvalidValue, "a new project needs a name");
+            return Err(refusal.hint(Hint::PassName).into());
+        }
     };
     project.display_name = request.name.clone().unwrap_or(project.display_name);
     project.local_path = request.path.clone().or(project.local_path);

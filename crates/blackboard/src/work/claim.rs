@@ -11,7 +11,7 @@ use super::{Create, Priority, Status, Work, WorkItem, not_found};
 use crate::agent::{Agent, Register, existing as existing_agent};
 use crate::board::Board;
 use crate::clock::Timestamp;
-use crate::error::{Code, Error, Refusal, Result};
+use crate::error::{AgeKind, Code, Error, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
@@ -340,6 +340,7 @@ pub(super) fn is_claimed(item: &WorkItem) -> Refusal {
         Code::AlreadyClaimed,
         format!("work item {} is already claimed by {}", item.item_id, item.holder()),
     )
+    .age(AgeKind::Held, item.claimed_at, "")
     .held_by(item.claimed_by.clone(), item.claimed_by_name.clone(), item.claimed_at);
     if let Some(fence) = item.fence {
         refusal = refusal.detail("fence", fence.get());

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::dependencies::{Dependent, dependents_of, update_dependents};
 use super::{Dependency, Holder, Status, Work, WorkItem, existing};
 use crate::agent::{HeartbeatRow, prefetch_agent};
-use crate::error::{Code, Refusal, Result};
+use crate::error::{AgeKind, Code, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
@@ -108,6 +108,7 @@ fn refuse_if_needed(item: &WorkItem, dependents: &[Dependency]) -> Result<()> {
             Code::InUse,
             format!("cannot delete work item {id}: it is claimed by {}", item.holder()),
         )
+        .age(AgeKind::Held, item.claimed_at, "")
         .hint(Hint::DeleteItemAnyway(id.clone()))
         .held_by(item.claimed_by.clone(), item.claimed_by_name.clone(), item.claimed_at)
         .into());

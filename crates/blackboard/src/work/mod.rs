@@ -46,7 +46,7 @@ use crate::agent::{Agent, AgentStatus, label};
 use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::entry::check_own_fence;
-use crate::error::{Code, Error, Refusal, Result};
+use crate::error::{AgeKind, Code, Error, Refusal, Result};
 use crate::event::NewEvent;
 use crate::hint::Hint;
 use crate::metadata::Metadata;
@@ -227,15 +227,11 @@ impl WorkItem {
         }
         if !self.is_held_by(session) {
             let refusal = match self.claimed_by {
-                Some(_) => Refusal::new(
-                    Code::NotHolder,
-                    format!("work item {id} is claimed by {}, not by {}", self.holder(), agent.as_you()),
-                )
-                .held_by(
-                    self.claimed_by.clone(),
-                    self.claimed_by_name.clone(),
-                    self.claimed_at,
-                ),
+                Some(_) => {
+                    Refusal::new(Code::NotHolder, format!("work item {id} is claimed by {}", self.holder()))
+                        .age(AgeKind::Held, self.claimed_at, &format!(", not by {}", agent.as_you()))
+                        .held_by(self.claimed_by.clone(), self.claimed_by_name.clone(), self.claimed_at)
+                }
                 None => Refusal::new(Code::NotHolder, format!("work item {id} is not claimed"))
                     .hint(Hint::ClaimItem(id.clone())),
             };
@@ -253,8 +249,9 @@ impl WorkItem {
     pub(crate) fn is_completed(&self) -> Error {
         let by = self.claimed_by_name.as_ref().map(|name| format!(" by {name}")).unwrap_or_default();
         let message = format!("work item {} is already completed{by}", self.item_id);
-        let mut refusal =
-            Refusal::new(Code::AlreadyCompleted, message).hint(Hint::ResetItem(self.item_id.clone()));
+        let mut refusal = Refusal::new(Code::AlreadyCompleted, message)
+            .age(AgeKind::Completed, self.completed_at, "")
+            .hint(Hint::ResetItem(self.item_id.clone()));
         if self.claimed_by_name.is_some() {
             refusal = refusal.held_by(self.claimed_by.clone(), self.claimed_by_name.clone(), self.claimed_at);
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Status, Work, WorkItem, existing};
-use crate::error::{Code, Error, Refusal, Result};
+use crate::error::{AgeKind, Code, Error, Refusal, Result};
 use crate::follow::{Check, Sweeping, Wait};
 use crate::hint::Hint;
 use crate::store::{Key, Prefetch};
@@ -79,7 +79,7 @@ impl Work<'_> {
 }
 
 fn timed_out(wait: &WaitForItem, last: Option<&WorkItem>) -> Error {
-    let waited = crate::duration::short_timeout(wait.timeout.unwrap_or_default());
+    let waited = crate::duration::waited(wait.timeout.unwrap_or_default());
     let status = last.map_or("open", |item| item.status.as_str());
     let held = last.and_then(|item| Some((item, item.claimed_by.clone()?)));
     let holder = match &held {
@@ -94,6 +94,7 @@ fn timed_out(wait: &WaitForItem, last: Option<&WorkItem>) -> Error {
         .detail("status", status);
     match held {
         Some((item, session)) => {
+            let refusal = refusal.age(AgeKind::Held, item.claimed_at, "");
             refusal.held_by(session, item.claimed_by_name.clone(), item.claimed_at).into()
         }
         None => refusal.into(),

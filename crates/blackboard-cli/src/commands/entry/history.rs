@@ -1,8 +1,7 @@
 //! `blackboard history`
 
 use blackboard::entry::EntryVersion;
-use blackboard::event::{Event, Since};
-use blackboard::{Board, Code, Refusal, Result};
+use blackboard::{Board, Code, Hint, Refusal, Result};
 
 use crate::commands::Run;
 use crate::commands::arguments::{ScopeOption, at_least_one};
@@ -10,6 +9,7 @@ use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::entry::{Change, KeyHistory};
+use crate::output::row_limit;
 
 /// Show previous values of a key
 ///
@@ -26,9 +26,9 @@ pub struct History {
     #[arg(value_name = "KEY")]
     key: String,
 
-    /// Maximum number of results
-    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one, default_value_t = 20)]
-    limit: usize,
+    /// Maximum number of results [default: 50 on a terminal, else all]
+    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one)]
+    limit: Option<usize>,
 
     #[command(flatten)]
     scope: ScopeOption,
@@ -38,7 +38,8 @@ impl Run for History {
     fn run(self, context: &Context) -> Result<Outcome> {
         let name = context.scope(&self.scope)?;
         let board = context.open(Access::read())?;
-        Ok(Outcome::new(of(&board, &name, &self.key, self.limit, usize::MAX)?))
+        let limit = row_limit(self.limit, context.json()).unwrap_or(usize::MAX);
+        Ok(Outcome::new(of(&board, &name, &self.key, limit, usize::MAX)?))
     }
 }
 
@@ -46,23 +47,14 @@ impl Run for History {
 pub fn of(board: &Board, scope: &str, key: &str, limit: usize, most_bytes: usize) -> Result<KeyHistory> {
     let history = board.scope(scope).history_within(key, limit, most_bytes)?;
     if history.versions.is_empty() {
-        let message = format!("nothing is known of an entry {key} in scope {scope}");
-        return Err(Refusal::new(Code::EntryNotFound, message)
-            .hint("see what there is: blackboard list")
-            .into());
+        let message = format!("key {key} has no history in scope {scope}");
+        return Err(Refusal::new(Code::EntryNotFound, message).hint(Hint::ListKeys(scope.to_owned())).into());
     }
-    let changes = history.versions.into_iter().map(|version| {
-        let removal = if version.removed { event_of(board, &version)? } else { None };
-        Ok(Change { version, removal })
-    });
-    Ok(KeyHistory { changes: changes.collect::<Result<_>>()?, compacted: history.compacted })
-}
-
-/// The event of a version, which knows how an entry was removed and when; `None` once it was pruned.
-fn event_of(board: &Board, version: &EntryVersion) -> Result<Option<Event>> {
-    let revision = version.entry.revision;
-    let mut observation = board.events().observe(&Since::Revision(revision.previous()), &[])?;
-    observation.until = revision;
-    let batch = board.events().next(&observation, revision.previous(), 1)?;
-    Ok(batch.and_then(|batch| batch.events.into_iter().find(|event| event.id == revision)))
+    let mut removals = history.removals;
+    let change = |version: EntryVersion| {
+        let removal = removals.remove(&version.entry.revision);
+        Change { version, removal }
+    };
+    let changes = history.versions.into_iter().map(change).collect();
+    Ok(KeyHistory { changes, more: history.more, compacted: history.compacted })
 }

@@ -1,7 +1,7 @@
 //! `blackboard list`
 
 use blackboard::Result;
-use blackboard::entry::{Order, Query};
+use blackboard::entry::{CountedEntries, CountedKeys, Order, Query, QueryPage};
 
 use super::Matching;
 use crate::commands::Run;
@@ -49,20 +49,29 @@ impl Run for List {
         let query = self.which.query(self.pattern)?;
         let board = context.open(Access::read())?;
         let scope = board.scope(&name);
-        let query = Query { order: Order::Key, limit: self.limit, ..query };
         let limit = row_limit(self.limit, context.json());
-        Ok(match (self.long, self.limit) {
+        let query = Query { order: Order::Key, limit, ..query };
+        // JSON output has the next page instead of the number of all entries, which costs a walk over all of them.
+        Ok(match (self.long, limit) {
+            (true, Some(_)) if context.json() => {
+                let QueryPage { entries, next, revision } = scope.query(&query)?;
+                Outcome::new(EntryList { entries: Listed::first(entries, None), next, revision })
+            }
             (true, Some(_)) => {
-                let page = scope.query(&query)?;
-                let entries = Listed::first(page.entries, limit);
-                Outcome::new(EntryList { entries, next: None, revision: page.revision })
+                let CountedEntries { page: QueryPage { entries, next, revision }, total } =
+                    scope.query_counted(&query)?;
+                Outcome::new(EntryList { entries: Listed { rows: entries, total }, next, revision })
             }
             (true, None) => {
                 let snapshot = scope.snapshot(&query)?;
-                let entries = Listed::first(snapshot.entries, limit);
+                let entries = Listed::first(snapshot.entries, None);
                 Outcome::new(EntryList { entries, next: None, revision: snapshot.revision })
             }
-            (false, _) => Outcome::new(KeyList(Listed::first(scope.list(&query)?, limit))),
+            (false, _) if context.json() => Outcome::new(KeyList(Listed::first(scope.list(&query)?, None))),
+            (false, _) => {
+                let CountedKeys { keys, total } = scope.list_counted(&query)?;
+                Outcome::new(KeyList(Listed { rows: keys, total }))
+            }
         })
     }
 }

@@ -11,6 +11,7 @@ use super::input::read_text;
 use crate::commands::Run;
 use crate::commands::arguments::{ScopeOption, WriteOptions};
 use crate::context::Context;
+use crate::hints;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::entry::ComparedEntries;
@@ -68,12 +69,12 @@ impl Run for Txn {
 fn parse(text: &str, scope: &str) -> Result<entry::Txn> {
     if text.trim().is_empty() {
         return Err(Refusal::new(Code::Usage, "txn requires a transaction on standard input or in --file")
-            .hint("see: blackboard txn --help")
+            .hint(hints::command("see: ", "txn --help"))
             .into());
     }
     let request: Request = serde_json::from_str(text).map_err(|error| {
         let message = format!("the transaction can't be read: {}", shortened(&error.to_string(), 300));
-        Refusal::new(Code::InvalidValue, message).hint("see: blackboard txn --help")
+        Refusal::new(Code::InvalidValue, message).hint(hints::command("see: ", "txn --help"))
     })?;
     let operations =
         |parts: Vec<Part>| parts.into_iter().map(|part| part.operation(scope)).collect::<Result<Vec<_>>>();

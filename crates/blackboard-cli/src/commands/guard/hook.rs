@@ -11,6 +11,7 @@ use blackboard::{Code, Error, Fault, Refusal, Result};
 
 use crate::disk::{self, Access};
 use crate::git::{self, Hooks};
+use crate::hints;
 use crate::location::other_owner;
 
 /// The file name that git expects.
@@ -348,7 +349,10 @@ fn managed_elsewhere(directory: &Path) -> Error {
     let directory = directory.display();
     let message = format!("git runs hooks from {directory}, which another tool manages (core.hooksPath)");
     Refusal::new(Code::AlreadyExists, message)
-        .hint("add this line to the pre-commit hook there, or to the configuration of husky or lefthook: blackboard guard check")
+        .hint(hints::command(
+            "add this line to the pre-commit hook there, or to the configuration of husky or lefthook: ",
+            "guard check",
+        ))
         .detail("hooks", directory.to_string())
         .into()
 }

@@ -1,7 +1,5 @@
 //! `blackboard lock acquire`
 
-use std::io::{self, IsTerminal, Write};
-
 use blackboard::Result;
 use blackboard::clock::{Clock, SystemClock};
 use blackboard::lock::Acquire as Acquiring;
@@ -13,7 +11,7 @@ use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::lock::AcquiredLock;
-use crate::output::{escape, time};
+use crate::output::time;
 
 /// Acquire a lock
 ///
@@ -48,10 +46,10 @@ impl Run for Acquire {
         if acquired.already_held {
             let age = time::age(SystemClock.now().since(acquired.lock.since));
             context.note(&format!("lock {} was already held (acquired {age} ago)", acquired.lock.name));
-        } else if !context.json() && io::stderr().is_terminal() {
+        } else {
             // Standard output has only the fence token, for a shell to keep.
-            let (name, fence) = (escape(&acquired.lock.name), acquired.lock.fence);
-            let _ = writeln!(io::stderr(), "Acquired lock: {name} (fence {fence})");
+            let (name, fence) = (&acquired.lock.name, acquired.lock.fence);
+            context.confirm(&format!("Acquired lock: {name} (fence {fence})"));
         }
         context.note_text(&acquired.text);
         Ok(Outcome::new(AcquiredLock(acquired)))

@@ -1,6 +1,6 @@
 //! `blackboard work create`
 
-use blackboard::text::check_id;
+use blackboard::text::{check_id, shell_word};
 use blackboard::work::Priority;
 use blackboard::{Code, Refusal, Result};
 use clap::ArgGroup;
@@ -10,6 +10,7 @@ use super::NewItemOptions;
 use crate::commands::Run;
 use crate::commands::arguments::Session;
 use crate::context::Context;
+use crate::hints;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::shortened;
@@ -88,6 +89,6 @@ fn is_title(text: &str) -> bool {
 fn no_title(id: &str) -> blackboard::Error {
     let id = shortened(id, 100);
     Refusal::new(Code::Usage, format!("work item {id} has no title"))
-        .hint(format!("add one: blackboard work create {id} --title TEXT"))
+        .hint(hints::acting("add one: ", format!("work create {} --title TEXT", shell_word(&id))))
         .into()
 }

@@ -16,6 +16,8 @@ use crate::output::{Cell, Column, Result, Screen, Table, time};
 pub struct KeyHistory {
     /// The newest first.
     pub changes: Vec<Change>,
+    /// Whether there are older ones that can be shown.
+    pub more: bool,
     /// Whether there were older ones, which retention has removed.
     pub compacted: bool,
 }
@@ -48,6 +50,7 @@ struct Shown<'a> {
 
 #[derive(Serialize)]
 struct Rest {
+    more: bool,
     compacted: bool,
 }
 
@@ -103,7 +106,7 @@ impl Change {
 impl Render for KeyHistory {
     fn json(&self, answer: &mut Answer<'_>) -> Result {
         let changes: Vec<_> = self.changes.iter().map(Change::shown).collect();
-        answer.list_with(&changes, &Rest { compacted: self.compacted })
+        answer.list_with(&changes, &Rest { more: self.more, compacted: self.compacted })
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
@@ -129,6 +132,9 @@ impl Render for KeyHistory {
             ]);
         }
         screen.table(&table)?;
+        if self.more {
+            screen.line(format_args!("There are older versions. Use --limit N for more."))?;
+        }
         if self.compacted {
             screen.line(format_args!("Older versions have been pruned."))?;
         }

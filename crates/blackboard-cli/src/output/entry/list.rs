@@ -87,8 +87,11 @@ impl Render for EntryList {
         }
         screen.table(&table)?;
         match &self.next {
-            Some(next) => screen.line(format_args!("More entries: add --after {}", escape(&in_quotes(next)))),
-            None => self.entries.note_more(screen),
+            // A list has no option for its next page.
+            Some(next) if self.entries.rows.len() == self.entries.total => {
+                screen.line(format_args!("More entries: add --after {}", escape(&in_quotes(next))))
+            }
+            _ => self.entries.note_more(screen),
         }
     }
 }

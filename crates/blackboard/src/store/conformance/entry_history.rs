@@ -7,6 +7,7 @@ use crate::store::Key;
 
 on_every_engine![
     history_lists_every_version_newest_first,
+    history_has_the_events_of_removals_and_reports_more,
     entry_as_of_a_revision_is_its_state_then,
     every_version_has_its_event_and_the_one_before,
     removal_has_no_value,
@@ -61,6 +62,23 @@ fn history_lists_every_version_newest_first(fixture: &Fixture) {
     assert!(fixture.scope().history("a", 0).unwrap().versions.is_empty());
     assert!(fixture.scope().history("never", 9).unwrap().versions.is_empty());
     assert!(fixture.board.scope("other").history("a", 9).unwrap().versions.is_empty());
+}
+
+fn history_has_the_events_of_removals_and_reports_more(fixture: &Fixture) {
+    for value in ["1", "2"] {
+        fixture.write("a", value);
+        fixture.write("b", value);
+        fixture.scope().delete("a").unwrap();
+    }
+    let history = fixture.scope().history("a", 10).unwrap();
+    let removed: Vec<_> = history.versions.iter().filter(|version| version.removed).collect();
+    assert_eq!((removed.len(), history.removals.len(), history.more), (2, 2, false));
+    for version in removed {
+        let event = &history.removals[&version.entry.revision];
+        assert_eq!((event.id, &event.event_type), (version.entry.revision, &EventType::EntryDeleted));
+    }
+    let newest = fixture.scope().history("a", 3).unwrap();
+    assert_eq!((newest.versions.len(), newest.more, newest.compacted), (3, true, false));
 }
 
 fn entry_as_of_a_revision_is_its_state_then(fixture: &Fixture) {

@@ -290,6 +290,14 @@ fn count_entries(counted: &mut Counted) {
         let found = fixture.scope().query(&Query::default()).unwrap();
         assert_eq!(found.entries.len(), 3);
     });
+    counted.count("Scope::list_counted", "list, one of 3 entries, with their number", |fixture| {
+        let found = fixture.scope().list_counted(&Query { limit: Some(1), ..Query::default() }).unwrap();
+        assert_eq!((found.keys.len(), found.total), (1, 3));
+    });
+    counted.count("Scope::query_counted", "query, one of 3 entries, with their number", |fixture| {
+        let found = fixture.scope().query_counted(&Query { limit: Some(1), ..Query::default() }).unwrap();
+        assert_eq!((found.page.entries.len(), found.total), (1, 3));
+    });
     counted.count("Scope::snapshot", "snapshot, of 3 entries", |fixture| {
         fixture.scope().snapshot(&Query::default()).unwrap()
     });
@@ -435,6 +443,9 @@ fn count_readers(counted: &mut Counted) {
     for (item, blocker) in [("x1", "y1"), ("x2", "y2"), ("x3", "y3")] {
         counted.fixture.blocked_item(item, &[blocker]);
     }
+    counted.count("Work::list_counted", "work list, with the number of items", |fixture| {
+        fixture.board.work().list_counted(&WorkFilter { limit: Some(1), ..WorkFilter::default() }).unwrap()
+    });
     counted.count("Work::list", "work list, with 3 blocked items", |fixture| {
         fixture.board.work().list(&WorkFilter::default()).unwrap()
     });
@@ -569,6 +580,9 @@ fn values_that_a_page_of_entries_skips_are_not_announced() {
         let found = scope.query(&query).unwrap().entries;
         assert_eq!(round_trips.take_values(), expected, "{what}, {} found", found.len());
     }
+    let counted = scope.query_counted(&Query { limit: Some(5), ..Query::default() }).unwrap();
+    assert_eq!((counted.page.entries.len(), counted.total), (5, 200));
+    assert_eq!(round_trips.take_values(), (5, 5), "others are counted without their values");
 }
 
 #[test]

@@ -187,7 +187,7 @@ impl TrackedFiles {
     fn refusal(&self, path: &Path) -> Error {
         let names: Vec<_> = self.names.iter().map(|name| shell_word(name)).collect();
         let cure = format!("git -C {} rm --cached {}", shell_word(&self.root), names.join(" "));
-        not_ours(path, "is tracked by git, which would publish the board", &cure)
+        not_ours(path, "is tracked by git, which would publish the board", cure)
     }
 }
 

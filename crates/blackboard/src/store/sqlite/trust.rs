@@ -15,6 +15,7 @@ use super::filesystem::{self, Kind};
 use super::sidecars::beside;
 use super::{SqliteOptions, faults, git, open, schema};
 use crate::error::{Code, Error, Fault, Refusal, Result};
+use crate::hint::Hint;
 
 /// The files that SQLite and the queue keep beside a database.
 const COMPANIONS: [&str; 4] = [WAL, "-shm", "-journal", QUEUE];
@@ -69,12 +70,12 @@ pub(super) fn check_directory(path: &Path) -> Result<()> {
     let Ok(metadata) = fs::metadata(directory) else { return Ok(()) };
     if let Some(owner) = foreign_owner(&metadata) {
         let what = format!("belongs to another user (uid {owner}), who can replace the board in it");
-        return Err(not_ours(directory, &what, "name a file in a directory of your own with --db"));
+        return Err(not_ours(directory, &what, Hint::UseAnotherBoard));
     }
     match writable_by_others(&metadata) {
         Some(mode) if metadata.mode() & STICKY == 0 => {
             let what = format!("can be written by others (mode {mode:04o}), who can replace the board in it");
-            Err(not_ours(directory, &what, &format!("chmod go-w {}", shell_word(directory))))
+            Err(not_ours(directory, &what, format!("chmod go-w {}", shell_word(directory))))
         }
         _ => Ok(()),
     }
@@ -248,7 +249,7 @@ fn check_private(path: &Path, metadata: &Metadata) -> Result<u64> {
     let Some((first, mode)) = open_to_others.first() else { return Ok(wal_bytes) };
     let words: Vec<_> = open_to_others.iter().map(|(path, _)| shell_word(path)).collect();
     let what = format!("can be read or written by others (mode {mode:04o})");
-    Err(not_ours(first, &what, &format!("chmod 600 {}", words.join(" "))))
+    Err(not_ours(first, &what, format!("chmod 600 {}", words.join(" "))))
 }
 
 /// Whether it is a plain file of this user that no other user can access.
@@ -261,18 +262,18 @@ pub(super) fn is_private(metadata: &Metadata) -> bool {
 }
 
 /// The problem of a file that is not plain, and its remedy.
-fn wrong_kind(metadata: &Metadata) -> Option<(&'static str, &'static str)> {
+fn wrong_kind(metadata: &Metadata) -> Option<(&'static str, Hint)> {
     if metadata.is_symlink() {
-        Some(("is a symbolic link", "name the real file with --db"))
+        Some(("is a symbolic link", Hint::UseRealFile))
     } else if !metadata.is_file() {
-        Some(("is not a plain file", "name another file with --db"))
+        Some(("is not a plain file", Hint::UseAnotherBoard))
     } else {
         None
     }
 }
 
-pub(super) fn not_ours(path: &Path, what: &str, hint: &str) -> Error {
-    Refusal::new(Code::UnsafePermissions, format!("{} {what}", path.display())).hint(hint.to_owned()).into()
+pub(super) fn not_ours(path: &Path, what: &str, hint: impl Into<Hint>) -> Error {
+    Refusal::new(Code::UnsafePermissions, format!("{} {what}", path.display())).hint(hint).into()
 }
 
 /// A path as one word of a shell, whatever characters it has.
@@ -292,12 +293,12 @@ impl Identity {
 
 /// The problem of a file that other users can access, and its remedy.
 #[cfg(unix)]
-fn wrong_owner(metadata: &Metadata) -> Option<(&'static str, &'static str)> {
+fn wrong_owner(metadata: &Metadata) -> Option<(&'static str, Hint)> {
     use std::os::unix::fs::MetadataExt;
     if metadata.uid() != rustix::process::geteuid().as_raw() {
-        Some(("belongs to another user", "name a file of your own with --db"))
+        Some(("belongs to another user", Hint::UseAnotherBoard))
     } else if metadata.nlink() > 1 {
-        Some(("has a second name (a hard link)", "copy it to a file of its own"))
+        Some(("has a second name (a hard link)", "copy it to a file of its own".into()))
     } else {
         None
     }
@@ -320,7 +321,7 @@ impl Identity {
 }
 
 #[cfg(not(unix))]
-fn wrong_owner(_metadata: &Metadata) -> Option<(&'static str, &'static str)> {
+fn wrong_owner(_metadata: &Metadata) -> Option<(&'static str, Hint)> {
     None
 }
 
