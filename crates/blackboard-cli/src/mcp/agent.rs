@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::reply::{Listed, Reply};
 use super::tools::{Arguments, Call, Tool};
 
-/// The most items of each list.
+/// The maximum number of items in each list.
 const LIMIT: usize = 40;
 
 /// List active agents with their current work, held locks, reserved files and work-item counts. `you` is your session.

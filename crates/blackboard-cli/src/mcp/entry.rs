@@ -1,4 +1,4 @@
-//! Entries: what agents share.
+//! Entries: read, write and query them.
 
 use blackboard::clock::{Clock, SystemClock};
 use blackboard::duration::{parse, parse_since};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::reply::{Listed, Reply, ShownEntry};
 use super::tools::{Arguments, Call, Tool, wrong};
 
-/// How many entries are listed if it is not said, and at most.
+/// The default and the maximum number of entries in a list.
 const LIMIT: usize = 20;
 const MOST: usize = 100;
 
@@ -48,7 +48,7 @@ impl Tool for Read {
 #[derive(Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
-#[expect(clippy::struct_excessive_bools, reason = "each is an argument of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate argument")]
 pub struct Write {
     key: String,
     #[serde(default, deserialize_with = "present")]
@@ -80,7 +80,7 @@ pub struct Write {
     op: Option<String>,
 }
 
-/// A `null` is a value too.
+/// `null` is a value too.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<serde_json::Value>, D::Error> {
     serde_json::Value::deserialize(deserializer).map(Some)
 }
@@ -184,7 +184,7 @@ impl Tool for Query {
         let (board, _) = call.reading()?;
         let name = call.desk.scope(self.scope);
         let scope = board.scope(&name);
-        // A page that is too long is asked for again, shorter, so that the next one starts right behind it.
+        // If the page is too long, read a shorter one, so that the next page starts directly after it.
         loop {
             let page = scope.query(&query)?;
             let mut entries = Listed::of(page.entries.into_iter().map(ShownEntry::among_others), limit)?;

@@ -1,4 +1,4 @@
-//! The hints of the library as tools: what a model calls next.
+//! Hints of the library as tool calls: what a model should call next.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use blackboard::Hint;
 
 use crate::hints;
 
-/// The hint as a model reads it.
+/// The hint in the words of the tools.
 pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
     match hint {
         Hint::NameSession | Hint::ListActiveAgents => "list agents with `who`".into(),
@@ -64,7 +64,7 @@ pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
         Hint::NewIdempotencyKey => "use a new `op` for each call, and repeat it only to retry".into(),
         Hint::AllowSecret => "remove it".into(),
         Hint::Advice(advice) => Cow::Borrowed(advice),
-        // No tool does this. An agent with a shell can, and so can the person who runs the server.
+        // No tool does this. An agent with a shell can run the command, and so can the user.
         Hint::ResetItem(_)
         | Hint::DeleteItemAnyway(_)
         | Hint::ReassignAnyway(_)

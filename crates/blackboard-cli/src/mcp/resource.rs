@@ -9,7 +9,7 @@ use rmcp::model::Resource as Described;
 use super::reply::{Listed, Reply, ShownEvent, shortened};
 use super::watcher::LatestRevisions;
 
-/// How many of its items a resource shows.
+/// The maximum number of items in a resource.
 const LIMIT: usize = 50;
 
 /// A resource.
@@ -25,7 +25,7 @@ impl Resource {
     /// Every resource.
     pub const ALL: [Resource; 4] = [Resource::Board, Resource::Agents, Resource::Work, Resource::Events];
 
-    /// Its address.
+    /// Its URI.
     pub const fn uri(self) -> &'static str {
         match self {
             Resource::Board => "blackboard://board",
@@ -35,12 +35,12 @@ impl Resource {
         }
     }
 
-    /// The one with this address.
+    /// The resource with this URI.
     pub fn with_uri(uri: &str) -> Option<Resource> {
         Resource::ALL.into_iter().find(|resource| resource.uri() == uri)
     }
 
-    /// What the list says about it.
+    /// Its entry in the list of resources.
     pub fn described(self) -> Described {
         let (name, description) = match self {
             Resource::Board => ("board", "Counts, active agents and revision of the board"),
@@ -51,7 +51,7 @@ impl Resource {
         Described::new(self.uri(), name).with_description(description).with_mime_type("application/json")
     }
 
-    /// What it is now.
+    /// Its current content.
     pub fn read(self, board: &Board) -> Result<Reply> {
         match self {
             Resource::Board => Reply::new(&board.status()?),
@@ -75,7 +75,7 @@ impl Resource {
         }
     }
 
-    /// Whether it changed between two looks at the log.
+    /// Whether it changed between two states of the event log.
     pub fn changed(self, before: &LatestRevisions, now: &LatestRevisions) -> bool {
         let has_grown = match self {
             Resource::Board | Resource::Events => now.board > before.board,

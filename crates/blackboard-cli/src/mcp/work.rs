@@ -1,4 +1,4 @@
-//! Work items: finding them, taking them, and what becomes of them.
+//! Work items: find, claim and update them.
 
 use blackboard::agent::Heartbeat;
 use blackboard::work::{
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::reply::{Listed, Reply, ShownEvent, shortened};
 use super::tools::{ActionArgument, Arguments, Call, Tool, check_arguments, wrong};
 
-/// How many items are listed if it is not said, and at most.
+/// The default and the maximum number of items in a list.
 const LIMIT: usize = 20;
 const MOST: usize = 100;
 
@@ -54,7 +54,7 @@ impl Tool for Find {
         let (board, session) = call.reading()?;
         if let Some(id) = self.id {
             let found = board.work().status(&id)?;
-            // The last ones tell how it stands now.
+            // The last events explain the current state.
             let skipped = found.history.len().saturating_sub(HISTORY);
             let history = found.history.into_iter().skip(skipped).map(ShownEvent::of);
             return Reply::new(&One {
