@@ -1,7 +1,7 @@
 //! Maintenance that takes longer than a hook may: another process does it.
 //!
 //! A hook checkpoints a short write-ahead log (WAL) after its answer. A long one, for example after a reader that was stuck,
-//! takes seconds, and a checkpoint that is interrupted has to start again. If only hooks ran, the log would never become
+//! takes seconds, and a checkpoint that is interrupted has to start again. If only hooks ran, the WAL would never become
 //! shorter.
 
 use std::process::{Command, Stdio};
@@ -14,7 +14,7 @@ pub fn start_if_overdue(board: &dyn Engine) {
         return;
     };
     let mut command = Command::new(program);
-    // Like every command, it checkpoints the log at its end.
+    // Like every command, it checkpoints the WAL at its end.
     command.arg("--db").arg(database).arg("sweep");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     // Platforms end the processes of a hook's group.
