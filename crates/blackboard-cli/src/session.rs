@@ -198,7 +198,9 @@ impl Client {
             return Ok(Some(agent));
         }
         for text in hints.iter().chain(&self.named) {
-            if let Some(agent) = resolve_usable(board, text)?.filter(|agent| !self.is_of_another(agent)) {
+            if let Some(agent) =
+                resolve_usable(board, text)?.filter(|agent| !self.belongs_to_outer_agent(agent))
+            {
                 return Ok(Some(agent));
             }
         }
@@ -219,7 +221,7 @@ impl Client {
     }
 
     /// Whether a session belongs to an agent that started the one that started this process.
-    fn is_of_another(&self, agent: &Agent) -> bool {
+    fn belongs_to_outer_agent(&self, agent: &Agent) -> bool {
         let place = |pid| self.ancestors.iter().position(|process| Some(process.pid) == pid);
         let Found::Agent(nearest) = find_agent(&self.ancestors, AGENT_NAMES, &[]) else { return false };
         place(agent.pid).is_some_and(|its| place(Some(nearest)).is_some_and(|nearest| its > nearest))

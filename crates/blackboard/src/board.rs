@@ -376,8 +376,8 @@ impl Board {
         self.commit_with(Commit { name, prefetch, on_busy: OnBusy::Fail, callers: &[] }, f)
     }
 
-    /// As [`Board::commit`] or [`Board::try_commit`].
-    pub(crate) fn commit_patiently<T: Pending>(
+    /// As [`Board::commit`] or [`Board::try_commit`], depending on `on_busy`.
+    pub(crate) fn commit_with_on_busy<T: Pending>(
         &self,
         on_busy: OnBusy,
         name: &'static str,

@@ -85,9 +85,9 @@ pub fn handle(
     let board = handler.board;
     let log = Arc::clone(log);
     let afterwards = move || {
-        for attendance in to_note {
-            match board.agents().check_in(&attendance) {
-                Ok(attended) => wrote |= attended.wrote,
+        for check_in in to_note {
+            match board.agents().check_in(&check_in) {
+                Ok(checked_in) => wrote |= checked_in.wrote,
                 Err(error) => log.write(&format!("{}: {error}", error.code())),
             }
         }
@@ -311,24 +311,24 @@ impl HookHandler<'_> {
     /// continues after its end, starts here.
     fn check_in(&self, status: AgentStatus, edited: Option<Edited>, listens: bool) -> Result<Handled> {
         let session = self.session();
-        let attendance = CheckIn { status, edited, listens, ..CheckIn::of(&session) };
-        let check_in = || self.board().agents().check_in(&attendance);
-        let attended = match check_in() {
+        let check_in = CheckIn { status, edited, listens, ..CheckIn::of(&session) };
+        let send = || self.board().agents().check_in(&check_in);
+        let checked_in = match send() {
             Err(error) if self.starts_after(&error, &session)? => {
                 self.register_again(None)?;
-                check_in()?
+                send()?
             }
-            attended => attended?,
+            checked_in => checked_in?,
         };
-        if attended.is_new {
+        if checked_in.is_new {
             return Ok(Handled::new(self.brief(&session)?, true));
         }
-        let reply = if attended.news.is_empty() {
+        let reply = if checked_in.updates.is_empty() {
             Reply::Silence
         } else {
-            Reply::Context { text: messages::updates(&attended.news), session: None }
+            Reply::Context { text: messages::updates(&checked_in.updates), session: None }
         };
-        Ok(Handled::new(reply, attended.wrote))
+        Ok(Handled::new(reply, checked_in.wrote))
     }
 
     /// Whether a session that could not check in starts with this call: it got a prompt, or used a tool that was not

@@ -52,13 +52,13 @@ fn a_denied_edit_says_when_to_try_again() {
     };
     let reserved = || other(FileActivity::Reserved { pattern: "a".to_owned(), note: None });
     let edited = || other(FileActivity::Edited { tool: None });
-    for (others, told, again) in [
+    for (others, notified, again) in [
         (vec![reserved()], true, false),
         (vec![edited()], false, true),
         (vec![edited(), reserved()], true, true),
     ] {
         let text = messages::deny_message(&others);
-        assert_eq!(text.contains("you will be notified when"), told, "{text}");
+        assert_eq!(text.contains("you will be notified when"), notified, "{text}");
         assert_eq!(text.contains("try again after 10:15Z"), again, "{text}");
     }
 }

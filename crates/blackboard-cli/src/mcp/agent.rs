@@ -7,7 +7,7 @@ use blackboard::status::WorkCounts;
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::reply::{Listed, Reply};
+use super::reply::{ItemList, Reply};
 use super::tools::{Arguments, Call, Tool};
 
 /// The maximum number of items in each list.
@@ -33,9 +33,9 @@ impl Arguments for Who {
 #[derive(Serialize)]
 struct Present {
     you: Option<String>,
-    agents: Listed,
-    locks: Listed,
-    files: Listed,
+    agents: ItemList,
+    locks: ItemList,
+    files: ItemList,
     work_items: WorkCounts,
 }
 
@@ -46,9 +46,9 @@ impl Tool for Who {
         let agents = board.agents().list(&AgentFilter { statuses, project: self.project })?;
         Reply::new(&Present {
             you,
-            agents: Listed::of(agents, LIMIT)?,
-            locks: Listed::of(board.locks().list()?, LIMIT)?,
-            files: Listed::of(board.files().list(&FileFilter::default())?, LIMIT)?,
+            agents: ItemList::of(agents, LIMIT)?,
+            locks: ItemList::of(board.locks().list()?, LIMIT)?,
+            files: ItemList::of(board.files().list(&FileFilter::default())?, LIMIT)?,
             work_items: board.work_counts()?,
         })
     }

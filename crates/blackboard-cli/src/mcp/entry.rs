@@ -7,7 +7,7 @@ use blackboard::{Result, Revision};
 use rmcp::schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::reply::{Listed, Reply, ShownEntry};
+use super::reply::{ItemList, Reply, ShownEntry};
 use super::tools::{Arguments, Call, Tool, wrong};
 
 /// The default and the maximum number of entries in a list.
@@ -38,7 +38,7 @@ struct Found {
 impl Tool for Read {
     fn call(self, call: &Call) -> Result<Reply> {
         let (board, _) = call.reading()?;
-        let entry = board.scope(&call.desk.scope(self.scope)).entry(&self.key)?;
+        let entry = board.scope(&call.state.scope(self.scope)).entry(&self.key)?;
         Reply::new(&Found { found: entry.is_some(), entry: entry.map(ShownEntry::alone) })
     }
 }
@@ -99,7 +99,7 @@ impl Tool for Write {
     fn call(self, call: &Call) -> Result<Reply> {
         let fences = self.fences.iter().map(|fence| fence.parse()).collect::<Result<_>>()?;
         let if_revision = self.if_revision.map(Revision::new);
-        let scope_name = call.desk.scope(self.scope);
+        let scope_name = call.state.scope(self.scope);
         let is_bare =
             !self.if_absent && !self.merge && !self.lease && self.ttl.is_none() && self.tags.is_empty();
         let write = match (self.value, self.delete) {
@@ -163,7 +163,7 @@ impl Arguments for Query {
 #[derive(Serialize)]
 struct Page {
     #[serde(flatten)]
-    entries: Listed,
+    entries: ItemList,
     next: Option<String>,
 }
 
@@ -182,12 +182,12 @@ impl Tool for Query {
             ..Asked::default()
         };
         let (board, _) = call.reading()?;
-        let name = call.desk.scope(self.scope);
+        let name = call.state.scope(self.scope);
         let scope = board.scope(&name);
         // If the page is too long, read a shorter one, so that the next page starts directly after it.
         loop {
             let page = scope.query(&query)?;
-            let mut entries = Listed::of(page.entries.into_iter().map(ShownEntry::among_others), limit)?;
+            let mut entries = ItemList::of(page.entries.into_iter().map(ShownEntry::among_others), limit)?;
             if !entries.more {
                 entries.more = page.next.is_some();
                 return Reply::new(&Page { entries, next: page.next });

@@ -102,7 +102,7 @@ impl Tool for Observe {
         let since = match (&self.since, &session) {
             (Some(since), _) => Since::Moment(parse_since(since, now)?),
             (None, Some(session)) => {
-                if let Some(revision) = call.desk.cursors.of(session) {
+                if let Some(revision) = call.state.cursors.of(session) {
                     let _ = board.events().advance(session, READER, revision);
                 }
                 Since::Cursor { session: session.clone(), reader: READER.to_owned() }
@@ -110,10 +110,10 @@ impl Tool for Observe {
             (None, None) => Since::Moment(parse_since("24h", now)?),
         };
         let read_before =
-            session.as_deref().filter(|_| moves).and_then(|session| call.desk.cursors.of(session));
+            session.as_deref().filter(|_| moves).and_then(|session| call.state.cursors.of(session));
         let observed = read(&board, &since, &filters, read_before, session.as_deref(), limit)?;
         if let Some(session) = session.filter(|_| moves && !call.is_cancelled()) {
-            call.desk.cursors.move_to(session, observed.revision);
+            call.state.cursors.move_to(session, observed.revision);
         }
         Reply::new(&observed)
     }

@@ -11,11 +11,11 @@ use super::state::{ServerState, blocking};
 const LOOK: Duration = Duration::from_secs(30);
 
 /// Sends heartbeats until the client is gone. Errors are ignored, because the calls report the same ones.
-pub async fn until_client_is_gone(desk: &Arc<ServerState>) {
-    let interval = desk.settings().heartbeat_interval.min(LOOK).max(Duration::from_secs(1));
+pub async fn until_client_is_gone(state: &Arc<ServerState>) {
+    let interval = state.settings().heartbeat_interval.min(LOOK).max(Duration::from_secs(1));
     loop {
         sleep(interval).await;
-        let sessions = Arc::clone(desk);
+        let sessions = Arc::clone(state);
         let lives = blocking(move || {
             if !sessions.sessions.client.is_alive() {
                 return Ok(false);

@@ -76,15 +76,15 @@ impl Reply {
 pub fn failed(error: &Error) -> CallToolResult {
     let mut failure = Failure::new(error, SystemClock.now());
     failure.hint = error.hint().map(hints::as_tool);
-    told(&failure)
+    failure_result(&failure)
 }
 
 /// The result for arguments that could not be parsed.
 pub fn misunderstood(message: String, hint: &str) -> CallToolResult {
-    told(&Failure::usage(message, hint, SystemClock.now()))
+    failure_result(&Failure::usage(message, hint, SystemClock.now()))
 }
 
-fn told(failure: &Failure<'_>) -> CallToolResult {
+fn failure_result(failure: &Failure<'_>) -> CallToolResult {
     let noticed = Noticed { notice: NOTICE, fields: failure };
     let text = written(|answer| answer.raw(&noticed)).unwrap_or_else(|error| error.to_string());
     let mut result = CallToolResult::error(vec![]);
@@ -111,7 +111,7 @@ fn not_json(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error
 
 /// The first items of a list.
 #[derive(Serialize)]
-pub struct Listed {
+pub struct ItemList {
     /// The number of items in this list.
     pub count: usize,
     items: Vec<Box<RawValue>>,
@@ -119,9 +119,9 @@ pub struct Listed {
     pub more: bool,
 }
 
-impl Listed {
+impl ItemList {
     /// The first of `items` that fit: at least one, at most `limit`.
-    pub fn of<T: Serialize>(items: impl IntoIterator<Item = T>, limit: usize) -> Result<Listed> {
+    pub fn of<T: Serialize>(items: impl IntoIterator<Item = T>, limit: usize) -> Result<ItemList> {
         let (mut listed, mut size) = (Vec::new(), 0);
         let mut more = false;
         for item in items {
@@ -133,7 +133,7 @@ impl Listed {
             }
             listed.push(text);
         }
-        Ok(Listed { count: listed.len(), items: listed, more })
+        Ok(ItemList { count: listed.len(), items: listed, more })
     }
 }
 
@@ -228,7 +228,7 @@ mod tests {
             (vec![LIST / 2 - 10; 3], 5, 2, true),
             (vec![], 5, 0, false),
         ] {
-            let listed = Listed::of(items.iter().map(|size| "x".repeat(*size)), limit).unwrap();
+            let listed = ItemList::of(items.iter().map(|size| "x".repeat(*size)), limit).unwrap();
             assert_eq!((listed.count, listed.more), (count, more), "{items:?}");
         }
     }

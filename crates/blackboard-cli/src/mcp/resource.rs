@@ -6,7 +6,7 @@ use blackboard::work::{Status, WorkFilter};
 use blackboard::{Board, Result};
 use rmcp::model::Resource as Described;
 
-use super::reply::{Listed, Reply, ShownEvent, shortened};
+use super::reply::{ItemList, Reply, ShownEvent, shortened};
 use super::watcher::LatestRevisions;
 
 /// The maximum number of items in a resource.
@@ -56,7 +56,7 @@ impl Resource {
         match self {
             Resource::Board => Reply::new(&board.status()?),
             Resource::Agents => {
-                Reply::new(&Listed::of(board.agents().list(&AgentFilter::default())?, LIMIT)?)
+                Reply::new(&ItemList::of(board.agents().list(&AgentFilter::default())?, LIMIT)?)
             }
             Resource::Work => {
                 let filter = WorkFilter {
@@ -64,13 +64,13 @@ impl Resource {
                     limit: Some(LIMIT + 1),
                     ..WorkFilter::default()
                 };
-                Reply::new(&Listed::of(board.work().list(&filter)?.into_iter().map(shortened), LIMIT)?)
+                Reply::new(&ItemList::of(board.work().list(&filter)?.into_iter().map(shortened), LIMIT)?)
             }
             Resource::Events => {
                 let observation = board.events().observe(&Since::Last(LIMIT as u64), &[])?;
                 let batch = board.events().next(&observation, observation.after, LIMIT)?;
                 let events = batch.map(|batch| batch.events).unwrap_or_default();
-                Reply::new(&Listed::of(events.into_iter().rev().map(ShownEvent::of), LIMIT)?)
+                Reply::new(&ItemList::of(events.into_iter().rev().map(ShownEvent::of), LIMIT)?)
             }
         }
     }

@@ -59,7 +59,7 @@ const METHODS: &[&str] = &[
 /// Serves until the input ends or the client is gone.
 pub fn serve(context: &Context) -> Result<()> {
     let (ending, ended) = watch::channel(false);
-    let desk = Arc::new(ServerState::new(context, ended)?);
+    let state = Arc::new(ServerState::new(context, ended)?);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
@@ -68,10 +68,10 @@ pub fn serve(context: &Context) -> Result<()> {
         .map_err(|error| Fault::new(Code::Io, "the server could not be started").because(error))?;
     let served = runtime.block_on(async {
         let outcome = tokio::select! {
-            outcome = talk(Arc::clone(&desk), ending) => outcome,
-            () = keep_alive::until_client_is_gone(&desk) => Ok(()),
+            outcome = talk(Arc::clone(&state), ending) => outcome,
+            () = keep_alive::until_client_is_gone(&state) => Ok(()),
         };
-        let leaving = Arc::clone(&desk);
+        let leaving = Arc::clone(&state);
         blocking(move || leaving.leave()).await?;
         outcome
     });
@@ -81,11 +81,11 @@ pub fn serve(context: &Context) -> Result<()> {
 }
 
 /// Serves the client until its input ends and all answers are sent.
-async fn talk(desk: Arc<ServerState>, ending: watch::Sender<bool>) -> Result<()> {
+async fn talk(state: Arc<ServerState>, ending: watch::Sender<bool>) -> Result<()> {
     let (reader, writer) = stdio_pipes();
     let transport =
         AsyncRwTransport::new_server(Input::new(reader, ending), writer).with_max_line_length(MAX_MESSAGE);
-    let service = match Server::new(desk).serve(HandshakeTransport::new(transport)).await {
+    let service = match Server::new(state).serve(HandshakeTransport::new(transport)).await {
         Ok(service) => service,
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(error) => {
@@ -103,7 +103,7 @@ async fn talk(desk: Arc<ServerState>, ending: watch::Sender<bool>) -> Result<()>
 
 /// The server.
 pub struct Server {
-    desk: Arc<ServerState>,
+    state: Arc<ServerState>,
     subscribed: Arc<watch::Sender<BTreeSet<Resource>>>,
     /// Whether a task notifies the client of changes to subscribed resources.
     telling: Arc<Mutex<bool>>,
@@ -111,8 +111,8 @@ pub struct Server {
 
 impl Server {
     /// The server with this state.
-    pub fn new(desk: Arc<ServerState>) -> Server {
-        Server { desk, subscribed: Arc::new(watch::channel(BTreeSet::new()).0), telling: Arc::default() }
+    pub fn new(state: Arc<ServerState>) -> Server {
+        Server { state, subscribed: Arc::new(watch::channel(BTreeSet::new()).0), telling: Arc::default() }
     }
 
     /// Notifies the client of changes to subscribed resources, until there are no subscriptions.
@@ -120,8 +120,8 @@ impl Server {
         if std::mem::replace(&mut *lock(&self.telling), true) {
             return Ok(());
         }
-        let desk = Arc::clone(&self.desk);
-        let mut log = match blocking(move || desk.follow()).await {
+        let state = Arc::clone(&self.state);
+        let mut log = match blocking(move || state.follow()).await {
             Ok(log) => log,
             Err(error) => {
                 *lock(&self.telling) = false;
@@ -196,7 +196,7 @@ impl ServerHandler for Server {
         };
         let caller = Caller::of(&context).named_in(request.arguments.as_mut());
         let unreadable = UnreadableRows::default();
-        let call = Call { desk: Arc::clone(&self.desk), caller, context, unreadable };
+        let call = Call { state: Arc::clone(&self.state), caller, context, unreadable };
         Ok(tool.answer(request.arguments, call).await.into())
     }
 
@@ -227,8 +227,8 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let resource = known(&request.uri)?;
-        let (desk, caller) = (Arc::clone(&self.desk), Caller::of(&context));
-        let reply = blocking(move || resource.read(&desk.reading(&caller)?.0))
+        let (state, caller) = (Arc::clone(&self.state), Caller::of(&context));
+        let reply = blocking(move || resource.read(&state.reading(&caller)?.0))
             .await
             .map_err(|error| broken(&error))?;
         let contents =
@@ -269,11 +269,11 @@ impl ServerHandler for Server {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let mut ended = self.desk.ended.clone();
+        let mut ended = self.state.ended.clone();
         let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
         let resources: BTreeSet<_> = uris.iter().filter_map(|uri| Resource::with_uri(uri)).collect();
-        let desk = Arc::clone(&self.desk);
-        let mut log = blocking(move || desk.follow()).await.map_err(|error| broken(&error))?;
+        let state = Arc::clone(&self.state);
+        let mut log = blocking(move || state.follow()).await.map_err(|error| broken(&error))?;
         let mut seen = *log.borrow_and_update();
         // The client was just promised a notification of every change, and may have read the resources since then. One
         // notification for each covers the changes before the event log was followed.
@@ -281,7 +281,7 @@ impl ServerHandler for Server {
         loop {
             for resource in changed {
                 tokio::select! {
-                    told = context.sink().notify_resource_updated(resource.uri()) => if told.is_err() {
+                    notified = context.sink().notify_resource_updated(resource.uri()) => if notified.is_err() {
                         return Ok(());
                     },
                     // The client no longer reads.

@@ -97,8 +97,8 @@ impl ServerState {
 
     /// A receiver of all events from now on, including those of a board that replaces the current one.
     pub fn follow(self: &Arc<ServerState>) -> Result<watch::Receiver<LatestRevisions>> {
-        let (desk, sessions) = (Arc::clone(self), Arc::clone(self));
-        self.log.follow(&self.board()?, move || desk.existing(), move || sessions.sessions.only())
+        let (state, sessions) = (Arc::clone(self), Arc::clone(self));
+        self.log.follow(&self.board()?, move || state.existing(), move || sessions.sessions.only())
     }
 
     /// The settings of the board.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use blackboard::{Board, Code, Error, Refusal, Result};
 use rmcp::RoleServer;
-use rmcp::model::{CallToolResult, JsonObject, Tool as Listed, ToolAnnotations};
+use rmcp::model::{CallToolResult, JsonObject, Tool as ToolInfo, ToolAnnotations};
 use rmcp::schemars::JsonSchema;
 use rmcp::service::RequestContext;
 use serde::de::DeserializeOwned;
@@ -38,7 +38,7 @@ pub const TOOLS: &[ToolEntry] = &[
 #[derive(Clone)]
 pub struct Call {
     /// What all calls share.
-    pub desk: Arc<ServerState>,
+    pub state: Arc<ServerState>,
     /// The caller.
     pub caller: Caller,
     /// The request.
@@ -50,13 +50,13 @@ pub struct Call {
 impl Call {
     /// The board to read, and the caller's session: see [`ServerState::reading`].
     pub fn reading(&self) -> Result<(Board, Option<String>)> {
-        let (board, session) = self.desk.reading(&self.caller)?;
+        let (board, session) = self.state.reading(&self.caller)?;
         Ok((self.unreadable.observe(board), session))
     }
 
     /// The board to change, and the session that acts: see [`ServerState::acting`].
     pub fn acting(&self) -> Result<(Board, String)> {
-        let (board, session) = self.desk.acting(&self.caller)?;
+        let (board, session) = self.state.acting(&self.caller)?;
         Ok((self.unreadable.observe(board), session))
     }
 
@@ -123,9 +123,9 @@ const fn waiting<T: WaitingTool>() -> ToolEntry {
 
 impl ToolEntry {
     /// Its entry in the list of tools.
-    pub fn listed(&self) -> Listed {
+    pub fn listed(&self) -> ToolInfo {
         let (schema, description) = (self.schema)();
-        let listed = Listed::new(self.name, description, schema);
+        let listed = ToolInfo::new(self.name, description, schema);
         // Without these annotations, a client assumes that the tool is destructive and acts outside of this machine.
         match (self.reads, self.destroys) {
             (true, _) => listed.with_annotations(ToolAnnotations::new().read_only(true)),

@@ -88,9 +88,9 @@ impl WaitingTool for Wait {
         let seconds = self.seconds.unwrap_or(SECONDS).min(MOST);
         let mut condition = self.condition(&call)?;
         let mut pace = Pace::new(Duration::from_secs(seconds), LockWait::TICK);
-        let mut ended = call.desk.ended.clone();
-        let desk = call.desk.clone();
-        let mut log = blocking(move || desk.follow()).await?;
+        let mut ended = call.state.ended.clone();
+        let state = call.state.clone();
+        let mut log = blocking(move || state.follow()).await?;
         let mut wake = Wake::First;
         loop {
             // Subscribe before the check, so that an event after the check ends the sleep.
@@ -106,8 +106,8 @@ impl WaitingTool for Wait {
             match checked {
                 Checked::Done { acquired: Some(lock), .. } if call.is_cancelled() => {
                     // The client would never learn that it holds the lock.
-                    let desk = call.desk.clone();
-                    blocking(move || desk.board()?.locks().release(&lock)).await?;
+                    let state = call.state.clone();
+                    blocking(move || state.board()?.locks().release(&lock)).await?;
                     return Err(given_up());
                 }
                 Checked::Done { reply, .. } => return Ok(reply),
@@ -135,7 +135,7 @@ impl Wait {
         let Wait { key, lock, scope, after, .. } = self;
         match (key, lock) {
             (Some(key), None) => {
-                let (scope, after) = (call.desk.scope(scope), after.map(Revision::new));
+                let (scope, after) = (call.state.scope(scope), after.map(Revision::new));
                 Ok(Condition::Entry { scope, key, after })
             }
             (None, Some(name)) if scope.is_none() && after.is_none() => {
@@ -155,7 +155,7 @@ impl Condition {
         }
         match self {
             Condition::Entry { scope, key, after } => {
-                let (board, _) = call.desk.reading(&call.caller)?;
+                let (board, _) = call.state.reading(&call.caller)?;
                 match board.scope(scope).check_key(key, *after)? {
                     Check::Done(entry) => {
                         let reply = Reply::new(&Appeared { entry: ShownEntry::alone(entry) })?;
@@ -168,7 +168,7 @@ impl Condition {
                 }
             }
             Condition::Lock { name, wait } => {
-                let (board, session) = call.desk.acting(&call.caller)?;
+                let (board, session) = call.state.acting(&call.caller)?;
                 let acquire = Acquire::of(name, &session);
                 let acquired = match wait.check(&board, &acquire, wake)? {
                     Check::Done(acquired) => acquired,

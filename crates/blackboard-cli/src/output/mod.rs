@@ -59,7 +59,7 @@ use render_object;
 macro_rules! render_list {
     ($(#[doc = $doc:literal] $name:ident($item:ty) = $human:ident;)+) => {$(
         #[doc = $doc]
-        pub struct $name(pub crate::output::Listed<$item>);
+        pub struct $name(pub crate::output::ListPage<$item>);
 
         impl crate::outcome::Render for $name {
             fn is_list(&self) -> bool {
@@ -88,19 +88,19 @@ pub fn row_limit(given: Option<usize>, json: bool) -> Option<usize> {
 }
 
 /// The rows of a list that are shown.
-pub struct Listed<T> {
+pub struct ListPage<T> {
     /// The first rows.
     pub rows: Vec<T>,
     /// How many there are.
     pub total: usize,
 }
 
-impl<T> Listed<T> {
+impl<T> ListPage<T> {
     /// The first rows of a complete list.
-    pub fn first(mut rows: Vec<T>, limit: Option<usize>) -> Listed<T> {
+    pub fn first(mut rows: Vec<T>, limit: Option<usize>) -> ListPage<T> {
         let total = rows.len();
         rows.truncate(limit.unwrap_or(usize::MAX));
-        Listed { rows, total }
+        ListPage { rows, total }
     }
 
     /// Reports that there are more rows, if there are.

@@ -427,10 +427,10 @@ fn is_small(board: &Board) -> bool {
 
 /// Encodes an event for browsers. `id` is its revision, so that a client that reconnects continues after it.
 fn tell(event: &Event, names: &Names, out: &mut Vec<u8>) -> Result<()> {
-    let told = EventView::of(event, names);
+    let view = EventView::of(event, names);
     // Compact JSON has no line breaks, so it fits on one line of the stream.
     out.extend_from_slice(format!("id: {}\ndata: ", event.id).as_bytes());
-    serde_json::to_writer(&mut *out, &told)
+    serde_json::to_writer(&mut *out, &view)
         .map_err(|error| Fault::new(Code::Internal, "an event is not JSON").because(error))?;
     out.extend_from_slice(b"\n\n");
     Ok(())

@@ -173,10 +173,10 @@ fn a_follower_gets_every_commit_although_ids_have_gaps() {
     let log = gaps.log();
     let new = &log[log.len() - 10..];
     read_to(Revision::new(new[9]));
-    let (mut position, mut told) = (end, Vec::new());
+    let (mut position, mut received) = (end, Vec::new());
     while let Following::Next(_, last) = gaps.feed.following(generation, position) {
         position = last;
-        told.push(last.get());
+        received.push(last.get());
     }
-    assert_eq!(told, new);
+    assert_eq!(received, new);
 }

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::entry::{EntryList, KeyList};
-use crate::output::{Listed, row_limit};
+use crate::output::{ListPage, row_limit};
 
 /// List keys
 ///
@@ -54,15 +54,15 @@ impl Run for List {
         Ok(match (self.long, self.limit) {
             (true, Some(_)) => {
                 let page = scope.query(&query)?;
-                let entries = Listed::first(page.entries, limit);
+                let entries = ListPage::first(page.entries, limit);
                 Outcome::new(EntryList { entries, next: None, revision: page.revision })
             }
             (true, None) => {
                 let snapshot = scope.snapshot(&query)?;
-                let entries = Listed::first(snapshot.entries, limit);
+                let entries = ListPage::first(snapshot.entries, limit);
                 Outcome::new(EntryList { entries, next: None, revision: snapshot.revision })
             }
-            (false, _) => Outcome::new(KeyList(Listed::first(scope.list(&query)?, limit))),
+            (false, _) => Outcome::new(KeyList(ListPage::first(scope.list(&query)?, limit))),
         })
     }
 }

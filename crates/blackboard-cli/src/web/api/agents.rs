@@ -20,7 +20,7 @@ const SHOWN: &[AgentStatus] = &[AgentStatus::Active, AgentStatus::Idle, AgentSta
 
 /// The columns of seed 000, followed by ours.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct AgentRow<'a> {
     session_id: &'a str,
     agent_name: &'a str,
     pid: Option<u32>,
@@ -38,9 +38,9 @@ struct Shown<'a> {
     revision: Revision,
 }
 
-impl<'a> Shown<'a> {
-    fn of(SeenAgent { agent, claimed_items, parent_name, overdue }: &'a SeenAgent) -> Shown<'a> {
-        Shown {
+impl<'a> AgentRow<'a> {
+    fn of(SeenAgent { agent, claimed_items, parent_name, overdue }: &'a SeenAgent) -> AgentRow<'a> {
+        AgentRow {
             session_id: &agent.session_id,
             agent_name: &agent.agent_name,
             pid: agent.pid,
@@ -76,7 +76,7 @@ pub fn list(asked: &Asked<'_>) -> Result<Reply> {
     agents.truncate(limit);
     let last = agents.last().filter(|_| more);
     let next = last.map(|seen| format!("{} {}", seen.agent.started_at, seen.agent.session_id));
-    let shown: Vec<_> = agents.iter().map(Shown::of).collect();
+    let shown: Vec<_> = agents.iter().map(AgentRow::of).collect();
     Ok(bare_page(&shown, next.as_deref(), overview.revision))
 }
 

@@ -38,7 +38,7 @@ const SEPARATOR: char = '\n';
 
 /// An entry in a list.
 #[derive(Serialize)]
-struct Listed {
+struct ListedEntry {
     #[serde(flatten)]
     entry: Entry,
     /// Whether `value` is only the start, as text: of the string itself, or of its JSON.
@@ -46,16 +46,16 @@ struct Listed {
     truncated: bool,
 }
 
-impl Listed {
-    fn of(mut entry: Entry) -> Result<Listed> {
+impl ListedEntry {
+    fn of(mut entry: Entry) -> Result<ListedEntry> {
         let json = entry.value.as_str();
         if json.len() <= VALUE_BYTES {
-            return Ok(Listed { entry, truncated: false });
+            return Ok(ListedEntry { entry, truncated: false });
         }
         let text = serde_json::from_str::<String>(json);
         let text = text.as_deref().unwrap_or(json);
         entry.value = Value::of(&text[..text.floor_char_boundary(VALUE_BYTES)])?;
-        Ok(Listed { entry, truncated: true })
+        Ok(ListedEntry { entry, truncated: true })
     }
 }
 
@@ -72,7 +72,7 @@ pub fn list(asked: &Asked<'_>) -> Result<Reply> {
         return search(asked, &wanted, &Words::parse(text)?, limit, after);
     }
     let page = wanted.page(asked, after, limit)?;
-    let listed = page.entries.into_iter().map(Listed::of).collect::<Result<Vec<_>>>()?;
+    let listed = page.entries.into_iter().map(ListedEntry::of).collect::<Result<Vec<_>>>()?;
     Ok(as_list(&listed, page.next.as_deref(), page.revision))
 }
 
@@ -151,7 +151,7 @@ fn search(
                 continue;
             }
             let place = wanted.place_of(&entry);
-            found.push(Listed::of(entry)?);
+            found.push(ListedEntry::of(entry)?);
             if found.len() == limit {
                 full = Some(if number == last { page.next.clone() } else { Some(place) });
                 break;

@@ -23,7 +23,7 @@ const MOST_HOURS: u64 = 24 * 7;
 
 /// The columns of seed 000, followed by ours.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct WorkRow<'a> {
     item_id: &'a str,
     title: &'a str,
     project_id: Option<&'a str>,
@@ -44,9 +44,9 @@ struct Shown<'a> {
     missing_blockers: &'a [String],
 }
 
-impl<'a> Shown<'a> {
-    fn of(item: &'a WorkItem, page: &'a WorkPage) -> Shown<'a> {
-        Shown {
+impl<'a> WorkRow<'a> {
+    fn of(item: &'a WorkItem, page: &'a WorkPage) -> WorkRow<'a> {
+        WorkRow {
             item_id: &item.item_id,
             title: &item.title,
             project_id: item.project_id.as_deref(),
@@ -86,7 +86,7 @@ pub fn list(asked: &Asked<'_>) -> Result<Reply> {
         }
         Some(_) => return Err(wrong("order is `completed`, and goes with status=completed")),
     };
-    let shown: Vec<_> = page.items.iter().map(|item| Shown::of(item, &page)).collect();
+    let shown: Vec<_> = page.items.iter().map(|item| WorkRow::of(item, &page)).collect();
     Ok(bare_page(&shown, page.next.as_deref(), page.revision))
 }
 

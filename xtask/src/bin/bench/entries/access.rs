@@ -29,9 +29,9 @@ pub fn writing(scale: &Scale) -> Result<Vec<Line>> {
         library.push(through_the_library(writes)?);
         raw.push(by_hand(writes)?);
     }
-    let told = format!("{:.0} writes/s, raw {:.0} writes/s", median(&library), median(&raw));
+    let detail = format!("{:.0} writes/s, raw {:.0} writes/s", median(&library), median(&raw));
     let what = "writes per second in process against a raw loop of the same statements";
-    Ok(vec![Line::new(what, Bar::AtLeast(0.7), Unit::Ratio, &ratios(&library, &raw), told)])
+    Ok(vec![Line::new(what, Bar::AtLeast(0.7), Unit::Ratio, &ratios(&library, &raw), detail)])
 }
 
 fn key(number: usize) -> String {
@@ -136,7 +136,7 @@ pub fn reading(scale: &Scale) -> Result<Vec<Line>> {
             Ok(())
         })?);
     }
-    let told = |name: &str, others: &[f64]| {
+    let detail = |name: &str, others: &[f64]| {
         format!("{:.0} reads/s, {name} {:.0} reads/s", median(&library), median(others))
     };
     Ok(vec![
@@ -145,14 +145,14 @@ pub fn reading(scale: &Scale) -> Result<Vec<Line>> {
             Bar::AtLeast(0.6),
             Unit::Ratio,
             &ratios(&library, &raw),
-            told("raw", &raw),
+            detail("raw", &raw),
         ),
         Line::new(
             "the same against a Redis GET on loopback",
             Bar::AtLeast(2.5),
             Unit::Ratio,
             &ratios(&library, &remote),
-            told("Redis", &remote),
+            detail("Redis", &remote),
         ),
     ])
 }

@@ -79,9 +79,9 @@ pub fn hearing(scale: &Scale) -> Result<Vec<Line>> {
         own.push(median(&delays(writes, &mut tell, &heard)?));
         remote.push(median(&delays(writes, &mut tell_remote, &heard_remote)?));
     }
-    let told = format!("{:.0} µs, Redis {:.0} µs", median(&own), median(&remote));
+    let detail = format!("{:.0} µs, Redis {:.0} µs", median(&own), median(&remote));
     let what = "a write until `observe --follow` has printed it, p50, against `XADD` until `XREAD BLOCK` has";
-    Ok(vec![Line::new(what, Bar::AtMost(2.0), Unit::Ratio, &ratios(&own, &remote), told)])
+    Ok(vec![Line::new(what, Bar::AtMost(2.0), Unit::Ratio, &ratios(&own, &remote), detail)])
 }
 
 /// Microseconds from each write until its line.
@@ -136,8 +136,8 @@ pub fn many(scale: &Scale) -> Result<Vec<Line>> {
             rounds.push(percentile(&delays, 99.0));
         }
         let what = format!("{followers} followers, 25 writes a second: p99 of hearing of one");
-        let told = format!("p50 {:.1} ms; all {followers} started", median(&middle));
-        lines.push(Line::new(what, Bar::AtMost(limit), Unit::Milliseconds, &rounds, told));
+        let detail = format!("p50 {:.1} ms; all {followers} started", median(&middle));
+        lines.push(Line::new(what, Bar::AtMost(limit), Unit::Milliseconds, &rounds, detail));
     }
     Ok(lines)
 }

@@ -64,8 +64,8 @@ pub fn writing(scale: &Scale) -> Result<Vec<Line>> {
 }
 
 fn compared(what: &str, times: &[Vec<f64>; 2]) -> Line {
-    let told = format!("{:.1} µs, {:.1} µs", median(&times[1]), median(&times[0]));
-    Line::new(what, Bar::AtMost(1.5), Unit::Ratio, &ratios(&times[1], &times[0]), told)
+    let detail = format!("{:.1} µs, {:.1} µs", median(&times[1]), median(&times[0]));
+    Line::new(what, Bar::AtMost(1.5), Unit::Ratio, &ratios(&times[1], &times[0]), detail)
 }
 
 /// Microseconds.

@@ -48,6 +48,6 @@ fn against_nothing(what: &str, limit: f64, hook: Program<'_>, scale: &Scale, run
     interleave(&mut programs, scale.rounds, runs)?;
     let [nothing, hook] = &programs;
     let what = format!("`hook claude` for PostToolUse {what}, against `/bin/true`");
-    let told = format!("{}, {}", hook.tell(), nothing.tell());
-    Ok(Line::new(what, Bar::AtMost(limit), Unit::Ratio, &hook.ratios(nothing), told))
+    let detail = format!("{}, {}", hook.tell(), nothing.tell());
+    Ok(Line::new(what, Bar::AtMost(limit), Unit::Ratio, &hook.ratios(nothing), detail))
 }

@@ -40,9 +40,9 @@ pub fn measure(scale: &Scale) -> Result<Vec<Line>> {
 
     let line =
         |what: &str, limit, program: &Program<'_>, other: &Program<'_>, baseline: Option<&Program<'_>>| {
-            let told: Vec<_> =
+            let detail: Vec<_> =
                 [Some(program), Some(other), baseline].into_iter().flatten().map(Program::tell).collect();
-            Line::new(what, Bar::AtMost(limit), Unit::Ratio, &program.ratios(other), told.join(", "))
+            Line::new(what, Bar::AtMost(limit), Unit::Ratio, &program.ratios(other), detail.join(", "))
         };
     let listed = "`agent list --json`, 50 agents, against `/bin/true`";
     Ok(vec![

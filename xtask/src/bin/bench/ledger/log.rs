@@ -147,14 +147,14 @@ pub fn telling(scale: &Scale) -> Result<Vec<Line>> {
         Program::new("observe", observe),
     ];
     interleave(&mut programs, scale.rounds, 1)?;
-    let [scan, told] = &programs;
-    let raw = format!("{}, {}", told.tell(), scan.tell());
+    let [scan, detail] = &programs;
+    let raw = format!("{}, {}", detail.tell(), scan.tell());
     let what = "`observe` of 10⁶ events to JSON";
     let mut lines = vec![Line::new(
         format!("{what} against a raw scan"),
         Bar::AtMost(3.0),
         Unit::Ratio,
-        &told.ratios(scan),
+        &detail.ratios(scan),
         raw,
     )];
     if let Some(memory) = peak_memory(&observe())? {

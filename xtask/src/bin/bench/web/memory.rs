@@ -48,10 +48,10 @@ pub fn of_clients(scale: &Scale) -> Result<Vec<Line>> {
         }
         busy.push(each(server.memory()?));
     }
-    let told =
+    let detail =
         format!("{clients} clients; {:.1} kB each after 5 s with 20 writes a second", median(&busy) / 1024.0);
     let what = "memory with 1,000 SSE clients, per client";
-    Ok(vec![Line::new(what, Bar::AtMost(40.0 * 1024.0), Unit::Bytes, &rounds, told)])
+    Ok(vec![Line::new(what, Bar::AtMost(40.0 * 1024.0), Unit::Bytes, &rounds, detail)])
 }
 
 /// A process that holds clients, and reads what they get.

@@ -46,7 +46,7 @@ pub fn hearing(scale: &Scale) -> Result<Vec<Line>> {
         browser.push(median(&delays(writes, &mut push, &pushed)?));
         terminal.push(median(&delays(writes, &mut tell, &heard)?));
     }
-    let told = format!("{:.0} µs, `observe --follow` {:.0} µs", median(&browser), median(&terminal));
+    let detail = format!("{:.0} µs, `observe --follow` {:.0} µs", median(&browser), median(&terminal));
     let what = "commit → SSE bytes at a client, p50, against `observe --follow`";
-    Ok(vec![Line::new(what, Bar::AtMost(2.0), Unit::Ratio, &ratios(&browser, &terminal), told)])
+    Ok(vec![Line::new(what, Bar::AtMost(2.0), Unit::Ratio, &ratios(&browser, &terminal), detail)])
 }
