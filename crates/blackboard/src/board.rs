@@ -495,8 +495,9 @@ impl Operation {
             let message = format!("idempotency key {} was already used for {other}", self.operation_id);
             return Err(Refusal::new(Code::InvalidValue, message).hint(Hint::NewIdempotencyKey).into());
         }
-        let mut answer: T = serde_json::from_str(&self.answer)
-            .map_err(|error| Fault::new(Code::Corrupt, "a remembered answer can't be read").because(error))?;
+        let mut answer: T = serde_json::from_str(&self.answer).map_err(|error| {
+            Fault::new(Code::Corrupt, "a remembered answer cannot be read").because(error)
+        })?;
         answer.resolve(self.revision);
         Ok(answer)
     }

@@ -462,7 +462,7 @@ fn what_is_known_of(pid: Option<u32>, liveness: Liveness) -> String {
     match (pid, liveness) {
         (None, _) => "no PID".to_owned(),
         (Some(pid), Liveness::Dead) => format!("PID {pid} not found"),
-        (Some(pid), Liveness::Unknown) => format!("PID {pid} can't be verified here"),
+        (Some(pid), Liveness::Unknown) => format!("PID {pid} cannot be verified here"),
         (Some(pid), Liveness::Alive) => format!("PID {pid} is shared with other sessions"),
     }
 }
@@ -512,7 +512,7 @@ mod tests {
         for (pid, liveness, expected) in [
             (None, Liveness::Unknown, "no PID"),
             (Some(12), Liveness::Dead, "PID 12 not found"),
-            (Some(12), Liveness::Unknown, "PID 12 can't be verified here"),
+            (Some(12), Liveness::Unknown, "PID 12 cannot be verified here"),
             (Some(12), Liveness::Alive, "PID 12 is shared with other sessions"),
         ] {
             let agent = Agent { pid, ..an_agent("a") };

@@ -1,7 +1,7 @@
 //! Concurrent threads on one board: one clone each in memory, and in a SQLite file both one clone and one connection
 //! each.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -14,7 +14,7 @@ pub const VARIABLE: &str = "BLACKBOARD_TEST_SKIPS";
 const LEFT_OUT_IN_CI: &[(&str, &str)] = &[
     ("a full disk", "only root may mount a file system of a fixed size"),
     ("a FUSE mount", "only root may mount a file system"),
-    ("read-only media", "only root may mount a directory so that root can't write to it"),
+    ("read-only media", "only root may mount a directory so that root cannot write to it"),
     ("a reused PID", "only root may make a PID namespace"),
     ("another PID namespace", "only root may make a PID namespace"),
     ("EPERM", "only root may become another user, who may have no access to the program"),

@@ -3,7 +3,7 @@
 //! The tests that are ignored are run by the others, each in a run of its own: what they do would end this run.
 
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -3,7 +3,7 @@
 //! The tests that are ignored are run by another one, each in a run of its own with little patience.
 
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::process::{Child, Command, Stdio};
 

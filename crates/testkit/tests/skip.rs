@@ -2,7 +2,7 @@
 //!
 //! The tests that are ignored are run by the others, each in a run of its own.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::process::{Command, Output};
 

@@ -127,7 +127,7 @@ impl Scratch {
     pub fn agents(&self) -> Result<Vec<Value>> {
         let listed = self.board(&["agent", "list", "--all"])?;
         let items = listed["items"].as_array().cloned().unwrap_or_default();
-        Ok(items.into_iter().filter(|agent| agent["agent_name"] != super::story::NEIGHBOUR).collect())
+        Ok(items.into_iter().filter(|agent| agent["agent_name"] != super::story::NEIGHBOR).collect())
     }
 
     /// The errors in the hook log.
@@ -164,7 +164,7 @@ pub fn install(package: &Package) -> Result<PathBuf> {
         if !output.status.success() {
             let _ = fs::remove_dir_all(&directory);
             return Err(
-                format!("{name} can't be installed: {}", String::from_utf8_lossy(&output.stderr)).into()
+                format!("{name} cannot be installed: {}", String::from_utf8_lossy(&output.stderr)).into()
             );
         }
     }

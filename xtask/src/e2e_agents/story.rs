@@ -15,7 +15,7 @@ use super::scratch::{self, Scratch, soon};
 use crate::Result;
 
 /// Another agent on the board, registered by the story.
-pub const NEIGHBOUR: &str = "Neighbour";
+pub const NEIGHBOR: &str = "Neighbor";
 
 /// The work on the board.
 const FIRST: &str = "e2e-1";
@@ -176,7 +176,7 @@ pub fn prompt(scene: &str) -> String {
 pub fn play(stage: &Stage, checks: &mut Checks) -> Result {
     let board = |arguments: &[&str]| stage.scratch.board(arguments);
     let pid = std::process::id().to_string();
-    board(&["agent", "register", "--name", NEIGHBOUR, "--pid", &pid])?;
+    board(&["agent", "register", "--name", NEIGHBOR, "--pid", &pid])?;
     board(&["work", "create", "--id", FIRST, "--title", TITLE])?;
     board(&["work", "create", "--id", SECOND, "--title", "Oil the hinge"])?;
     lives(stage, checks)?;
@@ -200,7 +200,7 @@ fn lives(stage: &Stage, checks: &mut Checks) -> Result {
     let session = scene.session()?;
     let id = text(&session["session_id"]);
     checks.see(check::BRIEFED, || {
-        for wanted in ["[blackboard] You share a board with other agents.", id, TITLE, NEIGHBOUR] {
+        for wanted in ["[blackboard] You share a board with other agents.", id, TITLE, NEIGHBOR] {
             if !turn.reads(wanted) {
                 return Err(format!("the model does not read {wanted:?}").into());
             }

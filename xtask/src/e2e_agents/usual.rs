@@ -8,12 +8,12 @@ use std::process::Command;
 use super::check::Checks;
 use super::model::{Model, Say, Turn};
 use super::scratch::soon;
-use super::story::{NEIGHBOUR, Stage, ended, holds, prompt, text};
+use super::story::{NEIGHBOR, Stage, ended, holds, prompt, text};
 use crate::Result;
 
 pub const CHECKS: &[&str] = &[DELEGATE_CLAIMED, SHELL, RESUMED, WARNED, DENIED, MISSING];
 
-const DELEGATE_CLAIMED: &str = "item claimed by MCP for a sub-agent";
+const DELEGATE_CLAIMED: &str = "item claimed by MCP for a subagent";
 const SHELL: &str = "item claimed in the shell for that session";
 const RESUMED: &str = "a resumed session is the same one again";
 const WARNED: &str = "edit of a reserved file: warned";
@@ -98,13 +98,13 @@ fn is_kept_from_editing(stage: &Stage, checks: &mut Checks, usual: &Usual) -> Re
     let config = stage.scratch.repository().join(".blackboard/config.json");
     let listed = board(&["agent", "list"])?;
     let listed = listed["items"].as_array().into_iter().flatten();
-    let neighbour = listed.into_iter().find(|agent| agent["agent_name"] == NEIGHBOUR);
-    let neighbour = neighbour.ok_or("there is no other agent")?["session_id"].clone();
+    let neighbor = listed.into_iter().find(|agent| agent["agent_name"] == NEIGHBOR);
+    let neighbor = neighbor.ok_or("there is no other agent")?["session_id"].clone();
     for (check, scene, file, said, guard) in [
         (WARNED, "SCENE-WARNED", "warned.txt", WARNING, "warn"),
         (DENIED, "SCENE-DENIED", "denied.txt", DENIAL, "deny"),
     ] {
-        board(&["file", "reserve", file, "--session", text(&neighbour)])?;
+        board(&["file", "reserve", file, "--session", text(&neighbor)])?;
         fs::write(&config, format!("{{\"fileGuard\": \"{guard}\"}}"))?;
         let (turn, mut scene) = {
             let scene = stage.start_as(scene, |command| {
@@ -130,7 +130,7 @@ fn is_kept_from_editing(stage: &Stage, checks: &mut Checks, usual: &Usual) -> Re
 fn told(turn: &Turn, said: &str, file: &str) -> Result<String> {
     let start = turn.asked.text.rfind(said).ok_or_else(|| format!("the model does not read {said:?}"))?;
     let about = &turn.asked.text[start..];
-    if !about.contains(&format!("{file}: reserved")) || !about.contains(NEIGHBOUR) {
+    if !about.contains(&format!("{file}: reserved")) || !about.contains(NEIGHBOR) {
         return Err(format!("the model does not read who has {file}").into());
     }
     Ok(format!("the model reads who has {file}"))

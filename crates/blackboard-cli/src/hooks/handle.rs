@@ -298,7 +298,7 @@ impl HookHandler<'_> {
         let line = format!("export BLACKBOARD_SESSION_ID='{session}'\n");
         let opened = OpenOptions::new().append(true).create(true).open(file);
         if let Err(error) = opened.and_then(|mut file| file.write_all(line.as_bytes())) {
-            self.log.write(&format!("{variable} can't be written: {}", error.kind()));
+            self.log.write(&format!("{variable} cannot be written: {}", error.kind()));
         }
     }
 

@@ -112,7 +112,7 @@ impl Tool for Observe {
         let read_before =
             session.as_deref().filter(|_| moves).and_then(|session| call.state.cursors.of(session));
         let observed = read(&board, &since, &filters, read_before, session.as_deref(), limit)?;
-        if let Some(session) = session.filter(|_| moves && !call.is_cancelled()) {
+        if let Some(session) = session.filter(|_| moves && !call.is_canceled()) {
             call.state.cursors.move_to(session, observed.revision);
         }
         Reply::new(&observed)

@@ -61,7 +61,7 @@ impl Call {
     }
 
     /// Whether the client canceled the call.
-    pub fn is_cancelled(&self) -> bool {
+    pub fn is_canceled(&self) -> bool {
         self.context.ct.is_cancelled()
     }
 }
@@ -148,7 +148,7 @@ fn answer<T: Tool>(arguments: JsonObject, call: Call) -> Answering {
             Ok(tool) => {
                 let answered = blocking(move || {
                     // The call may have waited a long time for a thread.
-                    if call.is_cancelled() {
+                    if call.is_canceled() {
                         return Err(given_up());
                     }
                     tool.call(&call)?.without_unreadable(&call.unreadable.list())

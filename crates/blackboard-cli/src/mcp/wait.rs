@@ -104,7 +104,7 @@ impl WaitingTool for Wait {
             })
             .await?;
             match checked {
-                Checked::Done { acquired: Some(lock), .. } if call.is_cancelled() => {
+                Checked::Done { acquired: Some(lock), .. } if call.is_canceled() => {
                     // The client would never learn that it holds the lock.
                     let state = call.state.clone();
                     blocking(move || state.board()?.locks().release(&lock)).await?;
@@ -150,7 +150,7 @@ impl Condition {
     /// Checks once. The last check also returns what is missing.
     fn check(&mut self, call: &Call, wake: Wake, is_last: bool) -> Result<Checked> {
         // The call may have waited a long time for a thread.
-        if call.is_cancelled() {
+        if call.is_canceled() {
             return Err(given_up());
         }
         match self {

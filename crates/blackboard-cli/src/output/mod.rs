@@ -1,7 +1,7 @@
 //! Text for people: one file a noun, and what all of them use.
 //!
 //! [`Screen`] is what a command writes on, [`Table`] lines up rows, [`Tone`] says what a word means and becomes a
-//! colour only on a terminal, [`time`] says how long ago something was. Everything that came from the board or from
+//! color only on a terminal, [`time`] says how long ago something was. Everything that came from the board or from
 //! the outside goes through [`escape`], so that stored text can neither add rows nor move the cursor of a terminal.
 
 pub mod agent;

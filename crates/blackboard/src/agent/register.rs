@@ -125,7 +125,7 @@ impl Agents<'_> {
             crate::text::check_id("session hint", hint)?;
         }
         match (cleaned.name.as_ref().or(cleaned.name_base.as_ref()), &cleaned.parent) {
-            (Some(name), _) if name.is_empty() => Err(Error::invalid("the name of an agent can't be empty")),
+            (Some(name), _) if name.is_empty() => Err(Error::invalid("the name of an agent cannot be empty")),
             (None, None) => Err(Error::invalid("an agent needs a name: --name NAME")),
             _ => Ok((cleaned, texts.changes())),
         }
@@ -267,7 +267,7 @@ fn refuse_circle(tx: &dyn Tx, session: &str, parent: &Agent) -> Result<()> {
     let mut ancestor = Some(parent.session_id.clone());
     while let Some(id) = ancestor {
         if id == session {
-            return Err(Error::invalid("a session can't be the delegate of itself or of its own delegates"));
+            return Err(Error::invalid("a session cannot be the delegate of itself or of its own delegates"));
         }
         let key = Key::Agent(id.clone());
         tx.prefetch(&[Prefetch::Row(key.clone())])?;

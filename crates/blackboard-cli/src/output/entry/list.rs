@@ -115,7 +115,7 @@ impl Render for WholeScope {
         answer.raw(self)
     }
 
-    /// The same, an entry a line: values stay as they came, so they can't be indented.
+    /// The same, an entry a line: values stay unchanged, so they cannot be indented.
     fn human(&self, screen: &mut Screen<'_>) -> Result {
         let text = |value: &dyn Fn() -> serde_json::Result<String>| {
             value().map_err(|error| Failure::Output(error.into()))

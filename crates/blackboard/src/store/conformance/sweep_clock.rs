@@ -82,7 +82,7 @@ fn another_boot_gives_no_grace(fixture: &Fixture) {
     fixture.session_of_process("Ivy", 10);
     fixture.processes.reboot();
     set_forward(fixture, 3600);
-    assert_eq!(marks(fixture), 1, "its process can't have survived");
+    assert_eq!(marks(fixture), 1, "its process cannot have survived");
 }
 
 fn the_time_of_the_engine_decides_what_is_due(fixture: &Fixture) {

@@ -32,7 +32,7 @@ impl Server {
             .stderr(Stdio::null())
             .spawn()
             .map_err(|error| {
-                format!("redis-server can't be started ({error}); install it to compare with it")
+                format!("redis-server cannot be started ({error}); install it to compare with it")
             })?;
         let server = Server { process, port, _directory: directory };
         let start = Instant::now();

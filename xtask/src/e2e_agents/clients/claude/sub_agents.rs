@@ -11,7 +11,7 @@ use crate::e2e_agents::story::{Stage, ended, holds, prompt, text};
 
 pub const CHECKS: &[&str] = &[APART, ENDED];
 
-const APART: &str = "two sub-agents at once claim for themselves";
+const APART: &str = "two subagents at once claim for themselves";
 const ENDED: &str = "the end of one of them ends only that";
 
 const SCENES: [&str; 2] = ["SCENE-LEFT", "SCENE-RIGHT"];
@@ -57,7 +57,7 @@ fn told(stage: &Stage, parent: &Value, turn: &Turn) -> Result<Value> {
         .retain(|agent| agent["parent_id"] == parent["session_id"] && turn.reads(text(&agent["session_id"])));
     match (agents.pop(), agents.len()) {
         (Some(agent), 0) => Ok(agent),
-        (_, more) => Err(format!("a sub-agent reads the ids of {more} others, or not its own").into()),
+        (_, more) => Err(format!("a subagent reads the ids of {more} others, or not its own").into()),
     }
 }
 
