@@ -1,4 +1,4 @@
-//! What was measured, against its bar: a Markdown table, and the same as JSON.
+//! The results with their limits: a Markdown table, and the same as JSON.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub struct Line {
     raw: String,
 }
 
-/// What is good enough.
+/// The limit of a result.
 #[derive(Clone, Copy)]
 pub enum Bar {
     AtMost(f64),
@@ -27,7 +27,7 @@ pub enum Bar {
     NoLimit,
 }
 
-/// What a number counts.
+/// The unit of a number.
 #[derive(Clone, Copy)]
 pub enum Unit {
     Ratio,
@@ -41,7 +41,7 @@ pub enum Unit {
 }
 
 impl Line {
-    /// A number with its bar; `raw` is what it was made from.
+    /// A number with its limit; `raw` shows the numbers that it was computed from.
     pub fn new(
         what: impl Into<String>,
         bar: Bar,
@@ -97,7 +97,7 @@ impl Unit {
     }
 }
 
-/// All lines, and how busy the machine was when it began.
+/// All lines, and the load of the machine at the start.
 pub struct Report {
     load: Option<f64>,
     quick: bool,
@@ -159,7 +159,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// How many processes wanted to run in the last minute.
+/// The load average of the last minute.
 fn load() -> Option<f64> {
     std::fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! The MCP Inspector of the protocol's own authors: a client without a model, which judges schemas as well.
+//! The MCP Inspector of the protocol's authors: a client without a model, which also checks schemas.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -103,7 +103,7 @@ impl Inspector {
                 }
             })?;
             Ok(format!(
-                "{} was claimed by \"{}\", and given back",
+                "{} was claimed by \"{}\", and released",
                 text(&item["item_id"]),
                 text(&holder["agent_name"])
             ))
@@ -136,12 +136,12 @@ impl Inspector {
         command
     }
 
-    /// Makes one call, and returns what it printed.
+    /// Makes one call, and returns its output.
     fn ask(&self, arguments: &[&str]) -> Result<String> {
         let output = crate::run::output(self.command().args(arguments), crate::run::SHORT)?;
         let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         if output.status.success() {
-            // Verdicts go to the one or the other.
+            // Results go to stdout or to stderr.
             return Ok(if serde_json::from_str::<Value>(&out).is_ok() && !error.contains("errors") {
                 out.into_owned()
             } else {

@@ -429,7 +429,7 @@ fn verb_of_a_session_counts_as_a_sign_of_life(fixture: &Fixture) {
     fixture.release("x", &session);
     let agent = fixture.agent(&session);
     assert_eq!((agent.last_seen_at, agent.last_beat_at), (fixture.now(), fixture.now()));
-    assert_eq!(agent.current_work, None, "what was given back is not worked on");
+    assert_eq!(agent.current_work, None, "a released item is not worked on");
     // With a short threshold it is recorded sooner, so that the session is not swept meanwhile.
     let board = fixture.with_settings(|settings| settings.stale_threshold = Duration::from_secs(20));
     fixture.pass(3);

@@ -1,4 +1,4 @@
-//! Writing and reading one entry in process, against the same statements by hand.
+//! Writing and reading one entry in process, against the same statements in plain SQL.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -14,11 +14,11 @@ use crate::{Result, Scale};
 
 const SCOPE: &str = "default";
 
-/// A value as agents share it: about a hundred bytes.
+/// A typical value: about a hundred bytes.
 const VALUE: &str =
     r#"{"status":"in_progress","assigned_to":"data_analyst","started_at":"2026-02-04T10:00:00Z","step":17}"#;
 
-/// How many keys are written in turns.
+/// How many keys are written in turn.
 const KEYS: usize = 1000;
 
 /// Writes per second.

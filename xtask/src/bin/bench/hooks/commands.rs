@@ -8,9 +8,9 @@ use crate::programs::{Program, interleave};
 use crate::report::{Bar, Line, Unit};
 use crate::{Result, Scale};
 
-/// A tool call a moment after another one, which has nothing to write: while the session's MCP server has the board open,
-/// and on a board that no process has open. Once in ten seconds such a call is a heartbeat and writes, which does not change
-/// a median.
+/// A tool call shortly after another one, which has nothing to write: while the session's MCP server has the board
+/// open, and on a board that no process has open. Once in ten seconds such a call is a heartbeat and writes, which does
+/// not change a median.
 pub fn throttled(scale: &Scale) -> Result<Vec<Line>> {
     let runs = scale.of(300, 10);
     let mut lines = Vec::new();

@@ -9,7 +9,7 @@ use crate::report::{Bar, Line, Unit};
 use crate::{Result, Scale};
 
 /// `agent list`, `agent heartbeat`, `work claim`, `--version` and `--help`, each on its own board that no other process
-/// touches, in turns with `/bin/true` and with its baseline.
+/// uses, alternating with `/bin/true` and with its baseline.
 pub fn measure(scale: &Scale) -> Result<Vec<Line>> {
     let runs = scale.of(200, 10);
     let listing = Pair::new(scale, 0)?;

@@ -171,7 +171,7 @@ fn read_from_cursor(board: &Board, session: &str) -> Result<f64> {
     Ok(microseconds(start.elapsed()))
 }
 
-/// Batch by batch, as one command after the other does, and how long that took without the time between them.
+/// Prunes batch by batch, as successive commands do. Returns the duration without the time between them.
 fn prune(board: &Board) -> Result<Duration> {
     const UNTIL_THE_NEXT_COMMAND: Duration = Duration::from_millis(1);
     let mut pruning = Duration::ZERO;

@@ -1,4 +1,4 @@
-//! How long a list takes, against the same query and its serialization in process.
+//! The duration of a list, against the same query and its serialization in process.
 
 use std::time::Instant;
 
