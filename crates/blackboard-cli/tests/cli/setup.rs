@@ -212,7 +212,7 @@ fn another_server_with_our_name_gets_no_text_to_add() {
     fs::write(scratch.path().join(".codex/config.toml"), text).unwrap();
     let refusal = scratch.run(["setup", "codex", "--yes", "--json"]).refused(Code::ReadOnly);
     let change = changes(&refusal).find(|change| change["action"] == "refused").unwrap();
-    assert!(change["reason"].as_str().unwrap().contains("give that another name"), "{change}");
+    assert!(change["reason"].as_str().unwrap().contains("rename that"), "{change}");
     assert_eq!(change.get("by_hand"), None, "{change}");
 }
 
