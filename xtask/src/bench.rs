@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: builds what measures, and runs it.
+//! `cargo xtask bench`: builds and runs the measurements.
 
 use std::process::Command;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub struct Suite {
     options: Vec<String>,
 }
 
-/// Runs one kind of measurement.
+/// Runs one suite of measurements.
 pub fn run(kind: &Kind) -> Result {
     match kind {
         Kind::Ledger(suite) => measure("ledger", suite),

@@ -76,8 +76,8 @@ fn every_fixture_that_starts_the_limit_of_its_test_does_so() {
     }
 }
 
-/// What a test contains that can take long: it waits, starts something, uses files or a board, loops without a fixed end,
-/// or makes its input instead of writing it out.
+/// Code in a test that can take long: it waits, starts something, uses files or a board, loops without a fixed end, or
+/// generates its input.
 const NEEDS_LIMIT: [&str; 20] = [
     "thread::",
     "Command::new",
@@ -104,13 +104,13 @@ const NEEDS_LIMIT: [&str; 20] = [
 /// A function of a source file.
 struct Function<'a> {
     name: &'a str,
-    /// How it is called: by its name, or by that of its type before it.
+    /// Its name in calls: alone, or after that of its type.
     call: String,
     body: String,
     is_test: bool,
 }
 
-/// The functions of a file, as `rustfmt` lays them out: each ends at the first line that closes its indentation.
+/// The functions of a file in the layout of `rustfmt`: each ends at the first line that closes its indentation.
 fn functions(text: &str) -> Vec<Function<'_>> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
@@ -146,7 +146,7 @@ fn functions(text: &str) -> Vec<Function<'_>> {
 
 const MODIFIERS: [&str; 4] = ["const", "async", "unsafe", "extern"];
 
-/// Of each function, whether it contains one of these texts, or calls one of these functions that does.
+/// For each function, whether it contains one of these texts, or calls one of these functions that does.
 fn contain(functions: &[Function<'_>], texts: &[&str]) -> Vec<bool> {
     let has = |function: &Function<'_>| texts.iter().any(|text| function.body.contains(text));
     let mut found: Vec<bool> = functions.iter().map(has).collect();
@@ -162,7 +162,7 @@ fn contain(functions: &[Function<'_>], texts: &[&str]) -> Vec<bool> {
     found
 }
 
-/// Whether a function is called like this, perhaps by the path of its module.
+/// Whether a function is called by this name, possibly with the path of its module.
 fn is_used(body: &str, call: &str) -> bool {
     let is_part = |letter: char| letter == '_' || letter.is_alphanumeric();
     body.match_indices(call).any(|(place, _)| {
@@ -175,8 +175,8 @@ fn is_used(body: &str, call: &str) -> bool {
     })
 }
 
-/// How many tests of a file need a limit, and those of them that have none. Helpers are followed in the file and in that of
-/// the module above it; what helpers elsewhere start is in a fixture of [`LIMITED`].
+/// How many tests of a file need a limit, and those of them that have none. Helpers are followed in the file and in
+/// that of the parent module; helpers elsewhere start the limit in a fixture of [`LIMITED`].
 fn limits_of_tests<'a>(text: &'a str, above: &'a str) -> (usize, Vec<&'a str>) {
     let mut functions = functions(text);
     let own = functions.len();
@@ -187,7 +187,7 @@ fn limits_of_tests<'a>(text: &'a str, above: &'a str) -> (usize, Vec<&'a str>) {
     (tests.len(), without.collect())
 }
 
-/// The text of the file with the module above this one, if it is beside or above it.
+/// The text of the parent module's file, if it exists.
 fn module_above<'a>(files: &'a [(PathBuf, String)], path: &Path) -> &'a str {
     let directory = path.parent().unwrap_or(path);
     let above = [directory.join("mod.rs"), directory.with_extension("rs")];
@@ -271,7 +271,7 @@ fn no_test_waits_for_a_process_without_a_limit() {
             continue;
         }
         for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
-            // All threads of a barrier come to it, or the limit of the test ends them.
+            // All threads reach the barrier, or the limit of the test ends them.
             let is_endless = ENDLESS.iter().any(|call| line.contains(call)) && !is_barrier(line);
             assert!(!is_endless, "{}: {line}: testkit::process has a limit", path.display());
         }
@@ -293,7 +293,7 @@ fn minutes_in_ci(command: &str) -> u64 {
 #[test]
 fn a_task_ends_itself_before_ci_ends_it() {
     let (install, test) = (minutes_in_ci("cargo xtask install"), minutes_in_ci("cargo xtask test"));
-    // The rest is for compiling xtask, and for the end of what was killed.
+    // The rest is for compiling xtask, and for ending killed processes.
     assert!(crate::install::LIMIT.as_secs() + 120 <= install * 60, "{install} min");
     assert!(crate::test::LIMIT.as_secs() + 120 <= test * 60, "{test} min");
     assert!(install + test <= 85, "the machine ends CI after 90 min");

@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use crate::{Result, release, run};
 
-/// The limit of everything. `.ci/run` ends the task a few minutes later, and cannot say which step took too long.
+/// The limit of the complete task. `.ci/run` kills the task a few minutes later, and cannot say which step took too
+/// long.
 pub const LIMIT: Duration = Duration::from_mins(17);
 
-/// The limit of the demonstration, which takes about four seconds.
+/// The limit of the demo, which takes about four seconds.
 const TO_SHOW: Duration = Duration::from_mins(2);
 
-/// How many milliseconds an agent of the demonstration takes for a step: twelve steps are about four seconds. `blackboard demo`
+/// How many milliseconds an agent of the demo takes for a step: twelve steps are about four seconds. `blackboard demo`
 /// itself takes 2000, which leaves time to watch the dashboard.
 const PACE: &str = "250";
 
@@ -52,12 +53,12 @@ pub fn run(options: Options) -> Result {
     Ok(())
 }
 
-/// Says what happens now.
+/// Prints the current step.
 fn step(number: u32, what: &str) {
     println!("[{number}/3] {what}");
 }
 
-/// Where cargo installs programs.
+/// The directory in which cargo installs programs.
 fn cargo_home() -> Result<PathBuf> {
     if let Some(home) = env::var_os("CARGO_HOME") {
         return Ok(home.into());
@@ -66,7 +67,7 @@ fn cargo_home() -> Result<PathBuf> {
     Ok(home.join(".cargo"))
 }
 
-/// Puts the program in place by renaming, so that a process that runs the old one is not disturbed.
+/// Installs the program by renaming, so that a process that runs the old one is not disturbed.
 fn replace(built: &Path, installed: &Path) -> Result {
     let directory = installed.parent().ok_or("the program needs a directory")?;
     fs::create_dir_all(directory)?;

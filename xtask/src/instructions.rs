@@ -1,8 +1,8 @@
-//! `cargo xtask bench instructions`: how many instructions the hot commands take.
+//! `cargo xtask bench instructions`: counts the instructions of the hot commands.
 //!
-//! Times tell nothing on a busy machine; instructions do. A count depends on the C library and the processor, so
-//! what is guarded is its ratio to the baseline program's count in the same run. `xtask/instructions.json` has the
-//! ratios that were accepted; `--write` accepts the present ones.
+//! Times mean nothing on a busy machine; instructions do. A count depends on the C library and the processor, so the
+//! guarded value is its ratio to the baseline program's count in the same run. `xtask/instructions.json` has the
+//! accepted ratios; `--write` accepts the current ones.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -17,7 +17,7 @@ use crate::{Result, release, run};
 /// How much a ratio may grow before it is a regression.
 const TOLERANCE: f64 = 0.10;
 
-/// More heartbeats than any log needs to be folded back.
+/// More heartbeats than any WAL needs until its checkpoint.
 const MOST_BEATS: usize = 10_000;
 
 /// How many agents the board has.
@@ -26,12 +26,13 @@ const AGENTS: usize = 50;
 /// How often a hook is counted.
 const TRIES: usize = 3;
 
-/// A command of the product, and what the baseline does instead.
+/// A command of the product, and the equivalent of the baseline.
 struct Pair {
     name: &'static str,
     command: &'static [&'static str],
     baseline: &'static [&'static str],
-    /// The command's standard input. A command that has one is a hook, which has nothing to write shortly after another one.
+    /// The command's standard input. A command that has one is a hook, which has nothing to write shortly after another
+    /// one.
     input: Option<&'static str>,
 }
 
@@ -90,7 +91,7 @@ impl Options {
     }
 }
 
-/// Counts, and compares on request.
+/// Counts, and compares if requested.
 pub fn run(options: &Options) -> Result {
     let programs = release::build(release::Options { bench: true, symbols: options.profile })?;
     let board = Board::new(&programs)?;
@@ -141,7 +142,7 @@ fn accepted() -> Result<Value> {
     }
 }
 
-/// A board from which every count starts.
+/// The board from which every count starts.
 struct Board {
     programs: PathBuf,
     template: TempDir,
@@ -163,12 +164,12 @@ impl Board {
             answer["session_id"].as_str().unwrap_or_default().clone_into(&mut board.session);
         }
         board.answer(&["work", "create", "item", "--title", "Design SQL schema", "--json"])?;
-        // Until the log has just been folded back: then every count starts without one.
+        // Until the WAL was just checkpointed: then every count starts without one.
         let log = board.template.path().join("local.db-wal");
         let mut beats = 0;
         while fs::metadata(&log).is_ok_and(|metadata| metadata.len() > 0) {
             if beats == MOST_BEATS {
-                return Err(format!("the log is not folded back by {beats} heartbeats").into());
+                return Err(format!("{beats} heartbeats caused no checkpoint of the WAL").into());
             }
             board.answer(&["agent", "heartbeat", "--json"])?;
             beats += 1;
@@ -215,8 +216,9 @@ impl Board {
         };
         let file = place.path().join("input");
         fs::write(&file, input)?;
-        // What is counted is a hook that has nothing to write: the heartbeat is fresh, and the hook before has moved the
-        // cursor. On a slow machine a count may begin when the next heartbeat is due; the smallest of a few did not.
+        // A hook that has nothing to write is counted: the heartbeat is recent, and the previous hook has moved the
+        // cursor. On a slow machine the next heartbeat may be due during a count; the smallest of a few counts avoids
+        // that.
         let mut smallest = u32::MAX;
         for _ in 0..TRIES {
             let beat = self.line("blackboard", &["agent", "heartbeat"]);
@@ -256,7 +258,7 @@ impl Board {
     }
 }
 
-/// Prints the functions that most instructions were spent in or below, each once.
+/// Prints the functions with the most instructions, including their callees, each once.
 fn annotate(name: &str, place: &TempDir) -> Result {
     const SHOWN: usize = 60;
     let mut annotate = Command::new("callgrind_annotate");
@@ -274,7 +276,7 @@ fn annotate(name: &str, place: &TempDir) -> Result {
     Ok(())
 }
 
-/// Takes apart a line such as `  1,234 (5.6%)  src/main.rs:blackboard::main [/path/to/blackboard]`.
+/// Parses a line like `  1,234 (5.6%)  src/main.rs:blackboard::main [/path/to/blackboard]`.
 fn cost_and_function(line: &str) -> Option<(&str, &str)> {
     let (cost, place) = line.split_once(")  ")?;
     let (_, function) = place.split_once(':')?;

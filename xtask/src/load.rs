@@ -1,9 +1,9 @@
-//! `cargo xtask load`: keeps the machine busy, as `cargo xtask test --under-load` does beside the tests.
+//! `cargo xtask load`: keeps the machine busy, as `cargo xtask test --under-load` does during the tests.
 //!
-//! The load is four processes per core that compute, and one that writes to the disk. Each of them ends when its standard
-//! input does, and so with the process that has started it, however that ends: killed, interrupted or failed. What is
-//! written goes to a file without a name beside this program, of at most 64 MB, which the system removes with the process.
-//! A load of which a process has ended too early is a failure: the machine was less busy than claimed.
+//! The load is four computing processes per core, and one that writes to the disk. Each of them ends when its standard
+//! input does, and therefore with the process that has started it, even if that is killed. The writer uses an unnamed
+//! file of at most 64 MB beside this program, which the system removes with the process. If a process of the load ends
+//! early, the task fails: the machine was less busy than claimed.
 
 use std::io::{Read, Seek, Write};
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use crate::{Result, run};
 
-/// How many processes compute for each core.
+/// The number of computing processes per core.
 const BUSY_PER_CORE: usize = 4;
 
-/// What is written before it is written again from the start, and what is written between two calls of `fsync`.
+/// The size after which the file is overwritten from its start, and the number of bytes between two calls of `fsync`.
 const FILE: usize = 64 * CHUNK;
 const SYNCED: usize = 16 * CHUNK;
 const CHUNK: usize = 1 << 20;
@@ -38,7 +38,7 @@ enum Worker {
     Disk,
 }
 
-/// The task itself: starts a load, names its processes, and keeps it until the input ends.
+/// The task itself: starts a load, prints its processes, and keeps it until the input ends.
 pub fn run(options: &Options) -> Result {
     match options.worker {
         Some(Worker::Busy) => compute(),
@@ -52,16 +52,16 @@ pub fn run(options: &Options) -> Result {
     load.check()
 }
 
-/// As many as make a machine busy.
+/// The default number of processes.
 pub fn busy_processes() -> usize {
     BUSY_PER_CORE * std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The processes of a load, each with its kind. They end with the value.
+/// The processes of a load, each with its kind. They end when this value is dropped.
 pub struct Load(Vec<(&'static str, Child)>);
 
 impl Load {
-    /// Starts so many processes that compute, and one that writes to the disk.
+    /// Starts this many computing processes, and one that writes to the disk.
     pub fn start(busy: usize) -> Result<Load> {
         let program = this_program()?;
         let mut load = Load(Vec::new());
@@ -102,7 +102,7 @@ fn this_program() -> std::io::Result<PathBuf> {
 
 fn wait_for_the_end_of_the_input() {
     let mut input = std::io::stdin().lock();
-    // An input that cannot be read has ended as well.
+    // An input that cannot be read counts as ended.
     while input.read(&mut [0; 64]).is_ok_and(|count| count > 0) {}
 }
 
@@ -125,7 +125,7 @@ fn compute() -> ! {
 fn write_to_the_disk() -> Result {
     end_with_the_input();
     let program = std::env::current_exe()?;
-    // The directory of the program is on the disk on which the tests are built, whatever it is called.
+    // The directory of the program is on the same disk as the build.
     let directory = program.parent().ok_or("this program has no directory")?;
     let mut file = tempfile::tempfile_in(directory)?;
     let chunk = vec![0x5a; CHUNK];

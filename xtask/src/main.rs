@@ -27,7 +27,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// What a task returns; an error is a sentence for the caller.
+/// The result of a task; an error is a sentence for the caller.
 pub type Result<T = (), E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
 /// Development tasks

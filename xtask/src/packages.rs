@@ -26,7 +26,7 @@ pub fn install_missing(programs: &[&str]) -> Result {
     run(&[&["install", "-y", "-qq", "--no-install-recommends"], &missing[..]].concat())
 }
 
-/// The package that has a program. Most are called as it is.
+/// The package that contains a program. Most have the same name.
 fn package_of(program: &str) -> &str {
     match program {
         "chromedriver" => "chromium-driver",
@@ -34,7 +34,7 @@ fn package_of(program: &str) -> &str {
     }
 }
 
-/// Whether packages can be installed here: by root, on Debian.
+/// Whether packages can be installed here: as root, on Debian.
 pub fn can_install() -> bool {
     is_there("apt-get")
         && run::output(Command::new("id").arg("-u"), run::SHORT).is_ok_and(|output| output.stdout == b"0\n")

@@ -1,4 +1,4 @@
-//! `cargo xtask pictures`: the pictures of the README, taken from the demo in a real browser.
+//! `cargo xtask pictures`: takes the pictures of the README from the demo, in a real browser.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::release::{self, Options};
 use crate::{Result, packages, run};
 
-/// Where they are kept.
+/// The directory of the pictures.
 const DIRECTORY: &str = "docs/pictures";
 
 /// Each picture: its name, the view, its size, and whether it is dark.
@@ -21,10 +21,10 @@ const PICTURES: [(&str, &str, &str, bool); 3] = [
     ("lanes-dark.png", "#lanes", "1400,420", true),
 ];
 
-/// What the demonstration prints when something of everything has happened: an agent was killed, and is swept.
+/// The line of the demo after which all views have content: an agent was killed, and is swept.
 const IN_THE_MIDDLE: &str = "blackboard sweep";
 
-/// How long the demonstration may take to get there, and to end.
+/// How long the demo may take until that line, and until its end.
 const LIMIT: Duration = Duration::from_mins(2);
 
 /// Takes all of them.
@@ -39,14 +39,14 @@ pub fn run() -> Result {
     demonstration.wait_for("")?;
     for (name, view, size, dark) in PICTURES {
         let file = Path::new(DIRECTORY).join(name);
-        // The address has a token, which the server takes out of it; what follows `#` stays.
+        // The URL has a token, which the server removes. The fragment after `#` stays.
         take(&format!("{url}{view}"), &file, size, dark)?;
         println!("{}", file.display());
     }
     Ok(())
 }
 
-/// A demonstration that ends with the value.
+/// A demo that ends when this value is dropped.
 struct Demonstration {
     process: Child,
     lines: Receiver<String>,
@@ -59,7 +59,7 @@ impl Demonstration {
         let mut process = command.spawn()?;
         let output = process.stdout.take().ok_or("the demonstration has no output")?;
         let (sender, lines) = mpsc::channel();
-        // To the end, also when no line is wanted any more: a full pipe would stop the demonstration.
+        // Read to the end, even if no line is needed any more: a full pipe would stop the demo.
         thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(std::io::Result::ok) {
                 let _ = sender.send(line);
@@ -68,7 +68,7 @@ impl Demonstration {
         Ok(Demonstration { process, lines })
     }
 
-    /// Waits for a line, and returns what follows the text in it.
+    /// Waits for a line that contains the text, and returns the rest of it.
     fn wait_for(&self, text: &str) -> Result<String> {
         let until = Instant::now() + LIMIT;
         loop {
@@ -85,7 +85,7 @@ impl Demonstration {
 
 impl Drop for Demonstration {
     fn drop(&mut self) {
-        // It ends normally when it is asked to, and then removes its board.
+        // The demo ends normally when it is interrupted, and then removes its board.
         let mut ask = Command::new("kill");
         if run::success(ask.arg(self.process.id().to_string()), run::SHORT).is_err() {
             let _ = self.process.kill();
@@ -95,7 +95,7 @@ impl Drop for Demonstration {
 }
 
 fn take(url: &str, file: &Path, size: &str, dark: bool) -> Result {
-    // As Chromium counts them.
+    // In the pixels of Chromium.
     let scheme = u8::from(!dark);
     let mut chromium = Command::new("chromium");
     chromium

@@ -16,16 +16,16 @@ pub const TO_BUILD: Duration = Duration::from_mins(15);
 /// Whether binaries are static here.
 pub const STATIC: bool = cfg!(target_os = "linux");
 
-/// How a build differs from the one that is installed.
+/// How a build differs from the installed one.
 #[derive(Clone, Copy, Default)]
 pub struct Options {
-    /// Also the programs that measure.
+    /// Also builds the programs that measure.
     pub bench: bool,
-    /// With symbols, in a directory of its own: for profiles.
+    /// With symbols, in a separate directory: for profiles.
     pub symbols: bool,
 }
 
-/// Builds `blackboard`, and returns the directory that it is in.
+/// Builds `blackboard`, and returns its directory.
 pub fn build(options: Options) -> Result<PathBuf> {
     let host = host()?;
     let mut directory = target_directory()?;
@@ -61,7 +61,7 @@ pub fn build(options: Options) -> Result<PathBuf> {
     Ok(directory.join(host).join("release"))
 }
 
-/// Refuses an ELF binary that asks for a dynamic loader.
+/// Refuses an ELF binary that needs a dynamic loader.
 pub fn check_static(binary: &Path) -> Result {
     match needs_loader(&fs::read(binary)?) {
         Some(false) => Ok(()),
@@ -89,7 +89,7 @@ fn target_directory() -> Result<PathBuf> {
     Ok(metadata["target_directory"].as_str().ok_or("cargo metadata names no target directory")?.into())
 }
 
-/// Whether one of the program headers is `PT_INTERP`; nothing if this is not 64-bit little-endian ELF.
+/// Whether one of the program headers is `PT_INTERP`; `None` if this is not 64-bit little-endian ELF.
 fn needs_loader(file: &[u8]) -> Option<bool> {
     const PT_INTERP: u64 = 3;
     let number = |at: usize, width: usize| -> Option<u64> {

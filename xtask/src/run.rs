@@ -1,8 +1,8 @@
 //! Runs other programs, each with a limit.
 //!
-//! No task waits without one. A program that exceeds its limit is killed together with its descendants
-//! (`processes.rs`), and the error names the program. Programs stay in the process group of the task, so that Ctrl-C
-//! at a terminal reaches all of them.
+//! No task waits without a limit. A program that exceeds its limit is killed with its descendants (`processes.rs`), and
+//! the error names the program. Programs stay in the process group of the task, so that Ctrl-C at a terminal reaches
+//! all of them.
 
 use std::io;
 use std::path::Path;
@@ -16,19 +16,19 @@ use testkit::processes;
 
 use crate::Result;
 
-/// The limit of a program that answers at once.
+/// The limit of a program that should answer at once.
 pub const SHORT: Duration = Duration::from_mins(5);
 
-/// The end of the complete task, if it has one.
+/// The deadline of the complete task, if it has one.
 static END: OnceLock<Instant> = OnceLock::new();
 
-/// Limits everything that this task runs from now on, together. CI kills a task that takes longer, and could not say
-/// which of its steps did.
+/// Sets one limit for everything that this task runs from now on. CI kills a task that takes longer, and could not say
+/// which step was slow.
 pub fn limit_task(limit: Duration) {
     let _ = END.set(Instant::now() + limit);
 }
 
-/// The limit of a program, or what is left of the task's limit if that is less.
+/// The limit of a program, or the rest of the task's limit if that is less.
 fn clip(limit: Duration, end: Option<Instant>) -> Duration {
     end.map_or(limit, |end| limit.min(end.saturating_duration_since(Instant::now())))
 }
@@ -43,13 +43,13 @@ pub fn status(command: &mut Command, limit: Duration) -> Result<ExitStatus> {
     within(limit, child.id(), &what, move || child.wait())
 }
 
-/// Runs a program to its end, which has to be a success.
+/// Runs a program to its end. It has to succeed.
 pub fn success(command: &mut Command, limit: Duration) -> Result {
     let status = status(command, limit)?;
     if status.success() { Ok(()) } else { Err(format!("`{}` ended with {status}", shown(command)).into()) }
 }
 
-/// Runs a program to its end, and returns what it printed.
+/// Runs a program to its end, and returns its output.
 pub fn output(command: &mut Command, limit: Duration) -> Result<Output> {
     let what = shown(command);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -80,7 +80,7 @@ pub fn within<T: Send + 'static>(
     }
 }
 
-/// Waits for the end of a process that was asked to end. One that does not is killed.
+/// Waits for a process that was asked to end. Kills it if it does not.
 pub fn end(child: &mut Child, limit: Duration) {
     let until = Instant::now() + limit;
     while matches!(child.try_wait(), Ok(None)) {
@@ -94,7 +94,7 @@ pub fn end(child: &mut Child, limit: Duration) {
     }
 }
 
-/// The command as a person would type it.
+/// The command as a user would type it.
 fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let program = program.file_name().unwrap_or(program.as_os_str());
@@ -152,10 +152,10 @@ mod tests {
     fn a_killed_program_leaves_nothing_that_it_starts_meanwhile() {
         let directory = testkit::tempdir().unwrap();
         let note = directory.path().join("started");
-        // It starts processes as fast as it can, up to a number that a machine can bear.
+        // The script starts processes as fast as it can, up to a number that a machine can handle.
         let script = "i=0; while [ $i -lt 400 ]; do sleep 1000 & i=$((i+1)); echo $i > started; done; wait";
         let mut command = shell(script);
-        // What is left after a failure must not keep the output of the run open.
+        // Processes that are left after a failure must not keep the output of the run open.
         command.current_dir(directory.path()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let pid = child.id();

@@ -1,4 +1,4 @@
-//! Tests that cannot run on this machine, as they report themselves by `testkit::skip`.
+//! Tests that cannot run on this machine, as reported by `testkit::skip`.
 
 use std::fs;
 use std::process::Command;
@@ -15,7 +15,7 @@ impl Skips {
         Ok(Skips(tempfile::NamedTempFile::new()?.into_temp_path()))
     }
 
-    /// Lets the tests that a command runs report here.
+    /// Makes the tests of a command report to this file.
     pub fn collect_from(&self, tests: &mut Command) {
         tests.env(testkit::SKIPS_VARIABLE, &*self.0);
     }

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything that has to hold before a change lands. CI calls it after `cargo xtask install`.
+//! `cargo xtask test`: all checks that a change has to pass. CI runs it after `cargo xtask install`.
 
 use std::env;
 use std::path::Path;
@@ -9,8 +9,8 @@ use crate::load::{self, Load};
 use crate::skips::Skips;
 use crate::{Result, instructions, packages, run};
 
-/// The limit of everything, and on a busy machine. `.ci/run` ends the task a few minutes after the first, and cannot say
-/// which step took too long.
+/// The limit of the complete task, normally and on a busy machine. `.ci/run` kills the task a few minutes after the
+/// first, and cannot say which step took too long.
 pub const LIMIT: Duration = Duration::from_mins(55);
 const LIMIT_UNDER_LOAD: Duration = Duration::from_hours(4);
 
@@ -21,11 +21,11 @@ const TO_COMPILE: Duration = Duration::from_mins(15);
 /// too short.
 const TO_INSTALL_DENY: Duration = Duration::from_mins(30);
 
-/// The limit of all tests, and on a busy machine.
+/// The limit of all tests, normally and on a busy machine.
 const TO_TEST: Duration = Duration::from_mins(35);
 const TO_TEST_UNDER_LOAD: Duration = Duration::from_mins(150);
 
-/// The limit of the tests of the stores alone, which compile the library again.
+/// The limit of the separate run of the store tests, which compiles the library again.
 const TO_TEST_STORES: Duration = Duration::from_mins(15);
 
 #[derive(clap::Args)]
@@ -39,7 +39,7 @@ pub struct Options {
     under_load: bool,
 }
 
-/// Runs every step, and stops at the first that fails.
+/// Runs every step, and stops at the first failure.
 pub fn run(options: &Options) -> Result {
     run::limit_task(if options.under_load { LIMIT_UNDER_LOAD } else { LIMIT });
     let (mut report, skips) = (Report::default(), Skips::new()?);
@@ -53,7 +53,7 @@ pub fn run(options: &Options) -> Result {
     outcome
 }
 
-/// `cargo xtask dependencies`: the step that checks the dependencies, alone.
+/// `cargo xtask dependencies`: runs only the check of the dependencies.
 pub fn check_dependencies() -> Result {
     let mut report = Report::default();
     let outcome = dependencies(in_ci(), &mut report);
@@ -61,7 +61,7 @@ pub fn check_dependencies() -> Result {
     outcome
 }
 
-/// Whether this runs in continuous integration, where missing tools are installed rather than missed.
+/// Whether this is CI, which installs missing tools instead of skipping their tests.
 fn in_ci() -> bool {
     env::var_os("CI").is_some_and(|value| value == "true" || value == "1")
 }
@@ -96,7 +96,7 @@ fn steps(options: &Options, skips: &Skips, report: &mut Report) -> Result {
     Ok(())
 }
 
-/// Runs all tests. What is compiled for them is compiled before the machine is made busy.
+/// Runs all tests. They are compiled before the load starts.
 fn tests(under_load: bool, skips: &Skips, report: &mut Report) -> Result {
     let all = ["test", "--workspace", "--all-features", "--no-fail-fast"];
     let mut tests = cargo(&all);
@@ -108,36 +108,36 @@ fn tests(under_load: bool, skips: &Skips, report: &mut Report) -> Result {
     let busy = load::busy_processes();
     println!("the tests run beside {busy} processes that compute and one that writes to the disk");
     let mut load = Load::start(busy)?;
-    // A test that takes long on such a machine does not hang.
+    // A slow test on such a machine does not hang.
     tests.env("BLACKBOARD_TEST_PATIENCE", "180").env("BLACKBOARD_TEST_TIMEOUT", "1800");
     // As many tests at once as processes compute: half of the machine is theirs, and they meet each other as well.
     tests.env("RUST_TEST_THREADS", busy.to_string());
     let outcome = report.step("tests under load", tests, TO_TEST_UNDER_LOAD);
-    // Without all of the load the tests show less than they claim.
+    // Without the complete load, the tests show less than they claim.
     outcome.and_then(|()| load.check())
 }
 
-/// The tests of the stores with SQLite as programs build it that depend on the library: without our flags.
+/// Runs the store tests with SQLite built as in programs that depend on the library: without our flags.
 fn with_plain_sqlite(skips: &Skips) -> Command {
     let mut command = cargo(&["test", "--package", "blackboard", "--lib", "store::"]);
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/plain-sqlite");
-    // A variable that is set, even to nothing, is stronger than the one in `.cargo/config.toml`.
+    // A variable that is set, even to nothing, overrides the one in `.cargo/config.toml`.
     command.env("LIBSQLITE3_FLAGS", "").env("CARGO_TARGET_DIR", target);
     skips.collect_from(&mut command);
     command
 }
 
-/// Some tests make system calls fail. Without the tool for that they are skipped.
+/// Some tests make system calls fail. Without the tool for that, they are skipped.
 fn provide_strace(report: &mut Report) -> Result {
     provide_packages("strace", &["strace"], report)
 }
 
-/// The browser in which the page of the dashboard is tested. Without it those tests are skipped.
+/// The browser for the tests of the dashboard. Without it, they are skipped.
 fn provide_chromium(report: &mut Report) -> Result {
     provide_packages("chromium", &["chromium", "chromedriver"], report)
 }
 
-/// Installs the packages of programs that tests on Linux need, where that is possible.
+/// Installs the packages of programs that tests on Linux need, if possible.
 fn provide_packages(step: &str, programs: &[&str], report: &mut Report) -> Result {
     if !cfg!(target_os = "linux") || programs.iter().all(|program| packages::is_there(program)) {
         return Ok(());
@@ -149,7 +149,7 @@ fn provide_packages(step: &str, programs: &[&str], report: &mut Report) -> Resul
     report.timed(step, || packages::install_missing(programs))
 }
 
-/// One test lets the MCP Inspector talk to the server. Without it that test is skipped.
+/// One test runs the MCP Inspector against the server. Without the Inspector, it is skipped.
 fn provide_inspector(thorough: bool, report: &mut Report) {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/inspector");
     if directory.join("node_modules/@modelcontextprotocol/inspector/package.json").exists() {
@@ -161,7 +161,7 @@ fn provide_inspector(thorough: bool, report: &mut Report) {
     if !thorough {
         return report.skip("inspector", "only in CI or with --all");
     }
-    // The versions that judge schemas need a newer node than many have.
+    // The versions that check schemas need a newer node than many systems have.
     let version = if node >= (22, 19) { "2.12" } else { "0.15" };
     let mut install = Command::new("npm");
     install.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"]).arg(&directory);
@@ -172,7 +172,7 @@ fn provide_inspector(thorough: bool, report: &mut Report) {
     }
 }
 
-/// The checker of the page's accessibility. Without it that test is skipped.
+/// The accessibility checker for the dashboard. Without it, that test is skipped.
 fn provide_axe(thorough: bool, report: &mut Report) {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/axe");
     if directory.join("node_modules/axe-core/axe.min.js").exists() {
@@ -201,10 +201,10 @@ fn install_into(directory: &Path, install: &mut Command) -> Result {
     run::success(install, packages::TO_INSTALL)
 }
 
-/// The version of axe-core that judges.
+/// The version of axe-core that is used.
 const AXE: &str = "4.14.0";
 
-/// The first numbers of node's version, as in `v22.23.3`.
+/// The major version of node, for example 22 in `v22.23.3`.
 fn node_version() -> Option<(u32, u32)> {
     let output = run::output(Command::new("node").arg("--version"), run::SHORT).ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
@@ -226,8 +226,8 @@ fn dependencies(thorough: bool, report: &mut Report) -> Result {
     advisories(report)
 }
 
-/// Checks the dependencies for known vulnerabilities. The database of them is fetched first. Where that is not possible
-/// nothing is known, which the report says, and the run continues.
+/// Checks the dependencies for known vulnerabilities, after fetching the database of them. If the database is
+/// unavailable, the report says so and the run continues.
 fn advisories(report: &mut Report) -> Result {
     println!("\n== advisories: fetching the database");
     if let Err(error) = run::success(&mut cargo(&["deny", "fetch", "db"]), run::SHORT) {
@@ -246,7 +246,7 @@ fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// The steps, and how long each took.
+/// The steps, with their durations.
 #[derive(Default)]
 struct Report {
     lines: Vec<String>,

@@ -1,7 +1,7 @@
 //! `cargo xtask torture`: the tests with real processes at their full size, against the release build.
 //!
-//! They are the tests that CI runs at a small size: only `BLACKBOARD_TEST_SCALE` differs, so that there is one
-//! definition of what has to hold. A test tells its figures in a line that starts with the name of its torment.
+//! CI runs the same tests at a small size: only `BLACKBOARD_TEST_SCALE` differs, so there is one definition of what has
+//! to hold. A test prints its figures in a line that starts with the name of its torture.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -12,19 +12,19 @@ use clap::builder::PossibleValuesParser;
 use crate::skips::Skips;
 use crate::{Result, release, run};
 
-/// What there is to endure: its name here, the module of its tests, and what it is. Those of `web::` are tests of the
-/// dashboard's server, all others of many processes.
+/// The tortures: name, module of the tests, description. Those of `web::` are tests of the dashboard's server, all
+/// others of many processes.
 const TORMENTS: &[(&str, &str, &str)] = &[
     ("crash-claims", "crash_claims::", "200 processes claim 50 times each, 30 % of them are killed"),
     ("crash-entries", "crash_entries::", "100 processes write 50 times each, 30 % of them are killed"),
     ("swarm", "swarm::", "the crowds that lose data in a Markdown file"),
     ("counters", "counters::", "16 shells count 500 times each by write --if-revision"),
-    ("expiry", "expiry::", "200 entries expire while 20 processes look"),
+    ("expiry", "expiry::", "200 entries expire while 20 processes read them"),
     ("many-entries", "many_entries::", "100,000 entries, and little memory"),
     ("unknown-outcome", "unknown_outcome::", "killed at any moment, repeated until answered: happened once"),
-    ("disk-full", "disk_full::", "no room, then room again"),
-    ("mutations", "mutations::", "500 files that are not what they were"),
-    ("wal", "wal::", "the log after 10,000 commands"),
+    ("disk-full", "disk_full::", "no space, then space again"),
+    ("mutations", "mutations::", "500 corrupted files"),
+    ("wal", "wal::", "the WAL after 10,000 commands"),
     ("syscalls", "system_calls::", "the n-th system call fails"),
     ("queue", "queue::", "members of the writer queue are killed every 5 ms"),
     ("followers", "followers::", "killed, stuck for a minute, 200 at once, and woken 10,000 times"),
@@ -38,10 +38,10 @@ const TORMENTS: &[(&str, &str, &str)] = &[
 const PROCESSES: &str = "process";
 const WEB: &str = "web";
 
-/// How long one test may take at its full size.
+/// The limit of one test at its full size.
 const LIMIT: Duration = Duration::from_hours(2);
 
-/// Larger than what brings any test to its full size.
+/// Larger than what any test needs for its full size.
 const SCALE: &str = "1000";
 
 #[derive(clap::Args)]
@@ -51,14 +51,14 @@ pub struct Options {
     name: String,
 }
 
-/// Every torment.
+/// The names of all tortures.
 const ALL: &str = "all";
 
 fn names() -> PossibleValuesParser {
     PossibleValuesParser::new(TORMENTS.iter().map(|(name, ..)| *name).chain([ALL]))
 }
 
-/// Runs one torment, or all of them.
+/// Runs one torture, or all of them.
 pub fn run(options: &Options) -> Result {
     let torments: Vec<_> =
         TORMENTS.iter().filter(|(name, ..)| options.name == ALL || options.name == *name).collect();
@@ -88,7 +88,7 @@ struct Outcome {
     figures: Vec<String>,
 }
 
-/// Runs the tests of one module, shows what they say, and keeps their figures and what they skipped.
+/// Runs the tests of one module, prints their output, and keeps their figures and skipped tests.
 fn endure(name: &'static str, module: &str) -> Result<Outcome> {
     let start = Instant::now();
     let (target, module) = match module.strip_prefix("web::") {
@@ -97,7 +97,7 @@ fn endure(name: &'static str, module: &str) -> Result<Outcome> {
     };
     let mut tests = tests(target);
     tests.args(["--", "--nocapture", module]).env("BLACKBOARD_TEST_SCALE", SCALE);
-    // Large tests take long and do not hang.
+    // Large tests take long, but do not hang.
     tests.env("BLACKBOARD_TEST_TIMEOUT", LIMIT.as_secs().to_string()).env("BLACKBOARD_TEST_PATIENCE", "300");
     let skips = Skips::new()?;
     skips.collect_from(&mut tests);
@@ -114,7 +114,7 @@ fn endure(name: &'static str, module: &str) -> Result<Outcome> {
         }
         Ok((child.wait()?.success(), figures))
     });
-    // The other torments are endured even if this one hangs.
+    // The other tortures run even if this one hangs.
     let (passed, mut figures) = endured.unwrap_or_else(|error| (false, vec![error.to_string()]));
     figures.extend(skips.list()?.into_iter().map(|skipped| format!("skipped: {skipped}")));
     Ok(Outcome { name, passed, time: start.elapsed(), figures })

@@ -160,7 +160,7 @@ fn has_switch(arguments: &[OsString], switch: &str) -> bool {
     before_values.any(|argument| argument == switch)
 }
 
-/// How many letters of a word are enough to recognise it.
+/// How many letters of a word are enough to recognize it.
 const LONGEST_REPEATED: usize = 200;
 
 const HEADING: &str = "Global options";

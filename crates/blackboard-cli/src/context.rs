@@ -1,4 +1,4 @@
-//! What every command is given: the global options, the environment, and the board once it is open (`open.rs`).
+//! The context of a command: the global options, the environment, and the board once it is open (`open.rs`).
 
 use std::cell::{OnceCell, RefCell};
 use std::ffi::OsStr;
@@ -23,18 +23,18 @@ use crate::output::sweep::{marked_stale, skipped};
 use crate::output::{Screen, Tone, escape};
 use crate::unreadable::UnreadableRows;
 
-/// What a command knows beside its own arguments.
+/// What a command gets in addition to its own arguments.
 pub struct Context {
     /// The options that every command has.
     pub globals: Globals,
     environment: Environment,
-    /// The board of this call, once it was found (`open.rs`).
+    /// The board of this call, once it was located (`open.rs`).
     pub resolved: OnceCell<ResolvedBoard>,
-    /// The board that this call has opened, and whether it writes. It is kept to the end of the process: closing a board
-    /// costs as much as reading it.
+    /// The board that this call has opened, and whether it writes. It stays open until the process ends: closing a
+    /// board costs as much as reading it.
     opened: RefCell<Option<(Board, bool)>>,
     circumstances: RefCell<Circumstances>,
-    /// The session that the command line names.
+    /// The session given on the command line.
     named_session: OnceCell<String>,
     /// The rows that lists of this call left out.
     unreadable: UnreadableRows,
@@ -59,12 +59,12 @@ impl Context {
         self.globals.json
     }
 
-    /// The board that the command line names.
+    /// The board given on the command line.
     pub fn db(&self) -> Option<&OsStr> {
         self.globals.db.as_deref()
     }
 
-    /// Keeps the session that the command line names, for hints.
+    /// Stores the session given on the command line, for hints.
     pub fn keep_named_session(&self, session: &str) {
         // The first one is that of the call.
         let _ = self.named_session.set(session.to_owned());
@@ -75,12 +75,12 @@ impl Context {
         GivenOptions { db: self.db(), session: self.named_session.get().map(String::as_str) }
     }
 
-    /// What this process was started with.
+    /// The environment of this process.
     pub fn environment(&self) -> &Environment {
         &self.environment
     }
 
-    /// The scope that is named, or that of the environment, or the usual one.
+    /// The given scope, or that of the environment, or the default.
     pub fn scope(&self, given: &ScopeOption) -> Result<String> {
         match (&given.scope, &self.environment.scope) {
             (Some(scope), _) => Ok(scope.clone()),
@@ -92,27 +92,27 @@ impl Context {
         }
     }
 
-    /// How many bytes the value of an entry may have.
+    /// The maximum size of an entry's value, in bytes.
     pub fn max_value_bytes(&self) -> Result<usize> {
         Ok(self.resolve()?.config.limits.max_value_bytes)
     }
 
-    /// What a session is called here that was given no name.
+    /// The default name of a session that starts here.
     pub fn own_name(&self) -> Result<Option<String>> {
         Ok(identity::name(&self.environment, &self.resolve()?.config))
     }
 
-    /// Where a session works that was started here.
+    /// The project of a session that starts here.
     pub fn own_project(&self, board: &Board) -> Result<Option<String>> {
         identity::project(board, &self.request())
     }
 
-    /// What the search for the board goes by.
+    /// The input of the search for the board.
     pub fn request(&self) -> location::Request {
         self.request_in(None)
     }
 
-    /// What the search goes by for a caller in this directory; in the current one if none is given.
+    /// The input of the search for a caller in this directory; in the current one if none is given.
     pub fn request_in(&self, directory: Option<&Path>) -> location::Request {
         let current_dir = match directory {
             Some(directory) => directory.to_owned(),
@@ -121,18 +121,18 @@ impl Context {
         location::Request { db: self.globals.db.clone(), environment: self.environment.clone(), current_dir }
     }
 
-    /// The tree of files that the call is made in.
+    /// The file tree of the call.
     pub fn tree(&self) -> Result<location::Tree> {
         location::tree(&self.request())
     }
 
-    /// Keeps the board of this call open to its end, reports what is special about it, and reports its automatic sweeps.
+    /// Keeps the board open until the end of this call, and reports its special state and its automatic sweeps.
     pub fn keep_open(&self, board: Board, state: Option<BoardState>, writes: bool) -> Board {
         if let Some(state) = state {
             self.circumstances.borrow_mut().board = Some(state);
             let name = || self.resolved.get().map(|resolved| resolved.engine.name()).unwrap_or_default();
             match state {
-                // In the wrong directory, the caller should see it now and not when no other agent answers.
+                // In the wrong directory, the caller should notice that now, not when no other agent answers.
                 BoardState::Created => self.note(&format!("created a new board at {}", name())),
                 BoardState::ReadOnly => {
                     let name = name();
@@ -140,7 +140,7 @@ impl Context {
                         "{name} cannot be written: the board is opened read-only, without locks"
                     ));
                 }
-                // The answer says so, or `exit.rs` after it.
+                // The output reports it, or `exit.rs` does after the output.
                 BoardState::Missing => {}
             }
         }
@@ -160,7 +160,7 @@ impl Context {
             if !swept.stale_agents.is_empty() {
                 note(&marked_stale(&swept.stale_agents));
             }
-            // A command that waits sweeps again and again, and skips the same ones each time.
+            // A command that waits sweeps repeatedly, and skips the same agents each time.
             if !swept.skipped_agents.is_empty() && !has_reported_skipped.swap(true, Ordering::Relaxed) {
                 note(&skipped(swept.skipped_agents.len()));
             }
@@ -170,7 +170,7 @@ impl Context {
     /// Reports that the session of the environment is ignored, for this reason.
     pub fn report_ignored_session(&self, reason: &Error) {
         let mut circumstances = self.circumstances.borrow_mut();
-        // A board that does not exist has no sessions, and is reported by itself.
+        // A board that does not exist has no sessions, and that is reported separately.
         if circumstances.board != Some(BoardState::Missing) {
             let given = self.given_options();
             let hint = reason.hint().map(|hint| hints::as_command(hint, &given)).unwrap_or_default();
@@ -179,17 +179,17 @@ impl Context {
         }
     }
 
-    /// Sweeps now if the command ended before its first read: the sweep is part of that read otherwise.
+    /// Sweeps now if the command ended before its first read. Otherwise the sweep is part of that read.
     pub fn sweep_if_deferred(&self) {
         if let Some((board, _)) = &*self.opened.borrow() {
             board.sweep_if_deferred();
         }
     }
 
-    /// What can wait until the answer is out: pruning, which no reader does, and a checkpoint of the WAL, which also grows by
-    /// the cursors of readers.
+    /// Work after the output: pruning, except by readers, and a checkpoint of the WAL, to which the cursors of readers
+    /// are written too.
     pub fn finish(&self) {
-        // An answer that read nothing has begun no sweep either.
+        // A command that read nothing has not started a sweep.
         self.sweep_if_deferred();
         if let Some((board, writes)) = &*self.opened.borrow() {
             if *writes {
@@ -199,7 +199,7 @@ impl Context {
         }
     }
 
-    /// Where the board would be, if a command looked for it and there is none.
+    /// The location of the board, if a command searched for it and it does not exist.
     pub fn missing_board(&self) -> Option<String> {
         self.circumstances.borrow().board.filter(|state| *state == BoardState::Missing)?;
         self.resolved.get().map(|resolved| resolved.engine.name())
@@ -253,12 +253,12 @@ impl Context {
     }
 }
 
-/// Prints on stderr what a person should know beside the answer.
+/// Prints a note on stderr.
 pub fn note(text: &str) {
     print(Tone::Plain, "note:", text);
 }
 
-/// Prints on stderr what is odd, but stops nothing.
+/// Prints a warning on stderr.
 pub fn warn(warning: &str) {
     print(Tone::Caution, "warning:", warning);
 }
@@ -267,6 +267,6 @@ fn print(tone: Tone, kind: &str, text: &str) {
     let mut stderr = io::stderr().lock();
     let mut screen = Screen::of_stderr(&mut stderr, Timestamp::EPOCH);
     let styles = screen.styles();
-    // There is no other place to report that this failed.
+    // There is no other place to report this error.
     let _ = screen.line(format_args!("{} {}", styles.paint(tone, kind), escape(text)));
 }

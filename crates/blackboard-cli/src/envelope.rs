@@ -1,12 +1,11 @@
-//! The shape of every JSON answer, written straight to the output: one object on one line.
+//! The format of all JSON output, written directly to the output: one object on one line.
 //!
-//! `ok` comes first and `timestamp` last; before it is what is special about the call ([`Circumstances`]). Objects are `{ok, …fields, timestamp}`, lists are
-//! `{ok, count, items, timestamp}`, refusals and faults are `{ok: false, error, code, causes, hint, …details,
-//! timestamp}`.
-//! Commands, the web server and MCP all use these and no others.
+//! `ok` comes first and `timestamp` last; before it are the special circumstances of the call ([`Circumstances`]).
+//! Objects are `{ok, …fields, timestamp}`, lists are `{ok, count, items, timestamp}`, refusals and faults are `{ok:
+//! false, error, code, causes, hint, …details, timestamp}`. Commands, the web server and MCP all use this format.
 //!
-//! Text of the board is hostile, and an answer may be read on a terminal. [`JsonWriter`] escapes the characters that move a
-//! cursor, change the direction or hide; the JSON means the same.
+//! Text of the board is untrusted, and the output may go to a terminal. [`JsonWriter`] escapes the characters that move
+//! the cursor, change the direction of text or are invisible. The JSON means the same.
 
 use std::borrow::Cow;
 use std::error::Error as _;
@@ -20,7 +19,7 @@ use serde_json::{Map, Value};
 use crate::hints::{self, GivenOptions};
 use crate::output;
 
-/// The JSON answer to one call, while it is written.
+/// The JSON output of one call, while it is written.
 pub struct Answer<'a> {
     out: &'a mut dyn Write,
     timestamp: Timestamp,
@@ -28,10 +27,10 @@ pub struct Answer<'a> {
     has_envelope: bool,
 }
 
-/// What is special about a call, whatever it asks for. Usually nothing, and then nothing of this is written.
+/// The special circumstances of a call. Usually there are none, and nothing is written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Circumstances {
-    /// What is special about the board.
+    /// The special state of the board.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub board: Option<BoardState>,
     /// Whether this is the home board, because the repository around the working directory has none.
@@ -45,11 +44,11 @@ pub struct Circumstances {
     pub unreadable: Vec<UnreadableRow>,
 }
 
-/// What is special about the board of a call.
+/// The special state of the board of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BoardState {
-    /// There is none, so that the answer is that of an empty one.
+    /// It does not exist, so the output is that of an empty board.
     Missing,
     /// This call has created it.
     Created,
@@ -57,7 +56,7 @@ pub enum BoardState {
     ReadOnly,
 }
 
-/// A list whose items are written while they are found, so that it never is in memory as a whole.
+/// A list whose items are written one by one, so that it is never completely in memory.
 #[must_use = "a list that is not finished is not JSON"]
 pub struct Items<'a> {
     out: JsonWriter<'a>,
@@ -66,7 +65,7 @@ pub struct Items<'a> {
     count: usize,
 }
 
-/// What went wrong.
+/// An error.
 #[derive(Serialize)]
 pub struct Failure<'a> {
     ok: bool,
@@ -75,7 +74,7 @@ pub struct Failure<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     causes: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    /// What to do about it.
+    /// Its hint.
     pub hint: Option<Cow<'a, str>>,
     #[serde(flatten)]
     details: Option<&'a Map<String, Value>>,
@@ -85,24 +84,24 @@ pub struct Failure<'a> {
 }
 
 impl<'a> Answer<'a> {
-    /// An answer given at `timestamp`.
+    /// An answer with this `timestamp`.
     pub fn new(out: &'a mut dyn Write, timestamp: Timestamp) -> Answer<'a> {
         Answer { out, timestamp, circumstances: Circumstances::default(), has_envelope: false }
     }
 
-    /// The same under these circumstances.
+    /// Adds these circumstances.
     #[must_use]
     pub fn under(mut self, circumstances: Circumstances) -> Answer<'a> {
         self.circumstances = circumstances;
         self
     }
 
-    /// Whether what was written has told the circumstances. Values in a shape of their own do not.
+    /// Whether the output contained the circumstances. Bare values do not.
     pub fn has_envelope(&self) -> bool {
         self.has_envelope
     }
 
-    /// When it is given.
+    /// Its timestamp.
     pub fn timestamp(&self) -> Timestamp {
         self.timestamp
     }
@@ -126,12 +125,12 @@ impl<'a> Answer<'a> {
         self.raw(&List { ok: true, count, items, more, circumstances, timestamp: self.timestamp })
     }
 
-    /// Lets what was written leave this process at once.
+    /// Flushes the output.
     pub fn flush(&mut self) -> output::Result {
         Ok(self.out.flush()?)
     }
 
-    /// A list of unknown length: `count` then follows the items instead of preceding them.
+    /// A list of unknown length: `count` follows the items.
     pub fn items(&mut self) -> output::Result<Items<'_>> {
         self.has_envelope = true;
         let mut out = JsonWriter::new(&mut *self.out);
@@ -140,7 +139,7 @@ impl<'a> Answer<'a> {
         Ok(Items { out, timestamp: self.timestamp, circumstances, count: 0 })
     }
 
-    /// Values in their own shape, a line each, which leave this process at once.
+    /// Bare values, one per line, each flushed at once.
     pub fn lines<T: Serialize>(&mut self, values: &[T]) -> output::Result {
         let mut out = JsonWriter::new(&mut *self.out);
         for value in values {
@@ -151,7 +150,7 @@ impl<'a> Answer<'a> {
         Ok(self.out.flush()?)
     }
 
-    /// A value in its own shape, without the envelope. Several of them are JSON lines.
+    /// A bare value without the envelope. Several of them are JSON lines.
     pub fn raw<T: Serialize + ?Sized>(&mut self, value: &T) -> output::Result {
         let mut out = JsonWriter::new(&mut *self.out);
         write_json(&mut out, value)?;
@@ -161,7 +160,7 @@ impl<'a> Answer<'a> {
 }
 
 impl Items<'_> {
-    /// Adds one.
+    /// Adds an item.
     pub fn push<T: Serialize + ?Sized>(&mut self, item: &T) -> output::Result {
         if self.count > 0 {
             self.out.write_all(b",")?;
@@ -176,17 +175,17 @@ impl Items<'_> {
         let (count, circumstances) = (self.count, self.circumstances);
         write_json(&mut rest, &Rest { count, more, circumstances, timestamp: self.timestamp })?;
         self.out.write_all(b"],")?;
-        // The brace of the object that is being continued was written before its first item.
+        // The opening brace was written before the first item.
         self.out.write_all(&rest[1..])?;
         self.out.write_all(b"\n")?;
         Ok(self.out.flush()?)
     }
 }
 
-/// Writes JSON that is harmless on a terminal.
+/// Writes JSON that is safe on a terminal.
 ///
-/// It collects the small pieces in which JSON is written: handing each one to an unknown writer costs more than the rest.
-/// No piece ends inside of a character.
+/// It buffers the small pieces in which JSON is written, because passing each of them to a dynamic writer costs more
+/// than the rest. No piece ends inside of a character.
 pub struct JsonWriter<'a> {
     bytes: Vec<u8>,
     out: &'a mut dyn Write,
@@ -195,7 +194,7 @@ pub struct JsonWriter<'a> {
 impl<'a> JsonWriter<'a> {
     const ENOUGH: usize = 4 * 1024;
 
-    /// A writer to `out`, which gets the last bytes when this is flushed.
+    /// A writer to `out`, which gets the last bytes on a flush.
     pub fn new(out: &'a mut dyn Write) -> JsonWriter<'a> {
         JsonWriter { bytes: Vec::with_capacity(2 * JsonWriter::ENOUGH), out }
     }
@@ -224,8 +223,8 @@ impl Write for JsonWriter<'_> {
     }
 }
 
-/// The same JSON without hidden characters; `None` if it has none. Line breaks stay: they are between answers, or between the
-/// fields of one.
+/// The same JSON with invisible characters escaped; `None` if there are none. Line breaks stay: they are between
+/// answers, or between the fields of one.
 fn harmless(bytes: &[u8]) -> Option<String> {
     if is_plain(bytes) {
         return None;
@@ -238,8 +237,8 @@ fn harmless(bytes: &[u8]) -> Option<String> {
     Some(lines.fold(String::with_capacity(bytes.len() + 16), |text, (line, end)| text + &line + end))
 }
 
-/// Whether all bytes are printable ASCII or line breaks, as those of most answers are. Compares eight bytes at once: this
-/// program is built for size, so the compiler does not.
+/// Whether all bytes are printable ASCII or line breaks, as in most output. Compares eight bytes at once: this program
+/// is built for size, so the compiler does not vectorize it.
 fn is_plain(bytes: &[u8]) -> bool {
     const EACH: u64 = u64::MAX / 0xff;
     let is_plain_byte = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n');
@@ -254,7 +253,7 @@ fn is_plain(bytes: &[u8]) -> bool {
 }
 
 impl<'a> Failure<'a> {
-    /// A refusal or a fault of the board.
+    /// An error of the board.
     pub fn new(error: &'a Error, timestamp: Timestamp) -> Failure<'a> {
         let (message, code) = (error.to_string(), error.code().as_str());
         let causes = causes(error);
@@ -263,14 +262,14 @@ impl<'a> Failure<'a> {
         Failure { ok: false, error: message, code, causes, hint, details, circumstances, timestamp }
     }
 
-    /// The same under these circumstances.
+    /// Adds these circumstances.
     #[must_use]
     pub fn under(mut self, circumstances: Circumstances) -> Failure<'a> {
         self.circumstances = circumstances;
         self
     }
 
-    /// A request that only the web server can refuse: no command ends like this.
+    /// A refusal that only the web server has. No command returns it.
     pub fn of_web(code: &'static str, error: String, hint: &'a str, timestamp: Timestamp) -> Failure<'a> {
         Failure {
             ok: false,
@@ -284,13 +283,13 @@ impl<'a> Failure<'a> {
         }
     }
 
-    /// A call that could not be understood.
+    /// A usage error.
     pub fn usage(error: String, hint: &'a str, timestamp: Timestamp) -> Failure<'a> {
         Failure::of_web(Code::Usage.as_str(), error, hint, timestamp)
     }
 }
 
-/// What the layers below said about a fault, the nearest first.
+/// The causes of a fault, nearest first.
 pub fn causes(error: &Error) -> Vec<String> {
     let mut causes = Vec::new();
     let mut below = match error {

@@ -1,20 +1,20 @@
-//! The environment variables that this program knows, captured once at the start.
+//! The environment variables of this program, read once at the start.
 //!
-//! Everything further down takes their values from here, so that a test passes values and never changes the
-//! environment of its process.
+//! All other modules get their values from here, so that tests pass values and never change the environment of their
+//! process.
 
 use std::ffi::{OsStr, OsString};
 
 use crate::platforms::PLATFORMS;
 
-/// The values of the variables; one that is empty counts as unset.
+/// The values of the variables. An empty value counts as unset.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Environment {
     /// `BLACKBOARD_DB`: the board.
     pub(crate) database: Option<OsString>,
-    /// `BLACKBOARD_HOME`: what replaces `~/.pai/blackboard`.
+    /// `BLACKBOARD_HOME`: replaces `~/.pai/blackboard`.
     pub(crate) home: Option<OsString>,
-    /// `HOME`, or `USERPROFILE` where that is the name for it.
+    /// `HOME`, or `USERPROFILE` on Windows.
     pub(crate) user_home: Option<OsString>,
     /// `BLACKBOARD_HEARTBEAT_INTERVAL`: seconds.
     pub(crate) heartbeat_interval: Option<OsString>,
@@ -28,17 +28,17 @@ pub(crate) struct Environment {
     pub(crate) session: Option<OsString>,
     /// `BLACKBOARD_SCOPE`: the scope of entries.
     pub(crate) scope: Option<OsString>,
-    /// `BLACKBOARD_AGENT_NAME`: what an agent is called that registers without a name.
+    /// `BLACKBOARD_AGENT_NAME`: the default name of agents.
     pub(crate) agent_name: Option<OsString>,
-    /// `BLACKBOARD_PID`: the process behind a session that registers.
+    /// `BLACKBOARD_PID`: the process of a session that registers.
     pub(crate) pid: Option<OsString>,
-    /// `PATH`: where programs are.
+    /// `PATH`: the directories of programs.
     pub(crate) path: Option<OsString>,
-    /// The variables that platforms declare, as far as they are set.
+    /// The variables that platforms declare, if they are set.
     pub(crate) platform_variables: Vec<(&'static str, OsString)>,
 }
 
-/// How long a hook may take, in milliseconds.
+/// The time limit of a hook, in milliseconds.
 const HOOK_DEADLINE: &str = "BLACKBOARD_HOOK_DEADLINE";
 
 impl Environment {
@@ -53,12 +53,12 @@ impl Environment {
         self.session.as_deref().and_then(OsStr::to_str).map(str::to_owned)
     }
 
-    /// What this process was started with.
+    /// Reads the environment of this process.
     pub(crate) fn capture() -> Environment {
         Environment::from_variables(|name| std::env::var_os(name))
     }
 
-    /// `BLACKBOARD_HOOK_DEADLINE` alone, for the first thing that a hook does.
+    /// Only `BLACKBOARD_HOOK_DEADLINE`, for the start of a hook.
     pub(crate) fn capture_hook_deadline() -> Option<OsString> {
         std::env::var_os(HOOK_DEADLINE)
     }

@@ -1,8 +1,8 @@
-//! The end of a call: its answer or its error is written, and becomes an exit code.
+//! The end of a call: writes its output or its error, and returns the exit code.
 //!
-//! Errors go to stderr for people and to stdout as an object for programs. A reader that goes away in the middle
-//! (`blackboard … | head -1`) has what it wanted: the call ends quietly with 0, because what it did stays done, but
-//! nothing that depends on the reader having got everything happens any more.
+//! Errors go to stderr in human output, and to stdout as an object in JSON output. A reader that closes the pipe early
+//! (`blackboard … | head -1`) has what it wanted: the call ends with 0, because its changes remain. But actions that
+//! require that the reader got everything are skipped.
 
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
@@ -22,11 +22,11 @@ use crate::output::{self, Screen, Tone, escape, time};
 use crate::suggest;
 use crate::unreadable::sentences;
 
-/// Shows what a command returned.
+/// Prints the result of a command.
 pub fn finish(outcome: Result<Outcome>, context: &Context) -> ExitCode {
     let json = context.json();
     if outcome.is_err() {
-        // A refused command sweeps as others do, and before it reports its error.
+        // A refused command sweeps like others, before it reports its error.
         context.sweep_if_deferred();
     }
     let mut stdout = Stdout { inner: io::stdout().lock(), used: false };
@@ -43,7 +43,7 @@ pub fn finish(outcome: Result<Outcome>, context: &Context) -> ExitCode {
                 .because(error);
             report(&fault.into(), context, None)
         }
-        // Half a list can't become an error object any more: the error then goes where people read it.
+        // An incomplete list cannot become an error object any more, so the error goes to stderr.
         Err(output::Failure::Board(error)) => {
             let code = report(&error, context, (json && !stdout.used).then_some(&mut stdout));
             if !json && error.code() != Code::BoardNotFound {
@@ -52,15 +52,15 @@ pub fn finish(outcome: Result<Outcome>, context: &Context) -> ExitCode {
             code
         }
     };
-    // Also after a refusal: a caller that loses every race would otherwise never sweep.
+    // Also after a refusal: otherwise a caller that loses every race would never sweep.
     context.finish();
     code
 }
 
-/// Shows what clap has to say: help on stdout, or what is wrong with the call.
+/// Prints the result of clap: help on stdout, or a usage error.
 ///
-/// `command` is what was called, as far as that is known: clap does not say it about every mistake. The arguments
-/// tell in which form the caller wants to hear it.
+/// `command` is the command of the call, if it is known: clap does not report it for every error. The arguments
+/// determine whether the output is JSON.
 pub fn usage(error: &clap::Error, command: &str, arguments: &[OsString]) -> ExitCode {
     if args::asks_for_shell(arguments) && error.use_stderr() {
         // An error here cannot be reported anywhere.
@@ -81,7 +81,7 @@ pub fn usage(error: &clap::Error, command: &str, arguments: &[OsString]) -> Exit
     ExitCode::from(if error.use_stderr() { Code::Usage.exit_code() } else { 0 })
 }
 
-/// Answers a call for help in JSON.
+/// Prints help as JSON.
 pub fn help_in_json() -> ExitCode {
     usage_error("help has no JSON form".to_owned(), "leave out --json", true)
 }
@@ -103,16 +103,16 @@ fn usage_error(message: String, hint: &str, json: bool) -> ExitCode {
     ExitCode::from(Code::Usage.exit_code())
 }
 
-/// Answers `--version`.
+/// Prints the version.
 pub fn version() -> ExitCode {
     let _ = io::stdout().lock().write_all(concat!("blackboard ", env!("CARGO_PKG_VERSION"), "\n").as_bytes());
     ExitCode::SUCCESS
 }
 
-/// Large enough that a long list costs few system calls, small enough to be nothing.
+/// Large enough that a long list needs few system calls, and still small.
 const BUFFER: usize = 32 * 1024;
 
-/// Writes the whole answer, and only then does what has to wait for it. Returns the exit code of the call.
+/// Writes the complete output, and then runs the actions that wait for it. Returns the exit code of the call.
 fn deliver(outcome: Outcome, context: &Context, stdout: &mut dyn Write) -> output::Result<u8> {
     let mut out = BufWriter::with_capacity(BUFFER, stdout);
     let now = SystemClock.now();
@@ -142,7 +142,7 @@ fn deliver(outcome: Outcome, context: &Context, stdout: &mut dyn Write) -> outpu
     }
     note_unreadable(context, &in_answer);
     let flushed = written.and_then(|()| Ok(out.flush()?));
-    // Takes the buffer away from its writer, which would try to write the rest of a broken answer once more.
+    // Takes the buffer from its writer, which would otherwise try again to write the rest of the output.
     drop(out.into_parts());
     flushed?;
     outcome.after_flush.into_iter().for_each(|action| action());
@@ -156,14 +156,14 @@ fn how_to_create_it(context: &Context) -> String {
     format!("Create one with `{}`, or check {checked}", context.given_options().command("init"))
 }
 
-/// Says on stderr that there is no board, where the answer itself cannot.
+/// Reports on stderr that the board does not exist, if the output itself cannot.
 fn note_missing_board(context: &Context) {
     if let Some(name) = context.missing_board() {
         note(&format!("no board at {name} yet. {}", how_to_create_it(context)));
     }
 }
 
-/// Reports the rows that were left out, where the answer itself does not.
+/// Reports the rows that were left out, if the output itself does not.
 fn note_unreadable(context: &Context, in_answer: &[UnreadableRow]) {
     let mut rows = context.unreadable().list();
     rows.retain(|row| !in_answer.contains(row));
@@ -172,7 +172,7 @@ fn note_unreadable(context: &Context, in_answer: &[UnreadableRow]) {
     }
 }
 
-/// Says what went wrong, as an object if a program listens.
+/// Prints an error, as an object in JSON output.
 fn report(error: &Error, context: &Context, program: Option<&mut Stdout<'_>>) -> ExitCode {
     // An error here cannot be reported; the exit code still has it.
     let _ = match program {
@@ -191,7 +191,7 @@ fn report(error: &Error, context: &Context, program: Option<&mut Stdout<'_>>) ->
     ExitCode::from(error.code().exit_code())
 }
 
-/// Says on stderr what went wrong with something that has an exit code of its own.
+/// Prints an error of something that has its own exit code on stderr.
 pub fn complain(error: &Error) {
     let _ = explain(
         error,
@@ -200,7 +200,7 @@ pub fn complain(error: &Error) {
     );
 }
 
-/// What happened, why, what to do.
+/// The error, its causes and its hint.
 fn explain(error: &Error, given: GivenOptions<'_>, screen: &mut Screen<'_>) -> output::Result {
     let styles = screen.styles();
     let message = with_age(error, SystemClock.now());
@@ -234,7 +234,7 @@ fn with_age(error: &Error, now: Timestamp) -> String {
     message
 }
 
-/// Takes clap's text apart into what is wrong and what to do about it.
+/// Splits clap's text into an error and a hint.
 fn in_two_parts(error: &clap::Error, command: &str) -> (String, String) {
     let text = error.render().to_string();
     let mut paragraphs = text
@@ -262,7 +262,7 @@ fn in_two_parts(error: &clap::Error, command: &str) -> (String, String) {
     (message.to_owned(), hint)
 }
 
-/// Standard output that remembers whether anything has left this process.
+/// Standard output that records whether anything was written.
 struct Stdout<'a> {
     inner: io::StdoutLock<'a>,
     used: bool,
@@ -304,7 +304,7 @@ mod tests {
         }
     }
 
-    /// An output that takes nothing.
+    /// An output that accepts nothing.
     struct Closed;
 
     impl Write for Closed {

@@ -32,7 +32,7 @@ pub fn hooks() -> Result<Hooks> {
     let mut lines = said.split(|byte| *byte == b'\n');
     match (lines.next().and_then(path), lines.next().and_then(path), lines.next()) {
         (Some(directory), Some(common), Some([])) => Ok(Hooks { directory, usual: common.join("hooks") }),
-        _ => Err(Error::invalid("git names its directories in a way that can't be read")),
+        _ => Err(Error::invalid("git names its directories in a way that cannot be read")),
     }
 }
 
@@ -45,7 +45,7 @@ pub fn is_bare() -> Result<bool> {
 pub fn top_level() -> Result<PathBuf> {
     let said = answer(&["rev-parse", "--show-toplevel"])?;
     let line = said.strip_suffix(b"\n").unwrap_or(&said);
-    path(line).ok_or_else(|| Error::invalid("git names the worktree in a way that can't be read"))
+    path(line).ok_or_else(|| Error::invalid("git names the worktree in a way that cannot be read"))
 }
 
 /// Lists the staged files. In a pre-commit hook, these are the files of the commit, even of a partial one.

@@ -1,4 +1,4 @@
-//! The name and the project of a session that registers without them.
+//! The default name and project of a session.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,17 +13,17 @@ use crate::environment::Environment;
 use crate::location::{self, Request};
 use crate::platforms;
 
-/// Git's configuration is short; anything longer is not read to its end.
+/// Git's configuration is short. Longer files are not read to their end.
 const LONGEST_CONFIGURATION: u64 = 64 * 1024;
 
-/// The longest name of an agent.
+/// The maximum length of an agent's name.
 const LONGEST_NAME: usize = 100;
 
-/// The longest beginning of a generated name.
+/// The maximum length of a generated name's prefix.
 const LONGEST_BASE: usize = 40;
 
-/// The beginning of the name of a session whose user gave none: the platform or the program in letters that are easy to type.
-/// The board adds characters of the session id, so that the name is unique: `claude-84a6`.
+/// The prefix of a generated name: the platform or the program, in letters that are easy to type. The board adds
+/// characters of the session id, so that the name is unique: `claude-84a6`.
 pub fn name_base(program: &str) -> String {
     let is_typed = |character: char| character.is_alphanumeric() || matches!(character, '.' | '_');
     let shown = visible(program).to_lowercase();
@@ -33,7 +33,7 @@ pub fn name_base(program: &str) -> String {
     if base.is_empty() { "agent".to_owned() } else { base }
 }
 
-/// The name that the user gave to sessions here, by the environment, the configuration or the settings of a platform.
+/// The name that the user gave to sessions here, in the environment, the configuration or the settings of a platform.
 pub fn name(environment: &Environment, config: &Config) -> Option<String> {
     let given = environment.agent_name.as_deref().and_then(OsStr::to_str).and_then(usable_name);
     given
@@ -41,16 +41,16 @@ pub fn name(environment: &Environment, config: &Config) -> Option<String> {
         .or_else(|| platforms::agent_name(environment))
 }
 
-/// The name without characters that are not displayed, such as the variation selector of an emoji: the board refuses them, and
-/// the caller did not type them. One that is empty or too long then is no name.
+/// The name without invisible characters, for example the variation selector of an emoji: the board refuses them, and
+/// the caller did not type them. `None` if the rest is empty or too long.
 pub fn usable_name(name: &str) -> Option<String> {
     let name = visible(name);
     let name = name.trim();
     (!name.is_empty() && name.chars().count() <= LONGEST_NAME).then(|| name.to_owned())
 }
 
-/// Where a session works: the registered project whose path holds the directory, else the name of the git remote, else
-/// that of the directory.
+/// The project of a session: the registered project whose path contains the directory, or the name of the git remote,
+/// or that of the directory.
 pub fn project(board: &Board, request: &Request) -> Result<Option<String>> {
     let here = &request.current_dir;
     let main = location::main_worktree(request);
@@ -65,7 +65,7 @@ pub fn project(board: &Board, request: &Request) -> Result<Option<String>> {
     Ok(remote.or_else(|| directory.file_name().and_then(OsStr::to_str).map(str::to_owned)))
 }
 
-/// What the remote of a repository is called: `repo` for `git@host:owner/repo.git`.
+/// The name of a remote repository: `repo` for `git@host:owner/repo.git`.
 fn remote_name(root: &Path) -> Option<String> {
     let ordinary = root.join(".git/config");
     let file = if ordinary.is_file() { ordinary } else { root.join("config") };
@@ -77,7 +77,7 @@ fn remote_name(root: &Path) -> Option<String> {
     name_in_configuration(&text)
 }
 
-/// The name in the address of `origin`, or of the first remote if there is none.
+/// The name in the URL of `origin`, or of the first remote if there is no `origin`.
 fn name_in_configuration(text: &str) -> Option<String> {
     let mut section = "";
     let mut first = None;

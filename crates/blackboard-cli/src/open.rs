@@ -1,9 +1,9 @@
-//! The one way to open a board: for commands, hooks, the MCP server, the dashboard and the demonstration.
+//! Opens boards, for commands, hooks, the MCP server, the dashboard and the demo. No other module does that.
 //!
-//! A [`ResolvedBoard`] is a board that was found: its [`Engine`], and what applies to it. [`ResolvedBoard::open`] opens it. A
-//! command says what it needs with an [`Access`], and [`Context::open`] does the rest: it finds the board (`location/`,
-//! `config/`), opens it, finds the session (`session.rs`), and sweeps without waiting for a lock. A server that outlives
-//! boards has a [`KeptBoard`].
+//! A [`ResolvedBoard`] is a located board: its [`Engine`] and its configuration. [`ResolvedBoard::open`] opens it. A
+//! command declares what it needs with an [`Access`], and [`Context::open`] does the rest: it locates the board
+//! (`location/`, `config/`), opens it, finds the session (`session.rs`), and sweeps without waiting for a lock. A
+//! server that outlives boards has a [`KeptBoard`].
 //!
 //! | Edge | Opens | Session | Sweeps |
 //! |---|---|---|---|
@@ -33,27 +33,27 @@ use crate::location::{self, Location, Source, Target, no_home};
 use crate::redis::RedisServer;
 use crate::session::{Ended, Search, Unusable, no_session};
 
-/// A board that was found, and need not exist. It may go to another thread, which opens it when it needs it.
+/// A located board, which may not exist. It can be sent to another thread and opened there.
 #[derive(Clone)]
 pub struct ResolvedBoard {
     /// Its engine.
     pub engine: Arc<dyn Engine>,
-    /// What is configured for it.
+    /// Its configuration.
     pub config: Config,
-    /// What its rules depend on, by that configuration.
+    /// The settings of its rules, from that configuration.
     pub settings: Settings,
-    /// Whether it is the board of this user because nothing else was found.
+    /// Whether it is the default board of this user, because no other was found.
     pub is_home: bool,
 }
 
-/// How a board is opened, beside what its configuration says.
+/// How a board is opened, apart from its configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct Opening {
     /// Whether it is created, and whether it is written.
     pub mode: Mode,
     /// Whether the process keeps it open, while others may delete or replace it.
     pub stays_open: bool,
-    /// How long all writes together may wait for others, for a caller that would rather not write than be late.
+    /// How long all writes together may wait for other writers. A hook gives up a write rather than be late.
     pub write_limit: Option<Duration>,
 }
 
@@ -69,7 +69,7 @@ pub enum Mode {
 }
 
 impl Opening {
-    /// For a process that does one thing and ends.
+    /// For a process that does one thing and exits.
     pub const fn new(mode: Mode) -> Opening {
         Opening { mode, stays_open: false, write_limit: None }
     }
@@ -79,19 +79,19 @@ impl Opening {
         Opening { stays_open: true, ..Opening::new(mode) }
     }
 
-    /// For a hook, which rather leaves a write than be late. Only the start of a session creates a board that does not exist,
-    /// so that agents see each other without any setup.
+    /// For a hook, which gives up a write rather than be late. Only the start of a session creates a missing board, so
+    /// that agents see each other without setup.
     pub const fn hook(starts_session: bool, write_limit: Duration) -> Opening {
         let mode = if starts_session { Mode::Create } else { Mode::Existing };
         Opening { write_limit: Some(write_limit), ..Opening::new(mode) }
     }
 }
 
-/// A board that was opened.
+/// An opened board.
 pub struct OpenBoard {
-    /// The board; an empty one if it does not exist and was not to be created.
+    /// The board; an empty one if it does not exist and must not be created.
     pub board: Board,
-    /// What is special about it.
+    /// Its special state.
     pub state: Option<BoardState>,
 }
 
@@ -103,7 +103,7 @@ impl OpenBoard {
 }
 
 impl ResolvedBoard {
-    /// The board at a location. `warn` gets what is odd about the location and the configuration.
+    /// The board at a location. `warn` gets warnings about the location and the configuration.
     pub fn at(
         location: &Location,
         environment: &Environment,
@@ -118,7 +118,7 @@ impl ResolvedBoard {
         Ok(ResolvedBoard { engine, config, settings, is_home })
     }
 
-    /// A board in this file, to which no configuration of the user applies.
+    /// A board in this file, without any configuration of the user.
     pub fn unconfigured(file: &Path) -> ResolvedBoard {
         let config = Config::default();
         let settings = config.settings(false);
@@ -132,7 +132,7 @@ impl ResolvedBoard {
         Ok(match self.engine.open(&self.config.database, opening)? {
             Some(OpenStore { store, is_immutable }) => {
                 let state = is_immutable.then_some(BoardState::ReadOnly);
-                // A board without sidecars is still a board. A program that needs one reports that it cannot be created.
+                // A board works without sidecars. A program that needs one reports that it cannot be created.
                 let _ = self.engine.create_sidecar_directory();
                 OpenBoard { board: self.board(store), state }
             }
@@ -140,7 +140,7 @@ impl ResolvedBoard {
         })
     }
 
-    /// What a board shows that does not exist.
+    /// The empty board that represents a missing one.
     pub fn empty(&self) -> Board {
         self.board(Arc::new(Memory::new(Arc::new(SystemClock))))
     }
@@ -157,13 +157,13 @@ pub struct KeptBoard {
 }
 
 impl KeptBoard {
-    /// The board, which is not open yet.
+    /// The board, not open yet.
     pub fn new(resolved: ResolvedBoard) -> KeptBoard {
         KeptBoard { resolved, board: Mutex::default() }
     }
 
-    /// The board that is there now, open. If the one that was open is gone, `on_gone` is called with the reason before any
-    /// caller gets another one.
+    /// Opens the current board. If the one that was open is gone, `on_gone` is called with the reason before any caller
+    /// gets another one.
     pub fn open(&self, mode: Mode, on_gone: impl FnOnce(&Error)) -> Result<OpenBoard> {
         let mut kept = self.board.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(gone) = kept.as_ref().and_then(|board| board.check_still_there().err()) {
@@ -180,27 +180,27 @@ impl KeptBoard {
         Ok(opened)
     }
 
-    /// What its rules depend on.
+    /// The settings of its rules.
     pub fn settings(&self) -> &Settings {
         &self.resolved.settings
     }
 }
 
-/// The engine of one board, which need not exist.
+/// The engine of one board, which may not exist.
 pub trait Engine: Send + Sync {
-    /// Where the board is, for people.
+    /// The location of the board, for human output.
     fn name(&self) -> String;
 
     /// Whether the board exists.
     fn exists(&self) -> bool;
 
-    /// What tells this board from another one at the same location; `None` if there is none.
+    /// The identity that distinguishes this board from another one at the same location; `None` if it does not exist.
     fn identity(&self) -> Option<String>;
 
-    /// Where programs keep their small files for the board.
+    /// The location of the board's sidecars.
     fn sidecars(&self) -> &dyn Sidecars;
 
-    /// Creates the directory of the sidecars of a board that exists, if it does not. Boards in a file have it.
+    /// Creates the directory of the sidecars of an existing board, if it is missing. Boards in a file have it.
     fn create_sidecar_directory(&self) -> io::Result<()> {
         self.sidecars().create_directory()
     }
@@ -210,7 +210,7 @@ pub trait Engine: Send + Sync {
         None
     }
 
-    /// Opens the store of the board. `None` if it does not exist and is not to be created.
+    /// Opens the store of the board. `None` if it does not exist and must not be created.
     fn open(&self, database: &Database, opening: Opening) -> Result<Option<OpenStore>>;
 }
 
@@ -222,13 +222,13 @@ pub struct OpenStore {
     pub is_immutable: bool,
 }
 
-/// The engine of the board at this location: the only place that tells engines apart.
+/// The engine of the board at this location. Only this function distinguishes engines.
 pub fn engine_at(location: &Location) -> Result<Arc<dyn Engine>> {
     match &location.target {
         Target::File(file) => Ok(Arc::new(SqliteFile {
             sidecars: SqliteSidecars::new(file),
             in_project: location.project_config.is_some(),
-            // What is typed may be mistyped; every other location was chosen once and for all.
+            // A path on the command line may be mistyped. Every other location was configured once.
             create_directories: location.source != Source::Option,
         })),
         Target::Redis(url) => {
@@ -239,9 +239,9 @@ pub fn engine_at(location: &Location) -> Result<Arc<dyn Engine>> {
 }
 
 struct SqliteFile {
-    /// They know the file, too.
+    /// The sidecars also know the file.
     sidecars: SqliteSidecars,
-    /// Whether its directory is the one that a project keeps for its board.
+    /// Whether its directory is that of a project's board.
     in_project: bool,
     create_directories: bool,
 }
@@ -277,7 +277,7 @@ impl Engine for SqliteFile {
         self.file().exists()
     }
 
-    /// Where the file is on its disk, and when it was created.
+    /// The file's location on its disk, and when it was created.
     fn identity(&self) -> Option<String> {
         let metadata = std::fs::symlink_metadata(self.file()).ok()?;
         let mut hasher = DefaultHasher::new();
@@ -313,11 +313,11 @@ impl Engine for SqliteFile {
     }
 }
 
-/// What a command needs of the board. `O` is what it gets: the board, and the session if it uses one.
+/// How a command accesses the board. `O` is what it gets: the board, and the session if it uses one.
 ///
 /// | Access | A missing board | The session | Sweeps |
 /// |---|---|---|---|
-/// | [`read`](Access::read) | is empty | is not looked for | yes |
+/// | [`read`](Access::read) | is empty | is not searched for | yes |
 /// | [`read_as`](Access::read_as) | is empty | if there is one; refuses one that cannot be used | yes |
 /// | [`read_with`](Access::read_with) | is empty | if there is one that can be used | yes |
 /// | [`wait`](Access::wait) | is empty | if there is one that can be used, without a note | yes |
@@ -328,9 +328,9 @@ impl Engine for SqliteFile {
 /// | [`change`](Access::change) | is empty | if there is one that can be used | yes |
 /// | [`act`](Access::act) | is empty | is required, and has not ended | yes |
 /// | [`end`](Access::end) | is empty | is required | yes |
-/// | [`unswept`](Access::unswept) | is created | is not looked for | no |
-/// | [`change_unswept`](Access::change_unswept) | is empty | is not looked for | no |
-/// | [`read_unswept`](Access::read_unswept) | is empty | is not looked for | no |
+/// | [`unswept`](Access::unswept) | is created | is not searched for | no |
+/// | [`change_unswept`](Access::change_unswept) | is empty | is not searched for | no |
+/// | [`read_unswept`](Access::read_unswept) | is empty | is not searched for | no |
 pub struct Access<'a, O> {
     purpose: Purpose,
     session: Option<Search<'a>>,
@@ -343,21 +343,21 @@ pub struct Access<'a, O> {
 enum Purpose {
     /// It reads. A board that does not exist is empty.
     Read,
-    /// It waits for what others write. A board that does not exist is refused: its path may be mistyped, and then nothing would
-    /// ever happen.
+    /// It waits for writes of others. A missing board is refused: its path may be mistyped, and then the command would
+    /// wait forever.
     Follow,
     /// It writes. A board that does not exist is created.
     Write,
-    /// It changes what is there, and can do nothing on a board that does not exist. None is created to refuse the call.
+    /// It changes existing data, and can do nothing on a missing board. None is created only to refuse the call.
     Change,
 }
 
 /// What a command gets: the board, and the session if it uses one.
 pub trait Opened: Sized {
-    /// Puts it together. Refuses if a session is required and none was found.
+    /// Combines them. Refuses if a session is required and none was found.
     fn new(board: Board, session: Option<String>) -> Result<Self>;
 
-    /// Takes it apart.
+    /// Splits it.
     fn parts(&self) -> (&Board, Option<&str>);
 }
 
@@ -449,27 +449,27 @@ impl<'a> Access<'a, WithSession> {
         Access::new(Purpose::Read, Some(Search::new(None, Ended::AllowedIfNamed, Unusable::Ignored)))
     }
 
-    /// For a command that waits for what others write. The session only keeps its sweeps from marking it stale, so one that
-    /// cannot be found is no error.
+    /// For a command that waits for writes of others. The session only keeps its sweeps from marking it stale, so a
+    /// session that cannot be found is not an error.
     pub fn follow(named: Option<&'a str>) -> Access<'a, WithSession> {
         Access::new(Purpose::Follow, Some(Search::new(named, Ended::AllowedIfNamed, Unusable::Ignored)))
     }
 
-    /// For a command that writes, with or without a session. One of the environment that cannot be used is ignored, with a
-    /// note.
+    /// For a command that writes, with or without a session. A session of the environment that cannot be used is
+    /// ignored, with a note.
     pub fn write(named: Option<&'a str>) -> Access<'a, WithSession> {
         let unusable = Unusable::Noted(&[Code::AgentNotFound, Code::SessionEnded, Code::NoSession]);
         Access::new(Purpose::Write, Some(Search::new(named, Ended::Refused, unusable)))
     }
 
-    /// As [`Access::write`], for a command that changes or removes what is there.
+    /// As [`Access::write`], for a command that changes or removes existing data.
     pub fn change(named: Option<&'a str>) -> Access<'a, WithSession> {
         Access { purpose: Purpose::Change, ..Access::write(named) }
     }
 }
 
 impl<'a> Access<'a, AsSession> {
-    /// For a command that shows something of the session that reads.
+    /// For a command that shows something about its own session.
     pub fn read_own(named: Option<&'a str>) -> Access<'a, AsSession> {
         Access::new(Purpose::Read, Some(Search::new(named, Ended::AllowedIfNamed, Unusable::Refused)))
     }
@@ -479,14 +479,14 @@ impl<'a> Access<'a, AsSession> {
         Access::new(Purpose::Change, Some(Search::new(named, Ended::Refused, Unusable::Refused)))
     }
 
-    /// For the command that ends a session: ending it twice is no error.
+    /// For the command that ends a session: ending it twice is not an error.
     pub fn end(named: Option<&'a str>) -> Access<'a, AsSession> {
         Access::new(Purpose::Change, Some(Search::new(named, Ended::Allowed, Unusable::Refused)))
     }
 }
 
 impl Context {
-    /// Finds the board of this call. The first time, it prints what is odd about it.
+    /// Locates the board of this call. The first time, prints warnings about it.
     pub fn resolve(&self) -> Result<&ResolvedBoard> {
         if let Some(resolved) = self.resolved.get() {
             return Ok(resolved);
@@ -508,7 +508,7 @@ impl Context {
         let is_missing = writes && !resolved.engine.exists();
         let (mode, is_new) = match (purpose, is_missing) {
             (Purpose::Write, _) => (Mode::Create, is_missing),
-            // It is there, and is opened as every other board that is written.
+            // It exists, and is opened like every other board that is written.
             (Purpose::Change, false) => (Mode::Create, false),
             (Purpose::Read | Purpose::Follow, _) | (Purpose::Change, true) => (Mode::Existing, false),
         };
@@ -573,7 +573,7 @@ mod tests {
         }
     }
 
-    /// A board without a file, which exists or not.
+    /// A board without a file, which may exist or not.
     struct Remote {
         sidecars: SidecarDirectory,
         exists: bool,

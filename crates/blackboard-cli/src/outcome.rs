@@ -1,4 +1,4 @@
-//! What a command returns: values and how to show them, never bytes.
+//! The result of a command: values and how to print them, never bytes.
 
 use std::fmt;
 
@@ -7,15 +7,15 @@ use blackboard::Code;
 use crate::envelope::Answer;
 use crate::output::{self, Screen};
 
-/// An answer in its two forms.
+/// A result in its two formats.
 pub trait Render {
-    /// For programs.
+    /// JSON output.
     fn json(&self, answer: &mut Answer<'_>) -> output::Result;
 
-    /// For people.
+    /// Human output.
     fn human(&self, screen: &mut Screen<'_>) -> output::Result;
 
-    /// Whether this is a list, of which a board that does not exist has nothing to show.
+    /// Whether this is a list, which is empty if the board does not exist.
     fn is_list(&self) -> bool {
         false
     }
@@ -33,36 +33,36 @@ pub trait Render {
 
 /// What a command returns.
 pub struct Outcome {
-    /// What to show.
+    /// What to print.
     pub answer: Box<dyn Render>,
-    /// What to do, in this order, once the answer has left this process.
+    /// Actions after the output was written, in this order.
     pub after_flush: Vec<Box<dyn FnOnce()>>,
-    /// With which exit code the call ends once the answer was written.
+    /// The exit code after the output was written.
     pub exit_code: u8,
 }
 
 impl Outcome {
-    /// An answer with nothing to do after it.
+    /// A result without further actions.
     pub fn new(answer: impl Render + 'static) -> Outcome {
         Outcome { answer: Box::new(answer), after_flush: Vec::new(), exit_code: 0 }
     }
 
-    /// The answer is no: the call ends with the exit code of `code`, though this is no error.
+    /// A negative answer: the call ends with the exit code of `code`, but this is not an error.
     #[must_use]
     pub fn that_means(mut self, code: Code) -> Outcome {
         self.exit_code = code.exit_code();
         self
     }
 
-    /// Ends with the exit code of another program.
+    /// Exits with the exit code of another program.
     #[must_use]
     pub fn with_exit_code(mut self, exit_code: u8) -> Outcome {
         self.exit_code = exit_code;
         self
     }
 
-    /// Does something once the answer was written and flushed, and only then: a cursor must not move past what its
-    /// reader did not get. It may fail only silently, because the answer has been given.
+    /// Runs an action after the output was written and flushed: a cursor must not move past what its reader did not
+    /// get. Its errors are ignored, because the output is already written.
     #[must_use]
     pub fn after_flush(mut self, action: impl FnOnce() + 'static) -> Outcome {
         self.after_flush.push(Box::new(action));
@@ -70,7 +70,7 @@ impl Outcome {
     }
 }
 
-/// Everything that was to be said has been said already, by this program or by one that ran in its place.
+/// Everything has already been printed, by this program or by one that it ran.
 pub struct Nothing;
 
 impl Render for Nothing {

@@ -1,10 +1,11 @@
-//! Which session a call acts for. This is the only place that finds sessions.
+//! Finds the session of a call. No other module does that.
 //!
-//! - A command ([`Search`]): the session that is named, or that of the environment, or the only one of the calling agent's
-//!   process, or, where no agent is among the processes, the one that a sandbox names.
-//! - A call of an MCP client ([`Client`]): the session that the call names, or the environment, or that of the client's
-//!   process.
-//! - A hook: the session of the id that its platform names, by the hint that [`Platform`](crate::platforms::Platform) makes of it.
+//! - A command ([`Search`]): the given session, or that of the environment, or the only session of the calling agent's
+//!   process, or, if no ancestor is an agent, the session that a sandbox names.
+//! - A call of an MCP client ([`Client`]): the session that the call names, or that of the environment, or that of the
+//!   client's process.
+//! - A hook: the session with the session hint that [`Platform`](crate::platforms::Platform) derives from the
+//!   platform's id.
 
 use std::ffi::OsStr;
 
@@ -19,10 +20,10 @@ use crate::context::{Context, warn};
 use crate::environment::Environment;
 use crate::platforms::{self, AGENT_NAMES};
 
-/// How a command looks for its session.
+/// How a command finds its session.
 #[derive(Debug)]
 pub struct Search<'a> {
-    /// The session that the command line names.
+    /// The session given on the command line.
     pub named: Option<&'a str>,
     /// Whether it may have ended.
     pub ended: Ended,
@@ -35,7 +36,7 @@ pub struct Search<'a> {
 pub enum Ended {
     /// It must not.
     Refused,
-    /// It may if the command line names it; that of the environment must not.
+    /// It may if it was given on the command line, but not if it comes from the environment.
     AllowedIfNamed,
     /// It may.
     Allowed,
@@ -46,14 +47,15 @@ pub enum Ended {
 pub enum Unusable {
     /// The command is refused.
     Refused,
-    /// For these reasons, the command continues without a session and prints a warning, unless the command line names it.
+    /// For these reasons, the command continues without a session and prints a warning, unless the session was given on
+    /// the command line.
     Noted(&'static [Code]),
     /// The command continues without a session.
     Ignored,
 }
 
 impl<'a> Search<'a> {
-    /// A search for the session that is named, or else found.
+    /// A search for the given session, or for that of the caller.
     pub const fn new(named: Option<&'a str>, ended: Ended, unusable: Unusable) -> Search<'a> {
         Search { named, ended, unusable }
     }
@@ -76,14 +78,14 @@ impl<'a> Search<'a> {
             Some(pid) => board.agents().of_process(pid)?,
             None => Vec::new(),
         };
-        // A script that has not registered acts for the session of the terminal that it was started in.
+        // A script that has not registered acts for the session of its terminal.
         if sessions.is_empty()
             && matches!(caller, Found::Script(_))
             && let Some(shell) = find_terminal_shell(&ancestors)
         {
             sessions = board.agents().of_process(shell)?;
         }
-        // A delegate shares its parent's process. A caller that does not say otherwise is the parent.
+        // A delegate shares its parent's process. Unless the caller says otherwise, it is the parent.
         let own: Vec<_> = sessions.iter().filter(|agent| !agent.shares_process).collect();
         match own[..] {
             [] if matches!(caller, Found::Agent(_)) => Ok(None),
@@ -95,7 +97,7 @@ impl<'a> Search<'a> {
 }
 
 impl Context {
-    /// The session of this call. One of the environment that cannot be used is handled as the search says.
+    /// The session of this call. The search decides what happens if that of the environment cannot be used.
     pub fn find_session(&self, board: &Board, search: &Search<'_>) -> Result<Option<String>> {
         match (search.find(board, self.environment()), search.unusable) {
             (Err(_), Unusable::Ignored) => Ok(None),
@@ -109,8 +111,8 @@ impl Context {
         }
     }
 
-    /// The session that the environment names, of which a new one would be a delegate. One that has ended or is not on this
-    /// board is ignored, with a warning.
+    /// The session of the environment, which becomes the parent of a new one. A session that has ended or is not on
+    /// this board is ignored, with a warning.
     pub fn parent_session(&self, board: &Board) -> Result<Option<String>> {
         let Some(session) = &self.environment().session else { return Ok(None) };
         match of_environment(board, session, Ended::Refused) {
@@ -122,7 +124,7 @@ impl Context {
         }
     }
 
-    /// The long-lived process behind the caller: as it says itself, or the nearest agent among the ancestors.
+    /// The long-lived process of the caller: the declared one, or the nearest agent among the ancestors.
     pub fn agent_pid(&self, given: Option<u32>) -> Result<Option<u32>> {
         if given.is_some() {
             return Ok(given);
@@ -142,7 +144,7 @@ pub struct Client {
     pub pid: Option<u32>,
     process: Option<ProcessIdentity>,
     ancestors: Vec<ProcessInfo>,
-    /// The sessions that the environment names, best first.
+    /// The sessions of the environment, best first.
     named: Vec<String>,
 }
 
@@ -166,8 +168,8 @@ impl Client {
         Ok(Client { pid, process, ancestors, named })
     }
 
-    /// The session of a call, and whether a later call of the same caller finds the same one. `own` is the session that the
-    /// server registered for the client, if it did.
+    /// The session of a call, and whether a later call of the same caller finds the same one. `own` is the session that
+    /// the server registered for the client, if it did.
     pub fn find(
         &self,
         board: &Board,
@@ -187,16 +189,18 @@ impl Client {
         self.find_by_process(board)
     }
 
-    /// The session that a call names: among its arguments, or by a hint. Otherwise the one that the environment names.
+    /// The session that a call names, in its arguments or by a session hint. Otherwise that of the environment.
     fn find_named(&self, board: &Board, argument: Option<&str>, hints: &[String]) -> Result<Option<Agent>> {
-        // A model can write any text into the arguments: only sessions of its own process count there.
+        // A model can write any text into the arguments, so only sessions of its own process count.
         let is_here = |agent: &Agent| agent.pid.is_some() && agent.pid == self.pid;
         let in_arguments = argument.map(|text| resolve_usable(board, text)).transpose()?.flatten();
         if let Some(agent) = in_arguments.filter(is_here) {
             return Ok(Some(agent));
         }
         for text in hints.iter().chain(&self.named) {
-            if let Some(agent) = resolve_usable(board, text)?.filter(|agent| !self.is_of_another(agent)) {
+            if let Some(agent) =
+                resolve_usable(board, text)?.filter(|agent| !self.belongs_to_outer_agent(agent))
+            {
                 return Ok(Some(agent));
             }
         }
@@ -211,19 +215,19 @@ impl Client {
         if let Some(newest) = owning.into_iter().max_by_key(|agent| agent.started_at) {
             return Ok(Some((newest, true)));
         }
-        // When another one starts there, nothing tells any more which of them calls.
+        // When another session starts there, it is unknown which of them calls.
         let mut hosted = sharing.into_iter().filter(|agent| agent.parent_id.is_none());
         Ok(hosted.next().filter(|_| hosted.next().is_none()).map(|agent| (agent, false)))
     }
 
     /// Whether a session belongs to an agent that started the one that started this process.
-    fn is_of_another(&self, agent: &Agent) -> bool {
+    fn belongs_to_outer_agent(&self, agent: &Agent) -> bool {
         let place = |pid| self.ancestors.iter().position(|process| Some(process.pid) == pid);
         let Found::Agent(nearest) = find_agent(&self.ancestors, AGENT_NAMES, &[]) else { return false };
         place(agent.pid).is_some_and(|its| place(Some(nearest)).is_some_and(|nearest| its > nearest))
     }
 
-    /// Whether its process is alive, as far as the system shows.
+    /// Whether its process is alive, as far as the system shows it.
     pub fn is_alive(&self) -> bool {
         self.pid.is_none_or(|pid| {
             SystemProcesses::default().liveness(pid, self.process.as_ref()) != Liveness::Dead
@@ -231,7 +235,7 @@ impl Client {
     }
 }
 
-/// The process that started this one, where the system shows nothing else.
+/// The process that started this one, on systems that show nothing else.
 fn parent_pid() -> Option<u32> {
     #[cfg(unix)]
     return Some(std::os::unix::process::parent_id()).filter(|pid| *pid > 1);
@@ -239,7 +243,8 @@ fn parent_pid() -> Option<u32> {
     return None;
 }
 
-/// The session of this name, unless it has ended. A name of another board or another time means no session.
+/// The session with this id or name, unless it has ended. A name from another board or an earlier time matches no
+/// session.
 fn resolve_usable(board: &Board, text: &str) -> Result<Option<Agent>> {
     match board.agents().resolve(text) {
         Ok((session, _)) => usable(board, &session),
@@ -260,7 +265,7 @@ pub fn no_session() -> Error {
         .into()
 }
 
-/// The session that the environment names, if it can be used.
+/// The session of the environment, if it can be used.
 fn of_environment(board: &Board, session: &OsStr, ended: Ended) -> Result<String> {
     let session = session.to_str().ok_or_else(|| Error::invalid("BLACKBOARD_SESSION_ID is not text"))?;
     let found = match ended {
@@ -270,7 +275,7 @@ fn of_environment(board: &Board, session: &OsStr, ended: Ended) -> Result<String
     found.map_err(|error| unusable_in_environment(error, session))
 }
 
-/// Why the session of the environment cannot be used: the shell has outlived it, or this is another board.
+/// Why the session of the environment cannot be used: it has ended, or belongs to another board.
 fn unusable_in_environment(error: Error, session: &str) -> Error {
     let why = match error.code() {
         Code::AgentNotFound => "is not on this board",
@@ -291,8 +296,8 @@ fn register_or_unset() -> Hint {
     }
 }
 
-/// The session that the environment names, if its platform runs commands in a sandbox that hides its process. What other
-/// platforms set leaks into every terminal that an agent opens.
+/// The session of the environment, if its platform runs commands in a sandbox that hides its process. Variables of
+/// other platforms leak into every terminal that an agent opens.
 fn of_sandbox(board: &Board, environment: &Environment) -> Result<Option<String>> {
     for hint in platforms::session_hints(environment, |platform| platform.process.is_hidden) {
         let session = match board.agents().resolve(&hint) {
@@ -309,7 +314,7 @@ fn of_sandbox(board: &Board, environment: &Environment) -> Result<Option<String>
 }
 
 fn several_sessions(sessions: &[&Agent]) -> Error {
-    /// How many sessions the message names. The details have all of them.
+    /// How many sessions the message names. The details contain all of them.
     const NAMED: usize = 3;
     let mut named: Vec<_> = sessions.iter().take(NAMED).map(|agent| agent.label()).collect();
     if sessions.len() > NAMED {

@@ -375,7 +375,7 @@ fn failed(error: std::io::Error) -> blackboard::Error {
 }
 
 fn damaged(error: serde_json::Error) -> blackboard::Error {
-    Fault::new(Code::Corrupt, "a line of the board can't be read").because(error).into()
+    Fault::new(Code::Corrupt, "a line of the board cannot be read").because(error).into()
 }
 
 #[cfg(test)]

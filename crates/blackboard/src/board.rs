@@ -376,8 +376,8 @@ impl Board {
         self.commit_with(Commit { name, prefetch, on_busy: OnBusy::Fail, callers: &[] }, f)
     }
 
-    /// As [`Board::commit`] or [`Board::try_commit`].
-    pub(crate) fn commit_patiently<T: Pending>(
+    /// As [`Board::commit`] or [`Board::try_commit`], depending on `on_busy`.
+    pub(crate) fn commit_with_on_busy<T: Pending>(
         &self,
         on_busy: OnBusy,
         name: &'static str,
@@ -495,8 +495,9 @@ impl Operation {
             let message = format!("idempotency key {} was already used for {other}", self.operation_id);
             return Err(Refusal::new(Code::InvalidValue, message).hint(Hint::NewIdempotencyKey).into());
         }
-        let mut answer: T = serde_json::from_str(&self.answer)
-            .map_err(|error| Fault::new(Code::Corrupt, "a remembered answer can't be read").because(error))?;
+        let mut answer: T = serde_json::from_str(&self.answer).map_err(|error| {
+            Fault::new(Code::Corrupt, "a remembered answer cannot be read").because(error)
+        })?;
         answer.resolve(self.revision);
         Ok(answer)
     }

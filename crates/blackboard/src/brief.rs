@@ -146,11 +146,11 @@ impl Board {
         let prefetch = [BRIEF_READER, READER].map(|reader| Prefetch::Row(key(reader)));
         self.commit("agent brief", &prefetch, |tx| {
             let mut changes = Changes::new();
-            let told = tx.row::<Cursor>(&key(BRIEF_READER))?;
-            let was_just_told = told.is_some_and(|told| {
-                told.revision >= brief.agent.joined && tx.now().since(told.updated_at) < pause
+            let shown = tx.row::<Cursor>(&key(BRIEF_READER))?;
+            let was_just_shown = shown.is_some_and(|shown| {
+                shown.revision >= brief.agent.joined && tx.now().since(shown.updated_at) < pause
             });
-            if was_just_told {
+            if was_just_shown {
                 return Ok((changes, false));
             }
             for reader in [BRIEF_READER, READER] {

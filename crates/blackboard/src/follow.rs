@@ -254,7 +254,7 @@ impl Board {
         revision: Revision,
     ) -> Result<Revision> {
         let key = Key::Cursor(owner.to_owned(), reader.to_owned());
-        self.commit_patiently(on_busy, "advance cursor", &[Prefetch::Row(key.clone())], |tx| {
+        self.commit_with_on_busy(on_busy, "advance cursor", &[Prefetch::Row(key.clone())], |tx| {
             let mut changes = Changes::new();
             let known = tx.row::<Cursor>(&key)?.map(|cursor| cursor.revision);
             if known.is_none_or(|known| known < revision) {

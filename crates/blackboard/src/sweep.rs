@@ -259,7 +259,7 @@ impl Board {
     /// Records that an agent without a heartbeat was seen alive, so that it is not a candidate for a while.
     fn refresh(&self, silent: &Agent, on_busy: OnBusy) -> Result<()> {
         let key = Key::Agent(silent.session_id.clone());
-        self.commit_patiently(on_busy, "sweep refresh", &[Prefetch::Row(key.clone())], |tx| {
+        self.commit_with_on_busy(on_busy, "sweep refresh", &[Prefetch::Row(key.clone())], |tx| {
             let mut changes = Changes::new();
             if let Some(mut agent) = tx.row::<Agent>(&key)?
                 && agent.status.is_live()
@@ -294,7 +294,7 @@ impl Board {
         if dry_run {
             return Ok(expected);
         }
-        self.commit_patiently(on_busy, "sweep", &prefetch, |tx| {
+        self.commit_with_on_busy(on_busy, "sweep", &prefetch, |tx| {
             let agent = tx.row::<Agent>(&Key::Agent(session.clone()))?;
             // A heartbeat that arrived meanwhile wins, and of two sweeps the first.
             let Some(agent) = agent.filter(|agent| {
@@ -322,11 +322,16 @@ impl Board {
             None => Ok(true),
             Some(_) if sweep.dry_run => Ok(false),
             Some(_) => {
-                self.commit_patiently(on_busy, "sweep clock", &[Prefetch::Row(ClockReading::KEY)], |tx| {
-                    let mut changes = Changes::new();
-                    ClockReading::note(self, tx, &mut changes)?;
-                    Ok((changes, ()))
-                })?;
+                self.commit_with_on_busy(
+                    on_busy,
+                    "sweep clock",
+                    &[Prefetch::Row(ClockReading::KEY)],
+                    |tx| {
+                        let mut changes = Changes::new();
+                        ClockReading::note(self, tx, &mut changes)?;
+                        Ok((changes, ()))
+                    },
+                )?;
                 Ok(false)
             }
         }
@@ -457,7 +462,7 @@ fn what_is_known_of(pid: Option<u32>, liveness: Liveness) -> String {
     match (pid, liveness) {
         (None, _) => "no PID".to_owned(),
         (Some(pid), Liveness::Dead) => format!("PID {pid} not found"),
-        (Some(pid), Liveness::Unknown) => format!("PID {pid} can't be verified here"),
+        (Some(pid), Liveness::Unknown) => format!("PID {pid} cannot be verified here"),
         (Some(pid), Liveness::Alive) => format!("PID {pid} is shared with other sessions"),
     }
 }
@@ -507,7 +512,7 @@ mod tests {
         for (pid, liveness, expected) in [
             (None, Liveness::Unknown, "no PID"),
             (Some(12), Liveness::Dead, "PID 12 not found"),
-            (Some(12), Liveness::Unknown, "PID 12 can't be verified here"),
+            (Some(12), Liveness::Unknown, "PID 12 cannot be verified here"),
             (Some(12), Liveness::Alive, "PID 12 is shared with other sessions"),
         ] {
             let agent = Agent { pid, ..an_agent("a") };

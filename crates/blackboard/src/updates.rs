@@ -20,7 +20,7 @@ use crate::unreadable::if_readable;
 use crate::work::WorkItem;
 
 /// The most events of one call: the newest.
-const TOLD: usize = 10;
+const LIMIT: usize = 10;
 
 /// How many events are read. A session that was away for longer starts with these.
 const LOOKED_AT: usize = 1000;
@@ -58,14 +58,14 @@ impl Updates {
             page.after = after.max(tx.revision_back(until, LOOKED_AT as u64)?);
             tx.prefetch(&[Prefetch::Events(page)])?;
         }
-        let mut news = Updates { events: Vec::new(), left_out: 0, looked_at };
-        let mut listener = Recipient::new(agent);
+        let mut updates = Updates { events: Vec::new(), left_out: 0, looked_at };
+        let mut recipient = Recipient::new(agent);
         // Older ones are dropped at once: their values may be large.
-        let mut told = VecDeque::new();
+        let mut kept = VecDeque::new();
         let mut events = tx.events(&page)?;
-        events.retain(|event| !event.is_by(&agent.session_id) && listener.could_concern(event));
+        events.retain(|event| !event.is_by(&agent.session_id) && recipient.could_concern(event));
         if events.is_empty() {
-            return Ok(news);
+            return Ok(updates);
         }
         let mut rows = events.iter().flat_map(EventContext::prefetch).collect();
         let mut versions = Versions::default();
@@ -76,18 +76,18 @@ impl Updates {
                 versions = Versions::of(tx, events.as_slice().iter(), rows, ENOUGH_BYTES)?;
             }
             let Some(mut event) = events.next() else { break };
-            let about = EventContext::of(tx, &event, &mut versions, &mut listener)?;
-            if is_relevant(&event, &about, &listener) {
+            let about = EventContext::of(tx, &event, &mut versions, &mut recipient)?;
+            if is_relevant(&event, &about, &recipient) {
                 event.entry = about.change.map(Box::new);
-                if told.len() == TOLD {
-                    told.pop_front();
-                    news.left_out += 1;
+                if kept.len() == LIMIT {
+                    kept.pop_front();
+                    updates.left_out += 1;
                 }
-                told.push_back(event);
+                kept.push_back(event);
             }
         }
-        news.events = told.into();
-        Ok(news)
+        updates.events = kept.into();
+        Ok(updates)
     }
 }
 
@@ -107,7 +107,7 @@ struct Recipient<'a> {
 struct EventContext {
     /// The projects of the event's work item or agent; `None` for one without a project.
     projects: Vec<Option<String>>,
-    /// Whether the event's agent is the parent, a delegate or a sibling of the listener.
+    /// Whether the event's agent is the parent, a delegate or a sibling of the recipient.
     family: bool,
     scope: Option<String>,
     change: Option<EntryChange>,
@@ -185,32 +185,33 @@ impl EventContext {
         tx: &dyn Tx,
         event: &Event,
         versions: &mut Versions,
-        listener: &mut Recipient<'_>,
+        recipient: &mut Recipient<'_>,
     ) -> Result<EventContext> {
         let mut about = EventContext::default();
         let Some(target) = &event.target_id else { return Ok(about) };
         match event.target_type {
-            Some(TargetType::WorkItem) => about.add_project_of(tx, target, listener)?,
+            Some(TargetType::WorkItem) => about.add_project_of(tx, target, recipient)?,
             Some(TargetType::Agent) => {
-                if !listener.agents.contains_key(target) {
+                if !recipient.agents.contains_key(target) {
                     // A row that cannot be read has no project, as one that is gone.
                     let agent = if_readable(tx.peek_row::<Agent>(&Key::Agent(target.clone())))?;
-                    listener.agents.insert(target.clone(), agent);
+                    recipient.agents.insert(target.clone(), agent);
                 }
                 if event.event_type == EventType::StaleLocksReleased {
                     for item in event.released_items() {
-                        about.add_project_of(tx, &item, listener)?;
+                        about.add_project_of(tx, &item, recipient)?;
                     }
-                } else if let Some(Some(agent)) = listener.agents.get(target) {
+                } else if let Some(Some(agent)) = recipient.agents.get(target) {
                     about.projects.push(agent.project.clone());
-                    about.family = agent.is_related_to(listener.agent) || agent.is_sibling_of(listener.agent);
+                    about.family =
+                        agent.is_related_to(recipient.agent) || agent.is_sibling_of(recipient.agent);
                 }
             }
             Some(TargetType::Entry) => {
                 about.scope = scope_of(event);
                 about.change = versions.take(event);
                 if about.scope.as_deref() == Some(FILES) {
-                    listener.look_at_files(tx)?;
+                    recipient.look_at_files(tx)?;
                     let change = about.change.as_ref();
                     let stored =
                         change.and_then(|change| change.value.as_ref().or(change.old_value.as_ref()));
@@ -226,12 +227,12 @@ impl EventContext {
         Ok(about)
     }
 
-    fn add_project_of(&mut self, tx: &dyn Tx, item: &str, listener: &mut Recipient<'_>) -> Result<()> {
-        if !listener.projects.contains_key(item) {
+    fn add_project_of(&mut self, tx: &dyn Tx, item: &str, recipient: &mut Recipient<'_>) -> Result<()> {
+        if !recipient.projects.contains_key(item) {
             let row = if_readable(tx.peek_row::<WorkItem>(&Key::WorkItem(item.to_owned())))?;
-            listener.projects.insert(item.to_owned(), row);
+            recipient.projects.insert(item.to_owned(), row);
         }
-        if let Some(Some(item)) = listener.projects.get(item) {
+        if let Some(Some(item)) = recipient.projects.get(item) {
             self.projects.push(item.project_id.clone());
         }
         Ok(())
@@ -241,14 +242,14 @@ impl EventContext {
 /// The rule. Relevant are: work that another session assigned to the listener; changes of work in its project or
 /// without one; agents that join, leave or become stale there; locks and files that it holds, was denied or has
 /// edited; `signal:` and `task:` entries that are addressed to it. Its own events are never relevant.
-fn is_relevant(event: &Event, about: &EventContext, listener: &Recipient<'_>) -> bool {
-    let me = &listener.agent.session_id;
+fn is_relevant(event: &Event, about: &EventContext, recipient: &Recipient<'_>) -> bool {
+    let me = &recipient.agent.session_id;
     if event.is_by(me) {
         return false;
     }
     let concerns_me = event.target_id.as_ref() == Some(me);
     let is_here =
-        || about.projects.iter().any(|project| project.is_none() || *project == listener.agent.project);
+        || about.projects.iter().any(|project| project.is_none() || *project == recipient.agent.project);
     let was_mine = || about.change.as_ref().is_some_and(|change| change.session_id.as_ref() == Some(me));
     match subject(&event.event_type) {
         Some(Subject::Assignment) => event.is_assignment_to(me),
@@ -261,9 +262,9 @@ fn is_relevant(event: &Event, about: &EventContext, listener: &Recipient<'_>) ->
             Some(FILES) => {
                 let files = about.files.as_ref();
                 was_mine()
-                    || files.is_some_and(|(worktree, pattern)| listener.has_to_do_with(worktree, pattern))
+                    || files.is_some_and(|(worktree, pattern)| recipient.has_to_do_with(worktree, pattern))
             }
-            Some(_) => event.event_type == EventType::EntryWritten && is_addressed_to(event, listener.agent),
+            Some(_) => event.event_type == EventType::EntryWritten && is_addressed_to(event, recipient.agent),
             None => false,
         },
         None => false,
@@ -393,8 +394,8 @@ mod tests {
             WorkDeleted, WorkReleased, WorkReset, WorkUnblocked,
         };
         let agent = me();
-        let listener = Recipient::new(&agent);
-        for (event_type, told) in [
+        let recipient = Recipient::new(&agent);
+        for (event_type, kept) in [
             (WorkCreated, true),
             (WorkReleased, true),
             (WorkCompleted, true),
@@ -425,18 +426,18 @@ mod tests {
                 (&[Some("other"), Some("pai")], true),
                 (&[], false),
             ] {
-                let relevant = is_relevant(&event, &in_projects(projects), &listener);
-                assert_eq!(relevant, told && here, "{} in {projects:?}", event.event_type);
+                let relevant = is_relevant(&event, &in_projects(projects), &recipient);
+                assert_eq!(relevant, kept && here, "{} in {projects:?}", event.event_type);
             }
             let own = Event { actor_id: Some("me".to_owned()), ..event };
-            assert!(!is_relevant(&own, &in_projects(&[None]), &listener), "its own {}", own.event_type);
+            assert!(!is_relevant(&own, &in_projects(&[None]), &recipient), "its own {}", own.event_type);
         }
     }
 
     #[test]
     fn updates_report_assignments_and_not_own_claims() {
         let agent = me();
-        let listener = Recipient::new(&agent);
+        let recipient = Recipient::new(&agent);
         for (event_type, actor, field, session, expected) in [
             (EventType::WorkClaimed, "me", "assigned_by", "oak", true),
             (EventType::WorkClaimed, "me", "assigned_by", "me", false),
@@ -452,7 +453,7 @@ mod tests {
                 metadata: Some(Metadata::parse(&fields).unwrap()),
                 ..event(event_type, TargetType::WorkItem, "x")
             };
-            let relevant = is_relevant(&event, &in_projects(&[None]), &listener);
+            let relevant = is_relevant(&event, &in_projects(&[None]), &recipient);
             assert_eq!(relevant, expected, "{} by {actor}: {fields}", event.event_type);
         }
     }
@@ -460,7 +461,7 @@ mod tests {
     #[test]
     fn updates_omit_delegates_that_start_or_end_but_not_stale_ones() {
         let agent = me();
-        let listener = Recipient::new(&agent);
+        let recipient = Recipient::new(&agent);
         let family = || EventContext { family: true, ..in_projects(&[Some("pai")]) };
         for (event_type, expected) in [
             (EventType::AgentRegistered, false),
@@ -468,10 +469,10 @@ mod tests {
             (EventType::AgentStale, true),
         ] {
             let event = event(event_type, TargetType::Agent, "x");
-            assert_eq!(is_relevant(&event, &family(), &listener), expected, "{}", event.event_type);
+            assert_eq!(is_relevant(&event, &family(), &recipient), expected, "{}", event.event_type);
         }
         let found_dead = Event { actor_id: None, ..event(EventType::AgentStale, TargetType::Agent, "me") };
-        assert!(is_relevant(&found_dead, &in_projects(&[Some("elsewhere")]), &listener));
+        assert!(is_relevant(&found_dead, &in_projects(&[Some("elsewhere")]), &recipient));
     }
 
     fn change(scope: &str, session: Option<&str>) -> EntryChange {
@@ -494,7 +495,7 @@ mod tests {
     #[test]
     fn lost_locks_are_reported_to_their_holder() {
         let agent = me();
-        let listener = Recipient::new(&agent);
+        let recipient = Recipient::new(&agent);
         for (holder, expected) in [(Some("me"), true), (Some("oak"), false), (None, false)] {
             let about = EventContext {
                 scope: Some(LOCKS.to_owned()),
@@ -502,15 +503,15 @@ mod tests {
                 ..EventContext::default()
             };
             let event = event(EventType::EntryExpired, TargetType::Entry, "deploy");
-            assert_eq!(is_relevant(&event, &about, &listener), expected, "{holder:?}");
+            assert_eq!(is_relevant(&event, &about, &recipient), expected, "{holder:?}");
         }
     }
 
     #[test]
     fn file_events_are_reported_to_affected_sessions() {
         let agent = me();
-        let mut listener = Recipient::new(&agent);
-        listener.files = Some(vec![Edit {
+        let mut recipient = Recipient::new(&agent);
+        recipient.files = Some(vec![Edit {
             worktree: "/w".to_owned(),
             path: "src/lib.rs".to_owned(),
             session_id: "me".to_owned(),
@@ -518,7 +519,7 @@ mod tests {
             edited_at: None,
             denied_at: Some(Timestamp::EPOCH),
         }]);
-        listener.reserved = Some(vec![ActiveReservation {
+        recipient.reserved = Some(vec![ActiveReservation {
             pattern: PathPattern::parse("docs/**").unwrap(),
             reservation: Reservation {
                 pattern: "docs/**".to_owned(),
@@ -547,14 +548,14 @@ mod tests {
                 ..EventContext::default()
             };
             let event = event(EventType::EntryDeleted, TargetType::Entry, "k");
-            assert_eq!(is_relevant(&event, &about, &listener), expected, "{pattern} in {worktree}");
+            assert_eq!(is_relevant(&event, &about, &recipient), expected, "{pattern} in {worktree}");
         }
     }
 
     #[test]
     fn addressed_entries_are_reported_to_their_recipient() {
         let agent = me();
-        let listener = Recipient::new(&agent);
+        let recipient = Recipient::new(&agent);
         for (key, expected) in [
             ("signal:Ivy:stop", true),
             ("signal:build:Ivy", true),
@@ -568,9 +569,9 @@ mod tests {
         ] {
             let event = event(EventType::EntryWritten, TargetType::Entry, key);
             let about = EventContext { scope: Some("default".to_owned()), ..EventContext::default() };
-            assert_eq!(is_relevant(&event, &about, &listener), expected, "{key}");
+            assert_eq!(is_relevant(&event, &about, &recipient), expected, "{key}");
             let removed = Event { event_type: EventType::EntryDeleted, ..event };
-            assert!(!is_relevant(&removed, &about, &listener), "{key} was removed");
+            assert!(!is_relevant(&removed, &about, &recipient), "{key} was removed");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Following the event log of a board in a file, and waiting for keys, next to users with their own connections.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod board_file;
 

@@ -5,7 +5,7 @@
 //! checker looks for an order in which every answer is right. One run has a planted fault, which has to be found.
 
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;

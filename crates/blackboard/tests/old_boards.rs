@@ -10,7 +10,7 @@
 //! again. After a new migration, run it once and commit the new file.
 
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

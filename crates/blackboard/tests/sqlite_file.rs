@@ -1,7 +1,7 @@
 //! The file of a board: private from its first byte, and no foreign file is ever changed.
 
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};

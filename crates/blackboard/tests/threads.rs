@@ -1,7 +1,7 @@
 //! Concurrent threads on one board: one clone each in memory, and in a SQLite file both one clone and one connection
 //! each.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -198,8 +198,8 @@ fn contended_lock_is_never_held_twice(shared: &Shared) {
         let session = register(&board, &format!("agent {number}"));
         let mut fences = Vec::new();
         for _ in 0..ROUNDS {
-            let wish = Acquire::of("deploy", &session);
-            let taken = board.locks().acquire_waiting(&wish, Duration::from_mins(2)).unwrap();
+            let request = Acquire::of("deploy", &session);
+            let taken = board.locks().acquire_waiting(&request, Duration::from_mins(2)).unwrap();
             assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "another thread is inside");
             fences.push(taken.lock.fence);
             std::thread::yield_now();

@@ -1,6 +1,6 @@
 //! Waiting for writes to the file of a board: from other connections, and from other processes.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod board_file;
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::scratch::{Output, Scratch};
 
-/// Everything that moves a cursor, forges a row, changes a direction, hides, or is markup.
+/// Everything that moves a cursor, forges a row, changes the text direction, is invisible, or is markup.
 pub const PAYLOAD: &str = "\u{1b}]0;pwn\u{7}\u{1b}[2J\u{1b}[31m\nFORGED row\r\nFORGED row\u{8}\u{7f}\u{9b}31m\u{85}FORGED\u{2028}FORGED\
      \u{202e}bidi\u{2066}\u{200f}\u{61c}\u{200b}zero\u{feff}\u{fe0f}\u{ad}\u{34f}\u{3164}\u{2800}\u{180b}\u{e0041}\u{e0100}\
      \u{200d}\u{200d}\u{200c}<script>alert(1)</script><img src=x onerror=alert(1)> **bold** ```js {{x}} ${y} ";
@@ -22,7 +22,7 @@ pub const PAYLOAD: &str = "\u{1b}]0;pwn\u{7}\u{1b}[2J\u{1b}[31m\nFORGED row\r\nF
 /// Marks strings in JSON columns that can be replaced without making the columns unreadable.
 const MARKER: &str = "MARKER";
 
-/// Columns by which rows are found and connected, and words that the program itself looks for.
+/// Columns that identify and connect rows, and words that the program itself searches for.
 const IDENTITIES: &[&str] = &[
     "session_id",
     "parent_id",
@@ -51,9 +51,9 @@ const IDENTITIES: &[&str] = &[
 /// How much of a board is hostile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// Everything, also what connects rows: much of it is found only in lists.
+    /// Everything, including what connects rows: much of it is found only in lists.
     Everything,
-    /// Every column but those that connect rows, so each row can be read by its id.
+    /// Every column except those that connect rows, so that each row can be read by its id.
     AllButIdentities,
 }
 
@@ -66,7 +66,7 @@ pub struct Column {
     pub name: String,
 }
 
-/// How hostile text gets into a column so that the board can still be read.
+/// How hostile text is put into a column so that the board can still be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     /// Before the existing text.
@@ -82,7 +82,7 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// Fills a board, and finds out what each of its columns can contain.
+    /// Fills a board, and determines what each of its columns can contain.
     #[expect(clippy::new_without_default, reason = "a test asks for its fixture by name")]
     pub fn new() -> Generator {
         let template = template();
@@ -101,7 +101,7 @@ impl Generator {
         Generator { template, columns }
     }
 
-    /// A board on which all of this is hostile at once.
+    /// A board on which all of these columns are hostile.
     pub fn board(&self, extent: Extent, payload: &str) -> Scratch {
         let scratch = scratch_with(&self.template);
         let connection = past_all_checks(&scratch);
@@ -115,7 +115,8 @@ impl Generator {
         scratch
     }
 
-    /// A board for each column that cannot hold any text: times, statuses, and what else is checked when it is read.
+    /// One board for each column that cannot contain arbitrary text: times, statuses, and others that are checked when
+    /// read.
     pub fn damaged_boards(&self, payload: &str) -> Vec<(Column, Scratch)> {
         let strict = self.columns.iter().filter(|(_, way)| way.is_none());
         let boards = strict.map(|(column, _)| {
@@ -299,7 +300,7 @@ fn template() -> Vec<u8> {
     fs::read(database).unwrap()
 }
 
-/// Calls a hook of Claude Code, and returns what it answers.
+/// Calls a hook of Claude Code, and returns its answer.
 pub fn hook(scratch: &Scratch, event: &str, session: &str, more: Value) -> String {
     let mut call =
         json!({"cwd": scratch.path().to_str().unwrap(), "session_id": session, "hook_event_name": event});

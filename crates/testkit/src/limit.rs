@@ -1,11 +1,11 @@
 //! The time limit of a test, under plain `cargo test`.
 //!
-//! The harness has no limit of its own: a test that hangs would hang the run, without a name. Here a thread watches the
-//! tests that have called [`limit_test`]. A test that exceeds its limit is named, the processes that the run has started
-//! are killed, and the run ends with a failure.
+//! The harness has no limit: a test that hangs would hang the run, without a name. Here a thread watches the tests that
+//! have called [`limit_test`]. If a test exceeds its limit, its name is printed, the processes of the run are killed,
+//! and the run fails.
 //!
-//! The limit belongs to the thread of the test, which has the test's name, and ends with that thread. What the thread
-//! has started and left running is killed then.
+//! The limit belongs to the thread of the test, which has the test's name, and ends with that thread. Processes that
+//! the thread has left running are killed then.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -23,8 +23,8 @@ const DEFAULT: Duration = Duration::from_mins(5);
 /// The exit code of a run with a failed test.
 const FAILED: i32 = 101;
 
-/// Starts the time limit of the test that runs in this thread, if it has not started. Threads that a test starts share
-/// the limit of their test: nothing happens there.
+/// Starts the time limit of the test in this thread, if it has not started. In threads that a test starts it does
+/// nothing: they share the limit of their test.
 pub fn limit_test() {
     #[cfg(unix)]
     crate::signals::stop_ignoring();
@@ -36,7 +36,7 @@ pub fn limit_test() {
     });
 }
 
-/// Runs `f` outside of the limit of this test, which then starts again. For a test that waits until other tests end.
+/// Runs `f` without the limit of this test, which then starts again. For a test that waits until other tests end.
 pub fn without_limit<T>(f: impl FnOnce() -> T) -> T {
     let paused = LIMIT.with_borrow_mut(|limit| limit.as_mut().is_some_and(Limit::pause));
     let answer = f();
@@ -46,10 +46,10 @@ pub fn without_limit<T>(f: impl FnOnce() -> T) -> T {
     answer
 }
 
-/// Runs `f`, which waits for something. If it takes longer than `limit`, this program names `what`, kills the processes that
-/// it has started, and ends with a failure.
+/// Runs `f`, which waits for something. If it takes longer than `limit`, this program prints `what`, kills the
+/// processes that it has started, and fails.
 ///
-/// For programs that measure: it costs two locks and starts no thread. A test waits by `process` and fails alone.
+/// For programs that measure: it costs two locks and starts no thread. Tests wait with `process` and fail alone.
 pub fn limited<T>(what: &str, limit: Duration, f: impl FnOnce() -> T) -> T {
     let _watch = Watch::start(format!("{what} did not end within {} s", limit.as_secs()), limit);
     f()
@@ -94,13 +94,13 @@ impl Drop for Limit {
     }
 }
 
-/// Something that has to end in time, until the value is dropped.
+/// Something that has to end in time, until this value is dropped.
 struct Watch {
     number: u64,
 }
 
 impl Watch {
-    /// `failure` is what is reported when the limit is exceeded.
+    /// `failure` is printed when the limit is exceeded.
     fn start(failure: String, limit: Duration) -> Watch {
         static WATCHDOG: Once = Once::new();
         WATCHDOG.call_once(|| {

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::process::RunToEnd as _;
 use crate::skip;
 
-/// Whether a command works here. Where it does not, the test that needs it is reported as skipped.
+/// Whether a command works here. If it does not, the test that needs it is reported as skipped.
 #[track_caller]
 pub fn can(what_for: &str, program: &str, arguments: &[&str]) -> bool {
     crate::limit_test();
@@ -30,7 +30,7 @@ pub fn can_unshare(what_for: &str) -> bool {
     can(what_for, "unshare", &["--pid", "--fork", "--mount-proc", "true"])
 }
 
-/// Whether this process can give files to another user, which only root can.
+/// Whether this process can change the owner of files, which only root can.
 #[cfg(unix)]
 #[track_caller]
 pub fn can_give_files_away() -> bool {
@@ -55,7 +55,7 @@ fn is_root_for(what_for: &str) -> bool {
     is_root
 }
 
-/// A mounted file system of a fixed size, which is unmounted when the value is dropped.
+/// A mounted file system of a fixed size, unmounted when this value is dropped.
 pub struct SmallDisk<'a>(&'a Path);
 
 impl<'a> SmallDisk<'a> {

@@ -24,7 +24,7 @@ use crate::processes::kill_with_descendants;
 pub use crate::processes::signal;
 pub use crate::processes::{kill, runs};
 
-/// How a process ended that may have been killed.
+/// The end of a process that may have been killed.
 #[derive(Debug)]
 pub struct Ended {
     /// Its exit status.
@@ -35,10 +35,10 @@ pub struct Ended {
     pub stderr: String,
 }
 
-/// Waits for the end of a process that may itself wait for something. One that does not end is killed and fails the test.
+/// Waits for a process that may itself wait for something. One that does not end is killed and fails the test.
 #[track_caller]
 pub fn end_of(child: Child) -> Ended {
-    // Twice as long as a state is waited for: the process reports first what it waited for.
+    // Twice the limit of a wait for a state, so that the process itself reports first what it waited for.
     let Output { status, stdout, stderr } = output_within(2 * patience(), child);
     let text = |bytes| String::from_utf8(bytes).unwrap();
     Ended { status, stdout: text(stdout), stderr: text(stderr) }
@@ -119,12 +119,12 @@ fn command_of(pid: u32) -> String {
     command.replace('\0', " ")
 }
 
-/// The lines that a process prints, each of them awaited with a limit. What a test does not ask for stays in the pipe.
+/// The lines that a process prints, each awaited with a limit. Lines that a test does not read stay in the pipe.
 #[cfg(unix)]
 pub struct Lines {
     pid: u32,
     output: ChildStdout,
-    /// Bytes that were read and not yet returned.
+    /// Bytes that were read but not returned yet.
     rest: Vec<u8>,
 }
 

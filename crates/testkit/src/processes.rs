@@ -23,10 +23,10 @@ pub struct Process {
 #[cfg(target_os = "linux")]
 const TO_STOP: Duration = Duration::from_secs(5);
 
-/// Kills a process and its descendants. Where there is no `/proc`, the process alone.
+/// Kills a process and its descendants. Without `/proc`, only the process.
 ///
-/// All of them are stopped first, because a process that runs can start others after the list of them was made. A process
-/// whose parent has ended before is not found: the system has given it another parent.
+/// All of them are stopped first, because a running process can start others after the list was made. A process whose
+/// parent has already ended is not found: the system has given it another parent.
 pub fn kill_with_descendants(pid: u32) {
     for process in stop_with_descendants(pid) {
         kill(process);
@@ -34,10 +34,10 @@ pub fn kill_with_descendants(pid: u32) {
     kill(pid);
 }
 
-/// Kills the processes that this thread has started and that still run. One that was waited for is not among them.
+/// Kills the processes that this thread has started and that still run. Those that were waited for are not among them.
 #[cfg(target_os = "linux")]
 pub(crate) fn kill_children_of_this_thread() {
-    // Where the kernel has no such file, the processes end with their fixtures alone.
+    // If the kernel has no such file, processes end only with their fixtures.
     let children = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
     children.split_whitespace().filter_map(|pid| pid.parse().ok()).for_each(kill_with_descendants);
 }
@@ -70,13 +70,13 @@ fn stop_with_descendants(pid: u32) -> Vec<u32> {
     }
 }
 
-/// The descendants of a process, where they cannot be stopped.
+/// The descendants of a process, on systems where they cannot be stopped.
 #[cfg(not(target_os = "linux"))]
 fn stop_with_descendants(_pid: u32) -> Vec<u32> {
     Vec::new()
 }
 
-/// Kills a process as `kill -9` does.
+/// Kills a process with SIGKILL.
 #[cfg(unix)]
 pub fn kill(pid: u32) {
     signal(pid, rustix::process::Signal::KILL);
@@ -86,7 +86,7 @@ pub fn kill(pid: u32) {
 #[cfg(unix)]
 pub fn signal(pid: u32, signal: rustix::process::Signal) {
     if let Some(pid) = rustix::process::Pid::from_raw(pid.cast_signed()) {
-        // It may have ended.
+        // It may have ended already.
         let _ = rustix::process::kill_process(pid, signal);
     }
 }
@@ -120,13 +120,13 @@ pub fn runs(pid: u32) -> bool {
     state(pid).is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
 
-/// Whether a process can start no other one: it is stopped, by a signal or a debugger, or has ended.
+/// Whether a process cannot start others: it is stopped, by a signal or a debugger, or has ended.
 #[cfg(target_os = "linux")]
 fn is_stopped(pid: u32) -> bool {
     state(pid).is_none_or(|state| matches!(state, 'T' | 't' | 'Z' | 'X'))
 }
 
-/// The letter of the state of a process.
+/// The state letter of a process.
 fn state(pid: u32) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat[stat.rfind(')')? + 1..].trim_start().chars().next()
@@ -134,7 +134,7 @@ fn state(pid: u32) -> Option<char> {
 
 fn process(pid: u32) -> Option<Process> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may contain anything, also brackets.
+    // The name may contain anything, including parentheses.
     let (open, close) = (stat.find('(')?, stat.rfind(')')?);
     let parent = stat[close + 1..].split_whitespace().nth(1)?.parse().ok()?;
     let arguments = fs::read(format!("/proc/{pid}/cmdline")).ok()?;

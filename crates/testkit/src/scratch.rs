@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::process::{RunToEnd as _, wait_for};
 
-/// The program. Cargo builds it for the tests of its package, and tells them where it is.
+/// The program. Cargo builds it for the tests of its package, and passes its path to them.
 pub fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
@@ -22,12 +22,12 @@ pub fn program() -> &'static Path {
     })
 }
 
-/// A temporary directory that is home and working directory of every call.
+/// A temporary directory that is the home and working directory of every call.
 pub struct Scratch {
     directory: TempDir,
 }
 
-/// How a call ended.
+/// The result of a call.
 #[derive(Debug)]
 pub struct Output {
     /// The exit code.
@@ -61,7 +61,7 @@ impl Scratch {
         Output::of(self.command(arguments).run_to_end())
     }
 
-    /// Runs a call that has to succeed, and returns its JSON.
+    /// Runs a call that must succeed, and returns its JSON.
     #[track_caller]
     pub fn json(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Value {
         let arguments = arguments.into_iter().map(|argument| argument.as_ref().to_owned());
@@ -82,7 +82,7 @@ impl Scratch {
         self.furnish(command)
     }
 
-    /// Runs a call that has to succeed, with a terminal of this width as its standard output, and returns what the
+    /// Runs a call that must succeed, with a terminal of this width as its standard output, and returns what the
     /// terminal shows.
     #[track_caller]
     pub fn on_terminal(
@@ -119,7 +119,7 @@ impl Scratch {
         command.current_dir(self.path()).stdin(Stdio::null()).env_clear();
         command
             .env("HOME", self.path())
-            // The zone of the machine does not affect local times.
+            // The time zone of the machine must not affect local times.
             .env("TZ", "UTC")
             .env("PATH", path)
             .env("BLACKBOARD_PID", std::process::id().to_string())
@@ -139,7 +139,7 @@ impl Output {
         }
     }
 
-    /// Runs a command with this on its standard input, to its end. It may stop reading when it has seen enough.
+    /// Runs a command to its end, with this standard input. It may stop reading early.
     #[track_caller]
     pub fn fed(command: &mut Command, input: impl Into<Vec<u8>>) -> Output {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -192,7 +192,7 @@ pub fn show_on_terminal(columns: u16, mut command: Command) -> String {
     let other_end = File::options().read(true).write(true).open(&name).unwrap();
     command.env("NO_COLOR", "1").stdout(other_end).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
-    // A terminal has an end only when no process has its other side open.
+    // A terminal ends only when no process has its other side open.
     drop(command);
     let reader = std::thread::spawn(move || {
         let (mut shown, mut buffer) = (Vec::new(), [0; 4096]);
@@ -223,9 +223,9 @@ pub fn commands() -> Vec<String> {
     commands
 }
 
-/// Gives `register` the id of a process that runs meanwhile, and has ended when this returns.
+/// Calls `register` with the PID of a process that runs meanwhile and has ended when this returns.
 pub fn with_dying_process<T>(register: impl FnOnce(&str) -> T) -> T {
-    // It ends with its input, also if the test fails.
+    // The process ends with its input, even if the test fails.
     let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     let registered = register(&child.id().to_string());
     drop(child.stdin.take());
@@ -233,7 +233,7 @@ pub fn with_dying_process<T>(register: impl FnOnce(&str) -> T) -> T {
     registered
 }
 
-/// The id of a process that has just ended.
+/// The PID of a process that has just ended.
 pub fn dead_process() -> u32 {
     let mut child = Command::new("true").spawn().unwrap();
     wait_for(&mut child);

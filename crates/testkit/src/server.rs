@@ -8,10 +8,10 @@ use serde_json::Value;
 use crate::process::{Lines, wait_for};
 use crate::scratch::Scratch;
 
-/// A server in the foreground. It ends with the value.
+/// A server in the foreground. It ends when this value is dropped.
 pub struct Server {
     process: Child,
-    /// What it printed when it was ready: its address, port and token.
+    /// The JSON that it printed when it was ready: its address, port and token.
     pub printed: Value,
 }
 
@@ -40,13 +40,13 @@ impl Server {
         self.process.id()
     }
 
-    /// Asks it to end.
+    /// Asks it to stop.
     pub fn end(&mut self) -> ExitStatus {
         kill_process(Pid::from_child(&self.process), Signal::TERM).unwrap();
         wait_for(&mut self.process)
     }
 
-    /// Ends it at once.
+    /// Kills it.
     pub fn kill(&mut self) {
         self.process.kill().unwrap();
         wait_for(&mut self.process);
@@ -68,7 +68,7 @@ impl Drop for Server {
 
 /// A board and the server that shows it.
 pub struct Served {
-    /// Ended before its directory is removed: fields are dropped in this order.
+    /// Dropped before the directory is deleted: fields are dropped in this order.
     pub server: Server,
     /// The board.
     pub scratch: Scratch,
@@ -90,7 +90,7 @@ impl Served {
     /// Ends the server, and returns the board.
     pub fn end(mut self) -> Scratch {
         let status = self.server.end();
-        assert_eq!(status.code(), Some(0), "asked to end, it ends in good order");
+        assert_eq!(status.code(), Some(0), "it exits with 0 when it is asked to stop");
         self.scratch
     }
 }

@@ -1,9 +1,9 @@
 //! A test that hangs is reported, and the processes of a test end with it.
 //!
-//! The tests that are ignored are run by the others, each in a run of its own: what they do would end this run.
+//! Other tests run the ignored ones, each in a separate run, because they would end this run.
 
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use testkit::process::{Ended, RunToEnd as _, Signal, end_of, runs, signal};
 use testkit::{limit_test, wait_until};
 
-/// Where a test of another run notes the process that it starts.
+/// The file in which a test of another run records its process.
 const NOTE: &str = "TESTKIT_NOTE";
 
 /// A run of one of the ignored tests.
@@ -30,7 +30,7 @@ fn process_in(note: &Path) -> u32 {
     std::fs::read_to_string(note).unwrap().parse().unwrap()
 }
 
-/// Starts a process that does not end by itself, and notes its number.
+/// Starts a process that does not end, and records its PID.
 #[expect(clippy::zombie_processes, reason = "this is what a test does that fails before it waits")]
 fn start_and_note() {
     let note = std::env::var_os(NOTE).unwrap();
@@ -41,7 +41,7 @@ fn start_and_note() {
 #[test]
 #[ignore = "it is run by another test"]
 fn hangs_with_a_process() {
-    // Before the limit starts, however slow the machine is.
+    // Before the limit starts, so that it does not depend on the speed of the machine.
     start_and_note();
     limit_test();
     loop {
@@ -121,7 +121,7 @@ fn starts_a_script_that_traps_a_signal() {
 fn processes_of_a_test_do_not_ignore_the_signals_that_the_run_ignores() {
     limit_test();
     let inner = run_of("starts_a_script_that_traps_a_signal");
-    // As a shell does for a background job, and `nohup` for what it runs.
+    // As a shell does for a background job, and `nohup` for its command.
     let mut command = Command::new("sh");
     command.args(["-c", "trap '' INT HUP TERM; exec \"$0\" \"$@\""]);
     command.arg(inner.get_program()).args(inner.get_args());

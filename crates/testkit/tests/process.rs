@@ -1,9 +1,9 @@
 //! A wait for a process ends, kills the process and names it.
 //!
-//! The tests that are ignored are run by another one, each in a run of its own with little patience.
+//! Another test runs the ignored tests, each in a separate run with a short limit.
 
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::process::{Child, Command, Stdio};
 
@@ -16,7 +16,7 @@ fn shell(script: &str) -> Command {
     command
 }
 
-/// A process that prints its number and half of a line, and does not end. The process that it starts keeps its output open.
+/// A process that prints its PID and half of a line, and does not end. Its child keeps the output open.
 fn hanging() -> Child {
     let script = "sleep 1000 & echo pid $$; printf half; wait";
     shell(script).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()

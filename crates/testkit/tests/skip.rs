@@ -1,8 +1,8 @@
 //! A test that cannot run on a machine is reported, and fails in CI if CI should be able to run it.
 //!
-//! The tests that are ignored are run by the others, each in a run of its own.
+//! Other tests run the ignored ones, each in a separate run.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::process::{Command, Output};
 
@@ -21,7 +21,7 @@ fn needs_what_ci_has() {
     skip("a commit", "git");
 }
 
-/// Runs one of the ignored tests, and returns what it reported.
+/// Runs one of the ignored tests, and returns its report.
 fn run(test: &str, in_ci: bool) -> (Output, String) {
     let directory = testkit::tempdir().unwrap();
     let file = directory.path().join("skips");

@@ -1,8 +1,8 @@
-//! The baseline: what a command costs if it does nothing but its statements.
+//! The baseline: the cost of a command that only runs its statements.
 //!
-//! The same SQLite build, the same statements, and the same way of opening and closing as the product, but no
-//! argument parser, no rules, no distrust of the file. The benchmark runs it beside the product and reports the
-//! ratio. It must follow the product's statements: when those change, so does this.
+//! It has the same SQLite build, the same statements, and the same way of opening and closing as the product, but no
+//! argument parser, no rules, and no checks of the file. The benchmark runs it beside the product and reports the
+//! ratio. When the product's statements change, this program must change too.
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -17,7 +17,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, DEFAULT_NAME, OpenFlags, params};
 
-/// Later than every timestamp of a board that is measured, so that a row changes, and earlier than no threshold.
+/// Later than every timestamp of a measured board, so that a row changes, and earlier than no threshold.
 const NOW: &str = "2099-01-01T00:00:00.000Z";
 
 /// Earlier than every timestamp: the sweep finds no agent.
@@ -188,7 +188,7 @@ fn open(database: &Path) -> rusqlite::Result<(Connection, Arc<AtomicU32>)> {
     Ok((connection, frames))
 }
 
-/// What the product does after its output: is pruning due, is the WAL long?
+/// What the product does after its output: check whether pruning is due and the WAL is long.
 fn maintain(connection: &Connection, frames: &AtomicU32) -> rusqlite::Result<()> {
     read_all(connection, "SELECT name, value FROM marks WHERE name = ?", &["prune"])?;
     if frames.load(Ordering::Relaxed) > 100 {

@@ -1,4 +1,4 @@
-//! What is shown for each client, and whether it held.
+//! The checks of each client, and their results.
 
 use crate::Result;
 
@@ -10,16 +10,16 @@ pub const REGISTERED: &str = "registered with the PID of its process";
 pub const BRIEFED: &str = "brief in the model's request";
 pub const HEARTBEAT: &str = "heartbeat after a tool call";
 pub const CLAIMED: &str = "item claimed by MCP for that session";
-pub const DELEGATE: &str = "sub-agent registered as a delegate";
+pub const DELEGATE: &str = "subagent registered as a delegate";
 pub const DEREGISTERED: &str = "deregistered at its end";
 pub const SWEPT: &str = "swept after kill -9";
-pub const HOOK_LOG: &str = "no complaint of a hook";
+pub const HOOK_LOG: &str = "no error in the hook log";
 
 /// The result of a check.
 pub enum Outcome {
     /// It holds, as this shows.
     Held(String),
-    /// It does not, because of this.
+    /// It fails, because of this.
     Failed(String),
     /// The client does not have this feature.
     Absent(&'static str),
@@ -41,7 +41,7 @@ impl Checks {
         Checks { all: Vec::new() }
     }
 
-    /// Checks, and records the result. A story continues after a failed check.
+    /// Runs a check, and records the result. A story continues after a failed check.
     pub fn see(&mut self, name: &'static str, look: impl FnOnce() -> Result<String>) {
         let outcome = match look() {
             Ok(seen) => Outcome::Held(seen),
@@ -50,16 +50,16 @@ impl Checks {
         self.all.push(Check { name, outcome });
     }
 
-    /// Records that there is nothing to check.
+    /// Records that a check does not apply.
     pub fn absent(&mut self, name: &'static str, why: &'static str) {
         self.all.push(Check { name, outcome: Outcome::Absent(why) });
     }
 
-    /// A story that ended early: the checks that it did not reach have failed.
+    /// Records a story that ended early: the checks that it did not reach have failed.
     pub fn fail_missing(&mut self, names: &[&'static str], why: &str) {
         for name in names {
             if !self.all.iter().any(|check| check.name == *name) {
-                let outcome = Outcome::Failed(format!("the story did not come to it: {why}"));
+                let outcome = Outcome::Failed(format!("the story did not reach this check: {why}"));
                 self.all.push(Check { name, outcome });
             }
         }

@@ -1,17 +1,17 @@
-//! `cargo xtask e2e-agents`: real agents with stand-in models, to see that the board works with them.
+//! `cargo xtask e2e-agents`: runs real agents with stand-in models, to check that the board works with them.
 //!
-//! Each client is installed from npm in the version that `clients/mod.rs` names, set up by the real `blackboard setup` in a
-//! scratch home, and run in a scratch repository against a model server on loopback. The story decides what the model
-//! says and looks at the board in between. It needs Linux, git, node and npm; nothing leaves the machine but what npm
-//! asks its registry for. Not part of CI.
+//! Each client is installed from npm in the version that `clients/mod.rs` names, set up by the real `blackboard setup`
+//! in a scratch home, and run in a scratch repository against a model server on loopback. The story decides the model's
+//! answers and checks the board meanwhile. It needs Linux, git, node and npm. Only npm uses the network. Not part of
+//! CI.
 //!
-//! | File | What it is about |
+//! | File | Content |
 //! |---|---|
-//! | `clients/` | how a client is started and what its tools are called, one file each |
-//! | `model/` | the stand-in models, one file for each interface |
-//! | `story.rs` | what happens in a session, the same for every client |
-//! | `usual.rs` | what most clients can show besides |
-//! | `check.rs` | what has to be seen, and what was |
+//! | `clients/` | how to start a client and call its tools, one file each |
+//! | `model/` | the stand-in models, one file for each API |
+//! | `story.rs` | a session, the same for every client |
+//! | `usual.rs` | further checks that most clients can pass |
+//! | `check.rs` | the checks and their results |
 //! | `scratch.rs`, `process.rs` | home, repository, board; processes |
 //! | `report.rs` | the results |
 //!
@@ -56,14 +56,14 @@ fn client_ids() -> PossibleValuesParser {
     PossibleValuesParser::new(CLIENTS.iter().map(|client| client.id).chain([inspector::ID]))
 }
 
-/// A client that was tried.
+/// A client that was tested.
 pub struct Tried {
     pub title: &'static str,
     pub package: Package,
     pub checks: Checks,
 }
 
-/// Tries the clients, and shows what held.
+/// Tests the clients, and prints the results.
 pub fn run(options: &Options) -> Result {
     let program = build()?;
     let wanted = |id: &str| options.only.is_empty() || options.only.iter().any(|only| only == id);
@@ -117,7 +117,7 @@ fn build() -> Result<PathBuf> {
     Ok(target.join(crate::release::program("blackboard")).canonicalize()?)
 }
 
-/// When and where this is.
+/// The date and the machine.
 fn setting(program: &Path) -> Result<String> {
     let said = |program: &Path, arguments: &[&str]| -> Result<String> {
         let output = run::output(Command::new(program).args(arguments), run::SHORT)?;

@@ -1,4 +1,4 @@
-//! The process of a client, and those below it.
+//! The process of a client, and its descendants.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -14,7 +14,7 @@ use testkit::processes::{below, kill_with_descendants, runs};
 /// How long a client may take to end.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A client that runs. It and everything that it started is killed if it is dropped.
+/// A running client. It is killed with its descendants when this value is dropped.
 pub struct Running {
     child: Child,
     output: PathBuf,
@@ -28,23 +28,23 @@ impl Running {
         Ok(Running { child, output })
     }
 
-    /// Types something at its terminal.
+    /// Types text at its terminal.
     pub fn type_text(&mut self, text: &str) -> Result {
         let keyboard = self.child.stdin.as_mut().ok_or("the client has no terminal")?;
         keyboard.write_all(text.as_bytes())?;
         Ok(keyboard.flush()?)
     }
 
-    /// The one process of it that is the agent: it, or one below it.
+    /// The one process that is the agent: the client itself, or a descendant.
     pub fn agent(&self, is_agent: fn(&Process) -> bool) -> Result<u32> {
         Ok(self.agents(is_agent)?[0])
     }
 
-    /// The agent and those that it has started, each after the one that started it; there is at least one.
+    /// The agent and the agents that it has started, each after its parent; at least one.
     pub fn agents(&self, is_agent: fn(&Process) -> bool) -> Result<Vec<u32>> {
         let all = below(self.child.id())?;
         let found: Vec<&Process> = all.iter().filter(|process| is_agent(process)).collect();
-        // A launcher and what it launched may look alike: the inner one does the work.
+        // A launcher and its program may look alike: the inner one does the work.
         let inner = found.iter().filter(|one| !found.iter().any(|other| other.parent == one.pid));
         let agents: Vec<u32> = inner.map(|process| process.pid).collect();
         if agents.is_empty() {
@@ -55,7 +55,7 @@ impl Running {
         Ok(agents)
     }
 
-    /// Kills one of its processes as `kill -9` does.
+    /// Kills one of its processes with SIGKILL.
     pub fn kill(&mut self, pid: u32) -> Result {
         if pid == self.child.id() {
             self.child.kill()?;
@@ -63,18 +63,18 @@ impl Running {
         } else {
             testkit::processes::kill(pid);
         }
-        // A large process needs a while to end, and a check meanwhile finds it running.
+        // A large process takes a while to end, and a check meanwhile finds it running.
         let until = Instant::now() + PATIENCE;
         while runs(pid) {
             if Instant::now() >= until {
-                return Err(format!("process {pid} does not die").into());
+                return Err(format!("process {pid} does not end after SIGKILL").into());
             }
             thread::sleep(Duration::from_millis(20));
         }
         Ok(())
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until it exits.
     pub fn end(&mut self) -> Result<ExitStatus> {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -88,7 +88,7 @@ impl Running {
         }
     }
 
-    /// The end of what it printed.
+    /// The end of its output.
     pub fn printed(&self) -> String {
         let text = fs::read(&self.output).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::Tried;
 use super::check::Outcome;
 
-/// What the terminal shows.
+/// The table in the terminal.
 pub fn terminal(tried: &[Tried]) -> String {
     let mut text = String::new();
     let names = tried.iter().flat_map(|one| &one.checks.all).map(|check| check.name.chars().count());
@@ -20,7 +20,7 @@ pub fn terminal(tried: &[Tried]) -> String {
     text
 }
 
-/// What the documentation says, with when and where it was seen.
+/// The page of the documentation, with the date and the machine.
 pub fn document(tried: &[Tried], setting: &str) -> String {
     let mut text = format!(
         "# Agents that were tested\n\nWritten by `cargo xtask e2e-agents --write`, which installs the real clients from npm, \
@@ -58,7 +58,7 @@ fn words(outcome: &Outcome) -> (&'static str, &str) {
     }
 }
 
-/// Text that stays in its cell.
+/// Escapes text for a cell of a table.
 fn cell(text: &str) -> String {
     let text: String = text.chars().take(300).collect();
     text.trim_start_matches("- ").replace('|', "\\|").replace('\n', " ")

@@ -1,5 +1,5 @@
-//! Where a client is tried: a home, a repository and a board that no other program uses, and the packages of npm, which are
-//! kept under `target/e2e` so that the second run is quick.
+//! The environment of a client: a home, a repository and a board that no other program uses, and the npm packages,
+//! which are kept under `target/e2e` so that the second run is quick.
 
 use std::env;
 use std::fs;
@@ -14,21 +14,21 @@ use tempfile::TempDir;
 use super::clients::Package;
 use crate::{Result, packages, run};
 
-/// How long something that happens in another process may take to be seen on the board.
+/// How long an action of another process may take until the board shows it.
 const SOON: Duration = Duration::from_secs(10);
 
 /// A home, a repository and a board.
 pub struct Scratch {
     root: PathBuf,
-    /// Removes everything, unless it is to be kept.
+    /// Deletes everything, unless it is kept.
     _directory: Option<TempDir>,
 }
 
 impl Scratch {
-    /// Makes one for this program.
+    /// Creates one for this program.
     pub fn new(name: &str, program: &Path, keep: bool) -> Result<Scratch> {
         let directory = tempfile::Builder::new().prefix(&format!("blackboard-e2e-{name}-")).tempdir()?;
-        // Agents find out where they really are.
+        // Agents resolve symbolic links.
         let root = directory.path().canonicalize()?;
         let directory = if keep {
             println!("{name}: kept in {}", directory.keep().display());
@@ -71,7 +71,7 @@ impl Scratch {
         self.root.join("repository")
     }
 
-    /// Where the requests to the model and the output of the client are kept.
+    /// The directory for requests to the model and output of the client.
     pub fn log(&self) -> PathBuf {
         self.root.join("log")
     }
@@ -85,8 +85,8 @@ impl Scratch {
         self.root.join("bin")
     }
 
-    /// A command in the repository that knows the scratch home and the program under test, and nothing of whatever this
-    /// process runs in: not its settings, and not that it may be an agent itself.
+    /// A command in the repository with the scratch home and the program under test, and nothing of this process's
+    /// environment: neither its settings, nor that it may be an agent itself.
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         let inherited = env::var_os("PATH").unwrap_or_default();
@@ -98,7 +98,7 @@ impl Scratch {
             .env("LANG", "C.UTF-8")
             .env("SHELL", "/bin/sh")
             .env("TERM", "dumb")
-            // The program under test is a debug build, and the machine may be busy with other things.
+            // The program under test is a debug build, and the machine may be busy.
             .env("BLACKBOARD_HOOK_DEADLINE", "3000")
             .current_dir(self.repository())
             .stdin(Stdio::null());
@@ -116,10 +116,10 @@ impl Scratch {
             .into())
     }
 
-    /// Asks the board by the program under test.
+    /// Runs the program under test with these arguments.
     pub fn board(&self, arguments: &[&str]) -> Result<Value> {
         let program = self.program();
-        let program = program.to_str().ok_or("the scratch directory has an odd name")?;
+        let program = program.to_str().ok_or("the path of the scratch directory is not UTF-8")?;
         Ok(serde_json::from_str(&self.run(program, &[arguments, &["--json"]].concat())?)?)
     }
 
@@ -127,7 +127,7 @@ impl Scratch {
     pub fn agents(&self) -> Result<Vec<Value>> {
         let listed = self.board(&["agent", "list", "--all"])?;
         let items = listed["items"].as_array().cloned().unwrap_or_default();
-        Ok(items.into_iter().filter(|agent| agent["agent_name"] != super::story::NEIGHBOUR).collect())
+        Ok(items.into_iter().filter(|agent| agent["agent_name"] != super::story::NEIGHBOR).collect())
     }
 
     /// The errors in the hook log.
@@ -137,7 +137,7 @@ impl Scratch {
     }
 }
 
-/// Asks until there is an answer, for what happens in other processes.
+/// Repeats a check until it has a result, for actions of other processes.
 pub fn soon<T>(mut look: impl FnMut() -> Result<T>) -> Result<T> {
     let until = Instant::now() + SOON;
     loop {
@@ -164,7 +164,7 @@ pub fn install(package: &Package) -> Result<PathBuf> {
         if !output.status.success() {
             let _ = fs::remove_dir_all(&directory);
             return Err(
-                format!("{name} can't be installed: {}", String::from_utf8_lossy(&output.stderr)).into()
+                format!("{name} cannot be installed: {}", String::from_utf8_lossy(&output.stderr)).into()
             );
         }
     }

@@ -1,4 +1,4 @@
-//! What happens in the session of a client, and what has to be on the board then.
+//! The story of a client's session, and the checks of the board.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,7 +15,7 @@ use super::scratch::{self, Scratch, soon};
 use crate::Result;
 
 /// Another agent on the board, registered by the story.
-pub const NEIGHBOUR: &str = "Neighbour";
+pub const NEIGHBOR: &str = "Neighbor";
 
 /// The work on the board.
 const FIRST: &str = "e2e-1";
@@ -25,7 +25,7 @@ const TITLE: &str = "Sharpen the saw";
 /// The scene of subagents.
 const DELEGATE_SCENE: &str = "SCENE-DELEGATE";
 
-/// Longer than hooks keep still between two signs of life.
+/// Longer than the pause of hooks between two heartbeats.
 const PAST_THE_THROTTLE: Duration = Duration::from_secs(11);
 
 /// A client that is set up in a scratch home, with a model to talk to.
@@ -43,7 +43,7 @@ pub struct Scene<'s> {
     stage: &'s Stage,
     name: String,
     pub running: Running,
-    /// Who was on the board before.
+    /// The sessions that were on the board before.
     before: Vec<Value>,
 }
 
@@ -58,7 +58,7 @@ impl Stage {
         Ok(Stage { client, scratch, model, program: programs.join(client.program), keep })
     }
 
-    /// The same client in another home, set up for another scope.
+    /// The same client in another home, set up at another settings level.
     pub fn another(&self, scope: &str) -> Result<Stage> {
         Stage::new(self.client, &self.scratch.program().canonicalize()?, scope, self.keep)
     }
@@ -68,7 +68,7 @@ impl Stage {
         self.start_by(scene, |_| ())
     }
 
-    /// The same, with something more in its command.
+    /// The same, with changes to its command.
     pub fn start_by(&self, scene: &str, more: impl FnOnce(&mut Command)) -> Result<Scene<'_>> {
         self.start_as(scene, |command| {
             (self.client.session)(command, &self.model, &prompt(scene));
@@ -85,7 +85,7 @@ impl Stage {
         Ok(Scene { stage: self, name: scene.to_owned(), running, before })
     }
 
-    /// Starts the client in a terminal of its own, where prompts are typed.
+    /// Starts the client in its own terminal, where prompts are typed.
     pub fn start_in_terminal(
         &self,
         scene: &str,
@@ -106,32 +106,32 @@ impl Stage {
         Ok(self.scratch.agents()?.into_iter().map(|agent| agent["session_id"].clone()).collect())
     }
 
-    /// What the board knows about a session now.
+    /// The current state of a session on the board.
     pub fn agent(&self, session: &Value) -> Result<Value> {
         self.scratch.board(&["agent", "show", text(&session["session_id"])])
     }
 }
 
 impl Scene<'_> {
-    /// Its next request; if there is none, the output of the client.
+    /// Its next request. The error contains the output of the client.
     pub fn turn(&self) -> Result<Turn> {
         let turn = self.stage.model.turn(&self.name);
         turn.map_err(|error| format!("{error}; the client printed: {}", self.running.printed()).into())
     }
 
-    /// Lets the next look for a request find this one again.
+    /// Puts a request back, so that the next search for one finds it again.
     pub fn put_back(&self, turn: Turn) {
         self.stage.model.put_back(turn);
     }
 
-    /// The sessions that were registered since it started, delegates aside.
+    /// The sessions that were registered since it started, without delegates.
     pub fn sessions(&self) -> Result<Vec<Value>> {
         let mut new = self.stage.scratch.agents()?;
         new.retain(|agent| agent["parent_id"].is_null() && !self.before.contains(&agent["session_id"]));
         Ok(new)
     }
 
-    /// Whether this scene continues a session of an earlier one, in a process of its own.
+    /// Checks that this scene continues a session of an earlier one, in a new process.
     pub fn continues(&self, session: &Value) -> Result<String> {
         let agent = soon(|| ended(self.stage, session, "active"))?;
         if !self.sessions()?.is_empty() {
@@ -155,7 +155,7 @@ impl Scene<'_> {
         })
     }
 
-    /// Answers every request from now on with the end of the story, and waits for the end of the client.
+    /// Answers every request from now on with the end of the story, and waits until the client exits.
     pub fn end(&mut self) -> Result {
         self.stage.model.close(&self.name);
         let status = self.running.end()?;
@@ -172,11 +172,11 @@ pub fn prompt(scene: &str) -> String {
     format!("Play {scene} please.")
 }
 
-/// Runs the story that all clients have in common.
+/// Runs the story that all clients share.
 pub fn play(stage: &Stage, checks: &mut Checks) -> Result {
     let board = |arguments: &[&str]| stage.scratch.board(arguments);
     let pid = std::process::id().to_string();
-    board(&["agent", "register", "--name", NEIGHBOUR, "--pid", &pid])?;
+    board(&["agent", "register", "--name", NEIGHBOR, "--pid", &pid])?;
     board(&["work", "create", "--id", FIRST, "--title", TITLE])?;
     board(&["work", "create", "--id", SECOND, "--title", "Oil the hinge"])?;
     lives(stage, checks)?;
@@ -200,7 +200,7 @@ fn lives(stage: &Stage, checks: &mut Checks) -> Result {
     let session = scene.session()?;
     let id = text(&session["session_id"]);
     checks.see(check::BRIEFED, || {
-        for wanted in ["[blackboard] You share a board with other agents.", id, TITLE, NEIGHBOUR] {
+        for wanted in ["[blackboard] You share a board with other agents.", id, TITLE, NEIGHBOR] {
             if !turn.reads(wanted) {
                 return Err(format!("the model does not read {wanted:?}").into());
             }
@@ -245,7 +245,7 @@ fn lives(stage: &Stage, checks: &mut Checks) -> Result {
     Ok(())
 }
 
-/// A subagent of it, which may run at the same time.
+/// A subagent of the session, which may run at the same time.
 fn delegated(stage: &Stage, parent: &Value) -> Result<String> {
     let turn = stage.model.turn(DELEGATE_SCENE)?;
     let agent = soon(|| {
@@ -261,7 +261,7 @@ fn delegated(stage: &Stage, parent: &Value) -> Result<String> {
     Ok(format!("as \"{}\", told its own session, ended with its task", text(&agent["agent_name"])))
 }
 
-/// A session that is killed with an item in its hands.
+/// A session that is killed while it holds an item.
 fn dies(stage: &Stage, checks: &mut Checks) -> Result {
     let (client, scratch) = (stage.client, &stage.scratch);
     let mut scene = stage.start("SCENE-KILLED")?;
@@ -292,7 +292,7 @@ fn is_available(scratch: &Scratch, item: &str) -> Result {
     if found["status"] == "available" { Ok(()) } else { Err(format!("{item} is {}", found["status"]).into()) }
 }
 
-/// That a session holds an item.
+/// Checks that a session holds an item.
 pub fn holds(stage: &Stage, item: &str, session: &str) -> Result<String> {
     soon(|| {
         let found = stage.scratch.board(&["work", "status", item])?;
@@ -304,7 +304,7 @@ pub fn holds(stage: &Stage, item: &str, session: &str) -> Result<String> {
     })
 }
 
-/// That a session has this status.
+/// Checks that a session has this status.
 pub fn ended(stage: &Stage, session: &Value, status: &str) -> Result<Value> {
     let agent = stage.agent(session)?;
     if agent["status"] == status {
@@ -318,7 +318,7 @@ fn is_live(agent: &Value) -> bool {
     matches!(text(&agent["status"]), "active" | "idle")
 }
 
-/// A text of the board's answers.
+/// A text in JSON output of the board.
 pub fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }

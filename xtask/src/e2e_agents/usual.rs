@@ -1,5 +1,5 @@
-//! What most clients can show besides the common story: their shells know their session, sessions are resumed later, edits of
-//! files that others have are warned about or denied, and nothing is in their way where our program is missing.
+//! Checks that most clients can pass besides the common story: shells know their session, sessions can be resumed,
+//! edits of files that others hold are warned about or denied, and nothing breaks if our program is missing.
 
 use std::fs;
 use std::path::Path;
@@ -8,12 +8,12 @@ use std::process::Command;
 use super::check::Checks;
 use super::model::{Model, Say, Turn};
 use super::scratch::soon;
-use super::story::{NEIGHBOUR, Stage, ended, holds, prompt, text};
+use super::story::{NEIGHBOR, Stage, ended, holds, prompt, text};
 use crate::Result;
 
 pub const CHECKS: &[&str] = &[DELEGATE_CLAIMED, SHELL, RESUMED, WARNED, DENIED, MISSING];
 
-const DELEGATE_CLAIMED: &str = "item claimed by MCP for a sub-agent";
+const DELEGATE_CLAIMED: &str = "item claimed by MCP for a subagent";
 const SHELL: &str = "item claimed in the shell for that session";
 const RESUMED: &str = "a resumed session is the same one again";
 const WARNED: &str = "edit of a reserved file: warned";
@@ -23,19 +23,19 @@ const MISSING: &str = "edits where blackboard is missing";
 const WARNING: &str = "[blackboard] Another agent is working on a file you";
 const DENIAL: &str = "[blackboard] Edit blocked: another agent is working on this file";
 
-/// How a client is started for it.
+/// How to start a client for these checks.
 pub struct Usual {
     /// A session that can edit files.
     pub editing: fn(&mut Command, &Model, prompt: &str),
     /// A session that resumes the last one.
     pub again: fn(&mut Command, &Model, prompt: &str),
-    /// Whether the MCP server distinguishes subagents, or why not.
+    /// Whether the MCP server can distinguish subagents, or why not.
     pub delegates_claim: std::result::Result<(), &'static str>,
     /// Writes a new file.
     pub write: fn(&Path) -> Say,
 }
 
-/// Plays all of it. A story that fails does not keep the others from being played.
+/// Runs all of them. A failed story does not prevent the others.
 pub fn play(stage: &Stage, checks: &mut Checks, usual: &Usual) -> Result {
     let stories = [has_a_part_done, goes_on, is_kept_from_editing, is_alone];
     let failed = stories.into_iter().filter_map(|story| story(stage, checks, usual).err());
@@ -98,13 +98,13 @@ fn is_kept_from_editing(stage: &Stage, checks: &mut Checks, usual: &Usual) -> Re
     let config = stage.scratch.repository().join(".blackboard/config.json");
     let listed = board(&["agent", "list"])?;
     let listed = listed["items"].as_array().into_iter().flatten();
-    let neighbour = listed.into_iter().find(|agent| agent["agent_name"] == NEIGHBOUR);
-    let neighbour = neighbour.ok_or("there is no other agent")?["session_id"].clone();
+    let neighbor = listed.into_iter().find(|agent| agent["agent_name"] == NEIGHBOR);
+    let neighbor = neighbor.ok_or("there is no other agent")?["session_id"].clone();
     for (check, scene, file, said, guard) in [
         (WARNED, "SCENE-WARNED", "warned.txt", WARNING, "warn"),
         (DENIED, "SCENE-DENIED", "denied.txt", DENIAL, "deny"),
     ] {
-        board(&["file", "reserve", file, "--session", text(&neighbour)])?;
+        board(&["file", "reserve", file, "--session", text(&neighbor)])?;
         fs::write(&config, format!("{{\"fileGuard\": \"{guard}\"}}"))?;
         let (turn, mut scene) = {
             let scene = stage.start_as(scene, |command| {
@@ -118,7 +118,7 @@ fn is_kept_from_editing(stage: &Stage, checks: &mut Checks, usual: &Usual) -> Re
             if is_written != (guard == "warn") {
                 return Err(format!("the file is written: {is_written}").into());
             }
-            told(&turn, said, file)
+            model_reads(&turn, said, file)
         });
         turn.done();
         scene.end()?;
@@ -126,17 +126,17 @@ fn is_kept_from_editing(stage: &Stage, checks: &mut Checks, usual: &Usual) -> Re
     Ok(fs::remove_file(config)?)
 }
 
-/// That the model reads something about a file.
-fn told(turn: &Turn, said: &str, file: &str) -> Result<String> {
+/// Checks that the model reads something about a file.
+fn model_reads(turn: &Turn, said: &str, file: &str) -> Result<String> {
     let start = turn.asked.text.rfind(said).ok_or_else(|| format!("the model does not read {said:?}"))?;
     let about = &turn.asked.text[start..];
-    if !about.contains(&format!("{file}: reserved")) || !about.contains(NEIGHBOUR) {
+    if !about.contains(&format!("{file}: reserved")) || !about.contains(NEIGHBOR) {
         return Err(format!("the model does not read who has {file}").into());
     }
     Ok(format!("the model reads who has {file}"))
 }
 
-/// A session of a user who has the settings and not the program.
+/// A session of a user who has the settings but not the program.
 fn is_alone(stage: &Stage, checks: &mut Checks, usual: &Usual) -> Result {
     let (program, aside) = (stage.scratch.program(), stage.scratch.program().with_extension("aside"));
     let file = stage.scratch.repository().join("alone.txt");

@@ -134,7 +134,7 @@ impl Render for Demonstration {
             ("Dashboard", Some(stage.url())),
         ])?;
         self.open(&stage);
-        let ended = demo::tell(&mut stage, &self.signals, self.limit, |told| show(screen, &told))?;
+        let ended = demo::tell(&mut stage, &self.signals, self.limit, |line| show(screen, &line))?;
         self.interrupted.set(ended.interrupted);
         conclude(screen, &ended)?;
         if self.keep && !ended.interrupted {

@@ -53,7 +53,9 @@ impl Run for Export {
             |failure| match failure {
                 output::Failure::Board(error) => error,
                 output::Failure::Output(error) => {
-                    Fault::new(Code::Io, format!("{} can't be written", file.display())).because(error).into()
+                    Fault::new(Code::Io, format!("{} cannot be written", file.display()))
+                        .because(error)
+                        .into()
                 }
             },
         )?;

@@ -88,7 +88,7 @@ fn make_private_directory(directory: &Path) -> Result<()> {
 }
 
 fn not_to_be_trusted(directory: &Path, reason: &str) -> Error {
-    Refusal::new(Code::UnsafePermissions, format!("{} can't hold a board: {reason}", directory.display()))
+    Refusal::new(Code::UnsafePermissions, format!("{} cannot hold a board: {reason}", directory.display()))
         .hint("move it out of the way, or name another place with --db")
         .into()
 }
@@ -96,10 +96,10 @@ fn not_to_be_trusted(directory: &Path, reason: &str) -> Error {
 fn cant_create(path: &Path, error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            Refusal::new(Code::ReadOnly, format!("{} can't be created", path.display()))
+            Refusal::new(Code::ReadOnly, format!("{} cannot be created", path.display()))
                 .hint("this user may not write there; --db or BLACKBOARD_DB names another place")
                 .into()
         }
-        _ => Fault::new(Code::Io, format!("{} can't be created", path.display())).because(error).into(),
+        _ => Fault::new(Code::Io, format!("{} cannot be created", path.display())).because(error).into(),
     }
 }

@@ -68,7 +68,7 @@ impl Run for Serve {
             return Ok(if running.is_some() { outcome } else { outcome.that_means(Code::NotRunning) });
         }
         let port = self.port.unwrap_or(resolved.config.web_server.port);
-        // What can't be shown is better said here than on a page.
+        // What cannot be shown is better said here than on a page.
         resolved.open(Opening::new(Mode::ReadOnly))?;
         if self.no_token && !self.detached {
             warn("without a token every user of this machine can read this board");

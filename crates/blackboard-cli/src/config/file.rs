@@ -1,7 +1,7 @@
-//! One configuration file: read within bounds, parsed, and applied key by key.
+//! One configuration file: read with limits, parsed, and applied key by key.
 //!
-//! The file of a project is hostile input. It can be anything (a pipe, a link, a gigabyte, ten thousand keys, names
-//! with control characters), and the most it gets out of this module is a few printable lines of warning.
+//! The file of a project is untrusted input. It can be anything (a pipe, a link, a gigabyte, ten thousand keys, names
+//! with control characters), and the worst it can cause is a few printable warnings.
 
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata, OpenOptions};
@@ -21,7 +21,7 @@ const LARGEST_FILE: u64 = 1024 * 1024;
 const MOST_WARNINGS: usize = 10;
 const LONGEST_NAME_SHOWN: usize = 60;
 
-/// JSON with comments and trailing commas, and nothing else that only some readers would understand.
+/// JSON with comments and trailing commas, and no other extensions that only some parsers support.
 pub const JSON_WITH_COMMENTS: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_trailing_commas: true,
@@ -35,16 +35,16 @@ pub const JSON_WITH_COMMENTS: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
-/// Whose file it is, which decides what it may set.
+/// The owner of a file, which determines what it may set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Origin {
-    /// This user's own.
+    /// The user's own file.
     Home,
-    /// That of a project, which may have come with a clone.
+    /// The file of a project, which may have come with a clone.
     Project,
 }
 
-/// What is wrong with a file: the first few in words, the others as a number.
+/// The problems of a file: the first few as text, the others as a count.
 #[derive(Default)]
 struct Warnings {
     said: Vec<String>,
@@ -52,7 +52,7 @@ struct Warnings {
 }
 
 impl Warnings {
-    /// The words are made only if they will be said: a file can hold a hundred thousand unknown keys.
+    /// Formats the text only if it will be printed: a file can have a hundred thousand unknown keys.
     fn add(&mut self, words: impl FnOnce() -> String) {
         if self.said.len() < MOST_WARNINGS {
             self.said.push(words());
@@ -62,8 +62,8 @@ impl Warnings {
     }
 }
 
-/// Applies the file to the configuration; one that does not exist changes nothing and says nothing. Refuses one that
-/// other users can write: to ignore it would let them turn off what it sets.
+/// Applies the file to the configuration. A missing file changes nothing. Refuses a file that other users can write:
+/// ignoring it would let them disable what it sets.
 pub(super) fn apply(
     path: &Path,
     origin: Origin,
@@ -104,7 +104,7 @@ fn check_trusted(path: &Path, metadata: &Metadata) -> Result<()> {
             .into());
     }
     match writable_by_others(metadata) {
-        // A directory or a pipe is no configuration at all.
+        // A directory or a pipe is not a configuration.
         Some(mode) if metadata.is_file() => {
             let message = format!("the configuration {file} can be written by others (mode {mode:04o})");
             Err(Refusal::new(Code::UnsafePermissions, message)
@@ -115,7 +115,7 @@ fn check_trusted(path: &Path, metadata: &Metadata) -> Result<()> {
     }
 }
 
-/// A path as it may be printed: a name on disk can hold anything that a terminal would obey.
+/// A path in printable form: a file name can contain terminal escape sequences.
 pub(crate) fn printable(path: &Path) -> String {
     escape(&path.display().to_string()).into_owned()
 }
@@ -132,8 +132,8 @@ fn read(file: File, metadata: &Metadata) -> io::Result<String> {
     String::from_utf8(content).map_err(|_| io::Error::other("it is not UTF-8"))
 }
 
-/// Opening a pipe would wait for someone to write into it. A link is fine in one's own home, where configuration often
-/// is one, but a clone must not choose which file is read.
+/// Opening a pipe would block until another process writes to it. A link is allowed in the home directory, where
+/// configuration files are often links, but a clone must not choose which file is read.
 #[cfg(unix)]
 fn open(path: &Path, origin: Origin) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
@@ -155,7 +155,7 @@ fn open(path: &Path, origin: Origin) -> io::Result<File> {
     OpenOptions::new().read(true).open(path)
 }
 
-/// Applies every value that can be used.
+/// Applies every valid value.
 fn apply_text(text: &str, origin: Origin, config: &mut Config, complaints: &mut Warnings) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut leaves = BTreeMap::new();
@@ -173,7 +173,7 @@ fn apply_text(text: &str, origin: Origin, config: &mut Config, complaints: &mut 
     }
 }
 
-/// Every value under its whole name. Only sections that a key lies in are entered, so depth needs no bound.
+/// Every value with its full name. Only known sections are entered, so the depth needs no limit.
 fn collect<'a>(object: JsonObject<'a>, section: &str, leaves: &mut BTreeMap<String, JsonValue<'a>>) {
     for (name, value) in object {
         let name = if section.is_empty() { name.into_owned() } else { format!("{section}.{name}") };
@@ -186,7 +186,7 @@ fn collect<'a>(object: JsonObject<'a>, section: &str, leaves: &mut BTreeMap<Stri
     }
 }
 
-/// Takes all spellings of the key out of the file; the first that is there counts.
+/// Removes all spellings of the key from the file. The first one that is present counts.
 fn apply_key(
     key: &Key,
     origin: Origin,
@@ -208,7 +208,7 @@ fn apply_key(
         } else if !key.store(config, &written(&value), unit) {
             complaints.add(|| format!("{name} {}", key.refusal(unit)));
         } else if origin == Origin::Project && config.file_guard < before {
-            // The only key that a project can make stricter, and nothing else.
+            // This is the only key that a project may make stricter, and it may do nothing else with it.
             config.file_guard = before;
             complaints.add(|| format!("{name} can only be made stricter here, so this value is ignored"));
         }

@@ -1,7 +1,7 @@
-//! The one list of what can be set: names, allowed values, and who may set them.
+//! The list of all keys: names, allowed values, and which file may set them.
 //!
-//! Files, environment, warnings and `docs/configuration.md` all go by [`KEYS`]; to add a key is to add a field to
-//! [`Config`] and a row here.
+//! Files, environment, warnings and `docs/configuration.md` all use [`KEYS`]. To add a key, add a field to [`Config`]
+//! and a row here.
 
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -14,35 +14,35 @@ use crate::environment::Environment;
 
 use super::{Config, DAY, Durability, FileGuard};
 
-/// One thing that can be set.
+/// One configuration key.
 pub(super) struct Key {
-    /// Its place in the file, with dots between the levels.
+    /// Its path in the file, separated by dots.
     pub(super) path: &'static str,
     /// Other names at the top level of the file.
     pub(super) aliases: &'static [Alias],
-    /// The environment variable that goes over every file: a time in seconds, `true` or `false`.
+    /// The environment variable that overrides every file: a time in seconds, `true` or `false`.
     pub(super) variable: Option<Variable>,
     /// Whether the file of a project may set it.
     pub(super) project: ByProject,
-    /// What it can be and where it is kept.
+    /// Its allowed values, and the field that stores it.
     pub(super) kind: Kind,
 }
 
-/// What the file of a project, which may have come with a clone, can do to a key.
+/// What the file of a project, which may have come with a clone, can do with a key.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum ByProject {
     /// Set it.
     Yes,
-    /// Nothing.
+    /// Not set it.
     No,
-    /// Set it to something that is stricter than what applies otherwise.
+    /// Set it to a stricter value than the current one.
     Stricter,
 }
 
 /// Another name for a key.
 pub(super) struct Alias {
     pub(super) name: &'static str,
-    /// What its numbers count, which may differ from the key's own.
+    /// The unit of its numbers, which may differ from that of the key.
     pub(super) unit: Unit,
 }
 
@@ -52,45 +52,45 @@ pub(super) struct Variable {
     value: fn(&Environment) -> Option<&OsStr>,
 }
 
-/// What a number counts.
+/// The unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Unit {
     Seconds,
     Days,
 }
 
-/// What a key can be and where it is kept.
+/// The allowed values of a key, and the field that stores it.
 pub(super) enum Kind {
-    /// A length of time in whole numbers of its unit.
+    /// A duration as a whole number of its unit.
     Time { unit: Unit, range: RangeInclusive<Duration>, field: fn(&mut Config) -> &mut Duration },
     /// A whole number.
     Count { range: RangeInclusive<usize>, field: fn(&mut Config) -> &mut usize },
     /// A port.
     Port { field: fn(&mut Config) -> &mut u16 },
-    /// Yes or no.
+    /// A Boolean.
     Switch { field: fn(&mut Config) -> &mut bool },
-    /// A text that `store` takes or not.
+    /// A text that `store` accepts or refuses.
     Text { allowed: &'static str, default: &'static str, store: fn(&mut Config, &str) -> Option<()> },
 }
 
-/// A value as it was written, before anything is known about what it should be.
+/// A value as it was written, before its type is checked.
 pub(super) enum Written<'a> {
     Number(&'a str),
     Text(&'a str),
     Switch(bool),
-    /// What no key takes.
+    /// A value that no key accepts.
     Other,
 }
 
 const SECOND: Duration = Duration::from_secs(1);
-/// Pruning runs once an hour at most, so nothing shorter would mean anything.
+/// Pruning runs at most once an hour, so a shorter time would have no effect.
 const RETENTION: RangeInclusive<Duration> = Duration::from_hours(1)..=Duration::from_hours(24 * 3650);
 const SILENCE: RangeInclusive<Duration> = SECOND..=Duration::from_hours(24 * 7);
 const MEGABYTES: RangeInclusive<usize> = 1..=1_048_576;
-/// One commit writes no more than its end.
+/// The upper end is also the limit of one commit.
 const VALUE_BYTES: RangeInclusive<usize> = 1024..=64 * 1024 * 1024;
 
-/// Everything that can be set, in the order of the documentation.
+/// All keys, in the order of the documentation.
 pub(super) const KEYS: &[Key] = &[
     anywhere("schemaVersion", Kind::Count { range: 1..=1, field: |config| &mut config.schema_version }),
     home_only(
@@ -265,7 +265,7 @@ const fn anywhere(path: &'static str, kind: Kind) -> Key {
     Key { path, aliases: &[], variable: None, project: ByProject::Yes, kind }
 }
 
-/// A key that the file of a project must not set: a path, an address, a safeguard, someone's name.
+/// A key that the file of a project must not set: a path, an address, a safeguard, a name.
 const fn home_only(path: &'static str, kind: Kind) -> Key {
     Key { path, aliases: &[], variable: None, project: ByProject::No, kind }
 }
@@ -278,7 +278,7 @@ const fn days(range: RangeInclusive<Duration>, field: fn(&mut Config) -> &mut Du
     Kind::Time { unit: Unit::Days, range, field }
 }
 
-/// Sets what the environment says, over everything else.
+/// Applies the environment, which overrides everything else.
 pub(super) fn apply_environment(environment: &Environment, config: &mut Config, warnings: &mut Vec<String>) {
     for key in KEYS {
         let Some(variable) = &key.variable else { continue };
@@ -296,13 +296,13 @@ pub(super) fn apply_environment(environment: &Environment, config: &mut Config, 
 }
 
 impl Key {
-    /// Sets the value and says whether it could be used; `unit` is that of the name it was written under, if it
-    /// has one of its own.
+    /// Sets the value, and returns whether it was valid. `unit` is the unit of the name that was used, if it has its
+    /// own.
     pub(super) fn store(&self, config: &mut Config, written: &Written, unit: Option<Unit>) -> bool {
         self.kind.store(config, written, unit).is_some()
     }
 
-    /// What a value must be and what it is otherwise, to follow the name under which it was written.
+    /// The allowed values and the default, as the end of a sentence that starts with the name.
     pub(super) fn refusal(&self, unit: Option<Unit>) -> String {
         format!(
             "must be {} (default {}), so this value is ignored",
@@ -311,7 +311,7 @@ impl Key {
         )
     }
 
-    /// What it can be, in words.
+    /// Its allowed values, as text.
     pub(super) fn allowed(&self, unit: Option<Unit>) -> String {
         match &self.kind {
             Kind::Time { unit: own, range, .. } => {
@@ -325,7 +325,7 @@ impl Key {
         }
     }
 
-    /// Its default, in words.
+    /// Its default, as text.
     pub(super) fn default_value(&self, unit: Option<Unit>) -> String {
         let mut config = Config::default();
         match &self.kind {
@@ -384,7 +384,7 @@ fn numbers<Number: Copy + PartialEq + Display>(first: Number, last: Number) -> S
     if first == last { first.to_string() } else { format!("a whole number from {first} to {last}") }
 }
 
-/// The page is served to this machine alone.
+/// The page is served only to this machine.
 fn loopback(host: &str) -> Option<IpAddr> {
     if host == "localhost" {
         return Some(IpAddr::V4(Ipv4Addr::LOCALHOST));
@@ -392,7 +392,7 @@ fn loopback(host: &str) -> Option<IpAddr> {
     host.parse().ok().filter(IpAddr::is_loopback)
 }
 
-/// A name that stays in the directory it is joined to, and is not git's own.
+/// A name that stays in the directory that it is joined to, and is not git's own.
 fn directory_name(text: &str) -> Option<&str> {
     let mut components = Path::new(text).components();
     let one = matches!((components.next(), components.next()), (Some(Component::Normal(name)), None) if name == text);

@@ -1,11 +1,11 @@
-//! The configuration: what can be set, where, and what applies when it is not.
+//! The configuration: keys, files and defaults.
 //!
-//! Three layers, each over the one before: `config.json` in the home of the board, `config.json` in the directory of
-//! the project, the environment. The file of a project may have come with a clone, so it can set thresholds, limits and
-//! retention, never a path, an address or a safeguard. A file that other users can write stops every command. Nothing
-//! that is written in a file does: what cannot be used is left out with a warning, as if it was not there.
+//! There are three layers, each overriding the previous one: `config.json` in the home of the board, `config.json` in
+//! the project's directory, and the environment. A project's file may have come with a clone, so it can set thresholds,
+//! limits and retention, but no path, address or safeguard. A file that other users can write stops every command. The
+//! content of a file never does: invalid values are ignored with a warning.
 //!
-//! [`keys::KEYS`] is the one list of what can be set; the values that apply otherwise stand in [`Config::default`].
+//! [`keys::KEYS`] lists all keys. [`Config::default`] has the defaults.
 
 mod file;
 mod keys;
@@ -30,35 +30,35 @@ pub(crate) const CONFIG_FILE: &str = "config.json";
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// Everything that can be set.
+/// All settings.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Config {
-    /// The version of the format of the file.
+    /// The format version of the file.
     pub(crate) schema_version: usize,
-    /// Where the board is and how it is kept.
+    /// The location and the storage of the board.
     pub(crate) database: Database,
     /// When an agent counts as alive.
     pub(crate) heartbeat: Heartbeat,
-    /// How long things are kept (`sweep` in the file).
+    /// Retention times (`sweep` in the file).
     pub(crate) retention: Retention,
-    /// How much is stored.
+    /// Size limits.
     pub(crate) limits: Limits,
-    /// The page for people.
+    /// The dashboard.
     pub(crate) web_server: WebServer,
-    /// What is taken out of text before it is stored.
+    /// What is removed from text before it is stored.
     pub(crate) content_filter: ContentFilter,
-    /// The name of an agent that registers without one.
+    /// The name of agents that register without one.
     pub(crate) agent_name: Option<String>,
-    /// What happens when an agent edits a file that another one has reserved.
+    /// What happens when an agent edits a file that another agent has reserved.
     pub(crate) file_guard: FileGuard,
 }
 
-/// Where the board is and how it is kept.
+/// The location and the storage of the board.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Database {
-    /// The board of this user: a path, in which `~/` is the home directory, or a URL of Redis.
+    /// The board of this user: a path, in which `~/` is the home directory, or a Redis URL.
     pub(crate) operator_path: Option<String>,
-    /// The name of the directory that holds the board of a project.
+    /// The name of the directory of a project's board.
     pub(crate) project_directory: String,
     /// What a commit survives.
     pub(crate) durability: Durability,
@@ -66,14 +66,14 @@ pub(crate) struct Database {
     pub(crate) allow_network_filesystem: bool,
     /// The size of the database in megabytes from which `status` warns.
     pub(crate) warn_size_mb: usize,
-    /// The most that the log and superseded values may take, in megabytes.
+    /// The maximum size of the event log and superseded values, in megabytes.
     pub(crate) max_log_mb: usize,
 }
 
 /// What a commit survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Durability {
-    /// The end of every process; a power failure may take the last moments.
+    /// The end of every process. A power failure may lose the last commits.
     Normal,
     /// A power failure too.
     Full,
@@ -82,62 +82,62 @@ pub(crate) enum Durability {
 /// When an agent counts as alive.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Heartbeat {
-    /// How often an agent says that it is alive.
+    /// How often an agent sends a heartbeat.
     pub(crate) interval: Duration,
-    /// How long an agent may be silent.
+    /// How long an agent may go without a heartbeat.
     pub(crate) stale_threshold: Duration,
-    /// How long an agent may be silent that shares its process with others.
+    /// The same for an agent that shares its process with others.
     pub(crate) delegate_stale_threshold: Duration,
 }
 
-/// How long things are kept.
+/// Retention times.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Retention {
     /// Heartbeats.
     pub(crate) heartbeats: Duration,
     /// Events.
     pub(crate) events: Duration,
-    /// Agents that ended by themselves.
+    /// Agents that ended normally.
     pub(crate) completed_agents: Duration,
     /// Agents that were marked stale.
     pub(crate) stale_agents: Duration,
 }
 
-/// How much is stored.
+/// Size limits.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Limits {
-    /// How many bytes the value of an entry may have.
+    /// The maximum size of an entry's value, in bytes.
     pub(crate) max_value_bytes: usize,
 }
 
-/// The page for people.
+/// The dashboard.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct WebServer {
     /// The port it listens on.
     pub(crate) port: u16,
-    /// The address it listens on, always a loopback one.
+    /// The address it listens on, always a loopback address.
     pub(crate) host: IpAddr,
 }
 
-/// What is taken out of text before it is stored.
+/// What is removed from text before it is stored.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ContentFilter {
-    /// How many characters a field may have.
+    /// The maximum number of characters of a field.
     pub(crate) max_field_length: usize,
-    /// Whether fenced code blocks are taken out.
+    /// Whether fenced code blocks are removed.
     pub(crate) strip_code_blocks: bool,
-    /// Whether HTML tags are taken out.
+    /// Whether HTML tags are removed.
     pub(crate) strip_html_tags: bool,
 }
 
-/// What happens when an agent edits a file that another one has reserved, or just edited.
+/// What happens when an agent edits a file that another agent has reserved or just edited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FileGuard {
     /// Nothing.
     Off,
-    /// It is told.
+    /// The agent gets a warning.
     Warn,
-    /// It is stopped.
+    /// The edit is denied.
     Deny,
 }
 
@@ -178,7 +178,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// What the rules of a board depend on. `allow_secret_looking`: the call stores text that looks like a credential.
+    /// The settings that the rules of a board depend on. `allow_secret_looking`: the call stores text that looks like a
+    /// credential.
     pub(crate) fn settings(&self, allow_secret_looking: bool) -> Settings {
         Settings {
             heartbeat_interval: self.heartbeat.interval,
@@ -202,8 +203,8 @@ impl Config {
     }
 }
 
-/// What applies, and what could not be used, as sentences for people. A file that does not exist says nothing. One that
-/// other users can write is refused.
+/// The configuration, and warnings about what was ignored. A missing file causes no warning. A file that other users
+/// can write is refused.
 pub(crate) fn load(
     home_file: Option<&Path>,
     project_file: Option<&Path>,
@@ -220,7 +221,7 @@ pub(crate) fn load(
     Ok((config, warnings))
 }
 
-/// What the home configuration says about where boards are. It leaves the warnings to [`load`].
+/// The location of boards in the home configuration. Its warnings are left to [`load`].
 pub(crate) fn database(home_file: Option<&Path>) -> Result<Database> {
     load(home_file, None, &Environment::default()).map(|(config, _)| config.database)
 }

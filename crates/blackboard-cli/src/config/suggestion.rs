@@ -1,8 +1,8 @@
-//! Which known name was meant by an unknown one.
+//! Suggests the known name that an unknown one probably means.
 
 use strsim::osa_distance;
 
-/// The known name that is the fewest changes away, unless even that is a different word.
+/// The known name with the smallest edit distance, unless even that is a different word.
 pub(super) fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let unknown = unknown.to_lowercase();
     let (changes, name) =
@@ -10,7 +10,7 @@ pub(super) fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -
     (changes <= unknown.chars().count() / 3).then_some(name)
 }
 
-/// How far the word is from the name, or from its last part if the word was written without its section.
+/// The distance to the name, or to its last part if the word was written without its section.
 fn changes_to(word: &str, name: &str) -> usize {
     let name = name.to_lowercase();
     let whole = osa_distance(word, &name);

@@ -9,7 +9,7 @@ use testkit::process::RunToEnd as _;
 use super::keys::{ByProject, KEYS, Key, Kind, Unit, Written};
 use super::*;
 
-/// A home file and a project file, neither of which exists at first.
+/// A home file and a project file. Neither exists at first.
 struct Files {
     directory: TempDir,
 }
@@ -556,5 +556,5 @@ fn the_documentation_lists_every_key_as_it_is() {
         assert!(line.starts_with(&expected), "expected: {expected}\n   found: {line}");
         assert!(line.len() > expected.len() + 10, "{} has no meaning", key.path);
     }
-    assert_eq!(documented.next(), None, "a key that does not exist is documented");
+    assert_eq!(documented.next(), None, "a documented key does not exist");
 }

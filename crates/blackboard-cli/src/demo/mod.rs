@@ -12,6 +12,7 @@ mod stage;
 mod story;
 mod worker;
 
+pub use self::plan::VICTIM;
 pub use self::stage::Stage;
-pub use self::story::{Ended, Told, tell};
+pub use self::story::{Ended, Narration, tell};
 pub use self::worker::work;

@@ -26,7 +26,7 @@ const TICKS_FOR_SIGNAL: usize = 10;
 const BATCH: usize = 1000;
 
 /// A line of the narration.
-pub enum Told<'a> {
+pub enum Narration<'a> {
     /// An explanation.
     Chapter(&'a str),
     /// An event of the board.
@@ -114,10 +114,10 @@ pub fn tell(
     stage: &mut Stage,
     signals: &Signals,
     limit: Duration,
-    mut say: impl FnMut(Told<'_>) -> output::Result,
+    mut say: impl FnMut(Narration<'_>) -> output::Result,
 ) -> output::Result<Ended> {
     let mut follower = stage.board.follow(&Follow::default())?;
-    say(Told::Chapter(&format!(
+    say(Narration::Chapter(&format!(
         "{} agents start, each a process of its own. They take what there is to do; no two get the same.",
         AGENTS.len()
     )))?;
@@ -143,7 +143,7 @@ pub fn tell(
         for event in &events {
             completed += usize::from(event.event_type == EventType::WorkCompleted);
             if is_worth_telling(event) {
-                say(Told::Event(event))?;
+                say(Narration::Event(event))?;
             }
             scene = match scene {
                 Scene::Start
@@ -202,25 +202,25 @@ fn is_progress_of_victim(stage: &Stage, event: &Event) -> Result<bool> {
 fn kill(
     stage: &mut Stage,
     event: &Event,
-    say: &mut impl FnMut(Told<'_>) -> output::Result,
+    say: &mut impl FnMut(Narration<'_>) -> output::Result,
 ) -> output::Result<Scene> {
     let session = event.actor_id.clone().unwrap_or_default();
     let held = WorkFilter { statuses: vec![Status::Claimed], ..WorkFilter::default() };
     let held = stage.board.work().list(&held)?;
     let held = held.into_iter().map(|listed| listed.item).find(|item| item.is_held_by(&session));
     let Some(item) = held else { return Ok(Scene::Rest) };
-    say(Told::Chapter(&format!(
+    say(Narration::Chapter(&format!(
         "{VICTIM} is killed in the middle of its work, and cannot release anything."
     )))?;
     if let Some(pid) = stage.pid_of(VICTIM) {
-        say(Told::Command(&format!("kill -9 {pid}")))?;
+        say(Narration::Command(&format!("kill -9 {pid}")))?;
     }
     stage.kill(VICTIM);
-    say(Told::Chapter(
+    say(Narration::Chapter(
         "A sweep finds that its process is gone, and releases what it held. Every command sweeps automatically after a \
          while; this one does not wait.",
     ))?;
-    say(Told::Command("blackboard sweep --threshold 0"))?;
+    say(Narration::Command("blackboard sweep --threshold 0"))?;
     stage.board.sweep(&Sweep { threshold: Some(Duration::ZERO), ..Sweep::default() })?;
     Ok(Scene::Rescue { fence: item.fence, item: item.item_id, session })
 }
@@ -231,11 +231,11 @@ fn too_late(
     item: &str,
     fence: Option<Revision>,
     session: &str,
-    say: &mut impl FnMut(Told<'_>) -> output::Result,
+    say: &mut impl FnMut(Narration<'_>) -> output::Result,
 ) -> output::Result {
     let late = stage.board.work().complete(&Complete { fence, ..Complete::of(item, session) });
     if let Err(error) = late {
-        say(Told::Chapter(&format!(
+        say(Narration::Chapter(&format!(
             "Another agent holds the item now. {VICTIM}'s late attempt to complete it is refused: {error}."
         )))?;
     }

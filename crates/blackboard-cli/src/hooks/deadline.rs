@@ -1,11 +1,11 @@
-//! How long a hook may take, from its first instruction to its end.
+//! The time limit of a hook, from its first instruction to its end.
 //!
-//! The limit is kept by a thread that starts before anything else and ends the process. A check of the clock between two
-//! steps does not help while a step takes long, and neither does a timer signal: a process that waits for a slow file
-//! system (FUSE, NFS) runs no signal handler before the call returns, while the end of the process interrupts it.
+//! A thread that starts before anything else enforces the limit and ends the process. Checking the clock between two
+//! steps does not help while one step takes long. Neither does a timer signal: a process that waits for a slow file
+//! system (FUSE, NFS) runs no signal handler before the call returns, but the end of the process interrupts the wait.
 //!
-//! The end is `_exit(0)`: nothing that the main thread holds is waited for. An answer is one `write` of one line at the
-//! end, so the platform reads all of it or nothing. A hook always ends with exit code 0.
+//! The process ends with `_exit(0)`, which waits for nothing that the main thread holds. An answer is one `write` of
+//! one line at the end, so the platform reads all of it or nothing. A hook always exits with 0.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -20,44 +20,44 @@ use super::maintenance;
 use crate::environment::Environment;
 use crate::open::Engine;
 
-/// How long a hook may take, and the range in which `BLACKBOARD_HOOK_DEADLINE` may set it.
+/// The time limit of a hook, and the range in which `BLACKBOARD_HOOK_DEADLINE` may set it.
 const USUAL: Duration = Duration::from_millis(300);
 const RANGE: std::ops::RangeInclusive<u64> = 50..=60_000;
 
-/// Which part of that may be spent on waiting for the lock.
+/// The part of it that may be spent waiting for the lock.
 const LOCK_SHARE: u32 = 3;
 
-/// Which part of it is left for the log when it is over.
+/// The part of it that is reserved for writing the log at the end.
 const LOG_SHARE: u32 = 10;
 
-/// How much of standard input is read: more than any agent writes in one call of a tool.
+/// How much of standard input is read: more than any agent writes in one tool call.
 const LONGEST_INPUT: u64 = 16 * 1024 * 1024;
 
-/// How much most calls write. Longer input takes more reads.
+/// The size of most calls. Longer input takes more reads.
 const USUAL_INPUT: usize = 8 * 1024;
 
-/// The deadline of this process; `None` inside if it cannot be kept.
+/// The deadline of this process; `None` inside if it cannot be enforced.
 static DEADLINE: OnceLock<Option<Deadline>> = OnceLock::new();
 
 /// The time limit of this process.
 pub struct Deadline {
     whole: Duration,
-    /// Where the process reports that it ran out of time.
+    /// The log in which the process reports that it ran out of time.
     pub log: Arc<LogFile>,
     /// The board of the call, once it is known.
     board: Arc<OnceLock<Arc<dyn Engine>>>,
 }
 
-/// Starts the deadline of this process, or returns the one that was started before. `None` if no thread can be started to
-/// keep it.
+/// Starts the deadline of this process, or returns the one that was started before. `None` if the thread cannot be
+/// started.
 pub fn start() -> Option<&'static Deadline> {
     DEADLINE.get_or_init(Deadline::started).as_ref()
 }
 
-/// Makes a call of a hook and ends with success, also after a panic. Platforms take another exit code for a reason to stop
-/// the tool or the agent.
+/// Handles a hook call and exits with 0, also after a panic. Platforms treat another exit code as a reason to stop the
+/// tool or the agent.
 pub fn always_exit_zero(call: impl FnOnce() -> ExitCode) -> ExitCode {
-    // If the deadline cannot be kept, the call does nothing and reports that.
+    // If the deadline cannot be enforced, the call does nothing and reports that.
     let _ = start();
     // Release builds do not unwind (docs/decisions/0013), so a panic is handled where it starts.
     panic::set_hook(Box::new(|_| process::exit(0)));
@@ -79,7 +79,7 @@ impl Deadline {
                 let line = format!("its {} ms were over", whole.as_millis());
                 at_most(for_log, move || {
                     for_thread.write_from_anywhere(&line);
-                    // A long log may be the reason: opening a board reads it. Then no hook gets to its end.
+                    // A long WAL may be the reason: opening a board reads it. Then no hook would ever finish.
                     if let Some(board) = board_for_thread.get() {
                         maintenance::start_if_overdue(&**board);
                     }
@@ -95,20 +95,20 @@ impl Deadline {
         let _ = self.board.set(Arc::clone(board));
     }
 
-    /// How long a write may wait for others.
+    /// How long a write may wait for other writers.
     pub fn lock(&self) -> Duration {
         self.whole / LOCK_SHARE
     }
 }
 
-/// What the platform writes to standard input.
+/// Reads standard input.
 pub fn input() -> Result<String, String> {
     let mut bytes = Vec::with_capacity(USUAL_INPUT);
     let mut stdin = std::io::stdin().lock();
     let read = stdin.by_ref().take(LONGEST_INPUT + 1).read_to_end(&mut bytes);
     let length = read.map_err(|_| "the input cannot be read".to_owned())?;
     if length as u64 > LONGEST_INPUT {
-        // The platform must not find a closed pipe.
+        // The platform must not get a closed pipe.
         let _ = std::io::copy(&mut stdin, &mut std::io::sink());
         return Err("the input is too long".to_owned());
     }
@@ -120,7 +120,7 @@ fn limit(given: Option<&OsStr>) -> Duration {
     given.filter(|given| RANGE.contains(given)).map_or(USUAL, Duration::from_millis)
 }
 
-/// Ends the process at once: no handler runs and no lock is waited for.
+/// Ends the process at once: runs no handler and waits for no lock.
 #[cfg(unix)]
 fn end_process() {
     signal_hook::low_level::exit(0);
@@ -131,7 +131,7 @@ fn end_process() {
     std::process::exit(0);
 }
 
-/// Runs `action`, and does not wait for its end longer than this.
+/// Runs `action`, and waits at most this long for its end.
 fn at_most(limit: Duration, action: impl FnOnce() + Send + 'static) {
     let (done, finished) = channel();
     let spawned = std::thread::Builder::new().spawn(move || {

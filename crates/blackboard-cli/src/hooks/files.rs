@@ -1,4 +1,4 @@
-//! Which files a tool is about, and who else has them.
+//! The files that a tool edits, and the other agents that work on them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Component, Path, PathBuf};
@@ -11,32 +11,32 @@ use super::request::ToolCall;
 use crate::context::Context;
 use crate::location::{self, Tree};
 
-/// How many files of a worktree one call is noted to have edited.
+/// The maximum number of edited files that one call records per worktree.
 const MOST_NOTED: usize = 100;
 
-/// How many files the board is asked about at once.
+/// The maximum number of files per check.
 const AT_ONCE: usize = 1000;
 
-/// How deep a path may be that is resolved, in names. Deeper ones cost too much time.
+/// The maximum depth of a path, in names. Deeper paths take too long to resolve.
 const DEEPEST: usize = 100;
 
-/// How much the files of one call may cost to resolve, about in system calls.
+/// The limit of the work to resolve the files of one call, roughly in system calls.
 ///
-/// A step takes a few microseconds on a busy machine: all of them fit into a third of a hook's 300 ms.
+/// One system call takes a few microseconds on a busy machine: all of them fit into a third of a hook's 300 ms.
 const MOST_STEPS: usize = 20_000;
 
-/// The files of a call by the worktree that they are in, whichever that is.
+/// The files of a call, by worktree.
 #[derive(Default)]
 pub struct Files {
     trees: BTreeMap<String, InTree>,
-    /// Whether files of the call are not here, because there are too many of them or they are too deep.
+    /// Whether files of the call are missing here, because there are too many of them or their paths are too deep.
     pub has_unchecked: bool,
 }
 
 /// Files of one worktree.
 struct InTree {
     repository: String,
-    /// Each from the root of the worktree on.
+    /// Their paths relative to the root of the worktree.
     paths: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ impl Files {
                 continue;
             }
             let plain = location::lexically(&path);
-            // Some platforms leave `..` to the system, which follows links first, and others remove it before.
+            // Some platforms leave `..` to the system, which follows links first. Others remove it before.
             let is_resolved = resolver.add_to(&mut files, &plain)
                 && (!has_parent(&path) || resolver.add_to(&mut files, &path));
             files.has_unchecked |= !is_resolved;
@@ -60,12 +60,12 @@ impl Files {
         files
     }
 
-    /// Whether some files of a tool are not checked, whatever they are. It asks neither the file system nor the board.
+    /// Whether some files of a tool are never checked. Uses neither the file system nor the board.
     pub fn exceed_limits(used: &ToolCall, base: &Path) -> bool {
         used.has_unlisted || used.paths.iter().any(|path| is_too_deep(&base.join(path)))
     }
 
-    /// Who else has any of them.
+    /// The other agents that work on any of them.
     pub fn others(&self, board: &Board, session: &str) -> Result<Vec<FileConflict>> {
         let mut others = Vec::new();
         for (worktree, InTree { repository, paths }) in &self.trees {
@@ -81,7 +81,7 @@ impl Files {
         Ok(others)
     }
 
-    /// Those that are wanted as edited with a tool, by their worktree.
+    /// The files to record as edited with a tool, by worktree.
     pub fn edited(&self, tool: Option<&str>, wanted: impl Fn(&str) -> bool) -> Vec<Edited> {
         let edited = self.trees.iter().map(|(worktree, tree)| Edited {
             worktree: worktree.clone(),
@@ -93,7 +93,7 @@ impl Files {
     }
 }
 
-/// Counts no further than it has to: a path may have thousands of names.
+/// Stops counting at the limit: a path may have thousands of names.
 fn is_too_deep(path: &Path) -> bool {
     path.components().nth(DEEPEST).is_some()
 }
@@ -104,23 +104,23 @@ fn has_parent(path: &Path) -> bool {
 
 /// An existing directory.
 struct ExistingDirectory {
-    /// As it was spelled.
+    /// As the path was spelled.
     directory: PathBuf,
-    /// What it is called without links: a working directory, from which other commands find the tree, never has one.
+    /// Its path without links. Working directories, from which other commands find the tree, never contain links.
     real: PathBuf,
     tree: Tree,
 }
 
-/// Finds out in which tree files are.
+/// Finds the worktrees of files.
 struct Resolver<'a> {
     context: &'a Context,
-    /// The nearest existing directory of each directory that was looked at.
+    /// The nearest existing directory of each directory seen so far.
     directories: HashMap<PathBuf, Option<Rc<ExistingDirectory>>>,
     steps: usize,
 }
 
 impl Resolver<'_> {
-    /// Adds a file, if it can be reserved. `false` if finding that out costs too much.
+    /// Adds a file, if it can be reserved. `false` if finding that out takes too long.
     fn add_to(&mut self, files: &mut Files, path: &Path) -> bool {
         if self.steps > MOST_STEPS {
             return false;
@@ -129,9 +129,9 @@ impl Resolver<'_> {
         let Some(existing) = path.parent().and_then(|parent| self.existing(parent)) else { return true };
         let ExistingDirectory { directory, real, tree } = &*existing;
         let Ok(inside) = path.strip_prefix(directory) else { return true };
-        // Each missing directory is resolved again by the tree.
+        // The tree resolves each missing directory again.
         self.steps += (1 + inside.components().count()) * depth;
-        // A path that is no file, or has characters that no path on the board has, cannot be reserved.
+        // A path that is not a file, or has characters that no path on the board has, cannot be reserved.
         let inside = real.join(inside).to_str().and_then(|path| tree.path(path).ok());
         if let Some(inside) = inside.filter(|inside| inside != "**" && !inside.ends_with('/')) {
             let in_tree = files
@@ -145,7 +145,7 @@ impl Resolver<'_> {
         true
     }
 
-    /// The nearest existing directory: this one or one above it.
+    /// The nearest existing directory: this one or a parent.
     fn existing(&mut self, directory: &Path) -> Option<Rc<ExistingDirectory>> {
         let mut missing = Vec::new();
         let mut found = None;

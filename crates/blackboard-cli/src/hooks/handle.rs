@@ -1,4 +1,4 @@
-//! What a hook does on the board.
+//! Handles a hook call on the board.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -29,18 +29,18 @@ use crate::unreadable::{UnreadableRows, sentences};
 /// How long after its brief a session gets no second one: a platform may call twice for one start.
 const TOLD_JUST_NOW: Duration = Duration::from_secs(10);
 
-/// How long after the end of a session a platform may still report a tool call that was under way then.
+/// How long after the end of a session a platform may still report a tool call that was running then.
 const LATE: Duration = Duration::from_mins(1);
 
-/// What a hook answers, and what it does after that.
+/// The answer of a hook, and its work after the answer.
 pub struct HookOutcome {
-    /// What the agent is told.
+    /// The reply to the agent.
     pub reply: Reply,
-    /// What can wait until that was said.
+    /// Work that can wait until the reply is sent.
     pub afterwards: Box<dyn FnOnce()>,
 }
 
-/// One call, and everything that is known about it.
+/// One call, with everything that it needs.
 struct HookHandler<'a> {
     platform: &'a Platform,
     request: &'a HookRequest,
@@ -51,13 +51,13 @@ struct HookHandler<'a> {
     log: &'a Arc<LogFile>,
 }
 
-/// What was done for a call.
+/// The result of a call.
 struct Handled {
-    /// What the agent is told.
+    /// The reply to the agent.
     reply: Reply,
     /// Whether the board was changed.
     wrote: bool,
-    /// What is recorded after the answer, which does not wait for the board.
+    /// What is recorded after the reply, which does not wait for the board.
     to_note: Vec<CheckIn>,
 }
 
@@ -67,7 +67,7 @@ impl Handled {
     }
 }
 
-/// Does what a call asks for.
+/// Handles a call.
 pub fn handle(
     platform: &Platform,
     request: &HookRequest,
@@ -89,19 +89,19 @@ pub fn handle(
     let board = handler.board;
     let log = Arc::clone(log);
     let afterwards = move || {
-        for attendance in to_note {
-            match board.agents().check_in(&attendance) {
-                Ok(attended) => wrote |= attended.wrote,
+        for check_in in to_note {
+            match board.agents().check_in(&check_in) {
+                Ok(checked_in) => wrote |= checked_in.wrote,
                 Err(error) => log.write(&format!("{}: {error}", error.code())),
             }
         }
-        // A call that wrote nothing came a moment after one that did, and that one has swept the board.
+        // A call that wrote nothing follows shortly after one that did, and that one has swept the board.
         if wrote {
             board.try_sweep(Some(&session));
             maintenance::start_if_overdue(&*engine);
         }
         board.maintain();
-        // The kernel closes the board faster than we could, and to the same effect: nothing is left to write.
+        // The kernel closes the board faster than we could, with the same effect: nothing is left to write.
         std::mem::forget(board);
     };
     Ok(HookOutcome { reply, afterwards: Box::new(afterwards) })
@@ -119,24 +119,24 @@ fn open(
     let request = context.request_in(directory);
     let location = location::find(&request).inspect_err(|_| deadline.log.locate(&request))?;
     deadline.log.locate_at(&location);
-    // Commands that people run print what is odd about a configuration.
+    // Commands that people run print warnings about the configuration.
     let resolved = context.resolve_at(&location, |_| {})?;
     deadline.uses(&resolved.engine);
     let opened = resolved.open(Opening::hook(starts_session, deadline.lock()))?;
     let board = opened.existing().ok_or_else(|| Refusal::new(Code::AgentNotFound, "there is no board"))?;
     if starts_session {
-        // Its directory may be new.
+        // Its directory may have just been created.
         deadline.log.locate_at(&location);
     }
     Ok((unreadable.observe(board), resolved.engine, resolved.config))
 }
 
-/// Where a call is made: where the session was started, if the platform says so, or where it is now. A session that
-/// changes into another repository stays on its board.
+/// The directory of a call: where the session was started, if the platform says so, otherwise its working directory. A
+/// session that changes into another repository stays on its board.
 fn directory(platform: &Platform, request: &HookRequest, environment: &Environment) -> Option<PathBuf> {
     let started = platform.exceptions.start_directory.and_then(|name| environment.variable(name));
     let started = started.map(PathBuf::from).filter(|path| path.is_absolute() && path.is_dir());
-    // As a working directory would be spelled, which never goes through a link.
+    // Without links, like a working directory.
     started
         .or_else(|| request.directory.clone())
         .and_then(|path| path.canonicalize().ok())
@@ -148,7 +148,7 @@ impl HookHandler<'_> {
         &self.board
     }
 
-    /// The session of the call: always the same one for the same id of the platform.
+    /// The session of the call: the same platform id always gets the same session.
     fn session(&self) -> String {
         self.session_of(&self.request.session, self.request.delegate.as_deref())
     }
@@ -169,7 +169,7 @@ impl HookHandler<'_> {
             HookEvent::AboutToEdit(used) => self.about_to_edit(used),
             HookEvent::AboutToDelegate { kind, task } => self.about_to_delegate(kind, task),
             HookEvent::DelegateStarted { kind } => self.delegate_started(kind.as_deref()),
-            // Without an id it is not told from its parent, which goes on.
+            // Without an id it cannot be distinguished from its parent, which continues.
             HookEvent::DelegateEnded if self.delegation().is_none() => {
                 Ok(Handled::new(Reply::Silence, false))
             }
@@ -185,7 +185,7 @@ impl HookHandler<'_> {
         match self.board().note_brief(&brief, pause) {
             Ok(false) => return Ok(Handled::new(Reply::Silence, true)),
             Ok(true) => {}
-            // A new session gets its brief with its next prompt or tool; one that goes on would not get it at all.
+            // A new session gets its brief with its next prompt or tool. A resumed one would not get it at all.
             Err(error) if resumed => self.log.write(&format!("{}: {error}", error.code())),
             Err(error) => return Err(error),
         }
@@ -193,19 +193,19 @@ impl HookHandler<'_> {
         Ok(Handled::new(Reply::Context { text: messages::brief(&brief), session }, true))
     }
 
-    /// Registers the session that the call is about, or for which its sub-agent works.
+    /// Registers the session of the call, or the parent session of its subagent.
     fn register(&self) -> Result<Registered> {
         let (context, request) = (self.context, self.request);
         let agents = self.board().agents();
         let hint = self.platform.session_hint(&request.session, None);
         let location = context.request_in(self.directory.as_deref());
-        // The parent may have started before there were hooks, or have ended.
+        // The parent may have started before hooks were set up, or may have ended.
         let parent = match &request.parent {
             Some(parent) => agents.get(&self.session_of(parent, None))?,
             None => None,
         };
         let parent = parent.filter(|parent| parent.status.is_live()).map(|parent| parent.session_id);
-        // A session that goes on without having been started again keeps its name, and a delegate is called after its parent.
+        // A resumed session keeps its name, and a delegate is named after its parent.
         let starts = matches!(request.event, HookEvent::Started { .. });
         let is_named = parent.is_some() || (!starts && agents.get(&session_of_hint(&hint))?.is_some());
         agents.register(&Register {
@@ -221,8 +221,8 @@ impl HookHandler<'_> {
         })
     }
 
-    /// Under which hints a sub-agent and its parent are registered, if the call is about one: a part of its parent's
-    /// session, or a session of its own.
+    /// The session hints of a subagent and its parent, if the call is about one: a part of its parent's session, or its
+    /// own session.
     fn delegation(&self) -> Option<(String, String)> {
         let HookRequest { session, delegate, parent, .. } = self.request;
         let (delegate, parent) = match (delegate, parent) {
@@ -232,7 +232,7 @@ impl HookHandler<'_> {
         Some((self.platform.session_hint(session, delegate), self.platform.session_hint(parent, None)))
     }
 
-    /// Keeps what a delegate will be asked to do: when it starts, its platform names only its kind.
+    /// Stores the task of a delegate: when the delegate starts, its platform names only its kind.
     fn about_to_delegate(&self, kind: &str, task: &str) -> Result<Handled> {
         let session = self.session_of(&self.request.session, None);
         self.board().agents().announce_task(&session, kind, task)?;
@@ -256,16 +256,16 @@ impl HookHandler<'_> {
         Ok(Handled::new(self.brief(&session)?, true))
     }
 
-    /// Registers the session or the sub-agent that the call is about.
+    /// Registers the session or the subagent of the call.
     fn register_again(&self, task: Option<&str>) -> Result<Registered> {
         let Some((delegate, parent)) = self.delegation() else { return self.register() };
         let parent = session_of_hint(&parent);
         match self.board().agents().get(&parent)? {
             Some(agent) if agent.status.is_live() => {}
-            // A session of its own goes on without a parent that is gone.
+            // A subagent with its own session continues without a parent that is gone.
             _ if self.request.delegate.is_none() => return self.register(),
             Some(agent) if self.has_just_ended(&agent) => return Err(just_ended()),
-            // Its start was missed, and its delegate proves that it lives.
+            // The start of the parent was missed, and its delegate proves that it is alive.
             _ => drop(self.register()?),
         }
         self.board().agents().register(&Register {
@@ -278,7 +278,7 @@ impl HookHandler<'_> {
         })
     }
 
-    /// What a session should know; from here on it is told what is new.
+    /// The brief of a session. Updates start after it.
     fn brief(&self, session: &str) -> Result<Reply> {
         let brief = self.board().brief(session)?;
         self.board().note_brief(&brief, Duration::ZERO)?;
@@ -290,11 +290,11 @@ impl HookHandler<'_> {
         let Some(variable) = self.platform.exceptions.shell_script else { return };
         let file = self.context.environment().variable(variable).map(Path::new);
         let Some(file) = file.filter(|file| file.is_absolute()) else { return };
-        // A session id is a UUID, and has no character that a shell would take for something else.
+        // A session id is a UUID, and contains no character that is special in a shell.
         let line = format!("export BLACKBOARD_SESSION_ID='{session}'\n");
         let opened = OpenOptions::new().append(true).create(true).open(file);
         if let Err(error) = opened.and_then(|mut file| file.write_all(line.as_bytes())) {
-            self.log.write(&format!("{variable} can't be written: {}", error.kind()));
+            self.log.write(&format!("{variable} cannot be written: {}", error.kind()));
         }
     }
 
@@ -303,32 +303,32 @@ impl HookHandler<'_> {
         Ok(Handled::new(Reply::Silence, !ended.already_ended))
     }
 
-    /// Notes that the session lives and what it edited, and tells it what is new. One whose start was missed, or that goes
-    /// on after its end, starts here.
+    /// Records a heartbeat and the edited files, and returns updates. A session whose start was missed, or that
+    /// continues after its end, starts here.
     fn check_in(&self, status: AgentStatus, edited: Option<Edited>, listens: bool) -> Result<Handled> {
         let session = self.session();
-        let attendance = CheckIn { status, edited, listens, ..CheckIn::of(&session) };
-        let check_in = || self.board().agents().check_in(&attendance);
-        let attended = match check_in() {
+        let check_in = CheckIn { status, edited, listens, ..CheckIn::of(&session) };
+        let send = || self.board().agents().check_in(&check_in);
+        let checked_in = match send() {
             Err(error) if self.starts_after(&error, &session)? => {
                 self.register_again(None)?;
-                check_in()?
+                send()?
             }
-            attended => attended?,
+            checked_in => checked_in?,
         };
-        if attended.is_new {
+        if checked_in.is_new {
             return Ok(Handled::new(self.brief(&session)?, true));
         }
-        let reply = if attended.news.is_empty() {
+        let reply = if checked_in.updates.is_empty() {
             Reply::Silence
         } else {
-            Reply::Context { text: messages::updates(&attended.news), session: None }
+            Reply::Context { text: messages::updates(&checked_in.updates), session: None }
         };
-        Ok(Handled::new(reply, attended.wrote))
+        Ok(Handled::new(reply, checked_in.wrote))
     }
 
-    /// Whether a session that could not attend starts with this call: it was told what to do, or used a tool that was not
-    /// already under way when it ended.
+    /// Whether a session that could not check in starts with this call: it got a prompt, or used a tool that was not
+    /// already running when it ended.
     fn starts_after(&self, error: &Error, session: &str) -> Result<bool> {
         let prompted = self.request.event == HookEvent::Prompted;
         let at_work = prompted || matches!(self.request.event, HookEvent::ToolUsed(_));
@@ -344,7 +344,7 @@ impl HookHandler<'_> {
             })
     }
 
-    /// Whether a session ended by itself a moment ago.
+    /// Whether a session ended normally a moment ago.
     fn has_just_ended(&self, agent: &Agent) -> bool {
         let now = self.board().clock().now();
         agent.status == AgentStatus::Completed && agent.ended_at.is_some_and(|ended| now.since(ended) < LATE)
@@ -357,7 +357,7 @@ impl HookHandler<'_> {
         let others = if guards { files.others(self.board(), &self.session())? } else { Vec::new() };
         let mut edited = files.edited(used.tool.as_deref(), |_| true).into_iter();
         let mut done = self.check_in(AgentStatus::Active, edited.next(), true)?;
-        // Hardly ever does one call edit files of two repositories.
+        // A call rarely edits files of two repositories.
         for edited in edited {
             done.wrote |= self.check_in(AgentStatus::Active, Some(edited), false)?.wrote;
         }
@@ -378,8 +378,8 @@ impl HookHandler<'_> {
         if guard == FileGuard::Off || !can_be_told {
             return Ok(Handled::new(Reply::Silence, false));
         }
-        // An edit that is not checked completely is denied: a large one would bypass the guard. The denial comes before
-        // files are resolved, because the process ends when its time is over, and the edit is allowed then.
+        // An edit that is not checked completely is denied: otherwise a large edit would bypass the file guard. The
+        // denial comes before files are resolved, because a process that runs out of time allows the edit.
         if guard == FileGuard::Deny && Files::exceed_limits(used, &self.base()) {
             self.log.write(messages::NOT_CHECKED);
             return Ok(Handled::new(Reply::Deny(messages::unchecked_denial()), false));
@@ -397,7 +397,7 @@ impl HookHandler<'_> {
         if others.is_empty() {
             return Ok(Handled::new(Reply::Silence, false));
         }
-        // That it waits is worth noting, but the answer does not depend on it.
+        // That the agent waits is recorded, but the answer does not depend on it.
         let wanted = files.edited(used.tool.as_deref(), |path| others.iter().any(|other| other.path == path));
         let to_note = wanted.into_iter().map(|edited| CheckIn {
             edited: Some(Edited { denied: true, ..edited }),
@@ -424,7 +424,7 @@ impl HookHandler<'_> {
     }
 }
 
-/// What to warn of: files that others hold, and files of which that is unknown.
+/// The files to warn about: those that others hold, and those that were not checked.
 fn warning(others: &[FileConflict], files: &Files, after: bool) -> Option<String> {
     let held = (!others.is_empty()).then(|| messages::warning(others, after));
     let unchecked = files.has_unchecked.then(messages::unchecked);

@@ -1,8 +1,8 @@
-//! The log of hooks: one line for each call in which something went wrong.
+//! The hook log: one line for each call that failed.
 //!
-//! It lies beside the board, belongs to its user alone, and never grows beyond two files of 256 KB. It has times, names of
-//! platforms and events, and the words of this program; nothing that came on standard input but the name of the event, and
-//! nothing of the environment.
+//! The log is beside the board, is readable only by its user, and never exceeds two files of 256 KB. It contains times,
+//! names of platforms and events, and messages of this program. Of standard input it contains only the name of the
+//! event, and nothing of the environment.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -20,13 +20,13 @@ use crate::environment::Environment;
 use crate::location::{self, Location, Request};
 use crate::open::engine_at;
 
-/// How large a file may grow before it becomes the old one.
+/// The size at which a file is rotated.
 const LARGEST: u64 = 256 * 1024;
 
-/// How many letters a line may have.
+/// The maximum number of characters of a line.
 const LONGEST: usize = 400;
 
-/// The log, once it is known where it lies.
+/// The log, once its location is known.
 pub struct LogFile {
     known: Mutex<Known>,
     append: fn(&Path, &str) -> std::io::Result<()>,
@@ -35,7 +35,7 @@ pub struct LogFile {
 #[derive(Clone, Default)]
 struct Known {
     platform: Option<String>,
-    /// The board that the call names, to find the log by.
+    /// The board that the call names, to locate the log.
     db: Option<OsString>,
     file: Option<PathBuf>,
     event: Option<String>,
@@ -49,14 +49,14 @@ impl Default for LogFile {
 }
 
 impl LogFile {
-    /// Sets which platform calls, and which board the call names.
+    /// Sets the platform that calls, and the board that the call names.
     pub fn called_by(&self, platform: &str, db: Option<&OsStr>) {
         let mut known = self.known();
         known.platform = Some(platform.to_owned());
         known.db = db.map(OsStr::to_owned);
     }
 
-    /// Uses the log of the board that this request leads to, or else the one in the home of boards.
+    /// Uses the log of the board that this request leads to. If that has none, uses the one in the home of boards.
     pub fn locate(&self, request: &Request) {
         if let Ok(location) = location::find(request) {
             return self.locate_at(&location);
@@ -64,20 +64,20 @@ impl LogFile {
         self.use_first_of(location::home(request).as_deref().map(log_in).as_slice());
     }
 
-    /// Uses the log of the board at this location, or else the one in the home of boards.
+    /// Uses the log of the board at this location. If that has none, uses the one in the home of boards.
     pub fn locate_at(&self, location: &Location) {
         let own = engine_at(location).ok().map(|engine| engine.sidecars().path(Sidecar::HookLog));
         let home = location.home.as_deref().map(log_in);
         self.use_first_of(&own.into_iter().chain(home).collect::<Vec<_>>());
     }
 
-    /// Uses the first of these files whose directory exists. None is created for its sake.
+    /// Uses the first of these files whose directory exists. Creates no directory.
     fn use_first_of(&self, files: &[PathBuf]) {
         let found = files.iter().find(|file| file.parent().is_some_and(Path::is_dir)).cloned();
         self.known().file = found;
     }
 
-    /// Says what the call is about.
+    /// Sets the event of the call.
     pub fn about(&self, event: &str) {
         self.known().event = Some(event.to_owned());
     }
@@ -96,7 +96,7 @@ impl LogFile {
         let _ = (self.append)(&file, &line);
     }
 
-    /// Writes one line, also if the file of the log is still unknown: it is looked for then.
+    /// Writes one line. Locates the log first if necessary.
     pub fn write_from_anywhere(&self, what: &str) {
         let Known { file, db, .. } = self.known().clone();
         if file.is_none() {
@@ -107,7 +107,7 @@ impl LogFile {
         self.write(what);
     }
 
-    /// Lets a panic write its location before the process ends. Its message is left out: it may repeat what was read.
+    /// Lets a panic log its location before the process ends. Its message is omitted, because it may contain input.
     pub fn write_panics(self: &Arc<LogFile>) {
         let log = Arc::clone(self);
         panic::set_hook(Box::new(move |panic| {
@@ -137,11 +137,11 @@ fn append(path: &Path, line: &str) -> std::io::Result<()> {
         fs::rename(path, path.with_extension("log.old"))?;
         file = open(path)?;
     }
-    // One call: lines of many processes do not mix.
+    // A single write, so that lines of several processes do not mix.
     file.write_all(line.as_bytes())
 }
 
-/// Never through a link, and without waiting for the reader of a pipe of that name.
+/// Never follows a link, and does not block on a pipe with that name.
 fn open(path: &Path) -> std::io::Result<File> {
     let mut options = private_file();
     options.append(true).create(true);

@@ -1,7 +1,7 @@
 //! Maintenance that takes longer than a hook may: another process does it.
 //!
 //! A hook checkpoints a short write-ahead log (WAL) after its answer. A long one, for example after a reader that was stuck,
-//! takes seconds, and a checkpoint that is interrupted has to start again. If only hooks ran, the log would never become
+//! takes seconds, and a checkpoint that is interrupted has to start again. If only hooks ran, the WAL would never become
 //! shorter.
 //!
 //! A reader that stays keeps the log long, whatever is started. So at most one such process runs, and a hook starts another

@@ -1,4 +1,4 @@
-//! What a model reads: the brief of a session, updates, and the answers about files that it edits.
+//! The texts that a model reads: the brief of a session, updates, and warnings about files that it edits.
 
 mod quote;
 
@@ -13,10 +13,10 @@ use blackboard::work::WorkItem;
 use self::quote::{Section, Title, quote_block, quote_line};
 use super::request::MOST_PATHS;
 
-/// The most characters of one message.
+/// The maximum number of characters of one message.
 pub const LIMIT: usize = 1500;
 
-/// The most characters of one text in a message.
+/// The maximum number of characters of one text in a message.
 const NAME: usize = 40;
 const LONGEST_ID: usize = 40;
 const TITLE: usize = 80;
@@ -24,11 +24,11 @@ const PATH: usize = 100;
 const SUMMARY: usize = 160;
 const VALUE: usize = 200;
 
-/// The most lines of one section of a brief.
+/// The maximum number of lines of one section of a brief.
 const LINES: usize = 5;
 
-/// The brief of a session that starts. The order of the sections is the order of their importance: [`quote_block`] shares
-/// the characters out in this order.
+/// The brief of a session that starts. The sections are in the order of their importance: [`quote_block`] distributes
+/// the characters in this order.
 pub fn brief(brief: &Brief) -> String {
     let session = &brief.agent.session_id;
     let (own, claimed): (Vec<&WorkItem>, Vec<&WorkItem>) =
@@ -59,7 +59,7 @@ pub fn brief(brief: &Brief) -> String {
     quote_block(&greeting(&brief.agent), &sections, LIMIT)
 }
 
-/// The part of a brief that is outside of the quote block. It has no text that another agent may have written.
+/// The part of a brief outside of the quote block. It contains no text that another agent may have written.
 fn greeting(agent: &Agent) -> String {
     let session = &agent.session_id;
     if agent.parent_id.is_some() {
@@ -76,15 +76,15 @@ fn greeting(agent: &Agent) -> String {
     )
 }
 
-/// Whether a name is one word that cannot be read as an instruction. Any agent can register a session again under another
-/// name, so that all other names are quoted.
+/// Whether a name is one word that cannot be read as an instruction. Any agent can register a session again under
+/// another name, so all other names are quoted.
 fn is_plain(name: &str) -> bool {
     let is_plain =
         |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_' | '.');
     !name.is_empty() && name.len() <= NAME && name.chars().all(is_plain)
 }
 
-/// What the board has about the session itself.
+/// What the board knows about the session itself.
 fn about_you(agent: &Agent, has_registered_project: bool) -> Vec<String> {
     let name = Some(&agent.agent_name).filter(|name| !is_plain(name));
     let name = name.map(|name| format!("- your name: {}", quote_line(name, NAME)));
@@ -109,7 +109,7 @@ pub fn updates(updates: &Updates) -> String {
     quote_block("[blackboard] Updates from other agents:", &[Section::untitled(data)], LIMIT)
 }
 
-/// The warning that other agents work on files that the agent is about to edit, or just edited.
+/// The warning that other agents work on files that the agent is about to edit, or has just edited.
 pub fn warning(others: &[FileConflict], after: bool) -> String {
     let when = if after { "just edited" } else { "are about to edit" };
     let says = format!(
@@ -129,7 +129,7 @@ pub fn deny_message(others: &[FileConflict]) -> String {
     quote_block(&says, &[Section::untitled(conflict_lines(others))], LIMIT)
 }
 
-/// The log line about an edit of which not all files were checked.
+/// The log line about an edit whose files were not all checked.
 pub const NOT_CHECKED: &str =
     "some files of the edit were not checked: too many files, or paths that are too long";
 
@@ -141,7 +141,7 @@ pub fn unchecked() -> String {
     )
 }
 
-/// The reason why an edit is denied of which some files were not checked.
+/// The reason why an edit with unchecked files is denied.
 pub fn unchecked_denial() -> String {
     format!(
         "[blackboard] Edit blocked: split this edit into edits of at most {MOST_PATHS} files. This board checks every file \
@@ -149,7 +149,7 @@ pub fn unchecked_denial() -> String {
     )
 }
 
-/// When to try again. The agent is notified of the end of a reservation, but not when the last edit is long ago.
+/// When to try again. The agent is notified when a reservation ends, but not when the last edit is long ago.
 fn when_to_try_again(others: &[FileConflict]) -> String {
     let is_reserved = |other: &&FileConflict| matches!(other.touch, FileActivity::Reserved { .. });
     let last_edit = others.iter().filter(|other| !is_reserved(other)).map(|other| other.since).max();

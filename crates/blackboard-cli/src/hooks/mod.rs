@@ -1,20 +1,20 @@
-//! What agent platforms call: `blackboard hook PLATFORM`.
+//! The hooks that agent platforms call: `blackboard hook PLATFORM`.
 //!
-//! A hook never breaks or slows the agent it runs in. It has 300 ms from its start to its end, of which it waits for the
-//! board's lock 100 ms at most, however often it writes, and then leaves the write; on whatever error it says nothing,
-//! exits with 0, and writes one line to a log file. Nothing of prompts, transcripts, tool input or output is stored or
-//! logged, but the paths of edited files, the names of tools and the short description of what a delegate is asked to do.
+//! A hook never breaks or slows down its agent. It has 300 ms from start to end. Of these it waits at most 100 ms for
+//! the board's lock, in all its writes together, and then gives up the write. On any error it prints nothing, exits
+//! with 0, and writes one line to the hook log. Of prompts, transcripts, tool input and output, it stores and logs only
+//! the paths of edited files, the names of tools and the short description of a delegate's task.
 //!
-//! `commands/hook.rs` is the command. What is different on each platform is in `platforms/`.
+//! `commands/hook.rs` is the command. `platforms/` has what differs between platforms.
 //!
-//! | File | What it is about |
+//! | File | Content |
 //! |---|---|
-//! | `request.rs`, `patch.rs` | what a platform calls about |
-//! | `handle.rs`, `files.rs` | what is done on which board then, and which files it is about |
+//! | `request.rs`, `patch.rs` | parsing of the input |
+//! | `handle.rs`, `files.rs` | the actions on the board, and the files of a call |
 //! | `messages.rs` | what the agent reads; `messages/quote.rs` marks text of other agents as data |
-//! | `deadline.rs` | how long all of it may take, and how it ends |
+//! | `deadline.rs` | the time limit of a call, and its end |
 //! | `maintenance.rs` | a process for maintenance that takes longer |
-//! | `log.rs` | what went wrong, and where that is written |
+//! | `log.rs` | the log of errors |
 
 pub mod deadline;
 mod files;

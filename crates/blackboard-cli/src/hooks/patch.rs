@@ -1,14 +1,14 @@
-//! Which files a patch in the form of `apply_patch` names.
+//! Finds the files that a patch in the `apply_patch` format names.
 //!
-//! Platforms are lenient: they trim the lines of headers, accept a patch inside a here-document, with Windows line ends, or
-//! behind an environment id. A file that one of them would change has to be named here, so this reader is at least as
-//! lenient as all of them. Inside a hunk of an update they are not: a line that begins with a space is context there,
-//! also if the rest of it looks like a header.
+//! Platforms are lenient: they trim the lines of headers, and accept a patch inside a here-document, with Windows line
+//! endings, or after an environment id. Every file that one of them would change has to be found here, so this parser
+//! is at least as lenient as all of them. Inside a hunk of an update they are strict: a line that starts with a space
+//! is context, even if the rest looks like a header.
 
-/// Without this line no platform applies a patch.
+/// Without this line, no platform applies a patch.
 const BEGIN: &str = "*** Begin Patch";
 
-/// What a file is named after, and whether hunks may follow.
+/// The headers that precede a file name, and whether hunks may follow.
 const HEADERS: [(&str, bool); 4] = [
     ("*** Add File:", false),
     ("*** Update File:", true),
@@ -16,7 +16,7 @@ const HEADERS: [(&str, bool); 4] = [
     ("*** Move to:", true),
 ];
 
-/// Calls `name` with every file that a patch names, in every way in which a platform may read the name.
+/// Calls `name` with every file that a patch names, in every way in which a platform may parse the name.
 pub fn files(text: &str, mut name: impl FnMut(&str)) {
     if !text.contains(BEGIN) {
         return;
@@ -35,7 +35,7 @@ pub fn files(text: &str, mut name: impl FnMut(&str)) {
             continue;
         };
         (hunks_may_follow, in_hunk) = (is_updated, false);
-        // Codex keeps further spaces in front as a part of the name.
+        // Codex keeps further leading spaces as part of the name.
         let exact = rest.strip_prefix(' ').unwrap_or(rest);
         let trimmed = trim(rest);
         if trimmed.is_empty() {
@@ -48,7 +48,7 @@ pub fn files(text: &str, mut name: impl FnMut(&str)) {
     }
 }
 
-/// What follows the header in a line that is one, and whether hunks may follow.
+/// The rest of a header line, and whether hunks may follow; `None` for other lines.
 fn named_in(line: &str) -> Option<(&str, bool)> {
     let line = trim(line);
     HEADERS.iter().find_map(|&(header, hunks_may_follow)| {
@@ -57,7 +57,7 @@ fn named_in(line: &str) -> Option<(&str, bool)> {
     })
 }
 
-/// What any of the languages that platforms are written in takes for the end of a line.
+/// Everything that one of the platforms' languages treats as a line break.
 fn ends_line(letter: char) -> bool {
     matches!(
         letter,
@@ -65,7 +65,7 @@ fn ends_line(letter: char) -> bool {
     )
 }
 
-/// What any of them takes for a space: JavaScript also trims the byte order mark.
+/// Everything that one of them treats as a space: JavaScript also trims the byte order mark.
 fn trim(text: &str) -> &str {
     text.trim_matches(|letter: char| letter.is_whitespace() || letter == '\u{feff}')
 }
@@ -88,8 +88,8 @@ mod tests {
         value.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
     }
 
-    /// Each line of the corpus is a patch with the files that Codex (`codex-rs/apply-patch`: the parser of whole patches, and
-    /// the streaming one that replaced it) or OpenCode changes when it applies it.
+    /// Each line of the corpus is a patch with the files that Codex (`codex-rs/apply-patch`: the parser of complete
+    /// patches, and the streaming parser that replaced it) or OpenCode changes when it applies the patch.
     #[test]
     fn every_file_that_a_platform_would_change_is_named() {
         testkit::limit_test();
@@ -101,7 +101,7 @@ mod tests {
             let (what, named) = (&case["case"], names(case["patch"].as_str().unwrap()));
             let changed = texts(&case["changes"]);
             assert!(named.is_superset(&changed), "{what}: {named:?} misses some of {changed:?}");
-            // What is named besides is stated, so that it does not grow unseen.
+            // Additional files are listed, so that a change of them is noticed.
             let besides = texts(case.get("besides").unwrap_or(&Value::Array(Vec::new())));
             assert_eq!(named.difference(&changed).cloned().collect::<BTreeSet<_>>(), besides, "{what}");
             patches += 1;

@@ -1,9 +1,9 @@
-//! What a platform sends to a hook: one JSON object on standard input, of which a few fields matter.
+//! The input of a hook: one JSON object on standard input, of which a few fields matter.
 //!
-//! The same few events happen on all platforms. A [`PayloadFormat`] has the names that one of them uses
-//! ([`platforms`](crate::platforms)), and reads a [`HookRequest`]. Platforms change their formats, so nothing here insists on anything: a field that is missing, unknown or of
-//! another type is as good as absent. Values that do not matter (prompts, file contents, what tools answered) are skipped
-//! without being copied.
+//! All platforms have the same few events. A [`PayloadFormat`] contains the names that one platform uses
+//! ([`platforms`](crate::platforms)), and parses a [`HookRequest`]. Platforms change their formats, so the parser is
+//! lenient: a field that is missing, unknown or of another type counts as absent. Values that do not matter (prompts,
+//! file contents, tool output) are skipped without being copied.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -12,72 +12,72 @@ use serde_json::value::RawValue;
 
 use super::patch;
 
-/// The longest id of a session and the longest path that are taken seriously.
+/// The maximum length of a session id, and of a path. Longer ones are ignored.
 const LONGEST_ID: usize = 100;
 const LONGEST_PATH: usize = 4096;
 
 /// How many characters of a task are kept: a description has a few words, a prompt would have many lines.
 const LONGEST_TASK: usize = 200;
 
-/// How many files of one call are looked at.
+/// The maximum number of files per call.
 pub const MOST_PATHS: usize = 1000;
 
-/// What a platform calls about.
+/// A parsed call of a platform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookRequest {
     /// The platform's name of the event, which some answers repeat.
     pub event_name: String,
     /// The platform's own id of the session.
     pub session: String,
-    /// The platform's own id of the sub-agent that it is about.
+    /// The platform's own id of the subagent that the call is about.
     pub delegate: Option<String>,
-    /// The platform's own id of the session that this one works for, where sub-agents have sessions of their own.
+    /// The platform's own id of the parent session, if subagents have their own sessions.
     pub parent: Option<String>,
-    /// What a delegate is asked to do, where the platform names it when the delegate starts.
+    /// The task of a delegate, if the platform sends it when the delegate starts.
     pub task: Option<String>,
-    /// Where the session is.
+    /// The working directory of the session.
     pub directory: Option<PathBuf>,
-    /// What happened.
+    /// The event.
     pub event: HookEvent,
 }
 
-/// What happened.
+/// An event of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HookEvent {
-    /// A session started, or goes on after a pause.
+    /// A session started or resumed.
     Started {
-        /// Whether it has forgotten what it was told: what it had read was cleared or summarised.
+        /// Whether its context was cleared or summarized, so that it no longer has its brief.
         forgot: bool,
     },
-    /// The user told it what to do.
+    /// The user sent a prompt.
     Prompted,
-    /// It is about to edit these files.
+    /// The agent is about to edit these files.
     AboutToEdit(ToolCall),
-    /// It used a tool, and edited these files with it.
+    /// The agent used a tool, and edited these files with it.
     ToolUsed(ToolCall),
-    /// It is about to start a delegate.
+    /// The agent is about to start a delegate.
     AboutToDelegate {
-        /// What kind of delegate.
+        /// The kind of delegate.
         kind: String,
-        /// What it is asked to do.
+        /// Its task.
         task: String,
     },
-    /// A sub-agent started.
+    /// A subagent started.
     DelegateStarted {
-        /// What kind of delegate it is.
+        /// The kind of delegate.
         kind: Option<String>,
     },
-    /// A sub-agent ended.
+    /// A subagent ended.
     DelegateEnded,
-    /// It waits for its user.
+    /// The agent waits for its user.
     Idle,
-    /// It ended.
+    /// The session ended.
     Ended,
-    /// Nothing that matters here.
+    /// An event that is not handled.
     Nothing,
 }
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolCall {
     /// The tool.
@@ -107,7 +107,7 @@ pub enum EventKind {
     Ended,
 }
 
-/// How a platform names what it sends.
+/// The names that a platform uses in its input.
 #[cfg_attr(test, derive(Default))]
 pub struct PayloadFormat {
     /// Its fields.
@@ -120,27 +120,27 @@ pub struct PayloadFormat {
     pub patch_tools: Names,
     /// Its tools that start a delegate.
     pub delegate_tools: Names,
-    /// The sources of a session start after which the session has forgotten what it was told.
+    /// The sources of a session start after which the session no longer has its brief.
     pub forgetful_sources: Names,
-    /// The member of a tool's input, and its value, with which a tool that edits files only shows one.
+    /// The member of a tool's input, and its value, with which a tool that edits files only views one.
     pub view_call: Option<(&'static str, &'static str)>,
-    /// The event about a sub-agent whose calls do not name it.
+    /// The event about a subagent whose calls do not identify it.
     pub unnamed_event: Option<&'static str>,
 }
 
-/// The names that something may have, best first.
+/// The possible names of something, best first.
 pub type Names = &'static [&'static str];
 
-/// The fields of what a platform sends. One that it does not have has no names.
+/// The fields of a platform's input. A field that it does not have has no names.
 #[cfg_attr(test, derive(Default))]
 pub struct PayloadFields {
     /// The event.
     pub event: Names,
     /// The platform's own id of the session.
     pub session: Names,
-    /// Where the session is.
+    /// The working directory of the session.
     pub directory: Names,
-    /// A list of directories, the first of which is where the session is.
+    /// A list of directories, the first of which is the working directory.
     pub roots: Names,
     /// Why a session starts.
     pub source: Names,
@@ -152,23 +152,23 @@ pub struct PayloadFields {
     pub path: Names,
     /// In the input of a tool: the files that it edits.
     pub paths: Names,
-    /// The platform's own id of the sub-agent that the call is about.
+    /// The platform's own id of the subagent that the call is about.
     pub delegate: Names,
-    /// The platform's own id of the session that the sub-agent works for.
+    /// The platform's own id of the subagent's parent session.
     pub parent: Names,
-    /// The kind of a sub-agent.
+    /// The kind of a subagent.
     pub kind: Names,
-    /// What a sub-agent is asked to do.
+    /// The task of a subagent.
     pub task: Names,
 }
 
 impl PayloadFormat {
-    /// What a call is about; `None` if it names no event or no session.
+    /// Parses a call; `None` if it names no event or no session.
     pub fn read(&self, payload: &Payload<'_>) -> Option<HookRequest> {
         let fields = &self.fields;
         let (session, delegate, parent) =
             match (self.session_of(payload)?, id(payload, fields.delegate), id(payload, fields.parent)) {
-                // Its sub-agent has a session of its own, whichever of the two the call names.
+                // The subagent has its own session, whichever of the two the call names.
                 (_, Some(delegate), Some(parent)) => (delegate, None, Some(parent)),
                 others => others,
             };
@@ -232,7 +232,7 @@ impl PayloadFormat {
         }
     }
 
-    /// What a delegate is asked to do: the first line of its description.
+    /// The task of a delegate: the first line of its description.
     fn task_of(&self, payload: &Payload<'_>) -> Option<String> {
         let text = payload.text(self.fields.task)?;
         let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
@@ -244,7 +244,7 @@ impl PayloadFormat {
         let tool = payload.text(self.fields.tool);
         let mut files = NamedFiles::default();
         if let Some(tool) = tool.as_deref().filter(|tool| self.edit_tools.contains(tool)) {
-            // The input is an object, or a text that is one, or the patch itself.
+            // The input is an object, JSON text with an object, or the patch itself.
             let object = payload.inside(self.fields.input, |input| self.files_in(input, tool));
             files = object.unwrap_or_else(|| {
                 let mut files = NamedFiles::default();
@@ -256,7 +256,7 @@ impl PayloadFormat {
         ToolCall { tool, paths: files.paths, has_unlisted: files.has_unlisted }
     }
 
-    /// The files that the input of a tool names: as a path, as a list of paths, or in a patch.
+    /// The files in the input of a tool: as a path, as a list of paths, or in a patch.
     fn files_in(&self, input: &Payload<'_>, tool: &str) -> NamedFiles {
         let mut files = NamedFiles::default();
         let shows_only =
@@ -280,7 +280,7 @@ fn id(payload: &Payload<'_>, names: &[&str]) -> Option<String> {
     payload.text(names).filter(|id| id.len() <= LONGEST_ID)
 }
 
-/// The files that the input of a tool names, each once.
+/// The files in the input of a tool, each once.
 #[derive(Default)]
 struct NamedFiles {
     paths: Vec<String>,
@@ -302,23 +302,23 @@ impl NamedFiles {
     }
 }
 
-/// An object whose values are looked at only on demand.
+/// An object whose values are parsed only on demand.
 pub struct Payload<'a>(BTreeMap<String, &'a RawValue>);
 
 impl<'a> Payload<'a> {
-    /// The object in a text.
+    /// Parses the object in a text.
     pub fn parse(text: &'a str) -> Option<Payload<'a>> {
         serde_json::from_str(text).ok().map(Payload)
     }
 
-    /// The first of these fields that is a text, and not an empty one.
+    /// The first of these fields that is a non-empty string.
     pub fn text(&self, names: &[&str]) -> Option<String> {
         let mut texts =
             names.iter().filter_map(|name| serde_json::from_str::<String>(self.0.get(*name)?.get()).ok());
         texts.find(|text| !text.is_empty())
     }
 
-    /// The first of these fields that is a list with texts in it.
+    /// The first of these fields that is a list with strings in it.
     pub fn texts(&self, names: &[&str]) -> Vec<String> {
         let lists = names.iter().filter_map(|name| {
             let list = serde_json::from_str::<Vec<serde_json::Value>>(self.0.get(*name)?.get()).ok()?;
@@ -327,7 +327,7 @@ impl<'a> Payload<'a> {
         lists.into_iter().find(|texts| !texts.is_empty()).unwrap_or_default()
     }
 
-    /// The first of these fields that is an object, or a text that is one. `f` looks at it.
+    /// Calls `f` with the first of these fields that is an object, or JSON text with one.
     pub fn inside<T>(&self, names: &[&str], f: impl Fn(&Payload<'_>) -> T) -> Option<T> {
         names.iter().find_map(|name| {
             let raw = self.0.get(*name)?.get();
@@ -339,7 +339,7 @@ impl<'a> Payload<'a> {
         })
     }
 
-    /// Every field that is a text, and every text of a field that is a list of texts.
+    /// Every field that is a string, and every string in a field that is a list.
     pub fn all_texts(&self) -> Vec<String> {
         let texts = self.0.values().flat_map(|raw| match serde_json::from_str::<String>(raw.get()) {
             Ok(text) => vec![text],
@@ -424,7 +424,7 @@ mod tests {
         for text in ["", "null", "[]", "1", "\"x\"", "{", "{\"a\": }", "not json", "{\"a\":1} trailing"] {
             assert!(Payload::parse(text).is_none(), "{text}");
         }
-        // A value that is not read may be nested to any depth.
+        // A value that is not parsed may be nested to any depth.
         let deep = format!("{{\"a\": {}{}, \"b\": \"x\"}}", "[".repeat(100_000), "]".repeat(100_000));
         let payload = Payload::parse(&deep).unwrap();
         assert_eq!((payload.text(&["a", "b"]).as_deref(), payload.texts(&["a"]).len()), (Some("x"), 0));

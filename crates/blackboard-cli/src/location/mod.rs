@@ -1,11 +1,11 @@
-//! Where the board is.
+//! Finds the location of the board.
 //!
-//! The first of these that answers decides: `--db`, `$BLACKBOARD_DB`, a `.blackboard/` directory on the way up from
-//! the working directory, the home configuration, `~/.pai/blackboard/local.db`. [`find`] only looks: it creates
-//! nothing, starts no other program and reads no environment, which comes in as values.
+//! The first of these that is set or exists is used: `--db`, `$BLACKBOARD_DB`, a `.blackboard/` directory in the
+//! working directory or a parent, the home configuration, `~/.pai/blackboard/local.db`. [`find`] creates nothing,
+//! starts no other program and does not read the environment; it gets that as a value.
 //!
-//! A worktree of a git repository is searched as if the working directory was the same place in the main worktree,
-//! so that all worktrees share one board.
+//! In a worktree of a git repository, the search starts at the same path in the main worktree, so that all worktrees
+//! share one board.
 
 mod repository;
 mod tree;
@@ -21,10 +21,10 @@ pub(crate) use self::tree::{Tree, lexically};
 use crate::config::{self, CONFIG_FILE, Database};
 use crate::environment::Environment;
 
-/// The name of the database in a directory that holds a board.
+/// The name of the database in a board's directory.
 pub(crate) const DATABASE_FILE: &str = "local.db";
 
-/// What the search goes by.
+/// The input of the search.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Request {
     /// `--db`.
@@ -35,24 +35,24 @@ pub(crate) struct Request {
     pub(crate) current_dir: PathBuf,
 }
 
-/// The answer, and how it came about.
+/// The result of the search.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Location {
     /// The board.
     pub(crate) target: Target,
-    /// What decided.
+    /// What determined the location.
     pub(crate) source: Source,
-    /// The configuration for every board, whether or not it exists; none without a home directory.
+    /// The configuration for all boards, whether or not it exists; `None` without a home directory.
     pub(crate) home_config: Option<PathBuf>,
-    /// The configuration of the project whose board it is, whether or not it exists.
+    /// The configuration of the board's project, whether or not it exists.
     pub(crate) project_config: Option<PathBuf>,
-    /// `$BLACKBOARD_HOME` or `~/.pai/blackboard`; none without a home directory.
+    /// `$BLACKBOARD_HOME` or `~/.pai/blackboard`; `None` without a home directory.
     pub(crate) home: Option<PathBuf>,
-    /// What was passed over on the way, as sentences for people.
+    /// Warnings about directories that were skipped.
     pub(crate) warnings: Vec<String>,
 }
 
-/// What keeps the board.
+/// The storage of the board.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Target {
     /// A database file, as an absolute path.
@@ -61,7 +61,7 @@ pub(crate) enum Target {
     Redis(String),
 }
 
-/// What decided where the board is.
+/// What determined the location of the board.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Source {
     /// `--db`.
@@ -72,11 +72,11 @@ pub(crate) enum Source {
     Project(PathBuf),
     /// `database.operatorPath` in the home configuration.
     HomeConfiguration,
-    /// Nothing else: it is the board of this user.
+    /// The default: the board of this user.
     Home,
 }
 
-/// Where the board is.
+/// Finds the location of the board.
 pub(crate) fn find(request: &Request) -> Result<Location> {
     let Request { db, environment, current_dir } = request;
     let home = home(request);
@@ -100,13 +100,14 @@ pub(crate) fn find(request: &Request) -> Result<Location> {
             None => (Target::File(home.join(DATABASE_FILE)), Source::Home),
         }
     };
-    // A home may itself be called `.blackboard`; its configuration is read once, with all its rights.
+    // A home may itself be named `.blackboard`. Its configuration is read once, with all its permissions.
     let project_config =
         project_config(&target, &project_directory).filter(|file| Some(file) != home_config.as_ref());
     Ok(Location { target, source, home_config, project_config, home, warnings })
 }
 
-/// Where a new board of this project belongs: at the root of the main worktree, or here outside a repository.
+/// The location of a new board of this project: the root of the main worktree, or the working directory outside of a
+/// repository.
 pub(crate) fn new_project_directory(request: &Request) -> Result<PathBuf> {
     let name = config::database(home_config(request).as_deref())?.project_directory;
     Ok(match repository::containing(&request.current_dir, ceiling(request).as_deref()) {
@@ -115,7 +116,7 @@ pub(crate) fn new_project_directory(request: &Request) -> Result<PathBuf> {
     })
 }
 
-/// The location of the board in this directory of a project, before the search finds it.
+/// The location of the board in this project directory, before it exists.
 pub(crate) fn in_project(request: &Request, directory: &Path) -> Location {
     Location {
         target: Target::File(directory.join(DATABASE_FILE)),
@@ -127,16 +128,16 @@ pub(crate) fn in_project(request: &Request, directory: &Path) -> Location {
     }
 }
 
-/// The tree of files around the working directory: the worktree, or outside a repository the directory that has a
-/// board, or else all files of the machine. The working directory would not do: what is reserved from one directory has
-/// to be found from every other.
+/// The file tree of the working directory: its worktree, or outside of a repository the directory that has a board, or
+/// the complete file system. The working directory is not enough: a file reserved from one directory has to be found
+/// from every other.
 pub(crate) fn tree(request: &Request) -> Result<Tree> {
     let current_dir = request.current_dir.clone();
     if let Some(repository) = repository::containing(&current_dir, ceiling(request).as_deref()) {
         return Tree::new(repository.root, &repository.main, current_dir);
     }
     let name = config::database(home_config(request).as_deref())?.project_directory;
-    // What is odd about a directory on the way is said where the board is looked for.
+    // Warnings about directories are printed by the search for the board.
     let project = find_project(request, &name, &mut Vec::new());
     let root = project.and_then(|directory| directory.parent().map(Path::to_owned));
     let everything = || current_dir.ancestors().last().unwrap_or(&current_dir).to_owned();
@@ -144,8 +145,7 @@ pub(crate) fn tree(request: &Request) -> Result<Tree> {
     Tree::new(root.clone(), &root, current_dir)
 }
 
-/// The repository around the working directory: the root of its main worktree, and the working directory as it would be
-/// there.
+/// The repository of the working directory: the root of its main worktree, and the path of the working directory in it.
 pub(crate) fn main_worktree(request: &Request) -> Option<(PathBuf, PathBuf)> {
     let repository = repository::containing(&request.current_dir, ceiling(request).as_deref())?;
     let inside = request.current_dir.strip_prefix(&repository.root).unwrap_or(Path::new(""));
@@ -156,12 +156,12 @@ fn user_home(request: &Request) -> Option<PathBuf> {
     request.environment.user_home.as_ref().map(|home| request.current_dir.join(home))
 }
 
-/// The configuration for every board, whether or not it exists; none without a home directory.
+/// The configuration for all boards, whether or not it exists; `None` without a home directory.
 pub(crate) fn home_config(request: &Request) -> Option<PathBuf> {
     home(request).map(|home| home.join(CONFIG_FILE))
 }
 
-/// `$BLACKBOARD_HOME` or `~/.pai/blackboard`; none without a home directory.
+/// `$BLACKBOARD_HOME` or `~/.pai/blackboard`; `None` without a home directory.
 pub(crate) fn home(request: &Request) -> Option<PathBuf> {
     match &request.environment.home {
         Some(home) => Some(request.current_dir.join(home)),
@@ -169,12 +169,13 @@ pub(crate) fn home(request: &Request) -> Option<PathBuf> {
     }
 }
 
-/// The home directory as the working directory would spell it, which never goes through a symbolic link.
+/// The home directory without symbolic links, as in the working directory.
 fn ceiling(request: &Request) -> Option<PathBuf> {
     user_home(request).map(|home| fs::canonicalize(&home).unwrap_or(home))
 }
 
-/// Walks up from the working directory to the root of the repository, the home directory or the root of all.
+/// Searches upward from the working directory to the root of the repository, the home directory or the root of the file
+/// system.
 fn find_project(request: &Request, name: &str, warnings: &mut Vec<String>) -> Option<PathBuf> {
     let current_dir = &request.current_dir;
     let ceiling = ceiling(request);
@@ -199,7 +200,7 @@ fn find_project(request: &Request, name: &str, warnings: &mut Vec<String>) -> Op
     None
 }
 
-/// Whether it is a directory that this user owns; if it is something else, why it is not to be trusted.
+/// Whether it is a directory of this user; an error says why it cannot be trusted.
 pub(crate) fn is_own_directory(path: &Path) -> Result<bool, String> {
     let metadata = match fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
@@ -219,41 +220,41 @@ pub(crate) fn is_own_directory(path: &Path) -> Result<bool, String> {
     }
 }
 
-/// The user that it belongs to, if that is another one.
+/// The owner, if it is another user.
 #[cfg(unix)]
 pub(crate) fn other_owner(metadata: &fs::Metadata) -> Option<u32> {
     let owner = std::os::unix::fs::MetadataExt::uid(metadata);
     (owner != rustix::process::geteuid().as_raw()).then_some(owner)
 }
 
-/// Where files have access lists instead of one owner, the directory's own protection has to do.
+/// On systems with access lists instead of one owner, the directory's own protection has to suffice.
 #[cfg(not(unix))]
 pub(crate) fn other_owner(_metadata: &fs::Metadata) -> Option<u32> {
     None
 }
 
-/// The configuration beside a board that lies in the directory of a project, however the board was named: all
-/// agents on one board have to go by the same thresholds.
+/// The configuration beside a board in a project directory, however the board was named: all agents on one board must
+/// use the same thresholds.
 fn project_config(target: &Target, project_directory: &str) -> Option<PathBuf> {
     let Target::File(file) = target else { return None };
     let directory = file.parent()?;
     directory.ends_with(project_directory).then(|| directory.join(CONFIG_FILE))
 }
 
-/// What `--db` and its like mean: a URL of Redis, a directory with a board in it, or the file itself.
+/// Parses `--db` and similar values: a Redis URL, a directory with a board, or the file itself.
 fn target(text: &OsStr, name: &str, base: &Path) -> Result<Target> {
     if text.is_empty() {
         return Err(Refusal::new(Code::InvalidValue, format!("{name} is empty"))
             .hint("name a file or a directory")
             .into());
     }
-    // A URL may carry a password, so no message repeats more of it than its scheme.
+    // A URL may contain a password, so messages repeat only its scheme.
     match text.to_str().and_then(|text| text.split_once("://")) {
         Some(("redis" | "rediss", _)) => return Ok(Target::Redis(text.to_string_lossy().into_owned())),
         Some((scheme, _)) if is_scheme(scheme) => {
             return Err(Refusal::new(
                 Code::InvalidValue,
-                format!("{name} is a {scheme}:// URL, which can't keep a board"),
+                format!("{name} is a {scheme}:// URL, which cannot hold a board"),
             )
             .hint("name a file or a directory")
             .into());
@@ -270,7 +271,7 @@ fn is_scheme(text: &str) -> bool {
         && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "+-.".contains(letter))
 }
 
-/// No shell expands the `~` of a path in a configuration file.
+/// No shell expands `~` in a configuration file.
 fn expand_tilde(path: &str, user_home: Option<&Path>) -> PathBuf {
     match (path.strip_prefix("~/"), user_home) {
         (Some(rest), Some(home)) => home.join(rest),
@@ -279,7 +280,7 @@ fn expand_tilde(path: &str, user_home: Option<&Path>) -> PathBuf {
 }
 
 pub(crate) fn no_home() -> Refusal {
-    Refusal::new(Code::Usage, "there is no place for a board: neither HOME nor BLACKBOARD_HOME is set")
+    Refusal::new(Code::Usage, "no location for a board: neither HOME nor BLACKBOARD_HOME is set")
         .hint("set BLACKBOARD_HOME, or name the board with --db")
 }
 

@@ -7,7 +7,7 @@ use testkit::process::RunToEnd as _;
 
 use super::*;
 
-/// A home directory and a place outside it, both real.
+/// A home directory and a directory outside of it, both real.
 struct TestTree {
     root: PathBuf,
     _directory: TempDir,
@@ -25,7 +25,7 @@ impl TestTree {
         self.root.join("home/ivy")
     }
 
-    /// Makes the directory and all above it.
+    /// Creates the directory and its parents.
     fn directory(&self, path: &str) -> PathBuf {
         let path = self.root.join(path);
         fs::create_dir_all(&path).unwrap();
@@ -183,7 +183,7 @@ fn an_empty_name_and_an_unknown_scheme_are_refused_without_repeating_a_password(
     let place = TestTree::new();
     for (name, message) in [
         ("", "--db is empty"),
-        ("postgres://ivy:secret@host/board", "--db is a postgres:// URL, which can't keep a board"),
+        ("postgres://ivy:secret@host/board", "--db is a postgres:// URL, which cannot hold a board"),
     ] {
         let error = find(&Request { db: Some(name.into()), ..place.request(&place.root) }).unwrap_err();
         assert_eq!(error.code(), Code::InvalidValue);

@@ -1,16 +1,16 @@
-//! The tree of files around the working directory, and what paths of the command line mean in it.
+//! The file tree of the working directory, and how paths on the command line map to it.
 
 use std::path::{Component, Path, PathBuf};
 
 use blackboard::{Code, Error, Refusal, Result};
 
-/// What has a meaning in patterns, or none that is allowed.
+/// Characters that are special or not allowed in patterns.
 const NOT_LITERAL: [char; 7] = ['*', '?', '[', ']', '{', '}', '\\'];
 
-/// The worktree that a call is made in.
+/// The worktree of a call.
 #[derive(Debug)]
 pub(crate) struct Tree {
-    /// What all worktrees of the repository share: the path of its main worktree.
+    /// The path that all worktrees of the repository share: that of the main worktree.
     pub(crate) repository: String,
     /// The root of the worktree.
     pub(crate) worktree: String,
@@ -19,19 +19,19 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// The tree with this root, in which the working directory lies.
+    /// The tree with this root, which contains the working directory.
     pub(super) fn new(root: PathBuf, main: &Path, current_dir: PathBuf) -> Result<Tree> {
         Ok(Tree { repository: text_of(main)?, worktree: text_of(&root)?, root, current_dir })
     }
 
-    /// What a path of the command line is called from the root. A directory ends with `/`; the root itself is `**`.
+    /// A path of the command line relative to the root. A directory ends with `/`; the root itself is `**`.
     pub(crate) fn path(&self, text: &str) -> Result<String> {
         let path = joined(&self.segments(text)?);
         let end = self.end_of(&path, text);
         Ok(path + end)
     }
 
-    /// The same as a pattern: what only looks like one, because files are called that way, is spelled with `?`.
+    /// The same as a pattern. Special characters in names of existing files become `?`.
     pub(crate) fn pattern(&self, text: &str) -> Result<String> {
         let mut segments = self.segments(text)?;
         let path = joined(&segments);
@@ -42,7 +42,7 @@ impl Tree {
         Ok(joined(&segments) + self.end_of(&path, text))
     }
 
-    /// What a path that was given as this text ends with.
+    /// The suffix of a path that was given as this text.
     fn end_of(&self, path: &str, text: &str) -> &'static str {
         if path.is_empty() {
             "**"
@@ -53,7 +53,7 @@ impl Tree {
         }
     }
 
-    /// The names from the root on, without `.` and `..`.
+    /// The names from the root, without `.` and `..`.
     fn segments(&self, text: &str) -> Result<Vec<Segment>> {
         if text.is_empty() {
             return Err(Error::invalid("a path is empty"));
@@ -77,8 +77,7 @@ impl Tree {
                 ".." => match segments.pop() {
                     None => return Err(outside(text, &self.root)),
                     Some(Segment { name, given_by_directory: false }) if name.contains(['*', '?']) => {
-                        let message =
-                            format!("what \"..\" means behind \"{name}\" depends on the files: \"{text}\"");
+                        let message = format!("\"..\" after \"{name}\" is ambiguous: \"{text}\"");
                         return Err(Refusal::new(Code::InvalidValue, message)
                             .hint("write the pattern without \"..\"")
                             .into());
@@ -91,8 +90,8 @@ impl Tree {
         Ok(self.without_links(segments))
     }
 
-    /// The same place, called as it would be without the symbolic links inside the tree: a file has one name here,
-    /// whichever way leads to it. A link that leads out of the tree stays what it is.
+    /// The same path without the symbolic links inside the tree, so that a file has one name. A link that leads out of
+    /// the tree is kept.
     fn without_links(&self, segments: Vec<Segment>) -> Vec<Segment> {
         let is_literal =
             |segment: &&Segment| segment.given_by_directory || !segment.name.contains(['*', '?']);
@@ -113,12 +112,12 @@ impl Tree {
         segments
     }
 
-    /// An absolute path from the root on.
+    /// An absolute path relative to the root.
     fn inside(&self, text: &str) -> Result<String> {
         let plain = lexically(Path::new(text));
         let inside = match plain.strip_prefix(&self.root) {
             Ok(inside) => inside.to_owned(),
-            // It may lead here through a symbolic link.
+            // The path may lead into the tree through a symbolic link.
             Err(_) => std::fs::canonicalize(text)
                 .ok()
                 .and_then(|path| path.strip_prefix(&self.root).ok().map(Path::to_owned))
@@ -131,7 +130,7 @@ impl Tree {
 /// One name of a path.
 struct Segment {
     name: String,
-    /// Whether the working directory is called that, so that it is no pattern.
+    /// Whether it is part of the working directory, so that it is not a pattern.
     given_by_directory: bool,
 }
 
@@ -139,7 +138,7 @@ fn joined(segments: &[Segment]) -> String {
     segments.iter().map(|segment| segment.name.as_str()).collect::<Vec<_>>().join("/")
 }
 
-/// A path without `.` and `..`, whatever is there.
+/// Removes `.` and `..` from a path, without reading the file system.
 pub(crate) fn lexically(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for component in path.components() {

@@ -7,11 +7,11 @@ use blackboard::status::WorkCounts;
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::reply::{Listed, Reply};
+use super::reply::{ItemList, Reply};
 use super::tools::{Arguments, Call, Tool};
 use crate::zone;
 
-/// The most items of each list.
+/// The maximum number of items in each list.
 const LIMIT: usize = 40;
 
 /// List active agents with their current work, held locks, reserved files and work-item counts. `you` is your session.
@@ -34,9 +34,9 @@ impl Arguments for Who {
 #[derive(Serialize)]
 struct Present {
     you: Option<String>,
-    agents: Listed,
-    locks: Listed,
-    files: Listed,
+    agents: ItemList,
+    locks: ItemList,
+    files: ItemList,
     work_items: WorkCounts,
 }
 
@@ -47,9 +47,9 @@ impl Tool for Who {
         let agents = board.agents().list(&AgentFilter { statuses, project: self.project })?;
         Reply::new(&Present {
             you,
-            agents: Listed::of(agents, LIMIT)?,
-            locks: Listed::of(board.locks().list()?, LIMIT)?,
-            files: Listed::of(board.files().list(&FileFilter::default())?, LIMIT)?,
+            agents: ItemList::of(agents, LIMIT)?,
+            locks: ItemList::of(board.locks().list()?, LIMIT)?,
+            files: ItemList::of(board.files().list(&FileFilter::default())?, LIMIT)?,
             work_items: board.work_counts(zone::today())?,
         })
     }

@@ -1,4 +1,4 @@
-//! Entries: what agents share.
+//! Entries: read, write and query them.
 
 use blackboard::clock::{Clock, SystemClock};
 use blackboard::duration::{parse, parse_since};
@@ -7,10 +7,10 @@ use blackboard::{Result, Revision};
 use rmcp::schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::reply::{Listed, Reply, ShownEntry};
+use super::reply::{ItemList, Reply, ShownEntry};
 use super::tools::{Arguments, Call, Tool, wrong};
 
-/// How many entries are listed if it is not said, and at most.
+/// The default and the maximum number of entries in a list.
 const LIMIT: usize = 20;
 const MOST: usize = 100;
 
@@ -38,7 +38,7 @@ struct Found {
 impl Tool for Read {
     fn call(self, call: &Call) -> Result<Reply> {
         let (board, _) = call.reading()?;
-        let entry = board.scope(&call.desk.scope(self.scope)).entry(&self.key)?;
+        let entry = board.scope(&call.state.scope(self.scope)).entry(&self.key)?;
         Reply::new(&Found { found: entry.is_some(), entry: entry.map(ShownEntry::alone) })
     }
 }
@@ -48,7 +48,7 @@ impl Tool for Read {
 #[derive(Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
-#[expect(clippy::struct_excessive_bools, reason = "each is an argument of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate argument")]
 pub struct Write {
     key: String,
     #[serde(default, deserialize_with = "present")]
@@ -80,7 +80,7 @@ pub struct Write {
     op: Option<String>,
 }
 
-/// A `null` is a value too.
+/// `null` is a value too.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<serde_json::Value>, D::Error> {
     serde_json::Value::deserialize(deserializer).map(Some)
 }
@@ -99,7 +99,7 @@ impl Tool for Write {
     fn call(self, call: &Call) -> Result<Reply> {
         let fences = self.fences.iter().map(|fence| fence.parse()).collect::<Result<_>>()?;
         let if_revision = self.if_revision.map(Revision::new);
-        let scope_name = call.desk.scope(self.scope);
+        let scope_name = call.state.scope(self.scope);
         let is_bare =
             !self.if_absent && !self.merge && !self.lease && self.ttl.is_none() && self.tags.is_empty();
         let write = match (self.value, self.delete) {
@@ -163,7 +163,7 @@ impl Arguments for Query {
 #[derive(Serialize)]
 struct Page {
     #[serde(flatten)]
-    entries: Listed,
+    entries: ItemList,
     next: Option<String>,
 }
 
@@ -182,12 +182,12 @@ impl Tool for Query {
             ..Asked::default()
         };
         let (board, _) = call.reading()?;
-        let name = call.desk.scope(self.scope);
+        let name = call.state.scope(self.scope);
         let scope = board.scope(&name);
-        // A page that is too long is asked for again, shorter, so that the next one starts right behind it.
+        // If the page is too long, read a shorter one, so that the next page starts directly after it.
         loop {
             let page = scope.query(&query)?;
-            let mut entries = Listed::of(page.entries.into_iter().map(ShownEntry::among_others), limit)?;
+            let mut entries = ItemList::of(page.entries.into_iter().map(ShownEntry::among_others), limit)?;
             if !entries.more {
                 entries.more = page.next.is_some();
                 return Reply::new(&Page { entries, next: page.next });

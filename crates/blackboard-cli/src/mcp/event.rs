@@ -1,4 +1,4 @@
-//! What happened.
+//! The tool `observe`.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 use super::reply::{Reply, ShownEvent, is_long};
 use super::tools::{Arguments, Call, Tool};
 
-/// The name of the cursor: other readers of the same session have theirs.
+/// The name of the cursor. Other readers of the same session have their own.
 const READER: &str = "mcp";
 
-/// How many events are shown if it is not said, and at most.
+/// The default and the maximum number of events.
 const LIMIT: usize = 50;
 const MOST: usize = 200;
 
@@ -30,7 +30,7 @@ impl Cursors {
     pub fn store(&self, board: &Board) {
         let cursors = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         for (session, revision) in cursors {
-            // On an error the session reads its last events again, which is better than a server that does not end.
+            // On an error the session reads its last events again. That is better than a server that does not stop.
             let _ = board.events().advance(&session, READER, revision);
         }
     }
@@ -65,7 +65,7 @@ pub struct Observe {
 
 impl Arguments for Observe {
     const NAME: &'static str = "observe";
-    // It moves the caller's cursor, and so needs a session.
+    // It moves the caller's cursor, so it needs a session.
     const READS: bool = false;
 }
 
@@ -73,10 +73,10 @@ impl Arguments for Observe {
 struct Observed {
     count: usize,
     items: Vec<ShownEvent>,
-    /// Whether there is more to read by the same call.
+    /// Whether repeating the call returns more events.
     more: bool,
     revision: Revision,
-    /// Whether events were pruned that the session had not read.
+    /// Whether events were pruned before the session read them.
     compacted: bool,
 }
 
@@ -92,7 +92,7 @@ impl Tool for Observe {
             }
         };
         let now = SystemClock.now();
-        // A session of its own is what a cursor belongs to.
+        // A cursor belongs to a session.
         let (board, session) = if moves {
             let (board, session) = call.acting()?;
             (board, Some(session))
@@ -102,7 +102,7 @@ impl Tool for Observe {
         let since = match (&self.since, &session) {
             (Some(since), _) => Since::Moment(parse_since(since, now)?),
             (None, Some(session)) => {
-                if let Some(revision) = call.desk.cursors.of(session) {
+                if let Some(revision) = call.state.cursors.of(session) {
                     let _ = board.events().advance(session, READER, revision);
                 }
                 Since::Cursor { session: session.clone(), reader: READER.to_owned() }
@@ -110,16 +110,16 @@ impl Tool for Observe {
             (None, None) => Since::Moment(parse_since("24h", now)?),
         };
         let read_before =
-            session.as_deref().filter(|_| moves).and_then(|session| call.desk.cursors.of(session));
+            session.as_deref().filter(|_| moves).and_then(|session| call.state.cursors.of(session));
         let observed = read(&board, &since, &filters, read_before, session.as_deref(), limit)?;
-        if let Some(session) = session.filter(|_| moves && !call.is_cancelled()) {
-            call.desk.cursors.move_to(session, observed.revision);
+        if let Some(session) = session.filter(|_| moves && !call.is_canceled()) {
+            call.state.cursors.move_to(session, observed.revision);
         }
         Reply::new(&observed)
     }
 }
 
-/// Reads whole commits until there are enough events of others.
+/// Reads complete commits until there are enough events of other sessions.
 fn read(
     board: &Board,
     since: &Since,
@@ -139,7 +139,7 @@ fn read(
     };
     let mut size = 0;
     loop {
-        // One commit after the other, so that the answer can end behind any of them.
+        // Commit by commit, so that the answer can end after any of them.
         let Some(batch) = events.next(&observation, observed.revision, 1)? else {
             observed.revision = observation.until;
             break;

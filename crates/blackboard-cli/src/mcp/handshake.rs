@@ -1,21 +1,21 @@
-//! The beginning of a conversation, until the first request shows which generation of the protocol it is.
+//! The start of a connection, until the first request shows the version of the protocol.
 //!
-//! The SDK gives up on a client that begins with anything but a request, also when it has only asked what there is. Nothing
-//! that comes so early concerns anybody: it is passed over.
+//! The SDK gives up on a client whose first message is not a request, even if the client only asked for the server's
+//! capabilities. No message this early needs an answer, so this transport drops it.
 
 use rmcp::RoleServer;
 use rmcp::model::{ClientRequest, GetMeta, JsonRpcMessage, ProtocolVersion};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 
-/// A transport that hands on nothing but requests, until one of them is more than a question about the server.
+/// A transport that passes on only requests, until one of them starts the session.
 pub struct HandshakeTransport<T> {
     transport: T,
     is_over: bool,
 }
 
 impl<T> HandshakeTransport<T> {
-    /// The beginning of what comes by this transport.
+    /// The transport at the start of its connection.
     pub fn new(transport: T) -> HandshakeTransport<T> {
         HandshakeTransport { transport, is_over: false }
     }
@@ -49,7 +49,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for HandshakeTransport<T> {
     }
 }
 
-/// Whether the SDK takes it for the beginning: everything else it answers and goes on waiting for that.
+/// Whether the SDK accepts it as the start of the session. The SDK answers all other requests and keeps waiting.
 fn begins(request: &ClientRequest) -> bool {
     match request {
         ClientRequest::InitializeRequest(_) => true,

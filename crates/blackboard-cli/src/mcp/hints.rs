@@ -1,4 +1,4 @@
-//! The hints of the library as tools: what a model calls next.
+//! Hints of the library as tool calls: what a model should call next.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use blackboard::Hint;
 
 use crate::hints::{self, GivenOptions};
 
-/// The hint as a model reads it.
+/// The hint in the words of the tools.
 pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
     match hint {
         Hint::NameSession | Hint::ListActiveAgents => "list agents with `who`".into(),

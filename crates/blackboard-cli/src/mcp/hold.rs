@@ -89,7 +89,7 @@ impl Tool for Hold {
                 Reply::new(&board.locks().release(&Release { name, session, fence })?)
             }
             Action::Reserve => {
-                let tree = call.desk.tree()?;
+                let tree = call.state.tree()?;
                 let patterns = self.paths.iter().map(|path| tree.pattern(path)).collect::<Result<_>>()?;
                 let (board, session) = call.acting()?;
                 Reply::new(&board.files().reserve(&Reserve {
@@ -103,14 +103,14 @@ impl Tool for Hold {
                 })?)
             }
             Action::Release => {
-                let tree = call.desk.tree()?;
+                let tree = call.state.tree()?;
                 let patterns = self.paths.iter().map(|path| tree.pattern(path)).collect::<Result<_>>()?;
                 let (board, session) = call.acting()?;
                 let which = Selection::Patterns { worktree: tree.worktree, patterns };
                 Reply::new(&board.files().release(&ReleaseFiles { session, which })?)
             }
             Action::Check => {
-                let tree = call.desk.tree()?;
+                let tree = call.state.tree()?;
                 let paths = self.paths.iter().map(|path| tree.path(path)).collect::<Result<_>>()?;
                 let (board, session) = call.reading()?;
                 let check = Check { session, repository: tree.repository, worktree: tree.worktree, paths };

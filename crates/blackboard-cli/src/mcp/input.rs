@@ -1,6 +1,6 @@
-//! Standard input that tells when it ends.
+//! Standard input that signals its end.
 //!
-//! The SDK lets calls that are under way finish before it ends; those that wait for something have to end when the
+//! When the input ends, the SDK waits for calls in progress. Calls that wait for something must end then, because the
 //! client is gone.
 
 use std::io;
@@ -10,14 +10,14 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::watch;
 
-/// A reader that says when there is nothing more to read.
+/// A reader that signals the end of its input.
 pub struct Input<R> {
     reader: R,
     ended: watch::Sender<bool>,
 }
 
 impl<R> Input<R> {
-    /// Reads from `reader` and says in `ended` when that has ended.
+    /// Reads from `reader`, and sets `ended` at its end.
     pub fn new(reader: R, ended: watch::Sender<bool>) -> Input<R> {
         Input { reader, ended }
     }

@@ -1,4 +1,4 @@
-//! What happens without a call: the client's heartbeats, for as long as it lives.
+//! Heartbeats for the client's sessions while it is connected.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,15 +7,15 @@ use tokio::time::sleep;
 
 use super::state::{ServerState, blocking};
 
-/// The longest time after which a client is missed that ended without closing its end of the pipe.
+/// The longest time until the server notices that a client ended without closing the pipe.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// Sends heartbeats until the client is gone. Whatever keeps one from being sent is said by the calls that meet it too.
-pub async fn until_client_is_gone(desk: &Arc<ServerState>) {
-    let interval = desk.settings().heartbeat_interval.min(LOOK).max(Duration::from_secs(1));
+/// Sends heartbeats until the client is gone. Errors are ignored, because the calls report the same ones.
+pub async fn until_client_is_gone(state: &Arc<ServerState>) {
+    let interval = state.settings().heartbeat_interval.min(LOOK).max(Duration::from_secs(1));
     loop {
         sleep(interval).await;
-        let sessions = Arc::clone(desk);
+        let sessions = Arc::clone(state);
         let lives = blocking(move || {
             if !sessions.sessions.client.is_alive() {
                 return Ok(false);

@@ -1,14 +1,14 @@
-//! The board as an MCP server on standard input and output: one file a noun, and what all of them use.
+//! The MCP server on standard input and output: one file per noun, and what they share.
 //!
-//! Here alone a runtime runs, on one thread; what touches the board goes to a few others ([`state::blocking`]). All share
-//! one board. A call that waits for a key, a lock or a change waits for one thread that follows the log ([`watcher`]), however
-//! many they are.
+//! The runtime has one thread; functions that use the board run on a few others ([`state::blocking`]). All share one
+//! board. Calls that wait for a key, a lock or a change share one thread that follows the event log ([`watcher`]).
 //!
-//! A refusal of the board is the result of a tool, marked as an error, with code, hint and details: the model is to read
-//! it. Errors of the protocol are for what is no call of a tool at all.
+//! A refusal of the board is a tool result that is marked as an error, with code, hint and details, so that the model
+//! reads it. Protocol errors are only for messages that are not tool calls.
 //!
-//! Nothing here decides a rule of the board. A write is not given the name of an operation: a client that tries again sends
-//! another request id, so that nothing tells a repetition from a second call (`docs/decisions/0009`). Who wants that passes `op`.
+//! This module contains no rules of the board. Writes get no idempotency key automatically: a client that retries sends
+//! a new request id, so the server cannot distinguish a retry from a second call (`docs/decisions/0009`). A caller that
+//! needs one passes `op`.
 
 mod agent;
 mod entry;

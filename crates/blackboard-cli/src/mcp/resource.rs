@@ -6,11 +6,11 @@ use blackboard::work::{Status, WorkFilter};
 use blackboard::{Board, Result};
 use rmcp::model::Resource as Described;
 
-use super::reply::{Listed, Reply, ShownEvent, shortened};
+use super::reply::{ItemList, Reply, ShownEvent, shortened};
 use super::watcher::LatestRevisions;
 use crate::zone;
 
-/// How many of its items a resource shows.
+/// The maximum number of items in a resource.
 const LIMIT: usize = 50;
 
 /// A resource.
@@ -26,7 +26,7 @@ impl Resource {
     /// Every resource.
     pub const ALL: [Resource; 4] = [Resource::Board, Resource::Agents, Resource::Work, Resource::Events];
 
-    /// Its address.
+    /// Its URI.
     pub const fn uri(self) -> &'static str {
         match self {
             Resource::Board => "blackboard://board",
@@ -36,12 +36,12 @@ impl Resource {
         }
     }
 
-    /// The one with this address.
+    /// The resource with this URI.
     pub fn with_uri(uri: &str) -> Option<Resource> {
         Resource::ALL.into_iter().find(|resource| resource.uri() == uri)
     }
 
-    /// What the list says about it.
+    /// Its entry in the list of resources.
     pub fn described(self) -> Described {
         let (name, description) = match self {
             Resource::Board => ("board", "Counts, active agents and revision of the board"),
@@ -52,12 +52,12 @@ impl Resource {
         Described::new(self.uri(), name).with_description(description).with_mime_type("application/json")
     }
 
-    /// What it is now.
+    /// Its current content.
     pub fn read(self, board: &Board) -> Result<Reply> {
         match self {
             Resource::Board => Reply::new(&board.status_since(zone::today())?),
             Resource::Agents => {
-                Reply::new(&Listed::of(board.agents().list(&AgentFilter::default())?, LIMIT)?)
+                Reply::new(&ItemList::of(board.agents().list(&AgentFilter::default())?, LIMIT)?)
             }
             Resource::Work => {
                 let filter = WorkFilter {
@@ -65,18 +65,18 @@ impl Resource {
                     limit: Some(LIMIT + 1),
                     ..WorkFilter::default()
                 };
-                Reply::new(&Listed::of(board.work().list(&filter)?.into_iter().map(shortened), LIMIT)?)
+                Reply::new(&ItemList::of(board.work().list(&filter)?.into_iter().map(shortened), LIMIT)?)
             }
             Resource::Events => {
                 let observation = board.events().observe(&Since::Last(LIMIT as u64), &[])?;
                 let batch = board.events().next(&observation, observation.after, LIMIT)?;
                 let events = batch.map(|batch| batch.events).unwrap_or_default();
-                Reply::new(&Listed::of(events.into_iter().rev().map(ShownEvent::of), LIMIT)?)
+                Reply::new(&ItemList::of(events.into_iter().rev().map(ShownEvent::of), LIMIT)?)
             }
         }
     }
 
-    /// Whether it changed between two looks at the log.
+    /// Whether it changed between two states of the event log.
     pub fn changed(self, before: &LatestRevisions, now: &LatestRevisions) -> bool {
         let has_grown = match self {
             Resource::Board | Resource::Events => now.board > before.board,

@@ -1,15 +1,15 @@
-//! The schema of a tool's arguments, as short as strict readers of schemas allow.
+//! The schema of a tool's arguments, as short as strict clients allow.
 
 use rmcp::model::JsonObject;
 use rmcp::schemars::JsonSchema;
 use rmcp::schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-/// What says nothing to a model: the limits of machine numbers, the names of Rust types, and that unknown arguments are
+/// Keywords that tell a model nothing: limits of machine numbers, names of Rust types, and that unknown arguments are
 /// refused.
 const NOISE: [&str; 6] = ["$schema", "title", "format", "minimum", "default", "additionalProperties"];
 
-/// The schema of `T`, and what its documentation says about it.
+/// The schema of `T`, and its doc comment.
 pub fn of<T: JsonSchema>() -> (JsonObject, String) {
     let generator =
         SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true).into_generator();
@@ -24,8 +24,8 @@ pub fn of<T: JsonSchema>() -> (JsonObject, String) {
     (object, description.unwrap_or_default())
 }
 
-/// Takes away what is noise and what may be `null`: what is optional may be left out. The members of `properties` are
-/// arguments, whatever they are called.
+/// Removes these keywords and `null` types: optional arguments may be omitted. The members of `properties` are
+/// arguments, whatever their names.
 fn simplify(schema: &mut Value, are_names: bool) {
     match schema {
         Value::Object(object) => {

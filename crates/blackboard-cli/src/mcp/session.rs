@@ -1,17 +1,17 @@
-//! For whom a call is made.
+//! The session of a caller.
 //!
-//! A client's own session is found, in this order: by what the call itself says about it (in its metadata, or in an argument
-//! that our plugins add), by `BLACKBOARD_SESSION_ID`, by the id that the platform gives its children, under which hooks
-//! register a session with the hint `<platform>:<id>`, and as the session of the process that started this one. Only if
-//! there is none is one registered here, and only such a one ends here: clients start and end their servers as they like, and
-//! what their session holds must stay.
+//! The session is searched for in this order: what the call says about it (in its metadata, or in an argument that our
+//! plugins add); `BLACKBOARD_SESSION_ID`; the id that the platform passes to its child processes, because hooks
+//! register a session with the session hint `<platform>:<id>`; the session of the process that started this one. Only
+//! if there is none, the server registers one. It ends only a session that it registered: clients start and stop their
+//! servers at any time, and their session must keep what it holds.
 //!
-//! A host that runs many sessions in one process has one server for all of them, and does not say which of them calls. As long
-//! as there is only one, it is that one. With more of them one is registered here that has the process for itself, and so is
-//! kin to all that share it: none of them is kept from a file by what it reserved itself.
+//! A host that runs several sessions in one process has one server for all of them, and does not say which session
+//! calls. If there is only one, it is that one. If there are more, the server registers its own session for that
+//! process. Sessions that share a process are not refused because of each other's file reservations.
 //!
-//! The environment leaks from an agent into those that it starts. So a session that is named there does not count if a
-//! nearer agent stands between its process and this one.
+//! The environment leaks from an agent into the agents that it starts. So a session named there is ignored if there is
+//! a nearer agent between its process and this one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -30,21 +30,21 @@ use crate::location::Request;
 use crate::platforms::PLATFORMS;
 use crate::session::{Client, usable};
 
-/// The argument in which a plugin of ours names the session that calls: where one server serves all sessions of a process,
+/// The argument in which our plugins pass the session that calls. If one server serves all sessions of a process,
 /// nothing else distinguishes them.
 const SESSION_ARGUMENT: &str = "blackboard_session";
 
-/// The beginning of the name of a client that does not name itself.
+/// The name prefix of a client that does not report its name.
 const UNNAMED: &str = "mcp-client";
 
 /// What a call says about its caller.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Caller {
-    /// The session that is named among the arguments.
+    /// The session from the arguments.
     session: Option<String>,
-    /// The hints under which its session may be registered.
+    /// The session hints under which its session may be registered.
     hints: Vec<String>,
-    /// What the client calls itself.
+    /// The name that the client reports.
     name: Option<String>,
 }
 
@@ -60,7 +60,7 @@ impl Caller {
         Caller { session: None, hints, name: context.client_info().map(|client| client.name) }
     }
 
-    /// Takes out of the arguments in which session the call is made, which no tool knows.
+    /// Removes the session from the arguments. Tools do not expect it.
     pub fn named_in(self, arguments: Option<&mut JsonObject>) -> Caller {
         let session = arguments.and_then(|arguments| arguments.remove(SESSION_ARGUMENT));
         Caller { session: session.and_then(|session| session.as_str().map(str::to_owned)), ..self }
@@ -71,9 +71,9 @@ impl Caller {
 pub struct Sessions {
     /// The client.
     pub client: Client,
-    /// The name that the user gave to sessions here.
+    /// The name that the user configured for sessions here.
     name: Option<String>,
-    /// Where it works is found by this.
+    /// Locates the working directory and the project.
     request: Request,
     known: Mutex<Known>,
 }
@@ -82,7 +82,7 @@ pub struct Sessions {
 struct Known {
     /// The session that was registered here.
     own: Option<String>,
-    /// Which session was found for whom.
+    /// The session that was found for each caller.
     found: BTreeMap<Caller, String>,
 }
 
@@ -97,7 +97,7 @@ impl Sessions {
         })
     }
 
-    /// The session that the client certainly is: the one that was registered here, or the only one that was found.
+    /// The session that is certainly the client's: the one registered here, or the only one that was found.
     pub fn only(&self) -> Option<String> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let found: BTreeSet<_> = known.own.iter().chain(known.found.values()).collect();
@@ -111,10 +111,10 @@ impl Sessions {
         self.find_knowing(&mut known, board, caller)
     }
 
-    /// The session of the caller; it is registered if there is none. A stale session
-    /// gets one refusal: what it held was released.
+    /// The session of the caller, registered if there is none. A stale session gets one refusal, because what it held
+    /// was released.
     pub fn acting(&self, board: &Board, caller: &Caller) -> Result<String> {
-        // Held to the end: of several first calls one registers.
+        // Held to the end, so that only one of several concurrent first calls registers a session.
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         match self.find_knowing(&mut known, board, caller)? {
             Some(agent) if agent.status == AgentStatus::Stale => Err(revive_or_refuse(board, &agent)?),
@@ -147,8 +147,8 @@ impl Sessions {
         Ok(Some(agent))
     }
 
-    /// Says for every session that was found here that it lives, unless it said so itself a moment ago. An idle one stays
-    /// idle. A live client proves nothing about one of several sessions that share its process.
+    /// Sends a heartbeat for every session that was found here, unless it was active a moment ago. An idle session
+    /// stays idle. A running client proves nothing about one of several sessions that share its process.
     pub fn beat(&self, board: &Board) -> Result<()> {
         self.find(board, &Caller::default())?;
         let sessions: BTreeSet<String> = {
@@ -168,7 +168,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Forgets every session, because their board is gone. Says whether there were any.
+    /// Drops all sessions, because their board is gone. Returns whether there were any.
     pub fn forget(&self) -> bool {
         let known = std::mem::take(&mut *self.known.lock().unwrap_or_else(PoisonError::into_inner));
         known.own.is_some() || !known.found.is_empty()

@@ -1,7 +1,7 @@
-//! What the calls of one client share: the board, its sessions, and the log.
+//! The state that the calls of one client share: the board, its sessions and the event watcher.
 //!
-//! A server outlives boards: one may be deleted, or another put in its place. Every call looks for that first and goes on with
-//! the board that is there; the first one that acts is refused instead, because the caller may rely on what it held.
+//! A server outlives boards: the board may be deleted or replaced. Every call checks that first and continues with the
+//! current board. The first call that acts is refused instead, because the caller may rely on what it held.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,16 +17,16 @@ use crate::envelope::BoardState;
 use crate::location::{self, Tree};
 use crate::open::{KeptBoard, Mode, OpenBoard};
 
-/// What the calls of one client share.
+/// The state that the calls of one client share.
 pub struct ServerState {
     kept: KeptBoard,
-    /// What became of the board before, if a session of it does not know that yet.
+    /// What happened to the previous board, until a session was notified.
     lost: Mutex<Option<Error>>,
-    /// For whom the calls are made.
+    /// The sessions of the client.
     pub sessions: Sessions,
-    /// What happens on the board.
+    /// The watcher of the event log.
     pub log: EventWatcher,
-    /// How far sessions have read.
+    /// The cursors of the sessions.
     pub cursors: Cursors,
     /// Whether the client is gone.
     pub ended: watch::Receiver<bool>,
@@ -35,7 +35,7 @@ pub struct ServerState {
 }
 
 impl ServerState {
-    /// The state of a server that was started like this.
+    /// The state of a server with these arguments.
     pub fn new(context: &Context, ended: watch::Receiver<bool>) -> Result<ServerState> {
         Ok(ServerState {
             kept: KeptBoard::new(context.resolve()?.clone()),
@@ -49,8 +49,8 @@ impl ServerState {
         })
     }
 
-    /// The board as it is, for a call that begins with an automatic sweep as every command does. One that does not exist is
-    /// empty, and stays so.
+    /// The current board, for a call that starts with an automatic sweep like every command. A missing board is empty
+    /// and is not created.
     pub fn reading(&self, caller: &Caller) -> Result<(Board, Option<String>)> {
         let OpenBoard { board, state } = self.open(Mode::Existing)?;
         if state == Some(BoardState::Missing) {
@@ -60,8 +60,8 @@ impl ServerState {
         Ok((board.for_call(session.as_deref()), session))
     }
 
-    /// The board, which is created if it does not exist, and the session that acts, which is registered if there is none. The
-    /// call begins with an automatic sweep.
+    /// The board and the session that acts. Creates the board if it does not exist, and registers a session if there is
+    /// none. The call starts with an automatic sweep.
     pub fn acting(&self, caller: &Caller) -> Result<(Board, String)> {
         let board = self.board()?;
         if let Some(lost) = self.lost.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -71,7 +71,7 @@ impl ServerState {
         Ok((board.for_call(Some(&session)), session))
     }
 
-    /// The board, which is created if it does not exist: a call that waits waits for what other processes write.
+    /// The board, created if it does not exist: a call that waits needs it to see what other processes write.
     pub fn board(&self) -> Result<Board> {
         Ok(self.open(Mode::Create)?.board)
     }
@@ -81,7 +81,7 @@ impl ServerState {
         Ok(self.open(Mode::Existing)?.existing())
     }
 
-    /// Opens the board that is there now. What was known of one that is gone is dropped.
+    /// Opens the current board. Drops the state of a board that is gone.
     fn open(&self, mode: Mode) -> Result<OpenBoard> {
         let opened = self.kept.open(mode, |gone| {
             self.cursors.forget();
@@ -89,15 +89,16 @@ impl ServerState {
                 *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(lost(gone));
             }
         })?;
-        // An agent that cannot be read stops no search for a session. Lists report what they leave out: see `Call::reading`.
+        // An unreadable agent must not keep other sessions from being found. Lists report what they leave out: see
+        // `Call::reading`.
         let board = opened.board.with_unreadable_observer(|_| {});
         Ok(OpenBoard { board, ..opened })
     }
 
-    /// A receiver of everything that happens from now on, also on a board that takes the place of the one that is there.
+    /// A receiver of all events from now on, including those of a board that replaces the current one.
     pub fn follow(self: &Arc<ServerState>) -> Result<watch::Receiver<LatestRevisions>> {
-        let (desk, sessions) = (Arc::clone(self), Arc::clone(self));
-        self.log.follow(&self.board()?, move || desk.existing(), move || sessions.sessions.only())
+        let (state, sessions) = (Arc::clone(self), Arc::clone(self));
+        self.log.follow(&self.board()?, move || state.existing(), move || sessions.sessions.only())
     }
 
     /// The settings of the board.
@@ -105,17 +106,17 @@ impl ServerState {
         self.kept.settings()
     }
 
-    /// The scope that is named, or the usual one.
+    /// The given scope, or the default.
     pub fn scope(&self, given: Option<String>) -> String {
         given.unwrap_or_else(|| self.scope.clone())
     }
 
-    /// The tree of files that the server was started in.
+    /// The file tree that the server was started in.
     pub fn tree(&self) -> Result<Tree> {
         location::tree(&self.request)
     }
 
-    /// The end: what was read is marked as read, and a session that was registered here ends.
+    /// Shuts down: stores the cursors, and ends a session that was registered here.
     pub fn leave(&self) -> Result<()> {
         if let Some(board) = self.existing()? {
             self.cursors.store(&board);
@@ -126,14 +127,14 @@ impl ServerState {
     }
 }
 
-/// Says to a session that its board is gone.
+/// The error that informs a session that its board is gone.
 fn lost(gone: &Error) -> Error {
     Fault::new(gone.code(), format!("{gone}; what you held on that board is lost"))
-        .hint("this call did nothing: claim, lock and write again what you still need, on the board that is there now")
+        .hint("nothing was changed: claim, lock and write again what you still need on the current board")
         .into()
 }
 
-/// Runs what may wait for the board on a thread of its own.
+/// Runs a function that may wait for the board on a blocking thread.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work)
         .await

@@ -1,4 +1,5 @@
-//! Every tool, once: a struct of arguments whose doc comments are what the model reads, and its [`Tool`].
+//! The table of tools. Each is a struct of arguments whose doc comments the model reads, with its [`Tool`]
+//! implementation.
 //!
 //! Models read the complete list at the start of every session, so it is short: ten tools, a sentence or two each.
 
@@ -7,7 +8,7 @@ use std::sync::Arc;
 
 use blackboard::{Board, Code, Error, Refusal, Result};
 use rmcp::RoleServer;
-use rmcp::model::{CallToolResult, JsonObject, Tool as Listed, ToolAnnotations};
+use rmcp::model::{CallToolResult, JsonObject, Tool as ToolInfo, ToolAnnotations};
 use rmcp::schemars::JsonSchema;
 use rmcp::service::RequestContext;
 use serde::de::DeserializeOwned;
@@ -37,8 +38,8 @@ pub const TOOLS: &[ToolEntry] = &[
 #[derive(Clone)]
 pub struct Call {
     /// What all calls share.
-    pub desk: Arc<ServerState>,
-    /// Who makes it.
+    pub state: Arc<ServerState>,
+    /// The caller.
     pub caller: Caller,
     /// The request.
     pub context: RequestContext<RoleServer>,
@@ -47,27 +48,27 @@ pub struct Call {
 }
 
 impl Call {
-    /// The board to read, and the session that reads: see [`ServerState::reading`].
+    /// The board to read, and the caller's session: see [`ServerState::reading`].
     pub fn reading(&self) -> Result<(Board, Option<String>)> {
-        let (board, session) = self.desk.reading(&self.caller)?;
+        let (board, session) = self.state.reading(&self.caller)?;
         Ok((self.unreadable.observe(board), session))
     }
 
     /// The board to change, and the session that acts: see [`ServerState::acting`].
     pub fn acting(&self) -> Result<(Board, String)> {
-        let (board, session) = self.desk.acting(&self.caller)?;
+        let (board, session) = self.state.acting(&self.caller)?;
         Ok((self.unreadable.observe(board), session))
     }
 
     /// Whether the client canceled the call.
-    pub fn is_cancelled(&self) -> bool {
+    pub fn is_canceled(&self) -> bool {
         self.context.ct.is_cancelled()
     }
 }
 
 /// The arguments of a tool. The doc comment is its description.
 pub trait Arguments: DeserializeOwned + JsonSchema + Send + 'static {
-    /// What it is called.
+    /// Its name.
     const NAME: &'static str;
     /// Whether it is read-only: it registers no session and creates no board.
     const READS: bool;
@@ -76,23 +77,23 @@ pub trait Arguments: DeserializeOwned + JsonSchema + Send + 'static {
     const DESTROYS: bool = false;
 }
 
-/// A tool that answers at once.
+/// A tool that does not wait.
 pub trait Tool: Arguments {
-    /// Does it.
+    /// Runs it.
     fn call(self, call: &Call) -> Result<Reply>;
 }
 
-/// A tool that may take its time.
+/// A tool that may wait.
 pub trait WaitingTool: Arguments {
-    /// Does it.
+    /// Runs it.
     fn call(self, call: Call) -> impl Future<Output = Result<Reply>> + Send;
 }
 
 type Answering = Pin<Box<dyn Future<Output = CallToolResult> + Send>>;
 
-/// A row of the table.
+/// An entry of the table.
 pub struct ToolEntry {
-    /// What it is called.
+    /// The name of the tool.
     pub name: &'static str,
     reads: bool,
     destroys: bool,
@@ -121,11 +122,11 @@ const fn waiting<T: WaitingTool>() -> ToolEntry {
 }
 
 impl ToolEntry {
-    /// What the list says about it.
-    pub fn listed(&self) -> Listed {
+    /// Its entry in the list of tools.
+    pub fn listed(&self) -> ToolInfo {
         let (schema, description) = (self.schema)();
-        let listed = Listed::new(self.name, description, schema);
-        // What is not said counts as the worst: that it destroys, and reaches out of this machine.
+        let listed = ToolInfo::new(self.name, description, schema);
+        // Without these annotations, a client assumes that the tool is destructive and acts outside of this machine.
         match (self.reads, self.destroys) {
             (true, _) => listed.with_annotations(ToolAnnotations::new().read_only(true)),
             (false, true) => listed,
@@ -135,7 +136,7 @@ impl ToolEntry {
         }
     }
 
-    /// Does it.
+    /// Runs it.
     pub fn answer(&self, arguments: Option<JsonObject>, call: Call) -> Answering {
         (self.answer)(arguments.unwrap_or_default(), call)
     }
@@ -146,8 +147,8 @@ fn answer<T: Tool>(arguments: JsonObject, call: Call) -> Answering {
         match understood::<T>(arguments) {
             Ok(tool) => {
                 let answered = blocking(move || {
-                    // It may have waited for a thread for long.
-                    if call.is_cancelled() {
+                    // The call may have waited a long time for a thread.
+                    if call.is_canceled() {
                         return Err(given_up());
                     }
                     tool.call(&call)?.without_unreadable(&call.unreadable.list())
@@ -178,12 +179,12 @@ fn result(outcome: Result<Reply>) -> CallToolResult {
     outcome.map_or_else(|error| failed(&error), Reply::result)
 }
 
-/// The client does not expect an answer any more.
+/// The error for a call that the client canceled.
 pub fn given_up() -> Error {
     Refusal::new(Code::TimedOut, "canceled: the client canceled the call or disconnected").into()
 }
 
-/// An argument of a tool whose meaning depends on the action.
+/// An argument that only some actions of a tool use.
 pub struct ActionArgument<'a, A> {
     /// Its name.
     pub name: &'static str,
@@ -191,7 +192,7 @@ pub struct ActionArgument<'a, A> {
     pub is_given: bool,
     /// The actions that use it.
     pub used_by: &'a [A],
-    /// Those that need it.
+    /// The actions that require it.
     pub needed_by: &'a [A],
 }
 
@@ -209,7 +210,7 @@ pub fn check_arguments<A: PartialEq>(action: &A, arguments: &[ActionArgument<'_,
     Ok(())
 }
 
-/// Wrong arguments that only the tool itself can tell from right ones.
+/// A usage error that the schema cannot express.
 pub fn wrong(message: &str, hint: &str) -> Error {
     Refusal::new(Code::Usage, message).hint(hint.to_owned()).into()
 }
@@ -244,7 +245,7 @@ mod tests {
 
     #[test]
     fn only_what_deletes_has_to_be_asked_for() {
-        // By this rule Codex decides whether it asks its user. It refuses the call in a run without a user.
+        // Codex uses this rule to decide whether to ask its user. In a run without a user, it refuses the call.
         let asks = |row: &&ToolEntry| {
             let annotations = row.listed().annotations.unwrap_or_default();
             annotations.read_only_hint != Some(true)

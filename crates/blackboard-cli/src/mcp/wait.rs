@@ -1,4 +1,4 @@
-//! Waiting for a key or a lock, on no thread of its own.
+//! Waits for a key or a lock without blocking a thread.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::reply::{Reply, ShownEntry};
 use super::state::blocking;
 use super::tools::{Arguments, Call, WaitingTool, given_up, wrong};
 
-/// How long to wait if it is not said, and at most. Clients give up on a tool after a minute or so.
+/// The default and the maximum timeout. Clients give up on a tool after about a minute.
 const SECONDS: u64 = 30;
 const MOST: u64 = 600;
 
@@ -41,7 +41,7 @@ impl Arguments for Wait {
 enum Condition {
     /// An entry of this key, with a greater revision than `after`.
     Entry { scope: String, key: String, after: Option<Revision> },
-    /// The lock of this name.
+    /// The lock with this name.
     Lock { name: String, wait: LockWait },
 }
 
@@ -49,7 +49,7 @@ enum Condition {
 enum Checked {
     /// The condition holds. `acquired` is the lock that this check acquired.
     Done { reply: Reply, acquired: Option<Release> },
-    /// It does not, for this reason, if the check was to find it.
+    /// It does not hold. The last check also returns the reason.
     NotYet(Option<Error>),
 }
 
@@ -58,15 +58,15 @@ struct Appeared {
     entry: ShownEntry,
 }
 
-/// It did not come in time, which is an answer like any other.
+/// The result of a wait that timed out. It is not an error.
 #[derive(Serialize)]
 struct NotInTime<'a> {
     timed_out: bool,
     waited_seconds: u64,
-    /// What was missing to the end.
+    /// What the call waited for.
     missing: String,
     hint: &'static str,
-    /// Who holds it, for instance.
+    /// Details, for example the holder.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     details: Option<&'a Map<String, Value>>,
 }
@@ -88,12 +88,12 @@ impl WaitingTool for Wait {
         let seconds = self.seconds.unwrap_or(SECONDS).min(MOST);
         let mut condition = self.condition(&call)?;
         let mut pace = Pace::new(Duration::from_secs(seconds), LockWait::TICK);
-        let mut ended = call.desk.ended.clone();
-        let desk = call.desk.clone();
-        let mut log = blocking(move || desk.follow()).await?;
+        let mut ended = call.state.ended.clone();
+        let state = call.state.clone();
+        let mut log = blocking(move || state.follow()).await?;
         let mut wake = Wake::First;
         loop {
-            // Before the check: what happens after it ends the sleep.
+            // Subscribe before the check, so that an event after the check ends the sleep.
             log.borrow_and_update();
             pace.begin_check();
             let (checking, is_last) = (call.clone(), pace.next_sleep().is_none());
@@ -104,10 +104,10 @@ impl WaitingTool for Wait {
             })
             .await?;
             match checked {
-                Checked::Done { acquired: Some(lock), .. } if call.is_cancelled() => {
-                    // The client never learns that it holds the lock.
-                    let desk = call.desk.clone();
-                    blocking(move || desk.board()?.locks().release(&lock)).await?;
+                Checked::Done { acquired: Some(lock), .. } if call.is_canceled() => {
+                    // The client would never learn that it holds the lock.
+                    let state = call.state.clone();
+                    blocking(move || state.board()?.locks().release(&lock)).await?;
                     return Err(given_up());
                 }
                 Checked::Done { reply, .. } => return Ok(reply),
@@ -118,7 +118,7 @@ impl WaitingTool for Wait {
             wake = tokio::select! {
                 changed = log.changed() => {
                     changed.map_err(|error| {
-                        Fault::new(Code::Internal, "the event log is not followed").because(error)
+                        Fault::new(Code::Internal, "cannot follow the event log").because(error)
                     })?;
                     Wake::Changed(log.borrow().board)
                 }
@@ -135,7 +135,7 @@ impl Wait {
         let Wait { key, lock, scope, after, .. } = self;
         match (key, lock) {
             (Some(key), None) => {
-                let (scope, after) = (call.desk.scope(scope), after.map(Revision::new));
+                let (scope, after) = (call.state.scope(scope), after.map(Revision::new));
                 Ok(Condition::Entry { scope, key, after })
             }
             (None, Some(name)) if scope.is_none() && after.is_none() => {
@@ -147,15 +147,15 @@ impl Wait {
 }
 
 impl Condition {
-    /// Checks once. The last check says what is missing.
+    /// Checks once. The last check also returns what is missing.
     fn check(&mut self, call: &Call, wake: Wake, is_last: bool) -> Result<Checked> {
-        // It may have waited for a thread for long.
-        if call.is_cancelled() {
+        // The call may have waited a long time for a thread.
+        if call.is_canceled() {
             return Err(given_up());
         }
         match self {
             Condition::Entry { scope, key, after } => {
-                let (board, _) = call.desk.reading(&call.caller)?;
+                let (board, _) = call.state.reading(&call.caller)?;
                 match board.scope(scope).check_key(key, *after)? {
                     Check::Done(entry) => {
                         let reply = Reply::new(&Appeared { entry: ShownEntry::alone(entry) })?;
@@ -168,7 +168,7 @@ impl Condition {
                 }
             }
             Condition::Lock { name, wait } => {
-                let (board, session) = call.desk.acting(&call.caller)?;
+                let (board, session) = call.state.acting(&call.caller)?;
                 let acquire = Acquire::of(name, &session);
                 let acquired = match wait.check(&board, &acquire, wake)? {
                     Check::Done(acquired) => acquired,

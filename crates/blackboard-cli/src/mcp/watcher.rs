@@ -1,7 +1,7 @@
-//! The one thread that follows the event log for all calls that wait.
+//! The thread that follows the event log for all calls that wait.
 //!
-//! It runs while a call waits, and says how far the log is and where each kind of thing changed last. Those who wait
-//! compare that with what they have seen, so that none of them misses a change, and one that is slow hears of many at once.
+//! It runs while a call waits, and publishes the latest revision of the event log and of each kind of object. Each
+//! waiting call compares that with what it has seen, so it misses no change. A slow call sees several changes at once.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,21 +11,21 @@ use blackboard::follow::{Follow, Follower};
 use blackboard::{Board, Code, Fault, Result, Revision};
 use tokio::sync::watch;
 
-/// How long one sleep is: the thread ends within this time when no call waits any more.
+/// How long one wait lasts. When no call waits any more, the thread ends within this time.
 const SLICE: Duration = Duration::from_secs(1);
 
-/// What the thread is called where the system shows that.
+/// The name of the thread.
 const THREAD: &str = "follows the log";
 
-/// How many events are read at once.
+/// The maximum number of events per read.
 const BATCH: usize = 500;
 
-/// How far the log is, and where things changed last.
+/// The latest revision of the event log, and of each kind of object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LatestRevisions {
-    /// How many boards there were before this one: revisions of different boards have nothing to do with each other.
+    /// The number of previous boards: revisions of different boards cannot be compared.
     pub boards_before: u64,
-    /// The last event of all.
+    /// The last event.
     pub board: Revision,
     /// The last event about an agent.
     pub agents: Revision,
@@ -33,15 +33,15 @@ pub struct LatestRevisions {
     pub work: Revision,
 }
 
-/// The log, as those see it who wait for a change.
+/// Publishes changes of the event log to the calls that wait.
 #[derive(Default)]
 pub struct EventWatcher {
     following: Arc<Mutex<Option<watch::Sender<LatestRevisions>>>>,
 }
 
 impl EventWatcher {
-    /// Returns a receiver of everything that happens on the board from now on. If the board is deleted or replaced, `reopen`
-    /// finds the one that is there. `caller` is the session of the client, which the sweeps of this thread never mark stale.
+    /// Returns a receiver of all events on the board from now on. If the board is deleted or replaced, `reopen` opens
+    /// the current one. `caller` is the session of the client, which the sweeps of this thread never mark stale.
     pub fn follow(
         &self,
         board: &Board,
@@ -58,20 +58,20 @@ impl EventWatcher {
         std::thread::Builder::new()
             .name(THREAD.to_owned())
             .spawn(move || run(follower, &shared, reopen, caller))
-            .map_err(|error| Fault::new(Code::Io, "the log can't be followed").because(error))?;
+            .map_err(|error| Fault::new(Code::Io, "cannot follow the event log").because(error))?;
         *following = Some(sender);
         Ok(receiver)
     }
 }
 
 impl LatestRevisions {
-    /// The end of the log of a board.
+    /// The end of a board's event log.
     fn at(revision: Revision, boards_before: u64) -> LatestRevisions {
         LatestRevisions { boards_before, board: revision, agents: revision, work: revision }
     }
 }
 
-/// Follows a board from now on.
+/// Follows another board from now on.
 fn follower(board: &Board) -> Result<Follower> {
     board.follow(&Follow { without_values: true, ..Follow::default() })
 }
@@ -86,7 +86,7 @@ fn run(
     loop {
         let seen = {
             let mut following = lock(following);
-            // No call can begin to wait meanwhile: that needs the same lock.
+            // No call can start to wait meanwhile, because that needs the same lock.
             match &*following {
                 Some(sender) if sender.receiver_count() > 0 => *sender.borrow(),
                 _ => {
@@ -125,11 +125,11 @@ fn read_on(follower: &mut Follower, mut seen: LatestRevisions) -> LatestRevision
             }
             seen.board = batch.last;
         }
-        // What was pruned may have been about anything.
+        // The pruned events may have been about anything.
         Err(error) if error.code() == Code::Compacted => {
             seen = LatestRevisions::at(follower.position(), seen.boards_before);
         }
-        // Without the board nothing happens on it. It may come back; the follower pauses before it tries again.
+        // Without a board there are no events. It may come back, and the follower pauses before it tries again.
         Ok(None) | Err(_) => {}
     }
     seen

@@ -1,4 +1,4 @@
-//! Work items: finding them, taking them, and what becomes of them.
+//! Work items: find, claim and update them.
 
 use blackboard::agent::Heartbeat;
 use blackboard::work::{
@@ -8,10 +8,10 @@ use blackboard::{Result, Revision};
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::reply::{Listed, Reply, ShownEvent, shortened};
+use super::reply::{ItemList, Reply, ShownEvent, shortened};
 use super::tools::{ActionArgument, Arguments, Call, Tool, check_arguments, wrong};
 
-/// How many items are listed if it is not said, and at most.
+/// The default and the maximum number of items in a list.
 const LIMIT: usize = 20;
 const MOST: usize = 100;
 
@@ -46,7 +46,7 @@ struct One {
     open_blockers: Vec<String>,
     missing_blockers: Vec<String>,
     dependents: Vec<String>,
-    history: Listed,
+    history: ItemList,
 }
 
 impl Tool for Find {
@@ -54,7 +54,7 @@ impl Tool for Find {
         let (board, session) = call.reading()?;
         if let Some(id) = self.id {
             let found = board.work().status(&id)?;
-            // The last ones tell how it stands now.
+            // The last events explain the current state.
             let skipped = found.history.len().saturating_sub(HISTORY);
             let history = found.history.into_iter().skip(skipped).map(ShownEvent::of);
             return Reply::new(&One {
@@ -62,14 +62,14 @@ impl Tool for Find {
                 open_blockers: found.open_blockers,
                 missing_blockers: found.missing_blockers,
                 dependents: found.dependents,
-                history: Listed::of(history, HISTORY)?,
+                history: ItemList::of(history, HISTORY)?,
             });
         }
         let claimed_by = match (self.mine, session) {
             (false, _) => None,
             (true, Some(session)) => Some(session),
             // A caller without a session holds nothing.
-            (true, None) => return Reply::new(&Listed::of(Vec::<()>::new(), 0)?),
+            (true, None) => return Reply::new(&ItemList::of(Vec::<()>::new(), 0)?),
         };
         let limit = self.limit.unwrap_or(LIMIT).clamp(1, MOST);
         let statuses = match &self.status[..] {
@@ -83,7 +83,7 @@ impl Tool for Find {
             claimed_by,
             limit: Some(limit + 1),
         };
-        Reply::new(&Listed::of(board.work().list(&filter)?.into_iter().map(shortened), limit)?)
+        Reply::new(&ItemList::of(board.work().list(&filter)?.into_iter().map(shortened), limit)?)
     }
 }
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::entry::leased;
 use super::work::blocked_by;
-use super::{Cell, Column, Listed, Screen, ShortIds, Table, escape, render_object, time};
+use super::{Cell, Column, ListPage, Screen, ShortIds, Table, escape, render_object, time};
 use crate::envelope::Answer;
 use crate::outcome::Render;
 use crate::output::Result;
@@ -142,7 +142,7 @@ fn heartbeat(beat: &HeartbeatRecorded, screen: &mut Screen<'_>) -> Result {
 /// The answer of `agent list`.
 pub struct AgentList {
     /// The agents.
-    pub agents: Listed<ListedAgent>,
+    pub agents: ListPage<ListedAgent>,
     /// Whether stale and completed agents are omitted by default.
     pub hides_ended: bool,
 }

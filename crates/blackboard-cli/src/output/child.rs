@@ -8,13 +8,13 @@ use super::{Result, Screen};
 use crate::envelope::{Answer, Failure};
 use crate::outcome::Render;
 
-/// The answer if the program can't be started.
+/// The answer if the program cannot be started.
 pub struct NotStarted(Error);
 
 impl NotStarted {
-    /// The program, what became of what was held for it, and why it can't be started.
+    /// The program, what became of what was held for it, and why it cannot be started.
     pub fn new(program: &str, after: &str, error: io::Error) -> NotStarted {
-        let message = format!("{program} can't be started; {after}");
+        let message = format!("{program} cannot be started; {after}");
         NotStarted(Fault::new(Code::Io, message).because(error).into())
     }
 }

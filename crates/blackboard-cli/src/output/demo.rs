@@ -1,22 +1,22 @@
-//! A demonstration, for people.
+//! Human output of the demo.
 
 use blackboard::event::EventType;
 
 use super::{Result, Screen, Tone, escape, time};
-use crate::demo::{Ended, Told};
+use crate::demo::{Ended, Narration, VICTIM};
 
-/// A part of the story.
-pub fn show(screen: &mut Screen<'_>, told: &Told<'_>) -> Result {
+/// A line of the narration.
+pub fn show(screen: &mut Screen<'_>, line: &Narration<'_>) -> Result {
     let styles = screen.styles();
-    match told {
-        Told::Chapter(text) => {
+    match line {
+        Narration::Chapter(text) => {
             screen.gap()?;
             screen.line(format_args!("{}", styles.paint(Tone::Heading, &format!("# {text}"))))?;
         }
-        Told::Command(text) => {
+        Narration::Command(text) => {
             screen.line(format_args!("{}", styles.paint(Tone::Caution, &format!("$ {text}"))))?;
         }
-        Told::Event(event) => {
+        Narration::Event(event) => {
             let tone = match event.event_type {
                 EventType::AgentStale | EventType::StaleLocksReleased => Tone::Alarm,
                 EventType::WorkClaimed => Tone::Taken,
@@ -34,19 +34,22 @@ pub fn show(screen: &mut Screen<'_>, told: &Told<'_>) -> Result {
     screen.flush()
 }
 
-/// How it ended.
+/// The result.
 pub fn conclude(screen: &mut Screen<'_>, ended: &Ended) -> Result {
     screen.gap()?;
     if ended.interrupted {
-        return screen.line(format_args!("Ended before its end; nothing is left."));
+        return screen.line(format_args!("Interrupted; everything was removed."));
     }
     let Ended { agents, completed, items, events, .. } = ended;
     let died = if ended.rescued.is_some() { ", one of which died" } else { "" };
     screen.line(format_args!(
-        "{completed} of {items} work items are done by {agents} agents{died}. All of it is in {events} events."
+        "{completed} of {items} work items are done by {agents} agents{died}. The board has {events} events."
     ))?;
     if let Some(item) = &ended.rescued {
-        screen.line(format_args!("What the dead one left ({}) was finished by another.", escape(item)))?;
+        screen.line(format_args!(
+            "Work item {} was finished by another agent after {VICTIM} died.",
+            escape(item)
+        ))?;
     }
     screen.line(format_args!("To connect your own agents: blackboard setup"))
 }

@@ -116,10 +116,10 @@ fn checked(checked: &Checked, screen: &mut Screen<'_>) -> Result {
 
 /// Shows, once each, the reservations of these paths in other worktrees.
 pub fn show_all_elsewhere(paths: &[CheckedPath], screen: &mut Screen<'_>) -> Result {
-    let mut told: Vec<&Reservation> = Vec::new();
+    let mut listed: Vec<&Reservation> = Vec::new();
     for other in paths.iter().flat_map(|path| &path.elsewhere) {
-        if !told.contains(&&other.reservation) {
-            told.push(&other.reservation);
+        if !listed.contains(&&other.reservation) {
+            listed.push(&other.reservation);
             show_elsewhere(&other.reservation, screen)?;
         }
     }

@@ -17,7 +17,7 @@ pub fn harmless_json(text: &str) -> Cow<'_, str> {
             '\n' | '\r' | '\t' => escaped.push(' '),
             _ if hidden => {
                 for unit in character.encode_utf16(&mut [0; 2]) {
-                    // Writing to a `String` can't fail.
+                    // Writing to a `String` cannot fail.
                     let _ = write!(escaped, "\\u{unit:04x}");
                 }
             }

@@ -1,7 +1,7 @@
 //! Text for people: one file a noun, and what all of them use.
 //!
 //! [`Screen`] is what a command writes on, [`Table`] lines up rows, [`Tone`] says what a word means and becomes a
-//! colour only on a terminal, [`time`] says how long ago something was. Everything that came from the board or from
+//! color only on a terminal, [`time`] says how long ago something was. Everything that came from the board or from
 //! the outside goes through [`escape`], so that stored text can neither add rows nor move the cursor of a terminal.
 
 pub mod agent;
@@ -57,7 +57,7 @@ use render_object;
 macro_rules! render_list {
     ($(#[doc = $doc:literal] $name:ident($item:ty) = $human:ident;)+) => {$(
         #[doc = $doc]
-        pub struct $name(pub crate::output::Listed<$item>);
+        pub struct $name(pub crate::output::ListPage<$item>);
 
         impl crate::outcome::Render for $name {
             fn is_list(&self) -> bool {
@@ -86,19 +86,19 @@ pub fn row_limit(given: Option<usize>, json: bool) -> Option<usize> {
 }
 
 /// The rows of a list that are shown.
-pub struct Listed<T> {
+pub struct ListPage<T> {
     /// The first rows.
     pub rows: Vec<T>,
     /// How many there are.
     pub total: usize,
 }
 
-impl<T> Listed<T> {
+impl<T> ListPage<T> {
     /// The first rows of a complete list.
-    pub fn first(mut rows: Vec<T>, limit: Option<usize>) -> Listed<T> {
+    pub fn first(mut rows: Vec<T>, limit: Option<usize>) -> ListPage<T> {
         let total = rows.len();
         rows.truncate(limit.unwrap_or(usize::MAX));
-        Listed { rows, total }
+        ListPage { rows, total }
     }
 
     /// Reports that there are more rows, if there are.

@@ -22,7 +22,7 @@ pub struct Serving {
 }
 
 #[derive(Serialize)]
-struct Shown<'a> {
+struct ServerView<'a> {
     #[serde(flatten)]
     running: &'a Running,
     database: String,
@@ -47,7 +47,7 @@ impl Serving {
 impl Render for Serving {
     fn json(&self, answer: &mut Answer<'_>) -> Result {
         self.run(|running, database| {
-            answer.object(&Shown { running, database })?;
+            answer.object(&ServerView { running, database })?;
             answer.flush()
         })
     }

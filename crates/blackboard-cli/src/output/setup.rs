@@ -282,7 +282,7 @@ pub struct TargetStatus {
     pub scope: SettingsLevel,
     pub part: Part,
     pub file: PathBuf,
-    /// Whether our part is in it, or why that can't be told.
+    /// Whether our part is in it, or why that is unknown.
     pub state: std::result::Result<State, String>,
 }
 

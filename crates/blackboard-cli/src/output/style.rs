@@ -1,11 +1,11 @@
-//! What a word means, and the colour that a terminal shows it in.
+//! What a word means, and the color that a terminal shows it in.
 
 use std::fmt;
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 
-/// What a piece of text means; its colour follows from that everywhere.
+/// What a piece of text means; its color follows from that everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     /// Nothing in particular.
@@ -24,10 +24,10 @@ pub enum Tone {
     Heading,
 }
 
-/// Whether tones become colours.
+/// Whether tones become colors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Styles {
-    coloured: bool,
+    colored: bool,
 }
 
 /// A text in a tone.
@@ -64,19 +64,19 @@ impl Tone {
 }
 
 impl Styles {
-    /// Colours if `stream` is a terminal, unless `NO_COLOR` or `CLICOLOR_FORCE` say otherwise.
+    /// Colors if `stream` is a terminal, unless `NO_COLOR` or `CLICOLOR_FORCE` say otherwise.
     pub fn of(stream: &impl anstream::stream::RawStream) -> Styles {
         Styles::new(AutoStream::choice(stream) != ColorChoice::Never)
     }
 
-    /// Colours or none.
-    pub const fn new(coloured: bool) -> Styles {
-        Styles { coloured }
+    /// Colors or none.
+    pub const fn new(colored: bool) -> Styles {
+        Styles { colored }
     }
 
     /// The text in its tone.
     pub fn paint(self, tone: Tone, text: &str) -> Painted<'_> {
-        Painted { text, style: if self.coloured { tone.style() } else { Style::new() } }
+        Painted { text, style: if self.colored { tone.style() } else { Style::new() } }
     }
 }
 
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tone_becomes_a_colour_only_where_colours_are_wanted() {
+    fn a_tone_becomes_a_color_only_where_colors_are_wanted() {
         assert_eq!(Styles::new(false).paint(Tone::Good, "active").to_string(), "active");
         assert_eq!(Styles::new(true).paint(Tone::Good, "active").to_string(), "\u{1b}[32mactive\u{1b}[0m");
         assert_eq!(Styles::new(true).paint(Tone::Plain, "other").to_string(), "other");

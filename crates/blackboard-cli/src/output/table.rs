@@ -27,7 +27,7 @@ pub struct Column {
     kind: Kind,
     /// The column with the lowest number is omitted first.
     importance: u8,
-    omitted: Omitted,
+    omit_when: OmitWhen,
 }
 
 /// How the cells of a column are shortened, in this order.
@@ -47,7 +47,7 @@ enum Kind {
 
 /// When a column is omitted on a narrow terminal, whatever the space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Omitted {
+enum OmitWhen {
     Never,
     Always,
     IfAllEqual,
@@ -102,7 +102,7 @@ impl Column {
     }
 
     const fn new(header: &'static str, kind: Kind) -> Column {
-        Column { header, narrow_header: header, kind, importance: 0, omitted: Omitted::Never }
+        Column { header, narrow_header: header, kind, importance: 0, omit_when: OmitWhen::Never }
     }
 
     /// How long the column is kept where space is scarce: the lowest number is omitted first.
@@ -120,13 +120,13 @@ impl Column {
     /// Omitted on a narrow terminal.
     #[must_use]
     pub const fn if_wide(self) -> Column {
-        Column { omitted: Omitted::Always, ..self }
+        Column { omit_when: OmitWhen::Always, ..self }
     }
 
     /// Omitted on a narrow terminal if all rows have the same text.
     #[must_use]
     pub const fn if_different(self) -> Column {
-        Column { omitted: Omitted::IfAllEqual, ..self }
+        Column { omit_when: OmitWhen::IfAllEqual, ..self }
     }
 }
 
@@ -166,7 +166,7 @@ impl Cell {
 }
 
 /// A column that is shown.
-struct Shown {
+struct VisibleColumn {
     /// Its position in a row.
     index: usize,
     column: Column,
@@ -178,7 +178,7 @@ struct Shown {
     width: usize,
 }
 
-impl Shown {
+impl VisibleColumn {
     /// The width that the column needs on a terminal of this width.
     fn least(&self, terminal: usize) -> usize {
         let least = match self.column.kind {
@@ -224,16 +224,16 @@ impl Table {
     }
 
     /// The columns that have something to show.
-    fn shown(&self, narrow: bool, is_terminal: bool) -> Vec<Shown> {
+    fn shown(&self, narrow: bool, is_terminal: bool) -> Vec<VisibleColumn> {
         let mut shown = Vec::with_capacity(self.columns.len());
         for (index, &column) in self.columns.iter().enumerate() {
             let cells = || self.rows.iter().filter_map(|row| row.get(index));
             let is_empty = !self.rows.is_empty() && cells().all(|cell| cell.empty);
             let is_omitted = narrow
-                && match column.omitted {
-                    Omitted::Never => false,
-                    Omitted::Always => true,
-                    Omitted::IfAllEqual => {
+                && match column.omit_when {
+                    OmitWhen::Never => false,
+                    OmitWhen::Always => true,
+                    OmitWhen::IfAllEqual => {
                         cells().zip(cells().skip(1)).all(|(one, next)| one.text == next.text)
                     }
                 };
@@ -252,15 +252,15 @@ impl Table {
             };
             let widest = widths.into_iter().rfind(|width| *width <= aligned).unwrap_or(0);
             let natural = widest.max(width_of(header));
-            shown.push(Shown { index, column, header, natural, usual, width: 0 });
+            shown.push(VisibleColumn { index, column, header, natural, usual, width: 0 });
         }
         shown
     }
 }
 
 /// Gives each column a width, so that all of them fit; omits columns that do not.
-fn fit(columns: &mut Vec<Shown>, terminal: usize) {
-    let gaps = |columns: &[Shown]| GAP * columns.len().saturating_sub(1);
+fn fit(columns: &mut Vec<VisibleColumn>, terminal: usize) {
+    let gaps = |columns: &[VisibleColumn]| GAP * columns.len().saturating_sub(1);
     loop {
         let least: usize = columns.iter().map(|column| column.least(terminal)).sum();
         let droppable = columns.iter().enumerate().filter(|(_, shown)| shown.column.kind != Kind::Typed);
@@ -293,7 +293,7 @@ fn fit(columns: &mut Vec<Shown>, terminal: usize) {
 /// shortened; on a terminal the row ends at its edge.
 fn push_row<'a>(
     text: &mut String,
-    columns: &[Shown],
+    columns: &[VisibleColumn],
     cells: impl Iterator<Item = (&'a str, Tone)>,
     terminal: Option<usize>,
     styles: Styles,

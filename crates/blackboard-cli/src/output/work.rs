@@ -10,7 +10,7 @@ use blackboard::work::{
 };
 
 use super::event::{EventLines, Style};
-use super::{Cell, Column, Listed, Result, Screen, Table, escape, render_object, time};
+use super::{Cell, Column, ListPage, Result, Screen, Table, escape, render_object, time};
 use crate::envelope::Answer;
 use crate::outcome::Render;
 
@@ -42,7 +42,7 @@ render_object! {
 /// The answer of `work list`.
 pub struct WorkList {
     /// The items.
-    pub items: Listed<ListedItem>,
+    pub items: ListPage<ListedItem>,
     /// Whether completed items are omitted by default.
     pub hides_completed: bool,
 }

@@ -51,19 +51,19 @@ pub const CLAUDE: Platform = Platform {
     },
 };
 
-/// What replaces `~/.claude`.
+/// Replaces `~/.claude`.
 const CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
-/// Where the session was started.
+/// The directory in which the session was started.
 const START_DIRECTORY: &str = "CLAUDE_PROJECT_DIR";
-/// What Claude Code runs before each of its shell commands.
+/// The script that Claude Code runs before each of its shell commands.
 const SHELL_SCRIPT: &str = "CLAUDE_ENV_FILE";
-/// Where PAI (Personal AI Infrastructure) is installed, with its settings.
+/// The directory of PAI (Personal AI Infrastructure), with its settings.
 const PAI_DIR: &str = "PAI_DIR";
 
-/// Settings longer than this are not read.
+/// Longer settings are not read.
 const LONGEST_SETTINGS: u64 = 1024 * 1024;
 
-/// What Claude Code sends. Other platforms have adopted its names.
+/// The input format of Claude Code. Other platforms have adopted its names.
 pub const PAYLOAD: PayloadFormat = PayloadFormat {
     fields: FIELDS,
     events: EVENTS,
@@ -104,7 +104,7 @@ pub const EVENTS: &[(&str, EventKind)] = &[
     ("SessionEnd", EventKind::Ended),
 ];
 
-/// The answer, which names its event. Codex takes the same.
+/// The answer, which names its event. Codex accepts the same.
 pub fn format_reply(event: &str, reply: &Reply) -> Option<Value> {
     let said = match reply {
         Reply::Silence => return None,
@@ -118,8 +118,8 @@ pub fn format_reply(event: &str, reply: &Reply) -> Option<Value> {
     Some(answer!({ "hookSpecificOutput": said }))
 }
 
-/// The name that the user of PAI gave to the assistant. PAI keeps it in the `settings.json` of its own directory, which is
-/// that of Claude Code unless it was moved.
+/// The name that a user of PAI gave to the assistant. PAI keeps it in the `settings.json` of its own directory, which
+/// is that of Claude Code unless it was moved.
 fn pai_name(environment: &Environment) -> Option<String> {
     let moved = [PAI_DIR, CONFIG_DIR].map(|name| environment.variable(name).map(PathBuf::from));
     let usual = environment.user_home.as_ref().map(|home| Path::new(home).join(".claude"));
@@ -142,7 +142,7 @@ fn directory(dirs: &SettingsDirs) -> PathBuf {
     dirs.moved_by(CONFIG_DIR).unwrap_or_else(|| dirs.home.join(".claude"))
 }
 
-/// The file in which Claude Code keeps its own state, which moves with its settings. `claude mcp add` writes the same there.
+/// The state file of Claude Code, which moves with its settings. `claude mcp add` writes the same entry there.
 fn state(dirs: &SettingsDirs) -> PathBuf {
     dirs.moved_by(CONFIG_DIR).unwrap_or_else(|| dirs.home.clone()).join(".claude.json")
 }
@@ -168,14 +168,14 @@ fn targets(dirs: &SettingsDirs, level: SettingsLevel) -> Vec<Target> {
         Target::new(Part::Hooks, directory.join(settings), Content::Json(vec![hooks()])),
         Target { is_private: level != SettingsLevel::Project, own_command: Some(own_command), ..server },
     ];
-    // A skill is for the project or for this user; there is no third place.
+    // A skill belongs to the project or to the user; there is no third level.
     if level != SettingsLevel::Local {
         targets.push(skill(&directory.join("skills")));
     }
     targets
 }
 
-/// With `args` the program is started without a shell: the agent is its parent, and nothing needs quoting.
+/// With `args`, Claude Code starts the program without a shell: the agent is its parent, and nothing needs quoting.
 fn hooks() -> Wanted {
     let handler =
         || json!({ "type": "command", "command": "blackboard", "args": ["hook", "claude"], "timeout": 5 });

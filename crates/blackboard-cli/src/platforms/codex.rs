@@ -1,7 +1,7 @@
-//! Codex: the events and answers of Claude Code, but for its tools. It refuses an answer with a member that it does not know.
+//! Codex: the events and answers of Claude Code, but different tools. It refuses an answer with an unknown member.
 //!
-//! It asks the user about every hook whose text is new to it, and skips those it was not told to trust. So the text
-//! never changes: no path, no version.
+//! It asks the user about every hook whose text is new, and skips untrusted hooks. So the text never changes: it
+//! contains no path and no version.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub const CODEX: Platform = Platform {
     process: AgentProcess { names: &["codex"], hosts_many: false, is_hidden: true },
     variables: Variables {
         session: Some("CODEX_SESSION_ID"),
-        // A sub-agent is a thread in its parent's session.
+        // A subagent is a thread in its parent's session.
         delegate: Some("CODEX_THREAD_ID"),
         pid: None,
         others: &[HOME],
@@ -52,10 +52,10 @@ pub const CODEX: Platform = Platform {
     },
 };
 
-/// What replaces `~/.codex`.
+/// Replaces `~/.codex`.
 const HOME: &str = "CODEX_HOME";
 
-/// The session and the thread of a call of an MCP tool, in an object or in the text of one.
+/// The session and the thread of an MCP tool call, in an object or in JSON text.
 fn session_hints(metadata: &Value) -> Vec<String> {
     let parsed = metadata.as_str().and_then(|text| serde_json::from_str(text).ok());
     let metadata: &Value = parsed.as_ref().unwrap_or(metadata);
@@ -91,7 +91,7 @@ fn hooks() -> Wanted {
         ("SubagentStart", grouped(None, handler(5))),
         ("SubagentStop", grouped(None, handler(5))),
         ("Stop", grouped(None, handler(5))),
-        // The longest that it allows.
+        // The longest timeout that it allows.
         ("SessionEnd", grouped(None, handler(3))),
     ])
 }

@@ -1,8 +1,8 @@
-//! Copilot CLI: Claude Code's names for events where they are configured in that form, and answers without an envelope.
+//! Copilot CLI: the event names of Claude Code if hooks are configured in that form, and answers without an envelope.
 //!
-//! It also runs the hooks of a repository's `.claude/settings.json`, so that one session may call twice. It reads every file
-//! of a directory, so our hooks have one of their own. Names of events in this spelling make it send the fields that other
-//! platforms send.
+//! It also runs the hooks in a repository's `.claude/settings.json`, so one session may call twice. It reads every file
+//! of a directory, so our hooks have their own file. With event names in this spelling, it sends the same fields as
+//! other platforms.
 
 use std::path::PathBuf;
 
@@ -48,7 +48,7 @@ pub const COPILOT: Platform = Platform {
         patch_tools: &["apply_patch"],
         delegate_tools: &["task", "Task"],
         view_call: Some(("command", "view")),
-        // Of all the events it has the old form, whose calls do not say what they are about.
+        // Only this event has the old form, whose calls do not name their event.
         unnamed_event: Some("SubagentStart"),
         ..PAYLOAD
     },
@@ -71,13 +71,13 @@ pub const COPILOT: Platform = Platform {
     exceptions: Exceptions { runs_hooks_of: Some(runs_hooks_of), ..Exceptions::NONE },
 };
 
-/// What replaces `~/.copilot`.
+/// Replaces `~/.copilot`.
 const HOME: &str = "COPILOT_HOME";
 /// Set for every program that it runs.
 const IS_PARENT: &str = "COPILOT_CLI";
 
-/// It runs the hooks of Claude Code that it finds in a repository, too. A Claude Code that was started by a Copilot CLI
-/// inherits its environment, but knows its own session.
+/// It also runs the hooks of Claude Code that it finds in a repository. A Claude Code that Copilot CLI started inherits
+/// its environment, but knows its own session.
 fn runs_hooks_of(named: &Platform, session: &str, environment: &Environment) -> bool {
     let own_session = || CLAUDE.variables.session.and_then(|name| environment.variable(name));
     named.id == CLAUDE.id
@@ -124,8 +124,8 @@ fn targets(dirs: &SettingsDirs, level: SettingsLevel) -> Vec<Target> {
 fn hooks() -> Wanted {
     let handler =
         json!({ "type": "command", "exec": "blackboard", "args": ["hook", "copilot"], "timeoutSec": 5 });
-    // It denies every tool whose hook can't be started, also to users who have the settings from a repository and not this
-    // program. A shell that always ends well lets them pass.
+    // It denies every tool whose hook cannot be started, also for users who got the settings from a repository but do
+    // not have this program. A shell that always exits with 0 allows these tools.
     let guard = json!({
         "type": "command",
         "matcher": "edit|create|str_replace_editor|apply_patch|Edit|Write|MultiEdit|task|Task",

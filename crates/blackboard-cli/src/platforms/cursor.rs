@@ -1,4 +1,5 @@
-//! Cursor: <https://cursor.com/docs/agent/hooks>. It takes context when a session starts and after a tool, not with a prompt.
+//! Cursor: <https://cursor.com/docs/agent/hooks>. It accepts context when a session starts and after a tool, not with a
+//! prompt.
 
 use jsonc_parser::json;
 use serde_json::{Value, json as answer};
@@ -57,14 +58,14 @@ pub const CURSOR: Platform = Platform {
 fn format_reply(event: &str, reply: &Reply) -> Option<Value> {
     match reply {
         Reply::Silence => None,
-        // It takes variables when a session starts, and never again.
+        // It accepts variables only when a session starts.
         Reply::Context { text, session: Some(session) } if event == "sessionStart" => {
             Some(answer!({"env": {"BLACKBOARD_SESSION_ID": session}, "additional_context": text}))
         }
         Reply::Context { text, .. } => Some(answer!({ "additional_context": text })),
         Reply::Deny(reason) => {
-            let told = "blackboard: another agent has this file";
-            Some(answer!({"permission": "deny", "user_message": told, "agent_message": reason}))
+            let message = "blackboard: another agent has this file";
+            Some(answer!({"permission": "deny", "user_message": message, "agent_message": reason}))
         }
     }
 }
@@ -90,7 +91,7 @@ fn targets(dirs: &SettingsDirs, level: SettingsLevel) -> Vec<Target> {
     ]
 }
 
-/// Handlers stand in the list themselves: a group around them, as elsewhere, would never fire.
+/// Handlers are direct elements of the list. Inside a group, as on other platforms, they would never run.
 fn hooks() -> Wanted {
     let handler = json!({ "command": "blackboard hook cursor", "timeout": 10 });
     let events = ["sessionStart", "beforeSubmitPrompt", "preToolUse", "postToolUse", "stop", "sessionEnd"];

@@ -1,4 +1,4 @@
-//! Gemini CLI: <https://geminicli.com/docs/hooks/reference>. Before a tool it takes a decision, but no context.
+//! Gemini CLI: <https://geminicli.com/docs/hooks/reference>. Before a tool it accepts a decision, but no context.
 
 use std::path::PathBuf;
 
@@ -48,7 +48,7 @@ pub const GEMINI: Platform = Platform {
     exceptions: Exceptions::NONE,
 };
 
-/// What replaces the home directory.
+/// Replaces the home directory.
 const HOME: &str = "GEMINI_CLI_HOME";
 
 fn format_reply(event: &str, reply: &Reply) -> Option<Value> {
@@ -80,8 +80,8 @@ fn targets(dirs: &SettingsDirs, level: SettingsLevel) -> Vec<Target> {
 }
 
 fn hooks() -> Wanted {
-    // A hook that can't be started ends the agent's turn before it began, also for users who have the settings from a
-    // repository and not this program. This passes, in every shell that may run it.
+    // A hook that cannot be started ends the agent's turn before it begins, also for users who got the settings from a
+    // repository but do not have this program. This command succeeds in every shell that may run it.
     let command = "blackboard hook gemini; exit 0";
     // In milliseconds.
     let handler = || json!({ "type": "command", "command": command, "timeout": 5000 });

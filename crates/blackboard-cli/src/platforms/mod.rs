@@ -1,11 +1,11 @@
-//! The agent platforms: one file for each, with everything that this program knows about it.
+//! The agent platforms: one file for each, with everything that is specific to it.
 //!
-//! A platform is one [`Platform`] value: how its process is recognized, which environment variables it sets, what it sends to
-//! a hook, which answers it takes, what set-up writes into its settings, and its exceptions. No other module names a
-//! platform: [`hooks`](crate::hooks), [`setup`](crate::setup), [`mcp`](crate::mcp) and
+//! A platform is one [`Platform`] value: how its process is recognized, which environment variables it sets, what it
+//! sends to a hook, which answers it accepts, what setup writes into its settings, and its exceptions. No other module
+//! names a platform: [`hooks`](crate::hooks), [`setup`](crate::setup), [`mcp`](crate::mcp) and
 //! [`environment`](crate::environment) have what all platforms share and read the rest from here.
 //!
-//! To add a platform: write its file, add it to [`PLATFORMS`], and put examples of what it sends and takes into
+//! To add a platform, write its file, add it to [`PLATFORMS`], and put examples of its input and answers into
 //! `tests/fixtures/hooks/ID.jsonl`. CONTRIBUTING.md has the details.
 
 mod claude;
@@ -36,48 +36,48 @@ const OTHER_AGENTS: &[&str] = &["aider", "aider-chat", "amp", "goose", "qwen", "
 
 /// Everything about one agent platform.
 pub struct Platform {
-    /// Its name on the command line, and in the hints of its sessions.
+    /// Its name on the command line, and in the session hints of its sessions.
     pub id: &'static str,
-    /// Its name for people, and for agents that have no other.
+    /// Its name in human output, and the default name of its agents.
     pub name: &'static str,
     /// Its processes.
     pub process: AgentProcess,
     /// The environment variables that it sets or reads.
     pub variables: Variables,
-    /// What it sends to a hook.
+    /// The format of its hook input.
     pub payload: PayloadFormat,
-    /// What it takes as an answer.
+    /// The format of its answers.
     pub replies: ReplyFormat,
-    /// Where its settings are, and what set-up writes there.
+    /// The location of its settings, and what setup writes there.
     pub settings: PlatformSettings,
-    /// What it does and no other platform.
+    /// What only this platform does.
     pub exceptions: Exceptions,
 }
 
 /// The processes of a platform.
 pub struct AgentProcess {
-    /// What they are called: its commands, and the packages that contain them.
+    /// Their names: its commands, and the packages that contain them.
     pub names: &'static [&'static str],
-    /// Whether one process hosts many sessions, so that a live process proves nothing about one of them.
+    /// Whether one process hosts many sessions, so that a running process proves nothing about one of them.
     pub hosts_many: bool,
-    /// Whether its commands run in a sandbox in which its process is not visible. The session that it names in the
-    /// environment counts there; elsewhere that variable leaks into every terminal that an agent opens.
+    /// Whether its commands run in a sandbox that hides its process. Only then the session in its environment variable
+    /// counts; elsewhere that variable leaks into every terminal that an agent opens.
     pub is_hidden: bool,
 }
 
 /// The environment variables of a platform.
 pub struct Variables {
-    /// The variable that names the session to the commands that it runs.
+    /// The variable with the session, set for the commands that it runs.
     pub session: Option<&'static str>,
-    /// The variable that names the delegate, where delegates are part of a session.
+    /// The variable with the delegate, if delegates are part of a session.
     pub delegate: Option<&'static str>,
-    /// The variable that names its process.
+    /// The variable with the PID of its process.
     pub pid: Option<&'static str>,
     /// Further variables that its file reads with [`Environment::variable`].
     pub others: &'static [&'static str],
 }
 
-/// What a hook answers.
+/// The answer of a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// Nothing.
@@ -86,20 +86,20 @@ pub enum Reply {
     Context {
         /// The text.
         text: String,
-        /// The session of the agent, where it has just got one.
+        /// The session of the agent, if it was just registered.
         session: Option<String>,
     },
-    /// That the agent may not do what it is about to do, with the reason.
+    /// Denies what the agent is about to do, with the reason.
     Deny(String),
 }
 
-/// What a platform takes as an answer of a hook.
+/// The answers that a platform accepts from a hook.
 pub struct ReplyFormat {
-    /// Whether it hands on context before a tool runs. If not, a warning comes after it.
+    /// Whether it accepts context before a tool runs. If not, the warning comes after the tool.
     pub takes_context_before_tools: bool,
-    /// Whether it hands on context with a prompt. If not, updates wait for the next tool.
+    /// Whether it accepts context with a prompt. If not, updates wait for the next tool.
     pub takes_context_on_prompt: bool,
-    /// Its form of an answer to the event of this name.
+    /// Formats an answer to the event with this name.
     pub format_reply: fn(&str, &Reply) -> Option<Value>,
 }
 
@@ -109,34 +109,34 @@ pub struct PlatformSettings {
     pub program: &'static str,
     /// The levels at which it can be set up.
     pub levels: &'static [SettingsLevel],
-    /// Where it keeps the settings of this user.
+    /// The directory of the user's settings.
     pub directory: fn(&SettingsDirs) -> PathBuf,
-    /// What goes where.
+    /// The files that setup writes.
     pub targets: fn(&SettingsDirs, SettingsLevel) -> Vec<Target>,
-    /// What the user has to do then.
+    /// What the user has to do afterwards.
     pub afterwards: fn(SettingsLevel) -> &'static [&'static str],
 }
 
-/// What few platforms do.
+/// What only a few platforms do.
 pub struct Exceptions {
-    /// The variable that names the directory in which the session was started.
+    /// The variable with the directory in which the session was started.
     pub start_directory: Option<&'static str>,
-    /// The variable that names a shell script which it runs before each of its shell commands.
+    /// The variable with the path of a shell script that it runs before each of its shell commands.
     pub shell_script: Option<&'static str>,
-    /// Whether it makes a call that names this other platform, for this id of a session: it also runs hooks that were set up
-    /// for the other one.
+    /// Whether it makes a call that names this other platform, for this session id: it also runs hooks that were set up
+    /// for the other platform.
     pub runs_hooks_of: Option<fn(&Platform, &str, &Environment) -> bool>,
-    /// How its calls of MCP tools name their session.
+    /// How its MCP tool calls identify their session.
     pub call_metadata: Option<CallMetadata>,
-    /// The name that its settings give to the agents of this user.
+    /// The name that its settings give to the user's agents.
     pub agent_name: Option<fn(&Environment) -> Option<String>>,
 }
 
-/// How a call of an MCP tool names its session.
+/// How an MCP tool call identifies its session.
 pub struct CallMetadata {
     /// The member of `_meta`.
     pub key: &'static str,
-    /// The hints under which hooks may have registered the session, best first.
+    /// The session hints under which hooks may have registered the session, best first.
     pub session_hints: fn(&Value) -> Vec<String>,
 }
 
@@ -152,7 +152,7 @@ impl Exceptions {
 }
 
 impl Platform {
-    /// The platform of this name.
+    /// The platform with this name.
     pub fn find(id: &str) -> Option<&'static Platform> {
         PLATFORMS.iter().find(|platform| platform.id == id)
     }
@@ -166,7 +166,7 @@ impl Platform {
         PLATFORMS.iter().find(calls).unwrap_or(self)
     }
 
-    /// The hint under which a session is registered, or a delegate in it.
+    /// The session hint under which a session, or a delegate in it, is registered.
     pub fn session_hint(&self, session: &str, delegate: Option<&str>) -> String {
         match delegate {
             Some(delegate) => format!("{}:{session}/{delegate}", self.id),
@@ -174,8 +174,8 @@ impl Platform {
         }
     }
 
-    /// The hints under which a session or a delegate in it may be registered, best first. If the delegate is not registered,
-    /// its session stands for it.
+    /// The session hints under which a session, or a delegate in it, may be registered, best first. If the delegate is
+    /// not registered, its session is used.
     pub fn session_hints<'a>(
         &'a self,
         session: Option<&'a str>,
@@ -197,8 +197,8 @@ impl Variables {
     }
 }
 
-/// The hints under which hooks may have registered the session that this process was started in, best first; only those of
-/// platforms that are `wanted`.
+/// The session hints under which hooks may have registered the session that started this process, best first; only
+/// those of `wanted` platforms.
 pub fn session_hints(environment: &Environment, wanted: impl Fn(&Platform) -> bool) -> Vec<String> {
     let hints = PLATFORMS.iter().filter(|platform| wanted(platform)).flat_map(|platform| {
         let id = |name: Option<&str>| environment.variable(name?).and_then(OsStr::to_str);
@@ -207,12 +207,12 @@ pub fn session_hints(environment: &Environment, wanted: impl Fn(&Platform) -> bo
     hints.collect()
 }
 
-/// The name that the settings of a platform give to the agents of this user.
+/// The name that the settings of a platform give to the user's agents.
 pub fn agent_name(environment: &Environment) -> Option<String> {
     PLATFORMS.iter().find_map(|platform| (platform.exceptions.agent_name?)(environment))
 }
 
-/// Words of platforms as a sentence lists them: `a, b and c`.
+/// A list in a sentence: `a, b and c`.
 pub fn listed(words: impl Iterator<Item = &'static str>, last: &str) -> String {
     let words: Vec<&str> = words.collect();
     match words.split_last() {
@@ -221,7 +221,7 @@ pub fn listed(words: impl Iterator<Item = &'static str>, last: &str) -> String {
     }
 }
 
-/// The PIDs that agents put into the environment of the commands that they run.
+/// The PIDs that agents put into the environment of their commands.
 pub fn declared_pids(environment: &Environment) -> Vec<u32> {
     let names = PLATFORMS.iter().filter_map(|platform| platform.variables.pid);
     names.filter_map(|name| environment.variable(name)?.to_str()?.parse().ok()).collect()

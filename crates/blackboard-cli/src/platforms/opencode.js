@@ -26,7 +26,7 @@ const call = async (input) => {
   }
 }
 
-// OpenCode gives a sub-agent's session the description of its task as a title.
+// OpenCode gives a subagent's session the description of its task as a title.
 const about_parent = (info) => ({ parent_id: info?.parentID, task: info?.parentID ? info.title : undefined })
 
 export const Blackboard = async ({ client, directory }) => {
@@ -74,7 +74,7 @@ export const Blackboard = async ({ client, directory }) => {
     await pass(session_id, session, "session.deleted")
   }
 
-  // A sub-agent that has nothing to do has done what it was started for. If it is asked again, it starts again.
+  // A subagent that has nothing to do has done what it was started for. If it is asked again, it starts again.
   const rest = async (session_id) => {
     const session = sessions.get(session_id)
     await session?.last

@@ -1,8 +1,8 @@
-//! OpenCode, which runs no commands for events: a small plugin passes its events on, in a form of our own, which
-//! `docs/hooks.md` describes.
+//! OpenCode, which has no command hooks: a small plugin forwards its events in our own format, which `docs/hooks.md`
+//! describes.
 //!
-//! One process hosts many sessions, and a sub-agent is a session with a parent. All of them share one MCP server, so the plugin
-//! also puts the session into the arguments of its tools.
+//! One process hosts many sessions, and a subagent is a session with a parent. All of them share one MCP server, so the
+//! plugin also adds the session to the arguments of its tools.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ pub const OPENCODE: Platform = Platform {
     process: AgentProcess { names: &["opencode", "opencode-ai"], hosts_many: true, is_hidden: false },
     variables: Variables { session: None, delegate: None, pid: Some("OPENCODE_PID"), others: &[CONFIG_HOME] },
     payload: PayloadFormat {
-        // The second names are those of OpenCode itself.
+        // The second names are OpenCode's own.
         fields: PayloadFields {
             event: &["hook_event_name", "event"],
             directory: &["cwd", "directory"],
@@ -55,7 +55,7 @@ pub const OPENCODE: Platform = Platform {
     exceptions: Exceptions::NONE,
 };
 
-/// What replaces `~/.config`.
+/// Replaces `~/.config`.
 const CONFIG_HOME: &str = "XDG_CONFIG_HOME";
 
 const PLUGIN: &str = include_str!("opencode.js");
@@ -81,7 +81,7 @@ fn targets(dirs: &SettingsDirs, level: SettingsLevel) -> Vec<Target> {
         SettingsLevel::User | SettingsLevel::Local => (directory(dirs), directory(dirs)),
         SettingsLevel::Project => (dirs.project.clone(), dirs.project.join(".opencode")),
     };
-    // Either name is read; a second file beside the one that is there would only confuse.
+    // OpenCode reads both names. A second file beside an existing one would only confuse.
     let with_comments = settings.join("opencode.jsonc");
     let settings = if with_comments.exists() { with_comments } else { settings.join("opencode.json") };
     let server = json!({ "type": "local", "command": ["blackboard", "mcp"], "enabled": true });
@@ -102,7 +102,7 @@ mod tests {
 
     const CORPUS: &str = include_str!("../../tests/fixtures/patches.jsonl");
 
-    /// Runs the plugin, and prints what it passes to the hook for each patch of the corpus, a line each.
+    /// Runs the plugin, and prints what it passes to the hook for each patch of the corpus, one per line.
     const HARNESS: &str = r#"
         import { readFileSync } from "node:fs"
         globalThis.Bun = {

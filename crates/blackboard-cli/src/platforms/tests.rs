@@ -1,4 +1,5 @@
-//! Each platform is understood, answered in its form, recognized by its process, and hooked for what it is understood by.
+//! Tests for each platform: its input is parsed, answers have its form, its process is recognized, and setup hooks the
+//! events that are handled.
 
 mod setup;
 
@@ -13,7 +14,7 @@ use super::{AGENT_NAMES, PLATFORMS, Platform, Reply, declared_pids, session_hint
 use crate::environment::Environment;
 use crate::hooks::request::{HookEvent, HookRequest, Payload};
 
-/// One line of a fixture: what a platform sends and what that means, or what a platform is told in which form.
+/// One line of a fixture: input of a platform and its meaning, or a reply and its form on that platform.
 #[derive(Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 enum Example {
@@ -142,7 +143,7 @@ fn the_task_of_a_delegate_is_read_where_the_platform_names_it() {
         assert_eq!(read(id, input).event, about("Explore", "Find the callers"), "{id}");
     }
     let input = json!({"hook_event_name": "PreToolUse", "session_id": "1", "tool_name": "Task", "tool_input": {"prompt": "p"}});
-    assert_eq!(read("claude", input).event, HookEvent::Nothing, "a prompt is no description");
+    assert_eq!(read("claude", input).event, HookEvent::Nothing, "a prompt is not a description");
     let input =
         json!({"event": "session.created", "session_id": "2", "parent_id": "1", "task": "x".repeat(900)});
     assert_eq!(read("opencode", input).task, Some("x".repeat(200)));
@@ -171,7 +172,7 @@ fn a_copilot_that_runs_the_hooks_of_claude_is_recognized() {
         (None, Some("0f1e-claude"), "claude"),
         (Some("1"), None, "copilot"),
         (Some("1"), Some("another"), "copilot"),
-        // A Claude Code that a Copilot CLI started.
+        // A Claude Code that Copilot CLI started.
         (Some("1"), Some("0f1e-claude"), "claude"),
     ] {
         let set = [("COPILOT_CLI", copilot), ("CLAUDE_CODE_SESSION_ID", session)];

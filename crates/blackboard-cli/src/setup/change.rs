@@ -1,6 +1,6 @@
-//! What set-up does to one file: planned first, shown, then done.
+//! The changes that setup makes to one file: planned, shown, then applied.
 //!
-//! A plan never writes. Doing it looks again: a file that has changed meanwhile is left alone.
+//! A plan never writes. Applying it reads the file again: a file that has changed meanwhile is not touched.
 
 use std::fs;
 use std::io;
@@ -16,45 +16,45 @@ use super::target::{Part, Target};
 use crate::config::printable;
 use crate::disk::Access;
 
-/// What happens, or has happened, to one file.
+/// The planned or applied change of one file.
 #[derive(Debug, Serialize)]
 pub struct Change {
     /// The file.
     #[serde(serialize_with = "path_as_text")]
     pub file: PathBuf,
-    /// What of ours is in it.
+    /// Which part of ours it contains.
     pub part: Part,
-    /// What happens to it.
+    /// The action.
     pub action: Action,
-    /// Why it is left alone.
+    /// Why it was skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// What the user has to do instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_hand: Option<String>,
-    /// The difference, as `diff -u` shows it.
+    /// The diff, in the format of `diff -u`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
-    /// Where the text from before is.
+    /// The path of the backup.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backup: Option<String>,
     #[serde(skip)]
     step: Step,
 }
 
-/// What happens to a file.
+/// What is done to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
-    /// It is made.
+    /// The file is created.
     Create,
-    /// Our part is put into it, brought up to date, or taken out.
+    /// Our part is added, updated or removed.
     Change,
-    /// It was ours, and goes.
+    /// The file was ours, and is deleted.
     Delete,
-    /// Nothing is to be done.
+    /// Nothing to do.
     None,
-    /// It can't be edited safely, and stays as it is.
+    /// The file cannot be edited safely, and is not changed.
     Refused,
 }
 
@@ -67,26 +67,26 @@ struct Step {
     inside: Option<PathBuf>,
 }
 
-/// What happens to the text from before.
+/// What is done to the backup.
 #[derive(Debug, Default, PartialEq)]
 enum Backup {
-    /// Whatever there is stays.
+    /// It stays as it is.
     #[default]
     Leave,
-    /// It is kept before the file is changed.
+    /// It is written before the file is changed.
     Make,
-    /// The file is as it was before, so that it is of no use any more.
+    /// The file has its previous content again, so the backup is deleted.
     Drop,
 }
 
 impl Change {
-    /// What it takes to set this up.
+    /// Plans the change that sets this up.
     pub fn to_set_up(target: &Target) -> Change {
         let found = files::check_inside(&target.file, target.inside.as_ref())
             .and_then(|()| files::to_edit(&target.file));
         let planned = found.and_then(|before| {
             let after = target.content.with(before.as_ref().map(|found| found.text.as_str()))?;
-            // An edit that loses anything of anybody else is worse than none.
+            // An edit that loses another program's settings is worse than no edit.
             if let Some(found) = before.as_ref().filter(|found| found.text != after) {
                 let [kept, was] =
                     [&after, &found.text].map(|text| target.content.without(text, Some(&found.text)).ok());
@@ -95,7 +95,7 @@ impl Change {
                     (kept, was) => kept.is_none() && was.is_none(),
                 };
                 if !is_set_up(target.content.state(&after)?) || !is_kept {
-                    return Err(EditError::shape("it is written in a way that we do not know how to edit"));
+                    return Err(EditError::shape("its format is not supported for editing"));
                 }
             }
             Ok((before, after))
@@ -103,10 +103,10 @@ impl Change {
         match planned {
             Err(trouble) => Change::refused_to_set_up(target, trouble),
             Ok((Some(found), after)) if found.text == after => Change::already_there(target, &after),
-            // A backup of a file that is gone is that of another one.
+            // If the file is gone, the backup belongs to an earlier file.
             Ok((None, after)) => Change::planned(target, Action::Create, None, after, Backup::Drop),
             Ok((Some(found), after)) => {
-                // The one from the first time is the best, as long as nothing else has changed since.
+                // The first backup is the best one, as long as nothing else has changed since.
                 let kept = files::to_look_at(&backup_of(&target.file)).ok().flatten();
                 let still_good = kept.is_some_and(|kept| is_made_of(&target.content, &kept, &after));
                 let is_ours = is_wholly_ours(&target.content, &found.text);
@@ -119,7 +119,7 @@ impl Change {
         }
     }
 
-    /// What it takes to undo that.
+    /// Plans the change that removes it.
     pub fn to_remove(target: &Target) -> Change {
         match files::to_look_at(&target.file).and_then(|text| match text {
             Some(text) => {
@@ -129,7 +129,7 @@ impl Change {
         }) {
             Ok(true) => {}
             Ok(false) => return Change::none(target),
-            // What can't be read has nothing that we have written.
+            // A file that cannot be parsed contains nothing that we have written.
             Err(trouble) => return Change::refused(target, trouble, None),
         }
         let kept = files::to_look_at(&backup_of(&target.file)).ok().flatten();
@@ -138,7 +138,7 @@ impl Change {
         let found = files::check_inside(&target.file, target.inside.as_ref())
             .and_then(|()| files::to_edit(&target.file));
         let planned = found.and_then(|found| {
-            let found = found.ok_or_else(|| EditError::shape("it is gone"))?;
+            let found = found.ok_or_else(|| EditError::shape("it was deleted"))?;
             let without = shared::without(&target.content, &found.text, kept.as_deref())?;
             Ok((found, without))
         });
@@ -161,8 +161,8 @@ impl Change {
         }
     }
 
-    /// Does it. What fails becomes a refusal, and the file stays as it was. Where a file goes, directories that are empty
-    /// then go too, if they are below one of those to keep.
+    /// Applies the change. If it fails, the result is a refusal and the file is unchanged. After a deletion, empty
+    /// parent directories are deleted too, if they are below one of those to keep.
     pub fn apply(&mut self, keep: &[PathBuf]) {
         let done = match self.action {
             Action::None | Action::Refused => Ok(()),
@@ -174,7 +174,7 @@ impl Change {
         }
     }
 
-    /// Whether anything is to be written.
+    /// Whether anything needs to be written.
     pub fn is_pending(&self) -> bool {
         !matches!(self.action, Action::None | Action::Refused)
     }
@@ -189,7 +189,7 @@ impl Change {
             }
             let access = before.as_ref().map_or(new, |found| Access::Like(&found.permissions));
             if let (Backup::Make, Some(found)) = (backup, before) {
-                // Settings have credentials, so that only its user may read the second copy.
+                // Settings contain credentials, so only the user may read the backup.
                 files::replace(&backup_of(&self.file), &found.text, Access::Private)?;
             }
             files::replace(&self.file, after, access)?;
@@ -201,7 +201,7 @@ impl Change {
     fn delete(&self, keep: &[PathBuf]) -> Result<(), EditError> {
         self.is_as_planned()?;
         fs::remove_file(&self.file).and_then(|()| self.drop_backup()).map_err(|error| cant_write(&error))?;
-        // One with anything else in it stays, as does a link to one that is kept elsewhere.
+        // A directory that is not empty stays, and so does a symbolic link to a directory elsewhere.
         let empty = self.file.ancestors().skip(1).take_while(|directory| {
             let is_below = keep.iter().any(|kept| directory.starts_with(kept));
             is_below && !keep.iter().any(|kept| kept == directory) && fs::remove_dir(directory).is_ok()
@@ -261,13 +261,13 @@ impl Change {
         }
     }
 
-    /// Nothing is to be done; if the user has switched it off, that is said.
+    /// No change, with a note if the user has disabled our entry.
     fn already_there(target: &Target, text: &str) -> Change {
         let is_off = target.content.state(text) == Ok(State::SwitchedOff);
-        Change { reason: is_off.then(|| "it is switched off there".to_owned()), ..Change::none(target) }
+        Change { reason: is_off.then(|| "it is disabled there".to_owned()), ..Change::none(target) }
     }
 
-    /// A file that we may not edit may still be as it should be.
+    /// A file that we may not edit may already contain what it should.
     fn refused_to_set_up(target: &Target, trouble: EditError) -> Change {
         let text = files::to_look_at(&target.file).ok().flatten();
         match &text {
@@ -290,8 +290,8 @@ fn is_set_up(state: State) -> bool {
     matches!(state, State::SetUp | State::SwitchedOff)
 }
 
-/// Whether nothing of anybody else was lost: white space may differ where our part was, and an object without members
-/// may stand where there was none.
+/// Whether all other content is still there. White space may differ where our part was, and an empty object may have
+/// been added.
 fn says_the_same(kept: &str, was: &str) -> bool {
     let words = |text: &str| text.chars().filter(|character| !character.is_whitespace()).collect::<String>();
     let (kept, was) = (words(kept), words(was));
@@ -299,7 +299,7 @@ fn says_the_same(kept: &str, was: &str) -> bool {
 }
 
 fn cant_write(error: &io::Error) -> EditError {
-    EditError(format!("it can't be written ({error})"))
+    EditError(format!("it cannot be written ({error})"))
 }
 
 fn path_as_text<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {

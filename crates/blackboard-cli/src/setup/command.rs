@@ -1,30 +1,30 @@
-//! Commands in the settings of agents: which of them are ours, and what of such an entry is.
+//! Commands in the settings of agents: which of them are ours, and which parts of them.
 //!
-//! An entry that runs `blackboard hook PLATFORM` or `blackboard mcp` and nothing else is ours, wherever the program lies.
-//! Further arguments and members are the user's, as another board is: they stay.
+//! An entry that runs only `blackboard hook PLATFORM` or `blackboard mcp` is ours, whatever the path of the program.
+//! Further arguments and members, for example another board, belong to the user and stay.
 
 use jsonc_parser::cst::{CstInputValue, CstObject};
 use serde_json::Value;
 
-/// The members that together are a command, in the order of its words.
+/// The members that form a command, in the order of its words.
 const MEMBERS: [&str; 4] = ["command", "exec", "bash", "args"];
 
-/// What our program is called in every command.
+/// The name of our program in every command.
 const PROGRAM: &str = "blackboard";
 
-/// What we put behind a command where an agent stops if it fails.
+/// The suffix of a command for agents that stop if a hook fails.
 const ENDS_WELL: [&str; 2] = ["; exit 0", " || true"];
 
-/// What a template does with a member that is there and says something else.
+/// What a template does with an existing member that has a different value.
 #[derive(Clone, Copy, PartialEq)]
 pub enum OnDifference {
-    /// It is set.
+    /// Overwrites it.
     Set,
-    /// It was meant so.
+    /// Keeps it, because the user may have set it.
     Keep,
 }
 
-/// Whether this object starts our program with this verb: by name or path, in one string, in two members or in a list.
+/// Whether this object runs our program with this verb, by name or path: in one string, in two members or in a list.
 pub fn runs(value: &Value, verb: &str) -> bool {
     words(value).is_some_and(|words| runs_words(&words, verb))
 }
@@ -40,13 +40,13 @@ pub fn runs_words(words: &[&str], verb: &str) -> bool {
         && (verb != "hook" || names_a_platform())
 }
 
-/// Whether it does that without further arguments, so that the command as a whole is ours.
+/// Whether it has no further arguments, so that the complete command is ours.
 pub fn is_plain(value: &Value, verb: &str) -> bool {
     let count = if verb == "hook" { 3 } else { 2 };
     runs(value, verb) && words(value).is_some_and(|words| words.len() == count)
 }
 
-/// Brings an entry that runs our program up to date with its template.
+/// Updates an entry that runs our program to its template.
 pub fn update(entry: &CstObject, verb: &str, template: &CstInputValue, differing: OnDifference) {
     let CstInputValue::Object(members) = template else { return };
     let (command, others): (Vec<_>, Vec<_>) =
@@ -65,7 +65,7 @@ pub fn update(entry: &CstObject, verb: &str, template: &CstInputValue, differing
     put_members(entry, &others, differing);
 }
 
-/// Puts members into an object: those that are missing, and those that differ if they are to be set.
+/// Adds missing members to an object, and overwrites different ones if the template says so.
 pub fn put_members(object: &CstObject, members: &[(String, CstInputValue)], differing: OnDifference) {
     for (key, value) in members {
         match object.get(key) {
@@ -78,7 +78,7 @@ pub fn put_members(object: &CstObject, members: &[(String, CstInputValue)], diff
     }
 }
 
-/// Writes the program of a command as we write it, and nothing else of it.
+/// Updates the program in a command, and nothing else.
 fn name_program(entry: &CstObject) {
     let Some(member) = MEMBERS.into_iter().find_map(|member| entry.get(member)) else { return };
     if let Some(list) = member.array_value() {
@@ -96,7 +96,7 @@ fn name_program(entry: &CstObject) {
     }
 }
 
-/// The words of the command in an object; `None` for one that a shell would do more with than start a program.
+/// The words of the command in an object; `None` if a shell would do more than run one program.
 fn words(value: &Value) -> Option<Vec<&str>> {
     let mut words = Vec::new();
     for member in MEMBERS {
@@ -115,7 +115,7 @@ fn words(value: &Value) -> Option<Vec<&str>> {
     Some(words)
 }
 
-/// What is to be written, as a value to compare with.
+/// The template as a value, for comparison.
 fn plain(value: &CstInputValue) -> Value {
     match value {
         CstInputValue::Null => Value::Null,

@@ -1,67 +1,69 @@
-//! What belongs into one file, whatever its format: how it looks with our part and without it.
+//! What setup writes into one file, independent of its format: the text with our part and without it.
 
 use super::json::{self, Wanted};
 use super::mask::{Syntax, masked, without_credentials};
 use super::toml;
 
-/// What belongs into a file.
+/// What setup writes into a file.
 #[derive(Clone, Debug)]
 pub enum Content {
     /// Entries in JSON, possibly with comments.
     Json(Vec<Wanted>),
     /// Our MCP server in this table of a TOML file.
     Toml(&'static str),
-    /// A file that is ours as a whole.
+    /// A file that is completely ours.
     Whole(&'static str),
 }
 
-/// By this a file that is ours as a whole is known, in whatever version.
+/// The signature that identifies a file of ours, in every version.
 pub const MARK: &str = "Written by `blackboard setup`";
 
-/// Why a file is not edited.
+/// Why a file cannot be edited.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EditError(pub String);
 
 /// A text without our part.
 #[derive(Debug, PartialEq)]
 pub struct Removal {
-    /// What is left.
+    /// The remaining text.
     pub text: String,
-    /// Something was taken out, and nothing of anybody else is left.
+    /// Our part was removed, and nothing else is left.
     pub is_empty: bool,
 }
 
-/// Whether our part is in a file.
+/// Whether a file contains our part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum State {
     /// As this version writes it.
     SetUp,
-    /// The same, and the user has switched it off.
+    /// The same, but the user has disabled it.
     SwitchedOff,
     /// As another version wrote it.
     OutOfDate,
-    /// Not at all.
+    /// It does not.
     Missing,
 }
 
 impl Content {
-    /// The text with our part in it, as this version writes it. A text that has it stays as it is, to the byte.
+    /// The text with our part, as this version writes it. A text that already has it stays the same, byte for byte.
     pub fn with(&self, text: Option<&str>) -> Result<String, EditError> {
         match self {
             Content::Json(wanted) => json::with(wanted, text),
             Content::Toml(servers) => toml::with(servers, text),
             Content::Whole(whole) => match text {
-                // A checkout may have changed its line endings.
+                // A git checkout may have changed the line endings.
                 Some(text) if text.replace("\r\n", "\n") == **whole => Ok(text.to_owned()),
-                Some(text) if !text.contains(MARK) => Err(EditError::shape("it is not ours")),
+                Some(text) if !text.contains(MARK) => {
+                    Err(EditError::shape("it was not written by blackboard"))
+                }
                 _ => Ok((*whole).to_owned()),
             },
         }
     }
 
-    /// The text without our part. One that does not have it stays as it is, to the byte.
+    /// The text without our part. A text that does not have it stays the same, byte for byte.
     ///
-    /// `before` is how the file was before we came: what is empty there may be empty again.
+    /// `before` is the file before we changed it: what was empty there may stay empty.
     pub fn without(&self, text: &str, before: Option<&str>) -> Result<Removal, EditError> {
         match self {
             Content::Json(wanted) => json::without(wanted, text, before),
@@ -71,7 +73,7 @@ impl Content {
         }
     }
 
-    /// Whether our part is in it.
+    /// Whether a text contains our part.
     pub fn state(&self, text: &str) -> Result<State, EditError> {
         let is_there = match self {
             Content::Toml(servers) => toml::is_there(servers, text)?,
@@ -92,7 +94,7 @@ impl Content {
         })
     }
 
-    /// Other parts of ours in the same file: what else `with` has put there for another scope.
+    /// Our other parts in the same file, which setup wrote for another settings level.
     pub fn others_in(&self, text: &str) -> Vec<Content> {
         match self {
             Content::Json(wanted) => json::others_in(wanted, text).into_iter().map(Content::Json).collect(),
@@ -100,7 +102,7 @@ impl Content {
         }
     }
 
-    /// What to add to this text by hand where we can't.
+    /// What to add by hand if we cannot edit the file.
     pub fn by_hand(&self, text: Option<&str>) -> String {
         match (self, text) {
             (Content::Toml(servers), Some(text)) => toml::by_hand(servers, text),
@@ -108,49 +110,49 @@ impl Content {
         }
     }
 
-    /// The text as it is shown to people: without what others have written there.
+    /// The text as diffs show it: without values that others wrote.
     pub fn shown(&self, text: &str) -> String {
         match self {
             Content::Json(_) => masked(Syntax::Json, text, &self.alone()),
             Content::Toml(_) => masked(Syntax::Toml, text, &self.alone()),
-            // Lines that the user added are removed with it, and should be seen.
+            // Lines that the user added are deleted with the file, so they are shown.
             Content::Whole(_) => without_credentials(text),
         }
     }
 
-    /// A file with nothing but our part.
+    /// A file with only our part.
     pub fn alone(&self) -> String {
         self.with(None).unwrap_or_default()
     }
 }
 
 impl Removal {
-    /// The text has nothing of ours.
+    /// The result for a text that contains nothing of ours.
     pub fn nothing_of_ours(text: &str) -> Removal {
         Removal { text: text.to_owned(), is_empty: false }
     }
 }
 
-/// How the reason ends that a name is taken.
-const TAKEN: &str = " is something else already: give that another name, and run this again";
+/// The end of the error if our name is used for something else.
+const TAKEN: &str = " is used for something else: rename that, and run this command again";
 
 impl EditError {
-    /// There is something else under our name.
+    /// Our name is used for something else.
     pub fn taken(path: &str) -> EditError {
         EditError(format!("\"{path}\"{TAKEN}"))
     }
 
-    /// Whether it is that, so that nothing of ours can be added.
+    /// Whether it is that error, so that nothing of ours can be added.
     pub fn is_taken(&self) -> bool {
         self.0.ends_with(TAKEN)
     }
 
-    /// The file is well formed, but not what we expect.
+    /// The file is well formed, but has an unexpected structure.
     pub fn shape(reason: &str) -> EditError {
         EditError(reason.to_owned())
     }
 
-    /// The file is not what its name says.
+    /// The file does not have the format that its name implies.
     pub fn syntax(format: &str, error: &str) -> EditError {
         EditError(format!("it is not valid {format} ({error})"))
     }

@@ -1,6 +1,6 @@
-//! What changes in a file, as `diff -u` shows it.
+//! The changes of a file in the format of `diff -u`.
 //!
-//! `similar` would write it, too, but brings every algorithm that it knows, which is a tenth of this program.
+//! `similar` could format them too, but would bring all its algorithms, a tenth of the size of this program.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -8,12 +8,12 @@ use std::ops::Range;
 use similar::algorithms::{Capture, Compact, Replace, myers};
 use similar::{DiffOp, DiffTag, group_diff_ops};
 
-/// How many lines are shown around what changes.
+/// The number of context lines.
 const AROUND: usize = 3;
 
-/// The difference of two texts under the names of their files; nothing if there is none.
+/// The diff of two texts under the names of their files; empty if they are equal.
 ///
-/// Of each text, `shown` says how its lines are shown: as many lines as it has.
+/// `shown` maps each text to what is printed, with the same number of lines.
 pub fn unified(from: &str, to: &str, [old, new]: [&str; 2], shown: [&str; 2]) -> String {
     let lines = |text| str::split_inclusive(text, '\n').collect::<Vec<&str>>();
     let [old, new, shown_old, shown_new] = [old, new, shown[0], shown[1]].map(lines);
@@ -24,7 +24,7 @@ pub fn unified(from: &str, to: &str, [old, new]: [&str; 2], shown: [&str; 2]) ->
             text = format!("--- {from}\n+++ {to}\n");
         }
         let place = |range: fn(&DiffOp) -> Range<usize>| place(range(first).start..range(last).end);
-        // Writing to a `String` can't fail.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(text, "@@ -{} +{} @@", place(DiffOp::old_range), place(DiffOp::new_range));
         for part in &hunk {
             let removed = shown_old.get(part.old_range()).unwrap_or_default();
@@ -40,14 +40,14 @@ pub fn unified(from: &str, to: &str, [old, new]: [&str; 2], shown: [&str; 2]) ->
     text
 }
 
-/// What changes, with the lines around it.
+/// A group of changes with its context lines.
 fn hunks(old: &[&str], new: &[&str]) -> Vec<Vec<DiffOp>> {
     let mut found = Compact::new(Replace::new(Capture::new()), old, new);
     let Ok(()) = myers::diff(&mut found, old, 0..old.len(), new, 0..new.len());
     group_diff_ops(found.into_inner().into_inner().into_ops(), AROUND)
 }
 
-/// Lines by their number and how many they are. One that is alone needs no count; none stand behind the line before.
+/// A range of lines: start and count. A single line needs no count; an empty range starts at the line before it.
 fn place(lines: Range<usize>) -> String {
     match lines.len() {
         0 => format!("{},0", lines.start),

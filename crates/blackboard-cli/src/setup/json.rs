@@ -1,7 +1,7 @@
-//! Our entries in a settings file of JSON, possibly with comments: put in and taken out in place.
+//! Our entries in a JSON settings file, possibly with comments: added and removed in place.
 //!
-//! Everything else in the file keeps its bytes: comments, order, indentation, line endings. What can't be told apart
-//! safely (a syntax error, a key that is there twice, another shape than expected) is a [`EditError`].
+//! Everything else in the file stays unchanged: comments, order, indentation, line endings. If that is not certain (a
+//! syntax error, a duplicate key, an unexpected structure), the result is an [`EditError`].
 
 use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode};
 use serde_json::Value;
@@ -10,24 +10,24 @@ use super::command::{self, OnDifference};
 use super::content::{EditError, Removal};
 use crate::config::JSON_WITH_COMMENTS;
 
-/// What belongs into a file.
+/// What setup writes into a file.
 #[derive(Clone, Debug)]
 pub enum Wanted {
-    /// Handlers of events: `hooks.EVENT` is a list, and one element of it is ours.
+    /// Event handlers: `hooks.EVENT` is a list, and one element of it is ours.
     Hooks(Vec<(&'static str, CstInputValue)>),
-    /// One member, by its path, which starts our MCP server.
+    /// One member, by its path, that starts our MCP server.
     Server(Vec<String>, CstInputValue),
-    /// A member of the format itself, such as its version: put in where it is missing, left where it is.
+    /// A member that the format requires, for example its version: added if it is missing, otherwise kept.
     Format(&'static str, CstInputValue),
 }
 
-/// The key under which every platform keeps its handlers.
+/// The key of the event handlers on every platform.
 const HOOKS: &str = "hooks";
 
-/// A file that does not exist yet.
+/// The text of a new file.
 const NEW: &str = "{\n}\n";
 
-/// The text with our entries in it; the same text if they are there already.
+/// The text with our entries; the same text if it already has them.
 pub fn with(wanted: &[Wanted], text: Option<&str>) -> Result<String, EditError> {
     let text = text.unwrap_or(NEW);
     let (mark, json) = without_mark(text);
@@ -53,7 +53,7 @@ pub fn with(wanted: &[Wanted], text: Option<&str>) -> Result<String, EditError> 
     Ok(format!("{mark}{root}"))
 }
 
-/// The text without our entries. Lists and objects that become empty go too, unless they were empty `before`.
+/// The text without our entries. Lists and objects that become empty are removed, unless they were empty `before`.
 pub fn without(wanted: &[Wanted], text: &str, before: Option<&str>) -> Result<Removal, EditError> {
     let (mark, json) = without_mark(text);
     let root = parse(json)?;
@@ -74,7 +74,7 @@ pub fn without(wanted: &[Wanted], text: &str, before: Option<&str>) -> Result<Re
     }
     let formats =
         || wanted.iter().filter_map(|one| if let Wanted::Format(key, _) = one { Some(*key) } else { None });
-    // What was not there before has been put there by us; without a text from before, that is unknown.
+    // What was not in the backup was added by us. Without a backup that is unknown.
     for key in
         formats().filter(|key| before.is_some() && was(before.as_ref(), &[(*key).to_owned()]).is_none())
     {
@@ -84,14 +84,14 @@ pub fn without(wanted: &[Wanted], text: &str, before: Option<&str>) -> Result<Re
     }
     let names = object.properties().into_iter().filter_map(|property| property.decoded_name());
     let says_nothing = names.into_iter().all(|name| formats().any(|key| key == name));
-    // A comment is something, too.
+    // A comment counts as content.
     let squeezed: String = root.to_string().split_whitespace().collect();
     let said = root.to_serde_value().map(|value| value.to_string());
     let is_empty = says_nothing && said == Some(squeezed);
     Ok(Removal { text: format!("{mark}{root}"), is_empty })
 }
 
-/// Whether our server is there and is not to be started.
+/// Whether our server is there but disabled.
 pub fn is_switched_off(wanted: &[Wanted], text: &str) -> Result<bool, EditError> {
     let root = parse(without_mark(text).1)?.to_serde_value();
     Ok(wanted.iter().any(|one| {
@@ -101,7 +101,7 @@ pub fn is_switched_off(wanted: &[Wanted], text: &str) -> Result<bool, EditError>
     }))
 }
 
-/// The same server of ours at its other places in a text: for the user, and for each project of the user.
+/// The same server at its other paths in a text: for the user, and for each project of the user.
 pub fn others_in(wanted: &[Wanted], text: &str) -> Vec<Vec<Wanted>> {
     let [Wanted::Server(path, server)] = wanted else { return Vec::new() };
     let [.., servers, name] = &path[..] else { return Vec::new() };
@@ -168,7 +168,7 @@ fn put_hooks(root: &CstObject, events: &[(&'static str, CstInputValue)]) -> Resu
         Some(property) => object_of(&property, HOOKS)?,
         None => root.object_value_or_set(HOOKS),
     };
-    // What an older version hooked and this one does not.
+    // Events that an older version hooked and this one does not.
     for property in hooks.properties() {
         let name = property.decoded_name().unwrap_or_default();
         if !events.iter().any(|(event, _)| *event == name) {
@@ -185,8 +185,8 @@ fn put_hooks(root: &CstObject, events: &[(&'static str, CstInputValue)]) -> Resu
     Ok(())
 }
 
-/// One element is ours and says what is wanted; what stands beside it in the same group is left alone, and so is one with
-/// arguments of the user's where there are two.
+/// Ensures that one element is ours and up to date. Others in the same group stay. If there are two, the one with the
+/// user's own arguments stays unchanged.
 fn put_handler(list: &CstArray, wanted: &CstInputValue) {
     let (group, handler) = parts_of(wanted);
     let mut found = false;
@@ -234,7 +234,7 @@ fn take_hooks(root: &CstObject, before: Option<&Value>) -> Result<bool, EditErro
 }
 
 fn take_event(property: &CstObjectProp, name: &str, before: Option<&Value>) -> bool {
-    // What is no list has nothing of ours in it.
+    // A value that is not a list contains nothing of ours.
     let Some(list) = property.array_value() else { return false };
     let ours = ours_in(&list);
     let removed = !ours.is_empty();
@@ -247,7 +247,7 @@ fn take_event(property: &CstObjectProp, name: &str, before: Option<&Value>) -> b
     removed
 }
 
-/// What in a list of handlers is ours: whole elements (`true`), or handlers in a group that has others too.
+/// Which parts of a list of handlers are ours: complete elements (`true`), or handlers in a group with others.
 fn ours_in(list: &CstArray) -> Vec<(CstNode, bool)> {
     let is_ours = |node: &CstNode| node.to_serde_value().is_some_and(|value| command::runs(&value, "hook"));
     let mut ours = Vec::new();
@@ -268,7 +268,7 @@ fn ours_in(list: &CstArray) -> Vec<(CstNode, bool)> {
     ours
 }
 
-/// What an element is made of: the members of its group, if it is one, and the handler.
+/// The parts of an element: the members of its group, if it is one, and the handler.
 fn parts_of(wanted: &CstInputValue) -> (Option<Vec<(String, CstInputValue)>>, &CstInputValue) {
     let CstInputValue::Object(members) = wanted else { return (None, wanted) };
     let inside = members.iter().find_map(|(key, value)| match value {
@@ -283,7 +283,7 @@ fn was<'a>(before: Option<&'a Value>, path: &[String]) -> Option<&'a Value> {
     path.iter().try_fold(before?, |value, key| value.as_object()?.get(key))
 }
 
-/// Whether a list or an object was there before, and was empty.
+/// Whether a list or an object existed before, and was empty.
 fn was_empty(before: Option<&Value>, path: &[String]) -> bool {
     match was(before, path) {
         Some(Value::Array(list)) => list.is_empty(),
@@ -292,13 +292,13 @@ fn was_empty(before: Option<&Value>, path: &[String]) -> bool {
     }
 }
 
-/// The member with this name. With two of them, readers disagree about which one counts.
+/// The member with this name. Programs disagree about which one of two counts.
 fn only(object: &CstObject, name: &str) -> Result<Option<CstObjectProp>, EditError> {
     let mut found =
         object.properties().into_iter().filter(|property| property.decoded_name().as_deref() == Some(name));
     let first = found.next();
     if found.next().is_some() {
-        return Err(EditError::shape(&format!("\"{name}\" is in it more than once")));
+        return Err(EditError::shape(&format!("\"{name}\" occurs more than once")));
     }
     Ok(first)
 }
@@ -319,7 +319,7 @@ fn parse(text: &str) -> Result<CstRootNode, EditError> {
         .map_err(|error| EditError::syntax("JSON", &error.to_string()))
 }
 
-/// The tree is built and dropped by recursion; brackets in strings and comments count too, which does no harm.
+/// The tree is built and dropped recursively. Brackets in strings and comments count too, which does no harm.
 fn is_too_deep(text: &str) -> bool {
     const DEEPEST: i32 = 200;
     let mut depth = 0;
@@ -333,7 +333,7 @@ fn is_too_deep(text: &str) -> bool {
     })
 }
 
-/// Some editors put a byte order mark in front.
+/// Some editors write a byte order mark.
 fn without_mark(text: &str) -> (&str, &str) {
     match text.strip_prefix('\u{feff}') {
         Some(rest) => (&text[..text.len() - rest.len()], rest),

@@ -1,24 +1,24 @@
-//! What a difference shows of a file: its structure, and values that are ours.
+//! What a diff shows of a file: its structure, and values that are ours.
 //!
-//! Settings have credentials, and a difference ends up in terminals, logs and the transcripts of agents. Of settings
-//! that are not ours only keys are shown: never a value that this program would not write, and never a comment.
+//! Settings contain credentials, and diffs end up in terminals, logs and transcripts of agents. Of other settings, only
+//! keys are shown: never a value that this program would not write, and never a comment.
 
 use std::collections::HashSet;
 
 use blackboard::Code;
 use blackboard::text::TextRules;
 
-/// What stands for what is not shown.
+/// The placeholder for hidden text.
 const HIDDEN: &str = "…";
 
-/// How a file is written.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Syntax {
     Json,
     Toml,
 }
 
-/// The text with as many lines as before, in which every value is hidden that `ours` does not have too.
+/// The text with every value hidden that is not also in `ours`. The number of lines stays the same.
 pub fn masked(syntax: Syntax, text: &str, ours: &str) -> String {
     let known: HashSet<&str> = Pieces::of(syntax, ours).filter_map(|piece| piece.value(ours)).collect();
     let mut shown = String::with_capacity(text.len());
@@ -34,18 +34,18 @@ pub fn masked(syntax: Syntax, text: &str, ours: &str) -> String {
     shown
 }
 
-/// The text with as many lines as before, in which those are hidden that look like a credential.
+/// The text with all lines hidden that look like a credential. The number of lines stays the same.
 pub fn without_credentials(text: &str) -> String {
     let lines = text.split('\n').map(|line| if is_secret(line) { HIDDEN } else { line });
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a value says nothing that this program would not say.
+/// Whether a value contains nothing that this program would not write.
 fn is_ours(source: &str, known: &HashSet<&str>) -> bool {
     if matches!(source, "true" | "false" | "null") || known.contains(source) {
         return true;
     }
-    // An older version may have named the place of the program.
+    // An older version may have written the path of the program.
     let mut words = source.trim_matches(['"', '\'']).split(' ');
     let program = words.next().and_then(|program| program.rsplit(['/', '\\']).next());
     let known_words = || known.iter().flat_map(|known| known.trim_matches('"').split(' '));
@@ -53,7 +53,7 @@ fn is_ours(source: &str, known: &HashSet<&str>) -> bool {
         && words.all(|word| known_words().any(|known| known == word))
 }
 
-/// Hides a text; what marks it as a string or a comment stays, and so do its lines.
+/// Hides a text, except for its quotes or comment markers and its line breaks.
 fn hide(source: &str, shown: &mut String) {
     let marks = ["\"\"\"", "'''", "\"", "'", "//", "/*", "#"];
     let mark = marks.into_iter().find(|mark| source.starts_with(mark)).unwrap_or_default();
@@ -99,16 +99,16 @@ impl Piece {
     }
 }
 
-/// A text in its pieces, from the first byte to the last.
+/// A text split into tokens that cover all of its bytes.
 struct Pieces<'a> {
     syntax: Syntax,
     text: &'a str,
     at: usize,
-    /// How many brackets are open.
+    /// The number of open brackets.
     depth: usize,
-    /// Nothing but spaces has been on this line.
+    /// Whether this line has only spaces so far.
     line_is_new: bool,
-    /// This line is the name of a table.
+    /// Whether this line is a table header.
     is_header: bool,
 }
 
@@ -117,7 +117,7 @@ impl<'a> Pieces<'a> {
         Pieces { syntax, text, at: 0, depth: 0, line_is_new: true, is_header: false }
     }
 
-    /// How long the comment is that begins here.
+    /// The length of the comment that starts here.
     fn comment(&self, rest: &str) -> Option<usize> {
         let line = || rest.find('\n').unwrap_or(rest.len());
         match self.syntax {
@@ -128,7 +128,7 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// How long the string is that begins here.
+    /// The length of the string that starts here.
     fn string(&self, rest: &str) -> Option<usize> {
         let marks: &[&str] =
             if self.syntax == Syntax::Toml { &["\"\"\"", "'''", "\"", "'"] } else { &["\""] };
@@ -139,7 +139,7 @@ impl<'a> Pieces<'a> {
             if here[0] == b'\\' && mark.starts_with('"') {
                 at += 2;
             } else if here.starts_with(mark.as_bytes()) {
-                // Quotes in front of the last three belong to what is quoted.
+                // Quotes before the last three belong to the content.
                 let more = here.iter().take_while(|byte| **byte == mark.as_bytes()[0]).count();
                 let end = at + if mark.len() == 3 { more.min(5) } else { 1 };
                 return Some(end);
@@ -150,7 +150,7 @@ impl<'a> Pieces<'a> {
         Some(rest.len())
     }
 
-    /// Whether what ends here is the name of something.
+    /// Whether the token that ends here is a key.
     fn is_key(&self, end: usize) -> bool {
         let next = self.text[end..].trim_start_matches([' ', '\t', '\r', '\n']).chars().next();
         match self.syntax {
@@ -191,7 +191,7 @@ impl Iterator for Pieces<'_> {
             (Kind::Between, first.len_utf8())
         } else {
             let ends = |character: char| is_between(character) || "\"'#/".contains(character);
-            // A comment that nothing separates from it is hidden with it.
+            // A comment directly after it is hidden with it.
             let length = rest.find(ends).unwrap_or(rest.len()).max(first.len_utf8());
             (if self.is_key(start + length) { Kind::Key } else { Kind::Value }, length)
         };

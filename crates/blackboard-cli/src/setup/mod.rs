@@ -1,10 +1,10 @@
-//! Connecting the agents that a user has: our entries in the settings of other programs.
+//! Connects the user's agents to the board: our entries in the settings of other programs.
 //!
-//! A [`Platform`](crate::platforms::Platform) says what goes where, [`content`] how a file looks with our part and without
-//! it, and [`change`] what is to be done about a file. Nothing here touches what is not ours: a file that can't be edited without doubt
-//! is left alone, and the user is told what to add. What we did can be undone to the byte.
+//! A [`Platform`](crate::platforms::Platform) defines what goes into which file, [`content`] computes a file with and
+//! without our part, and [`change`] decides what to do with a file. Content of others is never touched: if a file
+//! cannot be edited safely, setup skips it and prints what to add. `setup remove` restores files byte for byte.
 //!
-//! The commands that end up in the settings name neither a path nor a version of this program.
+//! The commands in the settings contain neither a path nor a version of this program.
 
 mod change;
 mod command;
@@ -31,23 +31,23 @@ pub use target::{Part, SettingsDirs, SettingsLevel, Target, grouped, servers, sk
 use crate::context::Context;
 use crate::platforms::Platform;
 
-/// The directories that a call is about.
+/// The directories that a call uses.
 pub fn settings_dirs(context: &Context) -> Result<SettingsDirs> {
     let request = context.request();
     let Some(home) = &request.environment.user_home else {
-        return Err(Refusal::new(Code::InvalidValue, "there is no home directory: HOME is not set")
-            .hint("set HOME to the directory of the user whose agents these are")
+        return Err(Refusal::new(Code::InvalidValue, "no home directory: HOME is not set")
+            .hint("set HOME to the home directory of the user who runs the agents")
             .into());
     };
     let home = request.current_dir.join(home);
     let worktree = context.tree().map(|tree| PathBuf::from(tree.worktree)).ok();
-    // Outside of a repository the project is the directory itself, never the whole machine.
+    // Outside of a repository, the project is the current directory, never the complete machine.
     let worktree = worktree.filter(|worktree| worktree.parent().is_some());
     let project = worktree.unwrap_or_else(|| request.current_dir.clone());
     Ok(SettingsDirs::new(home, project, request.environment, request.current_dir))
 }
 
-/// What of ours is in one file, for those who only want to know.
+/// Whether one file contains our part, for `setup status`.
 pub fn state(target: &Target) -> std::result::Result<State, String> {
     let text = files::to_look_at(&target.file).map_err(|trouble| trouble.0)?;
     text.map_or(Ok(State::Missing), |text| target.content.state(&text).map_err(|trouble| trouble.0))

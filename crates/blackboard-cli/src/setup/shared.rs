@@ -1,21 +1,21 @@
-//! Files that several parts of ours are in, for example the MCP servers of two settings levels.
+//! Files that contain several parts of ours, for example the MCP servers of two settings levels.
 //!
-//! Each part comes and goes alone. The order is not recorded, so that every order is tried: a file that
-//! is what the text from before becomes in one of them has no other changes.
+//! Each part is added and removed separately. The order is not recorded, so every order is tried: if one of them turns
+//! the backup into the current text, the file has no other changes.
 
 use super::content::{Content, EditError, Removal};
 
-/// With how many other parts this is tried.
+/// The maximum number of other parts for which this is tried.
 const MOST_OTHERS: usize = 3;
 
-/// Whether a text is what `before` becomes with this part and the others that are in it.
+/// Whether a text is `before` plus this part and the other parts that it contains.
 pub fn is_made_of(part: &Content, before: &str, text: &str) -> bool {
     let others = part.others_in(text);
     order(part, &others, before, text).is_some()
 }
 
-/// The text without this part; `before` is the text from before all parts. Nothing else of it changes, to the byte, if
-/// it has no other changes.
+/// The text without this part; `before` is the text before all parts. If the text has no other changes, the rest stays
+/// unchanged, byte for byte.
 pub fn without(part: &Content, text: &str, before: Option<&str>) -> Result<Removal, EditError> {
     let others = part.others_in(text);
     let made = before.and_then(|before| Some((before, order(part, &others, before, text)?)));
@@ -26,7 +26,7 @@ pub fn without(part: &Content, text: &str, before: Option<&str>) -> Result<Remov
     Ok(Removal { text, is_empty: without.is_empty && left.count() == 0 })
 }
 
-/// Whether there is nothing in a text but parts of ours, in whatever version.
+/// Whether a text contains only parts of ours, in any version.
 pub fn is_wholly_ours(part: &Content, text: &str) -> bool {
     let mut text = text.to_owned();
     for one in part.others_in(&text).iter().chain([part]) {
@@ -39,7 +39,7 @@ pub fn is_wholly_ours(part: &Content, text: &str) -> bool {
     false
 }
 
-/// In which order the parts have to come so that a text becomes the other one.
+/// The order in which adding the parts turns one text into the other.
 fn order<'a>(part: &'a Content, others: &'a [Content], before: &str, text: &str) -> Option<Vec<&'a Content>> {
     if others.len() > MOST_OTHERS {
         return None;

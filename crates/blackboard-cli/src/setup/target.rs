@@ -1,4 +1,4 @@
-//! What the settings of all platforms have in common: their levels, their directories, and the pieces that they are made of.
+//! What the settings of all platforms share: levels, directories and building blocks.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use super::content::Content;
 use crate::environment::Environment;
 use crate::platforms::{PLATFORMS, Platform, listed};
 
-/// For whom a platform is set up.
+/// The settings level that setup changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SettingsLevel {
@@ -44,24 +44,24 @@ impl ValueEnum for SettingsLevel {
     }
 }
 
-/// One file that set-up looks after.
+/// One file that setup manages.
 #[derive(Debug)]
 pub struct Target {
-    /// What goes into it.
+    /// Which part of ours it contains.
     pub part: Part,
-    /// Where it is.
+    /// Its path.
     pub file: PathBuf,
-    /// The project that it has to be in, wherever links lead.
+    /// The project that must contain it after links are resolved.
     pub inside: Option<PathBuf>,
-    /// What belongs into it.
+    /// Its content.
     pub content: Content,
-    /// Whether it will contain secrets: only its owner may read it, from its first byte.
+    /// Whether it may contain secrets: then only its owner may read it, from the moment it is created.
     pub is_private: bool,
-    /// The platform's own command for the same, if it has one.
+    /// The platform's own command for the same change, if it has one.
     pub own_command: Option<String>,
 }
 
-/// What of ours is in a file.
+/// The part of ours that a file contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Part {
     #[serde(rename = "hooks")]
@@ -74,18 +74,18 @@ pub enum Part {
     Skill,
 }
 
-/// The directories that settings are in.
+/// The directories that contain settings.
 pub struct SettingsDirs {
     /// The home directory.
     pub home: PathBuf,
-    /// The root of the project that the call is made in.
+    /// The root of the current project.
     pub project: PathBuf,
     environment: Environment,
     current_dir: PathBuf,
 }
 
 impl SettingsDirs {
-    /// From what the process was started with.
+    /// From the environment of the process.
     pub fn new(
         home: PathBuf,
         project: PathBuf,
@@ -95,22 +95,22 @@ impl SettingsDirs {
         SettingsDirs { home, project, environment, current_dir }
     }
 
-    /// The directory that this variable of a platform names.
+    /// The directory in this variable of a platform.
     pub fn moved_by(&self, variable: &str) -> Option<PathBuf> {
         self.environment.variable(variable).map(|moved| self.current_dir.join(moved))
     }
 
-    /// Whether this user has it: its program can be started, or its settings are there.
+    /// Whether the user has this platform: its program is on the PATH, or its settings exist.
     pub fn has(&self, platform: &Platform) -> bool {
         (platform.settings.directory)(self).is_dir() || self.can_start(platform.settings.program)
     }
 
-    /// Whether agents find this program under the name that is written into their settings.
+    /// Whether agents can find this program under the name in their settings.
     pub fn has_this_program(&self) -> bool {
         self.can_start("blackboard")
     }
 
-    /// The directories that stay whatever is in them: those that the settings of a platform are in are below one of these.
+    /// Directories that are never deleted, even if empty: the settings of every platform are below one of them.
     pub fn kept(&self, platform: &Platform) -> Vec<PathBuf> {
         let settings = (platform.settings.directory)(self);
         let around = settings.parent().map(Path::to_owned);
@@ -125,7 +125,8 @@ impl SettingsDirs {
 }
 
 impl Platform {
-    /// What goes where. The files of a project stay in it: a clone must not choose which files outside are changed.
+    /// The files of a platform at a level. Project files stay in the project: a clone must not choose which files
+    /// outside are changed.
     pub fn targets_of(&self, dirs: &SettingsDirs, level: SettingsLevel) -> Vec<Target> {
         let mut targets = (self.settings.targets)(dirs, level);
         for target in targets.iter_mut().filter(|target| target.file.starts_with(&dirs.project)) {
@@ -136,7 +137,7 @@ impl Platform {
 }
 
 impl SettingsLevel {
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             SettingsLevel::User => "user",
@@ -147,7 +148,7 @@ impl SettingsLevel {
 }
 
 impl Part {
-    /// What people call it.
+    /// Its name in human output.
     pub fn as_str(self) -> &'static str {
         match self {
             Part::Hooks => "hooks",
@@ -163,7 +164,7 @@ impl Target {
         Target { part, file, inside: None, content, is_private: false, own_command: None }
     }
 
-    /// What the user can do where we can't, in a file with this text.
+    /// What the user can do if we cannot edit a file with this text.
     pub fn by_hand(&self, text: Option<&str>) -> String {
         let text = self.content.by_hand(text);
         self.own_command.as_ref().map_or(text.clone(), |command| format!("{text}or run: {command}\n"))
@@ -175,14 +176,14 @@ pub fn servers(member: &str) -> Vec<String> {
     vec![member.to_owned(), "blackboard".to_owned()]
 }
 
-/// A handler in a group of its own, for the tools that `matcher` fits or for all.
+/// A handler in its own group, for the tools that `matcher` matches, or for all.
 pub fn grouped(matcher: Option<&str>, handler: CstInputValue) -> CstInputValue {
     let matcher = matcher.map(|matcher| ("matcher".to_owned(), matcher.into()));
     let hooks = ("hooks".to_owned(), CstInputValue::Array(vec![handler]));
     CstInputValue::Object(matcher.into_iter().chain([hooks]).collect())
 }
 
-/// What an agent can read about the board when it wants to.
+/// The skill: instructions that an agent reads when it needs them.
 pub fn skill(skills: &Path) -> Target {
     Target::new(Part::Skill, skills.join("blackboard/SKILL.md"), Content::Whole(include_str!("skill.md")))
 }
@@ -195,6 +196,6 @@ fn is_program(path: &Path) -> bool {
 
 #[cfg(not(unix))]
 fn is_program(path: &Path) -> bool {
-    // Launchers of npm are scripts there.
+    // Launchers of npm are scripts on this system.
     path.is_file() || path.with_extension("cmd").is_file()
 }

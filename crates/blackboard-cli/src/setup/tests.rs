@@ -1,4 +1,4 @@
-//! What every platform's description has to keep, and the corners of editing that its files seldom show.
+//! Tests of every platform's settings, and of edge cases of editing files.
 
 use super::content::{Content, EditError, Removal};
 use super::*;
@@ -47,7 +47,7 @@ fn every_platform_gets_hooks_a_server_and_a_skill_in_every_scope_that_it_has() {
             let has = |parts: &[Part]| targets.iter().any(|target| parts.contains(&target.part));
             assert!(has(&[Part::Hooks, Part::HooksAndServer]), "{} {scope:?}", platform.id);
             assert!(has(&[Part::Server, Part::HooksAndServer]), "{} {scope:?}", platform.id);
-            // Claude Code alone has a third scope, and no skills in it.
+            // Only Claude Code has a third settings level, which has no skills.
             assert_eq!(has(&[Part::Skill]), *scope != SettingsLevel::Local, "{} {scope:?}", platform.id);
             let root = if *scope == SettingsLevel::User { "/home/ivy" } else { "/project" };
             for target in targets.iter().filter(|target| !target.is_private) {
@@ -143,7 +143,7 @@ fn a_server_with_arguments_of_the_user_keeps_them_and_all_else_that_it_has() {
             continue;
         }
         let alone = target.content.alone();
-        // A list of its own for the arguments, or one for the whole command.
+        // A separate list for the arguments, or one list for the complete command.
         let (old, program, more) = if alone.contains("\"args\"") {
             let more = r#"["mcp", "--db", "/srv/board.db"], "env": { "A": "1" }"#;
             (r#"["mcp"]"#, r#""command": "blackboard""#, more)
@@ -269,13 +269,13 @@ fn what_is_not_as_expected_is_refused_and_not_guessed() {
         (Part::Hooks, "[]", "the file is not an object"),
         (Part::Hooks, r#"{"hooks": []}"#, "\"hooks\" is not an object"),
         (Part::Hooks, r#"{"hooks": {"Stop": {}}}"#, "\"Stop\" is not a list"),
-        (Part::Hooks, r#"{"hooks": {}, "hooks": {}}"#, "\"hooks\" is in it more than once"),
+        (Part::Hooks, r#"{"hooks": {}, "hooks": {}}"#, "\"hooks\" occurs more than once"),
         (Part::Hooks, &deep, "it is nested too deeply"),
         (Part::Server, r#"{"mcpServers": 1}"#, "\"mcpServers\" is not an object"),
         (
             Part::Server,
             r#"{"mcpServers": {"blackboard": {"command": "chalk"}}}"#,
-            "\"mcpServers.blackboard\" is something else already: give that another name, and run this again",
+            "\"mcpServers.blackboard\" is used for something else: rename that, and run this command again",
         ),
     ] {
         assert_eq!(claude(part).with(Some(text)), Err(EditError(reason.to_owned())), "{text}");
@@ -288,10 +288,10 @@ fn what_is_not_as_expected_is_refused_and_not_guessed() {
     }
     for (text, reason) in [
         ("mcp_servers = 1\n", "\"mcp_servers\" is not a table"),
-        ("mcp_servers = { a = {} }\n", "\"mcp_servers\" is written in a way that nothing can be added to"),
+        ("mcp_servers = { a = {} }\n", "\"mcp_servers\" has a form that cannot be extended"),
         (
             "[mcp_servers.blackboard]\ncommand = \"chalk\"\n",
-            "\"mcp_servers.blackboard\" is something else already: give that another name, and run this again",
+            "\"mcp_servers.blackboard\" is used for something else: rename that, and run this command again",
         ),
     ] {
         assert_eq!(SERVERS.with(Some(text)), Err(EditError(reason.to_owned())), "{text}");

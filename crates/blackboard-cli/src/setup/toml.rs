@@ -1,17 +1,17 @@
-//! Our MCP server in a settings file of TOML: put in and taken out as text, so that everything else keeps its bytes. The
-//! platform says which table has its servers.
+//! Our MCP server in a TOML settings file: added and removed as text, so that everything else stays unchanged. The
+//! platform defines which table contains its servers.
 
 use toml_edit::{Document, Item, TableLike};
 
 use super::command::runs_words;
 use super::content::{EditError, Removal};
 
-/// What our server is called.
+/// The name of our server.
 const NAME: &str = "blackboard";
 const COMMAND: &str = "\"blackboard\"";
 const ARGUMENTS: &str = "[\"mcp\"]";
 
-/// The text with our table in it; the same text if it is there already.
+/// The text with our table; the same text if it already has it.
 pub fn with(servers: &str, text: Option<&str>) -> Result<String, EditError> {
     let text = text.unwrap_or_default();
     let document = parse(text)?;
@@ -35,10 +35,10 @@ pub fn with(servers: &str, text: Option<&str>) -> Result<String, EditError> {
             changed
         }
     };
-    // A table that is written in another way can't always be continued.
+    // Text cannot be appended to every notation of a table.
     let is_there = parse(&changed).ok().and_then(|document| server(servers, &document).ok()?.map(is_ours));
     if is_there != Some(true) {
-        let reason = format!("\"{servers}\" is written in a way that nothing can be added to");
+        let reason = format!("\"{servers}\" has a form that cannot be extended");
         return Err(EditError::shape(&reason));
     }
     Ok(changed)
@@ -50,7 +50,7 @@ pub fn without(servers: &str, text: &str) -> Result<Removal, EditError> {
     let Some(server) = server(servers, &document)?.filter(|server| is_ours(server)) else {
         return Ok(Removal::nothing_of_ours(text));
     };
-    let by_hand = || EditError::shape("our server is written in a way that only you can take out");
+    let by_hand = || EditError::shape("our server has a form that cannot be removed automatically");
     let Some(table) = server.as_table().filter(|table| !table.is_dotted()) else { return Err(by_hand()) };
     let start = table.span().ok_or_else(by_hand)?.start;
     let end = last_byte(server).unwrap_or(start);
@@ -70,19 +70,19 @@ pub fn without(servers: &str, text: &str) -> Result<Removal, EditError> {
     Ok(Removal { text: changed, is_empty })
 }
 
-/// Whether our server is there, in whatever way it is written.
+/// Whether our server is there, in any notation.
 pub fn is_there(servers: &str, text: &str) -> Result<bool, EditError> {
     Ok(server(servers, &parse(text)?)?.is_some_and(is_ours))
 }
 
-/// Whether our server is there and is not to be started.
+/// Whether our server is there but disabled.
 pub fn is_switched_off(servers: &str, text: &str) -> Result<bool, EditError> {
     let document = parse(text)?;
     let server = server(servers, &document)?.and_then(Item::as_table_like);
     Ok(server.and_then(|server| server.get("enabled")?.as_bool()) == Some(false))
 }
 
-/// What to add to this text by hand: what is right depends on how the other servers are written.
+/// What to add to this text by hand, in the notation of the other servers.
 pub fn by_hand(servers: &str, text: &str) -> String {
     let table = table(servers).map(|line| line + "\n").concat();
     let Ok(document) = parse(text) else { return table };
@@ -93,7 +93,7 @@ pub fn by_hand(servers: &str, text: &str) -> String {
     }
 }
 
-/// The lines of our server in a table of its own.
+/// Our server as a separate table.
 fn table(servers: &str) -> [String; 3] {
     [format!("[{servers}.{NAME}]"), format!("command = {COMMAND}"), format!("args = {ARGUMENTS}")]
 }
@@ -102,7 +102,7 @@ fn parse(text: &str) -> Result<Document<&str>, EditError> {
     Document::parse(text).map_err(|error| EditError::syntax("TOML", error.message()))
 }
 
-/// Our entry in the table of servers, or what is there under our name.
+/// Our entry in the table of servers, or the other entry with our name.
 fn server<'a>(servers: &str, document: &'a Document<&str>) -> Result<Option<&'a Item>, EditError> {
     let Some(table) = document.as_table().get(servers) else { return Ok(None) };
     let not_a_table = || EditError::shape(&format!("\"{servers}\" is not a table"));
@@ -121,7 +121,7 @@ fn arguments(table: &dyn TableLike) -> Vec<&str> {
     list.map(|list| list.iter().filter_map(toml_edit::Value::as_str).collect()).unwrap_or_default()
 }
 
-/// Our table with the program as it is called today; whatever else the user has put there stays.
+/// Our table with the current program. Everything else that the user added stays.
 fn updated(text: &str, server: &Item) -> String {
     let Some(command) = server.as_table_like().and_then(|table| table.get("command")) else {
         return text.to_owned();
@@ -133,7 +133,7 @@ fn updated(text: &str, server: &Item) -> String {
     changed
 }
 
-/// Where the last value of a table ends, those of tables below it included.
+/// The end of a table's last value, including its subtables.
 fn last_byte(item: &Item) -> Option<usize> {
     let below = item.as_table_like().into_iter().flat_map(|table| table.iter().collect::<Vec<_>>());
     let below = below.filter_map(|(_, item)| last_byte(item)).max();

@@ -1,21 +1,21 @@
 //! Which requests the server answers, and the cookie that a browser gets.
 //!
-//! A browser lets every page of the world send requests to this machine. None of them gets an answer: a request is
-//! answered if it names this server as its host, which no foreign name that was made to point here does, and if no page of
-//! another origin sent it. Following a link to the page itself is no such request.
+//! A browser lets any page on the web send requests to this machine. None of them gets an answer. A request is answered
+//! only if its `Host` is this server, which excludes foreign names that resolve to this machine, and if no page of
+//! another origin sent it. Following a link to the page itself is allowed.
 //!
-//! The loopback interface belongs to every user of the machine, and the board to one of them. Each server makes a
-//! token when it starts. The token is in the private file that `serve --status` reads, and in the printed address. The
-//! first request of a browser has it in its address: the server answers with a cookie and sends the browser to `/`,
-//! so that the token leaves the address bar. Other programs send it as `Authorization: Bearer TOKEN`.
+//! Every user of the machine can connect to the loopback interface, but the board belongs to one of them. Each server
+//! creates a token when it starts. The token is in the private file that `serve --status` reads, and in the printed
+//! URL. The first request of a browser has it in its URL: the server answers with a cookie and redirects the browser to
+//! `/`, so that the token disappears from the address bar. Other programs send it as `Authorization: Bearer TOKEN`.
 //!
-//! The token is new with every start. While no server runs, another user can listen on its port, and an open page
-//! sends its cookie there: that cookie must be worth nothing to the next server.
+//! Each start creates a new token. While no server runs, another user can listen on its port, and an open page sends
+//! its cookie there. That cookie must be worthless to the next server.
 //!
-//! A cookie is for a host, whatever the port. Its name has the port, so that two dashboards do not overwrite each
-//! other's. It also has a random client id, by which streams are counted (`clients.rs`). The id has a tag that only this
-//! server can make, so that a program cannot invent ids. The tag is a keyed hash of the standard library: it protects a
-//! limit, while access depends on the secrets alone.
+//! Cookies belong to a host, regardless of the port. The cookie's name contains the port, so that two dashboards do not
+//! overwrite each other's. The cookie also has a random client id, by which streams are counted (`clients.rs`). The id
+//! has a tag that only this server can make, so that a program cannot invent ids. The tag is a keyed hash of the
+//! standard library: it protects only a limit. Access depends on the secrets alone.
 
 use std::fmt::{self, Write};
 use std::hash::{BuildHasher, RandomState};
@@ -38,29 +38,29 @@ use super::reply::{self, Reply};
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
-/// How many random bytes a secret has.
+/// The number of random bytes in a secret.
 const SECRET_BYTES: usize = 16;
 
-/// Browsers that get their cookies in the same stretch of this length share a limit of streams.
+/// Browsers that get their cookies in the same period of this length share a limit of streams.
 const WINDOW: Duration = Duration::from_mins(10);
 
-/// The page to which a browser goes on by itself. It is a page of this server, so the browser sends the cookie there,
-/// also where a page of another site led to this one.
+/// The page that redirects the browser. It is a page of this server, so the browser sends the cookie even if a page of
+/// another site linked to this one.
 const REDIRECT_PAGE: &str = "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\">\
     <meta http-equiv=\"refresh\" content=\"0;url=/\"><title>Blackboard</title></head>\
     <body><p><a href=\"/\">Open the dashboard</a></p></body></html>\n";
 
-/// A random text that only this user knows. It is not shown by `Debug`.
+/// A random text that only this user knows. `Debug` does not print it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
 
 impl Secret {
-    /// A new one, from the operating system.
+    /// Creates one, with random bytes of the operating system.
     pub fn random() -> Result<Secret> {
         let mut bytes = [0; SECRET_BYTES];
         getrandom::fill(&mut bytes)
-            .map_err(|error| Fault::new(Code::Io, "the system gives no random numbers").because(error))?;
+            .map_err(|error| Fault::new(Code::Io, "the system provides no random numbers").because(error))?;
         let mut text = String::with_capacity(2 * SECRET_BYTES);
         for byte in bytes {
             // Writing to a string does not fail.
@@ -74,7 +74,7 @@ impl Secret {
         &self.0
     }
 
-    /// Whether this is the text. It takes the same time wherever the first difference is.
+    /// Compares in constant time.
     fn is(&self, given: &str) -> bool {
         let differences =
             self.0.bytes().zip(given.bytes()).fold(0, |found, (a, b)| black_box(found | (a ^ b)));
@@ -91,9 +91,9 @@ impl fmt::Debug for Secret {
 /// Which requests a server answers.
 pub struct Access {
     port: u16,
-    /// `None` if every program on this machine may ask.
+    /// `None` if every program on this machine may send requests.
     token: Option<Secret>,
-    /// What the cookies of this server begin with.
+    /// The prefix of this server's cookies.
     session: Secret,
     /// The name of its cookies.
     cookie: String,
@@ -103,15 +103,15 @@ pub struct Access {
 }
 
 impl Access {
-    /// Access to the server on this port, with this token.
+    /// The rules of the server on this port, with this token.
     pub fn new(port: u16, token: Option<Secret>) -> Result<Access> {
         let cookie = format!("blackboard-{port}");
         let (session, key) = (Secret::random()?, RandomState::new());
         Ok(Access { port, token, session, cookie, key, started: Instant::now() })
     }
 
-    /// The client that sent a request; the answer instead, if the request was not meant for this server, was sent by another
-    /// site, has no token, or still has to get its cookie.
+    /// The client that sent a request. Otherwise the response to send instead: the request was meant for another host,
+    /// was sent by another site, has no token, or must get its cookie first.
     pub fn admit(&self, request: &Parts) -> Result<Client, Box<Reply>> {
         match foreign_request(request, self.port) {
             Some(refusal) => Err(Box::new(refusal)),
@@ -119,7 +119,7 @@ impl Access {
         }
     }
 
-    /// The client that the token or the cookie of a request names.
+    /// The client that the token or the cookie of a request identifies.
     fn identify(&self, request: &Parts) -> Result<Client, Box<Reply>> {
         // Without a token any program can get any number of cookies, so all clients share one limit.
         let Some(token) = &self.token else { return Ok(Client::Program) };
@@ -135,9 +135,9 @@ impl Access {
         }
     }
 
-    /// Gives a browser a cookie with this answer.
+    /// Adds a cookie for the browser to this response.
     fn name_client(&self, reply: &mut Reply) {
-        // Without one the browser is refused, and its user opens the address again.
+        // Without a cookie the browser is refused, and its user opens the URL again.
         let Ok(id) = Secret::random() else { return };
         let window = self.started.elapsed().as_secs() / WINDOW.as_secs();
         let cookie = format!(
@@ -151,7 +151,7 @@ impl Access {
         }
     }
 
-    /// A client id that only this server can make.
+    /// Creates a client id that only this server can make.
     fn client_id(&self, window: u64, random: &str) -> String {
         format!("{window}.{random}.{:016x}", self.key.hash_one((window, random)))
     }
@@ -165,9 +165,10 @@ impl Access {
         issued.is(id).then(|| Client::Browser { id: random.to_owned(), window })
     }
 
-    /// The answer to a token in the address: a cookie, and the address without it.
+    /// The response to a token in the URL: a cookie, and a redirect to the URL without the token.
     fn exchanged(&self, request: &Parts, has_cookie: bool) -> Reply {
-        // A browser does not send such a cookie to where another site redirects it, but our own page may lead there.
+        // A browser does not send such a cookie after a redirect from another site, but does so when our own page
+        // redirects.
         let from_elsewhere = request.headers.get(FETCH_SITE).is_some_and(|site| site == "cross-site");
         let mut reply = if from_elsewhere {
             reply::text("text/html; charset=utf-8", REDIRECT_PAGE)
@@ -182,7 +183,7 @@ impl Access {
         reply
     }
 
-    /// The client that a cookie or a token names.
+    /// The client that a cookie or a token identifies.
     fn client(&self, headers: &HeaderMap) -> Option<Client> {
         let cookies = headers.get_all(COOKIE).iter().filter_map(|header| header.to_str().ok());
         // Another server on this host can set a cookie of the same name, so there may be several.
@@ -201,7 +202,7 @@ impl Access {
     }
 }
 
-/// The answer to a request that was not meant for this server, or that another site sent; none if it may ask.
+/// The response to a request for another host, or from another site; `None` if the request is allowed.
 fn foreign_request(request: &Parts, port: u16) -> Option<Reply> {
     let forbidden = |code, message| {
         let hint = format!("open http://127.0.0.1:{port}/");
@@ -211,7 +212,7 @@ fn foreign_request(request: &Parts, port: u16) -> Option<Reply> {
     let named = request.uri.authority().map(Authority::as_str);
     let is_for_us = match one(&request.headers, &HOST) {
         Single::Value(host) => is_ours(host, port) && named.is_none_or(|named| is_ours(named, port)),
-        // Before 1.1 there was no such header, and there are no browsers of that time left.
+        // HTTP 1.0 has no such header, and no current browser uses it.
         Single::None | Single::Many => false,
     };
     if !is_for_us || request.version < Version::HTTP_11 {
@@ -230,12 +231,12 @@ fn foreign_request(request: &Parts, port: u16) -> Option<Reply> {
     }
 }
 
-/// A header that should be there once at most.
+/// A header that may be present at most once.
 #[derive(PartialEq)]
 enum Single<'a> {
     None,
     Value(&'a str),
-    /// Several of them, or one that is not text.
+    /// Several values, or one that is not text.
     Many,
 }
 
@@ -248,10 +249,10 @@ fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Single<'a> {
     }
 }
 
-/// Whether a host and port are those of this server.
+/// Whether a host and port belong to this server.
 fn is_ours(host: &str, port: u16) -> bool {
     let (name, given) = match host.rsplit_once(':') {
-        // The colons of an address in brackets are its own.
+        // An IPv6 address in brackets contains colons.
         Some((name, given)) if !given.ends_with(']') => (name, Some(given)),
         _ => (host, None),
     };
@@ -262,13 +263,13 @@ fn is_ours(host: &str, port: u16) -> bool {
     is_port && ["localhost", "127.0.0.1", "[::1]"].iter().any(|own| name.eq_ignore_ascii_case(own))
 }
 
-/// The token in the address of the page.
+/// The token in the URL of the page.
 fn token_in_address(request: &Parts) -> Option<&str> {
     let query = request.uri.query().filter(|_| request.uri.path() == "/")?;
     query.split('&').find_map(|part| part.strip_prefix("token="))
 }
 
-/// The answer to a request without the token. It says nothing about the board.
+/// The response to a request without the token. It reveals nothing about the board.
 fn refused(request: &Parts) -> Reply {
     let message = "this dashboard answers only to requests with its token";
     let hint = "print its address with the token: blackboard serve --status";
@@ -281,7 +282,7 @@ fn refused(request: &Parts) -> Reply {
     *reply.status_mut() = StatusCode::UNAUTHORIZED;
     let headers = reply.headers_mut();
     headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"blackboard\""));
-    // It has nothing more to ask here.
+    // The connection is not needed any more.
     headers.insert(CONNECTION, HeaderValue::from_static("close"));
     reply
 }
@@ -292,7 +293,7 @@ mod tests {
 
     use super::*;
 
-    /// What a request with these headers gets: a client, or a status.
+    /// The result for a request with these headers: a client, or a status.
     fn admitted(access: &Access, uri: &str, headers: &[(&str, &str)]) -> Result<Client, StatusCode> {
         let mut request = Request::builder().uri(uri);
         for (name, value) in headers {
@@ -357,7 +358,7 @@ mod tests {
         let twice = format!("Bearer {token}");
         let twice = [("authorization", twice.as_str()), ("authorization", twice.as_str())];
         assert_eq!(admitted(&access, "/", &twice), Err(StatusCode::UNAUTHORIZED));
-        // The address counts for the page alone, and only once.
+        // The token in the URL is accepted only for the page, and only once.
         for (uri, expected) in [
             (format!("/?token={token}"), StatusCode::SEE_OTHER),
             (format!("/?a=b&token={token}"), StatusCode::SEE_OTHER),
@@ -368,7 +369,7 @@ mod tests {
         ] {
             assert_eq!(admitted(&access, &uri, &[]), Err(expected), "{uri}");
         }
-        // A browser that has a cookie is sent to the address without a token, whatever that is.
+        // A browser that has a cookie is redirected to the URL without the token, even if the token is wrong.
         assert_eq!(admitted(&access, "/?token=old", &[("cookie", &own)]), Err(StatusCode::SEE_OTHER));
     }
 

@@ -1,10 +1,9 @@
-//! The server as a process of its own: which one runs, starting and stopping it.
+//! The server as a background process: registering, finding, starting and stopping it.
 //!
-//! Beside the board is a small private file (`local.db-serve`) that says which process shows it, where, and with which
-//! token. The process
-//! holds a lock on that file as long as it lives, so that there is one server a board, and the file of one that was
-//! killed means nothing. Only the process that the file names is asked to end: a PID that was used again is
-//! another process.
+//! A small private file beside the board (`local.db-serve`) contains the PID, the URL and the token of its server. The
+//! server holds a lock on that file while it runs. So each board has at most one server, and the file of a killed
+//! server is ignored. `serve --stop` ends only the process that the file identifies: a reused PID belongs to a
+//! different process.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
@@ -26,35 +25,35 @@ use crate::context::Context;
 use crate::disk::own_file;
 use crate::output::entry::in_quotes;
 
-/// How much of the file is read: more than any server writes.
+/// The maximum number of bytes read from the file: more than any server writes.
 const MOST_BYTES: u64 = 4096;
 
-/// How long a server is waited for that was asked to end, and how often it is looked at.
+/// How long to wait for a server to stop, and the interval of the checks.
 const TO_STOP: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How often taking the file is tried, if it goes away each time.
+/// How often to retry if the file disappears while it is opened.
 const TRIES: usize = 10;
 
-/// A server that runs.
+/// A running server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "Registration", into = "Registration")]
 pub struct Running {
-    /// Its address without the token: for messages, which others may read.
+    /// Its URL without the token, for messages that others may read.
     pub address: String,
-    /// What a request has to carry; `None` if any request is answered.
+    /// The token that requests need; `None` if every request is answered.
     token: Option<Secret>,
     /// Its port.
     pub port: u16,
     /// Its process.
     pub pid: u32,
-    /// What makes the PID mean one process.
+    /// The identity of that process, in case the PID is reused.
     process: Option<String>,
-    /// Since when.
+    /// When it started.
     pub started_at: Timestamp,
 }
 
-/// A server in its file and in JSON output. It has no `Debug`, because its URL has the token in it.
+/// A server as stored in its file and in JSON output. It has no `Debug`, because its URL contains the token.
 #[derive(Serialize, Deserialize)]
 struct Registration {
     url: String,
@@ -84,7 +83,7 @@ impl From<Running> for Registration {
 }
 
 impl Running {
-    /// This process, which listens there.
+    /// This process, which listens at that address.
     pub fn here(address: SocketAddr, token: Option<Secret>) -> Running {
         let pid = std::process::id();
         let process = SystemProcesses::default().mark(pid).map(|mark| mark.to_string());
@@ -92,7 +91,7 @@ impl Running {
         Running { address, token, port, pid, process, started_at: SystemClock.now() }
     }
 
-    /// The address to open, with the token.
+    /// The URL to open, with the token.
     pub fn url(&self) -> String {
         match &self.token {
             Some(token) => format!("{}/?token={}", self.address, token.as_str()),
@@ -100,7 +99,7 @@ impl Running {
         }
     }
 
-    /// Whether its address has a token in it.
+    /// Whether its URL contains a token.
     pub fn has_token(&self) -> bool {
         self.token.is_some()
     }
@@ -109,13 +108,13 @@ impl Running {
         let mark: Option<ProcessIdentity> = self.process.as_deref().and_then(|mark| mark.parse().ok());
         match mark {
             Some(mark) => SystemProcesses::default().liveness(self.pid, Some(&mark)),
-            // Without it the number may mean any process.
+            // Without the identity, the PID may belong to any process.
             None => Liveness::Unknown,
         }
     }
 }
 
-/// The server that shows the board with these sidecars, if there is one.
+/// The server of the board with these sidecars, if one is running.
 pub fn find(board: &dyn Sidecars) -> Option<Running> {
     let mut file = own_file(&board.path(Sidecar::ServerRegistration), false).ok()?;
     let running = read(&mut file)?;
@@ -130,44 +129,45 @@ pub fn find(board: &dyn Sidecars) -> Option<Running> {
 struct Held {
     file: File,
     path: PathBuf,
-    /// The page that leads a browser to the server, if one was opened.
+    /// The page that redirects a browser to the server, if one was opened.
     page: PathBuf,
 }
 
-/// The right to show a board, as long as this lives.
+/// The registration as the server of a board, held until this value is dropped.
 pub struct ServerRegistration {
-    /// `None` where no file can be: then no other process finds this server.
+    /// `None` if the file cannot exist. Other processes then cannot find this server.
     held: Option<Held>,
-    /// Why no other process finds it, unless there is no directory yet.
+    /// Why other processes cannot find it, unless the directory does not exist yet.
     unknown: Option<Error>,
 }
 
 impl ServerRegistration {
-    /// Takes it, and refuses if another process has it. `db` is the board as the command names it, for the hint.
+    /// Registers this process. Refuses if another process is registered. `db` is the board as the command names it, for
+    /// the hint.
     pub fn take(board: &dyn Sidecars, db: Option<&OsStr>) -> Result<ServerRegistration> {
         let path = board.path(Sidecar::ServerRegistration);
         let page = board.path(Sidecar::DashboardLink);
         for _ in 0..TRIES {
             let mut file = match own_file(&path, true) {
                 Ok(file) => file,
-                // A board that does not exist, in a directory that does not, has no place for it; nothing is created
-                // by looking.
+                // The directory of a board that does not exist may be missing too. Showing a board must not create
+                // anything.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     return Ok(ServerRegistration { held: None, unknown: None });
                 }
                 Err(error) => return Ok(ServerRegistration::without(&path, error)),
             };
             match file.try_lock() {
-                // Its last owner has just taken it away.
+                // The previous server has just deleted it.
                 Ok(()) if !is_at(&file, &path) => {}
-                // Another user may have it open already. The token goes into a new file.
+                // Another user may already have the file open. The token goes into a new file.
                 Ok(()) if !is_private(&file) => {
                     if let Err(error) = fs::remove_file(&path) {
                         return Ok(ServerRegistration::without(&path, error));
                     }
                 }
                 Ok(()) => {
-                    // What a killed server left there is not to be taken for this one.
+                    // A killed server's data must not be mistaken for this server's.
                     return Ok(match file.set_len(0) {
                         Ok(()) => ServerRegistration { held: Some(Held { file, path, page }), unknown: None },
                         Err(error) => ServerRegistration::without(&path, error),
@@ -177,10 +177,10 @@ impl ServerRegistration {
                 Err(TryLockError::Error(error)) => return Ok(ServerRegistration::without(&path, error)),
             }
         }
-        Ok(ServerRegistration::without(&path, io::Error::other("it goes away whenever it is opened")))
+        Ok(ServerRegistration::without(&path, io::Error::other("it disappears whenever it is opened")))
     }
 
-    /// Says who has it.
+    /// Writes the registered server into the file.
     pub fn publish(&mut self, running: &Running) {
         if let Some(Held { file, path, .. }) = &mut self.held {
             let written = serde_json::to_vec(running)
@@ -192,12 +192,12 @@ impl ServerRegistration {
         }
     }
 
-    /// Whether other processes find this server of the board.
+    /// Whether other processes can find this server.
     pub fn is_found(&self) -> bool {
         self.held.as_ref().is_some_and(|held| is_at(&held.file, &held.path))
     }
 
-    /// Why other processes cannot find this server, neither to stop it nor to avoid a second one.
+    /// Why other processes cannot find this server. They could then neither stop it nor avoid a second one.
     pub fn take_problem(&mut self) -> Option<Error> {
         self.unknown.take()
     }
@@ -208,8 +208,8 @@ impl ServerRegistration {
 }
 
 fn not_found_by(path: &Path, error: io::Error) -> Error {
-    let message = format!("{} can't be written, by which the server would be found", path.display());
-    Fault::new(Code::Io, message).because(error).hint("see what is there, and remove it").into()
+    let message = format!("cannot write {}, which registers the server", path.display());
+    Fault::new(Code::Io, message).because(error).hint("check what is at that path, and remove it").into()
 }
 
 impl Drop for ServerRegistration {
@@ -224,7 +224,7 @@ impl Drop for ServerRegistration {
     }
 }
 
-/// Starts a server that outlives this process, with the arguments of this one, and waits until it answers.
+/// Starts a server that outlives this process, with the same arguments, and waits until it answers.
 pub fn start_in_background(context: &Context, port: u16, token: bool) -> Result<Running> {
     let board = context.resolve()?.engine.sidecars();
     if let Some(running) = find(board) {
@@ -255,7 +255,7 @@ pub fn start_in_background(context: &Context, port: u16, token: bool) -> Result<
     }
 }
 
-/// Leaves the terminal and the group of processes that this one was started from, so that their end is not its own.
+/// Leaves the terminal and the process group that it was started from, so that it survives them.
 pub fn detach() {
     #[cfg(unix)]
     {
@@ -263,7 +263,7 @@ pub fn detach() {
     }
 }
 
-/// Asks the server of this board to end, and waits until it has. `db` is the board as the command names it.
+/// Asks the server of this board to stop, and waits until it has. `db` is the board as the command names it.
 pub fn stop(board: &dyn Sidecars, db: Option<&OsStr>) -> Result<Running> {
     let running = find(board).ok_or_else(|| -> Error {
         Refusal::new(Code::NotRunning, "no dashboard of this board is running")
@@ -276,7 +276,7 @@ pub fn stop(board: &dyn Sidecars, db: Option<&OsStr>) -> Result<Running> {
         if Instant::now() > until {
             let message = format!("the dashboard (PID {}) did not end in time", running.pid);
             return Err(Refusal::new(Code::TimedOut, message)
-                .hint(format!("to end it all the same: kill -9 {}", running.pid))
+                .hint(format!("kill it: kill -9 {}", running.pid))
                 .into());
         }
         std::thread::sleep(LOOK);
@@ -301,13 +301,13 @@ fn ask_to_end(running: &Running) -> Result<()> {
     Err(unknown(running))
 }
 
-/// A process that is not known to be the server is never ended.
+/// Only a process that is known to be the server is ever killed.
 fn unknown(running: &Running) -> Error {
-    let message = format!("this system does not tell whether PID {} is the dashboard", running.pid);
-    Refusal::new(Code::NotRunning, message).hint("end it where it was started").into()
+    let message = format!("cannot determine whether PID {} is the dashboard", running.pid);
+    Refusal::new(Code::NotRunning, message).hint("stop it in the terminal where it was started").into()
 }
 
-/// The command with this option for the same board.
+/// The `serve` command with this option, for the same board.
 fn serve_command(option: &str, db: Option<&OsStr>) -> String {
     let db = db.map(|db| format!(" --db {}", in_quotes(&db.to_string_lossy()))).unwrap_or_default();
     format!("blackboard serve {option}{db}")
@@ -317,7 +317,7 @@ fn runs_already(running: Option<&Running>, db: Option<&OsStr>) -> Error {
     let Some(running) = running else {
         return Refusal::new(Code::AlreadyRunning, "another dashboard of this board is just starting").into();
     };
-    // Errors are kept in logs, where the token should not be.
+    // Errors end up in logs, which should not contain the token.
     let (address, pid) = (running.address.as_str(), running.pid);
     let message = format!("this board already has a dashboard at {address} (PID {pid})");
     Refusal::new(Code::AlreadyRunning, message)
@@ -327,13 +327,14 @@ fn runs_already(running: Option<&Running>, db: Option<&OsStr>) -> Error {
         .into()
 }
 
-/// The error that a server in the background has told.
+/// The error that a background server has reported.
 fn as_it_said(line: &str) -> Error {
     let said: Map<String, Value> = serde_json::from_str(line).unwrap_or_default();
     let text = |name: &str| said.get(name).and_then(Value::as_str);
     let code = text("code").and_then(|name| Code::ALL.iter().copied().find(|code| code.as_str() == name));
     let (Some(code), Some(message)) = (code, text("error")) else {
-        return Fault::new(Code::Internal, "the server in the background ended without a word").into();
+        return Fault::new(Code::Internal, "the server in the background ended without an error message")
+            .into();
     };
     let mut refusal = Refusal::new(code, message);
     refusal.hint = text("hint").map(|hint| hint.to_owned().into());
@@ -369,7 +370,7 @@ fn is_private(file: &File) -> bool {
     file.metadata().is_ok_and(|metadata| metadata.permissions().mode().trailing_zeros() >= 6)
 }
 
-/// The directory of a board, in the user's own folders, decides who can read its files here.
+/// On this system, the permissions of the directory in the user's profile decide who can read the file.
 #[cfg(not(unix))]
 fn is_private(_file: &File) -> bool {
     true

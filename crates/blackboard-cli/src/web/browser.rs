@@ -1,7 +1,7 @@
-//! Opening the page in the user's browser.
+//! Opens the page in the user's browser.
 //!
-//! Every user of the machine can read the arguments of every process, and the address of the page has the token in
-//! it. So the browser gets the name of a private file that leads to the address.
+//! Every user of the machine can read the arguments of every process, and the URL of the page contains the token. So
+//! the browser gets the path of a private file that redirects to the URL.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -13,11 +13,11 @@ use super::background::Running;
 use crate::context::warn;
 use crate::disk;
 
-/// The file that leads a browser to the page. It is removed with this value.
+/// The file that redirects a browser to the page. It is deleted when this value is dropped.
 pub struct OpenedPage(Option<PathBuf>);
 
 impl OpenedPage {
-    /// Leaves the file where it is.
+    /// Keeps the file.
     pub fn keep(mut self) {
         self.0 = None;
     }
@@ -31,7 +31,7 @@ impl Drop for OpenedPage {
     }
 }
 
-/// Opens the page of a server. If that is not possible, it warns; the page can be opened by hand.
+/// Opens the page of a server in a browser. If that fails, prints a warning with the URL.
 pub fn open(running: &Running, board: &dyn Sidecars) -> OpenedPage {
     let mut command = opener();
     let page = if running.has_token() { page_to(&running.url(), board).map(Some) } else { Ok(None) };
@@ -46,10 +46,10 @@ pub fn open(running: &Running, board: &dyn Sidecars) -> OpenedPage {
     OpenedPage(page.ok().flatten())
 }
 
-/// Writes the file that leads to an address: with the sidecars of the board, or among temporary files if their directory
-/// does not exist. The server removes it when it ends.
+/// Writes the file that redirects to a URL: among the sidecars of the board, or in the temporary directory if theirs
+/// does not exist. The server deletes it when it stops.
 fn page_to(url: &str, board: &dyn Sidecars) -> io::Result<PathBuf> {
-    // An address of this server has no character that means anything in HTML.
+    // A URL of this server contains no characters that are special in HTML.
     let text = format!(
         "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"referrer\" content=\"no-referrer\"><meta http-equiv=\"refresh\" content=\"0;url={url}\">\
@@ -72,7 +72,7 @@ fn opener() -> Command {
 
 #[cfg(windows)]
 fn opener() -> Command {
-    // `explorer` takes an address or a file as its only argument, and no shell sees it.
+    // `explorer` takes a URL or a file as its only argument, and no shell is involved.
     Command::new("explorer")
 }
 

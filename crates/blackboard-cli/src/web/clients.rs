@@ -1,46 +1,46 @@
-//! Clients, and how many streams each of them may have open.
+//! Clients, and the limits of their open streams.
 //!
-//! A stream keeps its connection for as long as its page is open, and connections are limited. A client is a browser,
-//! by the id in its cookie, or all other programs together: on the loopback interface nothing tells one program from
-//! another. So a script that forgets to close its streams keeps no page from following the board. A script can also
-//! exchange the token for one cookie after the other: browsers that got their cookies within the same ten minutes share a
-//! limit, which leaves streams for the browsers before and after.
+//! A stream keeps its connection for as long as its page is open, and connections are limited. A client is one browser,
+//! identified by the id in its cookie, or all other programs together, because nothing distinguishes programs on the
+//! loopback interface. So a script that does not close its streams cannot keep a page from following the board. A
+//! script could also exchange the token for many cookies. Therefore browsers that got their cookies within the same ten
+//! minutes share a limit, and earlier and later browsers still get streams.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many streams one browser may have: browsers themselves open six connections to a server.
+/// The maximum number of streams per browser: browsers themselves open six connections to a server.
 const MAX_BROWSER_STREAMS: usize = 32;
 
-/// Who sends a request.
+/// The sender of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Client {
     /// The browser with this id in its cookie.
     Browser {
         /// The random part of the id.
         id: String,
-        /// The stretch of time in which the server issued it.
+        /// The period in which the server issued it.
         window: u64,
     },
     /// Any program without such a cookie.
     Program,
 }
 
-/// Which limit refuses a stream.
+/// The limit that refuses a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamLimit {
-    /// That of one browser.
+    /// The limit of one browser.
     Browser,
-    /// That of all other programs.
+    /// The limit of all other programs.
     Programs,
-    /// That of the whole server, or of all browsers with new cookies.
+    /// The limit of the server, or of all browsers with new cookies.
     Server,
 }
 
-/// The streams that are open.
+/// The open streams.
 pub struct Streams {
-    /// How many there may be in all; the other connections are for requests that end.
+    /// The maximum number of streams; the remaining connections are for requests that end.
     most: usize,
     most_of_programs: usize,
     most_of_a_window: usize,
@@ -55,14 +55,14 @@ struct Open {
     by_window: HashMap<u64, usize>,
 }
 
-/// The right to one stream, as long as the value exists.
+/// A permit for one stream. Dropping it releases the permit.
 pub struct StreamSlot {
     streams: Arc<Streams>,
     client: Client,
 }
 
 impl Streams {
-    /// For a server with this many connections.
+    /// The limits of a server with this many connections.
     pub fn new(connections: usize) -> Arc<Streams> {
         let quarter = (connections / 4).max(1);
         Arc::new(Streams {
@@ -74,7 +74,7 @@ impl Streams {
         })
     }
 
-    /// Opens one for a client.
+    /// Opens a stream for a client.
     pub fn open(self: &Arc<Streams>, client: &Client) -> Result<StreamSlot, StreamLimit> {
         let (most, limit) = match client {
             Client::Browser { .. } => (self.most_of_a_browser, StreamLimit::Browser),
@@ -117,7 +117,7 @@ impl Drop for StreamSlot {
     }
 }
 
-/// Counts one less, and forgets what is at zero.
+/// Decrements a count, and removes it at zero.
 fn decrease<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) {
     if let Some(count) = counts.get_mut(key) {
         *count -= 1;

@@ -1,4 +1,4 @@
-//! An event as browsers get it: the same in a list and in the stream.
+//! An event in the form that browsers get, the same in a list and in the stream.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use blackboard::metadata::OrEmpty;
 use blackboard::{Board, Result, Revision};
 use serde::Serialize;
 
-/// A line of the log: the columns of seed 000, and ours behind.
+/// One event: the columns of seed 000, followed by ours.
 #[derive(Serialize)]
 pub struct EventView<'a> {
     id: Revision,
@@ -48,7 +48,7 @@ impl<'a> EventView<'a> {
 pub struct Names(BTreeMap<String, String>);
 
 impl Names {
-    /// Those of the actors of these events, in one read.
+    /// The names of the actors of these events, in one read.
     pub fn of_actors(board: &Board, events: &[Event]) -> Result<Names> {
         let actors = events.iter().filter_map(|event| event.actor_id.as_deref());
         board.agents().names_of(actors).map(Names)

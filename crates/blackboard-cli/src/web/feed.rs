@@ -1,12 +1,12 @@
-//! The one thread that follows the board, and what it has read last.
+//! The thread that follows the board, and the commits that it read last.
 //!
-//! It waits until something happens, reads it, and turns each commit into the bytes that every browser gets: once,
-//! however many they are. The newest commits are kept for streams that are a little behind. A stream that is further behind
-//! reads the event log itself ([`Feed::read_log`]).
+//! The thread waits for events, reads them, and encodes each commit once, for all browsers. It keeps the newest commits
+//! for streams that are slightly behind. A stream that is further behind reads the event log itself
+//! ([`Feed::read_log`]).
 //!
-//! The board may not exist yet, may be unreadable for a while, and may be deleted or replaced: then the feed reports
-//! it and opens the board again. A stream ends when the board is replaced, because revisions of one board mean nothing
-//! on another.
+//! The board may not exist yet, may be unreadable for a while, and may be deleted or replaced. The feed then reports
+//! that and opens the board again. A stream ends when the board is replaced, because revisions of one board mean
+//! nothing on another.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -24,59 +24,59 @@ use super::event_view::{EventView, Names};
 use crate::hints::{self, GivenOptions};
 use crate::open::{Mode, Opening, ResolvedBoard};
 
-/// How long one wait for the board lasts: after this time a feed that is to end notices it.
+/// How long one wait for events lasts. After this time, a feed that should stop notices it.
 const SLICE: Duration = Duration::from_millis(200);
 
-/// How long to wait before looking for a board again that is not there, or can't be read.
+/// How long to wait before the next attempt to open a board that is missing or unreadable.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// How long a board that is there may take to be seen, and how long one look at that takes.
+/// How long a request waits until the feed has opened an existing board, and the interval of its checks.
 const TO_APPEAR: Duration = Duration::from_secs(1);
 const MOMENT: Duration = Duration::from_millis(1);
 
-/// How many events are read together.
+/// The maximum number of events per read.
 const BATCH: usize = 500;
 
-/// How many bytes of what was read last are kept.
+/// The maximum size of the commits that are kept, in bytes.
 const KEPT_BYTES: usize = 4 * 1024 * 1024;
 
-/// A new board is followed from its beginning if it has no more events than this.
+/// A new board is followed from its first event if it has at most this many events.
 const FEW: usize = 1000;
 
-/// The word for a board that does not exist, or can't be read.
+/// The identity of a board that is missing or unreadable.
 const NO_BOARD: &str = "none";
 
-/// What is known of a board, and what happened on it last.
+/// The state of a board, and its newest commits.
 pub struct Feed {
     resolved: ResolvedBoard,
     state: Mutex<State>,
-    /// Changes whenever there is something new.
+    /// Notifies streams of every change of the state.
     changes: watch::Sender<u64>,
     stop: StopHandle,
-    /// The one that follows.
+    /// The thread that follows the board.
     thread: OnceLock<Thread>,
 }
 
 struct State {
     view: View,
-    /// Counts the boards that were opened.
+    /// The number of boards that were opened so far.
     generation: u64,
-    /// Which file the board is in, whatever its name; also after the server was started again.
+    /// The identity of the board's file. It does not depend on the path, and survives a restart of the server.
     identity: String,
     kept: VecDeque<Commit>,
     kept_bytes: usize,
-    /// How far the log was read.
+    /// The revision up to which the event log was read.
     end: Revision,
 }
 
-/// How the board is.
+/// The state of the board.
 enum View {
     Open(Board),
     Missing,
     Unreadable(Problem),
 }
 
-/// Why a board cannot be read, for every caller.
+/// Why a board cannot be read. Every caller gets the same error.
 struct Problem {
     code: Code,
     message: String,
@@ -84,42 +84,42 @@ struct Problem {
     refused: bool,
 }
 
-/// How the board is, for people and programs.
+/// The state of the board in JSON.
 #[derive(Serialize)]
 pub struct Condition {
     /// `open`, `missing` or `unreadable`.
     pub state: &'static str,
-    /// Why it can't be read.
+    /// Why it cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What to do about it.
+    /// The hint of that error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 
-/// One commit as browsers get it.
+/// One commit, encoded for browsers.
 struct Commit {
     /// The revision before its first event.
     before: Revision,
-    /// That of its last one.
+    /// The revision of its last event.
     last: Revision,
     bytes: Bytes,
 }
 
-/// What follows a place in the log.
+/// The result of a request for what follows a revision.
 pub enum Following {
-    /// The next commit, and where it ends.
+    /// The next commit, and its last revision.
     Next(Bytes, Revision),
     /// Nothing yet.
     Nothing,
-    /// It was read too long ago: the log has it.
+    /// The commit is no longer kept in memory: read the event log.
     InLog,
-    /// This is another board, or none.
+    /// The board was replaced, or there is none.
     Elsewhere,
 }
 
 impl Feed {
-    /// A feed of a board, and the thread that follows it.
+    /// Starts the thread that follows a board.
     pub fn start(resolved: ResolvedBoard) -> Result<(Arc<Feed>, JoinHandle<()>)> {
         let state = State {
             view: View::Missing,
@@ -136,7 +136,7 @@ impl Feed {
             stop: StopHandle::default(),
             thread: OnceLock::new(),
         });
-        // The first request sees the board, not that it has not been opened yet.
+        // The first request should see the board, not the state before it was opened.
         let first = feed.look();
         let following = Arc::clone(&feed);
         let thread = std::thread::Builder::new()
@@ -147,11 +147,11 @@ impl Feed {
         Ok((feed, thread))
     }
 
-    /// The board; an empty one if there is none. May wait for one that was just created.
+    /// The board, or an empty one if it does not exist. May wait for a board that was just created.
     pub fn board(&self) -> Result<Board> {
         let until = Instant::now() + TO_APPEAR;
         while self.is_missing() && self.resolved.engine.exists() && Instant::now() < until {
-            // A client that has just written must not get an empty answer.
+            // A client that has just written must not get an empty response.
             if let Some(thread) = self.thread.get() {
                 thread.unpark();
             }
@@ -164,12 +164,12 @@ impl Feed {
         }
     }
 
-    /// A board on which there is nothing.
+    /// An empty board.
     pub fn empty(&self) -> Board {
         self.resolved.empty()
     }
 
-    /// How the board is.
+    /// The state of the board.
     pub fn condition(&self) -> Condition {
         let (state, problem) = match &self.state().view {
             View::Open(_) => ("open", None),
@@ -182,17 +182,18 @@ impl Feed {
         Condition { state, error, hint }
     }
 
-    /// A word for the board that is shown: another file at the same place has another one. `none` if there is none.
+    /// The identity of the current board: a different file at the same path has a different one. `none` if there is no
+    /// board.
     pub fn identity(&self) -> String {
         self.state().identity.clone()
     }
 
-    /// Where the board is.
+    /// The location of the board.
     pub fn name(&self) -> String {
         self.resolved.engine.name()
     }
 
-    /// Which board this is, counted, and how far its log was read.
+    /// The number of the current board, and the revision up to which its event log was read.
     pub fn place(&self) -> (u64, Revision) {
         let state = self.state();
         (state.generation, state.end)
@@ -203,7 +204,7 @@ impl Feed {
         self.changes.subscribe()
     }
 
-    /// What follows `after` on a board.
+    /// The commit that follows `after` on the board with this number.
     pub fn following(&self, generation: u64, after: Revision) -> Following {
         let state = self.state();
         if state.generation != generation {
@@ -212,14 +213,14 @@ impl Feed {
         if after >= state.end {
             return Following::Nothing;
         }
-        // They follow each other without gaps, so that the place of one is found by halving.
+        // Commits have no gaps between them, so a binary search finds the next one.
         match state.kept.binary_search_by_key(&after, |commit| commit.before) {
             Ok(place) => Following::Next(state.kept[place].bytes.clone(), state.kept[place].last),
             Err(_) => Following::InLog,
         }
     }
 
-    /// Reads on from the log itself: whole commits, and where they end.
+    /// Reads complete commits from the event log, and returns them with their last revision.
     pub fn read_log(&self, after: Revision) -> Result<Option<(Bytes, Revision)>> {
         let board = self.board()?;
         let page = board.events().lines(after, BATCH)?;
@@ -257,7 +258,7 @@ impl Feed {
         }
     }
 
-    /// Looks for the board, and says where to follow it from.
+    /// Opens the board, and returns the revision to follow it from.
     fn look(&self) -> Option<(Board, Revision)> {
         let opened = self.resolved.open(Opening::new(Mode::ReadOnly)).and_then(|opened| {
             let Some(board) = opened.existing() else { return Ok(None) };
@@ -266,9 +267,9 @@ impl Feed {
         });
         match opened {
             Ok(Some((board, revision))) => {
-                // A client that waits for a board to appear has seen nothing of it, and misses nothing of it.
+                // A client that waited for the board to appear has seen none of its events, and must not miss any.
                 let is_new = self.waits_for_new_board();
-                // Read while the state is not locked, for which every request waits.
+                // Read without the lock of the state, because every request needs that lock.
                 let from_start = is_new && is_small(&board);
                 let identity = self.resolved.engine.identity().unwrap_or_else(|| NO_BOARD.to_owned());
                 let mut state = self.state();
@@ -306,7 +307,8 @@ impl Feed {
                 Ok(Some(batch)) => position = self.keep(board, position, &batch.events)?,
                 Ok(None) => {}
                 Err(error) if error.code() == Code::Compacted => {
-                    // Retention was faster. A client that is behind learns it from the log.
+                    // These events were pruned before they were read. A client that is behind sees the error of the
+                    // event log.
                     position = board.revision()?;
                     follower = follow_from(position)?;
                     let mut state = self.state();
@@ -324,7 +326,7 @@ impl Feed {
         Ok(())
     }
 
-    /// Keeps events for those who follow, and returns where they end.
+    /// Keeps events for the streams, and returns their last revision.
     fn keep(&self, board: &Board, mut before: Revision, events: &[Event]) -> Result<Revision> {
         let names = Names::of_actors(board, events)?;
         let mut commits = Vec::new();
@@ -342,7 +344,7 @@ impl Feed {
         Ok(before)
     }
 
-    /// The board can't be read any more.
+    /// Records that the board cannot be read any more.
     fn close(&self, view: View) {
         let mut state = self.state();
         let was_open = matches!(state.view, View::Open(_));
@@ -358,7 +360,7 @@ impl Feed {
         }
     }
 
-    /// Whether clients follow a board that does not exist. Only the thread of the feed changes that.
+    /// Whether clients wait for a board that does not exist. Only the feed's own thread changes that.
     fn waits_for_new_board(&self) -> bool {
         let state = self.state();
         matches!(state.view, View::Missing) && state.generation > 0
@@ -383,7 +385,7 @@ impl State {
             self.kept_bytes += commit.bytes.len();
             self.kept.push_back(commit);
         }
-        // The newest stays, however large it is: it was read, and a stream waits for it.
+        // The newest commit stays, even if it is too large: a stream waits for it.
         while self.kept_bytes > KEPT_BYTES && self.kept.len() > 1 {
             let Some(oldest) = self.kept.pop_front() else { break };
             self.kept_bytes -= oldest.bytes.len();
@@ -423,12 +425,12 @@ fn is_small(board: &Board) -> bool {
     board.events().lines(Revision::ZERO, FEW).is_ok_and(|lines| lines.next.is_none())
 }
 
-/// Writes an event as browsers get it: `id` is its revision, so that a client that reconnects continues after it.
+/// Encodes an event for browsers. `id` is its revision, so that a client that reconnects continues after it.
 fn tell(event: &Event, names: &Names, out: &mut Vec<u8>) -> Result<()> {
-    let told = EventView::of(event, names);
-    // JSON has no line ends of its own, so that it is one line of the stream.
+    let view = EventView::of(event, names);
+    // Compact JSON has no line breaks, so it fits on one line of the stream.
     out.extend_from_slice(format!("id: {}\ndata: ", event.id).as_bytes());
-    serde_json::to_writer(&mut *out, &told)
+    serde_json::to_writer(&mut *out, &view)
         .map_err(|error| Fault::new(Code::Internal, "an event is not JSON").because(error))?;
     out.extend_from_slice(b"\n\n");
     Ok(())

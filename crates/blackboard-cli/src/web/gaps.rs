@@ -1,4 +1,4 @@
-//! Tests on a board whose event ids have gaps. SQLite has none, so these answers are asked for on an engine that skips ids.
+//! Tests on a board whose event ids have gaps. SQLite has none, so these tests use an engine that skips ids.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::route::Asked;
 use crate::config::Database;
 use crate::open::{Engine, OpenStore, Opening, ResolvedBoard};
 
-/// An engine that always has the same board.
+/// An engine that always opens the same board.
 struct Skipping {
     store: Arc<Memory>,
     sidecars: SidecarDirectory,
@@ -47,7 +47,7 @@ impl Engine for Skipping {
     }
 }
 
-/// A board with some items and a session, and the feed of it.
+/// A board with some items and a session, and its feed.
 struct Gaps {
     board: Board,
     feed: Arc<Feed>,
@@ -75,7 +75,7 @@ impl Gaps {
         }
     }
 
-    /// The ids of the log, the oldest first.
+    /// The ids of the event log, oldest first.
     fn log(&self) -> Vec<i64> {
         let page = self.board.events().lines(Revision::ZERO, usize::MAX).unwrap();
         page.events.iter().map(|event| event.id.get()).collect()
@@ -85,10 +85,10 @@ impl Gaps {
         api::events::list(&Asked { board: &self.board, query, id: "", feed: &self.feed })
     }
 
-    /// The ids of an answer, and its reply.
+    /// The ids in a response, and the response.
     fn ids(&self, query: &str) -> (Vec<i64>, Reply) {
         let reply = self.ask(query).unwrap();
-        let Body::Whole(bytes) = reply.body() else { panic!("events are no stream") };
+        let Body::Whole(bytes) = reply.body() else { panic!("the response is a stream") };
         let events: Vec<Value> = serde_json::from_slice(bytes).unwrap();
         (events.iter().map(|event| event["id"].as_i64().unwrap()).collect(), reply)
     }
@@ -125,7 +125,7 @@ fn the_server_counts_events_and_finds_positions_although_ids_have_gaps() {
         let positions = (end > 0).then(|| format!("{end},{}", start + 1));
         assert_eq!(header(&reply, &POSITIONS), positions.as_deref());
     }
-    // The one event in the middle, by a filter.
+    // One event in the middle, selected by a filter.
     let (ids, reply) = gaps.ids(&format!("after=0&agent={}", gaps.session));
     assert_eq!((ids, header(&reply, &POSITIONS)), (vec![log[10]], Some("11,11")));
 }
@@ -148,7 +148,7 @@ fn pages_go_both_ways_although_ids_have_gaps() {
         }
         assert_eq!(paged, log, "{order}");
     }
-    // A revision between two events is no event: what is around it is found.
+    // A revision between two events belongs to no event: its neighbors are found.
     let between = log[5] - 1;
     assert!(!log.contains(&between), "the first id of a commit follows a gap: {log:?}");
     assert_eq!(gaps.ids(&format!("until={between}&limit=1")).0, [log[4]]);
@@ -173,10 +173,10 @@ fn a_follower_gets_every_commit_although_ids_have_gaps() {
     let log = gaps.log();
     let new = &log[log.len() - 10..];
     read_to(Revision::new(new[9]));
-    let (mut position, mut told) = (end, Vec::new());
+    let (mut position, mut received) = (end, Vec::new());
     while let Following::Next(_, last) = gaps.feed.following(generation, position) {
         position = last;
-        told.push(last.get());
+        received.push(last.get());
     }
-    assert_eq!(told, new);
+    assert_eq!(received, new);
 }

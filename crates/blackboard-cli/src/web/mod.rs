@@ -1,30 +1,31 @@
 //! The dashboard: a web server on the loopback interface that shows a board and changes nothing.
 //!
-//! It opens the board to read alone: it neither sweeps nor expires, it shows what is overdue. One runtime on one
-//! thread talks to the browsers, a few threads ask the board for them, and one thread follows the log ([`feed`]).
-//! That one reads and serialises each commit once, however many browsers follow it ([`stream`]): a client costs a
-//! connection and a place in the log, and no thread, query or connection to the board.
+//! It opens the board read-only: it neither sweeps nor expires anything, and shows what is overdue. One runtime on one
+//! thread serves the browsers, a few threads read the board for them, and one thread follows the event log ([`feed`]).
+//! That thread reads and serializes each commit once, for all browsers ([`stream`]): a client costs a connection and a
+//! cursor, but no thread, query or connection to the board.
 //!
-//! What the board answers carries the header `Blackboard-Revision`, the revision at which it was read;
-//! `/api/events/stream?after=REVISION` goes on from there, so that nothing is missed in between. The answers that
-//! seed 000 has are bare: what it lists, its columns, its order, and more columns behind. Where such a list was cut
-//! off, the header `Blackboard-Next` says where it goes on. All other answers have the envelope of commands.
+//! Responses with data of the board have the header `Blackboard-Revision`, the revision at which it was read.
+//! `/api/events/stream?after=REVISION` continues there, so no event is missed. The responses that seed 000 defines are
+//! bare: its lists, its columns, its order, with more columns at the end. If such a list is incomplete, the header
+//! `Blackboard-Next` has the token of the next page. All other responses have the same envelope as JSON output of
+//! commands.
 //!
-//! | File | What it is about |
+//! | File | Content |
 //! |---|---|
-//! | `server.rs` | listening, connections and their limits, stopping |
-//! | `route.rs` | which path is what |
+//! | `server.rs` | the listening socket, connections and their limits, shutdown |
+//! | `route.rs` | maps paths to handlers |
 //! | `access.rs` | which requests are answered: `Host`, `Origin`, the token, and the cookie that a browser gets for it |
-//! | `clients.rs` | how many streams one client may have |
-//! | `query.rs` | the words of a request |
-//! | `reply.rs` | an answer, the headers that all have, and how it becomes bytes |
-//! | `feed.rs` | the one thread that follows the board, and what it has read last |
-//! | `event_view.rs` | an event as browsers get it |
+//! | `clients.rs` | the limits of streams per client |
+//! | `query.rs` | decoding of paths and query strings |
+//! | `reply.rs` | responses, and the headers that all of them have |
+//! | `feed.rs` | the thread that follows the board, and the commits that it read last |
+//! | `event_view.rs` | an event in the form that browsers get |
 //! | `stream.rs` | server-sent events |
-//! | `api/` | the answers, one file a noun |
+//! | `api/` | the responses, one file per noun |
 //! | `page/` | the page |
-//! | `browser.rs` | opening the page |
-//! | `background.rs` | the server as a process of its own: which one runs, starting and stopping it |
+//! | `browser.rs` | opens the page in a browser |
+//! | `background.rs` | the server as a background process: registering, finding, starting and stopping it |
 
 mod access;
 mod api;

@@ -1,4 +1,4 @@
-//! The words of a request: parts of its path, and its query.
+//! Decoding of paths and query strings.
 
 use blackboard::{Code, Error, Refusal, Result, Revision};
 
@@ -6,8 +6,7 @@ use blackboard::{Code, Error, Refusal, Result, Revision};
 pub struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Reads what follows the question mark. Refuses an unknown name: it would otherwise be a filter that
-    /// does not filter.
+    /// Parses the query string. Refuses an unknown name: otherwise a mistyped filter would be ignored.
     pub fn parse(text: &str, known: &[&str]) -> Result<Query> {
         let mut parameters: Vec<(String, String)> = Vec::new();
         for part in text.split('&').filter(|part| !part.is_empty()) {
@@ -15,7 +14,7 @@ impl Query {
             let name = decoded(&name.replace('+', " "))?;
             if !known.contains(&name.as_str()) {
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                return Err(Refusal::new(Code::Usage, "there is no such parameter here")
+                return Err(Refusal::new(Code::Usage, "unknown parameter")
                     .hint(format!("known here: {known}"))
                     .into());
             }
@@ -27,18 +26,18 @@ impl Query {
         Ok(Query(parameters))
     }
 
-    /// The value of a parameter; one that is empty counts as missing.
+    /// The value of a parameter; an empty value counts as missing.
     pub fn text(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(known, _)| known == name)?;
         Some(found.1.as_str()).filter(|value| !value.is_empty())
     }
 
-    /// The value of a parameter without which there is no answer.
+    /// The value of a required parameter.
     pub fn needed(&self, name: &str) -> Result<&str> {
         self.text(name).ok_or_else(|| wrong(&format!("{name} is missing")))
     }
 
-    /// How many are wanted; never more than `most`.
+    /// The `limit` parameter, at most `most`.
     pub fn limit(&self, most: usize) -> Result<Option<usize>> {
         let Some(text) = self.text("limit") else { return Ok(None) };
         let limit: usize = text.parse().map_err(|_| wrong("limit is not a number"))?;
@@ -48,12 +47,12 @@ impl Query {
         Ok(Some(limit.min(most)))
     }
 
-    /// A revision.
+    /// A parameter that is a revision.
     pub fn revision(&self, name: &str) -> Result<Option<Revision>> {
         self.text(name).map(revision).transpose()
     }
 
-    /// A position in the event log. One behind its end is its end.
+    /// A position in the event log. A position after the end means the end.
     pub fn position(&self, name: &str) -> Result<Option<u64>> {
         let Some(text) = self.text(name) else { return Ok(None) };
         let number = text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()));
@@ -70,20 +69,20 @@ impl Query {
     }
 }
 
-/// A revision as a text.
+/// Parses a revision.
 pub fn revision(text: &str) -> Result<Revision> {
     let number = text.parse::<i64>().ok().filter(|number| *number >= 0);
     number.map(Revision::new).ok_or_else(|| wrong("a revision is a number, 0 or more"))
 }
 
-/// A request whose words are wrong.
+/// A usage error.
 pub fn wrong(message: &str) -> Error {
     Refusal::new(Code::Usage, message).into()
 }
 
-/// The text that `%` signs stand for.
+/// Decodes percent-encoded text.
 pub fn decoded(text: &str) -> Result<String> {
-    let unreadable = || wrong("the address has a % that stands for no text");
+    let unreadable = || wrong("the address has an invalid % escape");
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&byte, tail)) = rest.split_first() {
@@ -100,7 +99,7 @@ pub fn decoded(text: &str) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| unreadable())
 }
 
-/// A text as it stands in an address.
+/// Percent-encodes text.
 pub fn encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

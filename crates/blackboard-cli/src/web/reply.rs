@@ -1,4 +1,4 @@
-//! An answer, the headers that all have, and how it becomes bytes.
+//! Responses, and the headers that all of them have.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -21,39 +21,39 @@ use crate::output;
 
 const CORP: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
-/// The board's revision when the answer was read.
+/// The revision at which the response was read.
 pub const REVISION: HeaderName = HeaderName::from_static("blackboard-revision");
 
-/// Which board it was read from: another file at the same place is another one.
+/// The identity of the board: a different file at the same path has a different one.
 pub const BOARD: HeaderName = HeaderName::from_static("blackboard-board");
 
-/// Where a bare list goes on.
+/// The token of the next page of a bare list.
 pub const NEXT: HeaderName = HeaderName::from_static("blackboard-next");
 
-/// How many events the event log keeps.
+/// The number of events in the event log.
 pub const EVENTS: HeaderName = HeaderName::from_static("blackboard-events");
 
 /// The oldest of them.
 pub const OLDEST: HeaderName = HeaderName::from_static("blackboard-oldest");
 
-/// The positions of the first and the last event of an answer, with a comma between them.
+/// The positions of the first and the last event of a response, separated by a comma.
 pub const POSITIONS: HeaderName = HeaderName::from_static("blackboard-positions");
 
-/// The rows that were left out of the answer, because they cannot be read: `TABLE ID`, with commas between them.
+/// The rows that were left out because they cannot be read: `TABLE ID`, separated by commas.
 pub const UNREADABLE: HeaderName = HeaderName::from_static("blackboard-unreadable");
 
-/// How many of them a header names. A proxy may refuse long ones.
+/// How many of them the header names. A proxy may refuse long headers.
 const NAMED: usize = 20;
 
-/// What an answer has after its headers.
+/// The body of a response.
 pub enum Body {
-    /// All of it.
+    /// The complete body.
     Whole(Bytes),
-    /// What happens from now on.
+    /// Events as they happen.
     Events(Box<Stream>),
 }
 
-/// What an answer is made of, before it has headers that all answers have.
+/// A response before it gets the headers that all responses have.
 pub type Reply = Response<Body>;
 
 impl HttpBody for Body {
@@ -85,7 +85,7 @@ impl HttpBody for Body {
     }
 }
 
-/// Gives an answer the headers that all have. `nonce` is that of the page's own style and script.
+/// Adds the headers that all responses have. `nonce` is that of the page's style and script.
 pub fn protect(reply: &mut Reply, nonce: Option<&str>) {
     let policy = match nonce {
         Some(nonce) => format!(
@@ -104,29 +104,29 @@ pub fn protect(reply: &mut Reply, nonce: Option<&str>) {
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
 }
 
-/// A text of this type.
+/// Text of this content type.
 pub fn text(content_type: &'static str, text: impl Into<Bytes>) -> Reply {
     let mut reply = Response::new(Body::Whole(text.into()));
     reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     reply
 }
 
-/// Nothing but a status.
+/// Only a status.
 pub fn empty(status: StatusCode) -> Reply {
     let mut reply = Response::new(Body::Whole(Bytes::new()));
     *reply.status_mut() = status;
     reply
 }
 
-/// A value in its own shape.
+/// A value as a bare JSON body.
 pub fn bare<T: Serialize + ?Sized>(value: &T, revision: Revision) -> Reply {
     written(revision, |answer| answer.raw(value))
 }
 
-/// A value in its own shape, of which there is more.
+/// A value as a bare JSON body, with the token of the next page.
 pub fn bare_page<T: Serialize>(values: &[T], next: Option<&str>, revision: Revision) -> Reply {
     let mut reply = bare(values, revision);
-    // Ids have characters that no header may have, so it is written as it stands in the next query.
+    // Ids may contain characters that headers cannot, so the token is percent-encoded, as in the next query.
     let next = next.map(super::query::encoded);
     if let Some(next) = next.and_then(|next| HeaderValue::from_str(&next).ok()) {
         reply.headers_mut().insert(NEXT, next);
@@ -134,7 +134,7 @@ pub fn bare_page<T: Serialize>(values: &[T], next: Option<&str>, revision: Revis
     reply
 }
 
-/// Reports the rows that were left out of an answer.
+/// Reports the rows that were left out of a response.
 pub fn note_unreadable(reply: &mut Reply, rows: &[UnreadableRow]) {
     let names = rows
         .iter()
@@ -158,7 +158,7 @@ pub fn list<T: Serialize>(items: &[T], next: Option<&str>, revision: Revision) -
     written(revision, |answer| answer.list_with(items, &PageEnd { next, revision }))
 }
 
-/// An answer that is written as commands write theirs.
+/// A response with the envelope of commands.
 pub fn written(revision: Revision, write: impl FnOnce(&mut Answer<'_>) -> output::Result) -> Reply {
     let mut bytes = Vec::new();
     match write(&mut Answer::new(&mut bytes, SystemClock.now())) {
@@ -174,34 +174,34 @@ pub fn written(revision: Revision, write: impl FnOnce(&mut Answer<'_>) -> output
     }
 }
 
-/// What the board says if it does not answer.
+/// The response for an error of the board.
 pub fn failure(error: &Error) -> Reply {
     json(status_of(error.code()), &Failure::new(error, SystemClock.now()))
 }
 
-/// A request that has no answer, for a reason that only the web knows.
+/// A refusal that only the web server has.
 pub fn refused(status: StatusCode, code: &'static str, message: &str, hint: &str) -> Reply {
     json(status, &Failure::of_web(code, message.to_owned(), hint, SystemClock.now()))
 }
 
-/// A path that means nothing here.
+/// An unknown path.
 pub fn not_found() -> Reply {
-    refused(StatusCode::NOT_FOUND, "not_found", "there is nothing at this path", "the page is at /")
+    refused(StatusCode::NOT_FOUND, "not_found", "path not found", "the page is at /")
 }
 
-/// A method that would change something, or none that is known.
+/// A method that would change something, or an unknown one.
 pub fn not_allowed() -> Reply {
     let mut reply = refused(
         StatusCode::METHOD_NOT_ALLOWED,
         "method_not_allowed",
-        "this server only shows the board; nothing can be changed here",
+        "this server is read-only",
         "use GET or HEAD",
     );
     reply.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
     reply
 }
 
-/// A stream beyond a limit.
+/// The refusal of a stream that exceeds a limit.
 pub fn too_many_streams(limit: StreamLimit) -> Reply {
     let (code, message) = match limit {
         StreamLimit::Browser => ("too_many_streams", "this browser has too many streams open"),
@@ -217,7 +217,7 @@ pub fn too_many_streams(limit: StreamLimit) -> Reply {
 }
 
 fn json<T: Serialize>(status: StatusCode, value: &T) -> Reply {
-    // A failure is made of texts and numbers, which always are JSON.
+    // A failure contains only text and numbers, which are always valid JSON.
     let mut bytes = serde_json::to_vec(value).unwrap_or_default();
     bytes.push(b'\n');
     let mut reply = text("application/json", bytes);

@@ -1,4 +1,4 @@
-//! Which path is what.
+//! Maps request paths to handlers.
 
 use std::sync::Arc;
 
@@ -17,20 +17,20 @@ use super::stream::Stream;
 use super::{api, page};
 use crate::unreadable::UnreadableRows;
 
-/// What an answer of the API is made from.
+/// What a handler of the API gets.
 pub struct Asked<'a> {
-    /// The board, which is empty if there is none; for [`ABOUT`] also if it can't be read.
+    /// The board, or an empty one if there is none; for [`ABOUT`] also if it cannot be read.
     pub board: &'a Board,
-    /// What stands behind the question mark.
+    /// The query string.
     pub query: &'a str,
-    /// What follows the noun in the path, as in `/api/work/design-schema`.
+    /// The rest of the path after the noun, for example `design-schema` in `/api/work/design-schema`.
     pub id: &'a str,
-    /// What is known of the board.
+    /// The state of the board.
     pub feed: &'a Feed,
 }
 
 impl Asked<'_> {
-    /// The parameters, of which these are known.
+    /// Parses the parameters, and refuses names that are not in this list.
     pub fn query(&self, known: &[&str]) -> Result<Query> {
         Query::parse(self.query, known)
     }
@@ -38,10 +38,10 @@ impl Asked<'_> {
 
 type Answer = fn(&Asked<'_>) -> Result<Reply>;
 
-/// The path that also answers if the board can't be read, and says why.
+/// The path that answers even if the board cannot be read, with the reason.
 const ABOUT: &str = "/api/board";
 
-/// The API: each path and what answers it. A path that ends with a slash has one more part, an id.
+/// The paths of the API and their handlers. A path that ends with a slash is followed by an id.
 const API: &[(&str, Answer)] = &[
     ("/api/status", api::status::counts),
     (ABOUT, api::board::about),
@@ -63,17 +63,17 @@ const API: &[(&str, Answer)] = &[
 /// The path of the stream.
 const STREAM: &str = "/api/events/stream";
 
-/// What the answers of one server have in common.
+/// What all handlers of a server share.
 pub struct Shared {
-    /// What is known of the board.
+    /// The state of the board.
     pub feed: Arc<Feed>,
     /// Which requests are answered.
     pub access: Access,
-    /// The streams that are open.
+    /// The open streams.
     pub streams: Arc<Streams>,
 }
 
-/// Answers a request.
+/// Handles a request.
 pub async fn answer(request: Parts, shared: Arc<Shared>) -> Reply {
     let head = request.method == Method::HEAD;
     let (mut reply, nonce) = match shared.access.admit(&request) {
@@ -87,7 +87,7 @@ pub async fn answer(request: Parts, shared: Arc<Shared>) -> Reply {
     };
     reply::protect(&mut reply, nonce.as_deref());
     if head && matches!(reply.body(), Body::Events(_)) {
-        // Only its headers are wanted, and it has no end.
+        // A HEAD request gets only the headers: the stream has no end.
         *reply.body_mut() = Body::Whole(hyper::body::Bytes::new());
     }
     reply
@@ -107,7 +107,7 @@ async fn route(request: Parts, client: &Client, shared: &Shared) -> Reply {
         return Stream::open(&request, feed, slot).await.unwrap_or_else(|error| reply::failure(&error));
     }
     let Some((answer, id)) = find(path) else { return reply::not_found() };
-    // Before the answer: a client that follows from there is notified if the board was replaced.
+    // Read before the response: a client that follows from there notices if the board was replaced.
     let identity = feed.identity();
     let answered = decoded(id).map(|id| {
         tokio::task::spawn_blocking(move || {
@@ -136,7 +136,7 @@ async fn route(request: Parts, client: &Client, shared: &Shared) -> Reply {
     reply
 }
 
-/// What answers a path, and the id at its end.
+/// The handler of a path, and the id at its end.
 fn find(path: &str) -> Option<(Answer, &str)> {
     API.iter().find_map(|&(known, answer)| {
         let id = path.strip_prefix(known)?;
@@ -145,7 +145,7 @@ fn find(path: &str) -> Option<(Answer, &str)> {
     })
 }
 
-/// A word that no client can know before the page is made.
+/// A random text that no client can know in advance.
 fn nonce() -> String {
     Uuid::new_v4().simple().to_string()
 }

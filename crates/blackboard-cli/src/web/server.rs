@@ -1,8 +1,8 @@
-//! Listening, connections and their limits, stopping.
+//! The listening socket, connections and their limits, shutdown.
 //!
-//! A connection that does not bring its request within ten seconds is closed, and so is one that does not take what it
-//! asked for. The number of connections is limited. When all are in use, a new one replaces the oldest that has not sent a
-//! request with the token: every user of the machine can connect, and idle connections must not block the dashboard.
+//! A connection that does not send its request within ten seconds is closed, and so is one that does not read the
+//! response. The number of connections is limited. When all are in use, a new one replaces the oldest that has not sent
+//! a request with the token: every user of the machine can connect, and idle connections must not block the dashboard.
 //! If there is none, the new connection is closed.
 
 use std::collections::BTreeMap;
@@ -36,54 +36,54 @@ use crate::context::warn;
 use crate::hints;
 use crate::open::ResolvedBoard;
 
-/// How long a request may take to arrive, and a connection may be quiet between two of them.
+/// How long a request may take to arrive, and how long a connection may be idle between requests.
 const TO_ASK: Duration = Duration::from_secs(10);
 
-/// How long a client may leave lie what was sent to it.
+/// How long a client may leave sent data unread.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How many connections there may be at once.
+/// The maximum number of connections.
 const CONNECTIONS: usize = 4096;
 
-/// How many files are left for everything else.
+/// The number of file descriptors reserved for everything else.
 const OTHER_FILES: usize = 64;
 
-/// How many connections may wait to be accepted.
+/// The backlog of connections that were not accepted yet.
 const BACKLOG: u32 = 1024;
 
-/// How many headers a request may have, and how many bytes.
+/// The maximum number of headers of a request, and their maximum size in bytes.
 const HEADERS: usize = 64;
 const HEAD_BYTES: usize = 16 * 1024;
 
-/// How many threads ask the board: as many as it keeps connections.
+/// The number of threads that read the board: as many as it keeps connections.
 const THREADS: usize = 4;
 
-/// How often it is looked whether this is still the server of its board.
+/// How often the server checks that it is still the registered one.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How long connections are waited for when the server ends.
+/// How long a shutdown waits for open connections.
 const TO_LEAVE: Duration = Duration::from_secs(2);
 
-/// How long a connection may take to close that another one replaces.
+/// How long a replaced connection may take to close.
 const TO_CLOSE: Duration = Duration::from_secs(1);
 
-/// How far a free port is looked for beside one that is taken.
+/// How many of the next ports are tried to suggest a free one.
 const NEAR: u16 = 50;
 
-/// Where to listen.
+/// The options of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// The interface, which is one of this machine's own.
+    /// The address, which is an address of this machine.
     pub host: IpAddr,
-    /// The port; 0 for any that is free.
+    /// The port; 0 lets the system choose one.
     pub port: u16,
-    /// Whether it may run only where other processes find it, because it runs in the background.
+    /// Whether to refuse to run if other processes could not find the server, because it runs in the background.
     pub to_be_found: bool,
-    /// Whether it answers only requests with its token.
+    /// Whether requests need the token.
     pub token: bool,
 }
 
-/// A server that has its port and does not answer yet.
+/// A server that listens but does not answer yet.
 pub struct Listening {
     runtime: Runtime,
     listener: TcpListener,
@@ -94,9 +94,8 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Takes the port. Refuses if another server shows the same board, or if another program has the port. Warns, or
-    /// refuses, if other processes would not find it.
-    /// `db` is the board as the command names it.
+    /// Binds the port. Refuses if the board has another server, or if the port is in use. If other processes could not
+    /// find the server, it refuses or warns. `db` is the board as the command names it.
     pub fn bind(board: ResolvedBoard, db: Option<&OsStr>, options: Options) -> Result<Listening> {
         let mut claim = ServerRegistration::take(board.engine.sidecars(), db)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -108,9 +107,9 @@ impl Listening {
         let wanted = SocketAddr::new(options.host, options.port);
         let listener =
             runtime.block_on(async { listen(wanted) }).map_err(|error| not_bound(wanted, error))?;
-        let address = listener
-            .local_addr()
-            .map_err(|error| Fault::new(Code::Io, "the port of the server is not known").because(error))?;
+        let address = listener.local_addr().map_err(|error| {
+            Fault::new(Code::Io, "cannot determine the port of the server").because(error)
+        })?;
         let token = options.token.then(Secret::random).transpose()?;
         let access = Access::new(address.port(), token.clone())?;
         let running = Running::here(address, token);
@@ -124,12 +123,12 @@ impl Listening {
         Ok(Listening { runtime, listener, running, access, board, claim })
     }
 
-    /// Where it is.
+    /// The server's registration data.
     pub fn running(&self) -> Running {
         self.running.clone()
     }
 
-    /// Serves until this process is asked to end.
+    /// Serves until this process is asked to stop.
     pub fn run(self) -> Result<()> {
         let Listening { runtime, listener, running, access, board, mut claim } = self;
         let engine = Arc::clone(&board.engine);
@@ -141,7 +140,7 @@ impl Listening {
             }
         });
         feed.stop();
-        // Requests that still read the board have no client any more.
+        // Requests that are still reading the board have no client any more.
         runtime.shutdown_background();
         let _ = thread.join();
         drop(claim);
@@ -149,8 +148,8 @@ impl Listening {
     }
 }
 
-/// Ends when another server shows the board. Where the file is gone that says that this one does, because the directory was
-/// replaced or came only now, it is made again.
+/// Returns when another server is registered for the board. If the registration file is missing, because the directory
+/// was replaced or created only now, writes it again.
 async fn watch_registration(claim: &mut ServerRegistration, board: &dyn Sidecars, running: &Running) {
     loop {
         sleep(LOOK).await;
@@ -169,7 +168,7 @@ async fn watch_registration(claim: &mut ServerRegistration, board: &dyn Sidecars
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // Elsewhere this would let two servers have one port.
+    // On other systems, this option would let two servers use the same port.
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
@@ -185,7 +184,7 @@ fn not_bound(wanted: SocketAddr, error: io::Error) -> blackboard::Error {
                 }
                 None => hints::command("let the system choose one: ", "serve --port 0"),
             };
-            let message = format!("port {} is taken by another program", wanted.port());
+            let message = format!("port {} is in use", wanted.port());
             Refusal::new(Code::PortTaken, message).hint(hint).detail("port", wanted.port()).into()
         }
         io::ErrorKind::PermissionDenied => {
@@ -196,13 +195,13 @@ fn not_bound(wanted: SocketAddr, error: io::Error) -> blackboard::Error {
     }
 }
 
-/// A port that is free now.
+/// A port that is free at this moment.
 fn free_port_near(taken: SocketAddr) -> Option<u16> {
     let near = (1..=NEAR).filter_map(|step| taken.port().checked_add(step));
     near.into_iter().find(|port| StdListener::bind((taken.ip(), *port)).is_ok())
 }
 
-/// Accepts connections until this process is asked to end.
+/// Accepts connections until this process is asked to stop.
 async fn serve(listener: TcpListener, feed: Arc<Feed>, access: Access) -> Result<()> {
     let most = CONNECTIONS.min(open_files().saturating_sub(OTHER_FILES)).max(1);
     let places = Arc::new(Semaphore::new(most));
@@ -222,7 +221,7 @@ async fn serve(listener: TcpListener, feed: Arc<Feed>, access: Access) -> Result
                         drop(place);
                     });
                 }
-                // One that went away again, or no files are left: those that are open go on.
+                // The client is gone, or no file descriptor is left. Open connections continue.
                 Err(_) => sleep(Duration::from_millis(20)).await,
             },
         }
@@ -235,7 +234,7 @@ async fn serve(listener: TcpListener, feed: Arc<Feed>, access: Access) -> Result
     Ok(())
 }
 
-/// A place for one more connection, if necessary that of the oldest new one.
+/// A permit for one more connection. If necessary, the oldest unauthenticated one is closed for it.
 async fn place_for_another(
     places: &Arc<Semaphore>,
     newcomers: &NewConnections,
@@ -249,7 +248,7 @@ async fn place_for_another(
     timeout(TO_CLOSE, Arc::clone(places).acquire_owned()).await.ok()?.ok()
 }
 
-/// The connections on which no request was admitted yet, by age.
+/// The connections that have not sent an admitted request yet, by age.
 #[derive(Default)]
 struct NewConnections(Mutex<Newcomers>);
 
@@ -284,7 +283,7 @@ impl NewConnections {
     }
 }
 
-/// One of them, until it is dropped.
+/// One of them, until this value is dropped.
 struct NewConnection {
     all: Arc<NewConnections>,
     number: u64,
@@ -292,7 +291,7 @@ struct NewConnection {
 }
 
 impl NewConnection {
-    /// Notes that the server answered a request: another connection does not replace this one any more.
+    /// Records that the server answered a request: another connection does not replace this one any more.
     fn admit(&self) {
         self.all.lock().by_number.remove(&self.number);
     }
@@ -304,7 +303,7 @@ impl Drop for NewConnection {
     }
 }
 
-/// Speaks with one client.
+/// Serves one client.
 async fn talk(
     stream: TcpStream,
     shared: Arc<Shared>,
@@ -313,7 +312,7 @@ async fn talk(
 ) {
     let close = Arc::clone(&newcomer.close);
     let newcomer = Arc::new(newcomer);
-    // What happens is small and wanted at once.
+    // Events are small and should arrive at once.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
         let (shared, newcomer) = (Arc::clone(&shared), Arc::clone(&newcomer));
@@ -342,7 +341,7 @@ async fn talk(
     }
 }
 
-/// How many files this process may have open: as many as the system lets it.
+/// The maximum number of open files, raised to what the system allows.
 #[cfg(unix)]
 fn open_files() -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -361,10 +360,10 @@ fn open_files() -> usize {
     usize::MAX
 }
 
-/// A connection whose other end has only so much time to take what is sent.
+/// A connection that fails if the client reads nothing for too long.
 struct WriteTimeout {
     stream: TcpStream,
-    /// Runs while nothing is taken.
+    /// Runs while the client reads nothing.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
@@ -426,13 +425,13 @@ impl AsyncWrite for WriteTimeout {
     }
 }
 
-/// What asks this process to end.
+/// The signals that ask this process to stop.
 mod signals {
     use std::future::Future;
 
     use blackboard::{Code, Fault, Result};
 
-    /// Ends when it is asked to.
+    /// Completes when one of them arrives.
     #[cfg(unix)]
     pub(super) fn asked_to_end() -> Result<impl Future<Output = ()>> {
         use tokio::signal::unix::{SignalKind, signal};

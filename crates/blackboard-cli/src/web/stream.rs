@@ -1,15 +1,14 @@
-//! Server-sent events: what happens on the board, as it happens.
+//! Server-sent events: the events of the board, as they happen.
 //!
-//! `GET /api/events/stream?after=REVISION`, or with the header `Last-Event-ID`, goes on behind that revision; without
-//! either it begins now. First comes `retry: 2000`, then a message an event without an `event:` line, whose `id` is
-//! the event's revision and whose `data` is the event. Every 15 seconds in which nothing happens there is a comment.
-//! What retention has removed can't be told any more: that is answered with 410 and the code `compacted`, and the
-//! page starts over.
+//! `GET /api/events/stream?after=REVISION`, or the header `Last-Event-ID`, continues after that revision; without
+//! either, the stream starts now. First comes `retry: 2000`, then one message per event without an `event:` line, whose
+//! `id` is the event's revision and whose `data` is the event. Every 15 seconds without an event there is a comment. If
+//! the revision has been pruned, the response is 410 with the code `compacted`, and the page starts over.
 //!
-//! `board=`, with the header `Blackboard-Board` of what the page has read, refuses to go on with another board (410,
-//! `other_board`): revisions of one mean nothing on another.
+//! `board=`, with the `Blackboard-Board` header of what the page has read, refuses to continue on a different board
+//! (410, `other_board`): revisions of one board mean nothing on another.
 //!
-//! A client that is too slow for what happens is cut off, and goes on by its `Last-Event-ID` when it comes back.
+//! A client that reads too slowly is disconnected, and continues with its `Last-Event-ID` when it reconnects.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -33,45 +32,45 @@ use super::reply::{Body, REVISION, Reply, refused};
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// What a browser is told first: how long to wait before it comes back.
+/// The first line of a stream: how long a browser waits before it reconnects.
 const GREETING: &[u8] = b"retry: 2000\n\n";
 
 const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
 
-/// How long nothing may be sent.
+/// The longest time without a message.
 const QUIET: Duration = Duration::from_secs(15);
 
-/// What comes next, once it is there, and where the client is then; `None` at the end.
+/// The next bytes and the position after them; `None` at the end.
 type Next = Pin<Box<dyn Future<Output = Option<(Bytes, StreamPosition)>> + Send>>;
 
-/// What one client gets.
+/// The stream of one client.
 pub struct Stream {
-    /// What is being waited for; `None` at the end.
+    /// The pending read; `None` at the end.
     next: Option<Next>,
     /// Counts among the streams of its client until this value is dropped.
     _slot: StreamSlot,
 }
 
-/// Where a client is.
+/// The position of a client.
 struct StreamPosition {
     feed: Arc<Feed>,
     changes: watch::Receiver<u64>,
     generation: u64,
     position: Revision,
-    /// Whether it has once read all that there was. From then on it has to keep up.
+    /// Whether it has reached the end of the event log once. From then on it has to keep up.
     caught_up: bool,
 }
 
 impl Stream {
-    /// The answer to a request for the stream.
+    /// The response to a request for the stream.
     pub async fn open(request: &Parts, feed: Arc<Feed>, slot: StreamSlot) -> Result<Reply> {
         let query = Query::parse(request.uri.query().unwrap_or(""), &["after", "board"])?;
-        // What a browser has seen since is newer than what its page asked for at first.
+        // `Last-Event-ID` is newer than the revision in the URL that the page requested first.
         let seen = match request.headers.get(LAST_EVENT_ID).map(HeaderValue::to_str) {
             Some(Ok(text)) if !text.is_empty() => Some(revision(text)?),
             _ => query.revision("after")?,
         };
-        // One that can't be read now has nothing to follow.
+        // A board that cannot be read now has nothing to follow.
         let looked_at = Arc::clone(&feed);
         blocking(move || looked_at.board()).await?;
         let changes = feed.changes();
@@ -118,7 +117,7 @@ impl Stream {
 }
 
 impl StreamPosition {
-    /// Refuses a place of which the board knows nothing: it was pruned, or lies ahead.
+    /// Refuses a position that was pruned, or that is after the end of the event log.
     async fn checked(self) -> Result<StreamPosition> {
         let (_, end) = self.feed.place();
         if self.position == end || matches!(self.look(), Following::Next(..)) {
@@ -134,10 +133,10 @@ impl StreamPosition {
         self.feed.following(self.generation, self.position)
     }
 
-    /// What comes next. The client is let go if it is too slow, and when the board is another one.
+    /// The next bytes. Ends the stream if the client is too slow, or if the board was replaced.
     async fn next(mut self) -> Option<(Bytes, StreamPosition)> {
         loop {
-            // Before the look: what happens after it ends the wait.
+            // Subscribe before the check, so that an event after the check ends the wait.
             self.changes.borrow_and_update();
             match self.look() {
                 Following::Next(bytes, last) => {

@@ -1,4 +1,4 @@
-//! A board without a file: opened, followed, and with a server registration.
+//! Tests with a board that is not a file: open, follow, register a server.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::feed::Feed;
 use crate::config::{Config, Database};
 use crate::open::{Engine, KeptBoard, Mode, OpenStore, Opening, ResolvedBoard};
 
-/// A board without a file.
+/// A board that is not a file.
 struct InMemory {
     store: Arc<Memory>,
     sidecars: SidecarDirectory,

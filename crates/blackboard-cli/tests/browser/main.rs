@@ -10,7 +10,7 @@
 
 #![cfg(target_os = "linux")]
 #![expect(unreachable_pub, reason = "a test has no public interface: `pub` means used outside of its module")]
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot continue has failed")]
 
 mod access;
 mod browser;

@@ -63,7 +63,7 @@ impl Site {
         self.served.server = Server::start(server);
     }
 
-    /// Ends the server without a word.
+    /// Kills the server.
     pub fn kill(&mut self) {
         self.served.server.kill();
     }

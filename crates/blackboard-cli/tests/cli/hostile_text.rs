@@ -315,7 +315,7 @@ fn usage_error_with_hostile_text_forges_nothing() {
                 let output = scratch.command(call).env("CLICOLOR_FORCE", force).run_to_end();
                 let output = Output::of(output);
                 assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{call:?}");
-                let own = without_own_colours(&output.stderr);
+                let own = without_own_colors(&output.stderr);
                 is_harmless(&own, &format!("{call:?}"));
             }
             scratch.run(call.iter().chain(&["--json"])).json();
@@ -323,8 +323,8 @@ fn usage_error_with_hostile_text_forges_nothing() {
     }
 }
 
-/// Removes the sequences in which the program colours its own words, which no hostile text has.
-fn without_own_colours(text: &str) -> String {
+/// Removes the sequences in which the program colors its own words, which no hostile text has.
+fn without_own_colors(text: &str) -> String {
     let mut text = text.to_owned();
     for code in ["0", "1", "2", "4", "31", "32", "33", "36"] {
         text = text.replace(&format!("\u{1b}[{code}m"), "");

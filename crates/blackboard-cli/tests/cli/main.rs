@@ -3,7 +3,7 @@
 
 #![cfg(unix)]
 #![expect(unreachable_pub, reason = "a test has no public interface: `pub` means used outside of its module")]
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod agent;
 mod append;

@@ -114,7 +114,7 @@ fn board_is_not_created_in_an_untrusted_directory() {
     let refused = |reason: &str| {
         let refusal = scratch.run(["init", "--json"]).refused(Code::UnsafePermissions);
         let error = refusal["error"].as_str().unwrap();
-        assert!(error.ends_with(&format!("/.blackboard can't hold a board: {reason}")), "{refusal}");
+        assert!(error.ends_with(&format!("/.blackboard cannot hold a board: {reason}")), "{refusal}");
         // The search reports the same.
         let warned = scratch.run(["status"]).success().stderr;
         assert!(warned.contains(&format!("/.blackboard: {reason}\n")), "{warned}");

@@ -137,7 +137,7 @@ fn setup_repeats_manual_steps_and_reports_disabled_parts() {
     fs::write(&file, fs::read_to_string(&file).unwrap() + "enabled = false\n").unwrap();
     let second = scratch.run(["setup", "codex"]).success().stdout;
     assert!(second.contains("  If not done yet: accept the hooks"), "{second}");
-    assert!(second.contains("config.toml (MCP server): it is switched off there\n"), "{second}");
+    assert!(second.contains("config.toml (MCP server): it is disabled there\n"), "{second}");
     let status = scratch.run(["setup", "status"]).success().stdout;
     assert!(status.contains("MCP server  switched off"), "{status}");
 }
@@ -212,7 +212,7 @@ fn another_server_with_our_name_gets_no_text_to_add() {
     fs::write(scratch.path().join(".codex/config.toml"), text).unwrap();
     let refusal = scratch.run(["setup", "codex", "--yes", "--json"]).refused(Code::ReadOnly);
     let change = changes(&refusal).find(|change| change["action"] == "refused").unwrap();
-    assert!(change["reason"].as_str().unwrap().contains("give that another name"), "{change}");
+    assert!(change["reason"].as_str().unwrap().contains("rename that"), "{change}");
     assert_eq!(change.get("by_hand"), None, "{change}");
 }
 

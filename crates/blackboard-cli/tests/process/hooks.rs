@@ -177,7 +177,7 @@ fn a_hook_does_not_hang_while_another_process_holds_the_write_lock() {
     for event in ["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"] {
         for session in ["ivy", "new"] {
             let said = said(start(&scratch, session, event, usual_deadline));
-            assert_eq!(said, "", "{event}: nothing can be told that can't be noted as told");
+            assert_eq!(said, "", "{event}: nothing can be told that cannot be noted as told");
         }
     }
     // Only this test can end the transaction: the lock was held from the start to the end of each hook.

@@ -141,7 +141,7 @@ fn many_processes_create_one_board_without_working_file_locks() {
 
 #[test]
 fn command_waits_without_a_thread_when_none_can_be_started() {
-    if !can_trace("threads that can't start") {
+    if !can_trace("threads that cannot start") {
         return;
     }
     let board = TestBoard::new();

@@ -56,7 +56,7 @@ pub struct CheckedIn {
     /// The session.
     pub agent: Agent,
     /// The updates. They are returned only once.
-    pub news: Updates,
+    pub updates: Updates,
     /// Whether anything was written.
     pub wrote: bool,
     /// Whether the session can be shown updates but has had neither a brief nor updates since it joined.
@@ -77,31 +77,31 @@ impl Agents<'_> {
     /// # let board = Board::memory();
     /// let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
     /// board.work().create(&Create::new("fix-tests", "Fix the tests"))?;
-    /// let attended = board.agents().check_in(&CheckIn::of(&ivy))?;
-    /// assert_eq!(attended.news.events.len(), 1);
-    /// assert!(board.agents().check_in(&CheckIn::of(&ivy))?.news.events.is_empty());
+    /// let checked_in = board.agents().check_in(&CheckIn::of(&ivy))?;
+    /// assert_eq!(checked_in.updates.events.len(), 1);
+    /// assert!(board.agents().check_in(&CheckIn::of(&ivy))?.updates.events.is_empty());
     /// # Ok::<(), blackboard::Error>(())
     /// ```
-    pub fn check_in(&self, attendance: &CheckIn) -> Result<CheckedIn> {
-        let session = &attendance.session;
+    pub fn check_in(&self, request: &CheckIn) -> Result<CheckedIn> {
+        let session = &request.session;
         let mut prefetch = vec![
             Prefetch::Row(Key::Agent(session.clone())),
             Prefetch::Row(Key::Cursor(session.clone(), READER.to_owned())),
             Prefetch::Revision,
         ];
-        let edits = attendance.edited.as_ref().map(|edited| edited.rows(session, self.board.clock().now()));
+        let edits = request.edited.as_ref().map(|edited| edited.rows(session, self.board.clock().now()));
         prefetch.extend(edits.into_iter().flatten().map(|edit| Prefetch::Row(Row::from(edit).key())));
-        let seen = self.board.read(&prefetch, |tx| Seen::at(tx, attendance))?;
-        if !seen.has_to_write(attendance) {
+        let seen = self.board.read(&prefetch, |tx| Seen::at(tx, request))?;
+        if !seen.has_to_write(request) {
             let Seen { agent, is_new, .. } = seen;
-            return Ok(CheckedIn { agent, news: Updates::default(), wrote: false, is_new });
+            return Ok(CheckedIn { agent, updates: Updates::default(), wrote: false, is_new });
         }
         self.board.commit("agent attend", &prefetch, |tx| {
-            let seen = Seen::at(tx, attendance)?;
+            let seen = Seen::at(tx, request)?;
             let mut changes = Changes::new();
             let mut agent = seen.agent;
-            if is_due(&agent, attendance.status, tx.now()) {
-                let beat = Heartbeat { status: Some(attendance.status), ..Heartbeat::of(session) };
+            if is_due(&agent, request.status, tx.now()) {
+                let beat = Heartbeat { status: Some(request.status), ..Heartbeat::of(session) };
                 let (beaten, _) = beat_of(tx, &beat, &agent)?;
                 changes = beaten;
                 let its_row = changes.put.iter().find_map(|row| match row {
@@ -121,7 +121,7 @@ impl Agents<'_> {
                     updated_at: tx.now(),
                 });
             }
-            Ok((changes, CheckedIn { agent, news: seen.news, wrote: true, is_new: seen.is_new }))
+            Ok((changes, CheckedIn { agent, updates: seen.updates, wrote: true, is_new: seen.is_new }))
         })
     }
 }
@@ -132,21 +132,21 @@ struct Seen {
     is_due: bool,
     /// The edits that are to be written.
     edits: Vec<Edit>,
-    news: Updates,
+    updates: Updates,
     /// The new position of the cursor.
     read_up_to: Option<Revision>,
     is_new: bool,
 }
 
 impl Seen {
-    fn at(tx: &dyn Tx, attendance: &CheckIn) -> Result<Seen> {
-        let agent = existing(tx, &attendance.session)?;
+    fn at(tx: &dyn Tx, request: &CheckIn) -> Result<Seen> {
+        let agent = existing(tx, &request.session)?;
         if agent.status == AgentStatus::Completed {
             return Err(agent.has_ended());
         }
         let now = tx.now();
         let mut edits = Vec::new();
-        let rows = attendance.edited.as_ref().map(|edited| edited.rows(&agent.session_id, now));
+        let rows = request.edited.as_ref().map(|edited| edited.rows(&agent.session_id, now));
         for edit in rows.into_iter().flatten() {
             let key = Key::Edit(edit.worktree.clone(), edit.path.clone(), edit.session_id.clone());
             let known = tx.row::<Edit>(&key)?;
@@ -154,27 +154,27 @@ impl Seen {
                 edits.push(edit.after(known));
             }
         }
-        let (mut news, mut read_up_to, mut is_new) = (Updates::default(), None, false);
-        if attendance.listens {
+        let (mut updates, mut read_up_to, mut is_new) = (Updates::default(), None, false);
+        if request.listens {
             let cursor = tx.row::<Cursor>(&Key::Cursor(agent.session_id.clone(), READER.to_owned()))?;
-            let told = cursor.map(|cursor| cursor.revision);
-            is_new = told.is_none_or(|told| told < agent.joined);
+            let last_read = cursor.map(|cursor| cursor.revision);
+            is_new = last_read.is_none_or(|last_read| last_read < agent.joined);
             // The first read starts at the registration.
-            let after = told.unwrap_or(agent.joined);
+            let after = last_read.unwrap_or(agent.joined);
             let until = tx.revision()?;
             if after < until {
-                news = Updates::between(tx, &agent, after, until)?;
+                updates = Updates::between(tx, &agent, after, until)?;
                 read_up_to = Some(until);
             }
         }
-        let is_due = is_due(&agent, attendance.status, now);
-        Ok(Seen { agent, is_due, edits, news, read_up_to, is_new })
+        let is_due = is_due(&agent, request.status, now);
+        Ok(Seen { agent, is_due, edits, updates, read_up_to, is_new })
     }
 
     /// Whether a commit is needed. A cursor alone needs one only if it is far behind.
-    fn has_to_write(&self, attendance: &CheckIn) -> bool {
-        let far_behind = attendance.listens && self.news.looked_at >= BEHIND;
-        self.is_due || !self.edits.is_empty() || !self.news.is_empty() || far_behind
+    fn has_to_write(&self, request: &CheckIn) -> bool {
+        let far_behind = request.listens && self.updates.looked_at >= BEHIND;
+        self.is_due || !self.edits.is_empty() || !self.updates.is_empty() || far_behind
     }
 }
 

@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn session_ends_once_and_releases_its_holdings() {
         use AgentStatus::{Active, Completed, Idle, Stale};
-        for (status, held, delegates, told) in
+        for (status, held, delegates, event_count) in
             [(Active, 0, 0, 1), (Idle, 2, 0, 3), (Active, 1, 2, 4), (Stale, 0, 0, 1), (Completed, 0, 0, 0)]
         {
             let ending = |session: &str| EndingSession {
@@ -198,7 +198,7 @@ mod tests {
             };
             let others = (0..delegates).map(|number| ending(&number.to_string())).collect();
             let (changes, ended) = decide((first, others), Timestamp::EPOCH);
-            assert_eq!(changes.events.len(), told, "{status} agent with {held} items");
+            assert_eq!(changes.events.len(), event_count, "{status} agent with {held} items");
             assert_eq!((ended.released.len(), ended.delegates.len()), (held, delegates));
             assert_eq!(ended.already_ended, status == Completed);
             assert_eq!(ended.agent.current_work.is_none(), held > 0, "{status} agent with {held} items");

@@ -193,9 +193,10 @@ fn decide(
     };
     let mut revision = agent.revision;
     if recovered {
-        let told = event(EventType::AgentRecovered, format!("Agent \"{name}\" recovered{}", lost.told()))
-            .with("lost", lost.items.clone());
-        revision = changes.event(told);
+        let recovered =
+            event(EventType::AgentRecovered, format!("Agent \"{name}\" recovered{}", lost.summary()))
+                .with("lost", lost.items.clone());
+        revision = changes.event(recovered);
     } else if (before.status, &before.current_work, &before.metadata)
         != (agent.status, &agent.current_work, &agent.metadata)
     {
@@ -209,14 +210,14 @@ fn decide(
     }
     if let Some(progress) = &beat.progress {
         let summary = format!("Agent \"{name}\": {}", excerpt(progress, IN_A_SENTENCE));
-        let mut told = event(EventType::HeartbeatReceived, summary).with("progress", progress.as_str());
+        let mut reported = event(EventType::HeartbeatReceived, summary).with("progress", progress.as_str());
         if beat.milestone {
-            told = told.with("milestone", true);
+            reported = reported.with("milestone", true);
         }
         if let Some(item) = item {
-            told = told.with("work_item_id", item.item_id.as_str());
+            reported = reported.with("work_item_id", item.item_id.as_str());
         }
-        revision = changes.event(told);
+        revision = changes.event(reported);
     }
     agent.revision = revision;
     changes.put(HeartbeatRow {
@@ -276,7 +277,7 @@ impl Lost {
     }
 
     /// The end of a sentence that lists the lost holdings.
-    fn told(&self) -> String {
+    fn summary(&self) -> String {
         let of = |scope: &str| self.leases.iter().filter(|lease| lease.scope == scope).count();
         let (locks, files) = (of(LOCKS), of(FILES));
         let parts = [
@@ -303,20 +304,20 @@ mod tests {
     #[test]
     fn lost_holdings_are_listed_by_kind() {
         let lease = |scope: &str| Lease { scope: scope.to_owned(), key: "a".to_owned(), pattern: None };
-        for (items, scopes, told) in [
+        for (items, scopes, expected) in [
             (0, &[][..], ""),
             (1, &[], "; it had lost 1 work item(s)"),
             (0, &["files"], "; it had lost 1 file reservation(s)"),
             (1, &["locks", "team"], "; it had lost 1 work item(s), 1 lock(s) and 1 leased entries"),
         ] {
             let leases = scopes.iter().map(|scope| lease(scope)).collect();
-            assert_eq!(Lost { items: vec!["x".to_owned(); items], leases }.told(), told);
+            assert_eq!(Lost { items: vec!["x".to_owned(); items], leases }.summary(), expected);
         }
     }
 
     #[test]
     fn heartbeat_changes_current_work_only_if_it_has_work() {
-        for (before, said, after, told) in [
+        for (before, said, after, event_count) in [
             (None, None, None, 0),
             (None, Some("Lunch"), Some("Lunch"), 1),
             (Some("Lunch"), None, Some("Lunch"), 0),
@@ -330,7 +331,7 @@ mod tests {
             let (changes, answer) = decide(&beat, &agent, None, Lost::default(), Timestamp::EPOCH).unwrap();
             let context = format!("{before:?}, then {said:?}");
             assert_eq!(answer.current_work.as_deref(), after, "{context}");
-            assert_eq!(changes.events.len(), told, "{context}");
+            assert_eq!(changes.events.len(), event_count, "{context}");
         }
     }
 }

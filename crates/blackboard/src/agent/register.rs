@@ -270,7 +270,7 @@ fn refuse_circle(tx: &dyn Tx, session: &str, parent: &Agent) -> Result<()> {
     let mut ancestor = Some(parent.session_id.clone());
     while let Some(id) = ancestor {
         if id == session {
-            return Err(Error::invalid("a session can't be the delegate of itself or of its own delegates"));
+            return Err(Error::invalid("a session cannot be the delegate of itself or of its own delegates"));
         }
         let key = Key::Agent(id.clone());
         tx.prefetch(&[Prefetch::Row(key.clone())])?;
@@ -398,18 +398,18 @@ mod tests {
 
     #[test]
     fn registration_event_reports_what_changed() {
-        let told = |before: Option<AgentStatus>, change: fn(&mut Agent)| {
+        let change_event = |before: Option<AgentStatus>, change: fn(&mut Agent)| {
             let before = before.map(|status| Agent { status, ..an_agent("a") });
             let mut after = an_agent("a");
             change(&mut after);
             announcement(before.as_ref(), &after).map(|event| event.event_type)
         };
         let nothing = |_: &mut Agent| {};
-        assert_eq!(told(None, nothing), Some(EventType::AgentRegistered));
-        assert_eq!(told(Some(AgentStatus::Completed), nothing), Some(EventType::AgentRegistered));
-        assert_eq!(told(Some(AgentStatus::Stale), nothing), Some(EventType::AgentRecovered));
-        assert_eq!(told(Some(AgentStatus::Idle), nothing), Some(EventType::AgentUpdated));
-        assert_eq!(told(Some(AgentStatus::Active), nothing), None);
+        assert_eq!(change_event(None, nothing), Some(EventType::AgentRegistered));
+        assert_eq!(change_event(Some(AgentStatus::Completed), nothing), Some(EventType::AgentRegistered));
+        assert_eq!(change_event(Some(AgentStatus::Stale), nothing), Some(EventType::AgentRecovered));
+        assert_eq!(change_event(Some(AgentStatus::Idle), nothing), Some(EventType::AgentUpdated));
+        assert_eq!(change_event(Some(AgentStatus::Active), nothing), None);
         let changes: [fn(&mut Agent); 5] = [
             |agent| agent.agent_name.push('!'),
             |agent| agent.project = Some("p".to_owned()),
@@ -418,12 +418,12 @@ mod tests {
             |agent| agent.parent_id = Some("b".to_owned()),
         ];
         for change in changes {
-            assert_eq!(told(Some(AgentStatus::Active), change), Some(EventType::AgentUpdated));
+            assert_eq!(change_event(Some(AgentStatus::Active), change), Some(EventType::AgentUpdated));
         }
         let life = |agent: &mut Agent| {
             agent.last_seen_at = agent.last_seen_at.plus(std::time::Duration::from_secs(9));
             agent.last_beat_at = agent.last_seen_at;
         };
-        assert_eq!(told(Some(AgentStatus::Active), life), None);
+        assert_eq!(change_event(Some(AgentStatus::Active), life), None);
     }
 }

@@ -30,18 +30,18 @@ impl Scope<'_> {
         &self,
         name: &'static str,
         key: &str,
-        told: &Value,
+        element: &Value,
         change: impl Fn(Option<&Value>) -> Result<Value>,
     ) -> Result<Written> {
         check_not_reserved(&self.name)?;
         self.check_known(key)?;
         let settings = self.board.settings();
         settings.text.check_unaltered([self.name.as_str(), key])?;
-        settings.text.check_json([told.as_str()])?;
+        settings.text.check_json([element.as_str()])?;
         let prefetch = [Prefetch::Entry(&self.name, key)];
         self.commit(
             name,
-            |asked| asked.text(key).text(told.as_str()),
+            |asked| asked.text(key).text(element.as_str()),
             &prefetch,
             |editor| {
                 // The holder is checked first, also if the value cannot be changed in this way.

@@ -356,7 +356,7 @@ impl<'a> EntryEditor<'a> {
         }
         let limit = self.board.settings().max_commit_bytes;
         let message = format!(
-            "one commit can't take more than {limit} bytes of values, with those that it replaces, removes and reads"
+            "one commit cannot take more than {limit} bytes of values, with those that it replaces, removes and reads"
         );
         Err(Refusal::new(Code::InvalidValue, message)
             .hint("split it over several calls, or narrow the pattern")

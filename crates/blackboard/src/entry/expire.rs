@@ -46,7 +46,7 @@ impl Board {
             return Ok(Expired { count: 0, skipped });
         }
         let prefetch: Vec<_> = readable.iter().map(|(scope, key)| Prefetch::Entry(scope, key)).collect();
-        let count = self.commit_patiently(on_busy, "expire", &prefetch, |tx| {
+        let count = self.commit_with_on_busy(on_busy, "expire", &prefetch, |tx| {
             let mut editor = EntryEditor::new(self, tx, &Actor::default())?;
             let mut expired = 0;
             for (scope, key) in &readable {

@@ -210,7 +210,7 @@ impl Value {
             return Err(Refusal::new(
                 Code::InvalidValue,
                 format!(
-                    "the value is not an integer of 64 bits, so it can't be counted up: {}",
+                    "the value is not an integer of 64 bits, so it cannot be counted up: {}",
                     shown(self.as_str())
                 ),
             )

@@ -108,8 +108,8 @@ impl Files<'_> {
             let mut released = Vec::new();
             let mut not_held: Vec<String> = Vec::new();
             for (key, pattern) in keys {
-                let told = format!("Agent \"{}\" released files \"{pattern}\"", agent.agent_name);
-                match editor.delete(FILES, &key, EventWording::InWords(told))? {
+                let summary = format!("Agent \"{}\" released files \"{pattern}\"", agent.agent_name);
+                match editor.delete(FILES, &key, EventWording::InWords(summary))? {
                     Some(_) => released.push(pattern),
                     None if named.is_some() => not_held.push(pattern),
                     // It has expired, and the sweep will remove it.
@@ -128,7 +128,7 @@ impl Files<'_> {
                         && not_held.contains(&other.pattern)
                 };
                 if let Some(other) = others.find(is_other) {
-                    return Err(is_of_another(&other.with_name_of_today(tx)?, &agent));
+                    return Err(reserved_by_another(&other.with_name_of_today(tx)?, &agent));
                 }
             }
             let released_by = agent.agent_name;
@@ -137,7 +137,7 @@ impl Files<'_> {
     }
 }
 
-fn is_of_another(other: &Reservation, agent: &Agent) -> Error {
+fn reserved_by_another(other: &Reservation, agent: &Agent) -> Error {
     let holder = label(&other.agent_name, &other.session_id);
     let message = format!("{} is reserved by {holder}", other.pattern);
     Refusal::new(Code::NotHolder, message)

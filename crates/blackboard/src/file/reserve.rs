@@ -295,8 +295,8 @@ fn put(
         lease: true,
         ..Write::new(key, Value::of(&stored)?)
     };
-    let told = told(agent, before.is_some(), &stored);
-    let written = editor.write(FILES, &write, EventWording::InWords(told))?;
+    let summary = summary(agent, before.is_some(), &stored);
+    let written = editor.write(FILES, &write, EventWording::InWords(summary))?;
     let reservation = Reservation {
         pattern: stored.pattern,
         mode: stored.mode,
@@ -321,7 +321,7 @@ fn is_new_about(reserve: &Reserve, before: &Reservation) -> bool {
         || reserve.note.is_some() && reserve.note != before.note
 }
 
-fn told(agent: &Agent, renewed: bool, stored: &Stored) -> String {
+fn summary(agent: &Agent, renewed: bool, stored: &Stored) -> String {
     let did = if renewed { "renewed the reservation of" } else { "reserved" };
     let shared = if stored.mode == Mode::Shared { " (shared)" } else { "" };
     let note = stored.note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();

@@ -129,10 +129,10 @@ impl Locks<'_> {
                     if acquire.ttl.is_some() {
                         let write =
                             Write { ttl: acquire.ttl, merge: true, ..Write::new(&acquire.name, entry.value) };
-                        let told =
+                        let summary =
                             format!("Agent \"{}\" renewed lock \"{}\"", agent.agent_name, acquire.name);
                         lock.expires_at =
-                            editor.write(LOCKS, &write, EventWording::InWords(told))?.expires_at;
+                            editor.write(LOCKS, &write, EventWording::InWords(summary))?.expires_at;
                     }
                     Ok((
                         editor.finish()?,
@@ -144,8 +144,9 @@ impl Locks<'_> {
                 Verdict::Takes => {
                     let value = Value::of(&Stored { note: note.clone() })?;
                     let write = Write { ttl: acquire.ttl, lease: true, ..Write::new(&acquire.name, value) };
-                    let told = format!("Agent \"{}\" acquired lock \"{}\"", agent.agent_name, acquire.name);
-                    let written = editor.write(LOCKS, &write, EventWording::InWords(told))?;
+                    let summary =
+                        format!("Agent \"{}\" acquired lock \"{}\"", agent.agent_name, acquire.name);
+                    let written = editor.write(LOCKS, &write, EventWording::InWords(summary))?;
                     let lock = Lock {
                         name: acquire.name.clone(),
                         fence: written.revision,
@@ -203,8 +204,8 @@ impl Locks<'_> {
     /// # let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
     /// # let oak = board.agents().register(&Register::named("Oak"))?.agent.session_id;
     /// board.locks().acquire(&Acquire::of("deploy", &ivy))?;
-    /// let wish = Acquire::of("deploy", &oak);
-    /// assert_eq!(board.locks().acquire_waiting_while(&wish, Duration::from_secs(60), || false)?, None);
+    /// let request = Acquire::of("deploy", &oak);
+    /// assert_eq!(board.locks().acquire_waiting_while(&request, Duration::from_secs(60), || false)?, None);
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn acquire_waiting_while(

@@ -81,8 +81,8 @@ impl Locks<'_> {
             if let Some(lock) = lock {
                 released.fence = Some(lock.fence);
                 released.held_seconds = editor.now().since(lock.since).as_secs();
-                let told = format!("Agent \"{}\" released lock \"{name}\"", agent.agent_name);
-                editor.delete(LOCKS, name, EventWording::InWords(told))?;
+                let summary = format!("Agent \"{}\" released lock \"{name}\"", agent.agent_name);
+                editor.delete(LOCKS, name, EventWording::InWords(summary))?;
             }
             Ok((editor.finish()?, released))
         })

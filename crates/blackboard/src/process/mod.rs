@@ -230,8 +230,8 @@ impl HostIdentity {
             }
             // Checked before the namespace: no namespace outlives its boot.
             if mark.boot != self.boot {
-                let told = !mark.boot.is_empty() && !self.boot.is_empty();
-                return if told { Liveness::Dead } else { Liveness::Unknown };
+                let boots_known = !mark.boot.is_empty() && !self.boot.is_empty();
+                return if boots_known { Liveness::Dead } else { Liveness::Unknown };
             }
             if self.namespace.as_ref() != Some(&mark.namespace) {
                 return Liveness::Unknown;

@@ -74,7 +74,7 @@ impl Projects<'_> {
         let name = cleaner.maybe("name", Kind::Field, request.name.as_ref())?;
         let text = cleaner.changes();
         if name.as_deref() == Some("") {
-            return Err(Error::invalid("the name of a project can't be empty"));
+            return Err(Error::invalid("the name of a project cannot be empty"));
         }
         for (what, text) in [("path", &request.path), ("repository", &request.repo)] {
             if text.as_ref().is_some_and(|text| text.is_empty() || text.len() > 4096) {

@@ -113,7 +113,7 @@ fn from_text(text: &str) -> Result<(String, Values)> {
 }
 
 fn unreadable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> crate::Error {
-    Fault::new(Code::Corrupt, "a stored row can't be read").because(error).into()
+    Fault::new(Code::Corrupt, "a stored row cannot be read").because(error).into()
 }
 
 /// The values of the columns.

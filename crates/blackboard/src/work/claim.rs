@@ -312,7 +312,7 @@ fn decide(agent: &Agent, candidate: Candidate, now: Timestamp) -> Result<(Change
     match item.status {
         Status::Available => {}
         Status::Completed => return Err(item.is_completed()),
-        Status::Blocked if created => return Err(would_wait(&item, &open_blockers, &missing_blockers)),
+        Status::Blocked if created => return Err(would_be_blocked(&item, &open_blockers, &missing_blockers)),
         Status::Blocked => return Err(is_blocked(&item, &open_blockers, &missing_blockers)),
         Status::Claimed => {
             return Err(is_claimed(&item).hint(Hint::ClaimNext).into());
@@ -356,7 +356,7 @@ pub(super) fn is_blocked(item: &WorkItem, open_blockers: &[String], missing_bloc
         .into()
 }
 
-fn would_wait(item: &WorkItem, open_blockers: &[String], missing_blockers: &[String]) -> Error {
+fn would_be_blocked(item: &WorkItem, open_blockers: &[String], missing_blockers: &[String]) -> Error {
     let (id, blockers) = (&item.item_id, list_blockers(open_blockers, missing_blockers));
     let message = format!("cannot claim {id}: it would be blocked by {blockers}; nothing was created");
     Refusal::new(Code::WorkBlocked, message)

@@ -188,7 +188,7 @@ impl Create {
         let mut cleaned = self.clone();
         cleaned.title = texts.clean("title", Kind::Field, &self.title)?;
         if cleaned.title.is_empty() {
-            return Err(Error::invalid("the title of a work item can't be empty"));
+            return Err(Error::invalid("the title of a work item cannot be empty"));
         }
         cleaned.description = texts.maybe("description", Kind::Description, self.description.as_ref())?;
         cleaned.source_ref = texts.maybe("source_ref", Kind::Field, self.source_ref.as_ref())?;

@@ -477,7 +477,7 @@ mod tests {
     #[test]
     fn item_is_blocked_if_and_only_if_it_has_an_open_blocker() {
         use Status::{Available, Blocked, Claimed, Completed};
-        for (before, shown, holder, open, after, told) in [
+        for (before, shown, holder, open, after, expected) in [
             (Available, None, None, &[][..], Available, None),
             (Available, None, None, &["a", "b"], Blocked, Some("is blocked by a, b")),
             (Claimed, None, Some("me"), &["a"], Blocked, Some("is blocked by a")),
@@ -499,9 +499,9 @@ mod tests {
             let context = format!("{before} item that shows {shown:?} and waits for {open:?}");
             assert_eq!(item.status, after, "{context}");
             assert_eq!(item.blocked_by, open.first().cloned(), "{context}");
-            let summary = told.map(|told| format!("\"{}\" {told}", item.title));
+            let summary = expected.map(|expected| format!("\"{}\" {expected}", item.title));
             assert_eq!(changes.events.pop().map(|event| event.summary), summary, "{context}");
-            assert_eq!(changes.put.len(), usize::from(told.is_some()), "{context}");
+            assert_eq!(changes.put.len(), usize::from(expected.is_some()), "{context}");
         }
     }
 }

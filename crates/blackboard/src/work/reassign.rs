@@ -306,9 +306,9 @@ mod tests {
             let status = if holder.is_some() { Status::Claimed } else { Status::Available };
             let item = WorkItem { title: "Title of x".to_owned(), ..item(status, holder) };
             let (changes, _) = decide(&reassign, &by, &to, item, None, &[], Timestamp::EPOCH).unwrap();
-            let told: Vec<_> = changes.events.iter().map(|event| event.summary.clone()).collect();
+            let summary: Vec<_> = changes.events.iter().map(|event| event.summary.clone()).collect();
             let expected: Vec<_> = expected.iter().map(|summary| format!("{summary} (Lunch)")).collect();
-            assert_eq!(told, expected);
+            assert_eq!(summary, expected);
             assert_eq!(changes.events.last().unwrap().actor_id.as_deref(), Some("oak"));
             assert_eq!(
                 changes.events[0].actor_id.as_deref(),

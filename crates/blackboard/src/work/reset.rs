@@ -113,7 +113,7 @@ mod tests {
     fn reset_item_blocks_its_dependents_again() {
         use EventType::{WorkBlocked, WorkReset};
         use Status::{Available, Blocked, Claimed, Completed};
-        for (item, open, dependent, after, told) in [
+        for (item, open, dependent, after, expected) in [
             (Available, &[][..], None, Available, &[][..]),
             (Claimed, &[], None, Available, &[WorkReset]),
             (Completed, &[], None, Available, &[WorkReset]),
@@ -135,7 +135,7 @@ mod tests {
                 decide(before, None, open.clone(), Vec::new(), dependents.into_iter().collect(), None);
             assert_eq!((reset.previous_status, reset.item.status), (item, after));
             let events: Vec<_> = changes.events.into_iter().map(|event| event.event_type).collect();
-            assert_eq!(events, told, "{item} item that waits for {open:?}, before {dependent:?} one");
+            assert_eq!(events, expected, "{item} item that waits for {open:?}, before {dependent:?} one");
         }
     }
 }

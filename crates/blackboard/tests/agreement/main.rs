@@ -7,7 +7,7 @@
 //! `PROPTEST_CASES=2000 cargo test -p blackboard --test agreement` runs more cases.
 
 #![expect(unreachable_pub, reason = "a test has no public interface: `pub` means used outside of its module")]
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod entries;
 mod entry_invariants;

@@ -1,4 +1,4 @@
-//! Boards to measure on, filled by SQL where the product would take too long.
+//! Boards for measurements, filled with SQL where the product would take too long.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use tempfile::TempDir;
 
 use crate::Result;
 
-/// Where in a home the repository is.
+/// The path of the repository in a home.
 const REPOSITORY: &str = "work/project";
 
-/// A directory with one board, removed at the end.
+/// A directory with one board, deleted at the end.
 pub struct Scratch {
     directory: TempDir,
     database: PathBuf,
@@ -32,7 +32,7 @@ impl Scratch {
         Ok(Scratch { directory, database })
     }
 
-    /// A board of a git repository in a home directory, which is found from there without `--db`.
+    /// A board of a git repository in a home directory, found from there without `--db`.
     pub fn in_repository() -> Result<Scratch> {
         let directory = tempfile::tempdir()?;
         let repository = directory.path().join(REPOSITORY);
@@ -72,7 +72,7 @@ impl Scratch {
         Ok(Board::open(&self.path())?)
     }
 
-    /// The board, with a protocol of how long each commit held the writer lock.
+    /// The board, with a record of how long each commit held the writer lock.
     pub fn open_watched(&self, settings: Settings) -> Result<(Board, Arc<Watched>)> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let store = Sqlite::open(&self.path(), clock.clone(), &SqliteOptions::default())?;
@@ -80,7 +80,7 @@ impl Scratch {
         Ok((Board::on(store.clone(), clock).with_settings(settings), store))
     }
 
-    /// A connection around the product.
+    /// A connection that bypasses the product.
     pub fn connect(&self) -> Result<Connection> {
         connect(&self.path())
     }
@@ -101,8 +101,8 @@ impl Scratch {
         Ok(sessions)
     }
 
-    /// Adds available items `PREFIX-0`, `PREFIX-1` and so on, each with a title of its own: a claim changes what its
-    /// agent works on.
+    /// Adds available items `PREFIX-0`, `PREFIX-1` and so on, each with its own title: a claim changes the current work
+    /// of its agent.
     pub fn add_items(&self, prefix: &str, count: usize) -> Result {
         const INSERT: &str = "INSERT INTO work_items (item_id, title, source, created_at, revision) \
                               VALUES (?1, 'Design SQL schema ' || ?1, 'local', ?2, 1)";
@@ -142,7 +142,7 @@ impl Scratch {
         self.fold()
     }
 
-    /// Folds the log back, so that the file alone is the board.
+    /// Checkpoints the WAL, so that the file alone is the board.
     pub fn fold(&self) -> Result {
         let connection = self.connect()?;
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
@@ -150,8 +150,8 @@ impl Scratch {
     }
 }
 
-/// A connection to any database, as an expert of SQLite would open it: durable as ours, foreign keys
-/// checked, and without preparing a statement again whenever other values are bound to it.
+/// A connection to any database with expert settings: as durable as ours, with foreign key checks, and without
+/// preparing a statement again for new values.
 pub fn connect(path: &Path) -> Result<Connection> {
     let connection = Connection::open(path)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
@@ -160,7 +160,7 @@ pub fn connect(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// A store that keeps a protocol of its commits.
+/// A store that records its commits.
 pub struct Watched {
     store: Sqlite,
     held: Mutex<Vec<Duration>>,

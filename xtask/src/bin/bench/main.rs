@@ -1,8 +1,8 @@
 //! Measures the board against what is possible: `cargo xtask bench ledger`, `entries`, `hooks` and `web`.
 //!
-//! Every number is a ratio to, or is shown with, a baseline from the same run: a bare process, the same statements by
-//! hand, the same program without the queue. What is compared runs in turns; a verdict is the median of at least five
-//! rounds, and there is none on a busy machine.
+//! Every number is a ratio to a baseline from the same run, or is shown with one: a bare process, the same statements
+//! in plain SQL, the same program without the queue. Compared programs run alternately. A verdict is the median of at
+//! least five rounds, and there is none on a busy machine.
 
 #![expect(
     unreachable_pub,
@@ -30,20 +30,20 @@ use std::process::{Command, ExitCode};
 use clap::{CommandFactory, FromArgMatches};
 use report::{Line, Report};
 
-/// What a measurement returns; an error is a sentence for the caller.
+/// The result of a measurement; an error is a sentence for the caller.
 pub type Result<T = (), E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
-/// How long a measurement may take, and where the programs are.
+/// The size of the measurements, and the directory of the programs.
 pub struct Scale {
-    /// Only to see that it works.
+    /// A short run that only checks that everything works.
     pub quick: bool,
-    /// How often everything is measured in turns.
+    /// The number of rounds.
     pub rounds: usize,
     programs: PathBuf,
 }
 
 impl Scale {
-    /// A number of things to do: all of them, or a few when it has to be quick.
+    /// A count: the full one, or a small one in a short run.
     pub fn of(&self, all: usize, few: usize) -> usize {
         if self.quick { few } else { all }
     }
@@ -53,7 +53,7 @@ impl Scale {
         self.programs.join(name)
     }
 
-    /// The product on this board, with nothing else of the environment.
+    /// The product on this board, with an otherwise empty environment.
     pub fn blackboard(&self, database: &Path) -> Command {
         let mut command = Command::new(self.program("blackboard"));
         command.env_clear().env("HOME", self.programs.join("no-home")).env("BLACKBOARD_DB", database);
@@ -61,7 +61,7 @@ impl Scale {
     }
 }
 
-/// One measurement: its name, and what it returns.
+/// One measurement: its name, and its function.
 pub type Measurement = (&'static str, fn(&Scale) -> Result<Vec<Line>>);
 
 fn main() -> ExitCode {

@@ -1,7 +1,6 @@
 //! Complete processes, run in turns.
 //!
-//! Programs that are compared run one after the other, again and again, so that whatever else the machine does
-//! hits all of them alike.
+//! Programs that are compared run alternately, so that other activity of the machine affects all of them alike.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -13,7 +12,7 @@ use testkit::{limited, patience};
 use crate::Result;
 use crate::statistics::{median, percentile, ratios};
 
-/// A program that is measured. It may be called differently each time: an item can be claimed only once.
+/// A program that is measured. Its arguments may differ each time: an item can be claimed only once.
 pub struct Program<'a> {
     pub name: &'static str,
     command: Box<dyn FnMut() -> Result<Command> + 'a>,
@@ -31,7 +30,7 @@ impl<'a> Program<'a> {
         Program { name, command: Box::new(command), rounds: Vec::new() }
     }
 
-    /// One that reads a short text, which waits in a pipe when it starts.
+    /// A program that reads a short text, which is in a pipe when it starts.
     pub fn fed(name: &'static str, mut call: impl FnMut() -> (Command, String) + 'a) -> Program<'a> {
         let command = move || {
             let (mut command, input) = call();
@@ -41,7 +40,7 @@ impl<'a> Program<'a> {
         Program { name, command: Box::new(command), rounds: Vec::new() }
     }
 
-    /// The least that a program can be.
+    /// The smallest possible program.
     pub fn nothing() -> Program<'static> {
         Program::new("/bin/true", || {
             let mut command = Command::new("/bin/true");
@@ -90,7 +89,7 @@ pub fn end(process: &mut Child) {
     let _ = limited("a killed process", patience(), || process.wait());
 }
 
-/// Gives a command a text to read that is shorter than a pipe holds.
+/// Passes a text to a command. The text must fit into a pipe.
 pub fn feed(command: &mut Command, input: &str) -> Result {
     let (reader, mut writer) = std::io::pipe()?;
     writer.write_all(input.as_bytes())?;
@@ -100,7 +99,7 @@ pub fn feed(command: &mut Command, input: &str) -> Result {
 
 /// Runs every program `runs` times in each round, in turns.
 pub fn interleave(programs: &mut [Program<'_>], rounds: usize, runs: usize) -> Result {
-    // Once for the caches.
+    // Once to fill the caches.
     for program in programs.iter_mut() {
         program.run()?;
     }
@@ -118,7 +117,7 @@ pub fn interleave(programs: &mut [Program<'_>], rounds: usize, runs: usize) -> R
     Ok(())
 }
 
-/// The most memory that a command had at once, in megabytes; nothing where there is no `time` to ask.
+/// The peak memory of a command, in megabytes; `None` if `time` is not installed.
 pub fn peak_memory(command: &Command) -> Result<Option<f64>> {
     const TIME: &str = "/usr/bin/time";
     if !PathBuf::from(TIME).exists() {

@@ -1,4 +1,4 @@
-//! What was measured, against its bar: a Markdown table, and the same as JSON.
+//! The results with their limits: a Markdown table, and the same as JSON.
 
 use std::fmt;
 
@@ -18,16 +18,16 @@ pub struct Line {
     raw: String,
 }
 
-/// What is good enough.
+/// The limit of a result.
 #[derive(Clone, Copy)]
 pub enum Bar {
     AtMost(f64),
     AtLeast(f64),
     /// There is none: the number is only printed.
-    Told,
+    NoLimit,
 }
 
-/// What a number counts.
+/// The unit of a number.
 #[derive(Clone, Copy)]
 pub enum Unit {
     Ratio,
@@ -41,7 +41,7 @@ pub enum Unit {
 }
 
 impl Line {
-    /// A number with its bar; `raw` is what it was made from.
+    /// A number with its limit; `raw` shows the numbers that it was computed from.
     pub fn new(
         what: impl Into<String>,
         bar: Bar,
@@ -56,7 +56,7 @@ impl Line {
         match self.bar {
             Bar::AtMost(limit) => self.value.median <= limit,
             Bar::AtLeast(limit) => self.value.median >= limit,
-            Bar::Told => true,
+            Bar::NoLimit => true,
         }
     }
 
@@ -97,7 +97,7 @@ impl Unit {
     }
 }
 
-/// All lines, and how busy the machine was when it began.
+/// All lines, and the load of the machine at the start.
 pub struct Report {
     load: Option<f64>,
     quick: bool,
@@ -120,7 +120,7 @@ impl Report {
             let (bar, limit) = match line.bar {
                 Bar::AtMost(limit) => ("at most", Some(limit)),
                 Bar::AtLeast(limit) => ("at least", Some(limit)),
-                Bar::Told => ("none", None),
+                Bar::NoLimit => ("none", None),
             };
             json!({
                 "what": line.what, "bar": bar, "limit": limit, "verdict": self.verdict(line),
@@ -136,7 +136,7 @@ impl Report {
             _ if self.quick => "no verdict: --quick".to_owned(),
             None => "no verdict: load unknown".to_owned(),
             Some(load) if load > QUIET => format!("no verdict: load {load:.1}"),
-            Some(_) if matches!(line.bar, Bar::Told) => "–".to_owned(),
+            Some(_) if matches!(line.bar, Bar::NoLimit) => "–".to_owned(),
             Some(_) if line.is_met() => "met".to_owned(),
             Some(_) => "**missed**".to_owned(),
         }
@@ -150,7 +150,7 @@ impl fmt::Display for Report {
             let bar = match line.bar {
                 Bar::AtMost(limit) => format!("≤ {}", line.unit.tell(limit)),
                 Bar::AtLeast(limit) => format!("≥ {}", line.unit.tell(limit)),
-                Bar::Told => "–".to_owned(),
+                Bar::NoLimit => "–".to_owned(),
             };
             let (measured, verdict) = (line.measured(), self.verdict(line));
             writeln!(f, "| {} | {bar} | {measured} | {verdict} | {} |", line.what, line.raw)?;
@@ -159,7 +159,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// How many processes wanted to run in the last minute.
+/// The load average of the last minute.
 fn load() -> Option<f64> {
     std::fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
 }
@@ -183,7 +183,7 @@ mod tests {
             (Some(2.3), false, Bar::AtMost(9.0), "no verdict: load 2.3"),
             (None, false, Bar::AtMost(9.0), "no verdict: load unknown"),
             (Some(0.2), true, Bar::AtMost(9.0), "no verdict: --quick"),
-            (Some(0.2), false, Bar::Told, "–"),
+            (Some(0.2), false, Bar::NoLimit, "–"),
         ] {
             assert_eq!(verdict(load, quick, bar), expected);
         }

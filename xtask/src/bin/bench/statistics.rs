@@ -1,6 +1,6 @@
 //! The statistics of a measurement.
 
-/// The median of several rounds, and how far they lie apart.
+/// The median of several rounds, and their spread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     pub median: f64,
@@ -9,7 +9,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of one number per round.
+    /// From one number per round.
     pub fn of(rounds: &[f64]) -> Spread {
         Spread {
             median: percentile(rounds, 50.0),
@@ -19,7 +19,7 @@ impl Spread {
     }
 }
 
-/// The value below which `percent` of all values lie: the nearest rank. Zero if there are none.
+/// The value below which `percent` of all values are: the nearest rank. Zero if there are none.
 pub fn percentile(values: &[f64], percent: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

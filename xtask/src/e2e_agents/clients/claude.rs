@@ -52,7 +52,7 @@ const RESUMED: &str = "a resumed session is the same one again";
 
 fn play(stage: &Stage, checks: &mut Checks) -> Result {
     let stories = [resumed, sub_agents::play, nested::play, terminal::play, two_sessions::play];
-    // One that fails does not keep the others from being played.
+    // A failed story does not prevent the others.
     let errors: Vec<String> = stories
         .into_iter()
         .filter_map(|story| story(stage, checks).err())
@@ -86,7 +86,7 @@ fn resumed(stage: &Stage, checks: &mut Checks) -> Result {
     let mut again = stage.start_by("SCENE-SHELL-AGAIN", |command| {
         command.arg("--continue");
     })?;
-    // The resumed conversation names the first scene first.
+    // The resumed conversation contains the first scene first.
     let turn = stage.model.turn("SCENE-SHELL")?;
     checks.see(RESUMED, || again.continues(&session));
     turn.done();
@@ -117,7 +117,7 @@ fn claim(item: &str) -> Say {
     Say::Call { tool: "mcp__blackboard__work_claim".to_owned(), input: json!({"id": item}) }
 }
 
-/// Claims in the shell, by the variable that the start of the session has exported.
+/// Claims in the shell, with the variable that the start of the session has exported.
 fn shell_claim(item: &str) -> Say {
     shell(&format!("blackboard work claim {item} --session \"$BLACKBOARD_SESSION_ID\""))
 }

@@ -53,7 +53,7 @@ fn session(command: &mut Command, _: &Model, prompt: &str) {
     exec(command, "stand-in").arg(prompt);
 }
 
-/// It offers its tool for editing to models that it knows.
+/// It offers its edit tool only to models that it knows.
 fn editing(command: &mut Command, _: &Model, prompt: &str) {
     exec(command, "gpt-5.5").arg(prompt);
 }
@@ -63,7 +63,7 @@ fn again(command: &mut Command, _: &Model, prompt: &str) {
 }
 
 fn exec<'c>(command: &'c mut Command, model: &str) -> &'c mut Command {
-    // No user is there to trust the hooks with `/hooks`.
+    // There is no user to trust the hooks with `/hooks`.
     command.args(["exec", "--dangerously-bypass-hook-trust", "--sandbox", "workspace-write"]).args([
         "--config",
         "model_provider=stand-in",

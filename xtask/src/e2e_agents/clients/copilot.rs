@@ -36,7 +36,7 @@ fn play(stage: &Stage, checks: &mut Checks) -> Result {
             editing: session,
             again,
             write,
-            delegates_claim: Err("its calls do not say which sub-agent makes them"),
+            delegates_claim: Err("its calls do not say which subagent makes them"),
         },
     )
 }

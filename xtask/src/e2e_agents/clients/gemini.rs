@@ -29,7 +29,7 @@ pub const fn client(version: &'static str) -> Client {
     }
 }
 
-/// What its user chooses at the first start.
+/// The choices of its user at the first start.
 fn prepare(scratch: &Scratch, _: &Model) -> Result {
     edit_json(&scratch.home().join(".gemini/settings.json"), |settings| {
         settings["security"] = json!({"auth": {"selectedType": "gemini-api-key"}});

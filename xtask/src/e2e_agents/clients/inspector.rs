@@ -1,4 +1,4 @@
-//! The MCP Inspector of the protocol's own authors: a client without a model, which judges schemas as well.
+//! The MCP Inspector of the protocol's authors: a client without a model, which also checks schemas.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::Result;
 use crate::e2e_agents::check::Checks;
 use crate::e2e_agents::process::Running;
 use crate::e2e_agents::scratch::{self, Scratch, soon};
-use crate::e2e_agents::story::{NEIGHBOUR, text};
+use crate::e2e_agents::story::{NEIGHBOR, text};
 
 pub const ID: &str = "inspector";
 pub const TITLE: &str = "MCP Inspector";
@@ -62,9 +62,9 @@ impl Inspector {
             Ok(verdict.ok_or_else(|| format!("it says: {listed}"))?.to_owned())
         });
         let pid = std::process::id().to_string();
-        let neighbour = self.scratch.board(&["agent", "register", "--name", NEIGHBOUR, "--pid", &pid])?;
-        let neighbour = text(&neighbour["session_id"]);
-        self.scratch.board(&["lock", "acquire", GATE, "--session", neighbour])?;
+        let neighbor = self.scratch.board(&["agent", "register", "--name", NEIGHBOR, "--pid", &pid])?;
+        let neighbor = text(&neighbor["session_id"]);
+        self.scratch.board(&["lock", "acquire", GATE, "--session", neighbor])?;
         let mut waiting = self.wait("waits")?;
         let mut agent = Value::Null;
         checks.see(REGISTERED, || {
@@ -77,7 +77,7 @@ impl Inspector {
             Ok(format!("as \"{}\"", text(&agent["agent_name"])))
         });
         checks.see(DEREGISTERED, || {
-            self.scratch.board(&["lock", "release", GATE, "--session", neighbour])?;
+            self.scratch.board(&["lock", "release", GATE, "--session", neighbor])?;
             let status = waiting.end()?;
             if !status.success() {
                 return Err(format!("it failed ({status}): {}", waiting.printed()).into());
@@ -103,7 +103,7 @@ impl Inspector {
                 }
             })?;
             Ok(format!(
-                "{} was claimed by \"{}\", and given back",
+                "{} was claimed by \"{}\", and released",
                 text(&item["item_id"]),
                 text(&holder["agent_name"])
             ))
@@ -115,7 +115,7 @@ impl Inspector {
             }
             Ok("blackboard://work".to_owned())
         });
-        self.scratch.board(&["lock", "acquire", GATE, "--session", neighbour])?;
+        self.scratch.board(&["lock", "acquire", GATE, "--session", neighbor])?;
         let mut waiting = self.wait("killed")?;
         checks.see(KILLED, || {
             let agent = self.session()?;
@@ -136,12 +136,12 @@ impl Inspector {
         command
     }
 
-    /// Makes one call, and returns what it printed.
+    /// Makes one call, and returns its output.
     fn ask(&self, arguments: &[&str]) -> Result<String> {
         let output = crate::run::output(self.command().args(arguments), crate::run::SHORT)?;
         let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         if output.status.success() {
-            // Verdicts go to the one or the other.
+            // Results go to stdout or to stderr.
             return Ok(if serde_json::from_str::<Value>(&out).is_ok() && !error.contains("errors") {
                 out.into_owned()
             } else {

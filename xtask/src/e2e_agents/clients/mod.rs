@@ -1,5 +1,5 @@
-//! The clients, one file each. A file says how its client is started and what its tools are called; the story
-//! (`story.rs`) is the same for all of them.
+//! The clients, one file each. A file defines how to start its client and call its tools; the story (`story.rs`) is the
+//! same for all of them.
 
 mod claude;
 mod codex;
@@ -44,13 +44,13 @@ pub struct Client {
     /// Its display name.
     pub title: &'static str,
     pub package: Package,
-    /// Its program among those of the package.
+    /// Its program in the package.
     pub program: &'static str,
-    /// How it asks its model.
+    /// The API with which it calls its model.
     pub dialect: &'static dyn Dialect,
-    /// What its user would have done besides `blackboard setup`: a model's address, trust.
+    /// What its user would configure besides `blackboard setup`: a model's URL, trust.
     pub prepare: fn(&Scratch, &Model) -> Result,
-    /// Arguments and environment of a session that answers one prompt and ends.
+    /// Arguments and environment of a session that answers one prompt and exits.
     pub session: fn(&mut Command, &Model, prompt: &str),
     /// Whether one of the client's processes is the agent itself.
     pub is_agent: fn(&Process) -> bool,

@@ -1,4 +1,4 @@
-//! The messages of Anthropic, as Claude Code asks for them.
+//! The messages API of Anthropic, as Claude Code uses it.
 
 use std::fmt::Write;
 

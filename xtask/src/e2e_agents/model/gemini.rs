@@ -1,4 +1,4 @@
-//! The interface of Gemini.
+//! The API of Gemini.
 
 use serde_json::json;
 

@@ -1,23 +1,23 @@
-//! As much of HTTP/1.1 as the clients of models speak: one request per connection, with a complete answer.
+//! The part of HTTP/1.1 that clients of models use: one request per connection, with a complete answer.
 //!
-//! Written by hand, because `hyper` needs `tokio`: every installation would build both of them for `xtask` first.
+//! Not `hyper`, because that needs `tokio`, and every installation would build both for `xtask` first.
 
 use std::io::{self, BufRead, BufReader, Error, ErrorKind, Read, Write};
 use std::net::TcpStream;
 
 use serde_json::Value;
 
-/// The longest request that is read.
+/// The maximum size of a request.
 const LONGEST_BODY: u64 = 64 * 1024 * 1024;
 
-/// What a client asks for.
+/// A request of a client.
 pub struct Request {
     pub path: String,
-    /// Null where it has no body, or one that is not JSON.
+    /// Null if it has no body, or one that is not JSON.
     pub body: Value,
 }
 
-/// What it gets.
+/// A response.
 pub enum Reply {
     /// One JSON document.
     Json(Value),
@@ -71,7 +71,7 @@ fn read_chunks(reader: &mut impl BufRead, body: &mut Vec<u8>) -> io::Result<()> 
     }
 }
 
-/// Answers it.
+/// Sends the response.
 pub fn answer(mut stream: &TcpStream, reply: &Reply) -> io::Result<()> {
     let (kind, text) = match reply {
         Reply::Json(value) => ("application/json", value.to_string()),

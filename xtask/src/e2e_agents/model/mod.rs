@@ -1,11 +1,11 @@
-//! A stand-in for a model, on loopback: the story asks for the next request of a scene and says what to answer.
+//! A stand-in for a model, on loopback: the story waits for the next request of a scene and decides the answer.
 //!
-//! Every prompt that a story starts a session with names its *scene*: `SCENE-MAIN`. The first such word in the texts of a
-//! request says which conversation it belongs to, so that subagents and nested agents are distinguished by the prompts
-//! that they were started with. A request that belongs to a scene and offers tools waits until the story answers it:
-//! meanwhile the story looks at the board. Everything else (titles, summaries, probes) is answered at once with a word.
+//! Every prompt with which a story starts a session contains its *scene*: `SCENE-MAIN`. The first such word in the
+//! texts of a request identifies its conversation, so subagents and nested agents are distinguished by their first
+//! prompts. A request that belongs to a scene and offers tools waits until the story answers it; meanwhile the story
+//! checks the board. All other requests (titles, summaries, probes) get a short answer at once.
 //!
-//! What differs between the interfaces of models is a [`Dialect`], one file each.
+//! Each model API is a [`Dialect`], one file each.
 
 pub mod anthropic;
 pub mod gemini;
@@ -28,28 +28,28 @@ use crate::Result;
 /// How long a story waits for a request, and a request for the story.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// What every scene's name starts with.
+/// The prefix of every scene's name.
 const SCENE: &str = "SCENE-";
 
-/// How an interface of models asks and answers.
+/// The format of a model API.
 pub trait Dialect: Sync {
-    /// What a request asks the model, or nothing if it asks for something else.
+    /// Parses a request to the model; `None` for other requests.
     fn asked(&self, request: &Request) -> Option<Asked>;
-    /// The answer. Its number is another one every time, for ids.
+    /// The answer. The number is different every time, for ids.
     fn said(&self, request: &Request, say: &Say, number: usize) -> Reply;
     /// The answer to every other request.
     fn other(&self, request: &Request) -> Reply;
 }
 
-/// What a request asks the model.
+/// A request to the model.
 pub struct Asked {
-    /// Everything that the model is to read, the conversation first.
+    /// Everything that the model reads, the conversation first.
     pub text: String,
-    /// The tools that it may call.
+    /// The tools that the model may call.
     pub tools: Vec<String>,
 }
 
-/// What the model says.
+/// The answer of the model.
 pub enum Say {
     Text(String),
     Call { tool: String, input: Value },
@@ -61,7 +61,7 @@ pub struct Model {
     shared: Arc<Shared>,
 }
 
-/// A request that waits for its answer. If it is dropped, the model says that it is done.
+/// A request that waits for its answer. If it is dropped, the model answers that it is done.
 pub struct Turn {
     scene: String,
     pub asked: Asked,
@@ -71,16 +71,16 @@ pub struct Turn {
 struct Shared {
     dialect: &'static dyn Dialect,
     turns: Mutex<Vec<Turn>>,
-    /// The scenes that are over.
+    /// The scenes that have ended.
     closed: Mutex<Vec<String>>,
     arrived: Condvar,
     count: AtomicUsize,
-    /// Where the requests are kept, to find the cause of a failure.
+    /// The directory in which requests are kept, to find the cause of a failure.
     log: PathBuf,
 }
 
 impl Model {
-    /// Starts one that keeps its requests in a directory. It runs as long as this process.
+    /// Starts a stand-in that keeps its requests in a directory. It runs as long as this process.
     pub fn start(dialect: &'static dyn Dialect, log: &Path) -> Result<Model> {
         fs::create_dir_all(log)?;
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
@@ -104,7 +104,7 @@ impl Model {
         Ok(Model { port, shared })
     }
 
-    /// Where it listens: `http://127.0.0.1:PORT`.
+    /// Its URL: `http://127.0.0.1:PORT`.
     pub fn address(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
@@ -125,17 +125,17 @@ impl Model {
         }
     }
 
-    /// Lets the next look for a request find this one again.
+    /// Puts a request back, so that the next search for one finds it again.
     pub fn put_back(&self, turn: Turn) {
         lock(&self.shared.turns).push(turn);
     }
 
-    /// Continues a scene that was ended.
+    /// Continues a scene that has ended.
     pub fn open(&self, scene: &str) {
         lock(&self.shared.closed).retain(|closed| closed != scene);
     }
 
-    /// Ends a scene: every request from now on, and every pending one, gets a short final answer.
+    /// Ends a scene: all pending and later requests get a short final answer.
     pub fn close(&self, scene: &str) {
         lock(&self.shared.closed).push(scene.to_owned());
         lock(&self.shared.turns).retain(|turn| turn.scene != scene);
@@ -143,14 +143,14 @@ impl Model {
 }
 
 impl Turn {
-    /// Whether the model reads this.
+    /// Whether the model's request contains this text.
     pub fn reads(&self, text: &str) -> bool {
         self.asked.text.contains(text)
     }
 
-    /// Lets the model say this.
+    /// Answers with this.
     pub fn say(self, say: Say) {
-        // A client that did not wait for the answer is found out by what it does not do then.
+        // A client that did not wait for the answer fails a later check.
         let _ = self.answer.send(say);
     }
 
@@ -180,7 +180,7 @@ impl Shared {
         let Some(scene) = scene.filter(|_| !asked.tools.is_empty()) else { return done() };
         let (answer, answered): (Sender<Say>, Receiver<Say>) = mpsc::channel();
         let turn = Turn { scene: scene.clone(), asked, answer };
-        // In this order, so that no request waits for a scene that is closed meanwhile.
+        // In this order, so that no request waits for a scene that ends meanwhile.
         lock(&self.turns).push(turn);
         let closed = lock(&self.closed).contains(&scene);
         if closed {
@@ -195,7 +195,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The first scene that a conversation names.
+/// The first scene that a conversation contains.
 fn scene_of(text: &str) -> Option<&str> {
     let scene = &text[text.find(SCENE)?..];
     let end = scene.find(|character: char| {
@@ -204,7 +204,7 @@ fn scene_of(text: &str) -> Option<&str> {
     Some(&scene[..end.unwrap_or(scene.len())])
 }
 
-/// Every text in a JSON value, in order, a line or more each.
+/// Every text in a JSON value, in order, one or more lines each.
 pub fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! Responses, as Codex asks for them, and chat completions, as many others do.
+//! The responses API, which Codex uses, and chat completions, which many others use.
 
 use std::fmt::Write;
 
@@ -34,7 +34,7 @@ impl Dialect for Responses {
                 });
                 match tools(request).find(|(_, offered)| offered["name"] == json!(tool)) {
                     Some((Some(namespace), _)) => call["namespace"] = namespace.clone(),
-                    // Its input is text in a language of its own.
+                    // Its input is free-form text.
                     Some((None, offered)) if offered["type"] == "custom" => {
                         call["type"] = json!("custom_tool_call");
                         call["input"] = input.clone();
@@ -68,7 +68,7 @@ impl Dialect for Responses {
     }
 }
 
-/// The tools of a request to [`Responses`], each with the namespace that it is in: the servers of MCP have one each.
+/// The tools of a request to [`Responses`], each with its namespace: each MCP server has one.
 fn tools(request: &Request) -> impl Iterator<Item = (Option<&Value>, &Value)> {
     let listed = request.body["tools"].as_array().into_iter().flatten();
     listed.flat_map(|tool| match tool["tools"].as_array() {
@@ -83,7 +83,7 @@ impl Dialect for Chat {
             request.body.get("messages").filter(|_| request.path.ends_with("/chat/completions"))?;
         let listed = request.body["tools"].as_array().into_iter().flatten();
         let tools = listed.filter_map(|tool| Some(tool["function"].get("name")?.as_str()?.to_owned()));
-        // The system prompt is no part of the conversation, but the model reads it.
+        // The system prompt is not part of the conversation, but the model reads it.
         let (system, conversation): (Vec<&Value>, Vec<&Value>) =
             messages.as_array().into_iter().flatten().partition(|message| message["role"] == "system");
         let texts = conversation.into_iter().chain(system).map(text_of);
@@ -125,7 +125,7 @@ impl Dialect for Chat {
     }
 }
 
-/// The list of models, which clients ask for when they start.
+/// The list of models, which clients request when they start.
 fn models() -> Reply {
     Reply::Json(json!({"object": "list", "data": [{"id": "stand-in", "object": "model"}], "models": []}))
 }

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::agent::AgentList;
-use crate::output::{Listed, row_limit};
+use crate::output::{ListPage, row_limit};
 
 /// List active agents
 ///
@@ -49,7 +49,7 @@ impl Run for List {
         let hides_ended = !self.all && self.status.is_empty();
         let statuses = chosen(self.all, self.status, AgentStatus::ALL, &AgentFilter::default().statuses);
         let agents = board.agents().list(&AgentFilter { statuses, project: self.project })?;
-        let agents = Listed::first(agents, row_limit(self.limit, context.json()));
+        let agents = ListPage::first(agents, row_limit(self.limit, context.json()));
         Ok(Outcome::new(AgentList { agents, hides_ended }))
     }
 }

@@ -82,7 +82,7 @@ pub fn read_text(file: &Path, max_bytes: usize) -> Result<String> {
         io::ErrorKind::NotFound | io::ErrorKind::IsADirectory => {
             Error::from(Refusal::new(Code::InvalidValue, format!("there is no file {name}")))
         }
-        _ => Fault::new(Code::Io, format!("{name} can't be read")).because(error).into(),
+        _ => Fault::new(Code::Io, format!("{name} cannot be read")).because(error).into(),
     })?;
     if bytes.len() > max_bytes.saturating_add(SLACK) {
         let message = format!("{name} has more than the {max_bytes} bytes that are allowed");

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::entry::{EntryList, KeyList};
-use crate::output::{Listed, row_limit};
+use crate::output::{ListPage, row_limit};
 
 /// List keys
 ///
@@ -55,22 +55,22 @@ impl Run for List {
         Ok(match (self.long, limit) {
             (true, Some(_)) if context.json() => {
                 let QueryPage { entries, next, revision } = scope.query(&query)?;
-                Outcome::new(EntryList { entries: Listed::first(entries, None), next, revision })
+                Outcome::new(EntryList { entries: ListPage::first(entries, None), next, revision })
             }
             (true, Some(_)) => {
                 let CountedEntries { page: QueryPage { entries, next, revision }, total } =
                     scope.query_counted(&query)?;
-                Outcome::new(EntryList { entries: Listed { rows: entries, total }, next, revision })
+                Outcome::new(EntryList { entries: ListPage { rows: entries, total }, next, revision })
             }
             (true, None) => {
                 let snapshot = scope.snapshot(&query)?;
-                let entries = Listed::first(snapshot.entries, None);
+                let entries = ListPage::first(snapshot.entries, None);
                 Outcome::new(EntryList { entries, next: None, revision: snapshot.revision })
             }
-            (false, _) if context.json() => Outcome::new(KeyList(Listed::first(scope.list(&query)?, None))),
+            (false, _) if context.json() => Outcome::new(KeyList(ListPage::first(scope.list(&query)?, None))),
             (false, _) => {
                 let CountedKeys { keys, total } = scope.list_counted(&query)?;
-                Outcome::new(KeyList(Listed { rows: keys, total }))
+                Outcome::new(KeyList(ListPage { rows: keys, total }))
             }
         })
     }

@@ -9,7 +9,7 @@ use crate::commands::arguments::{ScopeOption, at_least_one};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
-use crate::output::Listed;
+use crate::output::ListPage;
 use crate::output::entry::EntryList;
 
 /// Find entries by pattern, tag, author or time
@@ -63,7 +63,7 @@ impl Run for Query {
         };
         let page = context.open(Access::read())?.scope(&name).query(&query)?;
         let (next, revision) = (page.next, page.revision);
-        let entries = Listed::first(page.entries, None);
+        let entries = ListPage::first(page.entries, None);
         Ok(Outcome::new(EntryList { entries, next, revision }))
     }
 }

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::file::FileList;
-use crate::output::{Listed, row_limit};
+use crate::output::{ListPage, row_limit};
 
 /// List reserved files and their holders
 ///
@@ -30,6 +30,6 @@ impl Run for List {
     fn run(self, context: &Context) -> Result<Outcome> {
         let board = context.open(Access::read())?;
         let rows = board.files().list(&FileFilter::default())?;
-        Ok(Outcome::new(FileList(Listed::first(rows, row_limit(self.limit, context.json())))))
+        Ok(Outcome::new(FileList(ListPage::first(rows, row_limit(self.limit, context.json())))))
     }
 }

@@ -27,7 +27,7 @@ use crate::output::time;
 #[command(verbatim_doc_comment)]
 pub struct Acquire {
     #[command(flatten)]
-    wish: LockOptions,
+    options: LockOptions,
 
     #[command(flatten)]
     session: Session,
@@ -35,13 +35,13 @@ pub struct Acquire {
 
 impl Run for Acquire {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let LockOptions { name, wait, ttl, note } = self.wish;
+        let LockOptions { name, wait, ttl, note } = self.options;
         let (wait, ttl) = (length(wait.as_deref())?, length(ttl.as_deref())?);
         let (board, session) = context.open(Access::act(self.session.named()))?;
-        let wish = Acquiring { name, session, ttl, note, ..Acquiring::default() };
+        let request = Acquiring { name, session, ttl, note, ..Acquiring::default() };
         let acquired = match wait {
-            Some(timeout) => board.locks().acquire_waiting(&wish, timeout)?,
-            None => board.locks().acquire(&wish)?,
+            Some(timeout) => board.locks().acquire_waiting(&request, timeout)?,
+            None => board.locks().acquire(&request)?,
         };
         if acquired.already_held {
             let age = time::age(SystemClock.now().since(acquired.lock.since));

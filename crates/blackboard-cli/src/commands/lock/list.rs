@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::lock::LockList;
-use crate::output::{Listed, row_limit};
+use crate::output::{ListPage, row_limit};
 
 /// List locks and their holders
 ///
@@ -29,6 +29,6 @@ impl Run for List {
     fn run(self, context: &Context) -> Result<Outcome> {
         let board = context.open(Access::read())?;
         let rows = board.locks().list()?;
-        Ok(Outcome::new(LockList(Listed::first(rows, row_limit(self.limit, context.json())))))
+        Ok(Outcome::new(LockList(ListPage::first(rows, row_limit(self.limit, context.json())))))
     }
 }

@@ -28,7 +28,7 @@ use crate::outcome::Outcome;
 #[command(verbatim_doc_comment)]
 pub struct Run {
     #[command(flatten)]
-    wish: LockOptions,
+    options: LockOptions,
 
     /// Agent name of the session that is registered if there is none [default: agent.name of the configuration,
     /// or the name of the command]
@@ -45,7 +45,7 @@ pub struct Run {
 
 impl RunCommand for Run {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let (wait, ttl) = (length(self.wish.wait.as_deref())?, length(self.wish.ttl.as_deref())?);
+        let (wait, ttl) = (length(self.options.wait.as_deref())?, length(self.options.ttl.as_deref())?);
         let signals = child::catch_signals()?;
         let (board, session) = context.open(Access::write(self.session.named()))?;
         let register = match &session {
@@ -53,18 +53,18 @@ impl RunCommand for Run {
             None => Some(self.new_session(context)?),
         };
         let is_new = register.is_some();
-        let wish = Acquire {
-            name: self.wish.name.clone(),
+        let request = Acquire {
+            name: self.options.name.clone(),
             session: session.unwrap_or_default(),
             register,
             ttl,
-            note: self.wish.note.clone(),
+            note: self.options.note.clone(),
             refuse_own: true,
         };
         let go_on = || signals.asked_to_end().is_none();
         let lock = match wait {
-            Some(timeout) => board.locks().acquire_waiting_while(&wish, timeout, go_on)?,
-            None => Some(board.locks().acquire(&wish)?),
+            Some(timeout) => board.locks().acquire_waiting_while(&request, timeout, go_on)?,
+            None => Some(board.locks().acquire(&request)?),
         };
         if let Some(acquired) = &lock {
             context.note_text(&acquired.text);
@@ -88,7 +88,7 @@ impl Run {
         Ok(Register {
             name,
             name_base: Some(child::name_base(&self.command)),
-            work: Some(format!("Holding lock {}", self.wish.name)),
+            work: Some(format!("Holding lock {}", self.options.name)),
             pid: Some(std::process::id()),
             ..Register::default()
         })
@@ -118,7 +118,7 @@ fn give_back(board: &Board, lock: &Lock) {
         Ok(released) if released.released => {}
         Ok(_) => lost("no session holds it now"),
         Err(error) if is_loss(&error) => lost(&error.to_string()),
-        Err(error) => warn(&format!("lock {name} could not be given back: {error}")),
+        Err(error) => warn(&format!("lock {name} could not be released: {error}")),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::project::ProjectList;
-use crate::output::{Listed, row_limit};
+use crate::output::{ListPage, row_limit};
 
 /// List projects
 ///
@@ -28,6 +28,6 @@ pub struct List {
 impl Run for List {
     fn run(self, context: &Context) -> Result<Outcome> {
         let rows = context.open(Access::read())?.projects().list()?;
-        Ok(Outcome::new(ProjectList(Listed::first(rows, row_limit(self.limit, context.json())))))
+        Ok(Outcome::new(ProjectList(ListPage::first(rows, row_limit(self.limit, context.json())))))
     }
 }

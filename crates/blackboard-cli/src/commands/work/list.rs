@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::WorkList;
-use crate::output::{Listed, row_limit};
+use crate::output::{ListPage, row_limit};
 
 /// List work items
 ///
@@ -66,7 +66,7 @@ impl Run for List {
         let limit = row_limit(limit, context.json());
         let page =
             board.work().list_counted(&WorkFilter { statuses, project, priority, claimed_by, limit })?;
-        let items = Listed { rows: page.items, total: page.total };
+        let items = ListPage { rows: page.items, total: page.total };
         Ok(Outcome::new(WorkList { items, hides_completed }))
     }
 }

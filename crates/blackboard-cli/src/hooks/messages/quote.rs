@@ -1,9 +1,9 @@
 //! The quote block around text of other agents.
 //!
-//! A model reads what a hook prints, and other agents wrote much of it: names, titles, notes, values. That text is between two
-//! lines with a boundary. The boundary is random for each message, so that no agent can know it when it writes on the board;
-//! if a text contains it anyway, another one is chosen. Each text is one line and is shortened. Invisible characters are
-//! escaped, and characters that begin markup, code blocks or tool calls are replaced.
+//! A model reads what a hook prints, and other agents wrote much of it: names, titles, notes, values. That text is
+//! between two lines with a boundary. The boundary is random for each message, so no agent can know it when it writes
+//! to the board. If a text contains it anyway, another one is chosen. Each text is one line and is shortened. Invisible
+//! characters are escaped, and characters that start markup, code blocks or tool calls are replaced.
 
 use std::borrow::Cow;
 use std::collections::hash_map::RandomState;
@@ -24,9 +24,9 @@ pub struct Section {
 
 /// The line above a section.
 pub struct Title {
-    /// What the lines are.
+    /// The kind of lines.
     pub text: String,
-    /// How many there are, shown or not.
+    /// Their total number, including omitted ones.
     pub total: usize,
 }
 
@@ -65,7 +65,7 @@ impl Section {
     }
 }
 
-/// Puts sections below what this program itself says, in a message of at most `limit` characters.
+/// Adds the sections below this program's own text, in a message of at most `limit` characters.
 pub fn quote_block(says: &str, sections: &[Section], limit: usize) -> String {
     if sections.iter().all(|section| section.lines.is_empty()) {
         return says.chars().take(limit).collect();
@@ -90,8 +90,8 @@ pub fn quote_block(says: &str, sections: &[Section], limit: usize) -> String {
     text
 }
 
-/// How many lines of each section are shown, and whether these are all. The sections are in the order of their importance.
-/// Each gets its first line, then each gets its other lines, as long as there are characters left.
+/// How many lines of each section are shown, and whether these are all. The sections are in the order of their
+/// importance. Each gets its first line, then each gets more lines while characters are left.
 fn share_out(sections: &[Section], mut characters: usize) -> (Vec<usize>, bool) {
     let mut shown = vec![0; sections.len()];
     for most in [1, usize::MAX] {
@@ -109,13 +109,13 @@ fn share_out(sections: &[Section], mut characters: usize) -> (Vec<usize>, bool) 
     (shown, is_complete)
 }
 
-/// The characters of a line with its end.
+/// The characters of a line with its line break.
 fn length(line: &str) -> usize {
     line.chars().count() + 1
 }
 
-/// Text of another agent as one line of at most `longest` characters. It contains no character that begins or ends anything
-/// but text.
+/// Text of another agent as one line of at most `longest` characters. It contains no character that could start or end
+/// anything but text.
 pub fn quote_line(text: &str, longest: usize) -> String {
     // A megabyte of text must not cost more than a line.
     let beginning: String = text.chars().take(longest * 4).collect();
@@ -141,7 +141,7 @@ pub fn quote_line(text: &str, longest: usize) -> String {
 /// A boundary that no text contains.
 fn boundary(is_taken: impl Fn(&str) -> bool) -> String {
     loop {
-        // The keys of each are random and unknown to other processes.
+        // The keys of each hasher are random and unknown to other processes.
         let random = || RandomState::new().build_hasher().finish();
         let boundary = format!("{:016x}", random() ^ random().rotate_left(32));
         if !is_taken(&boundary) {

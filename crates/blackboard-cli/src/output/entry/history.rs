@@ -31,7 +31,7 @@ pub struct Change {
 }
 
 #[derive(Serialize)]
-struct Shown<'a> {
+struct HistoryRow<'a> {
     revision: Revision,
     version: u64,
     what: &'static str,
@@ -73,9 +73,9 @@ impl Change {
         }
     }
 
-    fn shown(&self) -> Shown<'_> {
+    fn shown(&self) -> HistoryRow<'_> {
         let EntryVersion { entry, previous, removed } = &self.version;
-        Shown {
+        HistoryRow {
             revision: entry.revision,
             version: entry.version,
             what: self.what(),

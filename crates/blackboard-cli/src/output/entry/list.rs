@@ -8,10 +8,10 @@ use serde::{Serialize, Serializer};
 use super::{glimpse, left};
 use crate::envelope::Answer;
 use crate::outcome::Render;
-use crate::output::{Cell, Column, Failure, Listed, Result, Screen, Table, escape, harmless_json, time};
+use crate::output::{Cell, Column, Failure, ListPage, Result, Screen, Table, escape, harmless_json, time};
 
 /// The answer of `list`.
-pub struct KeyList(pub Listed<ListedKey>);
+pub struct KeyList(pub ListPage<ListedKey>);
 
 impl Render for KeyList {
     fn json(&self, answer: &mut Answer<'_>) -> Result {
@@ -35,7 +35,7 @@ impl Render for KeyList {
 /// The answer of `query` and of `list --long`.
 pub struct EntryList {
     /// The entries.
-    pub entries: Listed<Entry>,
+    pub entries: ListPage<Entry>,
     /// Where the next page starts, if there is more.
     pub next: Option<String>,
     /// The revision of that moment.
@@ -118,7 +118,7 @@ impl Render for WholeScope {
         answer.raw(self)
     }
 
-    /// The same, an entry a line: values stay as they came, so they can't be indented.
+    /// The same, an entry a line: values stay unchanged, so they cannot be indented.
     fn human(&self, screen: &mut Screen<'_>) -> Result {
         let text = |value: &dyn Fn() -> serde_json::Result<String>| {
             value().map_err(|error| Failure::Output(error.into()))

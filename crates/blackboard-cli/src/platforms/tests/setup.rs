@@ -1,4 +1,5 @@
-//! What is hooked and what is understood are one: set-up writes the names of events and tools, the payload formats read them.
+//! Setup hooks exactly the events and tools that are handled: setup writes their names, and the payload formats read
+//! them.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,7 +16,8 @@ fn dirs(environment: Environment) -> SettingsDirs {
     SettingsDirs::new("/home/ivy".into(), "/project".into(), environment, "/work".into())
 }
 
-/// What set-up hooks: the event, and the tools for which it is called, if not for all. `None` where a plugin calls.
+/// What setup hooks: the event, and the tools for which it is called, if not for all. `None` if a plugin makes the
+/// calls.
 fn hooked(platform: &Platform) -> Option<Vec<(String, Option<String>)>> {
     let targets = (platform.settings.targets)(&dirs(Environment::default()), SettingsLevel::User);
     let hooks =
@@ -38,7 +40,7 @@ fn the_tools_that_set_up_matches_are_those_that_edit_or_delegate() {
         if let Some(matcher) = &matchers[0].1 {
             assert_eq!(matcher.split('|').collect::<BTreeSet<_>>(), known, "{}", platform.id);
         }
-        // Updates and heartbeats come with every tool, so that nothing but edits is picked.
+        // Updates and heartbeats come with every tool, so only hooks for edits select tools.
         let mut others = hooked.iter().filter(|(event, _)| !is_before(event));
         assert_eq!(others.find_map(|(_, matcher)| matcher.as_ref()), None, "{}", platform.id);
     }

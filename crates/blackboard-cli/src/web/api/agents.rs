@@ -1,4 +1,4 @@
-//! `/api/agents` and `/api/agents/{id}`: who is here.
+//! `/api/agents` and `/api/agents/{id}`: agents and their sessions.
 
 use blackboard::agent::{AgentStatus, SeenAgent};
 use blackboard::clock::Timestamp;
@@ -12,15 +12,15 @@ use crate::web::query::wrong;
 use crate::web::reply::{Reply, bare_page, written};
 use crate::web::route::Asked;
 
-/// How many are shown at most where a limit is asked for.
+/// The maximum number of agents if a limit is given.
 const MOST: usize = 1000;
 
-/// Those of the seed: all but the completed ones.
+/// The statuses of seed 000: all except `completed`.
 const SHOWN: &[AgentStatus] = &[AgentStatus::Active, AgentStatus::Idle, AgentStatus::Stale];
 
-/// The columns of the seed, and ours behind.
+/// The columns of seed 000, followed by ours.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct AgentRow<'a> {
     session_id: &'a str,
     agent_name: &'a str,
     pid: Option<u32>,
@@ -38,9 +38,9 @@ struct Shown<'a> {
     revision: Revision,
 }
 
-impl<'a> Shown<'a> {
-    fn of(SeenAgent { agent, claimed_items, parent_name, overdue }: &'a SeenAgent) -> Shown<'a> {
-        Shown {
+impl<'a> AgentRow<'a> {
+    fn of(SeenAgent { agent, claimed_items, parent_name, overdue }: &'a SeenAgent) -> AgentRow<'a> {
+        AgentRow {
             session_id: &agent.session_id,
             agent_name: &agent.agent_name,
             pid: agent.pid,
@@ -60,8 +60,8 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// A bare array: who is active, idle or stale (`all=1`: completed too), the one that started last first.
-/// `limit`, `after`
+/// A bare array of active, idle and stale agents (`all=1`: also completed ones), the last started first. Parameters:
+/// `limit`, `after`.
 pub fn list(asked: &Asked<'_>) -> Result<Reply> {
     let query = asked.query(&["limit", "after", "all"])?;
     let statuses = if query.is_set("all")? { AgentStatus::ALL } else { SHOWN };
@@ -76,24 +76,24 @@ pub fn list(asked: &Asked<'_>) -> Result<Reply> {
     agents.truncate(limit);
     let last = agents.last().filter(|_| more);
     let next = last.map(|seen| format!("{} {}", seen.agent.started_at, seen.agent.session_id));
-    let shown: Vec<_> = agents.iter().map(Shown::of).collect();
+    let shown: Vec<_> = agents.iter().map(AgentRow::of).collect();
     Ok(bare_page(&shown, next.as_deref(), overview.revision))
 }
 
-/// Where a page ended.
+/// The position at which a page ended.
 fn mark(text: &str) -> Result<(Timestamp, &str)> {
-    let unreadable = || wrong("a page of agents goes on after the Blackboard-Next of the one before");
+    let unreadable = || wrong("after is not a Blackboard-Next value of a page of agents");
     let (started_at, session) = text.split_once(' ').ok_or_else(unreadable)?;
     Ok((started_at.parse().map_err(|_| unreadable())?, session))
 }
 
-/// As `agent show --json`.
+/// The output of `agent show --json`.
 pub fn show(asked: &Asked<'_>) -> Result<Reply> {
     asked.query(&[])?;
     details(asked, asked.id)
 }
 
-/// The same for any id: browsers take a path that ends with `..` for another one. `id`
+/// The same with the id as a parameter, because browsers normalize a path that ends with `..`. Parameter: `id`.
 pub fn named(asked: &Asked<'_>) -> Result<Reply> {
     details(asked, asked.query(&["id"])?.needed("id")?)
 }

@@ -1,4 +1,4 @@
-//! `/api/board`: which board this is, and how it is.
+//! `/api/board`: the location and the state of the board.
 
 use blackboard::{Result, Revision};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! `/api/entries`, `/api/entries/history` and `/api/scopes`: what agents share.
+//! `/api/entries`, `/api/entries/history` and `/api/scopes`: entries and their history.
 
 use blackboard::entry::{DEFAULT_SCOPE, Entry, EveryScope, Order, Query as EntryQuery, Value};
 use blackboard::{Result, Revision};
@@ -11,58 +11,58 @@ use crate::web::query::wrong;
 use crate::web::reply::{Reply, list as as_list, written};
 use crate::web::route::Asked;
 
-/// The default and the maximum of entries.
+/// The default and the maximum number of entries.
 const SHOWN: usize = 100;
 const MOST: usize = 1000;
 
-/// How many bytes of entries, or versions, are read for one answer: it ends with the one that makes it so many.
+/// The size limit of one response, in bytes of entries or versions. The entry that exceeds it is the last one.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
-/// How many bytes of a value stand in a list; the history of its key has all of it.
+/// How many bytes of a value a list contains; the history of its key has the complete value.
 const VALUE_BYTES: usize = 4 * 1024;
 
-/// The default and the maximum of versions of a key.
+/// The default and the maximum number of versions of a key.
 const VERSIONS: usize = 20;
 const MOST_VERSIONS: usize = 200;
 
-/// How many entries are searched together, how many entries and bytes of values one answer searches at most, and what a
-/// search looks for at most.
+/// The number of entries per read of a search, the limits of one response in entries and bytes of values, and the
+/// limits of the search text.
 const SEARCH_CHUNK: usize = 500;
 const MOST_SEARCHED: usize = 20_000;
 const SEARCH_BYTES: usize = 32 * 1024 * 1024;
 const MOST_WORDS: usize = 16;
 const SEARCH_LENGTH: usize = 1000;
 
-/// What separates scope and key where a page ended: neither has it.
+/// Separates scope and key in a page token: neither contains it.
 const SEPARATOR: char = '\n';
 
 /// An entry in a list.
 #[derive(Serialize)]
-struct Listed {
+struct ListedEntry {
     #[serde(flatten)]
     entry: Entry,
-    /// Whether `value` is only the beginning, as a text: of the text that it is, or of its JSON.
+    /// Whether `value` is only the start, as text: of the string itself, or of its JSON.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     truncated: bool,
 }
 
-impl Listed {
-    fn of(mut entry: Entry) -> Result<Listed> {
+impl ListedEntry {
+    fn of(mut entry: Entry) -> Result<ListedEntry> {
         let json = entry.value.as_str();
         if json.len() <= VALUE_BYTES {
-            return Ok(Listed { entry, truncated: false });
+            return Ok(ListedEntry { entry, truncated: false });
         }
         let text = serde_json::from_str::<String>(json);
         let text = text.as_deref().unwrap_or(json);
         entry.value = Value::of(&text[..text.floor_char_boundary(VALUE_BYTES)])?;
-        Ok(Listed { entry, truncated: true })
+        Ok(ListedEntry { entry, truncated: true })
     }
 }
 
-/// `{ok, count, items, next?, revision, timestamp}`, by scope and key; without `scope` of every scope but those of
-/// locks and files. A long value is shortened, with `truncated: true`. `search` leaves only the entries that have all
-/// of its words, and adds `searched`: how many entries this answer has looked through. `scope`, `prefix`, `search`,
-/// `limit`, `after`
+/// `{ok, count, items, next?, revision, timestamp}`, by scope and key. Without `scope`, all scopes except those of
+/// locks and files. A long value is shortened, with `truncated: true`. `search` selects the entries that contain all of
+/// its words, and adds `searched`: how many entries this response has searched. Parameters: `scope`, `prefix`,
+/// `search`, `limit`, `after`.
 pub fn list(asked: &Asked<'_>) -> Result<Reply> {
     let query = asked.query(&["scope", "prefix", "search", "limit", "after"])?;
     let limit = query.limit(MOST)?.unwrap_or(SHOWN);
@@ -72,17 +72,17 @@ pub fn list(asked: &Asked<'_>) -> Result<Reply> {
         return search(asked, &wanted, &Words::parse(text)?, limit, after);
     }
     let page = wanted.page(asked, after, limit)?;
-    let listed = page.entries.into_iter().map(Listed::of).collect::<Result<Vec<_>>>()?;
+    let listed = page.entries.into_iter().map(ListedEntry::of).collect::<Result<Vec<_>>>()?;
     Ok(as_list(&listed, page.next.as_deref(), page.revision))
 }
 
-/// Which entries a request is about.
+/// The entries that a request selects.
 struct EntryRange<'a> {
     scope: Option<&'a str>,
     prefix: Option<&'a str>,
 }
 
-/// Some of them, by scope and key.
+/// One page of them, by scope and key.
 struct Page {
     entries: Vec<Entry>,
     next: Option<String>,
@@ -90,7 +90,7 @@ struct Page {
 }
 
 impl EntryRange<'_> {
-    /// The first of them behind `after`.
+    /// The first page after `after`.
     fn page(&self, asked: &Asked<'_>, after: Option<String>, limit: usize) -> Result<Page> {
         let prefix = self.prefix.map(str::to_owned);
         let (limit, most_bytes) = (Some(limit), Some(PAGE_BYTES));
@@ -103,14 +103,14 @@ impl EntryRange<'_> {
         let after = match after.as_deref().map(|after| after.split_once(SEPARATOR)) {
             None => None,
             Some(Some((scope, key))) => Some((scope.to_owned(), key.to_owned())),
-            Some(None) => return Err(wrong("a page of entries goes on after the `next` of the one before")),
+            Some(None) => return Err(wrong("after is not the `next` of a page of entries")),
         };
         let page = asked.board.entries(&EveryScope { prefix, after, limit, most_bytes })?;
         let next = page.entries.last().filter(|_| page.more).map(|entry| self.place_of(entry));
         Ok(Page { entries: page.entries, next, revision: page.revision })
     }
 
-    /// Where a page goes on that ended with this entry.
+    /// The page token after this entry.
     fn place_of(&self, entry: &Entry) -> String {
         match self.scope {
             Some(_) => entry.key.clone(),
@@ -127,8 +127,8 @@ struct SearchEnd {
     revision: Revision,
 }
 
-/// Looks through entries until it has found `limit` of them, or has looked through as many as one answer may. `next` is
-/// there unless it has looked through all.
+/// Searches until it has found `limit` entries, or reaches the limits of one response. `next` is missing once all
+/// entries were searched.
 fn search(
     asked: &Asked<'_>,
     wanted: &EntryRange<'_>,
@@ -137,7 +137,7 @@ fn search(
     mut after: Option<String>,
 ) -> Result<Reply> {
     let (mut found, mut searched, mut bytes) = (Vec::new(), 0, 0);
-    // Later pages may be newer: a client that follows the log from the first revision misses nothing.
+    // Later pages may be newer: a client that follows the event log from the first revision misses nothing.
     let mut first = None;
     let next = loop {
         let page = wanted.page(asked, after, SEARCH_CHUNK)?;
@@ -151,7 +151,7 @@ fn search(
                 continue;
             }
             let place = wanted.place_of(&entry);
-            found.push(Listed::of(entry)?);
+            found.push(ListedEntry::of(entry)?);
             if found.len() == limit {
                 full = Some(if number == last { page.next.clone() } else { Some(place) });
                 break;
@@ -170,7 +170,7 @@ fn search(
     Ok(written(revision, |answer| answer.list_with(&found, &end)))
 }
 
-/// What a search looks for, in lower case.
+/// The words of a search, in lower case.
 struct Words(Vec<String>);
 
 impl Words {
@@ -182,11 +182,11 @@ impl Words {
         Ok(Words(words))
     }
 
-    /// Whether an entry has all of them, in its key, value, tags or author.
+    /// Whether an entry contains all of the words, in its key, value, tags or author.
     fn are_in(&self, entry: &Entry) -> bool {
         let json = entry.value.as_str();
         let mut text = format!("{}\n{}\n{}\n{json}", entry.key, entry.updated_by, entry.tags.join(" "));
-        // As people see the value: without the spaces between its parts, and with what is escaped.
+        // The value as the page shows it: without spaces between its parts, and with escapes decoded.
         text.push('\n');
         push_plain(json, &mut text);
         let text = text.to_lowercase();
@@ -194,7 +194,7 @@ impl Words {
     }
 }
 
-/// Writes JSON without white space between its parts, and with the characters that escapes in its texts mean.
+/// Writes JSON without white space between its parts, and with escapes in strings decoded.
 fn push_plain(json: &str, out: &mut String) {
     let mut inside = false;
     let mut rest = json.chars();
@@ -231,7 +231,8 @@ fn push_plain(json: &str, out: &mut String) {
     }
 }
 
-/// As `history KEY --json`, the newest first, with whole values; it ends also by its bytes. `scope`, `key`, `limit`
+/// The output of `history KEY --json`, newest first, with complete values, up to the size limit. Parameters: `scope`,
+/// `key`, `limit`.
 pub fn history(asked: &Asked<'_>) -> Result<Reply> {
     let query = asked.query(&["scope", "key", "limit"])?;
     let key = query.needed("key")?;
@@ -242,7 +243,7 @@ pub fn history(asked: &Asked<'_>) -> Result<Reply> {
     Ok(written(revision, |answer| found.json(answer)))
 }
 
-/// `{ok, count, items: [{scope, entries}], revision, timestamp}`: which scopes have entries.
+/// `{ok, count, items: [{scope, entries}], revision, timestamp}`: the scopes that have entries.
 pub fn scopes(asked: &Asked<'_>) -> Result<Reply> {
     asked.query(&[])?;
     let (scopes, revision) = at_one_moment(asked.board, || asked.board.scopes())?;

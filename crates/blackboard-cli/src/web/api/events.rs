@@ -1,4 +1,4 @@
-//! `/api/events`: what happened, the newest first. The stream is in `stream.rs`.
+//! `/api/events`: the event log, newest first. The stream is in `stream.rs`.
 
 use blackboard::duration::parse_since;
 use blackboard::event::{EventType, Lines};
@@ -10,23 +10,23 @@ use crate::web::query::{Query, wrong};
 use crate::web::reply::{EVENTS, OLDEST, POSITIONS, Reply, bare_page};
 use crate::web::route::Asked;
 
-/// The default, which is that of the seed, and the maximum of events.
+/// The default (from seed 000) and the maximum number of events.
 const SHOWN: usize = 200;
 const MOST: usize = 1000;
 
-/// The default of `since`, which is that of the seed.
+/// The default of `since`, from seed 000.
 const SINCE: &str = "24h";
 
-/// How many bytes of events are read for one page: it ends with the event that makes it so many.
+/// The size limit of one page, in bytes. The event that exceeds it is the last one.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
-/// A bare array: the last 200 events of the last 24 hours, the newest first. `since` (`15m`, `24h`, `7d`, an ISO
-/// time), `limit` (up to 1000), `before`, `until` and `after` (revisions) and `position` (up to this many of the kept
-/// events); without `since` these four reach back as far as the log does. `types` (with commas), `agent` (a session: what
-/// it did, and what is about it), `order=oldest`.
+/// A bare array: the last 200 events of the last 24 hours, newest first. Parameters: `since` (`15m`, `24h`, `7d`, an
+/// ISO time), `limit` (up to 1000), `before`, `until` and `after` (revisions) and `position` (up to this many of the
+/// kept events). With one of these four, the default of `since` is the start of the event log. `types` (separated by
+/// commas), `agent` (a session: its events, and those about it), `order=oldest`.
 ///
-/// Headers say where in the log the answer is: [`EVENTS`], [`OLDEST`] and [`POSITIONS`]. Ids may have gaps, so a reader
-/// cannot find that by itself.
+/// Headers contain the position of the response in the event log: [`EVENTS`], [`OLDEST`] and [`POSITIONS`]. Ids may
+/// have gaps, so a client cannot compute it.
 pub fn list(asked: &Asked<'_>) -> Result<Reply> {
     let query = asked
         .query(&["since", "limit", "before", "until", "after", "position", "types", "agent", "order"])?;
@@ -69,7 +69,7 @@ pub fn list(asked: &Asked<'_>) -> Result<Reply> {
     Ok(reply)
 }
 
-/// The revision before which the answer ends.
+/// The revision before which the response ends.
 fn end(query: &Query) -> Result<Option<Revision>> {
     match (query.revision("before")?, query.revision("until")?) {
         (Some(_), Some(_)) => Err(wrong("before and until exclude each other")),
@@ -77,12 +77,12 @@ fn end(query: &Query) -> Result<Option<Revision>> {
     }
 }
 
-/// The types of these names. An unknown name would be a filter that matches nothing.
+/// The event types with these names. An unknown name is refused, because it would match nothing.
 fn types(names: &str) -> Result<Vec<EventType>> {
     let known = |name| match EventType::from_name(name) {
         EventType::Other(_) => {
             let names: Vec<_> = EventType::ALL.iter().map(EventType::as_str).collect();
-            Err(Refusal::new(Code::Usage, "there is no such type of event")
+            Err(Refusal::new(Code::Usage, "unknown event type")
                 .hint(format!("known are: {}", names.join(", ")))
                 .into())
         }

@@ -1,4 +1,4 @@
-//! `/api/locks`: who holds which lock, and works on which files.
+//! `/api/locks`: locks and file reservations, with their holders.
 
 use blackboard::Result;
 use blackboard::Revision;
@@ -10,19 +10,19 @@ use super::at_one_moment;
 use crate::web::reply::{Reply, written};
 use crate::web::route::Asked;
 
-/// The maximum of each, which is the default.
+/// The default and the maximum number of each.
 const MOST: usize = 5000;
 
 #[derive(Serialize)]
 struct Held<'a> {
     locks: &'a [Lock],
     files: &'a [Reservation],
-    /// Whether there are more of one of them.
+    /// Whether one of the two lists is incomplete.
     more: bool,
     revision: Revision,
 }
 
-/// `{ok, locks, files, more, revision, timestamp}`. `limit` (of each)
+/// `{ok, locks, files, more, revision, timestamp}`. Parameter: `limit` (of each).
 pub fn list(asked: &Asked<'_>) -> Result<Reply> {
     let limit = asked.query(&["limit"])?.limit(MOST)?.unwrap_or(MOST);
     let ((locks, files), revision) = at_one_moment(asked.board, || {

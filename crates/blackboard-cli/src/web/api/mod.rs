@@ -1,4 +1,4 @@
-//! The answers of the API, one file a noun.
+//! The responses of the API, one file per noun.
 
 pub mod agents;
 pub mod board;
@@ -11,11 +11,11 @@ pub mod work;
 
 use blackboard::{Board, Result, Revision};
 
-/// How often a read is made again because the board has changed under it.
+/// How often a read is repeated because the board changed meanwhile.
 const TRIES: usize = 3;
 
-/// What `read` finds, and the revision at which that was so. On a board that changes all the time it is that of the
-/// moment before: a client that follows the event log from there misses nothing.
+/// The result of `read`, and its revision. If the board keeps changing, the revision is the one before the read: a
+/// client that follows the event log from there misses nothing.
 fn at_one_moment<T>(board: &Board, read: impl Fn() -> Result<T>) -> Result<(T, Revision)> {
     let mut before = board.revision()?;
     for _ in 1..TRIES {

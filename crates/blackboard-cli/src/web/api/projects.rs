@@ -1,4 +1,4 @@
-//! `/api/projects`: where work happens.
+//! `/api/projects`: registered projects.
 
 use blackboard::Result;
 
@@ -6,10 +6,10 @@ use super::at_one_moment;
 use crate::web::reply::{Reply, list as as_list};
 use crate::web::route::Asked;
 
-/// The maximum, which is the default.
+/// The default and the maximum number of projects.
 const MOST: usize = 1000;
 
-/// `{ok, count, items, next?, revision, timestamp}`, by id. `limit`, `after` (an id)
+/// `{ok, count, items, next?, revision, timestamp}`, by id. Parameters: `limit`, `after` (an id).
 pub fn list(asked: &Asked<'_>) -> Result<Reply> {
     let query = asked.query(&["limit", "after"])?;
     let limit = query.limit(MOST)?.unwrap_or(MOST);

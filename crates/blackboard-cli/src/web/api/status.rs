@@ -1,4 +1,4 @@
-//! `/api/status`: how much there is of everything.
+//! `/api/status`: the counts of seed 000.
 
 use blackboard::status::StatusCount;
 use blackboard::{Result, Revision};

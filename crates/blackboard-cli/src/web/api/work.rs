@@ -1,4 +1,4 @@
-//! `/api/work`, `/api/work/{id}` and `/api/lanes`: what there is to do, and who did it.
+//! `/api/work`, `/api/work/{id}` and `/api/lanes`: work items and their history.
 
 use std::time::Duration;
 
@@ -14,16 +14,16 @@ use crate::web::query::wrong;
 use crate::web::reply::{Reply, bare_page, written};
 use crate::web::route::Asked;
 
-/// How many are shown at most where a limit is asked for.
+/// The maximum number of items if a limit is given.
 const MOST: usize = 1000;
 
-/// The default and the maximum of hours of work.
+/// The default and the maximum of `hours`.
 const HOURS: u64 = 6;
 const MOST_HOURS: u64 = 24 * 7;
 
-/// The columns of the seed, and ours behind.
+/// The columns of seed 000, followed by ours.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct WorkRow<'a> {
     item_id: &'a str,
     title: &'a str,
     project_id: Option<&'a str>,
@@ -38,15 +38,15 @@ struct Shown<'a> {
     claimed_by_name: Option<&'a str>,
     claimed_by: Option<&'a str>,
     revision: Revision,
-    /// Everything open that it waits for; `blocked_by` is the first of them.
+    /// All open blockers; `blocked_by` is the first of them.
     open_blockers: &'a [String],
-    /// Those of them that do not exist yet.
+    /// The blockers that do not exist yet.
     missing_blockers: &'a [String],
 }
 
-impl<'a> Shown<'a> {
-    fn of(item: &'a WorkItem, page: &'a WorkPage) -> Shown<'a> {
-        Shown {
+impl<'a> WorkRow<'a> {
+    fn of(item: &'a WorkItem, page: &'a WorkPage) -> WorkRow<'a> {
+        WorkRow {
             item_id: &item.item_id,
             title: &item.title,
             project_id: item.project_id.as_deref(),
@@ -67,9 +67,9 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// A bare array: what is not completed (`all=1`: everything), P1 first, then the newest first; with
-/// `status=completed&order=completed` what was completed, the last one first.
-/// `limit`, `after`, `status` (one or several, with commas), `project`, `order`
+/// A bare array of open items (`all=1`: all items), P1 first, then the newest first. With
+/// `status=completed&order=completed`: completed items, the last completed first. Parameters: `limit`, `after`,
+/// `status` (one or several, separated by commas), `project`, `order`.
 pub fn list(asked: &Asked<'_>) -> Result<Reply> {
     let query = asked.query(&["limit", "after", "status", "project", "all", "order"])?;
     let (limit, after) = (query.limit(MOST)?, query.text("after").map(str::to_owned));
@@ -86,17 +86,17 @@ pub fn list(asked: &Asked<'_>) -> Result<Reply> {
         }
         Some(_) => return Err(wrong("order is `completed`, and goes with status=completed")),
     };
-    let shown: Vec<_> = page.items.iter().map(|item| Shown::of(item, &page)).collect();
+    let shown: Vec<_> = page.items.iter().map(|item| WorkRow::of(item, &page)).collect();
     Ok(bare_page(&shown, page.next.as_deref(), page.revision))
 }
 
-/// As `work status --json`.
+/// The output of `work status --json`.
 pub fn show(asked: &Asked<'_>) -> Result<Reply> {
     asked.query(&[])?;
     details(asked, asked.id)
 }
 
-/// The same for any id: browsers take a path that ends with `..` for another one. `id`
+/// The same with the id as a parameter, because browsers normalize a path that ends with `..`. Parameter: `id`.
 pub fn named(asked: &Asked<'_>) -> Result<Reply> {
     details(asked, asked.query(&["id"])?.needed("id")?)
 }
@@ -113,7 +113,7 @@ struct LanesEnd {
 }
 
 /// `{ok, count, items: [{session_id, agent_name, project, spans: [{item_id, title, from, to, ended}]}], since,
-/// revision, timestamp}`: who worked on what in the last hours. `hours`
+/// revision, timestamp}`: which agent worked on which item in the last hours. Parameter: `hours`.
 pub fn lanes(asked: &Asked<'_>) -> Result<Reply> {
     let query = asked.query(&["hours"])?;
     let hours = match query.text("hours") {

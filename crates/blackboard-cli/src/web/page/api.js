@@ -1,6 +1,6 @@
 // Questions to the server.
 
-// Numbers that JavaScript can't hold are kept as they were written, where the browser can do that.
+// Numbers that JavaScript cannot hold are kept as they were written, where the browser can do that.
 function exactNumbers(key, value, context) {
   const changed =
     typeof value === "number" && context && context.source && context.source !== String(value);

@@ -1,26 +1,26 @@
-//! The page: one document with its style and its script inside, put together from the files beside this one.
+//! The dashboard page: one HTML document with inline style and script, assembled from the files in this directory.
 //!
-//! Text of the board becomes text nodes and nothing else (`element.js`); the policy that the server sends
-//! allows the one style and the one script that carry the nonce of the answer, and nothing from elsewhere.
-//! There is no build step: the scripts are joined in this order inside of one function.
+//! Text from the board only ever becomes text nodes (`element.js`). The content security policy allows only the style
+//! and the script that have the nonce of the response, and nothing from other origins. There is no build step: the
+//! scripts are concatenated in this order inside one function.
 //!
-//! | File | What it is about |
+//! | File | Content |
 //! |---|---|
 //! | `element.js`, `time.js`, `rows.js` | elements, times, and lists of any length |
-//! | `api.js`, `resource.js` | asking the server, and asking again when an event says so |
-//! | `stream.js`, `connection.js` | following what happens, and saying so |
-//! | `model.js`, `events.js` | what several views show |
+//! | `api.js`, `resource.js` | requests to the server, repeated when an event makes them outdated |
+//! | `stream.js`, `connection.js` | the event stream, and the display of its state |
+//! | `model.js`, `events.js` | data that several views share |
 //! | `header.js` | the name of the board |
 //! | `cards.js` … `projects.js` | the views |
-//! | `drawer.js`, `details.js` | everything about one thing |
-//! | `views.js`, `keys.js`, `start.js` | going around, and putting it together |
+//! | `drawer.js`, `details.js` | the details of one object |
+//! | `views.js`, `keys.js`, `start.js` | navigation, keyboard shortcuts, startup |
 
 const DOCUMENT: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 
 macro_rules! scripts {
     ($($name:literal)+) => {
-        /// The scripts, in the order in which they are joined.
+        /// The scripts, in the order in which they are concatenated.
         const SCRIPTS: &[(&str, &str)] = &[$(($name, include_str!($name))),+];
     };
 }
@@ -31,7 +31,7 @@ scripts! {
     "timeline.js" "lanes.js" "projects.js" "drawer.js" "details.js" "keys.js" "start.js"
 }
 
-/// The whole document, for one answer: its policy names the same nonce.
+/// The complete document for one response, whose policy has the same nonce.
 pub fn document(nonce: &str) -> String {
     let script: String = SCRIPTS.iter().map(|(_, text)| *text).collect();
     DOCUMENT.replace("{nonce}", nonce).replace("{style}", STYLE).replace("{script}", &script)
@@ -49,8 +49,8 @@ mod tests {
         assert_eq!(document.matches("nonce=\"0123abcd\"").count(), 2);
         assert_eq!(document.matches("<style").count(), 1);
         assert_eq!(document.matches("<script").count(), 1);
-        assert_eq!(document.matches("</script").count(), 1, "a script that ends itself");
-        assert_eq!(document.matches("</style").count(), 1, "a style that ends itself");
+        assert_eq!(document.matches("</script").count(), 1, "a script contains its own end tag");
+        assert_eq!(document.matches("</style").count(), 1, "a style contains its own end tag");
         for placeholder in ["{nonce}", "{style}", "{script}"] {
             assert!(!document.contains(placeholder), "{placeholder}");
         }

@@ -74,7 +74,7 @@ fn the_exit_code_is_that_of_the_command() {
     for (program, code) in [("no-such-program", 127), ("./no-program", 126)] {
         let ran = scratch.run(["lock", "run", "deploy", "--", program]);
         assert_eq!((ran.code, ran.stdout.as_str()), (code, ""), "{ran:?}");
-        assert!(ran.stderr.starts_with(&format!("error: {program} can't be started")), "{ran:?}");
+        assert!(ran.stderr.starts_with(&format!("error: {program} cannot be started")), "{ran:?}");
         let ran = scratch.run(["lock", "run", "deploy", "--json", "--", program]);
         assert_eq!((ran.code, &ran.json()["ok"], &ran.json()["code"]), (code, &false.into(), &"io".into()));
         assert_eq!(scratch.json(["lock", "list"])["count"], 0, "the lock is free again");

@@ -60,16 +60,17 @@ fn same_session_hint_resumes_the_session_and_updates_given_fields(fixture: &Fixt
     let first = fixture.register(&Register { work: Some("Design".to_owned()), ..hinted("terminal-1") });
     assert_eq!(first.session_id, session_of_hint("terminal-1"));
     fixture.pass(10);
-    let (again, told) = fixture.told_by(|| fixture.board.agents().register(&hinted("terminal-1")).unwrap());
+    let (again, recorded) =
+        fixture.events_of(|| fixture.board.agents().register(&hinted("terminal-1")).unwrap());
     assert!(again.resumed);
-    assert!(told.is_empty(), "nothing that others see has changed");
+    assert!(recorded.is_empty(), "nothing that others see has changed");
     assert_eq!(
         again.agent,
         Agent { last_seen_at: fixture.now(), last_beat_at: fixture.now(), ..first.clone() }
     );
     let other = Register { project: Some("pai".to_owned()), ..hinted("terminal-1") };
-    let (changed, told) = fixture.told_by(|| fixture.register(&other));
-    assert_eq!(told, [EventType::AgentUpdated]);
+    let (changed, recorded) = fixture.events_of(|| fixture.register(&other));
+    assert_eq!(recorded, [EventType::AgentUpdated]);
     assert_eq!(changed.current_work.as_deref(), Some("Design"));
     assert_eq!(changed.joined, first.joined);
     assert_eq!(changed.started_at, first.started_at);
@@ -79,15 +80,15 @@ fn session_hint_reactivates_an_ended_or_stale_session(fixture: &Fixture) {
     let first = fixture.register(&hinted("terminal-1"));
     fixture.board.agents().deregister(&first.session_id).unwrap();
     fixture.pass(10);
-    let (back, told) = fixture.told_by(|| fixture.register(&hinted("terminal-1")));
-    assert_eq!(told, [EventType::AgentRegistered]);
+    let (back, recorded) = fixture.events_of(|| fixture.register(&hinted("terminal-1")));
+    assert_eq!(recorded, [EventType::AgentRegistered]);
     assert_eq!((back.status, back.ended_at), (AgentStatus::Active, None));
     assert_eq!((back.started_at, back.joined), (fixture.now(), fixture.id(3)));
 
     fixture.pass(301);
     assert_eq!(fixture.sweep().stale_agents.len(), 1);
-    let (back, told) = fixture.told_by(|| fixture.register(&hinted("terminal-1")));
-    assert_eq!(told, [EventType::AgentRecovered]);
+    let (back, recorded) = fixture.events_of(|| fixture.register(&hinted("terminal-1")));
+    assert_eq!(recorded, [EventType::AgentRecovered]);
     assert_eq!((back.status, back.ended_at), (AgentStatus::Active, None));
     assert_eq!(back.joined, fixture.id(3), "it is the same session, which was away for a while");
 }
@@ -113,8 +114,8 @@ fn delegate_inherits_missing_fields_from_its_parent(fixture: &Fixture) {
     assert_eq!((own.agent_name.as_str(), own.project.as_deref()), ("Oak", Some("other")));
     assert!(!own.shares_process);
     assert!(!delegate(Register::default()).shares_process, "unknown without a PID");
-    let told = delegate(Register { shares_process: true, ..Register::default() });
-    assert!(told.shares_process, "the caller knows it without a PID");
+    let recorded = delegate(Register { shares_process: true, ..Register::default() });
+    assert!(recorded.shares_process, "the caller knows it without a PID");
     fixture.processes.start(10);
     let reused = delegate(Register { pid: Some(10), ..Register::default() });
     assert!(!reused.shares_process, "another process has that number now");
@@ -233,8 +234,8 @@ fn ending_a_session_releases_its_work(fixture: &Fixture) {
     let block = Block { id: "y".to_owned(), blocked_by: owned(&["later"]), ..Block::default() };
     fixture.board.work().block(&block).unwrap();
     fixture.pass(47 * 60);
-    let (ended, told) = fixture.told_by(|| fixture.board.agents().deregister(&session).unwrap());
-    assert_eq!(told, [EventType::WorkReleased, EventType::WorkReleased, EventType::AgentDeregistered]);
+    let (ended, recorded) = fixture.events_of(|| fixture.board.agents().deregister(&session).unwrap());
+    assert_eq!(recorded, [EventType::WorkReleased, EventType::WorkReleased, EventType::AgentDeregistered]);
     assert_eq!(ended.released, ["x", "y"]);
     assert_eq!((ended.duration_seconds, ended.already_ended), (47 * 60, false));
     let events = fixture.events();
@@ -281,8 +282,8 @@ fn ending_a_session_again_changes_nothing(fixture: &Fixture) {
     fixture.pass(60);
     fixture.board.agents().deregister(&session).unwrap();
     fixture.pass(60);
-    let (again, told) = fixture.told_by(|| fixture.board.agents().deregister(&session).unwrap());
-    assert!(again.already_ended && told.is_empty());
+    let (again, recorded) = fixture.events_of(|| fixture.board.agents().deregister(&session).unwrap());
+    assert!(again.already_ended && recorded.is_empty());
     assert_eq!(again.duration_seconds, 60);
     assert_eq!(code(fixture.board.agents().deregister("unknown")), Code::AgentNotFound);
 }
@@ -428,7 +429,7 @@ fn verb_of_a_session_counts_as_a_sign_of_life(fixture: &Fixture) {
     fixture.release("x", &session);
     let agent = fixture.agent(&session);
     assert_eq!((agent.last_seen_at, agent.last_beat_at), (fixture.now(), fixture.now()));
-    assert_eq!(agent.current_work, None, "what was given back is not worked on");
+    assert_eq!(agent.current_work, None, "a released item is not worked on");
     // With a short threshold it is recorded sooner, so that the session is not swept meanwhile.
     let board = fixture.with_settings(|settings| settings.stale_threshold = Duration::from_secs(20));
     fixture.pass(3);

@@ -33,8 +33,8 @@ fn check_in(fixture: &Fixture, session: &str) -> CheckedIn {
 }
 
 /// The types of events that a session gets now.
-fn told(fixture: &Fixture, session: &str) -> Vec<EventType> {
-    check_in(fixture, session).news.events.into_iter().map(|event| event.event_type).collect()
+fn update_types(fixture: &Fixture, session: &str) -> Vec<EventType> {
+    check_in(fixture, session).updates.events.into_iter().map(|event| event.event_type).collect()
 }
 
 fn cursor(fixture: &Fixture, session: &str) -> Option<i64> {
@@ -46,13 +46,13 @@ fn cursor(fixture: &Fixture, session: &str) -> Option<i64> {
 fn each_event_is_delivered_once(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     fixture.item("x");
-    assert_eq!(told(fixture, &ivy), [EventType::AgentRegistered, EventType::WorkCreated]);
-    assert!(told(fixture, &ivy).is_empty());
-    assert_eq!(told(fixture, &oak), [EventType::WorkCreated], "each session has its own cursor");
+    assert_eq!(update_types(fixture, &ivy), [EventType::AgentRegistered, EventType::WorkCreated]);
+    assert!(update_types(fixture, &ivy).is_empty());
+    assert_eq!(update_types(fixture, &oak), [EventType::WorkCreated], "each session has its own cursor");
     fixture.claim("x", &oak);
     fixture.complete("x", &oak);
-    assert_eq!(told(fixture, &ivy), [EventType::WorkCompleted]);
-    assert!(told(fixture, &oak).is_empty(), "its own events are not told");
+    assert_eq!(update_types(fixture, &ivy), [EventType::WorkCompleted]);
+    assert!(update_types(fixture, &oak).is_empty(), "its own events are not told");
 }
 
 fn one_of_many_concurrent_check_ins_gets_the_updates(fixture: &Fixture) {
@@ -61,7 +61,7 @@ fn one_of_many_concurrent_check_ins_gets_the_updates(fixture: &Fixture) {
         fixture.item(&number.to_string());
     }
     let counts: Vec<usize> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..16).map(|_| scope.spawn(|| told(fixture, &ivy).len())).collect();
+        let threads: Vec<_> = (0..16).map(|_| scope.spawn(|| update_types(fixture, &ivy).len())).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert_eq!(counts.iter().sum::<usize>(), 5, "{counts:?}");
@@ -72,8 +72,8 @@ fn irrelevant_events_are_not_delivered_and_keep_the_cursor(fixture: &Fixture) {
     let before = cursor(fixture, &ivy);
     fixture.write("result:1", "1");
     fixture.write("signal:Oak:stop", "1");
-    let attended = check_in(fixture, &ivy);
-    assert!(attended.news.is_empty() && !attended.wrote);
+    let checked_in = check_in(fixture, &ivy);
+    assert!(checked_in.updates.is_empty() && !checked_in.wrote);
     assert_eq!(cursor(fixture, &ivy), before);
 }
 
@@ -82,8 +82,8 @@ fn cursor_far_behind_moves_without_updates(fixture: &Fixture) {
     for number in 0..200 {
         fixture.write("result:1", &number.to_string());
     }
-    let attended = check_in(fixture, &ivy);
-    assert!(attended.news.is_empty() && attended.wrote);
+    let checked_in = check_in(fixture, &ivy);
+    assert!(checked_in.updates.is_empty() && checked_in.wrote);
     assert_eq!(cursor(fixture, &ivy), Some(fixture.revision().get()));
 }
 
@@ -94,9 +94,9 @@ fn signs_of_life_are_throttled(fixture: &Fixture) {
     assert!(!check_in(fixture, &ivy).wrote);
     assert_eq!(fixture.agent(&ivy).last_beat_at, start);
     fixture.pass(1);
-    let (attended, events) = fixture.told_by(|| check_in(fixture, &ivy));
-    assert!(attended.wrote && events.is_empty(), "{events:?}");
-    assert_eq!((attended.agent.last_beat_at, fixture.agent(&ivy)), (fixture.now(), attended.agent));
+    let (checked_in, events) = fixture.events_of(|| check_in(fixture, &ivy));
+    assert!(checked_in.wrote && events.is_empty(), "{events:?}");
+    assert_eq!((checked_in.agent.last_beat_at, fixture.agent(&ivy)), (fixture.now(), checked_in.agent));
     assert!(!check_in(fixture, &ivy).wrote);
 }
 
@@ -106,10 +106,10 @@ fn check_in_distinguishes_idle_and_active(fixture: &Fixture) {
     assert!(fixture.board.agents().check_in(&idle).unwrap().wrote);
     assert_eq!(fixture.agent(&ivy).status, AgentStatus::Idle);
     assert!(!fixture.board.agents().check_in(&idle).unwrap().wrote);
-    let (attended, events) = fixture.told_by(|| check_in(fixture, &ivy));
-    assert_eq!((attended.agent.status, events), (AgentStatus::Active, vec![EventType::AgentUpdated]));
-    assert!(!attended.agent.revision.to_string().is_empty());
-    assert_eq!(attended.agent, fixture.agent(&ivy), "what is returned is what is stored");
+    let (checked_in, events) = fixture.events_of(|| check_in(fixture, &ivy));
+    assert_eq!((checked_in.agent.status, events), (AgentStatus::Active, vec![EventType::AgentUpdated]));
+    assert!(!checked_in.agent.revision.to_string().is_empty());
+    assert_eq!(checked_in.agent, fixture.agent(&ivy), "what is returned is what is stored");
 }
 
 fn check_in_recovers_a_stale_session_and_reports_its_losses(fixture: &Fixture) {
@@ -120,8 +120,8 @@ fn check_in_recovers_a_stale_session_and_reports_its_losses(fixture: &Fixture) {
     check_in(fixture, &ivy);
     fixture.pass(301);
     fixture.sweep();
-    let told = told(fixture, &ivy);
-    assert_eq!(told, [EventType::AgentStale, EventType::StaleLocksReleased, EventType::EntryDeleted]);
+    let recorded = update_types(fixture, &ivy);
+    assert_eq!(recorded, [EventType::AgentStale, EventType::StaleLocksReleased, EventType::EntryDeleted]);
     assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active);
 }
 
@@ -139,10 +139,10 @@ fn session_far_behind_gets_the_newest_updates_and_a_count(fixture: &Fixture) {
     for number in 0..25 {
         fixture.item(&format!("item-{number:02}"));
     }
-    let news = check_in(fixture, &ivy).news;
-    assert_eq!((news.events.len(), news.left_out), (10, 15));
-    assert_eq!(news.events[9].target_id.as_deref(), Some("item-24"));
-    assert!(check_in(fixture, &ivy).news.is_empty(), "what was left out is not told later");
+    let updates = check_in(fixture, &ivy).updates;
+    assert_eq!((updates.events.len(), updates.left_out), (10, 15));
+    assert_eq!(updates.events[9].target_id.as_deref(), Some("item-24"));
+    assert!(check_in(fixture, &ivy).updates.is_empty(), "what was left out is not told later");
 }
 
 fn released_files_are_reported_to_the_session_that_was_denied(fixture: &Fixture) {
@@ -153,23 +153,23 @@ fn released_files_are_reported_to_the_session_that_was_denied(fixture: &Fixture)
     fixture.board.agents().check_in(&CheckIn { edited: Some(edited), ..CheckIn::of(&ivy) }).unwrap();
     let release = Release { session: oak.clone(), which: Selection::All };
     fixture.board.files().release(&release).unwrap();
-    let news = check_in(fixture, &ivy).news;
-    assert_eq!(news.events.len(), 1, "{news:?}");
-    assert!(news.events[0].summary.contains("src/**"), "{news:?}");
+    let updates = check_in(fixture, &ivy).updates;
+    assert_eq!(updates.events.len(), 1, "{updates:?}");
+    assert!(updates.events[0].summary.contains("src/**"), "{updates:?}");
     fixture.board.files().reserve(&Reserve::of("/w", &["docs/**"], &oak)).unwrap();
-    assert!(check_in(fixture, &ivy).news.is_empty());
+    assert!(check_in(fixture, &ivy).updates.is_empty());
 }
 
 fn expired_lock_is_reported_to_its_holder(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
-    told(fixture, &ivy);
+    update_types(fixture, &ivy);
     let ttl = Some(std::time::Duration::from_secs(5));
     fixture.board.locks().acquire(&Acquire { ttl, ..Acquire::of("deploy", &ivy) }).unwrap();
-    assert!(told(fixture, &oak).is_empty());
+    assert!(update_types(fixture, &oak).is_empty());
     fixture.pass(5);
     fixture.sweep();
-    assert_eq!(told(fixture, &ivy), [EventType::EntryExpired]);
-    assert!(told(fixture, &oak).is_empty());
+    assert_eq!(update_types(fixture, &ivy), [EventType::EntryExpired]);
+    assert!(update_types(fixture, &oak).is_empty());
 }
 
 fn signal_updates_include_the_value(fixture: &Fixture) {
@@ -177,8 +177,8 @@ fn signal_updates_include_the_value(fixture: &Fixture) {
     check_in(fixture, &ivy);
     let scope = fixture.board.scope("team").acting_as(Actor::session(&oak));
     scope.write(&a_write("signal:Ivy:stop", r#""please wait""#)).unwrap();
-    let news = check_in(fixture, &ivy).news;
-    let change = news.events[0].entry.as_ref().unwrap();
+    let updates = check_in(fixture, &ivy).updates;
+    let change = updates.events[0].entry.as_ref().unwrap();
     assert_eq!(
         (change.author.as_str(), change.value.as_ref().unwrap().as_str()),
         ("Oak", r#""please wait""#)
@@ -200,9 +200,9 @@ fn events_of_another_project_are_not_delivered(fixture: &Fixture) {
         let project = project.map(str::to_owned);
         fixture.board.work().create(&Create { project, ..Create::new(id, id) }).unwrap();
     }
-    let news = check_in(fixture, &ivy).news;
-    let targets: Vec<_> = news.events.iter().filter_map(|event| event.target_id.as_deref()).collect();
-    assert_eq!(targets.len(), 3, "{news:?}");
+    let updates = check_in(fixture, &ivy).updates;
+    let targets: Vec<_> = updates.events.iter().filter_map(|event| event.target_id.as_deref()).collect();
+    assert_eq!(targets.len(), 3, "{updates:?}");
     assert_eq!(targets[1..], ["a", "c"]);
 }
 
@@ -211,6 +211,6 @@ fn session_that_does_not_listen_keeps_its_updates(fixture: &Fixture) {
     fixture.item("x");
     fixture.pass(60);
     let deaf = CheckIn { listens: false, ..CheckIn::of(&ivy) };
-    assert!(fixture.board.agents().check_in(&deaf).unwrap().news.is_empty());
-    assert_eq!(told(fixture, &ivy), [EventType::WorkCreated]);
+    assert!(fixture.board.agents().check_in(&deaf).unwrap().updates.is_empty());
+    assert_eq!(update_types(fixture, &ivy), [EventType::WorkCreated]);
 }

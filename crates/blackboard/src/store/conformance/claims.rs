@@ -37,8 +37,8 @@ on_every_engine![
 fn claim_returns_the_item_and_its_fence_token(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     fixture.item("x");
-    let (claimed, told) = fixture.told_by(|| fixture.claim("x", &session));
-    assert_eq!(told, [EventType::WorkClaimed]);
+    let (claimed, recorded) = fixture.events_of(|| fixture.claim("x", &session));
+    assert_eq!(recorded, [EventType::WorkClaimed]);
     assert!(claimed.claimed && !claimed.already_held && !claimed.created);
     assert_eq!(claimed.since, fixture.now());
     let item = fixture.work("x");
@@ -91,8 +91,8 @@ fn repeated_claim_reports_when_it_was_claimed(fixture: &Fixture) {
     fixture.item("x");
     let first = fixture.claim("x", &session);
     fixture.pass(10);
-    let (again, told) = fixture.told_by(|| fixture.claim("x", &session));
-    assert!(told.is_empty());
+    let (again, recorded) = fixture.events_of(|| fixture.claim("x", &session));
+    assert!(recorded.is_empty());
     assert!(again.already_held && !again.claimed);
     assert_eq!((again.since, again.item), (first.since, first.item));
 }
@@ -100,8 +100,8 @@ fn repeated_claim_reports_when_it_was_claimed(fixture: &Fixture) {
 fn a_claim_may_register_its_session(fixture: &Fixture) {
     let create = Create { session: None, ..Create::new("x", "Something") };
     let claim = Claim { create: Some(create), ..Claim::registering("x", Register::named("Ivy")) };
-    let (claimed, told) = fixture.told_by(|| fixture.board.work().claim(&claim).unwrap());
-    assert_eq!(told, [EventType::AgentRegistered, EventType::WorkCreated, EventType::WorkClaimed]);
+    let (claimed, recorded) = fixture.events_of(|| fixture.board.work().claim(&claim).unwrap());
+    assert_eq!(recorded, [EventType::AgentRegistered, EventType::WorkCreated, EventType::WorkClaimed]);
     let session = claimed.item.claimed_by.clone().unwrap();
     assert_eq!(claimed.item, fixture.work("x"));
     assert_eq!(claimed.item.fence, Some(fixture.id(3)));
@@ -121,9 +121,9 @@ fn a_refused_claim_registers_no_session(fixture: &Fixture) {
     for (id, refusal) in [("held", Code::AlreadyClaimed), ("nothing", Code::WorkNotFound)] {
         let delegate = Register { parent: Some(ivy.clone()), ..Register::named("Oak") };
         for register in [Register::named("Oak"), delegate] {
-            let (refused, told) =
-                fixture.told_by(|| fixture.board.work().claim(&Claim::registering(id, register.clone())));
-            assert_eq!((code(refused), told), (refusal, Vec::new()), "{id}");
+            let (refused, recorded) =
+                fixture.events_of(|| fixture.board.work().claim(&Claim::registering(id, register.clone())));
+            assert_eq!((code(refused), recorded), (refusal, Vec::new()), "{id}");
         }
     }
     assert_eq!(fixture.board.export().unwrap().agents.len(), 1);
@@ -133,8 +133,8 @@ fn a_claim_may_create_the_item(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     let create = Create { priority: Some(Priority::P1), ..Create::new("x", "Something") };
     let claim = Claim { create: Some(create), ..Claim::of("x", &session) };
-    let (claimed, told) = fixture.told_by(|| fixture.board.work().claim(&claim).unwrap());
-    assert_eq!(told, [EventType::WorkCreated, EventType::WorkClaimed]);
+    let (claimed, recorded) = fixture.events_of(|| fixture.board.work().claim(&claim).unwrap());
+    assert_eq!(recorded, [EventType::WorkCreated, EventType::WorkClaimed]);
     assert!(claimed.created && claimed.claimed);
     let events = fixture.events();
     assert_eq!(events[1].commit_id, events[2].commit_id, "in one commit");
@@ -301,8 +301,8 @@ fn item_is_released_once(fixture: &Fixture) {
     let fence = fixture.claim("x", &session).item.fence.unwrap();
     fixture.pass(90);
     let release = Release { fence: Some(fence), ..Release::of("x", &session) };
-    let (released, told) = fixture.told_by(|| fixture.board.work().release(&release).unwrap());
-    assert_eq!(told, [EventType::WorkReleased]);
+    let (released, recorded) = fixture.events_of(|| fixture.board.work().release(&release).unwrap());
+    assert_eq!(recorded, [EventType::WorkReleased]);
     assert_eq!((released.released, released.held_seconds), (true, 90));
     assert_eq!(released.released_by, "Ivy");
     assert_eq!(fixture.work("x"), WorkItem { revision: fixture.revision(), ..before });
@@ -310,8 +310,8 @@ fn item_is_released_once(fixture: &Fixture) {
     assert_eq!(event.summary, "Agent \"Ivy\" released \"Title of x\"");
     assert_eq!(metadata(&event), serde_json::json!({"fence": fence.get()}));
     let plain = Release::of("x", &session);
-    let (again, told) = fixture.told_by(|| fixture.board.work().release(&plain).unwrap());
-    assert!(!again.released && told.is_empty());
+    let (again, recorded) = fixture.events_of(|| fixture.board.work().release(&plain).unwrap());
+    assert!(!again.released && recorded.is_empty());
 }
 
 fn an_item_is_completed_once(fixture: &Fixture) {
@@ -324,8 +324,8 @@ fn an_item_is_completed_once(fixture: &Fixture) {
         summary: Some("All of it".to_owned()),
         ..Complete::of("x", &session)
     };
-    let (completed, told) = fixture.told_by(|| fixture.board.work().complete(&complete).unwrap());
-    assert_eq!(told, [EventType::WorkCompleted]);
+    let (completed, recorded) = fixture.events_of(|| fixture.board.work().complete(&complete).unwrap());
+    assert_eq!(recorded, [EventType::WorkCompleted]);
     assert_eq!((completed.already_completed, completed.held_seconds), (false, 90));
     let expected = WorkItem {
         status: Status::Completed,
@@ -341,8 +341,8 @@ fn an_item_is_completed_once(fixture: &Fixture) {
     assert_eq!((agent.current_work, agent.revision), (None, event.id), "it does not work on it any more");
     assert_eq!(metadata(&event), serde_json::json!({"summary": "All of it"}));
     fixture.pass(10);
-    let (again, told) = fixture.told_by(|| fixture.board.work().complete(&complete).unwrap());
-    assert!(again.already_completed && told.is_empty());
+    let (again, recorded) = fixture.events_of(|| fixture.board.work().complete(&complete).unwrap());
+    assert!(again.already_completed && recorded.is_empty());
     assert_eq!((again.held_seconds, again.item), (90, expected));
     assert_eq!(code(fixture.board.work().release(&Release::of("x", &session))), Code::AlreadyCompleted);
 }
@@ -428,8 +428,8 @@ fn reassignment_is_one_commit_with_a_new_fence_token(fixture: &Fixture) {
     fixture.pass(90);
     let reason = Some("Lunch".to_owned());
     let reassign = Reassign { fence: before.fence, reason, ..Reassign::of("y", &ivy, &oak) };
-    let (reassigned, told) = fixture.told_by(|| fixture.board.work().reassign(&reassign).unwrap());
-    assert_eq!(told, [EventType::WorkReleased, EventType::WorkClaimed]);
+    let (reassigned, recorded) = fixture.events_of(|| fixture.board.work().reassign(&reassign).unwrap());
+    assert_eq!(recorded, [EventType::WorkReleased, EventType::WorkClaimed]);
     assert!(reassigned.reassigned && reassigned.ignored.is_empty());
     assert_eq!(reassigned.previously_held_by.as_deref(), Some("Ivy"));
     let revision = fixture.revision();
@@ -462,8 +462,8 @@ fn reassignment_is_one_commit_with_a_new_fence_token(fixture: &Fixture) {
     assert_eq!(code(fixture.board.work().complete(&complete(&ivy))), Code::NotHolder);
     assert_eq!(code(fixture.board.work().complete(&complete(&oak))), Code::StaleFence);
     // A repeated call changes nothing, and reports that.
-    let (again, told) = fixture.told_by(|| fixture.board.work().reassign(&reassign).unwrap());
-    assert!(!again.reassigned && told.is_empty());
+    let (again, recorded) = fixture.events_of(|| fixture.board.work().reassign(&reassign).unwrap());
+    assert!(!again.reassigned && recorded.is_empty());
     assert_eq!((again.ignored, again.item), (vec!["reason"], expected));
     fixture.complete("y", &oak);
     assert_eq!(fixture.agent(&oak).current_work, None);
@@ -567,19 +567,19 @@ fn reassignment_is_reported_to_the_session_that_gets_the_item(fixture: &Fixture)
         fixture.item(id);
     }
     fixture.claim("held", &ivy);
-    let told = |session: &str| -> Vec<_> {
-        let attended = fixture.board.agents().check_in(&CheckIn::of(session)).unwrap();
-        attended.news.events.into_iter().map(|event| event.summary).collect()
+    let recorded = |session: &str| -> Vec<_> {
+        let checked_in = fixture.board.agents().check_in(&CheckIn::of(session)).unwrap();
+        checked_in.updates.events.into_iter().map(|event| event.summary).collect()
     };
     for session in [&ivy, &oak, &elm] {
-        told(session);
+        recorded(session);
     }
     for id in ["held", "free"] {
         fixture.board.work().reassign(&Reassign::of(id, &ivy, &oak)).unwrap();
     }
     let handed_over = "Agent \"Ivy\" handed \"Title of held\" over to agent \"Oak\"";
     let got = "Agent \"Oak\" got \"Title of held\" from agent \"Ivy\"";
-    assert_eq!(told(&oak), [got, "Agent \"Ivy\" assigned \"Title of free\" to agent \"Oak\""]);
-    assert_eq!(told(&elm), [handed_over]);
-    assert!(told(&ivy).is_empty());
+    assert_eq!(recorded(&oak), [got, "Agent \"Ivy\" assigned \"Title of free\" to agent \"Oak\""]);
+    assert_eq!(recorded(&elm), [handed_over]);
+    assert!(recorded(&ivy).is_empty());
 }

@@ -87,8 +87,8 @@ fn a_heartbeat_that_repeats_the_title_of_a_claimed_item_changes_nothing(fixture:
     fixture.claim("x", &session);
     let before = fixture.agent(&session);
     let beat = Heartbeat { work: Some("Title of x".to_owned()), ..Heartbeat::of(&session) };
-    let (_, told) = fixture.told_by(|| fixture.board.agents().heartbeat(&beat).unwrap());
-    assert!(told.is_empty());
+    let (_, recorded) = fixture.events_of(|| fixture.board.agents().heartbeat(&beat).unwrap());
+    assert!(recorded.is_empty());
     assert_eq!(fixture.agent(&session).own_work, before.own_work);
     fixture.release("x", &session);
     assert_eq!(current_work(fixture, &session).as_deref(), Some("Review"));

@@ -295,11 +295,11 @@ fn everything_is_counted_by_its_status(fixture: &Fixture) {
     }
     fixture.item("another");
     let counts = fixture.board.counts().unwrap();
-    let told = |counts: &[crate::status::StatusCount]| -> Vec<_> {
+    let recorded = |counts: &[crate::status::StatusCount]| -> Vec<_> {
         counts.iter().map(|count| (count.status, count.count)).collect()
     };
-    assert_eq!(told(&counts.agents), [("active", 1), ("completed", 1)]);
-    assert_eq!(told(&counts.work), [("available", 2), ("blocked", 1), ("claimed", 1), ("completed", 1)]);
+    assert_eq!(recorded(&counts.agents), [("active", 1), ("completed", 1)]);
+    assert_eq!(recorded(&counts.work), [("available", 2), ("blocked", 1), ("claimed", 1), ("completed", 1)]);
     assert_eq!((counts.revision, counts.projects), (fixture.revision(), 0));
     fixture.pass_days(2);
     assert_eq!(fixture.board.counts().unwrap().events_24h, 0);
@@ -326,7 +326,7 @@ fn activity_lists_the_items_that_sessions_held(fixture: &Fixture) {
     fixture.beat(&ivy);
     fixture.sweep();
     let lanes = fixture.board.work().lanes(Duration::from_hours(1)).unwrap().lanes;
-    let told: Vec<_> = lanes
+    let recorded: Vec<_> = lanes
         .iter()
         .map(|lane| {
             let spans = lane
@@ -342,6 +342,6 @@ fn activity_lists_the_items_that_sessions_held(fixture: &Fixture) {
         ("given", Some(60), Some(SpanEnd::Released)),
         ("kept", None, None),
     ];
-    assert_eq!(told, [("Ivy", hers), ("Oak", vec![("lost", Some(361), Some(SpanEnd::Stale))])]);
+    assert_eq!(recorded, [("Ivy", hers), ("Oak", vec![("lost", Some(361), Some(SpanEnd::Stale))])]);
     assert_eq!(lanes[0].spans[0].title.as_deref(), Some("Title of old"));
 }

@@ -137,8 +137,8 @@ fn item_with_several_blockers_shows_the_first_open_one(fixture: &Fixture) {
     for id in ["x", "a", "b", "z", "w"] {
         fixture.item(id);
     }
-    let (blocked, told) = fixture.told_by(|| block(fixture, "x", &["z", "b"]).unwrap());
-    assert_eq!(told, [EventType::WorkBlocked]);
+    let (blocked, recorded) = fixture.events_of(|| block(fixture, "x", &["z", "b"]).unwrap());
+    assert_eq!(recorded, [EventType::WorkBlocked]);
     assert_eq!(fixture.events().pop().unwrap().summary, "\"Title of x\" is blocked by z, b");
     assert_eq!(blocked.open_blockers, ["b", "z"], "what was said at once stands in the order of ids");
     assert_eq!(blocked.item, fixture.work("x"));
@@ -177,8 +177,8 @@ fn created_item_is_blocked_only_by_open_items(fixture: &Fixture) {
     complete_all(fixture, &session, &["done"]);
     assert_eq!(fixture.blocked_item("x", &["done"]).status, Status::Available);
     fixture.item("open");
-    let (item, told) = fixture.told_by(|| fixture.blocked_item("y", &["done", "open", "open"]));
-    assert_eq!(told, [EventType::WorkCreated, EventType::WorkBlocked]);
+    let (item, recorded) = fixture.events_of(|| fixture.blocked_item("y", &["done", "open", "open"]));
+    assert_eq!(recorded, [EventType::WorkCreated, EventType::WorkBlocked]);
     assert_eq!((item.status, item.blocked_by.as_deref()), (Status::Blocked, Some("open")));
     assert_eq!(item.revision, fixture.revision());
     assert_eq!(fixture.work("y"), item);
@@ -193,9 +193,9 @@ fn completing_the_last_blocker_makes_the_item_available_in_the_same_commit(fixtu
     fixture.blocked_item("y", &["b"]);
     complete_all(fixture, &session, &["a"]);
     fixture.claim("b", &session);
-    let (completed, told) =
-        fixture.told_by(|| fixture.board.work().complete(&Complete::of("b", &session)).unwrap());
-    assert_eq!(told, [EventType::WorkCompleted, EventType::WorkUnblocked, EventType::WorkUnblocked]);
+    let (completed, recorded) =
+        fixture.events_of(|| fixture.board.work().complete(&Complete::of("b", &session)).unwrap());
+    assert_eq!(recorded, [EventType::WorkCompleted, EventType::WorkUnblocked, EventType::WorkUnblocked]);
     assert_eq!(completed.unblocked, ["x", "y"]);
     let events = fixture.events();
     let [.., completed, first, second] = &events[..] else { panic!() };
@@ -244,9 +244,9 @@ fn dependency_cycle_is_refused(fixture: &Fixture) {
     block(fixture, "c", &["b", "d"]).unwrap();
     block(fixture, "d", &["future"]).unwrap();
     for (id, blocker) in [("a", "b"), ("a", "c"), ("b", "c"), ("d", "c")] {
-        let (refused, told) = fixture.told_by(|| block(fixture, id, &[blocker]));
+        let (refused, recorded) = fixture.events_of(|| block(fixture, id, &[blocker]));
         assert_eq!(code(refused), Code::DependencyCycle, "{id} waits for {blocker}");
-        assert!(told.is_empty());
+        assert!(recorded.is_empty());
     }
     // An item that already blocks others cannot be created blocked by them.
     let create = |blocker: &str| {
@@ -277,8 +277,8 @@ fn blocking_again_changes_nothing(fixture: &Fixture) {
         fixture.item(id);
     }
     block(fixture, "x", &["a", "a"]).unwrap();
-    let (again, told) = fixture.told_by(|| block(fixture, "x", &["a"]).unwrap());
-    assert!(told.is_empty());
+    let (again, recorded) = fixture.events_of(|| block(fixture, "x", &["a"]).unwrap());
+    assert!(recorded.is_empty());
     assert_eq!(again.open_blockers, ["a"]);
 }
 
@@ -293,9 +293,9 @@ fn a_blocker_that_is_reset_blocks_again_in_the_same_commit(fixture: &Fixture) {
     complete_all(fixture, &ivy, &["b", "done"]);
     let held = fixture.claim("held", &oak).item;
     assert_eq!(state(fixture, "more"), blocked_by(&["later"]));
-    let (_, told) = fixture.told_by(|| fixture.board.work().reset("b", None).unwrap());
+    let (_, recorded) = fixture.events_of(|| fixture.board.work().reset("b", None).unwrap());
     let blocked = EventType::WorkBlocked;
-    assert_eq!(told, [EventType::WorkReset, blocked.clone(), blocked.clone(), blocked]);
+    assert_eq!(recorded, [EventType::WorkReset, blocked.clone(), blocked.clone(), blocked]);
     let events = fixture.events();
     let [.., reset, free, _, more] = &events[..] else { panic!() };
     assert_eq!(more.commit_id, reset.id);
@@ -316,21 +316,21 @@ fn a_blocker_that_is_reset_blocks_again_in_the_same_commit(fixture: &Fixture) {
 fn unblock_removes_named_blockers_or_all(fixture: &Fixture) {
     fixture.blocked_item("x", &["a", "b", "c"]);
     let unblock = |blockers: &[&str]| {
-        fixture.told_by(|| fixture.board.work().unblock("x", &owned(blockers), None).unwrap())
+        fixture.events_of(|| fixture.board.work().unblock("x", &owned(blockers), None).unwrap())
     };
-    let (nothing, told) = unblock(&["unknown"]);
-    assert!(!nothing.unblocked && told.is_empty());
+    let (nothing, recorded) = unblock(&["unknown"]);
+    assert!(!nothing.unblocked && recorded.is_empty());
     assert_eq!(nothing.open_blockers, ["a", "b", "c"]);
-    let (less, told) = unblock(&["a"]);
-    assert_eq!((less.unblocked, told), (false, vec![EventType::WorkBlocked]));
+    let (less, recorded) = unblock(&["a"]);
+    assert_eq!((less.unblocked, recorded), (false, vec![EventType::WorkBlocked]));
     assert_eq!(less.item.blocked_by.as_deref(), Some("b"));
     assert_eq!(state(fixture, "x"), blocked_by(&["b", "c"]));
-    let (free, told) = unblock(&[]);
-    assert_eq!((free.unblocked, told), (true, vec![EventType::WorkUnblocked]));
+    let (free, recorded) = unblock(&[]);
+    assert_eq!((free.unblocked, recorded), (true, vec![EventType::WorkUnblocked]));
     assert_eq!(free.item, fixture.work("x"));
     assert_eq!(state(fixture, "x"), (Status::Available, None, Vec::new()));
-    let (again, told) = unblock(&[]);
-    assert!(!again.unblocked && told.is_empty());
+    let (again, recorded) = unblock(&[]);
+    assert!(!again.unblocked && recorded.is_empty());
     assert_eq!(code(fixture.board.work().unblock("nothing", &[], None)), Code::WorkNotFound);
 }
 
@@ -338,10 +338,10 @@ fn every_change_of_dependencies_has_an_event(fixture: &Fixture) {
     fixture.blocked_item("x", &["a", "b"]);
     let unblock = |blocker: &str| {
         let before = fixture.board.export().unwrap();
-        let (_, told) =
-            fixture.told_by(|| fixture.board.work().unblock("x", &owned(&[blocker]), None).unwrap());
+        let (_, recorded) =
+            fixture.events_of(|| fixture.board.work().unblock("x", &owned(&[blocker]), None).unwrap());
         assert_ne!(fixture.board.export().unwrap().work_dependencies, before.work_dependencies);
-        told
+        recorded
     };
     assert_eq!(unblock("b"), [EventType::WorkBlocked], "the first blocker stays, but there is one less");
     assert_eq!(unblock("a"), [EventType::WorkUnblocked]);

@@ -37,8 +37,8 @@ fn write_is_read_with_all_fields(fixture: &Fixture) {
         ..a_write("result:q4", r#"{"b": 1, "a": [1.0]}"#)
     };
     let scope = fixture.scope().acting_as(Actor::author("analyst"));
-    let (written, told) = fixture.told_by(|| scope.write(&write).unwrap());
-    assert_eq!(told, [EventType::EntryWritten]);
+    let (written, recorded) = fixture.events_of(|| scope.write(&write).unwrap());
+    assert_eq!(recorded, [EventType::EntryWritten]);
     assert_eq!((written.version, written.created, written.fence), (1, true, None));
     assert_eq!(written.revision, fixture.revision());
     let expires_at = Some(fixture.now().plus(Duration::from_mins(1)));
@@ -344,12 +344,12 @@ fn delete_happens_once(fixture: &Fixture) {
     let first = fixture.write("a", "1");
     let second = fixture.write("a", "2");
     assert_eq!(code(fixture.scope().delete_if_revision("a", first.revision)), Code::Conflict);
-    let (deleted, told) =
-        fixture.told_by(|| fixture.scope().delete_if_revision("a", second.revision).unwrap());
-    assert_eq!((deleted.version, told), (2, vec![EventType::EntryDeleted]));
+    let (deleted, recorded) =
+        fixture.events_of(|| fixture.scope().delete_if_revision("a", second.revision).unwrap());
+    assert_eq!((deleted.version, recorded), (2, vec![EventType::EntryDeleted]));
     assert_eq!(metadata(&fixture.events()[2]), serde_json::json!({"op": "delete", "scope": "team"}));
-    let (refused, told) = fixture.told_by(|| code(fixture.scope().delete("a")));
-    assert_eq!((refused, told.len()), (Code::EntryNotFound, 0));
+    let (refused, recorded) = fixture.events_of(|| code(fixture.scope().delete("a")));
+    assert_eq!((refused, recorded.len()), (Code::EntryNotFound, 0));
     assert_eq!(code(fixture.scope().delete_if_revision("a", second.revision)), Code::EntryNotFound);
     assert_eq!(code(fixture.scope().delete("never")), Code::EntryNotFound);
 }
@@ -359,16 +359,16 @@ fn clear_deletes_matching_entries_with_an_event_each(fixture: &Fixture) {
         fixture.write(key, "1");
     }
     fixture.board.scope("other").write(&a_write("cache:b", "1")).unwrap();
-    let (cleared, told) = fixture.told_by(|| fixture.scope().clear("cache:*").unwrap());
+    let (cleared, recorded) = fixture.events_of(|| fixture.scope().clear("cache:*").unwrap());
     assert_eq!(cleared.keys, ["cache:a:x", "cache:b"]);
     assert_eq!(cleared.revision, fixture.revision());
-    assert_eq!(told, [EventType::EntryDeleted, EventType::EntryDeleted, EventType::EntriesCleared]);
+    assert_eq!(recorded, [EventType::EntryDeleted, EventType::EntryDeleted, EventType::EntriesCleared]);
     let whole = fixture.events().pop().unwrap();
     assert_eq!(metadata(&whole), serde_json::json!({"pattern": "cache:*", "count": 2}));
     let left: Vec<_> = fixture.board.export().unwrap().entries.into_iter().map(|entry| entry.key).collect();
     assert_eq!(left, ["cache:b", "cache", "result:a"]);
-    let (nothing, told) = fixture.told_by(|| fixture.scope().clear("cache:*").unwrap());
-    assert!(nothing.keys.is_empty() && told.is_empty());
+    let (nothing, recorded) = fixture.events_of(|| fixture.scope().clear("cache:*").unwrap());
+    assert!(nothing.keys.is_empty() && recorded.is_empty());
     assert_eq!(nothing.revision, fixture.revision());
     assert_eq!(fixture.scope().clear("*").unwrap().keys, ["cache", "result:a"]);
 }
@@ -466,9 +466,9 @@ fn call_with_an_idempotency_key_happens_once_for_every_verb(fixture: &Fixture) {
     fn twice<T: PartialEq + std::fmt::Debug>(fixture: &Fixture, name: &str, verb: impl Fn(Scope<'_>) -> T) {
         let by = || fixture.scope().acting_as(Actor { operation: Some(name.to_owned()), ..Actor::default() });
         let first = verb(by());
-        let (second, told) = fixture.told_by(|| verb(by()));
+        let (second, recorded) = fixture.events_of(|| verb(by()));
         assert_eq!(first, second, "{name}");
-        assert!(told.is_empty(), "{name} happened twice");
+        assert!(recorded.is_empty(), "{name} happened twice");
     }
     fixture.write("other", "[]");
     twice(fixture, "write", |scope| scope.write(&a_write("a", "1")).unwrap());
@@ -486,8 +486,8 @@ fn call_with_an_idempotency_key_happens_once_for_every_verb(fixture: &Fixture) {
     let delete = Operation::Delete { scope: "team".to_owned(), key: "c".to_owned() };
     let txn = Txn { then: vec![write, read("d"), delete, read("c"), read("other")], ..Txn::default() };
     let first = fixture.board.txn(&txn, &by).unwrap();
-    let (second, told) = fixture.told_by(|| fixture.board.txn(&txn, &by).unwrap());
-    assert_eq!((first, told.len()), (second, 0));
+    let (second, recorded) = fixture.events_of(|| fixture.board.txn(&txn, &by).unwrap());
+    assert_eq!((first, recorded.len()), (second, 0));
     // The idempotency key of one verb is refused for another.
     let again = fixture.scope().acting_as(Actor { operation: Some("write".to_owned()), ..Actor::default() });
     assert_eq!(code(again.delete("d")), Code::InvalidValue);

@@ -39,7 +39,7 @@ fn history_lists_every_version_newest_first(fixture: &Fixture) {
     fixture.write("a", "3");
     let history = fixture.scope().history("a", 10).unwrap();
     assert!(!history.compacted);
-    let told: Vec<_> = history
+    let recorded: Vec<_> = history
         .versions
         .iter()
         .map(|version| {
@@ -52,7 +52,7 @@ fn history_lists_every_version_newest_first(fixture: &Fixture) {
         })
         .collect();
     assert_eq!(
-        told,
+        recorded,
         [(6, Some(5), 3, false), (5, Some(4), 2, true), (4, Some(2), 2, false), (2, None, 1, false)]
     );
     let first = &history.versions[3].entry;

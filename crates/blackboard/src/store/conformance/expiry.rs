@@ -109,9 +109,9 @@ fn sweep_removes_expired_entries_with_one_event_each(fixture: &Fixture) {
     fixture.clock.set(fixture.now().minus(Duration::from_secs(10)));
     fixture.write("forever", "1");
     fixture.pass(10);
-    let (swept, told) = fixture.told_by(|| fixture.sweep());
+    let (swept, recorded) = fixture.events_of(|| fixture.sweep());
     assert_eq!(swept.entries_expired, 2);
-    assert_eq!(told, [EventType::EntryExpired, EventType::EntryExpired]);
+    assert_eq!(recorded, [EventType::EntryExpired, EventType::EntryExpired]);
     let events = fixture.events();
     let event = events.last().unwrap();
     assert_eq!(event.summary, "\"a\" in scope \"team\" expired");
@@ -165,16 +165,16 @@ fn two_sweeps_report_an_expiry_once(fixture: &Fixture) {
         sweeps.into_iter().map(|sweep| sweep.join().unwrap()).sum()
     });
     fixture.sweep();
-    let told = fixture.events().into_iter().filter(|event| event.event_type == EventType::EntryExpired);
-    assert_eq!(told.count(), 150);
+    let recorded = fixture.events().into_iter().filter(|event| event.event_type == EventType::EntryExpired);
+    assert_eq!(recorded.count(), 150);
     assert!(expired <= 150);
     assert!(fixture.board.export().unwrap().entries.is_empty());
 }
 
 fn write_over_an_expired_entry_reports_the_expiry_and_creates(fixture: &Fixture) {
     let first = expired(fixture, "a");
-    let (written, told) = fixture.told_by(|| fixture.write("a", "2"));
-    assert_eq!(told, [EventType::EntryExpired, EventType::EntryWritten]);
+    let (written, recorded) = fixture.events_of(|| fixture.write("a", "2"));
+    assert_eq!(recorded, [EventType::EntryExpired, EventType::EntryWritten]);
     assert_eq!((written.version, written.created), (2, true));
     let entry = fixture.entry("a").unwrap();
     assert_eq!((entry.created_at, entry.created_by.as_str()), (fixture.now(), "cli"));
@@ -211,11 +211,11 @@ fn conditions_treat_expired_entries_as_absent(fixture: &Fixture) {
         then: vec![Operation::Write { scope: scope(), write: a_write("c", "2") }],
         otherwise: None,
     };
-    let (compared, told) = fixture.told_by(|| fixture.board.txn(&txn, &Actor::default()).unwrap());
+    let (compared, recorded) = fixture.events_of(|| fixture.board.txn(&txn, &Actor::default()).unwrap());
     assert!(compared.succeeded);
-    assert_eq!(told, [EventType::EntryExpired, EventType::EntryWritten]);
+    assert_eq!(recorded, [EventType::EntryExpired, EventType::EntryWritten]);
     expired(fixture, "d");
-    let ((), told) = fixture.told_by(|| {
+    let ((), recorded) = fixture.events_of(|| {
         fixture
             .board
             .try_transaction(|tx| {
@@ -225,17 +225,17 @@ fn conditions_treat_expired_entries_as_absent(fixture: &Fixture) {
             })
             .unwrap();
     });
-    assert_eq!(told, [EventType::EntryExpired, EventType::EntryWritten]);
+    assert_eq!(recorded, [EventType::EntryExpired, EventType::EntryWritten]);
 }
 
 fn refused_write_over_an_expired_entry_has_no_event(fixture: &Fixture) {
     let first = expired(fixture, "a");
     let stale = Write { if_revision: Some(first.revision), ..a_write("a", "2") };
-    let ((), told) = fixture.told_by(|| {
+    let ((), recorded) = fixture.events_of(|| {
         assert_eq!(code(fixture.scope().write(&stale)), Code::Conflict);
         assert_eq!(code(fixture.scope().write_batch(&[a_write("a", "2"), stale])), Code::Conflict);
     });
-    assert!(told.is_empty());
+    assert!(recorded.is_empty());
     assert_eq!(fixture.sweep().entries_expired, 1);
 }
 
@@ -255,14 +255,14 @@ fn append_and_increment_start_again_after_expiry(fixture: &Fixture) {
     let short = |key: &str, value: &str| Write { ttl: Some(Duration::from_secs(5)), ..a_write(key, value) };
     fixture.scope().write_batch(&[short("list", "[1]"), short("counter", "7")]).unwrap();
     fixture.pass(5);
-    let ((), told) = fixture.told_by(|| {
+    let ((), recorded) = fixture.events_of(|| {
         fixture.scope().append("list", &json("2")).unwrap();
         fixture.scope().increment("counter", 1).unwrap();
     });
     assert_eq!(fixture.value("list").as_deref(), Some("[2]"));
     assert_eq!(fixture.value("counter").as_deref(), Some("1"));
     let one = [EventType::EntryExpired, EventType::EntryWritten];
-    assert_eq!(told, [one.clone(), one].concat());
+    assert_eq!(recorded, [one.clone(), one].concat());
     assert_eq!(fixture.entry("counter").unwrap().expires_at, None);
 }
 
@@ -295,7 +295,7 @@ fn entry_rewritten_in_time_survives_the_sweep(fixture: &Fixture) {
 fn in_one_commit_an_entry_expires_once(fixture: &Fixture) {
     expired(fixture, "a");
     let twice = [a_write("a", "2"), a_write("a", "3")];
-    let (written, told) = fixture.told_by(|| fixture.scope().write_batch(&twice).unwrap());
-    assert_eq!(told, [EventType::EntryExpired, EventType::EntryWritten, EventType::EntryWritten]);
+    let (written, recorded) = fixture.events_of(|| fixture.scope().write_batch(&twice).unwrap());
+    assert_eq!(recorded, [EventType::EntryExpired, EventType::EntryWritten, EventType::EntryWritten]);
     assert_eq!(written.iter().map(|written| written.version).collect::<Vec<_>>(), [2, 3]);
 }

@@ -65,8 +65,8 @@ fn reservation_has_all_fields(fixture: &Fixture) {
         ttl: Some(Duration::from_mins(1)),
         ..Reserve::of(HERE, &["src/store/"], &ivy)
     };
-    let (made, told) = fixture.told_by(|| fixture.board.files().reserve(&request).unwrap());
-    assert_eq!(told, [EventType::EntryWritten]);
+    let (made, recorded) = fixture.events_of(|| fixture.board.files().reserve(&request).unwrap());
+    assert_eq!(recorded, [EventType::EntryWritten]);
     assert_eq!(last_summary(fixture), "Agent \"Ivy\" reserved files \"src/store/**\": rewriting the engine");
     let [one] = &made.reservations[..] else { panic!("{made:?}") };
     assert!(one.reserved && !one.already_held && !one.renewed && made.elsewhere.is_empty());
@@ -99,8 +99,8 @@ fn overlapping_patterns_of_two_sessions_conflict(fixture: &Fixture) {
     let since = fixture.now();
     fixture.pass(10);
     for pattern in ["src/store/**", "src/store/memory.rs", "src/*/mod.rs", "**/*.rs", "**"] {
-        let (refused, told) = fixture.told_by(|| refused(fixture, &[pattern], &oak));
-        assert!(told.is_empty());
+        let (refused, recorded) = fixture.events_of(|| refused(fixture, &[pattern], &oak));
+        assert!(recorded.is_empty());
         assert_eq!((refused.code(), refused.code().exit_code()), (Code::Held, 4), "{pattern}");
         let details = refused.details().unwrap();
         assert_eq!((&details["held_by"], &details["held_by_name"]), (&(*ivy).into(), &"Ivy".into()));
@@ -158,8 +158,8 @@ fn repeated_reservation_has_an_event_only_if_something_changed(fixture: &Fixture
     let made = fixture.board.files().reserve(&first).unwrap().reservations.remove(0).reservation;
     fixture.pass(10);
     let again = Reserve::of(HERE, &["src/"], &ivy);
-    let (kept, told) = fixture.told_by(|| fixture.board.files().reserve(&again).unwrap());
-    assert!(told.is_empty());
+    let (kept, recorded) = fixture.events_of(|| fixture.board.files().reserve(&again).unwrap());
+    assert!(recorded.is_empty());
     assert!(kept.reservations[0].already_held && !kept.reservations[0].renewed);
     assert_eq!(kept.reservations[0].reservation, made, "what is not said stays");
     for (request, expected) in [
@@ -185,8 +185,8 @@ fn repeated_reservation_has_an_event_only_if_something_changed(fixture: &Fixture
             },
         ),
     ] {
-        let (renewed, told) = fixture.told_by(|| fixture.board.files().reserve(&request).unwrap());
-        assert_eq!(told, [EventType::EntryWritten]);
+        let (renewed, recorded) = fixture.events_of(|| fixture.board.files().reserve(&request).unwrap());
+        assert_eq!(recorded, [EventType::EntryWritten]);
         let [one] = &renewed.reservations[..] else { panic!("{renewed:?}") };
         assert!(one.already_held && one.renewed && !one.reserved);
         assert_eq!(one.reservation, expected, "since when and under which fence stays");
@@ -218,8 +218,8 @@ fn reservations_in_other_worktrees_of_the_repository_are_reported(fixture: &Fixt
         ..Reserve::of(THERE, &["src/lib.rs"], session)
     };
     let made = fixture.board.files().reserve(&there(&oak)).unwrap();
-    let [told] = &made.elsewhere[..] else { panic!("{made:?}") };
-    assert_eq!((&*told.agent_name, &*told.worktree, &*told.pattern), ("Ivy", HERE, "src/**"));
+    let [recorded] = &made.elsewhere[..] else { panic!("{made:?}") };
+    assert_eq!((&*recorded.agent_name, &*recorded.worktree, &*recorded.pattern), ("Ivy", HERE, "src/**"));
     let refused = fixture.board.files().reserve(&there(&elm));
     assert_eq!(code(refused), Code::Held, "in one worktree it is a conflict");
     assert!(fixture.board.files().reserve(&there(&oak)).unwrap().reservations[0].already_held);
@@ -246,19 +246,19 @@ fn files_are_released_once(fixture: &Fixture) {
         |session: &str| fixture.board.files().release(&ReleaseFiles::of(HERE, &["src/"], session)).unwrap();
     reserve(fixture, &["tests/**"], &oak);
     let both = ReleaseFiles::of(HERE, &["tests/**", "src/"], &oak);
-    let (refused, told) = fixture.told_by(|| fixture.board.files().release(&both).unwrap_err());
-    assert_eq!((refused.code(), told.len()), (Code::NotHolder, 0), "what another one has stays");
+    let (refused, recorded) = fixture.events_of(|| fixture.board.files().release(&both).unwrap_err());
+    assert_eq!((refused.code(), recorded.len()), (Code::NotHolder, 0), "what another one has stays");
     let expected = format!("src/** is reserved by {}, not by ", label("Ivy", &ivy));
     assert!(refused.to_string().starts_with(&expected), "{refused}");
     assert_eq!(patterns(fixture), ["docs/**", "src/**", "tests/**"], "nothing is released");
     fixture.board.files().release(&ReleaseFiles::of(HERE, &["tests/**"], &oak)).unwrap();
-    let (released, told) = fixture.told_by(|| release(&ivy));
-    assert_eq!(told, [EventType::EntryDeleted]);
+    let (released, recorded) = fixture.events_of(|| release(&ivy));
+    assert_eq!(recorded, [EventType::EntryDeleted]);
     assert_eq!((&released.released[..], released.not_held.len()), (&["src/**".to_owned()][..], 0));
     assert_eq!(last_summary(fixture), "Agent \"Ivy\" released files \"src/**\"");
-    let (again, told) = fixture.told_by(|| release(&ivy));
+    let (again, recorded) = fixture.events_of(|| release(&ivy));
     assert_eq!((again.released.len(), &again.not_held[..]), (0, &["src/**".to_owned()][..]));
-    assert!(told.is_empty());
+    assert!(recorded.is_empty());
     let elsewhere = ReleaseFiles::of(THERE, &["docs/**"], &ivy);
     assert!(fixture.board.files().release(&elsewhere).unwrap().released.is_empty());
     assert_eq!(patterns(fixture), ["docs/**"]);
@@ -271,9 +271,9 @@ fn all_files_of_a_session_are_released_atomically(fixture: &Fixture) {
     fixture.board.files().reserve(&Reserve::of(THERE, &["c"], &ivy)).unwrap();
     fixture.board.locks().acquire(&crate::lock::Acquire::of("deploy", &ivy)).unwrap();
     reserve(fixture, &["d"], &oak);
-    let (released, told) =
-        fixture.told_by(|| fixture.board.files().release(&ReleaseFiles::all(&ivy)).unwrap());
-    assert_eq!(told, [EventType::EntryDeleted, EventType::EntryDeleted, EventType::EntryDeleted]);
+    let (released, recorded) =
+        fixture.events_of(|| fixture.board.files().release(&ReleaseFiles::all(&ivy)).unwrap());
+    assert_eq!(recorded, [EventType::EntryDeleted, EventType::EntryDeleted, EventType::EntryDeleted]);
     assert_eq!(released.released, ["a", "b", "c"]);
     assert_eq!(patterns(fixture), ["d"]);
     assert_eq!(fixture.board.locks().list().unwrap().len(), 1, "a lock is no file");
@@ -292,19 +292,19 @@ fn reservations_expire(fixture: &Fixture) {
     let late = ReleaseFiles::of(HERE, &["src/**"], &ivy);
     assert_eq!(fixture.board.files().release(&late).unwrap().not_held, ["src/**"]);
     assert!(fixture.board.files().release(&ReleaseFiles::all(&ivy)).unwrap().released.is_empty());
-    let (made, told) = fixture.told_by(|| reserve(fixture, &["src/**"], &oak));
-    assert_eq!(told, [EventType::EntryWritten], "the other one has a key of its own");
+    let (made, recorded) = fixture.events_of(|| reserve(fixture, &["src/**"], &oak));
+    assert_eq!(recorded, [EventType::EntryWritten], "the other one has a key of its own");
     assert!(made.reservations[0].reserved);
-    let (swept, told) = fixture.told_by(|| fixture.sweep());
-    assert_eq!((swept.entries_expired, told), (1, vec![EventType::EntryExpired]));
+    let (swept, recorded) = fixture.events_of(|| fixture.sweep());
+    assert_eq!((swept.entries_expired, recorded), (1, vec![EventType::EntryExpired]));
     assert_eq!(last_summary(fixture), "File reservation \"src/**\" expired");
     fixture.board.files().release(&ReleaseFiles::all(&oak)).unwrap();
 
     // The session's own expired reservation is reported as expired before it is made again.
     fixture.board.files().reserve(&brief).unwrap();
     fixture.pass(10);
-    let (made, told) = fixture.told_by(|| reserve(fixture, &["src/**"], &ivy));
-    assert_eq!(told, [EventType::EntryExpired, EventType::EntryWritten]);
+    let (made, recorded) = fixture.events_of(|| reserve(fixture, &["src/**"], &ivy));
+    assert_eq!(recorded, [EventType::EntryExpired, EventType::EntryWritten]);
     let made = &made.reservations[0];
     assert!(made.reserved && !made.already_held);
     assert_eq!((made.reservation.fence, made.reservation.expires_at), (fixture.revision(), None));
@@ -313,8 +313,8 @@ fn reservations_expire(fixture: &Fixture) {
 fn reservations_end_with_their_session(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     reserve(fixture, &["src/**"], &ivy);
-    let (_, told) = fixture.told_by(|| fixture.board.agents().deregister(&ivy).unwrap());
-    assert_eq!(told, [EventType::EntryDeleted, EventType::AgentDeregistered]);
+    let (_, recorded) = fixture.events_of(|| fixture.board.agents().deregister(&ivy).unwrap());
+    assert_eq!(recorded, [EventType::EntryDeleted, EventType::AgentDeregistered]);
     let released = fixture.events().into_iter().rfind(|event| event.event_type == EventType::EntryDeleted);
     assert_eq!(
         released.unwrap().summary,
@@ -351,9 +351,9 @@ fn check_names_the_other_holders(fixture: &Fixture) {
     let check = |session: Option<&str>, paths: &[&str]| {
         fixture.board.files().check(&Check::of(HERE, paths, session)).unwrap()
     };
-    let (checked, told) =
-        fixture.told_by(|| check(None, &["src/lib.rs", "docs/cli.md", "README.md", "docs/", "**/*.md"]));
-    assert!(told.is_empty() && !checked.free);
+    let (checked, recorded) =
+        fixture.events_of(|| check(None, &["src/lib.rs", "docs/cli.md", "README.md", "docs/", "**/*.md"]));
+    assert!(recorded.is_empty() && !checked.free);
     let names = |path: &CheckedPath| {
         let names: BTreeSet<_> =
             path.reserved_by.iter().map(|by| by.reservation.agent_name.clone()).collect();

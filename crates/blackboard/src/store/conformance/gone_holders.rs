@@ -91,8 +91,8 @@ fn every_call_that_a_gone_session_refuses_succeeds_ten_seconds_after_its_last_he
         let ivy = gone(fixture);
         let oak = fixture.session_of_process("Oak", 11);
         fixture.clock.advance(Duration::from_millis(9_999));
-        let (refused, told) = fixture.told_by(|| call(fixture, &oak).unwrap_err());
-        assert!(told.is_empty(), "{name}: {told:?}");
+        let (refused, recorded) = fixture.events_of(|| call(fixture, &oak).unwrap_err());
+        assert!(recorded.is_empty(), "{name}: {recorded:?}");
         assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active, "{name}");
         // No single session is the reason why nothing is available.
         if refused.code() != Code::NothingAvailable {
@@ -104,9 +104,9 @@ fn every_call_that_a_gone_session_refuses_succeeds_ten_seconds_after_its_last_he
         }
 
         fixture.clock.advance(Duration::from_millis(1));
-        let (done, told) = fixture.told_by(|| call(fixture, &oak));
+        let (done, recorded) = fixture.events_of(|| call(fixture, &oak));
         done.unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert_eq!(told[0], EventType::AgentStale, "{name}");
+        assert_eq!(recorded[0], EventType::AgentStale, "{name}");
         assert_eq!(fixture.agent(&ivy).status, AgentStatus::Stale, "{name}");
         // Released for the next round.
         fixture.board.agents().deregister(&oak).unwrap();

@@ -16,17 +16,17 @@ on_every_engine![
 
 fn heartbeat_has_an_event_only_if_it_changes_something(fixture: &Fixture) {
     let session = fixture.session("Ivy");
-    let beat = |beat: Heartbeat| fixture.told_by(|| fixture.board.agents().heartbeat(&beat).unwrap());
+    let beat = |beat: Heartbeat| fixture.events_of(|| fixture.board.agents().heartbeat(&beat).unwrap());
     fixture.pass(30);
-    let (plain, told) = beat(Heartbeat::of(&session));
-    assert!(told.is_empty());
+    let (plain, recorded) = beat(Heartbeat::of(&session));
+    assert!(recorded.is_empty());
     assert_eq!((plain.recovered, plain.last_seen_at), (false, fixture.now()));
     assert_eq!(fixture.agent(&session).last_beat_at, fixture.now());
 
     let progress =
         Heartbeat { progress: Some("Schema done".to_owned()), milestone: true, ..Heartbeat::of(&session) };
-    let (answer, told) = beat(progress);
-    assert_eq!(told, [EventType::HeartbeatReceived]);
+    let (answer, recorded) = beat(progress);
+    assert_eq!(recorded, [EventType::HeartbeatReceived]);
     assert_eq!((answer.revision, answer.progress.as_deref()), (fixture.revision(), Some("Schema done")));
     let event = fixture.events().pop().unwrap();
     assert_eq!(event.summary, "Agent \"Ivy\": Schema done");
@@ -35,8 +35,8 @@ fn heartbeat_has_an_event_only_if_it_changes_something(fixture: &Fixture) {
     assert_eq!((agent.progress.as_deref(), agent.current_work), (Some("Schema done"), None));
 
     let work = Heartbeat { work: Some("CLI".to_owned()), ..Heartbeat::of(&session) };
-    let (_, told) = beat(work.clone());
-    assert_eq!(told, [EventType::AgentUpdated]);
+    let (_, recorded) = beat(work.clone());
+    assert_eq!(recorded, [EventType::AgentUpdated]);
     assert!(beat(work.clone()).1.is_empty(), "it said so before");
     let both = Heartbeat {
         progress: Some("Half".to_owned()),
@@ -101,8 +101,8 @@ fn heartbeat_recovers_a_stale_session_and_reports_its_losses(fixture: &Fixture) 
     fixture.pass(301);
     fixture.beat(&oak);
     fixture.sweep();
-    let (beat, told) = fixture.told_by(|| fixture.beat(&ivy));
-    assert_eq!(told, [EventType::AgentRecovered]);
+    let (beat, recorded) = fixture.events_of(|| fixture.beat(&ivy));
+    assert_eq!(recorded, [EventType::AgentRecovered]);
     assert!(beat.recovered);
     assert_eq!(beat.lost, ["x", "y"]);
     let event = fixture.events().pop().unwrap();
@@ -125,9 +125,10 @@ fn heartbeat_recovers_a_stale_session_and_reports_its_losses(fixture: &Fixture) 
 fn heartbeat_of_a_completed_session_is_refused(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     fixture.board.agents().deregister(&session).unwrap();
-    let (refused, told) = fixture.told_by(|| fixture.board.agents().heartbeat(&Heartbeat::of(&session)));
+    let (refused, recorded) =
+        fixture.events_of(|| fixture.board.agents().heartbeat(&Heartbeat::of(&session)));
     assert_eq!(code(refused), Code::SessionEnded);
-    assert!(told.is_empty());
+    assert!(recorded.is_empty());
 }
 
 fn heartbeat_with_an_idempotency_key_happens_once(fixture: &Fixture) {
@@ -140,11 +141,11 @@ fn heartbeat_with_an_idempotency_key_happens_once(fixture: &Fixture) {
     let first = fixture.board.agents().heartbeat(&beat).unwrap();
     fixture.item("x");
     fixture.pass(10);
-    let (again, told) = fixture.told_by(|| fixture.board.agents().heartbeat(&beat).unwrap());
+    let (again, recorded) = fixture.events_of(|| fixture.board.agents().heartbeat(&beat).unwrap());
     assert_eq!(again, first);
-    assert!(told.is_empty());
+    assert!(recorded.is_empty());
     let other = Heartbeat { operation: Some("op-2".to_owned()), ..beat };
-    assert_eq!(fixture.told_by(|| fixture.board.agents().heartbeat(&other).unwrap()).1.len(), 1);
+    assert_eq!(fixture.events_of(|| fixture.board.agents().heartbeat(&other).unwrap()).1.len(), 1);
 }
 
 fn an_operation_id_belongs_to_one_verb(fixture: &Fixture) {

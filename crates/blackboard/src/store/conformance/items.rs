@@ -40,8 +40,8 @@ fn an_item_is_created_once(fixture: &Fixture) {
     assert_eq!(event.summary, "Work item \"Design SQL schema\" created");
     assert_eq!(event.actor_id.as_deref(), Some(session.as_str()));
     fixture.claim("gh:owner/repo#78", &session);
-    let (again, told) = fixture.told_by(|| fixture.board.work().create(&create).unwrap());
-    assert!(!again.created && told.is_empty());
+    let (again, recorded) = fixture.events_of(|| fixture.board.work().create(&create).unwrap());
+    assert!(!again.created && recorded.is_empty());
     assert_eq!(again.item.status, Status::Claimed, "as it is now");
     let plain = fixture.item("x");
     assert_eq!((plain.source.as_str(), plain.priority), ("local", Priority::P2));
@@ -175,11 +175,11 @@ fn reset_makes_an_item_available_again(fixture: &Fixture) {
         fixture.item_that_is(id, status, &session);
         fixture.board.work().unblock(id, &[], None).unwrap();
         let before = fixture.work(id);
-        let (reset, told) = fixture.told_by(|| fixture.board.work().reset(id, None).unwrap());
+        let (reset, recorded) = fixture.events_of(|| fixture.board.work().reset(id, None).unwrap());
         assert_eq!(reset.previous_status, before.status);
         assert_eq!(reset.previously_held_by, before.claimed_by_name);
         let was_there = before.status == Status::Available;
-        assert_eq!(told, if was_there { vec![] } else { vec![EventType::WorkReset] }, "{status}");
+        assert_eq!(recorded, if was_there { vec![] } else { vec![EventType::WorkReset] }, "{status}");
         let item = fixture.work(id);
         assert_eq!(reset.item, item);
         assert_eq!((item.status, item.claimed_by, item.fence), (Status::Available, None, None));
@@ -217,9 +217,9 @@ fn held_or_blocking_item_needs_force_to_be_deleted(fixture: &Fixture) {
                 (Code::InUse, &session.clone().into())
             );
         }
-        let (deleted, told) =
-            fixture.told_by(|| fixture.board.work().delete(id, status == Status::Claimed, None).unwrap());
-        assert_eq!(told, [EventType::WorkDeleted]);
+        let (deleted, recorded) =
+            fixture.events_of(|| fixture.board.work().delete(id, status == Status::Claimed, None).unwrap());
+        assert_eq!(recorded, [EventType::WorkDeleted]);
         assert_eq!(deleted.previous_status, status);
         assert_eq!(code(fixture.board.work().status(id)), Code::WorkNotFound);
         assert_eq!(code(fixture.board.work().delete(id, true, None)), Code::WorkNotFound);
@@ -237,9 +237,9 @@ fn deleting_a_blocker_unblocks_its_dependents(fixture: &Fixture) {
     let refused = fixture.board.work().delete("a", false, None).unwrap_err();
     assert_eq!(refused.code(), Code::InUse);
     assert_eq!(refused.details().unwrap()["dependents"], serde_json::json!(["x", "y"]));
-    let (deleted, told) = fixture.told_by(|| fixture.board.work().delete("a", true, None).unwrap());
+    let (deleted, recorded) = fixture.events_of(|| fixture.board.work().delete("a", true, None).unwrap());
     assert_eq!(deleted.unblocked, ["x"]);
-    assert_eq!(told, [EventType::WorkUnblocked, EventType::WorkBlocked, EventType::WorkDeleted]);
+    assert_eq!(recorded, [EventType::WorkUnblocked, EventType::WorkBlocked, EventType::WorkDeleted]);
     assert_eq!(fixture.work("x").status, Status::Available);
     let y = fixture.work("y");
     assert_eq!((y.status, y.blocked_by.as_deref()), (Status::Blocked, Some("x")));

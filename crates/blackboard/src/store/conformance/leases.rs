@@ -136,9 +136,9 @@ fn ending_a_session_releases_its_leases(fixture: &Fixture) {
     scope.write_batch(&[leased("b", "1"), leased("a", "2"), a_write("stays", "3")]).unwrap();
     fixture.scope_of(&oak).write(&leased("of oak", "4")).unwrap();
     let before = fixture.revision();
-    let (ended, told) = fixture.told_by(|| fixture.board.agents().deregister(&ivy).unwrap());
+    let (ended, recorded) = fixture.events_of(|| fixture.board.agents().deregister(&ivy).unwrap());
     assert_eq!(ended.leases, [lease("a"), lease("b")]);
-    assert_eq!(told.iter().filter(|told| **told == EventType::EntryDeleted).count(), 2);
+    assert_eq!(recorded.iter().filter(|recorded| **recorded == EventType::EntryDeleted).count(), 2);
     let events = fixture.events_after(before);
     assert!(events.iter().all(|event| event.commit_id == events[0].id), "one commit");
     let released = events.iter().find(|event| event.target_id.as_deref() == Some("a")).unwrap();
@@ -150,8 +150,8 @@ fn ending_a_session_releases_its_leases(fixture: &Fixture) {
     let removal = &fixture.scope().history("a", 9).unwrap().versions[0];
     assert!(removal.removed && removal.entry.version == 1);
     assert_eq!(fixture.write("a", "5").version, 2, "versions go on");
-    let (again, told) = fixture.told_by(|| fixture.board.agents().deregister(&ivy).unwrap());
-    assert!(again.already_ended && again.leases.is_empty() && told.is_empty());
+    let (again, recorded) = fixture.events_of(|| fixture.board.agents().deregister(&ivy).unwrap());
+    assert!(again.already_ended && again.leases.is_empty() && recorded.is_empty());
 }
 
 fn sweep_releases_leases_of_stale_agents(fixture: &Fixture) {
@@ -161,10 +161,10 @@ fn sweep_releases_leases_of_stale_agents(fixture: &Fixture) {
     fixture.processes.end(10);
     fixture.pass(301);
     let before = fixture.revision();
-    let (swept, told) = fixture.told_by(|| fixture.sweep());
+    let (swept, recorded) = fixture.events_of(|| fixture.sweep());
     assert_eq!(swept.stale_agents[0].released_leases, [lease("a"), lease("b")]);
     assert_eq!(
-        told,
+        recorded,
         [
             EventType::AgentStale,
             EventType::StaleLocksReleased,
@@ -177,8 +177,8 @@ fn sweep_releases_leases_of_stale_agents(fixture: &Fixture) {
     assert_eq!(events[2].summary, "\"a\" in scope \"team\" of agent \"Ivy\" removed (marked stale)");
     assert_eq!(events[2].actor_id, None, "it is not the dead who did that");
     assert_eq!(fixture.entry("a"), None);
-    let (_, told) = fixture.told_by(|| fixture.sweep());
-    assert!(told.is_empty());
+    let (_, recorded) = fixture.events_of(|| fixture.sweep());
+    assert!(recorded.is_empty());
 }
 
 fn recovered_session_is_notified_of_its_lost_leases(fixture: &Fixture) {
@@ -211,8 +211,8 @@ fn expired_lease_blocks_no_session(fixture: &Fixture) {
     fixture.scope_of(&ivy).write(&short).unwrap();
     assert_eq!(code(fixture.scope_of(&oak).write(&short)), Code::Held);
     fixture.pass(5);
-    let (written, told) = fixture.told_by(|| fixture.scope_of(&oak).write(&short).unwrap());
-    assert_eq!(told, [EventType::EntryExpired, EventType::EntryWritten]);
+    let (written, recorded) = fixture.events_of(|| fixture.scope_of(&oak).write(&short).unwrap());
+    assert_eq!(recorded, [EventType::EntryExpired, EventType::EntryWritten]);
     assert_eq!(written.fence, Some(written.revision));
     assert_eq!(fixture.entry("a").unwrap().session_id, Some(oak));
     assert_eq!(code(fixture.scope_of(&ivy).write(&short)), Code::Held);
@@ -225,16 +225,16 @@ fn a_lease_that_expired_before_its_session_ended_was_not_released(fixture: &Fixt
     fixture.scope_of(&ivy).write_batch(&[short("a"), leased("b", "1")]).unwrap();
     fixture.scope_of(&oak).write_batch(&[short("c"), leased("d", "1")]).unwrap();
     fixture.pass(5);
-    let (ended, told) = fixture.told_by(|| fixture.board.agents().deregister(&ivy).unwrap());
+    let (ended, recorded) = fixture.events_of(|| fixture.board.agents().deregister(&ivy).unwrap());
     assert_eq!(ended.leases, [lease("b")]);
-    let of_entries = |told: Vec<EventType>| {
-        told.into_iter().filter(|told| told.as_str().starts_with("entry")).collect::<Vec<_>>()
+    let of_entries = |recorded: Vec<EventType>| {
+        recorded.into_iter().filter(|recorded| recorded.as_str().starts_with("entry")).collect::<Vec<_>>()
     };
-    assert_eq!(of_entries(told), [EventType::EntryExpired, EventType::EntryDeleted]);
+    assert_eq!(of_entries(recorded), [EventType::EntryExpired, EventType::EntryDeleted]);
     fixture.pass(300);
-    let (swept, told) = fixture.told_by(|| fixture.sweep());
+    let (swept, recorded) = fixture.events_of(|| fixture.sweep());
     assert_eq!(swept.stale_agents[0].released_leases, [lease("d")]);
-    assert_eq!(of_entries(told), [EventType::EntryExpired, EventType::EntryDeleted]);
+    assert_eq!(of_entries(recorded), [EventType::EntryExpired, EventType::EntryDeleted]);
     assert_eq!(fixture.beat(&oak).lost_leases, [lease("d")]);
     assert!(fixture.board.export().unwrap().entries.is_empty());
 }

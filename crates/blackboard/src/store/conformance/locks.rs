@@ -60,8 +60,8 @@ fn lock_goes_to_one_session_with_a_fence_token(fixture: &Fixture) {
         note: Some("release\u{1b}[2J 1.2".to_owned()),
         ..Acquire::of("deploy", &ivy)
     };
-    let (taken, told) = fixture.told_by(|| fixture.board.locks().acquire(&request).unwrap());
-    assert_eq!(told, [EventType::EntryWritten]);
+    let (taken, recorded) = fixture.events_of(|| fixture.board.locks().acquire(&request).unwrap());
+    assert_eq!(recorded, [EventType::EntryWritten]);
     assert!(taken.acquired && !taken.already_held);
     let expected = Lock {
         name: "deploy".to_owned(),
@@ -87,8 +87,8 @@ fn repeated_acquire_reports_since_when_the_lock_is_held(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     let first = acquire(fixture, "deploy", &ivy);
     fixture.pass(10);
-    let (again, told) = fixture.told_by(|| acquire(fixture, "deploy", &ivy));
-    assert!(told.is_empty());
+    let (again, recorded) = fixture.events_of(|| acquire(fixture, "deploy", &ivy));
+    assert!(recorded.is_empty());
     assert!(again.already_held && !again.acquired);
     assert_eq!(again.lock, first.lock);
     acquire(fixture, "another", &ivy);
@@ -103,8 +103,8 @@ fn repeated_acquire_with_a_ttl_restarts_it(fixture: &Fixture) {
     };
     let first = acquire(10, &ivy).unwrap().lock;
     fixture.pass(9);
-    let (renewed, told) = fixture.told_by(|| acquire(10, &ivy).unwrap());
-    assert_eq!(told, [EventType::EntryWritten]);
+    let (renewed, recorded) = fixture.events_of(|| acquire(10, &ivy).unwrap());
+    assert_eq!(recorded, [EventType::EntryWritten]);
     assert!(renewed.already_held);
     assert_eq!((renewed.lock.fence, renewed.lock.since), (first.fence, first.since));
     fixture.pass(9);
@@ -156,8 +156,8 @@ fn a_refused_lock_names_its_holder(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     let taken = acquire(fixture, "deploy", &ivy).lock;
     fixture.pass(10);
-    let (refused, told) = fixture.told_by(|| refused(fixture, "deploy", &oak));
-    assert!(told.is_empty());
+    let (refused, recorded) = fixture.events_of(|| refused(fixture, "deploy", &oak));
+    assert!(recorded.is_empty());
     assert_eq!(refused.code(), Code::Held);
     assert_eq!(refused.to_string(), format!("lock deploy is held by {}", label("Ivy", &ivy)));
     let details = refused.details().unwrap();
@@ -186,9 +186,9 @@ fn a_refused_lock_leaves_no_new_session(fixture: &Fixture) {
         assert_eq!(refused.unwrap_err().code(), expected);
         assert_eq!((fixture.revision(), agents(fixture)), before, "waited for {timeout:?}");
     }
-    let (taken, told) =
-        fixture.told_by(|| fixture.board.locks().acquire(&for_new_session("free")).unwrap().lock);
-    assert_eq!(told, [EventType::AgentRegistered, EventType::EntryWritten]);
+    let (taken, recorded) =
+        fixture.events_of(|| fixture.board.locks().acquire(&for_new_session("free")).unwrap().lock);
+    assert_eq!(recorded, [EventType::AgentRegistered, EventType::EntryWritten]);
     let agent = fixture.agent(&taken.session_id);
     assert_eq!((taken.fence, &*agent.agent_name), (fixture.revision(), "Nightly"));
     assert!(agent.status == AgentStatus::Active && agent.revision < taken.fence);
@@ -244,12 +244,12 @@ fn lock_is_released_once(fixture: &Fixture) {
     let fence = acquire(fixture, "deploy", &ivy).lock.fence;
     fixture.pass(90);
     let request = Release { fence: Some(fence), ..Release::of("deploy", &ivy) };
-    let (released, told) = fixture.told_by(|| fixture.board.locks().release(&request).unwrap());
-    assert_eq!(told, [EventType::EntryDeleted]);
+    let (released, recorded) = fixture.events_of(|| fixture.board.locks().release(&request).unwrap());
+    assert_eq!(recorded, [EventType::EntryDeleted]);
     assert_eq!((released.released, released.fence, released.held_seconds), (true, Some(fence), 90));
     assert_eq!(fixture.events().pop().unwrap().summary, "Agent \"Ivy\" released lock \"deploy\"");
-    let (again, told) = fixture.told_by(|| fixture.board.locks().release(&request).unwrap());
-    assert!(!again.released && told.is_empty());
+    let (again, recorded) = fixture.events_of(|| fixture.board.locks().release(&request).unwrap());
+    assert!(!again.released && recorded.is_empty());
     assert!(holders(fixture).is_empty());
     assert!(acquire(fixture, "deploy", &oak).lock.fence > fence, "fences only grow");
 }
@@ -290,8 +290,8 @@ fn expired_lock_is_reported_before_it_is_acquired_again(fixture: &Fixture) {
         assert!(holders(fixture).is_empty(), "no session sees it any more");
         let late = Release { fence: Some(old), ..Release::of("deploy", &ivy) };
         assert!(!fixture.board.locks().release(&late).unwrap().released);
-        let (taken, told) = fixture.told_by(|| acquire(fixture, "deploy", next));
-        assert_eq!(told, [EventType::EntryExpired, EventType::EntryWritten]);
+        let (taken, recorded) = fixture.events_of(|| acquire(fixture, "deploy", next));
+        assert_eq!(recorded, [EventType::EntryExpired, EventType::EntryWritten]);
         assert!(taken.acquired && taken.lock.fence > old);
         assert_eq!(taken.lock.fence, fixture.revision());
         let events = fixture.events();
@@ -303,15 +303,15 @@ fn expired_lock_is_reported_before_it_is_acquired_again(fixture: &Fixture) {
     fixture.board.locks().acquire(&brief(&ivy)).unwrap();
     fixture.pass(10);
     assert_eq!(fixture.sweep().entries_expired, 1);
-    let (_, told) = fixture.told_by(|| acquire(fixture, "deploy", &oak));
-    assert_eq!(told, [EventType::EntryWritten]);
+    let (_, recorded) = fixture.events_of(|| acquire(fixture, "deploy", &oak));
+    assert_eq!(recorded, [EventType::EntryWritten]);
 }
 
 fn a_lock_ends_with_its_session(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     acquire(fixture, "deploy", &ivy);
-    let (_, told) = fixture.told_by(|| fixture.board.agents().deregister(&ivy).unwrap());
-    assert_eq!(told, [EventType::EntryDeleted, EventType::AgentDeregistered]);
+    let (_, recorded) = fixture.events_of(|| fixture.board.agents().deregister(&ivy).unwrap());
+    assert_eq!(recorded, [EventType::EntryDeleted, EventType::AgentDeregistered]);
     let events = fixture.events();
     let released = events.iter().find(|event| event.event_type == EventType::EntryDeleted).unwrap();
     assert_eq!(released.summary, "Lock \"deploy\" of agent \"Ivy\" released (session ended)");
@@ -325,8 +325,8 @@ fn sweep_releases_locks_of_stale_agents(fixture: &Fixture) {
     fixture.processes.end(10);
     assert_eq!(refused(fixture, "deploy", &oak).code(), Code::Held, "it was alive a moment ago");
     fixture.pass(301);
-    let (swept, told) = fixture.told_by(|| fixture.sweep());
-    assert_eq!(told, [EventType::AgentStale, EventType::EntryDeleted]);
+    let (swept, recorded) = fixture.events_of(|| fixture.sweep());
+    assert_eq!(recorded, [EventType::AgentStale, EventType::EntryDeleted]);
     let leases = &swept.stale_agents[0].released_leases;
     assert_eq!((&*leases[0].scope, &*leases[0].key), (LOCKS, "deploy"));
     let event = fixture.events().pop().unwrap();
@@ -458,7 +458,7 @@ fn only_lock_verbs_change_locks(fixture: &Fixture) {
     let within = |operation| Txn { then: vec![operation], ..Txn::default() };
     let by = Actor::session(&ivy);
     let (name, key) = (LOCKS.to_owned(), "deploy".to_owned());
-    let (outcomes, told) = fixture.told_by(|| {
+    let (outcomes, recorded) = fixture.events_of(|| {
         [
             scope.write(&write()).map(drop),
             scope.write_batch(&[write()]).map(drop),
@@ -482,7 +482,7 @@ fn only_lock_verbs_change_locks(fixture: &Fixture) {
     for (number, outcome) in outcomes.into_iter().enumerate() {
         assert_eq!(code(outcome), Code::InvalidValue, "{number}");
     }
-    assert!(told.is_empty());
+    assert!(recorded.is_empty());
     assert_eq!(fixture.board.locks().list().unwrap(), [before]);
 }
 

@@ -428,7 +428,7 @@ impl Fixture {
     }
 
     /// The types of the events that `f` adds.
-    fn told_by<T>(&self, f: impl FnOnce() -> T) -> (T, Vec<EventType>) {
+    fn events_of<T>(&self, f: impl FnOnce() -> T) -> (T, Vec<EventType>) {
         let before = self.revision();
         let answer = f();
         (answer, self.events_after(before).into_iter().map(|event| event.event_type).collect())

@@ -23,23 +23,23 @@ fn create(fixture: &Fixture, id: &str, priority: Priority, project: &str) {
 
 fn project_registration_updates_the_given_fields(fixture: &Fixture) {
     let first = RegisterProject { path: Some("/src/pai".to_owned()), ..RegisterProject::new("pai", "PAI") };
-    let (registered, told) = fixture.told_by(|| register(fixture, &first));
+    let (registered, recorded) = fixture.events_of(|| register(fixture, &first));
     assert_eq!((registered.created, registered.updated), (true, false));
-    assert_eq!(told, [EventType::ProjectRegistered]);
+    assert_eq!(recorded, [EventType::ProjectRegistered]);
     let event = fixture.events().pop().unwrap();
     assert_eq!(event.summary, "Project \"PAI\" registered");
     assert_eq!((event.target_type, registered.project.revision), (Some(TargetType::Project), event.id));
     fixture.pass(10);
-    let (again, told) = fixture.told_by(|| register(fixture, &first));
-    assert_eq!((again.created, again.updated, told.len()), (false, false, 0));
+    let (again, recorded) = fixture.events_of(|| register(fixture, &first));
+    assert_eq!((again.created, again.updated, recorded.len()), (false, false, 0));
     let repo = RegisterProject {
         id: "pai".to_owned(),
         repo: Some("owner/pai".to_owned()),
         ..RegisterProject::default()
     };
-    let (updated, told) = fixture.told_by(|| register(fixture, &repo));
+    let (updated, recorded) = fixture.events_of(|| register(fixture, &repo));
     assert_eq!((updated.created, updated.updated), (false, true));
-    assert_eq!(told, [EventType::ProjectUpdated]);
+    assert_eq!(recorded, [EventType::ProjectUpdated]);
     let project = fixture.board.projects().status("pai").unwrap().project;
     assert_eq!(updated.project, project);
     assert_eq!(
@@ -77,8 +77,9 @@ fn project_with_open_work_is_removed_only_with_force(fixture: &Fixture) {
     fixture.complete("done", &session);
     let refused = fixture.board.projects().remove("pai", false, None).unwrap_err();
     assert_eq!((refused.code(), &refused.details().unwrap()["open_items"]), (Code::InUse, &1.into()));
-    let (removed, told) = fixture.told_by(|| fixture.board.projects().remove("pai", true, None).unwrap());
-    assert_eq!(told, [EventType::ProjectRemoved]);
+    let (removed, recorded) =
+        fixture.events_of(|| fixture.board.projects().remove("pai", true, None).unwrap());
+    assert_eq!(recorded, [EventType::ProjectRemoved]);
     assert_eq!(removed.detached_items, ["done", "x"]);
     assert_eq!((fixture.work("x").project_id, fixture.work("x").revision), (None, fixture.revision()));
     assert_eq!(code(fixture.board.projects().remove("pai", true, None)), Code::ProjectNotFound);

@@ -157,10 +157,10 @@ fn old_heartbeats_and_remembered_calls_are_pruned(fixture: &Fixture) {
     fixture.board.agents().heartbeat(&beat).unwrap();
     fixture.pass_days(1);
     prune_all(&fixture.board);
-    assert_eq!(fixture.told_by(|| fixture.board.agents().heartbeat(&beat)).1.len(), 0, "still remembered");
+    assert_eq!(fixture.events_of(|| fixture.board.agents().heartbeat(&beat)).1.len(), 0, "still remembered");
     fixture.pass(3600);
     prune_all(&fixture.board);
-    assert_eq!(fixture.told_by(|| fixture.board.agents().heartbeat(&beat)).1.len(), 1, "forgotten");
+    assert_eq!(fixture.events_of(|| fixture.board.agents().heartbeat(&beat)).1.len(), 1, "forgotten");
     fixture.pass_days(6);
     prune_all(&fixture.board);
     assert_eq!(fixture.heartbeats(&session), 1);

@@ -43,8 +43,8 @@ fn purge_erases_the_entry_its_versions_and_event_content(fixture: &Fixture) {
     leak(fixture, "token");
     assert!(is_readable(fixture));
     fixture.pass(5);
-    let (purged, told) = fixture.told_by(|| fixture.scope_of(&session).purge("token").unwrap());
-    assert_eq!(told, [EventType::EntryPurged]);
+    let (purged, recorded) = fixture.events_of(|| fixture.scope_of(&session).purge("token").unwrap());
+    assert_eq!(recorded, [EventType::EntryPurged]);
     assert_eq!((purged.versions, purged.answers, purged.scrubbed), (2, 0, true));
     assert_eq!(purged.revision, fixture.revision());
     assert!(!is_readable(fixture));
@@ -91,9 +91,9 @@ fn purged_key_continues_its_versions(fixture: &Fixture) {
     let written = fixture.write("token", "1");
     assert_eq!((written.version, written.created), (3, true));
     let history = fixture.scope().history("token", 10).unwrap();
-    let told: Vec<_> =
+    let recorded: Vec<_> =
         history.versions.iter().map(|version| (version.previous, version.is_purge())).collect();
-    assert_eq!(told, [(Some(purged.revision), false), (None, true)]);
+    assert_eq!(recorded, [(Some(purged.revision), false), (None, true)]);
 }
 
 fn a_deleted_key_can_be_purged(fixture: &Fixture) {
@@ -140,8 +140,8 @@ fn a_purge_of_an_unknown_key_is_refused_and_one_of_a_purged_key_changes_nothing(
     leak(fixture, "token");
     assert_eq!(code(fixture.board.scope("other").purge("token")), Code::EntryNotFound);
     let first = fixture.scope().purge("token").unwrap();
-    let (again, told) = fixture.told_by(|| fixture.scope().purge("token").unwrap());
-    assert_eq!(told, []);
+    let (again, recorded) = fixture.events_of(|| fixture.scope().purge("token").unwrap());
+    assert_eq!(recorded, []);
     assert_eq!((again.versions, again.revision, again.scrubbed), (0, first.revision, true));
 }
 
@@ -170,8 +170,8 @@ fn a_remembered_answer_loses_the_value_and_is_still_remembered(fixture: &Fixture
 fn purge_plan_lists_the_erasures_and_changes_nothing(fixture: &Fixture) {
     leak(fixture, "token");
     leak(fixture, "token");
-    let (plan, told) = fixture.told_by(|| fixture.scope().plan_purge("token").unwrap());
-    assert_eq!((plan.versions, plan.answers, told.len()), (2, 0, 0));
+    let (plan, recorded) = fixture.events_of(|| fixture.scope().plan_purge("token").unwrap());
+    assert_eq!((plan.versions, plan.answers, recorded.len()), (2, 0, 0));
     assert_eq!(fixture.value("token").as_deref(), Some(SECRET));
     assert_eq!(code(fixture.scope().plan_purge("none")), Code::EntryNotFound);
 }

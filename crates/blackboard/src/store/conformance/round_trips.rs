@@ -600,7 +600,7 @@ fn values_of_events_are_announced_in_groups_until_they_are_enough() {
     let batch = fixture.board.events().next(&observation, Revision::ZERO, 1000).unwrap().unwrap();
     assert_eq!(round_trips.take_values(), (64, 64), "a batch of {} events", batch.events.len());
     let checked_in = fixture.board.agents().check_in(&CheckIn::of(&ivy)).unwrap();
-    assert_eq!((checked_in.news.events.len(), checked_in.news.left_out), (10, 90));
+    assert_eq!((checked_in.updates.events.len(), checked_in.updates.left_out), (10, 90));
     let (_, at_once) = round_trips.take_values();
     assert_eq!(at_once, 64, "updates");
 }

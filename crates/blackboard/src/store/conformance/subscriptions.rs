@@ -96,7 +96,7 @@ fn events_of_entries_have_their_entry_change(fixture: &Fixture) {
 
     let events = drain(&mut from_the_start(&fixture.board, &[]));
     assert!(events[0].entry.is_none(), "a registration is not about an entry");
-    let told: Vec<_> = events[1..]
+    let recorded: Vec<_> = events[1..]
         .iter()
         .map(|event| {
             let change = change(event);
@@ -113,7 +113,7 @@ fn events_of_entries_have_their_entry_change(fixture: &Fixture) {
     let first_value = || Some(r#"{"b": 1.0, "a":2}"#.to_owned());
     let (null, again) = (|| Some("null".to_owned()), || Some("\"again\"".to_owned()));
     assert_eq!(
-        told,
+        recorded,
         [
             ("entry_written", "Ivy", 1, None, first_value()),
             ("entry_written", "Oak", 2, first_value(), null()),
@@ -138,10 +138,13 @@ fn removal_with_a_session_names_its_agent(fixture: &Fixture) {
     scope.write(&Write { lease: true, ..Write::new("a", value(1)) }).unwrap();
     fixture.board.agents().deregister(&session).unwrap();
     let events = drain(&mut from_the_start(&fixture.board, &[Filter::of_keys("a")]));
-    let told: Vec<_> = events.iter().map(change).collect();
-    assert_eq!((told[0].session_id.as_ref(), told[0].value.clone()), (Some(&session), Some(value(1))));
+    let recorded: Vec<_> = events.iter().map(change).collect();
     assert_eq!(
-        (told[1].author.as_str(), told[1].old_value.clone(), &told[1].value),
+        (recorded[0].session_id.as_ref(), recorded[0].value.clone()),
+        (Some(&session), Some(value(1)))
+    );
+    assert_eq!(
+        (recorded[1].author.as_str(), recorded[1].old_value.clone(), &recorded[1].value),
         ("Ivy", Some(value(1)), &None)
     );
 }

@@ -52,8 +52,9 @@ fn a_deferred_sweep_comes_before_the_call_that_it_is_part_of(fixture: &Fixture) 
     fixture.board.sweep_with_next_call(None);
     let claim = fixture.board.work().claim(&Claim::of("nothing", &elm));
     assert_eq!(code(claim), Code::WorkNotFound);
-    let told: Vec<_> = fixture.events_after(before).iter().map(|event| event.event_type.clone()).collect();
-    assert_eq!(told, [EventType::EntryExpired], "also if the call is refused");
+    let recorded: Vec<_> =
+        fixture.events_after(before).iter().map(|event| event.event_type.clone()).collect();
+    assert_eq!(recorded, [EventType::EntryExpired], "also if the call is refused");
 }
 
 fn a_call_that_is_refused_before_its_first_read_leaves_the_deferred_sweep(fixture: &Fixture) {
@@ -216,9 +217,9 @@ fn completed_work_of_a_stale_session_keeps_its_session(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     let before = fixture.item_that_is("x", Status::Completed, &session);
     fixture.pass(301);
-    let (swept, told) = fixture.told_by(|| fixture.sweep());
+    let (swept, recorded) = fixture.events_of(|| fixture.sweep());
     assert!(swept.stale_agents[0].released_items.is_empty());
-    assert_eq!(told, [EventType::AgentStale]);
+    assert_eq!(recorded, [EventType::AgentStale]);
     assert_eq!(fixture.work("x"), before);
 }
 
@@ -226,9 +227,9 @@ fn running_process_is_refreshed_by_other_sessions(fixture: &Fixture) {
     let session = fixture.session_of_process("Ivy", 10);
     let registered = fixture.now();
     fixture.pass(301);
-    let (swept, told) = fixture.told_by(|| fixture.sweep());
+    let (swept, recorded) = fixture.events_of(|| fixture.sweep());
     assert_eq!(swept.pids_verified, [session.as_str()]);
-    assert!(swept.stale_agents.is_empty() && told.is_empty());
+    assert!(swept.stale_agents.is_empty() && recorded.is_empty());
     let agent = fixture.agent(&session);
     assert_eq!((agent.last_seen_at, agent.last_beat_at), (fixture.now(), registered));
     assert!(fixture.sweep().pids_verified.is_empty(), "it was just seen");
@@ -351,9 +352,9 @@ fn a_sweep_removes_old_heartbeats(fixture: &Fixture) {
     }
     fixture.pass_days(8);
     fixture.beat(&session);
-    let (swept, told) = fixture.told_by(|| fixture.sweep());
+    let (swept, recorded) = fixture.events_of(|| fixture.sweep());
     assert_eq!(swept.heartbeats_pruned, 3);
-    assert!(told.is_empty());
+    assert!(recorded.is_empty());
     assert_eq!(fixture.heartbeats(&session), 1);
 }
 
@@ -370,10 +371,10 @@ fn a_dry_run_reports_heartbeats_and_entries_that_are_due(fixture: &Fixture) {
     fixture.write("c", "1");
     fixture.pass_days(8);
     fixture.beat(&session);
-    let (dry, told) =
-        fixture.told_by(|| fixture.board.sweep(&Sweep { dry_run: true, ..Sweep::default() }).unwrap());
+    let (dry, recorded) =
+        fixture.events_of(|| fixture.board.sweep(&Sweep { dry_run: true, ..Sweep::default() }).unwrap());
     assert_eq!((dry.heartbeats_pruned, dry.entries_expired), (3, 2));
-    assert!(told.is_empty());
+    assert!(recorded.is_empty());
     let swept = fixture.sweep();
     assert_eq!(swept, dry, "what it reported is what happens");
     let after = fixture.board.sweep(&Sweep { dry_run: true, ..Sweep::default() }).unwrap();

@@ -25,8 +25,8 @@ fn marks(fixture: &Fixture) -> usize {
 fn changed_clock_marks_no_agent_and_gives_one_threshold_of_grace(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     set_forward(fixture, 8 * 3600);
-    let (count, told) = fixture.told_by(|| marks(fixture));
-    assert_eq!((count, told.len()), (0, 0));
+    let (count, recorded) = fixture.events_of(|| marks(fixture));
+    assert_eq!((count, recorded.len()), (0, 0));
     fixture.pass(299);
     assert_eq!(marks(fixture), 0);
     fixture.beat(&oak);
@@ -82,7 +82,7 @@ fn another_boot_gives_no_grace(fixture: &Fixture) {
     fixture.session_of_process("Ivy", 10);
     fixture.processes.reboot();
     set_forward(fixture, 3600);
-    assert_eq!(marks(fixture), 1, "its process can't have survived");
+    assert_eq!(marks(fixture), 1, "its process cannot have survived");
 }
 
 fn the_time_of_the_engine_decides_what_is_due(fixture: &Fixture) {

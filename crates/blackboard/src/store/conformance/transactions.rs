@@ -427,7 +427,7 @@ fn blind_write_counts_as_read_once_the_entry_is_read(fixture: &Fixture) {
 }
 
 fn a_key_may_be_changed_more_than_once(fixture: &Fixture) {
-    let ((), told) = fixture.told_by(|| {
+    let ((), recorded) = fixture.events_of(|| {
         fixture
             .board
             .transaction(|tx| {
@@ -439,7 +439,7 @@ fn a_key_may_be_changed_more_than_once(fixture: &Fixture) {
             })
             .unwrap();
     });
-    let names: Vec<_> = told.iter().map(EventType::as_str).collect();
+    let names: Vec<_> = recorded.iter().map(EventType::as_str).collect();
     let (written, deleted) = ("entry_written", "entry_deleted");
     assert_eq!(names, [written, written, deleted, written, deleted]);
     assert!(fixture.board.export().unwrap().entries.is_empty());

@@ -41,7 +41,7 @@ pub(super) fn translate(path: &Path, error: rusqlite::Error) -> Error {
         {
             Fault::new(
                 Code::Io,
-                format!("{shown}, or what lies beside it, can't be opened or was moved away"),
+                format!("{shown}, or what lies beside it, cannot be opened or was moved away"),
             )
             .hint("this user may write there; perhaps it was moved, or this process has too many open files")
             .because(error)
@@ -49,7 +49,7 @@ pub(super) fn translate(path: &Path, error: rusqlite::Error) -> Error {
         }
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => Refusal::new(
             Code::ReadOnly,
-            format!("{shown} can't be written: the file, its directory or the file system is read-only"),
+            format!("{shown} cannot be written: the file, its directory or the file system is read-only"),
         )
         .hint(Hint::UseAnotherBoard)
         .into(),

@@ -68,7 +68,7 @@ fn kind_of_name(is_local: bool, name: &[u8]) -> Kind {
 /// Refuses a file system on which a board would be damaged.
 pub(super) fn refusal(path: &Path, name: &str) -> Error {
     let message = format!(
-        "{} is on a network file system ({name}), where processes can't share the memory that a board needs",
+        "{} is on a network file system ({name}), where processes cannot share the memory that a board needs",
         path.display()
     );
     Refusal::new(Code::NetworkFilesystem, message).hint(Hint::UseLocalDisk).detail("filesystem", name).into()

@@ -350,7 +350,7 @@ pub(super) fn io_fault(path: &Path, what: &str, error: io::Error) -> Error {
     let shown = path.display();
     match error.kind() {
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-            Refusal::new(Code::ReadOnly, format!("{shown} can't be {what}: this user has no permission"))
+            Refusal::new(Code::ReadOnly, format!("{shown} cannot be {what}: this user has no permission"))
                 .hint(Hint::UseAnotherBoard)
                 .into()
         }
@@ -360,6 +360,6 @@ pub(super) fn io_fault(path: &Path, what: &str, error: io::Error) -> Error {
                 .because(error)
                 .into()
         }
-        _ => Fault::new(Code::Io, format!("{shown} can't be {what}")).because(error).into(),
+        _ => Fault::new(Code::Io, format!("{shown} cannot be {what}")).because(error).into(),
     }
 }

@@ -1,4 +1,4 @@
-//! Writing and reading one entry in process, against the same statements by hand.
+//! Writing and reading one entry in process, against the same statements in plain SQL.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -14,11 +14,11 @@ use crate::{Result, Scale};
 
 const SCOPE: &str = "default";
 
-/// A value as agents share it: about a hundred bytes.
+/// A typical value: about a hundred bytes.
 const VALUE: &str =
     r#"{"status":"in_progress","assigned_to":"data_analyst","started_at":"2026-02-04T10:00:00Z","step":17}"#;
 
-/// How many keys are written in turns.
+/// How many keys are written in turn.
 const KEYS: usize = 1000;
 
 /// Writes per second.
@@ -29,9 +29,9 @@ pub fn writing(scale: &Scale) -> Result<Vec<Line>> {
         library.push(through_the_library(writes)?);
         raw.push(by_hand(writes)?);
     }
-    let told = format!("{:.0} writes/s, raw {:.0} writes/s", median(&library), median(&raw));
+    let detail = format!("{:.0} writes/s, raw {:.0} writes/s", median(&library), median(&raw));
     let what = "writes per second in process against a raw loop of the same statements";
-    Ok(vec![Line::new(what, Bar::AtLeast(0.7), Unit::Ratio, &ratios(&library, &raw), told)])
+    Ok(vec![Line::new(what, Bar::AtLeast(0.7), Unit::Ratio, &ratios(&library, &raw), detail)])
 }
 
 fn key(number: usize) -> String {
@@ -136,7 +136,7 @@ pub fn reading(scale: &Scale) -> Result<Vec<Line>> {
             Ok(())
         })?);
     }
-    let told = |name: &str, others: &[f64]| {
+    let detail = |name: &str, others: &[f64]| {
         format!("{:.0} reads/s, {name} {:.0} reads/s", median(&library), median(others))
     };
     Ok(vec![
@@ -145,14 +145,14 @@ pub fn reading(scale: &Scale) -> Result<Vec<Line>> {
             Bar::AtLeast(0.6),
             Unit::Ratio,
             &ratios(&library, &raw),
-            told("raw", &raw),
+            detail("raw", &raw),
         ),
         Line::new(
             "the same against a Redis GET on loopback",
             Bar::AtLeast(2.5),
             Unit::Ratio,
             &ratios(&library, &remote),
-            told("Redis", &remote),
+            detail("Redis", &remote),
         ),
     ])
 }

@@ -1,4 +1,4 @@
-//! The latency of a write to its followers: `observe --follow` in other processes, against a Redis stream.
+//! The latency from a write to its followers: `observe --follow` in other processes, against a Redis stream.
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -23,7 +23,7 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Starts it; what it prints goes into the channel with the time at which it was read from the pipe.
+    /// Starts it. Its lines go into the channel, with the time at which they were read from the pipe.
     pub fn start(
         mut command: Command,
         number: usize,
@@ -50,7 +50,7 @@ impl Drop for Follower {
     }
 }
 
-/// A write until another process has printed it.
+/// The time from a write until another process has printed it.
 pub fn hearing(scale: &Scale) -> Result<Vec<Line>> {
     let writes = scale.of(400, 20);
     let scratch = Scratch::new()?;
@@ -79,9 +79,9 @@ pub fn hearing(scale: &Scale) -> Result<Vec<Line>> {
         own.push(median(&delays(writes, &mut tell, &heard)?));
         remote.push(median(&delays(writes, &mut tell_remote, &heard_remote)?));
     }
-    let told = format!("{:.0} µs, Redis {:.0} µs", median(&own), median(&remote));
+    let detail = format!("{:.0} µs, Redis {:.0} µs", median(&own), median(&remote));
     let what = "a write until `observe --follow` has printed it, p50, against `XADD` until `XREAD BLOCK` has";
-    Ok(vec![Line::new(what, Bar::AtMost(2.0), Unit::Ratio, &ratios(&own, &remote), told)])
+    Ok(vec![Line::new(what, Bar::AtMost(2.0), Unit::Ratio, &ratios(&own, &remote), detail)])
 }
 
 /// Microseconds from each write until its line.
@@ -92,7 +92,7 @@ pub fn delays(
 ) -> Result<Vec<f64>> {
     let mut delays = Vec::with_capacity(writes);
     for number in 0..writes {
-        // The reader has gone back to sleep by then.
+        // The reader sleeps again by then.
         std::thread::sleep(Duration::from_millis(3));
         let start = Instant::now();
         tell(number)?;
@@ -102,7 +102,7 @@ pub fn delays(
     Ok(delays)
 }
 
-/// Writes until every follower has seen an event, so that all of them listen; then waits for the rest.
+/// Writes until every follower has seen an event, so that all of them are following, then waits for the rest.
 pub fn until_heard(
     tell: &mut dyn FnMut(usize) -> Result,
     heard: &Receiver<(usize, Instant, String)>,
@@ -136,8 +136,8 @@ pub fn many(scale: &Scale) -> Result<Vec<Line>> {
             rounds.push(percentile(&delays, 99.0));
         }
         let what = format!("{followers} followers, 25 writes a second: p99 of hearing of one");
-        let told = format!("p50 {:.1} ms; all {followers} started", median(&middle));
-        lines.push(Line::new(what, Bar::AtMost(limit), Unit::Milliseconds, &rounds, told));
+        let detail = format!("p50 {:.1} ms; all {followers} started", median(&middle));
+        lines.push(Line::new(what, Bar::AtMost(limit), Unit::Milliseconds, &rounds, detail));
     }
     Ok(lines)
 }
@@ -206,7 +206,7 @@ pub fn follow(scale: &Scale, scratch: &Scratch) -> Command {
     command
 }
 
-/// The process that reads the stream of a Redis server, and prints what it reads.
+/// The process that reads a Redis stream and prints the entries.
 pub fn read_stream(arguments: &[String]) -> Result {
     let port = arguments.first().and_then(|port| port.parse().ok()).ok_or("which port?")?;
     let mut client = Client::connect(port)?;

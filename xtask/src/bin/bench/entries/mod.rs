@@ -18,7 +18,7 @@ pub const MEASUREMENTS: &[Measurement] = &[
     ("fill", sizes::writing),
 ];
 
-/// The time as it is stored.
+/// The time in its stored form.
 fn now() -> String {
     use blackboard::clock::{Clock, SystemClock};
     SystemClock.now().to_string()

@@ -1,6 +1,6 @@
-//! A private Redis server on loopback, and just enough of its protocol to measure against.
+//! A private Redis server on loopback, and the part of its protocol that the measurements need.
 //!
-//! Written by hand: no other part of the workspace needs a client of Redis, and one that does more would measure itself.
+//! No other part of the workspace needs a Redis client, and a larger one would measure itself.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::Result;
 use crate::programs::end;
 
-/// A server, ended with the value.
+/// A server. It ends when this value is dropped.
 pub struct Server {
     process: Child,
     port: u16,
@@ -32,7 +32,7 @@ impl Server {
             .stderr(Stdio::null())
             .spawn()
             .map_err(|error| {
-                format!("redis-server can't be started ({error}); install it to compare with it")
+                format!("redis-server cannot be started ({error}); install it to compare with it")
             })?;
         let server = Server { process, port, _directory: directory };
         let start = Instant::now();
@@ -47,7 +47,7 @@ impl Server {
         }
     }
 
-    /// Where it listens.
+    /// Its port.
     pub fn port(&self) -> u16 {
         self.port
     }

@@ -1,4 +1,4 @@
-//! How the number of entries changes what finding and writing one costs: it should not.
+//! How the number of entries affects the cost of finding and writing one: it should not.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -64,8 +64,8 @@ pub fn writing(scale: &Scale) -> Result<Vec<Line>> {
 }
 
 fn compared(what: &str, times: &[Vec<f64>; 2]) -> Line {
-    let told = format!("{:.1} µs, {:.1} µs", median(&times[1]), median(&times[0]));
-    Line::new(what, Bar::AtMost(1.5), Unit::Ratio, &ratios(&times[1], &times[0]), told)
+    let detail = format!("{:.1} µs, {:.1} µs", median(&times[1]), median(&times[0]));
+    Line::new(what, Bar::AtMost(1.5), Unit::Ratio, &ratios(&times[1], &times[0]), detail)
 }
 
 /// Microseconds.
@@ -76,7 +76,7 @@ fn each_takes(count: usize, mut f: impl FnMut(usize) -> Result) -> Result<f64> {
     Ok(start.elapsed().as_secs_f64() * 1e6 / count as f64)
 }
 
-/// A board with so many entries, fifty of them with their own prefix, like those of writes.
+/// A board with this many entries, fifty of them with their own prefix, like those of real writes.
 fn filled(size: usize) -> Result<Scratch> {
     const VERSION: &str = "INSERT INTO entry_versions (revision, scope, key, version, value, created_at, created_by, \
                            updated_at, updated_by) VALUES (?1, ?2, ?3, 1, ?4, ?5, 'cli', ?5, 'cli')";

@@ -1,4 +1,4 @@
-//! Agents of a platform on a board, and what the platform says when they use a tool.
+//! Agents of a platform on a board, and the hook input of their tool calls.
 
 use std::process::Command;
 
@@ -41,7 +41,7 @@ impl<'a> Agents<'a> {
         Ok(Agents { scale, scratch })
     }
 
-    /// Makes it a minute ago that any of them gave a sign of life: the next tool of each one is worth a write.
+    /// Moves the last heartbeat of all of them back by a minute: the next tool call of each one writes.
     pub fn fall_silent(&self) -> Result {
         use blackboard::clock::{Clock, SystemClock};
         let ago = SystemClock.now().minus(std::time::Duration::from_mins(1)).to_string();
@@ -51,7 +51,7 @@ impl<'a> Agents<'a> {
         self.scratch.fold()
     }
 
-    /// The command that Claude Code runs after a tool, and what it gives it to read.
+    /// The command that Claude Code runs after a tool, and its input.
     pub fn used_a_tool(&self, number: usize) -> (Command, String) {
         let input = json!({"command": "cargo test", "description": "Run the tests"});
         let said = json!({"stdout": "x".repeat(ANSWER), "stderr": "", "interrupted": false});
@@ -65,8 +65,8 @@ impl<'a> Agents<'a> {
         self.after_tool(number, "Edit", &input, &json!({"filePath": file}))
     }
 
-    /// The product, in an environment as Claude Code makes it. Its working directory is that of this process: to start it
-    /// in another takes a way that costs more, and `/bin/true` is not started in it either.
+    /// The product, in the environment that Claude Code creates. Its working directory is that of this process:
+    /// starting it in another one costs more, and `/bin/true` is not started there either.
     fn blackboard(&self) -> Command {
         let repository = self.scratch.repository();
         let mut command = Command::new(self.scale.program("blackboard"));
@@ -74,7 +74,7 @@ impl<'a> Agents<'a> {
         command
     }
 
-    /// The MCP server of a session in the repository, which is not started yet.
+    /// The MCP server of a session in the repository, not started yet.
     pub fn server(&self) -> Command {
         let mut command = self.blackboard();
         command.arg("mcp").current_dir(self.scratch.repository());

@@ -8,9 +8,9 @@ use crate::programs::{Program, interleave};
 use crate::report::{Bar, Line, Unit};
 use crate::{Result, Scale};
 
-/// A tool call a moment after another one, which has nothing to write: while the session's MCP server has the board open,
-/// and on a board that no process has open. Once in ten seconds such a call is a heartbeat and writes, which does not change
-/// a median.
+/// A tool call shortly after another one, which has nothing to write: while the session's MCP server has the board
+/// open, and on a board that no process has open. Once in ten seconds such a call is a heartbeat and writes, which does
+/// not change a median.
 pub fn throttled(scale: &Scale) -> Result<Vec<Line>> {
     let runs = scale.of(300, 10);
     let mut lines = Vec::new();
@@ -48,6 +48,6 @@ fn against_nothing(what: &str, limit: f64, hook: Program<'_>, scale: &Scale, run
     interleave(&mut programs, scale.rounds, runs)?;
     let [nothing, hook] = &programs;
     let what = format!("`hook claude` for PostToolUse {what}, against `/bin/true`");
-    let told = format!("{}, {}", hook.tell(), nothing.tell());
-    Ok(Line::new(what, Bar::AtMost(limit), Unit::Ratio, &hook.ratios(nothing), told))
+    let detail = format!("{}, {}", hook.tell(), nothing.tell());
+    Ok(Line::new(what, Bar::AtMost(limit), Unit::Ratio, &hook.ratios(nothing), detail))
 }

@@ -1,4 +1,4 @@
-//! A hundred hooks at the same moment, each of which wants to write.
+//! A hundred hooks at the same time, each of which wants to write.
 
 use std::process::{Command, Stdio};
 use std::sync::Barrier;
@@ -10,11 +10,11 @@ use crate::report::{Bar, Line, Unit};
 use crate::statistics::{median, percentile};
 use crate::{Result, Scale};
 
-/// How long a hook may take, in milliseconds.
+/// The time limit of a hook, in milliseconds.
 const DEADLINE: f64 = 300.0;
 
-/// How many are late, and how many gave up their write. Whether one is late is seen from outside: from before it is
-/// started until after it has ended.
+/// How many are late, and how many gave up their write. Lateness is measured from outside: from before the start of the
+/// process until after its end.
 pub fn measure(scale: &Scale) -> Result<Vec<Line>> {
     let size = scale.of(100, 20);
     let (mut late, mut skipped, mut all) = (Vec::new(), Vec::new(), Vec::new());
@@ -36,7 +36,7 @@ pub fn measure(scale: &Scale) -> Result<Vec<Line>> {
         late.push(times.iter().filter(|time| **time > DEADLINE).count() as f64);
         all.extend(times);
     }
-    let told = format!(
+    let detail = format!(
         "p50 {:.0} ms, p99 {:.0} ms, longest {:.0} ms; {cut_off} ended by their own deadline in {} rounds",
         median(&all),
         percentile(&all, 99.0),
@@ -47,12 +47,12 @@ pub fn measure(scale: &Scale) -> Result<Vec<Line>> {
     let what = format!("{size} hooks at once that write: over their deadline");
     let skips = format!("{size} hooks at once: writes skipped");
     Ok(vec![
-        Line::new(what, Bar::AtMost(0.0), Unit::Count, &most, told),
-        Line::new(skips, Bar::Told, Unit::Count, &skipped, "from the log of hooks"),
+        Line::new(what, Bar::AtMost(0.0), Unit::Count, &most, detail),
+        Line::new(skips, Bar::NoLimit, Unit::Count, &skipped, "from the log of hooks"),
     ])
 }
 
-/// Starts all of them in one moment, and returns how long each one took.
+/// Starts all of them at once, and returns the duration of each.
 fn at_once(commands: Vec<Command>) -> Result<Vec<f64>> {
     let barrier = Barrier::new(commands.len());
     let times: Vec<std::io::Result<f64>> = std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! What agents call: hooks, and the MCP server.
+//! Hooks, and the MCP server.
 
 mod agents;
 mod commands;

@@ -1,4 +1,4 @@
-//! The MCP server, by raw JSON-RPC on its standard input and output.
+//! The MCP server, with raw JSON-RPC on its standard input and output.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -17,7 +17,7 @@ use crate::{Result, Scale};
 
 const MEGABYTE: f64 = 1024.0 * 1024.0;
 
-/// A server that has the board open, ended with the value.
+/// A server that has the board open. It ends when this value is dropped.
 pub struct Server {
     process: Child,
     input: ChildStdin,
@@ -27,7 +27,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server, greets it, and asks who is here.
+    /// Starts a server, does the handshake, and calls `who`.
     pub fn start(mut command: Command) -> Result<Server> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = command.spawn()?;
@@ -71,7 +71,7 @@ impl Server {
         Ok(self.input.write_all(format!("{message}\n").as_bytes())?)
     }
 
-    /// The most memory that it has had at once, in megabytes; nothing where the system does not say so.
+    /// Its peak memory, in megabytes; `None` if the system does not report it.
     fn peak_memory(&self) -> Option<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -85,7 +85,7 @@ impl Drop for Server {
     }
 }
 
-/// A claim from the request until its answer is there, in turns with claims by the library in this process.
+/// A claim from the request until its answer, alternating with claims through the library in this process.
 pub fn claims(scale: &Scale) -> Result<Vec<Line>> {
     let claims = scale.of(2_000, 100);
     let (mut remote, mut own, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
@@ -112,7 +112,7 @@ pub fn claims(scale: &Scale) -> Result<Vec<Line>> {
         remote.extend(theirs);
         own.extend(ours);
     }
-    let told = format!(
+    let detail = format!(
         "p50 {:.0} µs (p95 {:.0}), in process {:.0} µs (p95 {:.0})",
         median(&remote),
         percentile(&remote, 95.0),
@@ -120,10 +120,10 @@ pub fn claims(scale: &Scale) -> Result<Vec<Line>> {
         percentile(&own, 95.0)
     );
     let what = "MCP `work_claim` round trip in a running server, p50 against a claim in process";
-    Ok(vec![Line::new(what, Bar::AtMost(5.0), Unit::Ratio, &ratios, told)])
+    Ok(vec![Line::new(what, Bar::AtMost(5.0), Unit::Ratio, &ratios, detail)])
 }
 
-/// The memory of a server that has answered for a while, and the size of the binary that it is in.
+/// The memory of a server that has answered for a while, and the size of its binary.
 pub fn footprint(scale: &Scale) -> Result<Vec<Line>> {
     let claims = scale.of(1_000, 50);
     let agents = Agents::new(scale, 50)?;
@@ -135,7 +135,7 @@ pub fn footprint(scale: &Scale) -> Result<Vec<Line>> {
     let mut lines = Vec::new();
     if let Some(memory) = server.peak_memory() {
         let what = format!("memory of the MCP server after {claims} claims");
-        lines.push(Line::new(what, Bar::Told, Unit::Megabytes, &[memory], ""));
+        lines.push(Line::new(what, Bar::NoLimit, Unit::Megabytes, &[memory], ""));
     }
     let size = std::fs::metadata(scale.program("blackboard"))?.len() as f64 / MEGABYTE;
     lines.push(Line::new("release binary", Bar::AtMost(9.0), Unit::Megabytes, &[size], ""));

@@ -9,7 +9,7 @@ use crate::report::{Bar, Line, Unit};
 use crate::{Result, Scale};
 
 /// `agent list`, `agent heartbeat`, `work claim`, `--version` and `--help`, each on its own board that no other process
-/// touches, in turns with `/bin/true` and with its baseline.
+/// uses, alternating with `/bin/true` and with its baseline.
 pub fn measure(scale: &Scale) -> Result<Vec<Line>> {
     let runs = scale.of(200, 10);
     let listing = Pair::new(scale, 0)?;
@@ -40,9 +40,9 @@ pub fn measure(scale: &Scale) -> Result<Vec<Line>> {
 
     let line =
         |what: &str, limit, program: &Program<'_>, other: &Program<'_>, baseline: Option<&Program<'_>>| {
-            let told: Vec<_> =
+            let detail: Vec<_> =
                 [Some(program), Some(other), baseline].into_iter().flatten().map(Program::tell).collect();
-            Line::new(what, Bar::AtMost(limit), Unit::Ratio, &program.ratios(other), told.join(", "))
+            Line::new(what, Bar::AtMost(limit), Unit::Ratio, &program.ratios(other), detail.join(", "))
         };
     let listed = "`agent list --json`, 50 agents, against `/bin/true`";
     Ok(vec![

@@ -1,4 +1,4 @@
-//! Many processes that want to write at once, with the queue and without it.
+//! Many processes that want to write at once, with and without the queue.
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -14,12 +14,12 @@ use crate::report::{Bar, Line, Unit};
 use crate::statistics::{median, percentile};
 use crate::{Result, Scale};
 
-/// How many processes do what.
+/// The number of processes, and their work.
 #[derive(Clone, Copy)]
 struct Crowd {
     mode: Mode,
     size: usize,
-    /// Claims a second, where they are paced.
+    /// Claims per second, if they are paced.
     rate: u32,
     seconds: u32,
 }
@@ -74,7 +74,7 @@ pub fn start_paced(scratch: &Scratch, session: &str, item: &str, rate: u32, seco
 
 /// Waits for a worker's answer.
 pub fn finish(worker: Child) -> Result<Outcome> {
-    // It works for 10 s at most.
+    // It works for at most 10 s.
     let output = limited("a worker", 2 * patience(), || worker.wait_with_output())?;
     let answer: Value = serde_json::from_slice(&output.stdout)?;
     let list = |name: &str| answer[name].as_array().cloned().unwrap_or_default();
@@ -139,7 +139,7 @@ fn run(crowd: Crowd, waiting: Waiting) -> Result<Outcome> {
             Mode::Once | Mode::Loop => {}
         }
     }
-    // Time for all of them to be started and ready.
+    // Time until all of them are started and ready.
     let ready = Duration::from_millis(500 + 6 * crowd.size as u64);
     let at = SystemClock.now().plus(ready).millis();
     let workers = sessions

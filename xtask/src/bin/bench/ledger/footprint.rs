@@ -1,4 +1,4 @@
-//! What the product uses: disk, memory, and space for its WAL.
+//! The resources that the product uses: disk, memory, and space for its WAL.
 
 use std::process::Stdio;
 
@@ -9,7 +9,7 @@ use crate::{Result, Scale};
 
 const MEGABYTE: f64 = 1024.0 * 1024.0;
 
-/// The size of the binary, the memory of a claim, and the longest log in thousands of commands.
+/// The size of the binary, the memory of a claim, and the largest WAL in thousands of commands.
 pub fn measure(scale: &Scale) -> Result<Vec<Line>> {
     let size = std::fs::metadata(scale.program("blackboard"))?.len() as f64 / MEGABYTE;
     let mut lines = vec![Line::new("release binary", Bar::AtMost(9.0), Unit::Megabytes, &[size], "")];

@@ -147,14 +147,14 @@ pub fn telling(scale: &Scale) -> Result<Vec<Line>> {
         Program::new("observe", observe),
     ];
     interleave(&mut programs, scale.rounds, 1)?;
-    let [scan, told] = &programs;
-    let raw = format!("{}, {}", told.tell(), scan.tell());
+    let [scan, detail] = &programs;
+    let raw = format!("{}, {}", detail.tell(), scan.tell());
     let what = "`observe` of 10⁶ events to JSON";
     let mut lines = vec![Line::new(
         format!("{what} against a raw scan"),
         Bar::AtMost(3.0),
         Unit::Ratio,
-        &told.ratios(scan),
+        &detail.ratios(scan),
         raw,
     )];
     if let Some(memory) = peak_memory(&observe())? {
@@ -171,7 +171,7 @@ fn read_from_cursor(board: &Board, session: &str) -> Result<f64> {
     Ok(microseconds(start.elapsed()))
 }
 
-/// Batch by batch, as one command after the other does, and how long that took without the time between them.
+/// Prunes batch by batch, as successive commands do. Returns the duration without the time between them.
 fn prune(board: &Board) -> Result<Duration> {
     const UNTIL_THE_NEXT_COMMAND: Duration = Duration::from_millis(1);
     let mut pruning = Duration::ZERO;

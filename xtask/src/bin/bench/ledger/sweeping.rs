@@ -13,7 +13,7 @@ use crate::report::{Bar, Line, Unit};
 use crate::statistics::{median, percentile};
 use crate::{Result, Scale};
 
-/// What the sweep adds to every command when all agents are alive.
+/// The cost that the sweep adds to every command when all agents are alive.
 pub fn nothing_to_do(scale: &Scale) -> Result<Vec<Line>> {
     let agents = scale.of(10_000, 500);
     let runs = scale.of(200, 20);
@@ -97,7 +97,7 @@ pub fn the_dead(scale: &Scale) -> Result<Vec<Line>> {
         let locks: Vec<f64> = watched.take_held().into_iter().map(milliseconds).collect();
         held.push(percentile(&locks, 99.0));
     }
-    let what = "sweep of 100 dead agents with 3 items each";
+    let what = "sweep of 100 stale agents with 3 items each";
     Ok(vec![
         Line::new(
             format!("{what}, whole command"),

@@ -1,4 +1,4 @@
-//! Claims in one process: through the library, and by hand on our schema and on the proposal's.
+//! Claims in one process: through the library, and with plain SQL on our schema and on the proposal's.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use crate::report::{Bar, Line, Unit};
 use crate::statistics::{median, ratios};
 use crate::{Result, Scale};
 
-/// The tables and indexes of the proposal that the product keeps the columns of, as it states them.
+/// The tables and indexes of the proposal whose columns the product keeps, as the proposal states them.
 const PROPOSAL: &str = include_str!("proposal.sql");
 
 const EVENT: &str = "INSERT INTO events (timestamp, event_type, actor_id, target_id, target_type, summary) \

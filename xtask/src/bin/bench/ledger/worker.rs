@@ -1,7 +1,7 @@
-//! A process that claims beside others: `bench worker …`, started by [`super::contention`].
+//! A process that claims concurrently with others: `bench worker …`, started by [`super::contention`].
 //!
-//! It uses the library as a command does, with the queue or with SQLite's own busy handler, and answers with how long
-//! each write took.
+//! It uses the library as a command does, with the queue or with SQLite's own busy handler, and reports the duration of
+//! each write.
 
 use std::io::Write;
 use std::path::Path;
@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::Result;
 use crate::programs::milliseconds;
 
-/// What a worker does.
+/// The work of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Opens the board and claims one item, as a command does.
@@ -40,7 +40,7 @@ impl Mode {
     }
 }
 
-/// The words for how a worker waits.
+/// The name of a waiting method.
 pub fn waiting_name(waiting: Waiting) -> &'static str {
     match waiting {
         Waiting::Queue => "queue",
@@ -49,7 +49,7 @@ pub fn waiting_name(waiting: Waiting) -> &'static str {
     }
 }
 
-/// Works as its arguments say, and answers with one JSON object.
+/// Works according to its arguments, and prints one JSON object.
 pub fn run(arguments: &[String]) -> Result {
     let [mode, waiting, database, session, item, start, rate, seconds] = arguments else {
         return Err("usage: worker MODE WAITING DB SESSION ITEM START_MILLIS RATE SECONDS".into());

@@ -1,4 +1,4 @@
-//! How long a list takes, against the same query and its serialization in process.
+//! The duration of a list, against the same query and its serialization in process.
 
 use std::time::Instant;
 
@@ -47,7 +47,7 @@ pub fn listing(scale: &Scale) -> Result<Vec<Line>> {
         }
         own.push(median(&times));
     }
-    let told = format!("{:.0} µs for {bytes} bytes, in process {:.0} µs", median(&remote), median(&own));
+    let detail = format!("{:.0} µs for {bytes} bytes, in process {:.0} µs", median(&remote), median(&own));
     let what = "`/api/work?limit=200` among 5,000 items, against the same query + serde_json in process";
-    Ok(vec![Line::new(what, Bar::AtMost(2.0), Unit::Ratio, &ratios(&remote, &own), told)])
+    Ok(vec![Line::new(what, Bar::AtMost(2.0), Unit::Ratio, &ratios(&remote, &own), detail)])
 }

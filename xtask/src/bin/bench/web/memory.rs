@@ -1,4 +1,4 @@
-//! What a thousand clients that wait cost.
+//! The cost of a thousand waiting clients.
 
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -14,10 +14,10 @@ use crate::report::{Bar, Line, Unit};
 use crate::statistics::median;
 use crate::{Result, Scale};
 
-/// How many processes hold them: one may have too few files.
+/// How many processes hold the clients: one may not open enough files.
 const HOLDERS: usize = 4;
 
-/// The variable in which they get the token of the server.
+/// The variable with the token of the server.
 const TOKEN: &str = "BENCH_TOKEN";
 
 /// Memory with 1,000 clients of the stream.
@@ -41,20 +41,20 @@ pub fn of_clients(scale: &Scale) -> Result<Vec<Line>> {
         }
         let each = |memory: f64| (memory - before) / clients as f64;
         rounds.push(each(server.memory()?));
-        // The same once all of them were sent something.
+        // The same after all of them were sent something.
         for number in 0..scale.of(100, 10) {
             tell(number)?;
             std::thread::sleep(Duration::from_millis(50));
         }
         busy.push(each(server.memory()?));
     }
-    let told =
+    let detail =
         format!("{clients} clients; {:.1} kB each after 5 s with 20 writes a second", median(&busy) / 1024.0);
     let what = "memory with 1,000 SSE clients, per client";
-    Ok(vec![Line::new(what, Bar::AtMost(40.0 * 1024.0), Unit::Bytes, &rounds, told)])
+    Ok(vec![Line::new(what, Bar::AtMost(40.0 * 1024.0), Unit::Bytes, &rounds, detail)])
 }
 
-/// A process that holds clients, and reads what they get.
+/// A process that holds clients, and reads their streams.
 struct Holder(Child);
 
 impl Holder {

@@ -1,4 +1,4 @@
-//! How soon a browser has the bytes of a commit, against `observe --follow` in the same run.
+//! The time until a browser has the bytes of a commit, against `observe --follow` in the same run.
 
 use std::io::BufRead;
 use std::sync::mpsc;
@@ -13,10 +13,10 @@ use crate::report::{Bar, Line, Unit};
 use crate::statistics::{median, ratios};
 use crate::{Result, Scale};
 
-/// A write until its message is at a client.
+/// The time from a write until its message arrives at a client.
 pub fn hearing(scale: &Scale) -> Result<Vec<Line>> {
     let writes = scale.of(400, 20);
-    // A board each, so that neither has to wait for the other.
+    // Separate boards, so that neither has to wait for the other.
     let (followed, watched) = (Scratch::new()?, Scratch::new()?);
     let (board, shown) = (followed.open()?, watched.open()?);
     let write = |board: &blackboard::Board, number: usize| -> Result {
@@ -46,7 +46,7 @@ pub fn hearing(scale: &Scale) -> Result<Vec<Line>> {
         browser.push(median(&delays(writes, &mut push, &pushed)?));
         terminal.push(median(&delays(writes, &mut tell, &heard)?));
     }
-    let told = format!("{:.0} µs, `observe --follow` {:.0} µs", median(&browser), median(&terminal));
+    let detail = format!("{:.0} µs, `observe --follow` {:.0} µs", median(&browser), median(&terminal));
     let what = "commit → SSE bytes at a client, p50, against `observe --follow`";
-    Ok(vec![Line::new(what, Bar::AtMost(2.0), Unit::Ratio, &ratios(&browser, &terminal), told)])
+    Ok(vec![Line::new(what, Bar::AtMost(2.0), Unit::Ratio, &ratios(&browser, &terminal), detail)])
 }

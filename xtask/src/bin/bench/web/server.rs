@@ -9,13 +9,13 @@ use testkit::patience;
 
 use crate::{Result, Scale};
 
-/// A server, ended with the value.
+/// A server. It ends when this value is dropped.
 pub struct Server {
     server: testkit::server::Server,
     pub access: Access,
 }
 
-/// Where a server is, and the token that it asks for.
+/// The address of a server, and its token.
 #[derive(Clone)]
 pub struct Access {
     pub port: u16,
@@ -31,7 +31,7 @@ impl Server {
         Server { server, access }
     }
 
-    /// The memory that it has, in bytes.
+    /// Its memory, in bytes.
     pub fn memory(&self) -> Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.server.pid()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -40,7 +40,7 @@ impl Server {
     }
 }
 
-/// A connection on which a request for `path` was sent, and the head of its answer read.
+/// A connection on which a request for `path` was sent, and the headers of the response were read.
 pub fn request(access: &Access, path: &str) -> Result<BufReader<TcpStream>> {
     let stream = TcpStream::connect(("127.0.0.1", access.port))?;
     stream.set_nodelay(true)?;
@@ -50,10 +50,10 @@ pub fn request(access: &Access, path: &str) -> Result<BufReader<TcpStream>> {
     Ok(stream)
 }
 
-/// Sends a request and reads the head of its answer; returns the length of the body, if that is known.
+/// Sends a request and reads the headers of the response. Returns the length of the body, if it is known.
 pub fn ask(stream: &mut BufReader<TcpStream>, access: &Access, path: &str) -> Result<Option<usize>> {
     let Access { port, token } = access;
-    // In one piece, as browsers send it.
+    // In one packet, as browsers send it.
     let head =
         format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\r\n");
     stream.get_mut().write_all(head.as_bytes())?;

@@ -1,4 +1,4 @@
-//! One agent starts another of its kind in its shell, which inherits its environment: they are distinguished.
+//! One agent starts another of its kind in its shell, which inherits its environment: they must be distinguished.
 
 use serde_json::Value;
 
@@ -77,7 +77,7 @@ pub fn play(stage: &Stage, checks: &mut Checks) -> Result {
     outer.end()
 }
 
-/// The session that was registered while a scene was played, besides its own.
+/// The session that was registered during a scene, besides the scene's own.
 fn another(stage: &Stage, scene: &Scene<'_>, own: &Value) -> Result<Value> {
     soon(|| {
         let mut others = scene.sessions()?;

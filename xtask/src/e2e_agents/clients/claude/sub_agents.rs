@@ -11,7 +11,7 @@ use crate::e2e_agents::story::{Stage, ended, holds, prompt, text};
 
 pub const CHECKS: &[&str] = &[APART, ENDED];
 
-const APART: &str = "two sub-agents at once claim for themselves";
+const APART: &str = "two subagents at once claim for themselves";
 const ENDED: &str = "the end of one of them ends only that";
 
 const SCENES: [&str; 2] = ["SCENE-LEFT", "SCENE-RIGHT"];
@@ -29,7 +29,7 @@ pub fn play(stage: &Stage, checks: &mut Checks) -> Result {
     let waiting = parent.turn()?;
     let (left, right) = (stage.model.turn(SCENES[0])?, stage.model.turn(SCENES[1])?);
     let session = parent.session()?;
-    let (first, second) = (told(stage, &session, &left)?, told(stage, &session, &right)?);
+    let (first, second) = (delegate_in(stage, &session, &left)?, delegate_in(stage, &session, &right)?);
     left.say(claim_as(ITEMS[0], &first));
     right.say(claim_as(ITEMS[1], &second));
     let (left, right) = (stage.model.turn(SCENES[0])?, stage.model.turn(SCENES[1])?);
@@ -50,14 +50,14 @@ pub fn play(stage: &Stage, checks: &mut Checks) -> Result {
     parent.end()
 }
 
-/// The one delegate of a session whose id a request reads.
-fn told(stage: &Stage, parent: &Value, turn: &Turn) -> Result<Value> {
+/// The delegate of a session whose id is in a request.
+fn delegate_in(stage: &Stage, parent: &Value, turn: &Turn) -> Result<Value> {
     let mut agents = stage.scratch.agents()?;
     agents
         .retain(|agent| agent["parent_id"] == parent["session_id"] && turn.reads(text(&agent["session_id"])));
     match (agents.pop(), agents.len()) {
         (Some(agent), 0) => Ok(agent),
-        (_, more) => Err(format!("a sub-agent reads the ids of {more} others, or not its own").into()),
+        (_, more) => Err(format!("a subagent reads the ids of {more} others, or not its own").into()),
     }
 }
 

@@ -12,16 +12,16 @@ use crate::e2e_agents::clients::edit_json;
 use crate::e2e_agents::scratch::soon;
 use crate::e2e_agents::story::{Scene, Stage, ended, holds, prompt, text};
 
-pub const CHECKS: &[&str] = &[STARTED, WAITS, NEWS, CLEARED, CLAIMED, LEFT];
+pub const CHECKS: &[&str] = &[STARTED, WAITS, UPDATES, CLEARED, CLAIMED, LEFT];
 
 const STARTED: &str = "at a terminal: registered with its PID, briefed";
 const WAITS: &str = "idle while it waits for a prompt, then active";
-const NEWS: &str = "news with the next prompt, and once";
+const UPDATES: &str = "news with the next prompt, and once";
 const CLEARED: &str = "/clear begins another session of the process";
 const CLAIMED: &str = "which claims for itself, by MCP and shell";
 const LEFT: &str = "/exit deregisters";
 
-/// Where everything happens before `/clear`, and after it.
+/// The scenes before and after `/clear`.
 const TYPED: &str = "SCENE-TYPED";
 const AFTER: &str = "SCENE-AFTER-CLEAR";
 
@@ -62,7 +62,7 @@ pub fn play(stage: &Stage, checks: &mut Checks) -> Result {
     });
     turn.say(shell("true"));
     let turn = scene.turn()?;
-    checks.see(NEWS, || match turn.asked.text.matches(NEW).count() {
+    checks.see(UPDATES, || match turn.asked.text.matches(NEW).count() {
         1 => Ok("an item that was created meanwhile".to_owned()),
         count => Err(format!("the model reads it {count} times").into()),
     });
@@ -108,7 +108,7 @@ pub fn play(stage: &Stage, checks: &mut Checks) -> Result {
     Ok(())
 }
 
-/// Types a line. Text and the key that ends it must not come at once: that would be a paste.
+/// Types a line. Text and the final key must not arrive together: that would be a paste.
 fn enter(scene: &mut Scene<'_>, line: &str) -> Result {
     const AS_PEOPLE_TYPE: Duration = Duration::from_secs(1);
     thread::sleep(AS_PEOPLE_TYPE);

@@ -52,7 +52,7 @@ pub fn play(stage: &Stage, checks: &mut Checks) -> Result {
     for (check, file) in [(WARNED_RESERVED, BY_SHELL), (WARNED_MCP, BY_MCP), (WARNED_EDITED, EDITED)] {
         let tried = edit(stage, &second, file)?;
         checks.see(check, || {
-            let line = tried.told(WARNING, file)?;
+            let line = tried.model_reads(WARNING, file)?;
             if !tried.is_changed {
                 return Err("it was warned, but the edit did not happen".into());
             }
@@ -66,9 +66,9 @@ pub fn play(stage: &Stage, checks: &mut Checks) -> Result {
     for (check, file) in [(DENIED_RESERVED, BY_SHELL), (DENIED_EDITED, EDITED)] {
         let tried = edit(stage, &third, file)?;
         checks.see(check, || {
-            let line = tried.told(DENIAL, file)?;
+            let line = tried.model_reads(DENIAL, file)?;
             if tried.is_changed {
-                return Err("it was told so, but the edit happened".into());
+                return Err("it was denied, but the edit happened".into());
             }
             Ok(line)
         });
@@ -79,12 +79,12 @@ pub fn play(stage: &Stage, checks: &mut Checks) -> Result {
     turn.say(shell("true"));
     let turn = third.turn()?;
     checks.see(FREED, || {
-        let news = turn
+        let updates = turn
             .asked
             .text
             .rfind("[blackboard] Updates from other agents:")
             .map(|start| &turn.asked.text[start..]);
-        let line = news.and_then(|news| news.lines().find(|line| line.contains(BY_SHELL)));
+        let line = updates.and_then(|updates| updates.lines().find(|line| line.contains(BY_SHELL)));
         Ok(line.ok_or("the model reads nothing of it")?.trim().to_owned())
     });
     turn.done();
@@ -102,16 +102,16 @@ struct Tried {
 
 impl Tried {
     /// The line about a file in what the model has read.
-    fn told(&self, what: &str, file: &str) -> Result<String> {
-        let told = self.text.rfind(what).map(|start| &self.text[start..]);
-        let told = told.ok_or_else(|| format!("the model does not read {what:?}"))?;
+    fn model_reads(&self, what: &str, file: &str) -> Result<String> {
+        let read = self.text.rfind(what).map(|start| &self.text[start..]);
+        let read = read.ok_or_else(|| format!("the model does not read {what:?}"))?;
         let line =
-            told.lines().find(|line| line.starts_with(&format!("- {file}: ")) && line.contains(HOLDER));
+            read.lines().find(|line| line.starts_with(&format!("- {file}: ")) && line.contains(HOLDER));
         Ok(line.ok_or_else(|| format!("the model does not read who has {file}"))?.to_owned())
     }
 }
 
-/// Lets a session read a file and change it. The request after that waits for an answer still.
+/// Lets a session read a file and change it. The next request is still waiting for an answer.
 fn edit(stage: &Stage, scene: &Scene<'_>, file: &str) -> Result<Tried> {
     let path = stage.scratch.repository().join(file);
     let before = fs::read_to_string(&path)?;

@@ -8,7 +8,7 @@
 //! then checks the board, then sleeps unless the word has changed since. So a commit after the check is never missed.
 //! The first waiting thread creates the file. Until then, a commit pays for one `stat` that finds nothing.
 //!
-//! Without a word, a waiting thread polls the board, in pauses that grow while nothing happens. There is no word on
+//! Without a wake word, a waiting thread polls the board, in pauses that grow while nothing happens. There is no word on
 //! another system, in a read-only directory, or if the file cannot be trusted.
 //!
 //! | File | What it is about |
@@ -48,7 +48,10 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(250);
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 
 /// How a sleep on the word has ended.
-#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "without a word no thread sleeps on it"))]
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(dead_code, reason = "without a wake word no thread sleeps on it")
+)]
 enum WakeReason {
     /// A wake-up, or the timeout.
     Over,
