@@ -216,6 +216,11 @@ impl Agents<'_> {
 
     /// The live sessions of one process.
     pub fn of_process(&self, pid: u32) -> Result<Vec<Agent>> {
+        self.of_first_process(&[pid])
+    }
+
+    /// The live sessions of the first of these processes that has any, in one read.
+    pub fn of_first_process(&self, pids: &[u32]) -> Result<Vec<Agent>> {
         let range = Range::live_agents();
         let agents: Vec<Agent> = self.board.read_list(&[Prefetch::Range(range.clone())], |tx| {
             // The automatic sweep of the same call runs the same query, so this prepares no statement of its own.
@@ -225,8 +230,11 @@ impl Agents<'_> {
             }
             tx.rows(&range)
         })?;
-        let is_its_own = |agent: &Agent| agent.pid == Some(pid) && self.process_of(agent) == Liveness::Alive;
-        Ok(agents.into_iter().filter(is_its_own).collect())
+        let sessions_of = |pid: &u32| -> Vec<Agent> {
+            let its_own = agents.iter().filter(|agent| agent.pid == Some(*pid));
+            its_own.filter(|agent| self.process_of(agent) == Liveness::Alive).cloned().collect()
+        };
+        Ok(pids.iter().map(sessions_of).find(|sessions| !sessions.is_empty()).unwrap_or_default())
     }
 }
 
