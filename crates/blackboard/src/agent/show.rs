@@ -141,7 +141,8 @@ impl Agents<'_> {
     }
 
     /// The id of the session that `text` names. The text is a session id, a session hint, the agent name of a single
-    /// live session, or an unambiguous prefix of at least six characters.
+    /// live session, or an unambiguous prefix of at least six characters. If nothing of this matches, it is the agent name
+    /// of stale or ended sessions, and means the one that was seen last.
     pub fn resolve(&self, text: &str) -> Result<(String, ResolvedBy)> {
         self.find(text).map(|(agent, by)| (agent.session_id, by))
     }
@@ -202,7 +203,12 @@ impl Agents<'_> {
             match &found[..] {
                 [] => {
                     crate::text::check_id("session", text)?;
-                    Err(not_found(text))
+                    // Every agent is read only where the answer would be that there is none.
+                    let all = Range::agents();
+                    tx.prefetch(&[Prefetch::Range(all.clone())])?;
+                    let named = tx.rows::<Agent>(&all)?.into_iter().filter(|agent| agent.agent_name == text);
+                    let newest = named.max_by_key(|agent| (agent.last_seen_at, agent.joined));
+                    newest.map(|agent| (agent, ResolvedBy::Name)).ok_or_else(|| not_found(text))
                 }
                 [agent] => Ok((agent.clone(), by)),
                 several => {

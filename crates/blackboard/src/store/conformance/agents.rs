@@ -428,7 +428,14 @@ fn a_session_is_found_by_id_prefix_name_or_hint(fixture: &Fixture) {
     fixture.board.agents().deregister(&other).unwrap();
     assert_eq!(resolve("Ivy").unwrap().0, counted, "an ended agent does not share its name");
     fixture.board.agents().deregister(&oak).unwrap();
-    assert_eq!(code(resolve("Oak")), Code::AgentNotFound, "only active and idle agents are found by name");
+    assert_eq!(resolve("Oak").unwrap(), (oak, ResolvedBy::Name), "no live agent has its name");
+    fixture.pass(1);
+    let newer = fixture.session("Oak");
+    fixture.board.agents().deregister(&newer).unwrap();
+    assert_eq!(resolve("Oak").unwrap().0, newer, "the one that was seen last");
+    fixture.pass(1);
+    let live = fixture.session("Oak");
+    assert_eq!(resolve("Oak").unwrap().0, live, "a live agent comes first");
     assert_eq!(code(resolve("")), Code::InvalidValue);
 }
 
