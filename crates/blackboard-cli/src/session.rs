@@ -11,8 +11,8 @@ use std::ffi::OsStr;
 
 use blackboard::agent::{Agent, AgentStatus};
 use blackboard::process::{
-    Found, Liveness, ProcessIdentity, ProcessInfo, Processes, SystemProcesses, find_agent, find_client,
-    find_terminal_shell,
+    Found, Liveness, ProcessIdentity, ProcessInfo, Processes, SystemProcesses, ancestors_of_script,
+    find_agent, find_client,
 };
 use blackboard::{Board, Code, Error, Hint, Refusal, Result};
 
@@ -74,17 +74,15 @@ impl<'a> Search<'a> {
         }
         let ancestors = Processes::ancestors(&SystemProcesses::default(), AGENT_NAMES);
         let caller = find_agent(&ancestors, AGENT_NAMES, &platforms::declared_pids(environment));
-        let mut sessions = match caller.pid() {
-            Some(pid) => board.agents().of_process(pid)?,
-            None => Vec::new(),
-        };
-        // A script that has not registered acts for the session of its terminal.
-        if sessions.is_empty()
-            && matches!(caller, Found::Script(_))
-            && let Some(shell) = find_terminal_shell(&ancestors)
-        {
-            sessions = board.agents().of_process(shell)?;
+        let mut processes = Vec::from_iter(caller.pid());
+        // A script that has not registered acts for the script or the terminal that started it.
+        if let Found::Script(script) = caller {
+            processes.extend(ancestors_of_script(&ancestors, script).iter().map(|process| process.pid));
         }
+        let sessions = match processes[..] {
+            [] => Vec::new(),
+            _ => board.agents().of_first_process(&processes)?,
+        };
         // A delegate shares its parent's process. Unless the caller says otherwise, it is the parent.
         let own: Vec<_> = sessions.iter().filter(|agent| !agent.shares_process).collect();
         match own[..] {

@@ -209,7 +209,11 @@ impl HookHandler<'_> {
         let starts = matches!(request.event, HookEvent::Started { .. });
         let is_named = parent.is_some() || (!starts && agents.get(&session_of_hint(&hint))?.is_some());
         agents.register(&Register {
-            name: if is_named { None } else { identity::name(context.environment(), &self.config) },
+            configured_name: if is_named {
+                None
+            } else {
+                identity::name(context.environment(), &self.config)
+            },
             name_base: parent.is_none().then(|| identity::name_base(self.platform.id)),
             project: identity::project(self.board(), &location)?,
             session_hint: Some(hint),

@@ -121,7 +121,7 @@ impl Sessions {
             Some(agent) => Ok(agent.session_id),
             None => {
                 let registered = board.agents().register(&Register {
-                    name: self.name.as_deref().map(visible).filter(|name| !name.trim().is_empty()),
+                    configured_name: self.name.as_deref().map(visible).filter(|name| !name.trim().is_empty()),
                     name_base: Some(identity::name_base(caller.name.as_deref().unwrap_or(UNNAMED))),
                     project: identity::project(board, &self.request)?,
                     pid: self.client.pid,

@@ -1,5 +1,6 @@
 //! Projects, for people and programs.
 
+use blackboard::agent::label;
 use blackboard::project::{self, ListedProject, ProjectStatus};
 use blackboard::work::{ListedItem, Status};
 
@@ -71,7 +72,8 @@ fn details(details: &ProjectStatus, screen: &mut Screen<'_>) -> Result {
     }
     let most = screen.most_rows();
     for agent in active_agents.iter().take(most) {
-        let before = format!("  {} -- ", escape(&agent.label()));
+        let label = label(&screen.name(&agent.agent_name), &agent.session_id);
+        let before = format!("  {} -- ", escape(&label));
         screen.fitted_line(&before, &escape(agent.current_work.as_deref().unwrap_or("--")), "")?;
     }
     and_more(active_agents.len(), &project.project_id, "agent list", screen)?;
@@ -102,6 +104,7 @@ fn work_line(listed: &ListedItem, screen: &mut Screen<'_>) -> Result {
             format!(" (blocked by: {})", blocked_by(open_blockers, missing_blockers))
         }
         (_, Some(name), Some(since)) => {
+            let name = screen.name(name);
             format!(" (claimed by {name}, {} ago)", time::age(screen.now().since(since)))
         }
         _ => String::new(),
@@ -112,7 +115,13 @@ fn work_line(listed: &ListedItem, screen: &mut Screen<'_>) -> Result {
         item.status.as_str().to_uppercase(),
         escape(&item.item_id)
     );
-    screen.fitted_line(&before, &escape(&item.title), &escape(&more))
+    let (title, more) = (escape(&item.title), escape(&more));
+    // The blockers are ids, so that they are complete: in the same line, or below it.
+    if item.status == Status::Blocked && !screen.fits(&before, &more) {
+        screen.fitted_line(&before, &title, "")?;
+        return screen.list_line("      ", more.trim_start());
+    }
+    screen.fitted_line(&before, &title, &more)
 }
 
 fn removed(removed: &project::RemovedProject, screen: &mut Screen<'_>) -> Result {

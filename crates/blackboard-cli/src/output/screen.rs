@@ -1,9 +1,11 @@
 //! What a command writes on when a person reads it.
 
+use std::borrow::Cow;
 use std::fmt::{self, Display};
 use std::io::{self, Write};
 
 use blackboard::clock::Timestamp;
+use unicode_segmentation::UnicodeSegmentation;
 
 use super::table::{cut, width_of};
 use super::{ROWS_ON_TERMINAL, Result, Styles, Table, Tone, escape};
@@ -81,6 +83,34 @@ impl<'a> Screen<'a> {
         self.line(format_args!("{}", cut(&line, terminal.max(width_of(before)))))
     }
 
+    /// Whether a fitted line shows all of its end.
+    pub fn fits(&self, before: &str, after: &str) -> bool {
+        let needed = width_of(before) + SHORTEST_TEXT + width_of(after);
+        self.width.is_none_or(|terminal| needed <= usize::from(terminal))
+    }
+
+    /// A list of ids, which goes on below itself where the terminal is too narrow. An id is never broken.
+    pub fn list_line(&mut self, indent: &str, list: &str) -> Result {
+        let terminal = self.width.map_or(usize::MAX, usize::from);
+        let mut line = indent.to_owned();
+        for part in list.split_inclusive(", ") {
+            if line != indent && width_of(&line) + width_of(part.trim_end()) > terminal {
+                self.line(format_args!("{}", line.trim_end()))?;
+                line = format!("{indent}  ");
+            }
+            line.push_str(part);
+        }
+        self.line(format_args!("{line}"))
+    }
+
+    /// A name in a line with other facts, of which a terminal shows at most a part.
+    pub fn name<'n>(&self, name: &'n str) -> Cow<'n, str> {
+        match self.width {
+            Some(terminal) => cut(name, usize::from(terminal / 3).max(SHORTEST_TEXT)),
+            None => Cow::Borrowed(name),
+        }
+    }
+
     /// A line that goes on below `text` where the terminal is too narrow for it.
     pub fn wrapped_line(&mut self, before: &str, text: &str) -> Result {
         let Some(terminal) = self.width.map(usize::from) else {
@@ -140,19 +170,26 @@ impl<'a> Screen<'a> {
     }
 }
 
-/// The parts of a word that is wider than a line. A word of ASCII may be an id, which a user copies: it stays complete.
-fn pieces(mut word: &str, width: usize) -> Vec<&str> {
-    let mut pieces = Vec::new();
-    while !word.is_ascii() && width_of(word) > width {
-        let fits = cut(word, width.saturating_add(1)).trim_end_matches('…').len();
-        let (piece, rest) = word.split_at_checked(fits).unwrap_or((word, ""));
-        if piece.is_empty() {
-            break;
-        }
-        pieces.push(piece);
-        word = rest;
+/// The parts of a word between which a line may end. Text of wide characters may end after each of them, and a word that
+/// is wider than a line where the line ends.
+fn pieces(word: &str, width: usize) -> Vec<&str> {
+    if word.is_ascii() && word.len() <= width {
+        return vec![word];
     }
-    pieces.push(word);
+    let (mut pieces, mut start, mut used) = (Vec::new(), 0, 0);
+    let mut after_wide = false;
+    for (index, cluster) in word.grapheme_indices(true) {
+        let wide = width_of(cluster) > 1;
+        // Punctuation stays with the character before it.
+        let may_end = wide || (after_wide && cluster.contains(char::is_alphanumeric));
+        if index > start && (may_end || used + width_of(cluster) > width) {
+            pieces.push(&word[start..index]);
+            (start, used) = (index, 0);
+        }
+        used += width_of(cluster);
+        after_wide = wide || (after_wide && !cluster.contains(char::is_alphanumeric));
+    }
+    pieces.push(&word[start..]);
     pieces
 }
 
@@ -218,6 +255,31 @@ mod tests {
     }
 
     #[test]
+    fn list_line_never_breaks_an_id() {
+        testkit::limit_test();
+        let line =
+            |width| shown(width, |screen| screen.list_line("  ", "(blocked by: design, review-it, c)"));
+        assert_eq!(line(None), "  (blocked by: design, review-it, c)\n");
+        assert_eq!(line(Some(36)), "  (blocked by: design, review-it, c)\n");
+        assert_eq!(line(Some(35)), "  (blocked by: design, review-it,\n    c)\n");
+        assert_eq!(line(Some(1)), "  (blocked by: design,\n    review-it,\n    c)\n");
+    }
+
+    #[test]
+    fn name_takes_at_most_a_third_of_the_terminal() {
+        testkit::limit_test();
+        let name = "n".repeat(200);
+        let line = |width| {
+            shown(width, |screen| {
+                let name = screen.name(&name);
+                screen.line(format_args!("{name}"))
+            })
+        };
+        assert_eq!(line(None), format!("{name}\n"));
+        assert_eq!(line(Some(80)), format!("{}…\n", "n".repeat(25)));
+    }
+
+    #[test]
     fn wrapped_line_continues_below_its_text() {
         testkit::limit_test();
         let before = "16:05:00  ";
@@ -228,7 +290,17 @@ mod tests {
         assert_eq!(line(Some(34)), format!("{before}Agent registered on\n          project with a name\n"));
         let line = |text: &str| shown(Some(34), |screen| screen.wrapped_line(before, text));
         let long_id = "x".repeat(40);
-        assert_eq!(line(&long_id), format!("{before}{long_id}\n"));
+        let broken = format!("{}\n          {}", "x".repeat(24), "x".repeat(16));
+        assert_eq!(line(&long_id), format!("{before}{broken}\n"));
+        assert_eq!(line(&format!("Agent {long_id}")), format!("{before}Agent\n          {broken}\n"));
+        let mixed = format!("Agent \"{}\" registered", "漢".repeat(10));
+        let expected = format!("{before}Agent \"{}\n          漢漢\" registered\n", "漢".repeat(8));
+        assert_eq!(line(&mixed), expected);
+        for width in 1..40 {
+            let shown = shown(Some(width), |screen| screen.wrapped_line(before, &long_id));
+            let least = usize::from(width).max(before.len() + 1);
+            assert!(shown.lines().all(|line| width_of(line) <= least), "{width}: {shown}");
+        }
         let cjk = "漢".repeat(13);
         assert_eq!(line(&cjk), format!("{before}{}\n          漢\n", "漢".repeat(12)));
     }

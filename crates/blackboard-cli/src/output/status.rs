@@ -1,5 +1,6 @@
 //! The whole board, for people and programs.
 
+use blackboard::agent::label;
 use blackboard::status::{BoardStatus, EntryCounts, SpaceUsage};
 use blackboard::work::ListedItem;
 use serde::Serialize;
@@ -91,7 +92,8 @@ impl Render for BoardOverview {
                 agent.status,
                 work.unwrap_or_default()
             );
-            screen.fitted_line(&format!("  {}", escape(&agent.label())), &facts, "")?;
+            let label = label(&screen.name(&agent.agent_name), &agent.session_id);
+            screen.fitted_line(&format!("  {}", escape(&label)), &facts, "")?;
         }
         and_more(active_agents.len(), screen)?;
         if !claimed_work.is_empty() {
@@ -101,6 +103,7 @@ impl Render for BoardOverview {
         for ListedItem { item, .. } in claimed_work.iter().take(ROWS_SHOWN) {
             let before = format!("  [{}] {} -- ", item.priority, escape(&item.item_id));
             let holder = escape(item.claimed_by_name.as_deref().unwrap_or("--"));
+            let holder = screen.name(&holder);
             let age = time::age(screen.now().since(item.claimed_at.unwrap_or(item.created_at)));
             screen.fitted_line(&before, &escape(&item.title), &format!(" ({holder}, {age})"))?;
         }

@@ -45,6 +45,15 @@ enum Kind {
     Typed,
 }
 
+/// How much columns are shortened: a name is legible where a note is not needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Texts stay legible, and only long names are shortened.
+    Usual,
+    /// Texts are shortened to a few characters before names.
+    Scarce,
+}
+
 /// When a column is omitted on a narrow terminal, whatever the space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OmitWhen {
@@ -179,6 +188,16 @@ struct VisibleColumn {
 }
 
 impl VisibleColumn {
+    /// The width below which a step shortens other columns first.
+    fn least_in(&self, step: Step, terminal: usize) -> usize {
+        let least = match (step, self.column.kind) {
+            (Step::Usual, Kind::Name) => 20,
+            (Step::Scarce, Kind::Text | Kind::Detail) => 8,
+            _ => return self.least(terminal),
+        };
+        least.max(width_of(self.header)).min(self.natural)
+    }
+
     /// The width that the column needs on a terminal of this width.
     fn least(&self, terminal: usize) -> usize {
         let least = match self.column.kind {
@@ -277,11 +296,20 @@ fn fit(columns: &mut Vec<VisibleColumn>, terminal: usize) {
     }
     let used: usize = columns.iter().map(|column| column.width).sum();
     let mut excess = (used + gaps(columns)).saturating_sub(terminal);
-    for kind in [Kind::Text, Kind::Detail, Kind::Name, Kind::Typed] {
+    for (step, kind) in [
+        (Step::Usual, Kind::Text),
+        (Step::Usual, Kind::Detail),
+        (Step::Usual, Kind::Name),
+        // A long id is complete, in a row that is moved.
+        (Step::Usual, Kind::Typed),
+        (Step::Scarce, Kind::Detail),
+        (Step::Scarce, Kind::Text),
+        (Step::Scarce, Kind::Name),
+    ] {
         while excess > 0 {
             let wide = columns
                 .iter_mut()
-                .filter(|shown| shown.column.kind == kind && shown.width > shown.least(terminal));
+                .filter(|shown| shown.column.kind == kind && shown.width > shown.least_in(step, terminal));
             let Some(widest) = wide.max_by_key(|shown| shown.width) else { break };
             widest.width -= 1;
             excess -= 1;
@@ -289,8 +317,7 @@ fn fit(columns: &mut Vec<VisibleColumn>, terminal: usize) {
     }
 }
 
-/// Adds a line. A cell that is wider than its column takes the space from the following ones, as far as these can be
-/// shortened; on a terminal the row ends at its edge.
+/// Adds a line. A cell that is wider than its column moves the following ones; on a terminal the row ends at its edge.
 fn push_row<'a>(
     text: &mut String,
     columns: &[VisibleColumn],
@@ -298,17 +325,17 @@ fn push_row<'a>(
     terminal: Option<usize>,
     styles: Styles,
 ) {
+    let cells: Vec<_> = cells.collect();
+    let widths = terminal.map(|terminal| row_widths(columns, &cells, terminal));
     let (mut written, mut start) = (0, 0);
-    for (column, (cell, tone)) in columns.iter().zip(cells) {
+    for (index, (column, (cell, tone))) in columns.iter().zip(cells).enumerate() {
         let begin = if start == 0 { 0 } else { start.max(written + GAP) };
-        let end = start + column.width;
-        let cell = match terminal {
-            Some(terminal) if column.column.kind != Kind::Typed => {
-                let space = if column.column.kind == Kind::Fixed { terminal } else { end.min(terminal) };
+        let cell = match (terminal, &widths) {
+            (Some(terminal), Some(widths)) if column.column.kind != Kind::Typed => {
                 if begin >= terminal {
                     break;
                 }
-                cut(cell, space.saturating_sub(begin).max(EMPTY.len()).min(terminal - begin))
+                cut(cell, widths[index].min(terminal - begin))
             }
             _ => Cow::Borrowed(cell),
         };
@@ -319,9 +346,50 @@ fn push_row<'a>(
         } else {
             text.push_str(&styles.paint(tone, &cell).to_string());
         }
-        start = end + GAP;
+        start += column.width + GAP;
     }
     text.push('\n');
+}
+
+/// The widths of the cells of one row. If a long id moves the others beyond the edge, they are shortened in the same order as
+/// columns are.
+fn row_widths(columns: &[VisibleColumn], cells: &[(&str, Tone)], terminal: usize) -> Vec<usize> {
+    let width = |(shown, (cell, _)): (&VisibleColumn, &(&str, Tone))| match shown.column.kind {
+        Kind::Typed => width_of(cell),
+        Kind::Fixed => width_of(cell).max(shown.width),
+        Kind::Text | Kind::Detail | Kind::Name => width_of(cell).min(shown.width),
+    };
+    let mut widths: Vec<usize> = columns.iter().zip(cells).map(width).collect();
+    let is_moved = columns.iter().zip(&widths).any(|(shown, width)| *width > shown.width);
+    if !is_moved {
+        return widths;
+    }
+    let end = |widths: &[usize]| {
+        let (mut written, mut start) = (0, 0);
+        for (shown, width) in columns.iter().zip(widths) {
+            written = if start == 0 { *width } else { start.max(written + GAP) + width };
+            start += shown.width + GAP;
+        }
+        written
+    };
+    let aligned =
+        columns.iter().map(|shown| shown.width + GAP).sum::<usize>().saturating_sub(GAP).min(terminal);
+    for (kind, least, edge) in [
+        // The columns behind a text stay in their places if it is still legible.
+        (Kind::Text, 10, aligned),
+        (Kind::Detail, 10, terminal),
+        (Kind::Detail, EMPTY.len(), terminal),
+        (Kind::Text, EMPTY.len(), terminal),
+        (Kind::Name, EMPTY.len(), terminal),
+    ] {
+        while end(&widths) > edge {
+            let of_kind = columns.iter().zip(&mut widths).filter(|(shown, _)| shown.column.kind == kind);
+            let wide = of_kind.map(|(_, width)| width).filter(|width| **width > least);
+            let Some(widest) = wide.max_by_key(|width| **width) else { break };
+            *widest -= 1;
+        }
+    }
+    widths
 }
 
 /// How many columns of a terminal a text takes.
@@ -432,6 +500,37 @@ mod tests {
                 assert!(width_of(line) <= usize::from(width), "{width}: {line}");
             }
         }
+    }
+
+    #[test]
+    fn holder_is_shortened_after_note_and_worktree() {
+        testkit::limit_test();
+        let mut table = Table::new([
+            Column::typed("PATTERN"),
+            Column::fixed("MODE").importance(5),
+            Column::name("RESERVED BY").importance(6),
+            Column::fixed("AGE").importance(3),
+            Column::text("NOTE").importance(4),
+            Column::detail("WORKTREE").importance(1),
+        ]);
+        let mut row = |pattern: &str, holder: &str| {
+            let cells = [pattern, "exclusive", holder, "5m", "rewriting the engine", "pai-collab"];
+            table.row(cells.map(Cell::new));
+        };
+        row("crates/store/**", "claude-84a6");
+        row("docs/", "Ivy-84a6 (delegate)");
+        row("src/", "Ivy");
+        row("crates/blackboard/src/store/sqlite/**", "codex-7749");
+        assert_eq!(
+            table.layout(Some(80), PLAIN),
+            "PATTERN            MODE       RESERVED BY          AGE  NOTE          WORKTREE\n\
+             crates/store/**    exclusive  claude-84a6          5m   rewriting t…  pai-collab\n\
+             docs/              exclusive  Ivy-84a6 (delegate)  5m   rewriting t…  pai-collab\n\
+             src/               exclusive  Ivy                  5m   rewriting t…  pai-collab\n\
+             crates/blackboard/src/store/sqlite/**  exclusive  codex-7749  5m  rewritin…  p…\n"
+        );
+        let shown = table.layout(Some(72), PLAIN);
+        assert!(shown.contains("Ivy-84a6 (delegate)  5m   rewriti…"), "{shown}");
     }
 
     #[test]

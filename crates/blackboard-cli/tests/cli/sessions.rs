@@ -333,6 +333,40 @@ fn command_that_creates_a_board_reports_its_path() {
     assert!(init.stderr.is_empty() && init.stdout.starts_with("Created board: "), "{init:?}");
 }
 
+#[test]
+fn stale_and_ended_agents_answer_by_name_as_by_id() {
+    let scratch = board();
+    scratch.json(["work", "create", "x", "--title", "X"]);
+    let victim = crate::scratch::with_dying_process(|pid| {
+        let victim = scratch.json(["agent", "register", "--name", "victim", "--pid", pid]);
+        scratch.json(["work", "claim", "x", "-s", "victim"]);
+        victim["session_id"].as_str().unwrap().to_owned()
+    });
+    let calls = [
+        &["work", "complete", "x", "-s"][..],
+        &["work", "claim", "x", "-s"],
+        &["agent", "show"],
+        &["agent", "heartbeat", "-s"],
+        &["agent", "deregister"],
+    ];
+    // The first line of each answer: the others have ages, and the session as it was named.
+    let answers = |named: &str| -> Vec<(i32, String)> {
+        let calls = calls.iter().take(3).map(|call| scratch.run(call.iter().chain(&[named])));
+        let first = |said: Output| (said.stderr + &said.stdout).lines().next().unwrap().to_owned();
+        calls.map(|said| (said.code, first(said))).collect()
+    };
+    scratch.json(["sweep", "--threshold", "0"]);
+    let by_name = answers("victim");
+    assert_eq!(by_name, answers(&victim));
+    assert!(by_name[0].0 == 4 && by_name[0].1.contains("is stale; what it held was released"), "{by_name:?}");
+    for call in &calls[3..] {
+        scratch.run(call.iter().chain(&["victim"])).success();
+    }
+    let by_name = answers("victim");
+    assert_eq!(by_name, answers(&victim));
+    assert!(by_name[0].0 == 4 && by_name[0].1.contains("has ended"), "{by_name:?}");
+}
+
 const NAME_A_SESSION: &str =
     "use an agent name or at least 6 characters of an id: blackboard agent list --all";
 

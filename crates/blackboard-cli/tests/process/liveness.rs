@@ -179,6 +179,44 @@ fn register_reports_that_it_found_no_process_and_how_to_name_one() {
 }
 
 #[test]
+fn a_killed_python_script_loses_its_claim() {
+    // In a PID namespace of its own, so that no agent that runs this test is an ancestor.
+    if !can_unshare("a script in Python") || !can("a script in Python", "python3", &["--version"]) {
+        return;
+    }
+    let board = TestBoard::new();
+    board.items(1);
+    let worker = board.path().join("worker.py");
+    let text = "import os, signal, subprocess, sys\n\
+                run = lambda *words: subprocess.run([*sys.argv[1:], *words], check=True, stdout=2)\n\
+                run('agent', 'register', '--name', 'Ivy')\n\
+                run('work', 'claim', '--next')\n\
+                os.kill(os.getpid(), signal.SIGKILL)\n";
+    std::fs::write(&worker, text).unwrap();
+    // The shell runs on after the script, as a terminal does. The sweep comes from its namespace.
+    let script = "worker=$1; shift; python3 \"$worker\" \"$@\"; \"$@\" sweep --threshold 0 --json";
+    let path = worker.to_str().unwrap();
+    let wrapper = [
+        "env",
+        "-u",
+        "BLACKBOARD_PID",
+        "unshare",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+        "sh",
+        "-c",
+        script,
+        "sh",
+        path,
+    ];
+    let ended = board.wrapped(&wrapper, &[]);
+    assert!(ended.status.success(), "{ended:?}");
+    assert_eq!(board.number("SELECT count(*) FROM work_items WHERE status = 'available'"), 1, "{ended:?}");
+    assert_eq!(board.count_of("agent_stale"), 1, "{ended:?}");
+}
+
+#[test]
 fn an_agent_of_another_machine_or_an_earlier_boot_is_judged_as_such() {
     let board = TestBoard::new();
     let sleeper = Sleeper::start();

@@ -31,6 +31,9 @@ pub struct Register {
     /// delegate without it is called `<parent> (delegate)`. A generated name is unique among active and idle agents, and a
     /// session that is resumed keeps its name.
     pub name_base: Option<String>,
+    /// The name that the user configured for every session: the name of this one, unless another live agent has it. That is
+    /// then the beginning of a generated name, for example `Ivy-84a6`. A session that is resumed keeps such a name.
+    pub configured_name: Option<String>,
     /// Its project. A delegate inherits it.
     pub project: Option<String>,
     /// Its current work.
@@ -118,6 +121,8 @@ impl Agents<'_> {
         let mut cleaned = request.clone();
         cleaned.name = request.name.as_ref().map(|name| texts.agent_name(name)).transpose()?;
         cleaned.name_base = request.name_base.as_ref().map(|base| texts.agent_name(base)).transpose()?;
+        let configured = request.configured_name.as_ref();
+        cleaned.configured_name = configured.map(|name| texts.agent_name(name)).transpose()?;
         let project = texts.maybe("project", Kind::Field, request.project.as_ref())?;
         cleaned.project = project.filter(|project| !project.is_empty());
         let work = texts.maybe("work", Kind::Field, request.work.as_ref())?;
@@ -125,7 +130,8 @@ impl Agents<'_> {
         if let Some(hint) = &request.session_hint {
             crate::text::check_id("session hint", hint)?;
         }
-        match (cleaned.name.as_ref().or(cleaned.name_base.as_ref()), &cleaned.parent) {
+        let named = cleaned.name.as_ref().or(cleaned.configured_name.as_ref());
+        match (named.or(cleaned.name_base.as_ref()), &cleaned.parent) {
             (Some(name), _) if name.is_empty() => Err(Error::invalid("the name of an agent can't be empty")),
             (None, None) => {
                 Err(Refusal::new(Code::InvalidValue, "an agent needs a name").hint(Hint::PassName).into())
@@ -161,7 +167,11 @@ impl Registration {
         prefetch.extend(self.request.parent.iter().map(|parent| Prefetch::Row(Key::Agent(parent.clone()))));
         if self.request.name.is_none() {
             prefetch.push(Prefetch::Range(similar_names(&self.request, &self.session)));
-            prefetch.push(Prefetch::Candidates(Range::live_agents(), usize::MAX));
+            // Two sessions that start at once would otherwise both get the configured name.
+            prefetch.push(match &self.request.configured_name {
+                Some(_) => Prefetch::Range(Range::live_agents()),
+                None => Prefetch::Candidates(Range::live_agents(), usize::MAX),
+            });
         }
         prefetch
     }
@@ -189,7 +199,7 @@ impl Registration {
 /// The sessions whose generated names may be the same as the one of this session: all others differ in the characters of
 /// their ids, or in their parents.
 fn similar_names(request: &Register, session: &str) -> Range {
-    if let (None, Some(parent)) = (&request.name_base, &request.parent) {
+    if let (None, None, Some(parent)) = (&request.configured_name, &request.name_base, &request.parent) {
         return Range::delegates_of(parent);
     }
     let end = session.char_indices().nth(NAME_SUFFIX).map_or(session.len(), |(end, _)| end);
@@ -204,12 +214,27 @@ fn generated_name(
     known: Option<&Agent>,
     parent: Option<&Agent>,
 ) -> Result<String> {
+    let configured = request.configured_name.as_deref();
+    let id: Vec<char> = session.chars().filter(|character| character.is_alphanumeric()).collect();
+    let with_id =
+        |base: &str, length: usize| format!("{base}-{}", id.iter().take(length).collect::<String>());
+    // A name of before that is not made from the configured one is given up for it.
+    let known = known.filter(|agent| {
+        configured.is_none_or(|configured| {
+            let is_name = |length| agent.agent_name == with_id(configured, length);
+            agent.agent_name == configured || (NAME_SUFFIX..=id.len()).any(is_name)
+        })
+    });
     if let Some(agent) = known.filter(|agent| agent.status.is_live()) {
         return Ok(agent.agent_name.clone());
     }
-    // Names that are given can be the same at any time, so that these are read without validation.
     let (live, similar) = (Range::live_agents(), similar_names(request, session));
-    let mut others = or_readable(tx, &live, tx.candidate_rows::<Agent>(&live, usize::MAX))?;
+    // Names that are given can be the same at any time, so that these are read without validation.
+    let found = match configured {
+        Some(_) => tx.rows::<Agent>(&live),
+        None => tx.candidate_rows::<Agent>(&live, usize::MAX),
+    };
+    let mut others = or_readable(tx, &live, found)?;
     others.extend(or_readable(tx, &similar, tx.rows::<Agent>(&similar))?);
     others.retain(|other| other.status.is_live() && other.session_id != session);
     let taken: BTreeSet<_> = others.into_iter().map(|other| other.agent_name).collect();
@@ -218,8 +243,10 @@ fn generated_name(
     if let Some(name) = before.filter(is_free) {
         return Ok(name);
     }
-    let id: Vec<char> = session.chars().filter(|character| character.is_alphanumeric()).collect();
-    let name = match (&request.name_base, parent) {
+    if let Some(name) = configured.map(str::to_owned).filter(is_free) {
+        return Ok(name);
+    }
+    let name = match (configured.or(request.name_base.as_deref()), parent) {
         (None, Some(parent)) => {
             let numbered = |number| match number {
                 1 => format!("{} (delegate)", parent.agent_name),
@@ -229,8 +256,7 @@ fn generated_name(
             (1..=taken.len() + 1).map(numbered).find(is_free)
         }
         (base, _) => {
-            let base = base.as_deref().unwrap_or_default();
-            let with_id = |length: usize| format!("{base}-{}", id.iter().take(length).collect::<String>());
+            let with_id = |length| with_id(base.unwrap_or_default(), length);
             (NAME_SUFFIX..id.len()).map(with_id).find(is_free).or_else(|| Some(with_id(id.len())))
         }
     };

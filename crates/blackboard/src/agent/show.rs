@@ -143,7 +143,8 @@ impl Agents<'_> {
     }
 
     /// The id of the session that `text` names. The text is a session id, a session hint, the agent name of a single
-    /// live session, or an unambiguous prefix of at least six characters.
+    /// live session, or an unambiguous prefix of at least six characters. If nothing of this matches, it is the agent name
+    /// of stale or ended sessions, and means the one that was seen last.
     pub fn resolve(&self, text: &str) -> Result<(String, ResolvedBy)> {
         self.find(text).map(|(agent, by)| (agent.session_id, by))
     }
@@ -204,7 +205,12 @@ impl Agents<'_> {
             match &found[..] {
                 [] => {
                     crate::text::check_id("session", text)?;
-                    Err(not_found(text))
+                    // Every agent is read only where the answer would be that there is none.
+                    let all = Range::agents();
+                    tx.prefetch(&[Prefetch::Range(all.clone())])?;
+                    let named = tx.rows::<Agent>(&all)?.into_iter().filter(|agent| agent.agent_name == text);
+                    let newest = named.max_by_key(|agent| (agent.last_seen_at, agent.joined));
+                    newest.map(|agent| (agent, ResolvedBy::Name)).ok_or_else(|| not_found(text))
                 }
                 [agent] => Ok((agent.clone(), by)),
                 several => {
@@ -218,6 +224,11 @@ impl Agents<'_> {
 
     /// The live sessions of one process.
     pub fn of_process(&self, pid: u32) -> Result<Vec<Agent>> {
+        self.of_first_process(&[pid])
+    }
+
+    /// The live sessions of the first of these processes that has any, in one read.
+    pub fn of_first_process(&self, pids: &[u32]) -> Result<Vec<Agent>> {
         let range = Range::live_agents();
         let agents: Vec<Agent> = self.board.read_list(&[Prefetch::Range(range.clone())], |tx| {
             // The automatic sweep of the same call runs the same query, so this prepares no statement of its own.
@@ -227,8 +238,11 @@ impl Agents<'_> {
             }
             tx.rows(&range)
         })?;
-        let is_its_own = |agent: &Agent| agent.pid == Some(pid) && self.process_of(agent) == Liveness::Alive;
-        Ok(agents.into_iter().filter(is_its_own).collect())
+        let sessions_of = |pid: &u32| -> Vec<Agent> {
+            let its_own = agents.iter().filter(|agent| agent.pid == Some(*pid));
+            its_own.filter(|agent| self.process_of(agent) == Liveness::Alive).cloned().collect()
+        };
+        Ok(pids.iter().map(sessions_of).find(|sessions| !sessions.is_empty()).unwrap_or_default())
     }
 }
 

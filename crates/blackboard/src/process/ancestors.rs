@@ -1,8 +1,8 @@
 //! Finds the ancestor of a command that is the agent.
 //!
 //! The command that registers ends a moment later, and so does a shell that was started for it. The process to watch
-//! is the nearest ancestor that is a known agent. Otherwise it is the nearest shell that runs a script file or has a
-//! terminal.
+//! is the nearest ancestor that is a known agent. Otherwise it is the nearest process that runs a script file, of
+//! whatever interpreter, or the nearest shell that has a terminal.
 //!
 //! The rule is pure: the chain comes from [`Processes::ancestors`](super::Processes::ancestors), and the names of
 //! agents from the caller. The names of commands and of their packages are enough. How a process shows such a name is
@@ -42,16 +42,108 @@ const WRAPPERS: &[&str] = &[
 const SYSTEMS: &[&str] =
     &["aarch64", "arm64", "darwin", "linux", "macos", "win32", "windows", "x64", "x86_64"];
 
-/// Options of interpreters whose value is the next argument.
-const OPTIONS_WITH_VALUE: &[&str] =
-    &["--conditions", "--env-file", "--import", "--loader", "--require", "--preload", "-C", "-W", "-X", "-r"];
+/// How many bytes of a name the system keeps.
+const NAME_MAX: usize = 15;
+
+/// How an interpreter other than a shell is called.
+struct Interpreter {
+    /// Its names. One that ends in a version (`python3.12`) counts too.
+    names: &'static [&'static str],
+    /// Letters of options that run their argument or standard input, so that there is no script.
+    runs_argument: &'static [char],
+    /// Letters of options whose value is the rest of the argument, or the next one.
+    with_value: &'static [char],
+    /// Letters of options whose value is the rest of the argument.
+    with_rest: &'static [char],
+    /// Long options whose value is the next argument.
+    long_with_value: &'static [&'static str],
+    /// Words before the script.
+    subcommands: &'static [&'static str],
+}
+
+const INTERPRETERS: &[Interpreter] = &[
+    Interpreter {
+        names: &["python", "pypy"],
+        runs_argument: &['c'],
+        with_value: &['W', 'X'],
+        with_rest: &[],
+        long_with_value: &["--check-hash-based-pycs"],
+        subcommands: &[],
+    },
+    Interpreter {
+        names: &["node", "nodejs", "bun"],
+        runs_argument: &['e', 'p'],
+        with_value: &['C', 'r'],
+        with_rest: &[],
+        long_with_value: &[
+            "--conditions",
+            "--config",
+            "--cwd",
+            "--env-file",
+            "--experimental-loader",
+            "--import",
+            "--loader",
+            "--preload",
+            "--require",
+        ],
+        subcommands: &["run"],
+    },
+    Interpreter {
+        names: &["deno"],
+        runs_argument: &[],
+        with_value: &['c', 'L'],
+        with_rest: &[],
+        long_with_value: &["--cert", "--config", "--import-map", "--location", "--log-level", "--seed"],
+        subcommands: &["run", "serve"],
+    },
+    Interpreter {
+        names: &["ruby", "jruby", "truffleruby"],
+        runs_argument: &['e'],
+        with_value: &['C', 'I', 'r'],
+        with_rest: &['E', 'F', 'K', 'T', 'W', 'i', 'x'],
+        long_with_value: &["--encoding", "--external-encoding", "--internal-encoding"],
+        subcommands: &[],
+    },
+    Interpreter {
+        names: &["perl"],
+        runs_argument: &['E', 'e'],
+        with_value: &['I'],
+        with_rest: &['C', 'D', 'F', 'M', 'V', 'i', 'm', 'x'],
+        long_with_value: &[],
+        subcommands: &[],
+    },
+    Interpreter {
+        names: &["php"],
+        runs_argument: &['B', 'R', 'a', 'r'],
+        with_value: &['c', 'd', 'z'],
+        with_rest: &[],
+        long_with_value: &["--define", "--php-ini"],
+        subcommands: &["-f", "--file"],
+    },
+    Interpreter {
+        names: &["lua", "luajit"],
+        runs_argument: &[],
+        with_value: &['e', 'l'],
+        with_rest: &['O', 'j'],
+        long_with_value: &[],
+        subcommands: &[],
+    },
+    Interpreter {
+        names: &["Rscript"],
+        runs_argument: &['e'],
+        with_value: &[],
+        with_rest: &[],
+        long_with_value: &[],
+        subcommands: &[],
+    },
+];
 
 /// The process of the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// A known agent.
     Agent(u32),
-    /// No agent, but a shell that runs a script file.
+    /// No agent, but a process that runs a script file.
     Script(u32),
     /// No agent, but a shell in a terminal.
     Shell(u32),
@@ -107,9 +199,13 @@ pub fn find_agent(chain: &[ProcessInfo], agents: &[&str], declared: &[u32]) -> F
     Found::Nothing
 }
 
-/// Finds the nearest shell in a terminal among the ancestors of a command, nearest first, also behind a script.
-pub fn find_terminal_shell(chain: &[ProcessInfo]) -> Option<u32> {
-    chain.iter().find(|process| is_terminal_shell(process)).map(|process| process.pid)
+/// The ancestors of a script, nearest first, up to the nearest shell in a terminal. A script that has not registered
+/// acts for the session of one of them.
+pub fn ancestors_of_script(chain: &[ProcessInfo], script: u32) -> &[ProcessInfo] {
+    let outside = chain.iter().position(|process| process.pid == script).map_or(0, |place| place + 1);
+    let outside = &chain[outside..];
+    let terminal = outside.iter().position(is_terminal_shell);
+    terminal.map_or(outside, |terminal| &outside[..=terminal])
 }
 
 /// A shell that does not lead its process group was forked for a `$(…)` or a pipe and ends a moment later.
@@ -117,10 +213,34 @@ fn is_terminal_shell(process: &ProcessInfo) -> bool {
     process.terminal && process.group_leader && is_shell(process)
 }
 
-/// Whether a process is a shell that runs a script file, and so runs as long as the script. A `sh -c …` runs only as
-/// long as its command.
+/// Whether a process runs a script file, and so runs as long as the script. A `sh -c …` or `python -c …` runs only as
+/// long as its command, and so does a script that is a wrapper, for example `yarn`.
 fn runs_script(process: &ProcessInfo) -> bool {
-    is_shell(process) && shell_script(process).is_some()
+    if is_shell(process) {
+        return shell_script(process).is_some();
+    }
+    if is_passed_over(&process.name) {
+        return false;
+    }
+    script(process).or_else(|| script_of_name(process)).is_some_and(|script| {
+        let name = file_name(script);
+        let name = name.split('.').next().unwrap_or(name);
+        !is_passed_over(name.strip_suffix("-cli").unwrap_or(name))
+    })
+}
+
+/// The script file of a process that has the name of the script: the system starts its interpreter with it, whatever that
+/// is.
+fn script_of_name(process: &ProcessInfo) -> Option<&str> {
+    // One word can follow the interpreter in the first line of a script.
+    let script = process.arguments.iter().skip(1).take(2).map(String::as_str);
+    let program = file_name(&process.executable);
+    script.filter(|script| script.contains('/')).find(|script| {
+        let name = file_name(script);
+        let is_name = name == process.name
+            || (process.name.len() == NAME_MAX && name.starts_with(process.name.as_str()));
+        is_name && !program.is_empty() && !program.starts_with(process.name.as_str())
+    })
 }
 
 /// The script itself: a `$(…)`, a pipe or a `( … )` in it is a copy of its shell with the same arguments, and may end
@@ -250,27 +370,50 @@ pub(super) fn is_agent(process: &ProcessInfo, agents: &[&str]) -> bool {
 /// The script that an interpreter runs, or the module.
 fn script(process: &ProcessInfo) -> Option<&str> {
     let (called, arguments) = process.arguments.split_first()?;
-    if !is_interpreter(file_name(&process.executable)) && !is_interpreter(file_name(called)) {
-        return None;
-    }
+    let interpreter =
+        interpreter(file_name(&process.executable)).or_else(|| interpreter(file_name(called)))?;
     let mut arguments = arguments.iter().map(String::as_str);
     while let Some(argument) = arguments.next() {
         match argument {
-            "-m" => return arguments.next(),
-            "-c" | "-e" | "-p" | "--eval" | "--print" => return None,
-            "run" => {}
-            option if OPTIONS_WITH_VALUE.contains(&option) => {
+            word if interpreter.subcommands.contains(&word) => {}
+            "" | "-" | "eval" | "repl" | "--eval" | "--print" | "--run" => return None,
+            "--" => return arguments.next(),
+            option if interpreter.long_with_value.contains(&option) => {
                 arguments.next();
             }
-            option if option.starts_with('-') => {}
+            option if option.starts_with("--") => {}
+            option if option.starts_with('-') => {
+                for (place, letter) in option.char_indices().skip(1) {
+                    let is_last = place + letter.len_utf8() == option.len();
+                    if letter == 'm' && interpreter.names.contains(&"python") {
+                        return if is_last { arguments.next() } else { Some(&option[place + 1..]) };
+                    }
+                    if interpreter.runs_argument.contains(&letter) {
+                        return None;
+                    }
+                    if interpreter.with_rest.contains(&letter) {
+                        break;
+                    }
+                    if interpreter.with_value.contains(&letter) {
+                        if is_last {
+                            arguments.next();
+                        }
+                        break;
+                    }
+                }
+            }
             script => return Some(script),
         }
     }
     None
 }
 
-fn is_interpreter(name: &str) -> bool {
-    matches!(name, "node" | "nodejs" | "bun") || name.starts_with("python")
+fn interpreter(name: &str) -> Option<&'static Interpreter> {
+    let name = name.strip_suffix(".exe").unwrap_or(name);
+    let without_version =
+        name.trim_end_matches(|character: char| character.is_ascii_digit() || character == '.');
+    let name = without_version.trim_end_matches('-');
+    INTERPRETERS.iter().find(|interpreter| interpreter.names.contains(&name))
 }
 
 /// Whether a path belongs to a program of an agent: by its last part, by the package in `node_modules`, or as one of
@@ -558,8 +701,78 @@ mod tests {
         ] {
             assert_eq!(find_agent(&chain, &[]), expected, "{what}");
         }
-        assert_eq!(find_terminal_shell(&chain([script(), in_terminal(named("zsh"))])), Some(99));
-        assert_eq!(find_terminal_shell(&chain([script(), named("cron")])), None);
+    }
+
+    #[test]
+    fn ancestors_of_a_script_end_with_the_terminal() {
+        testkit::limit_test();
+        let script = || process("bash", "", "bash worker.sh");
+        let pids = |chain: &[ProcessInfo]| -> Vec<u32> {
+            ancestors_of_script(chain, 99).iter().map(|process| process.pid).collect()
+        };
+        let terminal = || in_terminal(named("zsh"));
+        assert_eq!(pids(&chain([script(), script(), script(), terminal(), named("init")])), [98, 97]);
+        assert_eq!(pids(&chain([script(), script(), script(), named("cron")])), [98, 97]);
+    }
+
+    #[test]
+    fn a_script_of_another_interpreter_is_found() {
+        testkit::limit_test();
+        for (name, executable, arguments) in [
+            ("python", "/usr/bin/python3.12", "python pw.py"),
+            ("python3", "/usr/bin/python3.12", "python3 -u -W ignore -Xdev /w/pw.py --name -c"),
+            ("python3", "/usr/bin/python3.12", "python3 -m worker"),
+            ("python3", "/usr/bin/python3.12", "python3 -um worker"),
+            ("pw.py", "/usr/bin/python3.12", "/usr/bin/python3 ./pw.py"),
+            ("MainThread", "/usr/bin/node", "node --import tsx --env-file .env worker.ts"),
+            ("node", "/usr/bin/node", "node -r dotenv/config worker.js"),
+            ("bun", "/root/.bun/bin/bun", "bun run worker.ts"),
+            ("deno", "/usr/bin/deno", "deno run -A --config deno.json worker.ts"),
+            ("ruby", "/usr/bin/ruby3.2", "ruby -w -I lib worker.rb"),
+            ("perl", "/usr/bin/perl", "perl -w -MTime::HiRes worker.pl"),
+            ("php", "/usr/bin/php8.3", "php -d x=1 -f worker.php"),
+            ("lua5.4", "/usr/bin/lua5.4", "lua -e x=1 worker.lua"),
+            ("worker.R", "/usr/bin/Rscript", "Rscript --vanilla worker.R"),
+            ("worker", "/opt/babashka/bb", "/opt/babashka/bb ./worker"),
+            ("a-long-worker-n", "/usr/bin/tclsh8.6", "/usr/bin/tclsh ./a-long-worker-name.tcl"),
+        ] {
+            let script = process(name, executable, arguments);
+            let terminal = in_terminal(named("bash"));
+            assert_eq!(find_agent(&chain([script, terminal]), &[]), Found::Script(100), "{arguments}");
+        }
+    }
+
+    #[test]
+    fn an_interpreter_without_a_script_file_is_not_found() {
+        testkit::limit_test();
+        for (name, executable, arguments) in [
+            ("python3", "/usr/bin/python3", "python3"),
+            ("python3", "/usr/bin/python3", "python3 -c import.os"),
+            ("python3", "/usr/bin/python3", "python3 -uc import.os worker.py"),
+            ("python3", "/usr/bin/python3", "python3 - worker"),
+            ("node", "/usr/bin/node", "node -pe 1 worker.js"),
+            ("node", "/usr/bin/node", "node --eval 1 worker.js"),
+            ("node", "/usr/bin/node", "node /usr/bin/yarn run worker"),
+            ("npm run worker", "/usr/bin/node", "npm run worker"),
+            ("node", "/usr/bin/node", "node /usr/lib/node_modules/npm/bin/npm-cli.js run worker"),
+            ("deno", "/usr/bin/deno", "deno eval 1"),
+            ("ruby", "/usr/bin/ruby", "ruby -ne x worker"),
+            ("perl", "/usr/bin/perl", "perl -lane x worker"),
+            ("php", "/usr/bin/php", "php -r x worker"),
+            ("vim", "/usr/bin/vim", "vim worker.py"),
+            ("vim", "/usr/bin/vim.basic", "vim plugins/vim"),
+        ] {
+            let other = process(name, executable, arguments);
+            let terminal = in_terminal(named("bash"));
+            assert_eq!(find_agent(&chain([other, terminal]), &[]), Found::Shell(99), "{arguments}");
+        }
+    }
+
+    #[test]
+    fn a_fork_of_an_interpreter_is_a_worker_of_its_own() {
+        testkit::limit_test();
+        let script = || process("python3", "/usr/bin/python3", "python3 pool.py");
+        assert_eq!(find_agent(&chain([script(), script(), named("cron")]), &[]), Found::Script(100));
     }
 
     #[test]

@@ -36,7 +36,7 @@ use other as system;
 #[cfg(all(unix, not(target_os = "linux")))]
 use unix as system;
 
-pub use ancestors::{Found, find_agent, find_client, find_terminal_shell};
+pub use ancestors::{Found, ancestors_of_script, find_agent, find_client};
 pub use fake::FakeProcesses;
 
 /// How many ancestors are read.

@@ -86,6 +86,7 @@ impl Register {
         let registered = board.agents().register(&Registration {
             name,
             name_base: None,
+            configured_name: None,
             project: self.project,
             work: self.work,
             parent: parent.map(|(session, _)| session),

@@ -175,6 +175,29 @@ fn session_gets_the_name_of_the_pai_assistant() {
 }
 
 #[test]
+fn sessions_with_one_configured_name_are_told_apart() {
+    let stage = Stage::new();
+    let ivy = [("BLACKBOARD_AGENT_NAME", "Ivy")];
+    let start = |session: &str| {
+        stage.hook_in("claude", session, "SessionStart", NONE(), &ivy);
+        stage.agent(&format!("claude:{session}"))["agent_name"].as_str().unwrap().to_owned()
+    };
+    let second = format!("Ivy-{}", &session_of_hint("claude:2")[..4]);
+    assert_eq!([start("1"), start("2")], ["Ivy", &second]);
+    stage.hook_in("claude", "2", "SessionEnd", NONE(), &ivy);
+    assert_eq!(start("2"), second, "a session that is resumed keeps its name");
+
+    stage.scratch.json(["work", "create", "x", "--title", "X"]);
+    stage.scratch.json(["work", "claim", "x", "-s", &second]);
+    let list = stage.scratch.run(["work", "list"]).success().stdout;
+    assert!(list.contains(&second), "{list}");
+    let refused = stage.scratch.run(["work", "claim", "x", "-s", "Ivy"]);
+    assert!(refused.code == 4 && refused.stderr.contains(&second), "{refused:?}");
+    let by_hand = stage.scratch.json(["agent", "register", "--name", "Ivy"]);
+    assert_eq!(by_hand["agent_name"], "Ivy", "a name that is given is kept");
+}
+
+#[test]
 fn hooks_find_names_projects_and_sessions_and_export_them() {
     let stage = Stage::new();
     let file = stage.file("env file");

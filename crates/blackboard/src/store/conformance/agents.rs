@@ -11,6 +11,7 @@ on_every_engine![
     session_hint_reactivates_an_ended_or_stale_session,
     delegate_inherits_missing_fields_from_its_parent,
     generated_name_is_unique_and_kept_when_the_session_is_resumed,
+    configured_name_is_unique_among_live_agents,
     delegates_without_names_are_numbered_from_the_second_on,
     parent_has_to_be_another_live_session,
     name_is_required_and_text_is_filtered,
@@ -164,6 +165,33 @@ fn generated_name_is_unique_and_kept_when_the_session_is_resumed(fixture: &Fixtu
         );
         assert_eq!(fixture.register(&generated(hint)).agent_name, "Ivy", "it is active");
     }
+}
+
+fn configured_name_is_unique_among_live_agents(fixture: &Fixture) {
+    let register = |hint: &str, name: &str| {
+        let request = Register {
+            configured_name: Some(name.to_owned()),
+            name_base: Some("claude".to_owned()),
+            session_hint: Some(hint.to_owned()),
+            ..Register::default()
+        };
+        fixture.register(&request).agent_name
+    };
+    let end = |hint: &str| fixture.board.agents().deregister(&session_of_hint(hint)).unwrap();
+    let second = format!("Ivy-{}", &session_of_hint("b")[..4]);
+    assert_eq!(register("a", "Ivy"), "Ivy");
+    assert_eq!(register("b", "Ivy"), second);
+    for (hint, name) in [("a", "Ivy"), ("b", second.as_str())] {
+        assert_eq!(register(hint, "Ivy"), name, "it is active");
+        end(hint);
+        assert_eq!(register(hint, "Ivy"), name, "it is resumed");
+    }
+    end("a");
+    assert_eq!(register("b", "Ivy"), second, "it keeps its name");
+    assert_eq!(register("b", "Oak"), "Oak", "the configuration changed");
+    // A name that is given by hand is kept as it is, and counts.
+    assert_eq!(fixture.register(&Register::named("Oak")).agent_name, "Oak");
+    assert_eq!(register("c", "Oak"), format!("Oak-{}", &session_of_hint("c")[..4]));
 }
 
 fn delegates_without_names_are_numbered_from_the_second_on(fixture: &Fixture) {
@@ -401,7 +429,14 @@ fn a_session_is_found_by_id_prefix_name_or_hint(fixture: &Fixture) {
     fixture.board.agents().deregister(&other).unwrap();
     assert_eq!(resolve("Ivy").unwrap().0, counted, "an ended agent does not share its name");
     fixture.board.agents().deregister(&oak).unwrap();
-    assert_eq!(code(resolve("Oak")), Code::AgentNotFound, "only active and idle agents are found by name");
+    assert_eq!(resolve("Oak").unwrap(), (oak, ResolvedBy::Name), "no live agent has its name");
+    fixture.pass(1);
+    let newer = fixture.session("Oak");
+    fixture.board.agents().deregister(&newer).unwrap();
+    assert_eq!(resolve("Oak").unwrap().0, newer, "the one that was seen last");
+    fixture.pass(1);
+    let live = fixture.session("Oak");
+    assert_eq!(resolve("Oak").unwrap().0, live, "a live agent comes first");
     assert_eq!(code(resolve("")), Code::InvalidValue);
 }
 
