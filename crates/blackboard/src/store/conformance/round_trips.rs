@@ -431,6 +431,9 @@ fn count_readers(counted: &mut Counted) {
     counted.count("Agents::of_process", "agents of a process", |fixture| {
         fixture.board.agents().of_process(1).unwrap()
     });
+    counted.count("Agents::of_first_process", "agents of the first of two processes", |fixture| {
+        fixture.board.agents().of_first_process(&[1, 2]).unwrap()
+    });
     counted.count("Work::list", "work list", |fixture| {
         fixture.board.work().list(&WorkFilter::default()).unwrap()
     });
