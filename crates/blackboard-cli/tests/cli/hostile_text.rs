@@ -277,7 +277,7 @@ fn text_that_is_not_stored_as_given_is_reported() {
     let created = scratch.json(["work", "create", "a", "--title", &title, "--description", "a\u{200b}b"]);
     assert_eq!((&created["shortened"], &created["filtered"]), (&json!(["title"]), &json!(["description"])));
     let human = scratch.run(["work", "claim", "b", "--title", &title, "--session", "ivy"]).success();
-    assert_eq!(human.stderr, "note: the title is longer than the limit and was shortened\n");
+    assert_eq!(human.stderr, "note: title shortened from 600 to 500 characters\n");
     // Text within its limit is kept, and nothing is reported.
     let completed =
         scratch.run(["work", "complete", "b", "--summary", &summary, "--session", "ivy"]).success();
