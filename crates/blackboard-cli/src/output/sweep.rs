@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use blackboard::agent::{Agent, short_id};
+use blackboard::agent::{Agent, label, short_id};
 use blackboard::entry::SkippedEntry;
 use blackboard::sweep::{SkippedAgent, StaleAgent, Swept};
 use serde::Serialize;
@@ -150,11 +150,19 @@ fn described(agent: &StaleAgent, ids: ShortIds) -> String {
 
 /// The note about an automatic sweep that marked agents stale.
 pub fn marked_stale(stale_agents: &[StaleAgent]) -> String {
-    let names: Vec<_> = stale_agents.iter().map(|agent| format!("\"{}\"", agent.agent_name)).collect();
+    let names: Vec<_> =
+        stale_agents.iter().map(|agent| label(&agent.agent_name, &agent.session_id)).collect();
     let items: usize = stale_agents.iter().map(|agent| agent.released_items.len()).sum();
+    let items = match items {
+        0 => None,
+        1 => Some("1 work item".to_owned()),
+        _ => Some(format!("{items} work items")),
+    };
     let leases = counted_leases(stale_agents.iter().flat_map(|agent| &agent.released_leases));
-    let leases = leases.map(|leases| format!(" and {leases}")).unwrap_or_default();
-    format!("marked {} stale, released {items} work item(s){leases}", names.join(", "))
+    let released: Vec<_> = items.into_iter().chain(leases).collect();
+    let released =
+        if released.is_empty() { String::new() } else { format!(", released {}", released.join(", ")) };
+    format!("marked {} stale{released}", names.join(", "))
 }
 
 /// The note about an automatic sweep that could not read some agents.

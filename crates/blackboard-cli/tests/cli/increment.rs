@@ -20,3 +20,14 @@ fn json_has_the_number_that_this_call_produced() {
     assert_eq!(scratch.json(["increment", "counter", "--by", "5", "--op", "five"])["value"], 5);
     assert_eq!(scratch.json(["read", "counter"])["value"], json!(6));
 }
+
+#[test]
+fn number_that_is_not_whole_is_refused_with_what_is_allowed() {
+    let scratch = Scratch::new();
+    for number in ["0.5", "-0.5", "one", "9223372036854775808"] {
+        let refused = scratch.run(["increment", "n", "--by", number]);
+        let expected = "expected a whole number from -9223372036854775808 to 9223372036854775807";
+        assert!(refused.code == 2 && refused.stderr.contains(expected), "{refused:?}");
+    }
+    assert_eq!(scratch.json(["increment", "n", "--by", "-3"])["value"], -3);
+}

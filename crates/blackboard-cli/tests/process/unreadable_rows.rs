@@ -41,7 +41,7 @@ fn every_other_command_sweeps_the_others_and_notes_the_one_that_it_skips() {
     let board = TestBoard::new();
     let [bad, good] = a_bad_agent_and_a_good_one(&board);
     let shown = board.run(["agent", "list"]).success();
-    assert!(shown.stderr.contains("marked \"agent-1\" stale"), "{shown:?}");
+    assert!(shown.stderr.contains("marked agent-1 ("), "{shown:?}");
     assert!(shown.stderr.contains("1 stale agent could not be swept"), "{shown:?}");
     assert_eq!([board.status_of(&bad), board.status_of(&good)], ["active", "stale"]);
     let answer = board.run(["agent", "list", "--json"]).success();
@@ -235,7 +235,7 @@ fn a_clock_row_that_cannot_be_read_stops_no_sweep() {
          INSERT OR REPLACE INTO marks (name, value) VALUES ('clock', x'ff00')"
     ));
     let shown = board.run(["agent", "list"]).success();
-    assert!(shown.stderr.contains("marked \"agent-0\" stale"), "{shown:?}");
+    assert!(shown.stderr.contains("marked agent-0 ("), "{shown:?}");
     board.make_all_heartbeats_old();
     assert_eq!(board.json(&["sweep"])["staleAgents"][0]["sessionId"], second.as_str());
     assert_eq!([board.status_of(&first), board.status_of(&second)], ["stale", "stale"]);

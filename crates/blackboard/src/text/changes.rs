@@ -23,6 +23,9 @@ pub struct TextChanges {
     /// was joined does not count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub filtered: Vec<String>,
+    /// The lengths of the shortened fields. Not serialized, and missing where the answer of an earlier call is repeated.
+    #[serde(skip)]
+    pub lengths: Vec<ShortenedText>,
     /// What is stored in each of the filtered fields. Not serialized: the answer has these fields itself. A verb that
     /// remembers its answer remembers this beside it.
     #[serde(skip)]
@@ -38,6 +41,17 @@ pub struct StoredText {
     pub text: String,
 }
 
+/// A field that was shortened, with its lengths in characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShortenedText {
+    /// The field.
+    pub field: String,
+    /// How long the given text is.
+    pub given: usize,
+    /// How many characters the field can have.
+    pub limit: usize,
+}
+
 impl TextChanges {
     /// Whether all text is stored unchanged.
     pub fn is_empty(&self) -> bool {
@@ -47,6 +61,7 @@ impl TextChanges {
     /// Adds the changes of further text of the same call.
     pub(crate) fn extend(&mut self, further: &TextChanges) {
         self.shortened.extend_from_slice(&further.shortened);
+        self.lengths.extend_from_slice(&further.lengths);
         self.filtered.extend_from_slice(&further.filtered);
         self.stored.extend_from_slice(&further.stored);
     }
@@ -64,7 +79,12 @@ impl TextChanges {
             [only] => Some(format!("the {only}")),
             [first @ .., last] => Some(format!("the {} and the {last}", first.join(", the "))),
         };
+        let lengths = self.lengths.iter().map(|ShortenedText { field, given, limit }| {
+            format!("{field} shortened from {given} to {limit} characters")
+        });
+        let lengths = lengths.collect::<Vec<_>>().join("; ");
         let shortened = list(&self.shortened).map(|names| match self.shortened.len() {
+            _ if !lengths.is_empty() => lengths,
             1 => format!("{names} is longer than the limit and was shortened"),
             _ => format!("{names} are longer than the limit and were shortened"),
         });
@@ -111,6 +131,8 @@ impl<'rules> Cleaner<'rules> {
         let cleaned = self.rules.cleaned(kind, text)?;
         if cleaned.shortened {
             self.changes.shortened.push(name.to_owned());
+            let (given, limit) = (text.chars().count(), self.rules.limit(kind));
+            self.changes.lengths.push(ShortenedText { field: name.to_owned(), given, limit });
         }
         if cleaned.filtered {
             self.changes.filtered.push(name.to_owned());

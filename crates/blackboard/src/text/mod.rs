@@ -16,7 +16,7 @@ mod secret;
 mod unicode;
 
 pub(crate) use changes::{Cleaner, Kind};
-pub use changes::{StoredText, TextChanges};
+pub use changes::{ShortenedText, StoredText, TextChanges};
 pub use control::characters;
 pub(crate) use control::{forges, forges_in_every_version, hides};
 pub use display::escape_for_terminal;

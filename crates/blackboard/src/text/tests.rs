@@ -176,12 +176,19 @@ fn changes_to_a_text_are_reported() {
         let named = |changed: bool| if changed { vec!["title".to_owned()] } else { Vec::new() };
         let stored =
             named(filtered).into_iter().map(|field| StoredText { field, text: clean.clone() }).collect();
-        let expected = TextChanges { shortened: named(shortened), filtered: named(filtered), stored };
-        assert_eq!(cleaner.changes(), expected, "{kind:?} {text:?}");
+        let changes = cleaner.changes();
+        let given = changes.lengths.iter().map(|lengths| (lengths.field.clone(), lengths.given));
+        let length = text.chars().count();
+        let expected: Vec<_> = named(shortened).into_iter().map(|field| (field, length)).collect();
+        assert_eq!(given.collect::<Vec<_>>(), expected, "{kind:?} {text:?}");
+        let lengths = changes.lengths.clone();
+        let expected =
+            TextChanges { shortened: named(shortened), lengths, filtered: named(filtered), stored };
+        assert_eq!(changes, expected, "{kind:?} {text:?}");
     }
     let many = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
     let changes =
-        TextChanges { shortened: many(&["a", "b", "c"]), filtered: many(&["d"]), stored: Vec::new() };
+        TextChanges { shortened: many(&["a", "b", "c"]), filtered: many(&["d"]), ..TextChanges::default() };
     assert_eq!(
         changes.sentence().unwrap(),
         "the a, the b and the c are longer than the limit and were shortened; markup, template markers or invisible \

@@ -21,6 +21,9 @@ pub struct Unblocked {
     pub missing_blockers: Vec<String>,
     /// Whether this call made it unblocked.
     pub unblocked: bool,
+    /// The named items that were no blockers of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_blockers: Vec<String>,
 }
 
 impl Pending for Unblocked {
@@ -59,6 +62,8 @@ fn decide(
     blocked_by: &[String],
     session: Option<&str>,
 ) -> (Changes, Unblocked) {
+    let is_blocker = |id: &String| blockers.iter().any(|blocker| blocker.id() == id);
+    let not_blockers = blocked_by.iter().filter(|id| !is_blocker(id)).cloned().collect();
     let (gone, kept): (Vec<_>, Vec<_>) = blockers
         .into_iter()
         .partition(|blocker| blocked_by.is_empty() || blocked_by.iter().any(|id| id == blocker.id()));
@@ -72,7 +77,7 @@ fn decide(
         follow_and_tell(&mut item, &open_blockers, session, &mut changes);
     }
     let unblocked = was_blocked && item.status != Status::Blocked;
-    (changes, Unblocked { item, open_blockers, missing_blockers, unblocked })
+    (changes, Unblocked { item, open_blockers, missing_blockers, unblocked, not_blockers })
 }
 
 #[cfg(test)]
@@ -111,6 +116,8 @@ mod tests {
             assert_eq!(changes.events.len(), usize::from(removed > 0), "without {named:?}");
             assert_eq!(answer.open_blockers, open, "without {named:?}");
             assert_eq!(answer.unblocked, unblocked, "without {named:?}");
+            let unknown: Vec<_> = named.iter().filter(|id| *id == "unknown").cloned().collect();
+            assert_eq!(answer.not_blockers, unknown, "without {named:?}");
         }
     }
 }

@@ -25,7 +25,7 @@ pub struct Increment {
     key: String,
 
     /// Number to add; may be negative
-    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = whole_number)]
     by: i64,
 
     #[command(flatten)]
@@ -51,4 +51,8 @@ impl Run for Increment {
         };
         Ok(Outcome::new(CountedEntry { written, value }))
     }
+}
+
+fn whole_number(text: &str) -> std::result::Result<i64, String> {
+    text.parse().map_err(|_| format!("expected a whole number from {} to {}", i64::MIN, i64::MAX))
 }

@@ -1,5 +1,7 @@
 //! `blackboard project register`
 
+use std::path::{Component, Path, PathBuf};
+
 use blackboard::Result;
 use blackboard::project::RegisterProject;
 
@@ -47,15 +49,36 @@ pub struct Register {
 impl Run for Register {
     fn run(self, context: &Context) -> Result<Outcome> {
         let (board, session) = context.open(Access::write(self.session.named()))?;
+        let path = self.path.map(|path| absolute(&context.request().current_dir, &path));
+        let missing = path.as_ref().filter(|path| !Path::new(path).exists()).cloned();
         let registered = board.projects().register(&RegisterProject {
             id: self.project.id(),
             name: self.name,
-            path: self.path,
+            path,
             repo: self.repo,
             metadata: metadata(self.metadata.as_deref())?,
             session,
         })?;
         context.note_text(&registered.text);
+        if let Some(path) = missing {
+            context.note(&format!("the path {path} does not exist"));
+        }
         Ok(Outcome::new(RegisteredProject(registered)))
     }
+}
+
+/// The path as seen from the working directory. Links are kept: the path is shown to other agents, as the user wrote it.
+fn absolute(current: &Path, path: &str) -> String {
+    let mut absolute = PathBuf::new();
+    for component in current.join(path).components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                absolute.pop();
+            }
+            other => absolute.push(other),
+        }
+    }
+    // A working directory that is not text has no place on the board.
+    absolute.to_str().map_or_else(|| path.to_owned(), str::to_owned)
 }

@@ -29,19 +29,20 @@ use crate::output::work::CreatedItem;
 ///   blackboard work create gh:o/r#78 --title "Fix the login" --source github
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
-#[command(group = ArgGroup::new("which").required(true))]
+#[command(group = ArgGroup::new("which"))]
+#[command(group = ArgGroup::new("given").required(true).multiple(true))]
 #[command(group = ArgGroup::new("has_title").multiple(true))]
 pub struct Create {
     /// Id of the work item, or without --title its title
-    #[arg(value_name = "ID|TITLE", groups = ["which", "has_title"], value_parser = NonEmptyStringValueParser::new())]
+    #[arg(value_name = "ID|TITLE", groups = ["given", "which", "has_title"], value_parser = NonEmptyStringValueParser::new())]
     item: Option<String>,
 
     /// Same as the ID argument
-    #[arg(long = "id", value_name = "ID", group = "which", alias = "task", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long = "id", value_name = "ID", groups = ["given", "which"], alias = "task", value_parser = NonEmptyStringValueParser::new())]
     item_option: Option<String>,
 
     /// Title of the item
-    #[arg(short = 't', long, value_name = "TEXT", group = "has_title", allow_hyphen_values = true)]
+    #[arg(short = 't', long, value_name = "TEXT", groups = ["given", "has_title"], allow_hyphen_values = true)]
     title: Option<String>,
 
     /// Registered project that the item belongs to
@@ -61,34 +62,34 @@ pub struct Create {
 
 impl Run for Create {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let id = match (self.item, self.item_option, &self.title) {
-            (item, option, Some(_)) => item.or(option),
-            (Some(text), _, None) if is_title(&text) => {
-                let (board, session) = context.open(Access::write(self.session.named()))?;
-                let item = self.options.item(String::new(), text, self.project, self.priority, session)?;
-                let created = board.work().create_with_generated_id(&item)?;
-                context.note_text(&created.text);
-                return Ok(Outcome::new(CreatedItem(created)));
-            }
-            (item, option, None) => return Err(no_title(&item.or(option).unwrap_or_default())),
+        let (id, title) = match (self.item.or(self.item_option), self.title) {
+            (id, Some(title)) => (id, title),
+            (Some(text), None) if is_title(&text) => (None, text),
+            (id, None) => return Err(no_title(&id.unwrap_or_default())),
         };
         let (board, session) = context.open(Access::write(self.session.named()))?;
-        let (id, title) = (id.unwrap_or_default(), self.title.unwrap_or_default());
-        let item = self.options.item(id, title, self.project, self.priority, session)?;
-        let created = board.work().create(&item)?;
+        let has_id = id.is_some();
+        let item = self.options.item(id.unwrap_or_default(), title, self.project, self.priority, session)?;
+        let created =
+            if has_id { board.work().create(&item) } else { board.work().create_with_generated_id(&item) }?;
         context.note_text(&created.text);
         Ok(Outcome::new(CreatedItem(created)))
     }
 }
 
-/// Whether the argument is a title: text with white space, or that cannot be an id.
+/// Whether the argument is a title: text with white space or letters beyond ASCII, or that cannot be an id.
 fn is_title(text: &str) -> bool {
-    text.contains(char::is_whitespace) || text.contains(',') || check_id("work item", text).is_err()
+    let is_of_title =
+        |character: char| character.is_whitespace() || character == ',' || !character.is_ascii();
+    text.contains(is_of_title) || check_id("work item", text).is_err()
 }
 
 fn no_title(id: &str) -> blackboard::Error {
     let id = shortened(id, 100);
     Refusal::new(Code::Usage, format!("work item {id} has no title"))
-        .hint(hints::acting("add one: ", format!("work create {} --title TEXT", shell_word(&id))))
+        .hint(hints::acting(
+            "give a title of several words, or one with --title: ",
+            format!("work create {} --title TEXT", shell_word(&id)),
+        ))
         .into()
 }

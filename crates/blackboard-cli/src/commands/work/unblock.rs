@@ -34,6 +34,13 @@ impl Run for Unblock {
     fn run(self, context: &Context) -> Result<Outcome> {
         let (board, session) = context.open(Access::change(self.session.named()))?;
         let unblocked = board.work().unblock(&self.item.id(), &self.blocked_by, session.as_deref())?;
+        if let [first, rest @ ..] = &unblocked.not_blockers[..] {
+            let (ids, verb) = match rest {
+                [] => (first.clone(), "was not a blocker"),
+                _ => (unblocked.not_blockers.join(", "), "were not blockers"),
+            };
+            context.note(&format!("{ids} {verb} of {}", unblocked.item.item_id));
+        }
         Ok(Outcome::new(UnblockedItem(unblocked)))
     }
 }

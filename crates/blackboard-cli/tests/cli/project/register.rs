@@ -17,3 +17,25 @@ fn json_has_the_project() {
     assert_eq!(scratch.json(call)["updated"], false);
     assert_eq!(scratch.json(["project", "register", "pai", "--path", "/x"])["metadata"]["a"], 1);
 }
+
+#[test]
+fn path_is_absolute_and_a_missing_one_is_reported() {
+    let scratch = Scratch::new();
+    scratch.run(["init"]).success();
+    let here = scratch.path().canonicalize().unwrap();
+    std::fs::create_dir(here.join("sub")).unwrap();
+    for (given, stored) in [
+        (".", here.clone()),
+        ("sub/", here.join("sub")),
+        ("./sub/../sub", here.join("sub")),
+        ("/", std::path::PathBuf::from("/")),
+    ] {
+        let said = scratch.run(["project", "register", "pai", "--name", "PAI", "--path", given]).success();
+        assert_eq!(said.stderr, "", "{given}");
+        let status = scratch.json(["project", "status", "pai"]);
+        assert_eq!(status["local_path"].as_str(), stored.to_str(), "{given}");
+    }
+    let missing = here.join("missing");
+    let said = scratch.run(["project", "register", "pai", "--path", missing.to_str().unwrap()]).success();
+    assert_eq!(said.stderr, format!("note: the path {} does not exist\n", missing.display()));
+}

@@ -39,12 +39,33 @@ fn title_alone_gets_a_generated_id() {
 }
 
 #[test]
+fn a_title_needs_no_id_and_no_space() {
+    let scratch = Scratch::new();
+    for (call, title) in [
+        (&["日本語のタイトル"][..], "日本語のタイトル"),
+        (&["Straßenbahn"], "Straßenbahn"),
+        (&["--title", "Just the title"], "Just the title"),
+        (&["-t", "Fix"], "Fix"),
+    ] {
+        let created = scratch.json(["work", "create"].iter().chain(call));
+        assert_eq!(created["title"], title, "{created}");
+        let id = created["item_id"].as_str().unwrap();
+        assert_eq!(scratch.json(["work", "status", id])["title"], title);
+    }
+    let named = scratch.json(["work", "create", "修正", "--title", "Fix it"]);
+    assert_eq!(named["item_id"], "修正", "an id, because the title is given");
+}
+
+#[test]
 fn id_without_a_title_is_a_usage_error() {
     let scratch = Scratch::new();
     for call in [&["work", "create", "item", "--json"][..], &["work", "create", "--id", "item", "--json"]] {
         let refused = scratch.run(call).refused(Code::Usage);
         assert_eq!(refused["error"], "work item item has no title");
-        assert_eq!(refused["hint"], "add one: blackboard work create item --title TEXT");
+        assert_eq!(
+            refused["hint"],
+            "give a title of several words, or one with --title: blackboard work create item --title TEXT"
+        );
     }
     assert_eq!(scratch.run(["work", "create"]).code, 2);
     assert_eq!(scratch.run(["work", "create", "--id", "x", "--description", "y"]).code, 2);

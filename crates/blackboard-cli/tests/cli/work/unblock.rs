@@ -19,3 +19,15 @@ fn json_has_the_remaining_blockers() {
     );
     assert_eq!(scratch.json(["work", "unblock", "item"])["unblocked"], true);
 }
+
+#[test]
+fn item_that_was_no_blocker_is_reported() {
+    let scratch = Scratch::new();
+    scratch.json(["work", "create", "ship", "--title", "Ship", "--blocked-by", "one,two"]);
+    let said = scratch.run(["work", "unblock", "ship", "--blocked-by", "zzz"]).success();
+    assert_eq!(said.stderr, "note: zzz was not a blocker of ship\n");
+    let answer = scratch.json(["work", "unblock", "ship", "--blocked-by", "one,yyy,zzz"]);
+    assert_eq!(answer["not_blockers"], serde_json::json!(["yyy", "zzz"]));
+    let said = scratch.run(["work", "unblock", "ship", "--blocked-by", "yyy,zzz"]).success();
+    assert_eq!(said.stderr, "note: yyy, zzz were not blockers of ship\n");
+}
