@@ -132,7 +132,7 @@ impl Agents<'_> {
         }
         let named = cleaned.name.as_ref().or(cleaned.configured_name.as_ref());
         match (named.or(cleaned.name_base.as_ref()), &cleaned.parent) {
-            (Some(name), _) if name.is_empty() => Err(Error::invalid("the name of an agent can't be empty")),
+            (Some(name), _) if name.is_empty() => Err(Error::invalid("the name of an agent cannot be empty")),
             (None, None) => {
                 Err(Refusal::new(Code::InvalidValue, "an agent needs a name").hint(Hint::PassName).into())
             }

@@ -229,6 +229,7 @@ mod tests {
     fn large_values_after_many_small_ones_are_announced_in_limited_groups() {
         const SMALL: usize = 1_000;
         const LARGE: usize = 1_100;
+        testkit::limit_test();
         let board = Board::memory();
         let large = "x".repeat(1_000);
         for number in 0..SMALL + LARGE {

@@ -73,7 +73,7 @@ fn parse(text: &str, scope: &str) -> Result<entry::Txn> {
             .into());
     }
     let request: Request = serde_json::from_str(text).map_err(|error| {
-        let message = format!("the transaction can't be read: {}", shortened(&error.to_string(), 300));
+        let message = format!("the transaction cannot be read: {}", shortened(&error.to_string(), 300));
         Refusal::new(Code::InvalidValue, message).hint(hints::command("see: ", "txn --help"))
     })?;
     let operations =
