@@ -321,6 +321,7 @@ mod tests {
 
     #[test]
     fn today_is_the_day_of_the_callers_clock() {
+        testkit::limit_test();
         let clock = |moment: &str| -> Arc<dyn Clock> { Arc::new(FixedClock::at(moment).unwrap()) };
         let engine = Arc::new(Memory::new(clock("2026-02-04T00:00:01Z")));
         let on_its_clock = Board::on(engine.clone(), clock("2026-02-04T00:00:01Z"));

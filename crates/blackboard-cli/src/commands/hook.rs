@@ -147,6 +147,7 @@ mod tests {
 
     #[test]
     fn the_call_of_a_platform_needs_no_parser() {
+        testkit::limit_test();
         for (line, expected) in [
             ("hook claude", Some("claude")),
             ("hook other", Some("other")),
