@@ -115,9 +115,11 @@ pub fn below(root: u32) -> io::Result<Vec<Process>> {
     Ok(found)
 }
 
-/// Whether a process is running and not a zombie.
+/// Whether a process is running and not a zombie. The first thread of a killed process is a zombie before the others have
+/// ended; until then its parent does not see its end.
 pub fn runs(pid: u32) -> bool {
-    state(pid).is_some_and(|state| !matches!(state, 'Z' | 'X'))
+    let threads = || fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    state(pid).is_some_and(|state| !matches!(state, 'Z' | 'X') || threads() > 1)
 }
 
 /// Whether a process cannot start others: it is stopped, by a signal or a debugger, or has ended.
