@@ -4,7 +4,7 @@
 //! takes seconds, and a checkpoint that is interrupted has to start again. If only hooks ran, the WAL would never become
 //! shorter.
 //!
-//! A reader that stays keeps the log long, whatever is started. So at most one such process runs, and a hook starts another
+//! A reader that stays keeps the WAL long, whatever is started. So at most one such process runs, and a hook starts another
 //! one a minute later at the earliest. Both are known from a sidecar: the process holds its lock, and its time is that of the
 //! last start.
 
@@ -23,7 +23,7 @@ use crate::open::Engine;
 /// How long after the last start a hook starts no other process.
 const PAUSE: Duration = Duration::from_mins(1);
 
-/// How often the process tries to shorten the log: other processes may read it at the wrong moment.
+/// How often the process tries to shorten the WAL: other processes may read it at the wrong moment.
 const TRIES: usize = 10;
 
 /// How long it waits between two tries.
