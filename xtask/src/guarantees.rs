@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Every source file below a directory, with its text.
-fn sources(directory: &Path, found: &mut Vec<(PathBuf, String)>) {
+pub fn sources(directory: &Path, found: &mut Vec<(PathBuf, String)>) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
@@ -22,7 +22,8 @@ fn sources_of_crates() -> Vec<(PathBuf, String)> {
     found
 }
 
-fn root() -> &'static Path {
+/// The root of this repository.
+pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 

@@ -7,6 +7,8 @@
 
 mod bench;
 mod cli_docs;
+#[cfg(test)]
+mod documents;
 mod e2e_agents;
 #[cfg(test)]
 mod guarantees;

@@ -37,6 +37,7 @@ pub fn build(options: Options) -> Result<PathBuf> {
     if options.symbols {
         directory.push("symbols");
         cargo
+            .args(["--config", "profile.release.package.blackboard-cli.strip=\"none\""])
             .env("CARGO_PROFILE_RELEASE_STRIP", "none")
             .env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only");
     }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use blackboard::clock::Timestamp;
 use blackboard::entry::DEFAULT_SCOPE;
+use blackboard::store::sqlite::command_to_ignore;
 use blackboard::text::TextChanges;
 use blackboard::{Board, Error, Result};
 
@@ -15,6 +16,7 @@ use crate::args::Globals;
 use crate::commands::arguments::ScopeOption;
 use crate::envelope::{BoardState, Circumstances};
 use crate::environment::Environment;
+use crate::git;
 use crate::hints::{self, GivenOptions};
 use crate::identity;
 use crate::location;
@@ -133,12 +135,10 @@ impl Context {
             let name = || self.resolved.get().map(|resolved| resolved.engine.name()).unwrap_or_default();
             match state {
                 // In the wrong directory, the caller should notice that now, not when no other agent answers.
-                BoardState::Created => self.note(&format!("created a new board at {}", name())),
+                BoardState::Created => self.report_new_board(&name()),
                 BoardState::ReadOnly => {
                     let name = name();
-                    self.note(&format!(
-                        "{name} cannot be written: the board is opened read-only, without locks"
-                    ));
+                    self.note(&format!("{name} cannot be written: the board is opened read-only"));
                 }
                 // The output reports it, or `exit.rs` does after the output.
                 BoardState::Missing => {}
@@ -149,6 +149,16 @@ impl Context {
         board
     }
 
+    /// Reports that this call has created the board, and whether git would publish it.
+    fn report_new_board(&self, name: &str) {
+        self.note(&format!("created a new board at {name}"));
+        let file = Path::new(name);
+        if git::would_add(file) {
+            let command = command_to_ignore(file);
+            self.note(&format!("git does not ignore it, and would publish it. To ignore it: {command}"));
+        }
+    }
+
     /// The board with an observer that prints a line for each automatic sweep that marked an agent stale: at the start of
     /// the command, while it waits, and after a refusal. JSON output has no such line.
     fn reporting_sweeps(&self, board: Board) -> Board {
@@ -156,13 +166,15 @@ impl Context {
             return board;
         }
         let has_reported_skipped = AtomicBool::new(false);
+        let db = self.globals.db.clone();
         board.with_sweep_observer(move |swept| {
             if !swept.stale_agents.is_empty() {
                 note(&marked_stale(&swept.stale_agents));
             }
             // A command that waits sweeps repeatedly, and skips the same agents each time.
             if !swept.skipped_agents.is_empty() && !has_reported_skipped.swap(true, Ordering::Relaxed) {
-                note(&skipped(swept.skipped_agents.len()));
+                let given = GivenOptions { db: db.as_deref(), session: None };
+                note(&skipped(swept.skipped_agents.len(), &given));
             }
         })
     }

@@ -52,7 +52,7 @@ pub enum BoardState {
     Missing,
     /// This call has created it.
     Created,
-    /// It cannot be written, and is read without locks.
+    /// It cannot be written.
     ReadOnly,
 }
 

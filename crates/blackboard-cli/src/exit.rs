@@ -127,7 +127,7 @@ fn deliver(outcome: Outcome, context: &Context, stdout: &mut dyn Write) -> outpu
         let mut answer = Answer::new(&mut out, now).under(circumstances);
         (outcome.answer.json(&mut answer), answer.has_envelope())
     } else {
-        let mut screen = Screen::of_stdout(&mut out, now);
+        let mut screen = Screen::of_stdout(&mut out, now).of_call(context.given_options());
         match context.missing_board().filter(|_| outcome.answer.is_list()) {
             Some(name) => {
                 let advice = how_to_create_it(context);

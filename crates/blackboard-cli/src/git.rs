@@ -1,8 +1,8 @@
-//! Runs git. Only commands that concern commits do; all others would be slower.
+//! Runs git. Only commands that concern commits do, and one that creates a board; all others would be slower.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use blackboard::{Code, Error, Fault, Refusal, Result};
@@ -39,6 +39,19 @@ pub fn hooks() -> Result<Hooks> {
 /// Whether the current repository is bare.
 pub fn is_bare() -> Result<bool> {
     Ok(answer(&["rev-parse", "--is-bare-repository"])?.starts_with(b"true"))
+}
+
+/// Whether `git add` would add this file: it is in a worktree, and not ignored. If git is missing or fails, it adds
+/// nothing.
+pub fn would_add(file: &Path) -> bool {
+    let Some(directory) = file.parent().filter(|directory| directory.is_absolute()) else { return false };
+    if !directory.ancestors().any(|ancestor| ancestor.join(".git").exists()) {
+        return false;
+    }
+    let mut git = git(&["-c", "core.fsmonitor=false", "check-ignore", "--quiet", "--"]);
+    let status = git.arg(file).current_dir(directory).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    // It exits with 1 if the file is not ignored, and with 128 if there is no worktree.
+    status.is_ok_and(|status| status.code() == Some(1))
 }
 
 /// The root of the current worktree.

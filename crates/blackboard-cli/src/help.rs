@@ -14,26 +14,32 @@ use crate::commands::{COMMANDS, Leaf};
 use crate::output::{Styles, Tone};
 
 /// What `blackboard help` prints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Topic {
+#[derive(Clone, Copy, Debug)]
+pub enum HelpPage {
     /// The page of the program.
     Program,
     /// One line for each command.
     All,
-    /// The environment variables.
-    Environment,
-    /// The exit codes.
-    ExitCodes,
+    /// One of the topics.
+    Topic(&'static Topic),
 }
 
-/// The topics that a word after `help` names.
-pub const TOPICS: [&str; 2] = ["environment", "exit-codes"];
+/// A page of help that is not about one command.
+#[derive(Debug)]
+pub struct Topic {
+    /// The word after `help`.
+    pub name: &'static str,
+    text: &'static str,
+}
 
-impl Topic {
+/// Every topic.
+pub const TOPICS: &[Topic] =
+    &[Topic { name: "environment", text: ENVIRONMENT }, Topic { name: "exit-codes", text: EXIT_CODES }];
+
+impl HelpPage {
     /// The topic that a word after `help` names.
-    pub fn named(word: &OsStr) -> Option<Topic> {
-        let position = TOPICS.iter().position(|topic| word == *topic)?;
-        [Topic::Environment, Topic::ExitCodes].get(position).copied()
+    pub fn named(word: &OsStr) -> Option<HelpPage> {
+        TOPICS.iter().find(|topic| word == topic.name).map(HelpPage::Topic)
     }
 
     /// Prints it.
@@ -46,10 +52,9 @@ impl Topic {
 
     fn text(self) -> String {
         match self {
-            Topic::Program => PAGE.to_owned(),
-            Topic::All => all_commands(),
-            Topic::Environment => ENVIRONMENT.to_owned(),
-            Topic::ExitCodes => EXIT_CODES.to_owned(),
+            HelpPage::Program => PAGE.to_owned(),
+            HelpPage::All => all_commands(),
+            HelpPage::Topic(topic) => topic.text.to_owned(),
         }
     }
 }
@@ -255,11 +260,19 @@ mod tests {
     #[test]
     fn program_page_and_topics_fit_a_terminal() {
         assert!(PAGE.lines().count() < 45);
-        for topic in [Topic::Program, Topic::All, Topic::Environment, Topic::ExitCodes] {
-            for line in topic.text().lines() {
+        let topics = TOPICS.iter().map(HelpPage::Topic);
+        for page in [HelpPage::Program, HelpPage::All].into_iter().chain(topics) {
+            for line in page.text().lines() {
                 assert!(line.chars().count() <= 80, "{line}");
             }
         }
+    }
+
+    #[test]
+    fn program_page_names_every_topic_and_no_other() {
+        let named = PAGE.split("`blackboard help ").skip(1).filter_map(|rest| rest.split('`').next());
+        let named: Vec<_> = named.filter(|word| !["COMMAND", "--all"].contains(word)).collect();
+        assert_eq!(named, TOPICS.iter().map(|topic| topic.name).collect::<Vec<_>>());
     }
 
     #[test]

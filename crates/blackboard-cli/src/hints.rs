@@ -21,9 +21,14 @@ pub struct GivenOptions<'a> {
 impl GivenOptions<'_> {
     /// A command that can be pasted, for the board of the call.
     pub fn command(&self, words: impl fmt::Display) -> String {
+        format!("{} {words}", self.program())
+    }
+
+    /// The beginning of such a command.
+    pub fn program(&self) -> Cow<'static, str> {
         match self.db.and_then(OsStr::to_str) {
-            Some(db) => format!("blackboard --db {} {words}", shell_word(db)),
-            None => format!("blackboard {words}"),
+            Some(db) => format!("blackboard --db {}", shell_word(db)).into(),
+            None => "blackboard".into(),
         }
     }
 
@@ -193,7 +198,6 @@ mod tests {
     use std::ffi::OsString;
 
     use super::*;
-    use crate::args::{self, Invocation};
 
     fn text(text: &str) -> String {
         text.to_owned()
@@ -306,7 +310,7 @@ mod tests {
             let text = as_command(&hint, &given);
             let start = text.find("blackboard --db 'my board.db' ").unwrap();
             let command = text[start..].trim_end_matches(")\"");
-            let Invocation::Leaf { leaf, arguments } = args::find(&split(command)[1..]) else {
+            let crate::Invocation::Leaf { leaf, arguments } = crate::find(&split(command)[1..]) else {
                 panic!("{command}");
             };
             leaf.parse(&arguments).unwrap_or_else(|error| panic!("{command}: {error}"));

@@ -31,7 +31,7 @@ use crate::environment::Environment;
 use crate::hints;
 use crate::location::{self, Location, Source, Target, no_home};
 use crate::redis::RedisServer;
-use crate::session::{Ended, Search, Unusable, no_session};
+use crate::session::{Ended, SESSION_UNUSABLE, Search, Unusable, no_session};
 
 /// A located board, which may not exist. It can be sent to another thread and opened there.
 #[derive(Clone)]
@@ -123,15 +123,14 @@ impl ResolvedBoard {
         let config = Config::default();
         let settings = config.settings(false);
         let sidecars = SqliteSidecars::new(file);
-        let engine = Arc::new(SqliteFile { sidecars, in_project: false, create_directories: true });
+        let engine = Arc::new(SqliteFile { sidecars, owns_directory: false, create_directories: true });
         ResolvedBoard { engine, config, settings, is_home: false }
     }
 
     /// Opens the board.
     pub fn open(&self, opening: Opening) -> Result<OpenBoard> {
         Ok(match self.engine.open(&self.config.database, opening)? {
-            Some(OpenStore { store, is_immutable }) => {
-                let state = is_immutable.then_some(BoardState::ReadOnly);
+            Some(OpenStore { store, state }) => {
                 // A board works without sidecars. A program that needs one reports that it cannot be created.
                 let _ = self.engine.create_sidecar_directory();
                 OpenBoard { board: self.board(store), state }
@@ -218,8 +217,8 @@ pub trait Engine: Send + Sync {
 pub struct OpenStore {
     /// The store.
     pub store: Arc<dyn Store>,
-    /// Whether it was opened without locks, because nothing can be written there.
-    pub is_immutable: bool,
+    /// The special state of the board, apart from [`BoardState::Missing`].
+    pub state: Option<BoardState>,
 }
 
 /// The engine of the board at this location. Only this function distinguishes engines.
@@ -227,7 +226,7 @@ pub fn engine_at(location: &Location) -> Result<Arc<dyn Engine>> {
     match &location.target {
         Target::File(file) => Ok(Arc::new(SqliteFile {
             sidecars: SqliteSidecars::new(file),
-            in_project: location.project_config.is_some(),
+            owns_directory: location.project_config.is_some() || location.source == Source::Home,
             // A path on the command line may be mistyped. Every other location was configured once.
             create_directories: location.source != Source::Option,
         })),
@@ -241,8 +240,8 @@ pub fn engine_at(location: &Location) -> Result<Arc<dyn Engine>> {
 struct SqliteFile {
     /// The sidecars also know the file.
     sidecars: SqliteSidecars,
-    /// Whether its directory is that of a project's board.
-    in_project: bool,
+    /// Whether its directory is that of a project's board, or of the home board.
+    owns_directory: bool,
     create_directories: bool,
 }
 
@@ -262,7 +261,7 @@ impl SqliteFile {
             waiting: opening.write_limit.map_or(defaults.waiting, |_| Waiting::QueueWithDeadline),
             stays_open: opening.stays_open,
             create_directories: self.create_directories,
-            in_project: self.in_project,
+            owns_directory: self.owns_directory,
             allow_network_filesystem: database.allow_network_filesystem,
         }
     }
@@ -309,7 +308,14 @@ impl Engine for SqliteFile {
             Mode::Existing => Sqlite::open_existing(self.file(), clock, &options)?,
             Mode::ReadOnly => Sqlite::open_to_read(self.file(), clock, &options)?,
         };
-        Ok(store.map(|store| OpenStore { is_immutable: store.is_immutable(), store: Arc::new(store) }))
+        Ok(store.map(|store| {
+            let state = match (store.is_new(), store.is_read_only()) {
+                (true, _) => Some(BoardState::Created),
+                (false, true) => Some(BoardState::ReadOnly),
+                (false, false) => None,
+            };
+            OpenStore { state, store: Arc::new(store) }
+        }))
     }
 }
 
@@ -435,7 +441,7 @@ impl<'a> Access<'a, WithSession> {
     /// As [`Access::read_as`], for a command that does the same without a session: one of the environment that cannot be used
     /// is ignored, with a note.
     pub fn read_with(named: Option<&'a str>) -> Access<'a, WithSession> {
-        let unusable = Unusable::Noted(&[Code::AgentNotFound, Code::SessionEnded]);
+        let unusable = Unusable::Noted(SESSION_UNUSABLE);
         Access::new(Purpose::Read, Some(Search::new(named, Ended::AllowedIfNamed, unusable)))
     }
 
@@ -505,25 +511,26 @@ impl Context {
         let Access { purpose, session, sweeps, .. } = access;
         let resolved = self.resolve()?;
         let writes = matches!(purpose, Purpose::Write | Purpose::Change);
-        let is_missing = writes && !resolved.engine.exists();
-        let (mode, is_new) = match (purpose, is_missing) {
-            (Purpose::Write, _) => (Mode::Create, is_missing),
+        let mode = match purpose {
+            Purpose::Write => Mode::Create,
             // It exists, and is opened like every other board that is written.
-            (Purpose::Change, false) => (Mode::Create, false),
-            (Purpose::Read | Purpose::Follow, _) | (Purpose::Change, true) => (Mode::Existing, false),
+            Purpose::Change if resolved.engine.exists() => Mode::Create,
+            Purpose::Read | Purpose::Follow | Purpose::Change => Mode::Existing,
         };
         let OpenBoard { board, state } = resolved.open(Opening::new(mode))?;
-        let state = if is_new { Some(BoardState::Created) } else { state };
         let board = self.keep_open(board, state, writes);
         if purpose == Purpose::Follow && state == Some(BoardState::Missing) {
             return Err(no_board(&resolved.engine.name()));
         }
-        let session = match session {
-            Some(search) => {
-                search.named.into_iter().for_each(|named| self.keep_named_session(named));
-                self.find_session(&board, &search)?
+        let session = if let Some(search) = session {
+            search.named.into_iter().for_each(|named| self.keep_named_session(named));
+            self.find_session(&board, &search)?
+        } else {
+            // A command that starts a session reports it itself.
+            if purpose != Purpose::Write {
+                self.check_session_of_environment(&board);
             }
-            None => None,
+            None
         };
         let opened = O::new(board, session)?;
         if sweeps {
@@ -597,8 +604,7 @@ mod tests {
         }
 
         fn open(&self, _: &Database, _: Opening) -> Result<Option<OpenStore>> {
-            let store =
-                || OpenStore { store: Arc::new(Memory::new(Arc::new(SystemClock))), is_immutable: false };
+            let store = || OpenStore { store: Arc::new(Memory::new(Arc::new(SystemClock))), state: None };
             Ok(self.exists.then(store))
         }
     }
@@ -613,7 +619,7 @@ mod tests {
             let resolved = ResolvedBoard { engine, ..ResolvedBoard::unconfigured(Path::new("unused")) };
             resolved.open(Opening::new(Mode::ReadOnly)).unwrap();
             assert_eq!(directory.exists(), exists, "nothing is created for a board that does not exist");
-            let registered = ServerRegistration::take(resolved.engine.sidecars(), None).unwrap();
+            let registered = ServerRegistration::take(resolved.engine.sidecars()).unwrap();
             assert_eq!(registered.is_found(), exists);
         }
     }

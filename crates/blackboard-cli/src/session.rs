@@ -9,10 +9,10 @@
 
 use std::ffi::OsStr;
 
-use blackboard::agent::{Agent, AgentStatus};
+use blackboard::agent::{Agent, AgentStatus, ShortIds};
 use blackboard::process::{
     Found, Liveness, ProcessIdentity, ProcessInfo, Processes, SystemProcesses, ancestors_of_script,
-    find_agent, find_client,
+    find_agent, find_client, is_unused,
 };
 use blackboard::{Board, Code, Error, Hint, Refusal, Result};
 
@@ -50,9 +50,13 @@ pub enum Unusable {
     /// For these reasons, the command continues without a session and prints a warning, unless the session was given on
     /// the command line.
     Noted(&'static [Code]),
-    /// The command continues without a session.
+    /// The command continues without a session. It prints a warning if the one of the environment has ended or is not
+    /// on this board.
     Ignored,
 }
+
+/// The reasons why a session of the environment cannot be used: it is not on this board, or has ended.
+pub const SESSION_UNUSABLE: &[Code] = &[Code::AgentNotFound, Code::SessionEnded];
 
 impl<'a> Search<'a> {
     /// A search for the given session, or for that of the caller.
@@ -63,14 +67,24 @@ impl<'a> Search<'a> {
     /// The session, if there is one.
     fn find(&self, board: &Board, environment: &Environment) -> Result<Option<String>> {
         match (self.named, self.ended) {
-            (Some(named), Ended::Refused) => return board.agents().resolve_to_act(named).map(Some),
+            (Some(named), Ended::Refused) => {
+                return board.agents().resolve_to_act(named).map(|agent| Some(agent.session_id));
+            }
             (Some(named), Ended::AllowedIfNamed | Ended::Allowed) => {
                 return Ok(Some(board.agents().resolve(named)?.0));
             }
             (None, _) => {}
         }
         if let Some(session) = &environment.session {
-            return of_environment(board, session, self.ended).map(Some);
+            if self.ended == Ended::Allowed {
+                return of_environment(session, |session| Ok(Some(board.agents().resolve(session)?.0)));
+            }
+            let agent = of_environment(session, |session| board.agents().resolve_to_act(session))?;
+            // A declared process stays the one to watch.
+            if self.ended == Ended::Refused && environment.pid.is_none() {
+                watch_living_process(board, session, &agent);
+            }
+            return Ok(Some(agent.session_id));
         }
         let ancestors = Processes::ancestors(&SystemProcesses::default(), AGENT_NAMES);
         let caller = find_agent(&ancestors, AGENT_NAMES, &platforms::declared_pids(environment));
@@ -98,7 +112,12 @@ impl Context {
     /// The session of this call. The search decides what happens if that of the environment cannot be used.
     pub fn find_session(&self, board: &Board, search: &Search<'_>) -> Result<Option<String>> {
         match (search.find(board, self.environment()), search.unusable) {
-            (Err(_), Unusable::Ignored) => Ok(None),
+            (Err(error), Unusable::Ignored) => {
+                if search.named.is_none() && SESSION_UNUSABLE.contains(&error.code()) {
+                    self.report_ignored_session(&error);
+                }
+                Ok(None)
+            }
             (Err(error), Unusable::Noted(reasons))
                 if search.named.is_none() && reasons.contains(&error.code()) =>
             {
@@ -109,31 +128,61 @@ impl Context {
         }
     }
 
+    /// Reports a session of the environment that cannot be used. For a command that needs no session.
+    pub fn check_session_of_environment(&self, board: &Board) {
+        let Some(session) = &self.environment().session else { return };
+        if let Err(error) = of_environment(session, |session| board.agents().resolve_to_act(session))
+            && SESSION_UNUSABLE.contains(&error.code())
+        {
+            self.report_ignored_session(&error);
+        }
+    }
+
     /// The session of the environment, which becomes the parent of a new one. A session that has ended or is not on
     /// this board is ignored, with a warning.
     pub fn parent_session(&self, board: &Board) -> Result<Option<String>> {
         let Some(session) = &self.environment().session else { return Ok(None) };
-        match of_environment(board, session, Ended::Refused) {
-            Err(error) if matches!(error.code(), Code::AgentNotFound | Code::SessionEnded) => {
+        match of_environment(session, |session| board.agents().resolve_to_act(session)) {
+            Err(error) if SESSION_UNUSABLE.contains(&error.code()) => {
                 warn(&format!("{error}; continuing without a parent"));
                 Ok(None)
             }
-            found => found.map(Some),
+            found => found.map(|agent| Some(agent.session_id)),
         }
     }
 
     /// The long-lived process of the caller: the declared one, or the nearest agent among the ancestors.
     pub fn agent_pid(&self, given: Option<u32>) -> Result<Option<u32>> {
+        self.agent_pid_among(given, || Processes::ancestors(&SystemProcesses::default(), AGENT_NAMES))
+    }
+
+    /// The same for a command whose output a shell evaluates. A helper script that prints it for that shell ends with the
+    /// command.
+    pub fn agent_pid_of_evaluated_command(&self, given: Option<u32>) -> Result<Option<u32>> {
+        self.agent_pid_among(given, || SystemProcesses::default().ancestors_of_evaluated_command(AGENT_NAMES))
+    }
+
+    fn agent_pid_among(
+        &self,
+        given: Option<u32>,
+        ancestors: impl FnOnce() -> Vec<ProcessInfo>,
+    ) -> Result<Option<u32>> {
         if given.is_some() {
             return Ok(given);
         }
         if let Some(pid) = &self.environment().pid {
-            let pid = pid.to_str().and_then(|pid| pid.parse().ok()).filter(|pid| *pid > 0);
-            return pid.map(Some).ok_or_else(|| Error::invalid("BLACKBOARD_PID is not a process id"));
+            let number = pid.to_str().and_then(|pid| pid.parse().ok()).filter(|pid| *pid > 0);
+            return number.map(Some).ok_or_else(|| not_a_pid(pid));
         }
-        let ancestors = Processes::ancestors(&SystemProcesses::default(), AGENT_NAMES);
-        Ok(find_agent(&ancestors, AGENT_NAMES, &platforms::declared_pids(self.environment())).pid())
+        Ok(find_agent(&ancestors(), AGENT_NAMES, &platforms::declared_pids(self.environment())).pid())
     }
+}
+
+fn not_a_pid(given: &OsStr) -> Error {
+    let given = blackboard::text::escape_for_terminal(&given.to_string_lossy()).into_owned();
+    Refusal::new(Code::InvalidValue, format!("BLACKBOARD_PID is \"{given}\", which is not a process id"))
+        .hint("set it to the number of a running process, or unset it")
+        .into()
 }
 
 /// The client of an MCP server: the process that started this one, for one session or for several.
@@ -264,13 +313,24 @@ pub fn no_session() -> Error {
 }
 
 /// The session of the environment, if it can be used.
-fn of_environment(board: &Board, session: &OsStr, ended: Ended) -> Result<String> {
+fn of_environment<T>(session: &OsStr, find: impl FnOnce(&str) -> Result<T>) -> Result<T> {
     let session = session.to_str().ok_or_else(|| Error::invalid("BLACKBOARD_SESSION_ID is not text"))?;
-    let found = match ended {
-        Ended::Allowed => board.agents().resolve(session).map(|(session, _)| session),
-        Ended::Refused | Ended::AllowedIfNamed => board.agents().resolve_to_act(session),
-    };
-    found.map_err(|error| unusable_in_environment(error, session))
+    find(session).map_err(|error| unusable_in_environment(error, session))
+}
+
+/// Watches the process that a session of the environment belongs to, if the session's own process is gone: it was
+/// registered by a process that ended, for example by a helper script. Usually this is one system call.
+fn watch_living_process(board: &Board, variable: &OsStr, agent: &Agent) {
+    let is_candidate = agent.status.is_live() && !agent.shares_process;
+    if !is_candidate || !agent.pid.is_some_and(is_unused) {
+        return;
+    }
+    let variable = format!("BLACKBOARD_SESSION_ID={}", variable.to_string_lossy());
+    let owner = SystemProcesses::default().owner_of_variable(AGENT_NAMES, &variable);
+    if let Some(pid) = owner {
+        // Without it, the command does what it would do anyway.
+        let _ = board.agents().watch_instead(&agent.session_id, pid);
+    }
 }
 
 /// Why the session of the environment cannot be used: it has ended, or belongs to another board.
@@ -314,7 +374,9 @@ fn of_sandbox(board: &Board, environment: &Environment) -> Result<Option<String>
 fn several_sessions(sessions: &[&Agent]) -> Error {
     /// How many sessions the message names. The details contain all of them.
     const NAMED: usize = 3;
-    let mut named: Vec<_> = sessions.iter().take(NAMED).map(|agent| agent.label()).collect();
+    let ids = ShortIds::of(sessions.iter().map(|agent| agent.session_id.as_str()));
+    let label = |agent: &&Agent| ids.label(&agent.agent_name, &agent.session_id);
+    let mut named: Vec<_> = sessions.iter().take(NAMED).map(label).collect();
     if sessions.len() > NAMED {
         named.push(format!("and {} more", sessions.len() - NAMED));
     }

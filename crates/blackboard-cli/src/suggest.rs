@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use crate::args;
 use crate::commands::{self, ALIASES, COMMANDS, NOUNS};
-use crate::help::TOPICS;
+use crate::help::{TOPICS, Topic};
 
 /// The most suggestions of one hint.
 const MOST: usize = 3;
@@ -49,9 +49,9 @@ fn similar(words: &[String], known: usize, is_help: bool) -> Vec<String> {
         .filter_map(|(path, of)| Some((nearness(path, words, known)?, own_name(of))))
         .collect();
     if is_help && known == 0 {
-        let topics = TOPICS
-            .iter()
-            .map(|topic| Some(((distance(words.first()?, topic)?, Reverse(1)), format!("help {topic}"))));
+        let topics = TOPICS.iter().map(|Topic { name, .. }| {
+            Some(((distance(words.first()?, name)?, Reverse(1)), format!("help {name}")))
+        });
         found.extend(topics.flatten());
     }
     let nearest = found.iter().map(|(nearness, _)| *nearness).min();

@@ -15,7 +15,6 @@ use crate::error::{Code, Fault, Refusal, Result};
 use crate::event::Events;
 use crate::file::Files;
 use crate::fingerprint::Fingerprint;
-use crate::follow::SweepSchedule;
 use crate::hint::Hint;
 use crate::id::{Ids, RandomIds};
 use crate::lock::Locks;
@@ -27,8 +26,8 @@ use crate::store::sqlite::{Sqlite, SqliteOptions};
 use crate::store::{
     Changes, Commit, Committed, Key, Memory, OnBusy, Operation, Prefetch, Range, Row, Store, Tx,
 };
-use crate::sweep::{DeferredSweep, Due, Swept};
-use crate::unreadable::{ReadableTx, UnreadableObserver, UnreadableRow, naming_row};
+use crate::sweep::{DeferredSweep, Due, SweepSchedule, Swept};
+use crate::unreadable::{ReadableTx, UnreadableObserver, UnreadableRow, naming_row, naming_row_in};
 use crate::work::Work;
 
 /// Separates the verb from the fingerprint of the request in a remembered call.
@@ -516,12 +515,14 @@ impl dyn Tx + '_ {
 
     /// All rows of a range, as their type.
     pub(crate) fn rows<T: TryFrom<Row>>(&self, range: &Range) -> Result<Vec<T>> {
-        self.range(range)?.into_iter().map(typed).collect()
+        let rows = self.range(range).map_err(|error| naming_row_in(self, range, usize::MAX, error))?;
+        rows.into_iter().map(typed).collect()
     }
 
     /// The first rows of a range, as their type, perhaps outdated.
     pub(crate) fn candidate_rows<T: TryFrom<Row>>(&self, range: &Range, limit: usize) -> Result<Vec<T>> {
-        self.candidates(range, limit)?.into_iter().map(typed).collect()
+        let rows = self.candidates(range, limit).map_err(|error| naming_row_in(self, range, limit, error))?;
+        rows.into_iter().map(typed).collect()
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::agent::{Agent, READER, existing};
+use crate::agent::{Agent, ListedAgent, READER, existing};
 use crate::board::Board;
 use crate::entry::{Entry, LOCKS};
 use crate::error::Result;
@@ -35,7 +35,7 @@ pub struct Brief {
     /// Whether its project is registered. A session may work in a directory of which the board has no project.
     pub has_registered_project: bool,
     /// The other agents: those of its project first, then by when they were last seen.
-    pub agents: Vec<Agent>,
+    pub agents: Vec<ListedAgent>,
     /// The available items of its project or without a project, in the order of priority.
     pub available: Vec<WorkItem>,
     /// The claimed items of its project or without a project.
@@ -60,7 +60,7 @@ impl Board {
     /// board.agents().register(&Register::named("Oak"))?;
     /// board.work().create(&Create::new("fix-tests", "Fix the tests"))?;
     /// let brief = board.brief(&ivy)?;
-    /// assert_eq!((&*brief.agents[0].agent_name, &*brief.available[0].item_id), ("Oak", "fix-tests"));
+    /// assert_eq!((&*brief.agents[0].agent.agent_name, &*brief.available[0].item_id), ("Oak", "fix-tests"));
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn brief(&self, session: &str) -> Result<Brief> {
@@ -74,7 +74,7 @@ impl Board {
             Prefetch::Revision,
         ];
         prefetch.extend(candidates.map(|range| Prefetch::Candidates(range, LOOKED_AT)));
-        self.read_list(&prefetch, |tx| {
+        let mut brief = self.read_list(&prefetch, |tx| {
             let agent = existing(tx, session)?;
             let parent = agent.parent_id.clone().map(Key::Agent);
             let project = agent.project.clone().map(Key::Project);
@@ -117,13 +117,15 @@ impl Board {
                 available: items(Status::Available)?,
                 claimed: items(Status::Claimed)?,
                 lately: Updates::between(tx, &agent, an_hour_ago, revision)?,
-                agents,
+                agents: agents.into_iter().map(ListedAgent::unchecked).collect(),
                 locks,
                 files,
                 revision,
                 agent,
             })
-        })
+        })?;
+        self.agents().check_processes(&mut brief.agents);
+        Ok(brief)
     }
 
     /// Records that a session is shown this brief, so that updates start after it. Returns `false` if it was shown

@@ -19,8 +19,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -37,9 +37,6 @@ use crate::text::{check_id, check_known_id};
 
 /// The longest sleep of a follower: it notices after this time that it is stopped.
 pub(crate) const SLICE: Duration = Duration::from_millis(200);
-
-/// How often calls that wait sweep.
-const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The most events of one batch, apart from the rest of its last commit.
 const MAX_BATCH: usize = 1000;
@@ -562,43 +559,6 @@ impl Board {
                 revision => Wake::Changed(revision),
             };
         }
-    }
-
-    /// Sweeps automatically if the last sweep was long enough ago.
-    fn sweep_if_due(&self, caller: Option<&str>) {
-        if self.schedule().take_turn() {
-            self.try_sweep(caller);
-        }
-    }
-}
-
-/// When this process last swept a board automatically.
-#[derive(Debug, Default)]
-pub(crate) struct SweepSchedule(Mutex<Option<Instant>>);
-
-impl SweepSchedule {
-    /// The next sweep of a call that waits is one interval from now.
-    pub(crate) fn restart(&self) {
-        *self.last() = Some(Instant::now());
-    }
-
-    /// How long it is until the next sweep is due.
-    fn due_in(&self) -> Duration {
-        self.last().map_or(Duration::ZERO, |last| SWEEP_INTERVAL.saturating_sub(last.elapsed()))
-    }
-
-    /// Whether a sweep is due. If so, the caller makes it; of many callers one is asked to.
-    fn take_turn(&self) -> bool {
-        let mut last = self.last();
-        let is_due = last.is_none_or(|last| last.elapsed() >= SWEEP_INTERVAL);
-        if is_due {
-            *last = Some(Instant::now());
-        }
-        is_due
-    }
-
-    fn last(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

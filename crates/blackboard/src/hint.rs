@@ -177,7 +177,7 @@ mod tests {
     use std::path::Path;
 
     /// Files with options of other programs, or with the verb of a remembered call.
-    const OTHER_OPTIONS: &[&str] = &["process/ancestors.rs", "store/sqlite/git.rs", "work/claim.rs"];
+    const OTHER_OPTIONS: &[&str] = &["process/program.rs", "store/sqlite/git.rs", "work/claim.rs"];
 
     fn check(directory: &Path, root: &Path) {
         for found in std::fs::read_dir(directory).unwrap() {

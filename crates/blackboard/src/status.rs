@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::agent::{Agent, AgentStatus};
+use crate::agent::{Agent, AgentStatus, ListedAgent};
 use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::entry::{FILES, LOCKS};
@@ -56,7 +56,7 @@ pub struct BoardStatus {
     /// How many events are kept.
     pub events_kept: u64,
     /// The live agents.
-    pub active_agents: Vec<Agent>,
+    pub active_agents: Vec<ListedAgent>,
     /// The board's revision.
     pub revision: Revision,
 }
@@ -262,7 +262,7 @@ impl Board {
         prefetch.extend(WorkCounts::prefetch(today));
         let claimed = Range::work_queue(Status::Claimed);
         prefetch.push(Prefetch::Candidates(claimed.clone(), CLAIMED_WORK));
-        self.read_list(&prefetch, |tx| {
+        let mut status = self.read_list(&prefetch, |tx| {
             let mut agents = AgentCounts::default();
             let mut active_agents = Vec::new();
             for agent in tx.rows::<Agent>(&Range::agents())? {
@@ -276,10 +276,10 @@ impl Board {
                     }
                 }
                 if agent.status.is_live() {
-                    active_agents.push(agent);
+                    active_agents.push(ListedAgent::unchecked(agent));
                 }
             }
-            active_agents.sort_by_key(|agent| agent.started_at);
+            active_agents.sort_by_key(|listed| listed.agent.started_at);
             let day_ago = prefetch_last_day(tx)?;
             let [locks, files] = [LOCKS, FILES].map(|scope| tx.count(&Range::entries(scope, "")));
             let (locks, files) = (locks?, files?);
@@ -304,7 +304,9 @@ impl Board {
                 active_agents,
                 revision: tx.revision()?,
             })
-        })
+        })?;
+        self.agents().check_processes(&mut status.active_agents);
+        Ok(status)
     }
 }
 

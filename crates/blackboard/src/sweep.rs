@@ -5,15 +5,20 @@
 //! whose rows cannot be read is skipped and reported, and the others are still swept. Calls that wait keep sweeping
 //! (`follow.rs`).
 //!
+//! A heartbeat ahead of the clock proves nothing (`latest_heartbeat`). If the process is gone, the agent is stale.
+//! Otherwise the sweep sets the heartbeat to the current time, so that the threshold begins then.
+//!
 //! | File | What it is about |
 //! |---|---|
 //! | `deferred.rs` | the check whether anything is due, as part of the next call |
 //! | `gone.rs` | a call refused because of a session whose process is gone |
+//! | `schedule.rs` | when calls that wait sweep |
 //! | `clock_reading.rs` | whether the clock can be trusted |
 
 mod clock_reading;
 mod deferred;
 mod gone;
+mod schedule;
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -22,14 +27,17 @@ use serde::Serialize;
 use serde_json::json;
 
 pub(crate) use self::clock_reading::ClockReading;
+use self::clock_reading::latest_heartbeat;
 pub(crate) use self::deferred::{DeferredSweep, Due};
 pub(crate) use self::gone::QUIET;
+pub(crate) use self::schedule::SweepSchedule;
 use crate::agent::{Agent, AgentStatus};
 use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::entry::{Entry, Lease, SkippedEntry, leases_of, release_leases};
 use crate::error::{Code, Error, Result};
 use crate::event::{EventType, NewEvent, TargetType};
+use crate::hint::Hint;
 use crate::process::Liveness;
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, OnBusy, Prefetch, Range, Tx};
@@ -81,6 +89,16 @@ pub struct SkippedAgent {
     pub agent_name: Option<String>,
     /// What cannot be read.
     pub error: String,
+    /// How to correct it, if the row is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl SkippedAgent {
+    pub(crate) fn new(session_id: &str, agent_name: Option<String>, error: &Error) -> SkippedAgent {
+        let hint = error.hint().and_then(Hint::advice).map(str::to_owned);
+        SkippedAgent { session_id: session_id.to_owned(), agent_name, error: error.to_string(), hint }
+    }
 }
 
 /// An agent that was marked stale.
@@ -227,8 +245,14 @@ impl Board {
                 self.refresh(agent, on_busy)?;
             }
             swept.pids_verified.push(agent.session_id.clone());
-        } else if now.since(agent.last_seen_at) >= self.stale_threshold_for(agent, liveness, sweep) {
+            return Ok(());
+        }
+        let is_ahead = agent.last_seen_at > latest_heartbeat(now);
+        let threshold = self.stale_threshold_for(agent, liveness, sweep);
+        if now.since(agent.last_seen_at) >= threshold || (is_ahead && liveness == Liveness::Dead) {
             swept.stale_agents.extend(self.mark_stale(agent, liveness, sweep.dry_run, on_busy)?);
+        } else if is_ahead && !sweep.dry_run {
+            self.set_heartbeat_to_now(agent, on_busy)?;
         }
         Ok(())
     }
@@ -240,9 +264,16 @@ impl Board {
 
     /// The first candidates, each with its row if that can be read.
     fn candidates(&self, sweep: &Sweep, limit: usize) -> Result<(Vec<Candidate>, Timestamp)> {
+        let threshold = self.threshold_of(sweep);
         self.read(&[], |tx| {
-            let range = Range::live_agents().aged(tx.now(), self.threshold_of(sweep));
-            Ok((Candidate::all(tx, &range, limit)?, tx.now()))
+            let now = tx.now();
+            if threshold.is_zero() {
+                return Ok((Candidate::all(tx, &Range::live_agents(), limit)?, now));
+            }
+            let mut candidates = Candidate::all(tx, &Range::live_agents().aged(now, threshold), limit)?;
+            let ahead = Range::live_agents().after(latest_heartbeat(now));
+            candidates.extend(Candidate::all(tx, &ahead, limit - candidates.len())?);
+            Ok((candidates, now))
         })
     }
 
@@ -258,14 +289,32 @@ impl Board {
 
     /// Records that an agent without a heartbeat was seen alive, so that it is not a candidate for a while.
     fn refresh(&self, silent: &Agent, on_busy: OnBusy) -> Result<()> {
+        self.change_if_silent(silent, on_busy, |agent, now| agent.last_seen_at = now)
+    }
+
+    /// Replaces a heartbeat that is ahead of the clock.
+    fn set_heartbeat_to_now(&self, silent: &Agent, on_busy: OnBusy) -> Result<()> {
+        self.change_if_silent(silent, on_busy, |agent, now| {
+            (agent.last_seen_at, agent.last_beat_at) = (now, now);
+        })
+    }
+
+    /// Changes the heartbeat of an agent, unless another one arrived meanwhile.
+    fn change_if_silent(
+        &self,
+        silent: &Agent,
+        on_busy: OnBusy,
+        change: impl Fn(&mut Agent, Timestamp),
+    ) -> Result<()> {
         let key = Key::Agent(silent.session_id.clone());
         self.commit_with_on_busy(on_busy, "sweep refresh", &[Prefetch::Row(key.clone())], |tx| {
             let mut changes = Changes::new();
             if let Some(mut agent) = tx.row::<Agent>(&key)?
                 && agent.status.is_live()
                 && agent.last_seen_at == silent.last_seen_at
+                && agent.last_beat_at == silent.last_beat_at
             {
-                agent.last_seen_at = tx.now();
+                change(&mut agent, tx.now());
                 changes.put(agent);
             }
             Ok((changes, ()))
@@ -311,7 +360,11 @@ impl Board {
 
     /// Whether a missing heartbeat means anything. If the wall clock moved against the monotonic one, no session
     /// could send heartbeats in the time that seems to have passed. Then every session gets one threshold from now.
+    /// A threshold of zero ignores the heartbeat, and so the clock.
     fn clock_can_be_trusted(&self, sweep: &Sweep, on_busy: OnBusy) -> Result<bool> {
+        if self.threshold_of(sweep).is_zero() {
+            return Ok(true);
+        }
         let seen = ClockReading::reading(self);
         let (known, now) =
             self.read(&[Prefetch::Row(ClockReading::KEY)], |tx| Ok((ClockReading::stored(tx)?, tx.now())))?;
@@ -388,7 +441,7 @@ impl Candidate {
 
     pub(crate) fn skipped(&self, error: &Error) -> SkippedAgent {
         let agent_name = self.row.as_ref().ok().map(|agent| agent.agent_name.clone());
-        SkippedAgent { session_id: self.session_id.clone(), agent_name, error: error.to_string() }
+        SkippedAgent::new(&self.session_id, agent_name, error)
     }
 }
 

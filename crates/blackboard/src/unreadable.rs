@@ -70,7 +70,7 @@ pub(crate) fn if_readable<T>(found: Result<Option<T>>) -> Result<Option<T>> {
 /// The error of a row that was requested by its key, with the row and the next step.
 pub(crate) fn naming_row(key: &Key, error: Error) -> Error {
     let Some(value) = error.damaged_value() else { return error };
-    let (table, id) = (value.table, id_of(key));
+    let (table, id) = (key.table().name, id_of(key));
     let columns = &key.table().columns[..key.table().key_columns];
     let condition: Vec<_> = columns
         .iter()
@@ -83,14 +83,38 @@ pub(crate) fn naming_row(key: &Key, error: Error) -> Error {
             Cell::Null | Cell::Process(_) | Cell::List(_) => format!("{column} IS NULL"),
         })
         .collect();
+    let mut condition = condition.join(" AND ");
+    if value.table != table {
+        // The value of an entry is in its version.
+        condition = format!("revision = (SELECT revision FROM {table} WHERE {condition})");
+    }
     let hint = format!(
-        "another program wrote this value; correct it in the database file with sqlite3: UPDATE {table} SET {} = … WHERE {}",
+        "another program wrote this value; correct it in the database file with sqlite3: UPDATE {} SET {} = … WHERE \
+         {condition}",
+        value.table,
         value.column(),
-        condition.join(" AND ")
     );
     let code = error.code();
     let message = format!("row {id} of {table} cannot be read: {value}");
     Fault::new(code, message).hint(hint).into()
+}
+
+/// The error of a range, with the row and the next step. A range does not say which of its rows cannot be read, so each
+/// is read by its key.
+pub(crate) fn naming_row_in(tx: &dyn Tx, range: &Range, limit: usize, error: Error) -> Error {
+    if error.damaged_value().is_none() {
+        return error;
+    }
+    // An error here does not replace the first one.
+    first_unreadable(tx, range, limit).ok().flatten().unwrap_or(error)
+}
+
+fn first_unreadable(tx: &dyn Tx, range: &Range, limit: usize) -> Result<Option<Error>> {
+    tx.prefetch(&[Prefetch::Keys(range.clone(), limit)])?;
+    let keys: Vec<Key> = tx.keys(range, limit)?.into_iter().flatten().collect();
+    tx.prefetch(&keys.iter().cloned().map(Prefetch::Row).collect::<Vec<_>>())?;
+    let unreadable = keys.iter().find_map(|key| tx.peek(key).err().map(|error| naming_row(key, error)));
+    Ok(unreadable)
 }
 
 /// A view of the board without the rows that cannot be read.

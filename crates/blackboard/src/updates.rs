@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use crate::agent::Agent;
+use crate::agent::{Agent, SHORT_ID};
 use crate::entry::{FILES, LOCKS};
 use crate::error::Result;
 use crate::event::{ENOUGH_BYTES, EntryChange, Event, EventType, TargetType, Versions};
@@ -312,14 +312,12 @@ fn subject(event_type: &EventType) -> Option<Subject> {
     }
 }
 
-/// How many characters of a session id address it: as many as other agents are shown.
-const SHORT_ID: usize = 8;
-
 /// Whether the key of an entry contains the agent's name or session.
 fn is_addressed_to(event: &Event, agent: &Agent) -> bool {
     let Some(key) = &event.target_id else { return false };
     ADDRESSED.iter().any(|prefix| key.starts_with(prefix))
         && key.split(':').skip(1).any(|part| {
+            // Other agents see the short id.
             let is_its_id = part.len() >= SHORT_ID && agent.session_id.starts_with(part);
             part == agent.agent_name || part == agent.session_id || is_its_id
         })

@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use rusqlite::Connection;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::process::{RunToEnd as _, wait_for};
+use crate::{patience, wait_until};
 
 /// The program. Cargo builds it for the tests of its package, and passes its path to them.
 pub fn program() -> &'static Path {
@@ -53,6 +55,22 @@ impl Scratch {
     /// The board that a call uses by default.
     pub fn database(&self) -> PathBuf {
         self.path().join(".pai/blackboard/local.db")
+    }
+
+    /// Makes every entry with a TTL expire.
+    pub fn let_time_pass(&self) {
+        let connection = Connection::open(self.database()).unwrap();
+        connection.busy_timeout(patience()).unwrap();
+        let_time_pass(&connection);
+    }
+
+    /// Waits until a process has waited for something on the board, which comes after the sweep at its start. It creates
+    /// the file that it sleeps on, where there is one.
+    #[track_caller]
+    pub fn wait_until_followed(&self) {
+        let name = if cfg!(target_os = "linux") { "local.db-wake" } else { "local.db" };
+        let file = self.database().with_file_name(name);
+        wait_until("a process that waits", || file.exists().then_some(()));
     }
 
     /// Runs the program to its end.
@@ -221,6 +239,13 @@ pub fn commands() -> Vec<String> {
         help.lines().filter_map(|line| Some(line.split_once("  ")?.0.to_owned())).collect();
     assert!(commands.len() > 20, "the help text lists the commands: {help}");
     commands
+}
+
+/// Makes every entry with a TTL expire, as if time had passed without any command.
+pub fn let_time_pass(board: &Connection) {
+    let past = "SET expires_at = '2020-01-01T00:00:00.000Z' WHERE expires_at IS NOT NULL";
+    let sql = format!("BEGIN IMMEDIATE; UPDATE entries {past}; UPDATE entry_versions {past}; COMMIT");
+    board.execute_batch(&sql).unwrap();
 }
 
 /// Calls `register` with the PID of a process that runs meanwhile and has ended when this returns.

@@ -1,5 +1,7 @@
 //! Runs a command for a session. Forwards signals to it, sends heartbeats meanwhile, and exits with its exit code.
 
+#[cfg(target_os = "linux")]
+mod linux;
 mod session;
 
 #[cfg(unix)]
@@ -13,7 +15,7 @@ use std::process::ExitStatus;
 
 use blackboard::{Code, Fault, Result};
 
-pub use self::session::{Ended, end, name_base, run};
+pub use self::session::{Ended, IfKilled, end, name_base, run};
 #[cfg(unix)]
 pub use self::unix::Signals;
 #[cfg(not(unix))]
@@ -23,6 +25,13 @@ pub use self::unsupported::Signals;
 pub fn catch_signals() -> Result<Signals> {
     Ok(Signals::catch().map_err(|error| Fault::new(Code::Io, "signals cannot be caught").because(error))?)
 }
+
+#[cfg(target_os = "linux")]
+use self::linux::end_with_parent;
+
+/// Other systems have no such call.
+#[cfg(not(target_os = "linux"))]
+fn end_with_parent(_command: &mut std::process::Command) {}
 
 /// The exit code for a program that cannot be started, as in a shell.
 fn exit_code_of_failure(error: &io::Error) -> u8 {

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use blackboard::Board;
 use blackboard::agent::{AgentStatus, Heartbeat, HeartbeatRecorded, label, short_id};
 
-use super::{Signals, exit_code, exit_code_of_failure};
+use super::{Signals, end_with_parent, exit_code, exit_code_of_failure};
 use crate::context::warn;
 use crate::identity;
 use crate::outcome::{Nothing, Outcome};
@@ -24,6 +24,15 @@ pub enum Ended {
     Itself(ExitStatus),
     /// It could not be started.
     Never(io::Error),
+}
+
+/// What happens to the program if this process is killed, and so cannot end it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IfKilled {
+    /// It continues.
+    Continues,
+    /// It is killed too, on systems that can do that.
+    Ends,
 }
 
 /// The base of the name of a session for a program.
@@ -41,6 +50,7 @@ pub fn run(
     board: &Board,
     session: &str,
     signals: &Signals,
+    if_killed: IfKilled,
 ) -> Ended {
     if let Some(code) = signals.asked_to_end() {
         return Ended::Before(code);
@@ -51,6 +61,10 @@ pub fn run(
     let mut command = Command::new(word);
     command.args(arguments).env("BLACKBOARD_SESSION_ID", session);
     command.envs(variables.iter().map(|(name, value)| (name, value)));
+    if if_killed == IfKilled::Ends {
+        // `Signals::run` starts the program in this thread, and waits for it.
+        end_with_parent(&mut command);
+    }
     let ran = std::thread::scope(|scope| {
         let (runs, has_ended) = channel::<()>();
         // In a thread: a heartbeat may wait for the board's lock, and signals must not wait for it.

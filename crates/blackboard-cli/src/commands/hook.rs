@@ -12,7 +12,7 @@ use crate::envelope::Answer;
 use crate::hooks::deadline;
 use crate::hooks::handle::{HookOutcome, handle};
 use crate::hooks::log::LogFile;
-use crate::hooks::request::{HookEvent, HookRequest, Payload};
+use crate::hooks::request::{self, HookEvent, HookRequest, Payload};
 use crate::outcome::{Outcome, Render};
 use crate::output::{self, Screen};
 use crate::platforms::{PLATFORMS, Platform};
@@ -95,7 +95,7 @@ impl Hook {
     /// Which platform calls, and about what.
     fn read(&self, context: &Context) -> std::result::Result<(&'static Platform, HookRequest), String> {
         let platform = Platform::find(&self.platform).ok_or("unknown platform")?;
-        let input = deadline::input()?;
+        let input = request::input()?;
         let request = Payload::parse(&input).and_then(|payload| {
             let platform = platform.resolve(&payload, context.environment());
             Some((platform, platform.payload.read(&payload)?))

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::Run;
 use crate::context::{Context, warn};
-use crate::envelope::Answer;
+use crate::envelope::{Answer, BoardState};
 use crate::location::{self, DATABASE_FILE};
 use crate::open::{Mode, Opening};
 use crate::outcome::{Outcome, Render};
@@ -48,8 +48,8 @@ impl Run for Init {
             let board = context.resolve_at(&location::in_project(&request, &directory), |_| {})?;
             (board, Some(directory))
         };
-        let created = !board.engine.exists();
-        board.open(Opening::new(Mode::Create))?;
+        let opened = board.open(Opening::new(Mode::Create))?;
+        let created = opened.state == Some(BoardState::Created);
         if let Some(directory) = directory {
             // A board that an earlier version created may have no `.gitignore`.
             keep_out_of_git(&directory.join(DATABASE_FILE))?;

@@ -9,7 +9,7 @@ use clap::builder::NonEmptyStringValueParser;
 
 use super::Run as RunCommand;
 use super::work::note_ignored;
-use crate::child::{self, Signals};
+use crate::child::{self, IfKilled, Signals};
 use crate::context::{Context, warn};
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -130,7 +130,7 @@ impl Run {
             board.agents().heartbeat(&Heartbeat { work: self.work.clone(), ..Heartbeat::of(session) })?;
         }
         let variables: Vec<_> = fence.map(|fence| ("BLACKBOARD_FENCE", fence)).into_iter().collect();
-        let ended = child::run(&self.command, &variables, board, session, signals);
+        let ended = child::run(&self.command, &variables, board, session, signals, IfKilled::Continues);
         Ok(ended.outcome(&self.command, "its session has ended"))
     }
 }

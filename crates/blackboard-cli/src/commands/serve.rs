@@ -60,7 +60,7 @@ impl Run for Serve {
         let resolved = context.resolve()?;
         let sidecars = resolved.engine.sidecars();
         if self.stop {
-            return Ok(Outcome::new(Stopped(web::stop(sidecars, context.db())?)));
+            return Ok(Outcome::new(Stopped(web::stop(sidecars)?)));
         }
         if self.status {
             let running = web::find(sidecars);
@@ -76,11 +76,7 @@ impl Run for Serve {
         if self.background {
             let started = web::start_in_background(context, port, !self.no_token)?;
             let (running, engine) = (started.clone(), Arc::clone(&resolved.engine));
-            let outcome = Outcome::new(Background {
-                running: started,
-                names_board: context.db().is_some(),
-                opens: self.open,
-            });
+            let outcome = Outcome::new(Background { running: started, opens: self.open });
             // The server removes what leads the browser to it.
             let open = move || web::open(&running, engine.sidecars()).keep();
             return Ok(if self.open { outcome.after_flush(open) } else { outcome });
@@ -90,7 +86,7 @@ impl Run for Serve {
         }
         let host = resolved.config.web_server.host;
         let options = Options { host, port, to_be_found: self.detached, token: !self.no_token };
-        let listening = Listening::bind(resolved.clone(), context.db(), options)?;
+        let listening = Listening::bind(resolved.clone(), context.db().is_some(), options)?;
         Ok(Outcome::new(Serving::new(listening, Arc::clone(&resolved.engine), self.open)))
     }
 }

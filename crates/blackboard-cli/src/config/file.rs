@@ -9,6 +9,7 @@ use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
 use blackboard::store::sqlite::{foreign_owner, writable_by_others};
+use blackboard::text::shell_word;
 use blackboard::{Code, Refusal, Result};
 use jsonc_parser::{JsonObject, JsonValue, ParseOptions, parse_to_value};
 
@@ -85,6 +86,9 @@ pub(super) fn apply(
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return Ok(());
         }
+        Err(_) if std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink()) => {
+            complaints.add(|| "ignored: it is a symbolic link".to_owned());
+        }
         Err(error) => complaints.add(|| format!("ignored: {error}")),
     }
     let file = printable(path);
@@ -108,7 +112,7 @@ fn check_trusted(path: &Path, metadata: &Metadata) -> Result<()> {
         Some(mode) if metadata.is_file() => {
             let message = format!("the configuration {file} can be written by others (mode {mode:04o})");
             Err(Refusal::new(Code::UnsafePermissions, message)
-                .hint(format!("chmod go-w '{}'", file.replace('\'', r"'\''")))
+                .hint(format!("chmod go-w {}", shell_word(&file)))
                 .into())
         }
         _ => Ok(()),

@@ -170,7 +170,7 @@ fn was_asked_to_end(_status: ExitStatus) -> bool {
 fn show(board: ResolvedBoard) -> Result<Running> {
     let host = Ipv4Addr::LOCALHOST.into();
     let options = Options { host, port: 0, to_be_found: false, token: true };
-    let listening = Listening::bind(board, None, options)?;
+    let listening = Listening::bind(board, true, options)?;
     let dashboard = listening.running();
     std::thread::Builder::new()
         .name("dashboard".to_owned())

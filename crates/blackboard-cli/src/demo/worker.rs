@@ -98,7 +98,7 @@ impl Worker<'_> {
         self.board.files().reserve(&Reserve::of(self.repository, task.files, self.session))?;
         let delegate = task.delegated.map(|work| self.delegate(work)).transpose()?;
         for step in task.steps {
-            std::thread::sleep(self.pace);
+            self.pause();
             self.board.agents().heartbeat(&Heartbeat {
                 progress: Some((*step).to_owned()),
                 work_item: Some(item.clone()),
@@ -122,6 +122,18 @@ impl Worker<'_> {
             ..Complete::of(item, self.session)
         })?;
         Ok(())
+    }
+
+    /// Takes the time of one step, or less if the parent process ends meanwhile.
+    fn pause(&self) {
+        let began = Instant::now();
+        while parent() == self.starter {
+            let left = self.pace.saturating_sub(began.elapsed());
+            if left.is_zero() {
+                return;
+            }
+            std::thread::sleep(left.min(SLICE));
+        }
     }
 
     /// Waits to be killed. Returns only if that does not happen in time.
@@ -158,7 +170,7 @@ impl Worker<'_> {
     /// Merges under a lock, so that only one agent merges at a time.
     fn merge(&self) -> Result<()> {
         self.board.locks().acquire_waiting(&Acquire::of(LOCK, self.session), LIMIT)?;
-        std::thread::sleep(self.pace);
+        self.pause();
         self.board.locks().release(&Release::of(LOCK, self.session))?;
         Ok(())
     }

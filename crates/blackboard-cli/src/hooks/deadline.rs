@@ -8,7 +8,6 @@
 //! one line at the end, so the platform reads all of it or nothing. A hook always exits with 0.
 
 use std::ffi::OsStr;
-use std::io::Read;
 use std::panic;
 use std::process::{self, ExitCode};
 use std::sync::mpsc::channel;
@@ -29,12 +28,6 @@ const LOCK_SHARE: u32 = 3;
 
 /// The part of it that is reserved for writing the log at the end.
 const LOG_SHARE: u32 = 10;
-
-/// How much of standard input is read: more than any agent writes in one tool call.
-const LONGEST_INPUT: u64 = 16 * 1024 * 1024;
-
-/// The size of most calls. Longer input takes more reads.
-const USUAL_INPUT: usize = 8 * 1024;
 
 /// The deadline of this process; `None` inside if it cannot be enforced.
 static DEADLINE: OnceLock<Option<Deadline>> = OnceLock::new();
@@ -99,20 +92,6 @@ impl Deadline {
     pub fn lock(&self) -> Duration {
         self.whole / LOCK_SHARE
     }
-}
-
-/// Reads standard input.
-pub fn input() -> Result<String, String> {
-    let mut bytes = Vec::with_capacity(USUAL_INPUT);
-    let mut stdin = std::io::stdin().lock();
-    let read = stdin.by_ref().take(LONGEST_INPUT + 1).read_to_end(&mut bytes);
-    let length = read.map_err(|_| "the input cannot be read".to_owned())?;
-    if length as u64 > LONGEST_INPUT {
-        // The platform must not get a closed pipe.
-        let _ = std::io::copy(&mut stdin, &mut std::io::sink());
-        return Err("the input is too long".to_owned());
-    }
-    String::from_utf8(bytes).map_err(|_| "the input is not text".to_owned())
 }
 
 fn limit(given: Option<&OsStr>) -> Duration {

@@ -123,7 +123,7 @@ fn open(
     let resolved = context.resolve_at(&location, |_| {})?;
     deadline.uses(&resolved.engine);
     let opened = resolved.open(Opening::hook(starts_session, deadline.lock()))?;
-    let board = opened.existing().ok_or_else(|| Refusal::new(Code::AgentNotFound, "there is no board"))?;
+    let board = opened.existing().ok_or_else(|| Refusal::new(Code::AgentNotFound, "no board here"))?;
     if starts_session {
         // Its directory may have just been created.
         deadline.log.locate_at(&location);

@@ -2,7 +2,7 @@
 
 mod quote;
 
-use blackboard::agent::{Agent, AgentStatus, label};
+use blackboard::agent::{Agent, AgentStatus, ListedAgent, ShortIds};
 use blackboard::brief::Brief;
 use blackboard::clock::Timestamp;
 use blackboard::event::{Event, TargetType};
@@ -34,27 +34,35 @@ pub fn brief(brief: &Brief) -> String {
     let (own, claimed): (Vec<&WorkItem>, Vec<&WorkItem>) =
         brief.claimed.iter().partition(|item| item.claimed_by.as_ref() == Some(session));
     let newest: Vec<&Event> = brief.lately.events.iter().rev().collect();
+    let holders = claimed.iter().filter_map(|item| item.claimed_by.as_deref());
+    let ids = short_ids(
+        newest.iter().copied(),
+        (brief.agents.iter().map(|listed| listed.agent.session_id.as_str()))
+            .chain(holders)
+            .chain(brief.files.iter().map(|reserved| reserved.session_id.as_str()))
+            .chain(brief.locks.iter().map(|lock| lock.session_id.as_str())),
+    );
     let sections = [
         Section::untitled(about_you(&brief.agent, brief.has_registered_project)),
         section("your work", &own, |item| work(item)),
-        section("other agents", &brief.agents, agent),
+        section("other agents", &brief.agents, |other| agent(other, ids)),
         section("claimed work", &claimed, |item| {
             let holder = item.claimed_by.as_deref().map(|session| {
                 let name = item.claimed_by_name.as_deref().unwrap_or("unnamed");
-                format!(", claimed by {}", agent_label(name, session))
+                format!(", claimed by {}", agent_label(name, session, ids))
             });
             format!("{}{}", work(item), holder.unwrap_or_default())
         }),
         section("reserved files", &brief.files, |reserved| {
-            let holder = agent_label(&reserved.agent_name, &reserved.session_id);
+            let holder = agent_label(&reserved.agent_name, &reserved.session_id, ids);
             format!("{} by {holder} since {}", quote_line(&reserved.pattern, PATH), clock(reserved.since))
         }),
         section("locks", &brief.locks, |lock| {
-            let holder = agent_label(&lock.agent_name, &lock.session_id);
+            let holder = agent_label(&lock.agent_name, &lock.session_id, ids);
             format!("{} held by {holder} since {}", quote_line(&lock.name, NAME), clock(lock.since))
         }),
         section("available work", &brief.available, work),
-        section("last hour, newest first", &newest, |event| event_line(event)),
+        section("last hour, newest first", &newest, |event| event_line(event, ids)),
     ];
     quote_block(&greeting(&brief.agent), &sections, LIMIT)
 }
@@ -101,8 +109,9 @@ fn about_you(agent: &Agent, has_registered_project: bool) -> Vec<String> {
 
 /// What other agents did since the last message.
 pub fn updates(updates: &Updates) -> String {
+    let ids = short_ids(&updates.events, []);
     let mut data: Vec<String> =
-        updates.events.iter().map(|event| format!("- {}", event_line(event))).collect();
+        updates.events.iter().map(|event| format!("- {}", event_line(event, ids))).collect();
     if updates.left_out > 0 {
         data.insert(0, format!("- ({} older events omitted: blackboard observe)", updates.left_out));
     }
@@ -164,9 +173,10 @@ fn when_to_try_again(others: &[FileConflict]) -> String {
 }
 
 fn conflict_lines(others: &[FileConflict]) -> Vec<String> {
+    let ids = ShortIds::of(others.iter().map(|other| other.session_id.as_str()));
     let line = |other: &FileConflict| {
         let path = quote_line(&other.path, PATH);
-        let name = agent_label(&other.agent_name, &other.session_id);
+        let name = agent_label(&other.agent_name, &other.session_id, ids);
         let working = match &other.current_work {
             Some(work) => format!(", working on \"{}\"", quote_line(work, TITLE)),
             None => String::new(),
@@ -190,28 +200,43 @@ fn section<T>(title: &str, items: &[T], line: impl Fn(&T) -> String) -> Section 
     Section { title: Some(Title { text: title.to_owned(), total: items.len() }), lines: lines.collect() }
 }
 
-fn agent(agent: &Agent) -> String {
+fn agent(listed: &ListedAgent, ids: ShortIds) -> String {
+    let agent = &listed.agent;
     let project = agent.project.as_deref().map(|project| format!(", {}", quote_line(project, NAME)));
     let idle = if agent.status == AgentStatus::Idle { ", idle" } else { "" };
     let work = agent.current_work.as_deref().map(|work| format!(": {}", quote_line(work, TITLE)));
     format!(
-        "{}{}{idle}{}",
-        agent_label(&agent.agent_name, &agent.session_id),
+        "{}{}{idle}{}{}",
+        agent_label(&agent.agent_name, &agent.session_id, ids),
         project.unwrap_or_default(),
+        if listed.is_gone() { ", process gone" } else { "" },
         work.unwrap_or_default()
     )
 }
 
 /// `NAME (SHORT)`, quoted.
-fn agent_label(name: &str, session: &str) -> String {
-    label(&quote_line(name, NAME), &quote_line(session, LONGEST_ID))
+fn agent_label(name: &str, session: &str, ids: ShortIds) -> String {
+    ids.label(&quote_line(name, NAME), &quote_line(session, LONGEST_ID))
+}
+
+/// The length of the session ids in one message: those of the agents that its events name, and these.
+fn short_ids<'a>(
+    events: impl IntoIterator<Item = &'a Event>,
+    sessions: impl IntoIterator<Item = &'a str>,
+) -> ShortIds {
+    let named: Vec<_> = events.into_iter().filter_map(Event::named_agent).collect();
+    let mut all: Vec<&str> = named.iter().map(|(_, session)| session.as_str()).collect();
+    for session in sessions {
+        all.push(session);
+    }
+    ShortIds::of(all)
 }
 
 fn work(item: &WorkItem) -> String {
     format!("{} {}: {}", item.priority, quote_line(&item.item_id, TITLE), quote_line(&item.title, TITLE))
 }
 
-fn event_line(event: &Event) -> String {
+fn event_line(event: &Event, ids: ShortIds) -> String {
     let value = event.entry.as_ref().and_then(|change| change.value.as_ref());
     // The summary of a lock or a reservation is complete.
     let value = value.filter(|_| event.entry.as_ref().is_some_and(|change| !is_lease(&change.scope)));
@@ -220,7 +245,11 @@ fn event_line(event: &Event) -> String {
     let item = event.target_id.as_deref().filter(|_| event.target_type == Some(TargetType::WorkItem));
     let item =
         item.map(|item| format!("{} {}: ", event.event_type, quote_line(item, TITLE))).unwrap_or_default();
-    format!("{} {item}{}{value}", clock(event.timestamp), quote_line(&event.summary, SUMMARY))
+    format!(
+        "{} {item}{}{value}",
+        clock(event.timestamp),
+        quote_line(&event.summary_with_session(ids), SUMMARY)
+    )
 }
 
 fn is_lease(scope: &str) -> bool {

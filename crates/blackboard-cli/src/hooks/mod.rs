@@ -9,7 +9,7 @@
 //!
 //! | File | Content |
 //! |---|---|
-//! | `request.rs`, `patch.rs` | parsing of the input |
+//! | `request.rs`, `patch.rs` | the input: reading and parsing |
 //! | `handle.rs`, `files.rs` | the actions on the board, and the files of a call |
 //! | `messages.rs` | what the agent reads; `messages/quote.rs` marks text of other agents as data |
 //! | `deadline.rs` | the time limit of a call, and its end |

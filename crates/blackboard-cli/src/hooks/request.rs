@@ -6,11 +6,18 @@
 //! file contents, tool output) are skipped without being copied.
 
 use std::collections::{BTreeMap, HashSet};
+use std::io::Read;
 use std::path::PathBuf;
 
 use serde_json::value::RawValue;
 
 use super::patch;
+
+/// How much of standard input is read: more than any agent writes in one tool call.
+const LONGEST_INPUT: u64 = 16 * 1024 * 1024;
+
+/// The size of most calls. Longer input takes more reads.
+const USUAL_INPUT: usize = 8 * 1024;
 
 /// The maximum length of a session id, and of a path. Longer ones are ignored.
 const LONGEST_ID: usize = 100;
@@ -300,6 +307,20 @@ impl NamedFiles {
         self.known.insert(path.to_owned());
         self.paths.push(path.to_owned());
     }
+}
+
+/// Reads standard input.
+pub fn input() -> Result<String, String> {
+    let mut bytes = Vec::with_capacity(USUAL_INPUT);
+    let mut stdin = std::io::stdin().lock();
+    let read = stdin.by_ref().take(LONGEST_INPUT + 1).read_to_end(&mut bytes);
+    let length = read.map_err(|_| "the input cannot be read".to_owned())?;
+    if length as u64 > LONGEST_INPUT {
+        // The platform must not get a closed pipe.
+        let _ = std::io::copy(&mut stdin, &mut std::io::sink());
+        return Err("the input is too long".to_owned());
+    }
+    String::from_utf8(bytes).map_err(|_| "the input is not text".to_owned())
 }
 
 /// An object whose values are parsed only on demand.

@@ -3,12 +3,14 @@
 
 use std::env;
 use std::process::Command;
+use std::sync::Arc;
 
-use blackboard::agent::{Agent, AgentStatus, Register};
+use blackboard::agent::{Agent, AgentStatus, ListedAgent, Register};
 use blackboard::brief::Brief;
 use blackboard::clock::{Clock, SystemClock, Timestamp};
 use blackboard::entry::{Actor, Value as EntryValue, Write};
 use blackboard::file::{FileActivity, FileConflict};
+use blackboard::process::FakeProcesses;
 use blackboard::project::RegisterProject;
 use blackboard::work::{Claim, Create};
 use blackboard::{Board, Settings};
@@ -84,6 +86,30 @@ fn messages_have_the_ids_that_commands_accept() {
     };
     let text = messages::warning(&[other], false);
     assert!(text.contains(&format!("edited by Ivy ({}), at 10:00Z", &ivy.session_id[..8])), "{text}");
+}
+
+#[test]
+fn updates_and_briefs_tell_agents_with_the_same_name_apart() {
+    testkit::limit_test();
+    let board = Board::memory();
+    // The ids of these session hints have their first 9 characters in common.
+    let [one, two] = ["ivy-27195", "ivy-59999"].map(|hint| {
+        let register = Register { session_hint: Some(hint.to_owned()), ..Register::named("Ivy") };
+        board.agents().register(&register).unwrap().agent.session_id
+    });
+    for (item, session) in [("a", &one), ("b", &two)] {
+        board.work().create(&Create::new(item, item)).unwrap();
+        board.work().claim(&Claim::of(item, session)).unwrap();
+    }
+    let sage = board.agents().register(&Register::named("Sage")).unwrap().agent.session_id;
+    let brief = board.brief(&sage).unwrap();
+    for text in [messages::brief(&brief), messages::updates(&brief.lately)] {
+        assert!(text.contains("Agent \"Ivy\" (159561bc-2c) registered"), "{text}");
+        assert!(text.contains("Agent \"Ivy\" (159561bc-2b) registered"), "{text}");
+    }
+    let text = messages::brief(&brief);
+    assert!(text.contains("a: a, claimed by Ivy (159561bc-2c)"), "{text}");
+    assert!(text.contains("b: b, claimed by Ivy (159561bc-2b)"), "{text}");
 }
 
 /// Text that tries to look like the text of another speaker.
@@ -192,7 +218,7 @@ fn hostile_brief(text: &str) -> Brief {
     board.scope("team").acting_as(Actor::session(&oak)).write(&signal).unwrap();
     let mut brief = board.brief(&ivy).unwrap();
     let hostile = || text.to_owned();
-    for agent in &mut brief.agents {
+    for ListedAgent { agent, .. } in &mut brief.agents {
         *agent = Agent {
             agent_name: hostile(),
             project: Some(hostile()),
@@ -308,6 +334,25 @@ fn a_brief_reports_whether_the_project_is_registered() {
     assert!(brief().contains("\n- your project: pai (not registered)\n"), "{}", brief());
     board.projects().register(&RegisterProject::new("pai", "PAI")).unwrap();
     assert!(brief().contains("\n- your project: pai\n"), "{}", brief());
+}
+
+#[test]
+fn a_brief_shows_that_the_process_of_another_agent_is_gone() {
+    testkit::limit_test();
+    let processes = Arc::new(FakeProcesses::default());
+    let board = Board::memory().with_processes(processes.clone());
+    let register = |name: &str, pid| {
+        processes.start(pid);
+        let work = Some("Planning".to_owned());
+        let register = Register { pid: Some(pid), work, ..Register::named(name) };
+        board.agents().register(&register).unwrap().agent.session_id
+    };
+    let (ivy, oak, elm) = (register("Ivy", 10), register("Oak", 11), register("Elm", 12));
+    processes.end(11);
+    let text = messages::brief(&board.brief(&ivy).unwrap());
+    let [oak, elm] = [("Oak", oak), ("Elm", elm)].map(|(name, id)| blackboard::agent::label(name, &id));
+    assert!(text.contains(&format!("\n  - {oak}, process gone: Planning\n")), "{text}");
+    assert!(text.contains(&format!("\n  - {elm}: Planning\n")), "{text}");
 }
 
 #[test]

@@ -20,7 +20,7 @@ use rmcp::service::{
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::io::stdio_pipes;
 use rmcp::{RoleServer, ServerHandler};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use super::handshake::HandshakeTransport;
 use super::input::Input;
@@ -83,9 +83,10 @@ pub fn serve(context: &Context) -> Result<()> {
 /// Serves the client until its input ends and all answers are sent.
 async fn talk(state: Arc<ServerState>, ending: watch::Sender<bool>) -> Result<()> {
     let (reader, writer) = stdio_pipes();
-    let transport =
-        AsyncRwTransport::new_server(Input::new(reader, ending), writer).with_max_line_length(MAX_MESSAGE);
-    let service = match Server::new(state).serve(HandshakeTransport::new(transport)).await {
+    let (reporting, not_json) = mpsc::unbounded_channel();
+    let input = Input::new(reader, ending, MAX_MESSAGE, reporting);
+    let transport = AsyncRwTransport::new_server(input, writer).with_max_line_length(MAX_MESSAGE);
+    let service = match Server::new(state).serve(HandshakeTransport::new(transport, not_json)).await {
         Ok(service) => service,
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(error) => {

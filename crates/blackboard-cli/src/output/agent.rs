@@ -4,13 +4,14 @@ use std::cell;
 use std::time::Duration;
 
 use blackboard::Error;
-use blackboard::agent::{Deregistered, HeartbeatRecorded, ListedAgent, Registered, ShownAgent, short_id};
-use blackboard::work::ListedItem;
+use blackboard::agent::{
+    Deregistered, HeartbeatRecorded, ListedAgent, Registered, ShortIds, ShownAgent, short_id,
+};
+use blackboard::work::{ListedItem, list_blockers};
 use serde::Serialize;
 
 use super::entry::leased;
-use super::work::blocked_by;
-use super::{Cell, Column, ListPage, Screen, ShortIds, Table, escape, render_object, time};
+use super::{Cell, Column, ListPage, Screen, Table, escape, render_list, render_object, time};
 use crate::envelope::Answer;
 use crate::outcome::Render;
 use crate::output::Result;
@@ -22,6 +23,11 @@ render_object! {
     AgentDetails(ShownAgent) = details;
     /// The answer of `agent deregister`.
     DeregisteredAgent(Deregistered) = deregistered;
+}
+
+render_list! {
+    /// The answer of `agent list`, which hides stale and completed agents by default.
+    AgentList(ListedAgent) = agents;
 }
 
 /// How to let the board watch a process that it did not find.
@@ -139,60 +145,41 @@ fn heartbeat(beat: &HeartbeatRecorded, screen: &mut Screen<'_>) -> Result {
     Ok(())
 }
 
-/// The answer of `agent list`.
-pub struct AgentList {
-    /// The agents.
-    pub agents: ListPage<ListedAgent>,
-    /// Whether stale and completed agents are omitted by default.
-    pub hides_ended: bool,
-}
-
-impl Render for AgentList {
-    fn is_list(&self) -> bool {
-        true
+fn agents(page: &ListPage<ListedAgent>, screen: &mut Screen<'_>) -> Result {
+    let agents = &page.rows;
+    if agents.is_empty() && page.hides_some {
+        return screen.line(format_args!("No active agents. Use --all to include stale and completed ones."));
     }
-
-    fn json(&self, answer: &mut Answer<'_>) -> Result {
-        answer.list(&self.agents.rows)
+    if agents.is_empty() {
+        return screen.line(format_args!("No agents."));
     }
-
-    fn human(&self, screen: &mut Screen<'_>) -> Result {
-        let agents = &self.agents.rows;
-        if agents.is_empty() && self.hides_ended {
-            return screen
-                .line(format_args!("No active agents. Use --all to include stale and completed ones."));
-        }
-        if agents.is_empty() {
-            return screen.line(format_args!("No agents."));
-        }
-        let mut table = Table::new([
-            Column::typed("SESSION"),
-            Column::name("NAME").importance(6),
-            Column::detail("PROJECT").importance(2).if_different(),
-            Column::fixed("STATUS").importance(5),
-            Column::fixed("LAST SEEN").importance(3),
-            Column::fixed("PID").importance(1),
-            Column::text("WORK").importance(4),
+    let mut table = Table::new([
+        Column::typed("SESSION"),
+        Column::name("NAME").importance(6),
+        Column::detail("PROJECT").importance(2).if_different(),
+        Column::fixed("STATUS").importance(5),
+        Column::fixed("LAST SEEN").importance(3),
+        Column::fixed("PID").importance(1),
+        Column::text("WORK").importance(4),
+    ]);
+    let ids = ShortIds::of(agents.iter().map(|listed| listed.agent.session_id.as_str()));
+    for ListedAgent { agent, depth, process } in agents {
+        let indent = match depth {
+            0 => String::new(),
+            depth => format!("{}└ ", "  ".repeat(depth - 1)),
+        };
+        table.row([
+            Cell::new(ids.shorten(&agent.session_id)),
+            Cell::new(format!("{indent}{}", agent.agent_name)),
+            Cell::optional(agent.project.as_ref()),
+            Cell::word(agent.status.as_str()),
+            Cell::new(time::ago(screen.now().since(agent.last_seen_at))),
+            Cell::optional(agent.pid.map(|pid| pid_of(pid, process))),
+            Cell::optional(agent.current_work.as_ref()),
         ]);
-        let ids = ShortIds::of(agents.iter().map(|listed| listed.agent.session_id.as_str()));
-        for ListedAgent { agent, depth, process } in agents {
-            let indent = match depth {
-                0 => String::new(),
-                depth => format!("{}└ ", "  ".repeat(depth - 1)),
-            };
-            table.row([
-                Cell::new(ids.shorten(&agent.session_id)),
-                Cell::new(format!("{indent}{}", agent.agent_name)),
-                Cell::optional(agent.project.as_ref()),
-                Cell::word(agent.status.as_str()),
-                Cell::new(time::ago(screen.now().since(agent.last_seen_at))),
-                Cell::optional(agent.pid.map(|pid| pid_of(pid, process))),
-                Cell::optional(agent.current_work.as_ref()),
-            ]);
-        }
-        screen.table(&table)?;
-        self.agents.note_more(screen)
     }
+    screen.table(&table)?;
+    page.note_more(screen)
 }
 
 /// What is known of a process that has ended.
@@ -214,7 +201,7 @@ fn details(details: &ShownAgent, screen: &mut Screen<'_>) -> Result {
         (
             "Parent",
             agent.parent_id.as_ref().map(|parent| match parent_name {
-                Some(name) => format!("{parent} ({name})"),
+                Some(name) => format!("{name} ({parent})"),
                 None => parent.clone(),
             }),
         ),
@@ -241,7 +228,7 @@ fn details(details: &ShownAgent, screen: &mut Screen<'_>) -> Result {
             let fence = item.fence.map(|fence| format!(", fence {fence}")).unwrap_or_default();
             let blockers = match open_blockers.len() {
                 0 => String::new(),
-                _ => format!(" (blocked by: {})", blocked_by(open_blockers, missing_blockers)),
+                _ => format!(" (blocked by: {})", list_blockers(open_blockers, missing_blockers)),
             };
             screen.line(format_args!(
                 "  {}  {}{fence}{}",

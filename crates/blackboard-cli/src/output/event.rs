@@ -1,6 +1,10 @@
 //! Events, for people.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use blackboard::Revision;
+use blackboard::agent::ShortIds;
 use blackboard::clock::Timestamp;
 use blackboard::event::{Event, Observation, TargetType};
 
@@ -46,12 +50,27 @@ pub enum Style {
 pub struct EventLines {
     style: Style,
     day: String,
+    /// The sessions of the agents that were named so far, by name.
+    named: BTreeMap<String, Vec<String>>,
 }
 
 impl EventLines {
     /// A list that begins today.
     pub fn new(screen: &Screen<'_>, style: Style) -> EventLines {
-        EventLines { style, day: time::date(screen.now()) }
+        EventLines { style, day: time::date(screen.now()), named: BTreeMap::new() }
+    }
+
+    /// The summary of the next event. An agent whose name another session had before gets its short id.
+    fn summary<'e>(&mut self, event: &'e Event) -> Cow<'e, str> {
+        let Some((name, session)) = event.named_agent() else { return Cow::Borrowed(&event.summary) };
+        let sessions = self.named.entry(name.to_owned()).or_default();
+        if !sessions.contains(&session) {
+            sessions.push(session);
+        }
+        match &sessions[..] {
+            [_] => Cow::Borrowed(&event.summary),
+            several => event.summary_with_session(ShortIds::of(several.iter().map(String::as_str))),
+        }
     }
 
     /// Adds an event.
@@ -65,7 +84,8 @@ impl EventLines {
         // A crafted board may have any text as the type.
         let event_type = escape(event.shown_type());
         let before = format!("{indent}{}  {event_type:<20} ", time::of_day(event.timestamp));
-        let summary = escape(&event.summary);
+        let summary = self.summary(event);
+        let summary = escape(&summary);
         match (self.style, event.target_type, &event.target_id) {
             (Style::OfTheBoard, Some(TargetType::WorkItem), Some(item)) => {
                 screen.wrapped_line(&before, &format!("{summary} [{}]", escape(item)))

@@ -4,7 +4,9 @@ use blackboard::agent::label;
 use blackboard::clock::Timestamp;
 use blackboard::file::{Checked, CheckedPath, Mode, ReleasedFiles, Reservation, Reserved};
 
-use super::{Cell, Column, Result, Screen, Table, escape, render_list, render_object, time};
+use super::{
+    AgentNames, Cell, Column, ListPage, Result, Screen, Table, escape, render_list, render_object, time,
+};
 
 render_object! {
     /// The answer of `file reserve`.
@@ -76,7 +78,8 @@ fn released(released: &ReleasedFiles, screen: &mut Screen<'_>) -> Result {
     Ok(())
 }
 
-fn reservations(reservations: &[Reservation], screen: &mut Screen<'_>) -> Result {
+fn reservations(page: &ListPage<Reservation>, screen: &mut Screen<'_>) -> Result {
+    let reservations = &page.rows;
     if reservations.is_empty() {
         return screen.line(format_args!("No files reserved."));
     }
@@ -89,19 +92,22 @@ fn reservations(reservations: &[Reservation], screen: &mut Screen<'_>) -> Result
         Column::text("NOTE").importance(4),
         Column::detail("WORKTREE").importance(1),
     ]);
+    let holders = reservations.iter().map(|one| (one.agent_name.as_str(), one.session_id.as_str()));
+    let names = AgentNames::of(holders);
     for reservation in reservations {
         let left = reservation.expires_at.map(|expires| time::left(expires.since(screen.now())));
         table.row([
             Cell::new(&reservation.pattern),
             Cell::word(reservation.mode.as_str()),
-            Cell::new(&reservation.agent_name),
+            Cell::new(names.show(&reservation.agent_name, Some(&reservation.session_id))),
             Cell::new(time::age(screen.now().since(reservation.since))),
             Cell::optional(left.as_ref()),
             Cell::optional(reservation.note.as_ref()),
             Cell::directory(&reservation.worktree),
         ]);
     }
-    screen.table(&table)
+    screen.table(&table)?;
+    page.note_more(screen)
 }
 
 fn checked(checked: &Checked, screen: &mut Screen<'_>) -> Result {

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use blackboard::agent::ShortIds;
 use blackboard::lock::{Acquired, Lock, Released};
 
-use super::{Cell, Column, Result, Screen, ShortIds, Table, escape, render_list, render_object, time};
+use super::{Cell, Column, ListPage, Result, Screen, Table, escape, render_list, render_object, time};
 
 render_object! {
     /// The answer of `lock acquire`: for people nothing but the fence, so that a shell can keep it.
@@ -31,7 +32,8 @@ fn released(released: &Released, screen: &mut Screen<'_>) -> Result {
     screen.line(format_args!("Released lock: {name} (held for {held})"))
 }
 
-fn locks(locks: &[Lock], screen: &mut Screen<'_>) -> Result {
+fn locks(page: &ListPage<Lock>, screen: &mut Screen<'_>) -> Result {
+    let locks = &page.rows;
     if locks.is_empty() {
         return screen.line(format_args!("No locks held."));
     }
@@ -56,5 +58,6 @@ fn locks(locks: &[Lock], screen: &mut Screen<'_>) -> Result {
             Cell::optional(lock.note.as_ref()),
         ]);
     }
-    screen.table(&table)
+    screen.table(&table)?;
+    page.note_more(screen)
 }

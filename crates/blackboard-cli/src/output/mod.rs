@@ -13,11 +13,11 @@ pub mod file;
 pub mod guard;
 mod json_text;
 pub mod lock;
+mod names;
 pub mod project;
 mod screen;
 pub mod serve;
 pub mod setup;
-mod short_ids;
 pub mod status;
 mod style;
 pub mod sweep;
@@ -29,8 +29,8 @@ use std::io::{self, IsTerminal};
 
 pub use blackboard::text::escape_for_terminal as escape;
 pub use json_text::{harmless_json, shortened};
+pub use names::AgentNames;
 pub use screen::Screen;
-pub use short_ids::ShortIds;
 pub use style::{Styles, Tone};
 pub use table::{Cell, Column, Table};
 
@@ -69,8 +69,7 @@ macro_rules! render_list {
             }
 
             fn human(&self, screen: &mut crate::output::Screen<'_>) -> crate::output::Result {
-                $human(&self.0.rows, screen)?;
-                self.0.note_more(screen)
+                $human(&self.0, screen)
             }
         }
     )+};
@@ -91,6 +90,8 @@ pub struct ListPage<T> {
     pub rows: Vec<T>,
     /// How many there are.
     pub total: usize,
+    /// Whether rows are omitted because the caller did not ask for them, for example completed ones.
+    pub hides_some: bool,
 }
 
 impl<T> ListPage<T> {
@@ -98,7 +99,18 @@ impl<T> ListPage<T> {
     pub fn first(mut rows: Vec<T>, limit: Option<usize>) -> ListPage<T> {
         let total = rows.len();
         rows.truncate(limit.unwrap_or(usize::MAX));
-        ListPage { rows, total }
+        ListPage::of(rows, total)
+    }
+
+    /// The first rows of a list that has this many.
+    pub fn of(rows: Vec<T>, total: usize) -> ListPage<T> {
+        ListPage { rows, total, hides_some: false }
+    }
+
+    /// The same list, which omits rows by default if `hides_some`.
+    #[must_use]
+    pub fn hiding(self, hides_some: bool) -> ListPage<T> {
+        ListPage { hides_some, ..self }
     }
 
     /// Reports that there are more rows, if there are.

@@ -1,12 +1,14 @@
 //! Projects, for people and programs.
 
-use blackboard::agent::label;
+use blackboard::agent::ShortIds;
 use blackboard::project::{self, ListedProject, ProjectStatus};
-use blackboard::work::{ListedItem, Status};
+use blackboard::work::{ListedItem, Status, list_blockers};
 
 use super::entry::in_quotes;
-use super::work::blocked_by;
-use super::{Cell, Column, Result, Screen, Table, escape, render_list, render_object, time};
+use super::work::{holder_among, holders};
+use super::{
+    AgentNames, Cell, Column, ListPage, Result, Screen, Table, escape, render_list, render_object, time,
+};
 
 render_object! {
     /// The answer of `project register`.
@@ -37,7 +39,8 @@ fn registered(registered: &project::RegisteredProject, screen: &mut Screen<'_>) 
     ])
 }
 
-fn projects(projects: &[ListedProject], screen: &mut Screen<'_>) -> Result {
+fn projects(page: &ListPage<ListedProject>, screen: &mut Screen<'_>) -> Result {
+    let projects = &page.rows;
     if projects.is_empty() {
         return screen.line(format_args!("No projects."));
     }
@@ -52,10 +55,14 @@ fn projects(projects: &[ListedProject], screen: &mut Screen<'_>) -> Result {
             Cell::new(&listed.project.project_id),
             Cell::optional(listed.project.local_path.as_ref()),
             Cell::optional(listed.project.remote_repo.as_ref()),
-            Cell::new(format!("{} active", listed.active_agents)),
+            Cell::new(match listed.gone_agents {
+                0 => format!("{} active", listed.active_agents),
+                gone => format!("{} active, {gone} gone", listed.active_agents),
+            }),
         ]);
     }
-    screen.table(&table)
+    screen.table(&table)?;
+    page.note_more(screen)
 }
 
 fn details(details: &ProjectStatus, screen: &mut Screen<'_>) -> Result {
@@ -71,10 +78,13 @@ fn details(details: &ProjectStatus, screen: &mut Screen<'_>) -> Result {
         screen.line(format_args!("  none"))?;
     }
     let most = screen.most_rows();
-    for agent in active_agents.iter().take(most) {
-        let label = label(&screen.name(&agent.agent_name), &agent.session_id);
+    let ids = ShortIds::of(active_agents.iter().map(|listed| listed.agent.session_id.as_str()));
+    for listed in active_agents.iter().take(most) {
+        let agent = &listed.agent;
+        let label = ids.label(&screen.name(&agent.agent_name), &agent.session_id);
         let before = format!("  {} -- ", escape(&label));
-        screen.fitted_line(&before, &escape(agent.current_work.as_deref().unwrap_or("--")), "")?;
+        let gone = if listed.is_gone() { " (process gone)" } else { "" };
+        screen.fitted_line(&before, &escape(agent.current_work.as_deref().unwrap_or("--")), gone)?;
     }
     and_more(active_agents.len(), &project.project_id, "agent list", screen)?;
     screen.gap()?;
@@ -82,29 +92,30 @@ fn details(details: &ProjectStatus, screen: &mut Screen<'_>) -> Result {
     if work_items.is_empty() {
         screen.line(format_args!("  none"))?;
     }
-    work_items.iter().take(most).try_for_each(|item| work_line(item, screen))?;
+    let names = holders(work_items);
+    work_items.iter().take(most).try_for_each(|item| work_line(item, &names, screen))?;
     and_more(work_items.len(), &project.project_id, "work list", screen)
 }
 
 /// How many more rows there are than are shown, and the command that shows them.
 fn and_more(total: usize, project: &str, list: &str, screen: &mut Screen<'_>) -> Result {
     match total.checked_sub(screen.most_rows()).filter(|more| *more > 0) {
-        Some(more) => screen.line(format_args!(
-            "  … and {more} more: blackboard {list} --project {}",
-            escape(&in_quotes(project))
-        )),
+        Some(more) => {
+            let command = screen.command(format_args!("{list} --project {}", in_quotes(project)));
+            screen.line(format_args!("  … and {more} more: {}", escape(&command)))
+        }
         None => Ok(()),
     }
 }
 
-fn work_line(listed: &ListedItem, screen: &mut Screen<'_>) -> Result {
+fn work_line(listed: &ListedItem, names: &AgentNames<'_>, screen: &mut Screen<'_>) -> Result {
     let ListedItem { item, open_blockers, missing_blockers } = listed;
-    let more = match (item.status, &item.claimed_by_name, item.claimed_at) {
+    let more = match (item.status, holder_among(item, names), item.claimed_at) {
         (Status::Blocked, _, _) => {
-            format!(" (blocked by: {})", blocked_by(open_blockers, missing_blockers))
+            format!(" (blocked by: {})", list_blockers(open_blockers, missing_blockers))
         }
         (_, Some(name), Some(since)) => {
-            let name = screen.name(name);
+            let name = screen.name(&name);
             format!(" (claimed by {name}, {} ago)", time::age(screen.now().since(since)))
         }
         _ => String::new(),

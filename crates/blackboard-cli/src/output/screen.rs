@@ -9,6 +9,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::table::{cut, width_of};
 use super::{ROWS_ON_TERMINAL, Result, Styles, Table, Tone, escape};
+use crate::hints::GivenOptions;
 
 /// A stream with what is known about the person in front of it.
 pub struct Screen<'a> {
@@ -16,12 +17,24 @@ pub struct Screen<'a> {
     styles: Styles,
     width: Option<u16>,
     now: Timestamp,
+    given: GivenOptions<'a>,
 }
 
 impl<'a> Screen<'a> {
     /// A screen with properties of one's own choice.
     pub fn new(out: &'a mut dyn Write, styles: Styles, width: Option<u16>, now: Timestamp) -> Screen<'a> {
-        Screen { out, styles, width, now }
+        Screen { out, styles, width, now, given: GivenOptions::default() }
+    }
+
+    /// The same for the output of a call with these options.
+    #[must_use]
+    pub fn of_call(self, given: GivenOptions<'a>) -> Screen<'a> {
+        Screen { given, ..self }
+    }
+
+    /// A command that can be pasted, for the board of the call.
+    pub fn command(&self, words: impl Display) -> String {
+        self.given.command(words)
     }
 
     /// Writes to `out`, which ends in standard output.

@@ -69,8 +69,6 @@ impl Render for Serving {
 pub struct Background {
     /// The server.
     pub running: Running,
-    /// Whether the call named its board, as the one that stops it has to.
-    pub names_board: bool,
     /// Whether the page is opened in a browser.
     pub opens: bool,
 }
@@ -82,11 +80,11 @@ impl Render for Background {
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
         let (url, pid) = (self.running.url(), self.running.pid);
-        let same = if self.names_board { " with the same --db" } else { "" };
         screen.line(format_args!("Blackboard dashboard running in background"))?;
         screen.line(format_args!("URL:  {url}"))?;
         screen.line(format_args!("PID:  {pid}"))?;
-        screen.line(format_args!("Stop: blackboard serve --stop{same} (or kill {pid})"))?;
+        let stop = screen.command("serve --stop");
+        screen.line(format_args!("Stop: {} (or kill {pid})", escape(&stop)))?;
         if self.opens { screen.line(format_args!("{IF_NOT_OPENED}")) } else { Ok(()) }
     }
 }

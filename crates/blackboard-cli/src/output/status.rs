@@ -1,11 +1,11 @@
 //! The whole board, for people and programs.
 
-use blackboard::agent::label;
+use blackboard::agent::ShortIds;
 use blackboard::status::{BoardStatus, EntryCounts, SpaceUsage};
-use blackboard::work::ListedItem;
+use blackboard::work::{ListedItem, list_blockers};
 use serde::Serialize;
 
-use super::work::blocked_by;
+use super::work::{holder_among, holders};
 use super::{Result, Screen, Tone, escape, time};
 use crate::envelope::Answer;
 use crate::outcome::Render;
@@ -66,7 +66,7 @@ impl Render for BoardOverview {
         let missing = &self.status.missing_blockers;
         if !missing.is_empty() {
             let more = if self.status.more_missing_blockers { ", and more" } else { "" };
-            let missing = blocked_by(missing, missing);
+            let missing = list_blockers(missing, missing);
             screen.line(format_args!("           blocked by {}{more}", escape(&missing)))?;
         }
         let entries = &self.status.entries;
@@ -83,16 +83,19 @@ impl Render for BoardOverview {
             screen.gap()?;
             screen.heading("Active Agents:")?;
         }
-        for agent in active_agents.iter().take(ROWS_SHOWN) {
+        let ids = ShortIds::of(active_agents.iter().map(|listed| listed.agent.session_id.as_str()));
+        for listed in active_agents.iter().take(ROWS_SHOWN) {
+            let agent = &listed.agent;
             let work = agent.current_work.as_deref().map(|work| format!(" -- {}", escape(work)));
             let facts = format!(
-                " -- {} -- {} {}{}",
+                " -- {} -- {} {}{}{}",
                 escape(agent.project.as_deref().unwrap_or("no project")),
                 time::age(screen.now().since(agent.started_at)),
                 agent.status,
+                if listed.is_gone() { ", process gone" } else { "" },
                 work.unwrap_or_default()
             );
-            let label = label(&screen.name(&agent.agent_name), &agent.session_id);
+            let label = ids.label(&screen.name(&agent.agent_name), &agent.session_id);
             screen.fitted_line(&format!("  {}", escape(&label)), &facts, "")?;
         }
         and_more(active_agents.len(), screen)?;
@@ -100,9 +103,11 @@ impl Render for BoardOverview {
             screen.gap()?;
             screen.heading("Claimed Work:")?;
         }
+        let names = holders(claimed_work);
         for ListedItem { item, .. } in claimed_work.iter().take(ROWS_SHOWN) {
             let before = format!("  [{}] {} -- ", item.priority, escape(&item.item_id));
-            let holder = escape(item.claimed_by_name.as_deref().unwrap_or("--"));
+            let holder = holder_among(item, &names).unwrap_or_else(|| "--".to_owned());
+            let holder = escape(&holder);
             let holder = screen.name(&holder);
             let age = time::age(screen.now().since(item.claimed_at.unwrap_or(item.created_at)));
             screen.fitted_line(&before, &escape(&item.title), &format!(" ({holder}, {age})"))?;

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use blackboard::agent::{Agent, label, short_id};
+use blackboard::agent::{Agent, ShortIds};
 use blackboard::entry::SkippedEntry;
 use blackboard::sweep::{SkippedAgent, StaleAgent, Swept};
 use serde::Serialize;
 
 use super::entry::counted_leases;
-use super::{Result, Screen, ShortIds, escape, time};
+use super::{Result, Screen, escape, time};
 use crate::envelope::Answer;
+use crate::hints::GivenOptions;
 use crate::outcome::Render;
 
 /// The answer of `sweep`.
@@ -88,10 +89,18 @@ impl Render for SweptBoard {
 impl SweptBoard {
     /// What could not be swept, one line each.
     fn skipped(&self, screen: &mut Screen<'_>) -> Result {
-        for SkippedAgent { session_id, agent_name, error } in &self.swept.skipped_agents {
-            let name = agent_name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
-            let skipped = format!("session {}{name}: {error}", short_id(session_id));
+        let skipped = &self.swept.skipped_agents;
+        let ids = ShortIds::of(skipped.iter().map(|agent| agent.session_id.as_str()));
+        for SkippedAgent { session_id, agent_name, error, hint } in skipped {
+            let agent = match agent_name {
+                Some(name) => ids.label(name, session_id),
+                None => format!("session {}", ids.shorten(session_id)),
+            };
+            let skipped = format!("{agent}: {error}");
             screen.line(format_args!("  Skipped: {}", escape(&skipped)))?;
+            if let Some(hint) = hint {
+                screen.line(format_args!("           {}", escape(hint)))?;
+            }
         }
         for SkippedEntry { scope, key, error } in &self.swept.skipped_entries {
             let skipped = format!("entry {key} in scope {scope}: {error}");
@@ -108,9 +117,8 @@ impl GoneAgents {
             .agents
             .iter()
             .map(|agent| {
-                let (name, session) = (&agent.agent_name, ids.shorten(&agent.session_id));
                 let age = time::age(screen.now().since(agent.last_seen_at));
-                format!("{name} {session}, no heartbeat for {age}")
+                format!("{}, no heartbeat for {age}", ids.label(&agent.agent_name, &agent.session_id))
             })
             .collect();
         let (agents, whose, they) = match self.agents.len() {
@@ -150,8 +158,9 @@ fn described(agent: &StaleAgent, ids: ShortIds) -> String {
 
 /// The note about an automatic sweep that marked agents stale.
 pub fn marked_stale(stale_agents: &[StaleAgent]) -> String {
+    let ids = ShortIds::of(stale_agents.iter().map(|agent| agent.session_id.as_str()));
     let names: Vec<_> =
-        stale_agents.iter().map(|agent| label(&agent.agent_name, &agent.session_id)).collect();
+        stale_agents.iter().map(|agent| ids.label(&agent.agent_name, &agent.session_id)).collect();
     let items: usize = stale_agents.iter().map(|agent| agent.released_items.len()).sum();
     let items = match items {
         0 => None,
@@ -166,7 +175,8 @@ pub fn marked_stale(stale_agents: &[StaleAgent]) -> String {
 }
 
 /// The note about an automatic sweep that could not read some agents.
-pub fn skipped(count: usize) -> String {
-    let agents = if count == 1 { "agent" } else { "agents" };
-    format!("{count} stale {agents} could not be swept: their rows cannot be read; see: blackboard sweep")
+pub fn skipped(count: usize, given: &GivenOptions<'_>) -> String {
+    let (agents, whose) = if count == 1 { ("agent", "its") } else { ("agents", "their") };
+    let sweep = given.command("sweep");
+    format!("{count} stale {agents} cannot be swept: {whose} rows cannot be read; see: {sweep}")
 }

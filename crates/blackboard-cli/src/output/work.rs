@@ -6,13 +6,13 @@ use blackboard::agent::label;
 use blackboard::clock::Timestamp;
 use blackboard::work::{
     Blocked, Claimed, Completed, Created, Deleted, ListedItem, Reassigned, Released, Reset, Status,
-    Unblocked, WorkHistory, WorkItem,
+    Unblocked, WorkHistory, WorkItem, list_blockers,
 };
 
 use super::event::{EventLines, Style};
-use super::{Cell, Column, ListPage, Result, Screen, Table, escape, render_object, time};
-use crate::envelope::Answer;
-use crate::outcome::Render;
+use super::{
+    AgentNames, Cell, Column, ListPage, Result, Screen, Table, escape, render_list, render_object, time,
+};
 
 render_object! {
     /// The answer of `work create`.
@@ -39,64 +39,52 @@ render_object! {
     ItemDetails(WorkHistory) = details;
 }
 
-/// The answer of `work list`.
-pub struct WorkList {
-    /// The items.
-    pub items: ListPage<ListedItem>,
-    /// Whether completed items are omitted by default.
-    pub hides_completed: bool,
+render_list! {
+    /// The answer of `work list`, which hides completed items by default.
+    WorkList(ListedItem) = items;
 }
 
-impl Render for WorkList {
-    fn is_list(&self) -> bool {
-        true
+fn items(page: &ListPage<ListedItem>, screen: &mut Screen<'_>) -> Result {
+    let items = &page.rows;
+    if items.is_empty() && page.hides_some {
+        let create = screen.command("work create ID --title TEXT");
+        return screen.line(format_args!("No open work items. Add one: {}", escape(&create)));
     }
-
-    fn json(&self, answer: &mut Answer<'_>) -> Result {
-        answer.list(&self.items.rows)
+    if items.is_empty() {
+        return screen.line(format_args!("No work items."));
     }
-
-    fn human(&self, screen: &mut Screen<'_>) -> Result {
-        let items = &self.items.rows;
-        if items.is_empty() && self.hides_completed {
-            return screen
-                .line(format_args!("No open work items. Add one: blackboard work create ID --title TEXT"));
-        }
-        if items.is_empty() {
-            return screen.line(format_args!("No work items."));
-        }
-        let mut table = Table::new([
-            Column::typed("ITEM"),
-            Column::text("TITLE").importance(5),
-            Column::detail("PROJECT").importance(1).if_different(),
-            Column::fixed("STATUS").importance(6),
-            Column::fixed("PRIORITY").or_narrow("PRI").importance(3),
-            Column::name("CLAIMED BY").importance(4),
-            Column::fixed("AGE").importance(2),
+    let mut table = Table::new([
+        Column::typed("ITEM"),
+        Column::text("TITLE").importance(5),
+        Column::detail("PROJECT").importance(1).if_different(),
+        Column::fixed("STATUS").importance(6),
+        Column::fixed("PRIORITY").or_narrow("PRI").importance(3),
+        Column::name("CLAIMED BY").importance(4),
+        Column::fixed("AGE").importance(2),
+    ]);
+    let names = holders(items);
+    for listed in items {
+        let item = &listed.item;
+        table.row([
+            Cell::new(&item.item_id),
+            Cell::new(&item.title),
+            Cell::optional(item.project_id.as_ref()),
+            status(listed),
+            Cell::word(item.priority.as_str()),
+            Cell::optional(holder_among(item, &names)),
+            Cell::new(time::age(screen.now().since(since(item)))),
         ]);
-        for listed in items {
-            let item = &listed.item;
-            table.row([
-                Cell::new(&item.item_id),
-                Cell::new(&item.title),
-                Cell::optional(item.project_id.as_ref()),
-                status(listed),
-                Cell::word(item.priority.as_str()),
-                Cell::optional(item.claimed_by_name.as_ref()),
-                Cell::new(time::age(screen.now().since(since(item)))),
-            ]);
-        }
-        screen.table(&table)?;
-        self.items.note_more(screen)?;
-        let mut missing = items.iter().filter(|listed| !listed.missing_blockers.is_empty()).peekable();
-        if missing.peek().is_some() {
-            screen.gap()?;
-        }
-        missing.try_for_each(|listed| {
-            let blockers = blocked_by(&listed.missing_blockers, &listed.missing_blockers);
-            screen.line(format_args!("{} is blocked by {}", escape(&listed.item.item_id), escape(&blockers)))
-        })
     }
+    screen.table(&table)?;
+    page.note_more(screen)?;
+    let mut missing = items.iter().filter(|listed| !listed.missing_blockers.is_empty()).peekable();
+    if missing.peek().is_some() {
+        screen.gap()?;
+    }
+    missing.try_for_each(|listed| {
+        let blockers = list_blockers(&listed.missing_blockers, &listed.missing_blockers);
+        screen.line(format_args!("{} is blocked by {}", escape(&listed.item.item_id), escape(&blockers)))
+    })
 }
 
 /// The status of an item in a list, with the number of its blockers.
@@ -115,13 +103,6 @@ fn since(item: &WorkItem) -> Timestamp {
     item.claimed_at.filter(|_| item.status == Status::Claimed).unwrap_or(item.created_at)
 }
 
-/// The blockers of an item, each marked that does not exist.
-pub fn blocked_by(open: &[String], missing: &[String]) -> String {
-    let marked =
-        open.iter().map(|id| if missing.contains(id) { format!("{id} (not created)") } else { id.clone() });
-    marked.collect::<Vec<_>>().join(", ")
-}
-
 fn source(item: &WorkItem) -> String {
     match &item.source_ref {
         Some(reference) => format!("{} ({reference})", item.source),
@@ -129,12 +110,16 @@ fn source(item: &WorkItem) -> String {
     }
 }
 
-fn holder(item: &WorkItem) -> Option<String> {
-    match (&item.claimed_by_name, &item.claimed_by) {
-        (Some(name), Some(session)) => Some(label(name, session)),
-        (Some(name), None) => Some(name.clone()),
-        _ => None,
-    }
+/// The names of the agents that hold these items.
+pub fn holders<'a>(items: impl IntoIterator<Item = &'a ListedItem>) -> AgentNames<'a> {
+    AgentNames::of(items.into_iter().filter_map(|ListedItem { item, .. }| {
+        Some((item.claimed_by_name.as_deref()?, item.claimed_by.as_deref()?))
+    }))
+}
+
+/// The holder of one of these items.
+pub fn holder_among(item: &WorkItem, names: &AgentNames<'_>) -> Option<String> {
+    item.claimed_by_name.as_deref().map(|name| names.show(name, item.claimed_by.as_deref()))
 }
 
 fn created(created: &Created, screen: &mut Screen<'_>) -> Result {
@@ -155,7 +140,7 @@ fn blocker_count(open: &[String], missing: &[String]) -> String {
 
 /// The same for a field, which is left out where nothing blocks.
 fn blockers(open: &[String], missing: &[String]) -> Option<String> {
-    (!open.is_empty()).then(|| blocked_by(open, missing))
+    (!open.is_empty()).then(|| list_blockers(open, missing))
 }
 
 fn claimed(claimed: &Claimed, screen: &mut Screen<'_>) -> Result {
@@ -174,7 +159,7 @@ fn claimed(claimed: &Claimed, screen: &mut Screen<'_>) -> Result {
         ("Project", item.project_id.clone()),
         ("Source", claimed.created.then(|| source(item))),
         ("Previously", (claimed.claimed && !claimed.created).then(|| "available".to_owned())),
-        ("Claimed by", holder(item)),
+        ("Claimed by", item.holder_label()),
         ("Fence", item.fence.map(|fence| fence.to_string())),
         ("Blocked by", blockers(&claimed.open_blockers, &claimed.missing_blockers)),
     ])
@@ -205,11 +190,15 @@ fn reassigned(reassigned: &Reassigned, screen: &mut Screen<'_>) -> Result {
         }
         (false, None) => screen.line(format_args!("Already held: {id}"))?,
     }
-    let previously = reassigned.previously_held_by.as_ref().map(|name| format!("claimed by {name}"));
+    let before = previous_holder(
+        reassigned.previously_held_by.as_deref(),
+        reassigned.previously_held_by_session.as_deref(),
+    );
+    let previously = before.map(|holder| format!("claimed by {holder}"));
     screen.fields([
         ("Title", Some(item.title.clone())),
         ("Previously", reassigned.reassigned.then(|| previously.unwrap_or_else(|| "available".to_owned()))),
-        ("Claimed by", holder(item)),
+        ("Claimed by", item.holder_label()),
         ("Fence", item.fence.map(|fence| fence.to_string())),
     ])
 }
@@ -234,7 +223,7 @@ fn now_available(unblocked: &[String], screen: &mut Screen<'_>) -> Result {
 }
 
 fn blocked(blocked: &Blocked, screen: &mut Screen<'_>) -> Result {
-    let blockers = blocked_by(&blocked.open_blockers, &blocked.missing_blockers);
+    let blockers = list_blockers(&blocked.open_blockers, &blocked.missing_blockers);
     screen.line(format_args!(
         "Blocked work item: {} (by {})",
         escape(&blocked.item.item_id),
@@ -258,7 +247,9 @@ fn unblocked(unblocked: &Unblocked, screen: &mut Screen<'_>) -> Result {
 
 fn reset(reset: &Reset, screen: &mut Screen<'_>) -> Result {
     let item = &reset.item;
-    let holder = reset.previously_held_by.as_deref().map(|name| format!(" by {}", escape(name)));
+    let holder =
+        previous_holder(reset.previously_held_by.as_deref(), reset.previously_held_by_session.as_deref());
+    let holder = holder.map(|holder| format!(" by {}", escape(&holder)));
     screen.line(format_args!(
         "Reset work item: {} (was {}{}{})",
         escape(&item.item_id),
@@ -266,6 +257,11 @@ fn reset(reset: &Reset, screen: &mut Screen<'_>) -> Result {
         holder.unwrap_or_default(),
         blocker_count(&reset.open_blockers, &reset.missing_blockers)
     ))
+}
+
+fn previous_holder(name: Option<&str>, session: Option<&str>) -> Option<String> {
+    let name = name?;
+    Some(session.map_or_else(|| name.to_owned(), |session| label(name, session)))
 }
 
 fn deleted(deleted: &Deleted, screen: &mut Screen<'_>) -> Result {
@@ -277,8 +273,8 @@ fn deleted(deleted: &Deleted, screen: &mut Screen<'_>) -> Result {
 }
 
 fn awaited(item: &WorkItem, screen: &mut Screen<'_>) -> Result {
-    let by = match (item.status, &item.claimed_by_name) {
-        (Status::Claimed | Status::Completed, Some(name)) => format!(" by {}", escape(name)),
+    let by = match (item.status, item.holder_label()) {
+        (Status::Claimed | Status::Completed, Some(holder)) => format!(" by {}", escape(&holder)),
         (Status::Available | Status::Blocked, _) | (_, None) => String::new(),
     };
     screen.line(format_args!("Waited for work item: {} ({}{by})", escape(&item.item_id), item.status))
@@ -297,7 +293,7 @@ fn details(details: &WorkHistory, screen: &mut Screen<'_>) -> Result {
         ("Source", Some(source(item))),
         ("Status", Some(item.status.to_string())),
         ("Priority", Some(item.priority.to_string())),
-        ("Claimed by", holder(item).map(|holder| format!("{holder}{since}"))),
+        ("Claimed by", item.holder_label().map(|holder| format!("{holder}{since}"))),
         ("Fence", item.fence.map(|fence| fence.to_string())),
         ("Blocked by", blockers(&details.open_blockers, &details.missing_blockers)),
         ("Blocks", list(&details.dependents)),

@@ -6,7 +6,7 @@ mod setup;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use blackboard::process::{Found, ProcessInfo, find_agent};
+use blackboard::process::{Found, ProcessInfo, fake_chain as chain, fake_process as process, find_agent};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -207,27 +207,11 @@ fn agents_declare_their_pids_in_the_environment() {
     assert_eq!(declared_pids(&environment([("OPENCODE_PID", "x")])), [0; 0]);
 }
 
-/// A process from one line: its name, program and arguments.
-fn process(name: &str, executable: &str, arguments: &str) -> ProcessInfo {
-    ProcessInfo {
-        name: name.to_owned(),
-        executable: executable.to_owned(),
-        arguments: arguments.split_whitespace().map(str::to_owned).collect(),
-        ..ProcessInfo::default()
-    }
-}
-
 fn named(name: &str) -> ProcessInfo {
     process(name, &format!("/usr/bin/{name}"), name)
 }
 
-/// A chain, nearest first, with the PIDs 100, 99 and so on.
-fn chain<const N: usize>(processes: [ProcessInfo; N]) -> Vec<ProcessInfo> {
-    let numbered = (0..).zip(processes);
-    numbered.map(|(place, info)| ProcessInfo { pid: 100 - place, parent: 99 - place, ..info }).collect()
-}
-
-/// The same, but the last one is pid 1.
+/// A chain whose last process is PID 1.
 fn to_first<const N: usize>(processes: [ProcessInfo; N]) -> Vec<ProcessInfo> {
     let mut chain = chain(processes);
     chain.last_mut().unwrap().pid = 1;

@@ -10,6 +10,7 @@ use serde::{Serialize, Serializer};
 
 use super::content::{EditError, State};
 use super::diff;
+use super::directories::CreatedDirectories;
 use super::files::{self, Found, backup_of};
 use super::shared::{self, is_made_of, is_wholly_ours};
 use super::target::{Part, Target};
@@ -162,12 +163,12 @@ impl Change {
     }
 
     /// Applies the change. If it fails, the result is a refusal and the file is unchanged. After a deletion, empty
-    /// parent directories are deleted too, if they are below one of those to keep.
-    pub fn apply(&mut self, keep: &[PathBuf]) {
+    /// parent directories that setup created are deleted too.
+    pub fn apply(&mut self, directories: &mut CreatedDirectories) {
         let done = match self.action {
             Action::None | Action::Refused => Ok(()),
-            Action::Create | Action::Change => self.write(),
-            Action::Delete => self.delete(keep),
+            Action::Create | Action::Change => self.write(directories),
+            Action::Delete => self.delete(directories),
         };
         if let Err(trouble) = done {
             (self.action, self.reason, self.backup) = (Action::Refused, Some(trouble.0), None);
@@ -179,13 +180,13 @@ impl Change {
         !matches!(self.action, Action::None | Action::Refused)
     }
 
-    fn write(&self) -> Result<(), EditError> {
+    fn write(&self, directories: &mut CreatedDirectories) -> Result<(), EditError> {
         self.is_as_planned()?;
         let Step { before, after, backup, is_private, .. } = &self.step;
         let new = if *is_private { Access::Private } else { Access::Usual };
-        let write = || {
+        let mut write = || {
             if let Some(directory) = self.file.parent() {
-                fs::create_dir_all(directory)?;
+                directories.create(directory)?;
             }
             let access = before.as_ref().map_or(new, |found| Access::Like(&found.permissions));
             if let (Backup::Make, Some(found)) = (backup, before) {
@@ -198,15 +199,12 @@ impl Change {
         write().map_err(|error| cant_write(&error))
     }
 
-    fn delete(&self, keep: &[PathBuf]) -> Result<(), EditError> {
+    fn delete(&self, directories: &mut CreatedDirectories) -> Result<(), EditError> {
         self.is_as_planned()?;
         fs::remove_file(&self.file).and_then(|()| self.drop_backup()).map_err(|error| cant_write(&error))?;
-        // A directory that is not empty stays, and so does a symbolic link to a directory elsewhere.
-        let empty = self.file.ancestors().skip(1).take_while(|directory| {
-            let is_below = keep.iter().any(|kept| directory.starts_with(kept));
-            is_below && !keep.iter().any(|kept| kept == directory) && fs::remove_dir(directory).is_ok()
-        });
-        empty.for_each(drop);
+        if let Some(directory) = self.file.parent() {
+            directories.delete_empty(directory);
+        }
         Ok(())
     }
 

@@ -10,6 +10,7 @@ mod change;
 mod command;
 mod content;
 mod diff;
+mod directories;
 mod files;
 mod json;
 mod mask;
@@ -20,16 +21,17 @@ mod toml;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use blackboard::{Code, Refusal, Result};
 pub use change::{Action, Change};
 pub use content::{Content, State};
+pub use directories::CreatedDirectories;
 pub use json::Wanted;
 pub use target::{Part, SettingsDirs, SettingsLevel, Target, grouped, servers, skill};
 
 use crate::context::Context;
-use crate::platforms::Platform;
+use crate::platforms::{PLATFORMS, Platform};
 
 /// The directories that a call uses.
 pub fn settings_dirs(context: &Context) -> Result<SettingsDirs> {
@@ -82,4 +84,19 @@ pub fn other_levels(platform: &Platform, dirs: &SettingsDirs, removed: SettingsL
         }
     }
     levels
+}
+
+/// Forgets the directories that setup created for these files, unless something of ours is still in them.
+pub fn forget_directories<'a>(
+    directories: &mut CreatedDirectories,
+    files: impl IntoIterator<Item = &'a Path>,
+    dirs: &SettingsDirs,
+) {
+    let is_there = |target: &Target| state(target) != Ok(State::Missing);
+    let targets = PLATFORMS.iter().flat_map(|platform| targets_at_all_levels(platform, dirs));
+    let used: Vec<_> =
+        targets.filter(|(_, target)| is_there(target)).map(|(_, target)| target.file).collect();
+    for file in files {
+        directories.forget_parents(file, |directory| used.iter().any(|used| used.starts_with(directory)));
+    }
 }

@@ -110,13 +110,6 @@ impl SettingsDirs {
         self.can_start("blackboard")
     }
 
-    /// Directories that are never deleted, even if empty: the settings of every platform are below one of them.
-    pub fn kept(&self, platform: &Platform) -> Vec<PathBuf> {
-        let settings = (platform.settings.directory)(self);
-        let around = settings.parent().map(Path::to_owned);
-        [self.home.clone(), self.project.clone()].into_iter().chain(around).collect()
-    }
-
     fn can_start(&self, program: &str) -> bool {
         let Some(path) = &self.environment.path else { return false };
         let name = format!("{program}{}", std::env::consts::EXE_SUFFIX);

@@ -100,14 +100,16 @@ pub struct Access {
     /// The key of the tags of client ids.
     key: RandomState,
     started: Instant,
+    /// Whether commands for the board need `--db`.
+    is_named: bool,
 }
 
 impl Access {
-    /// The rules of the server on this port, with this token.
-    pub fn new(port: u16, token: Option<Secret>) -> Result<Access> {
+    /// The rules of the server on this port, with this token. `is_named` means that commands for the board need `--db`.
+    pub fn new(port: u16, token: Option<Secret>, is_named: bool) -> Result<Access> {
         let cookie = format!("blackboard-{port}");
         let (session, key) = (Secret::random()?, RandomState::new());
-        Ok(Access { port, token, session, cookie, key, started: Instant::now() })
+        Ok(Access { port, token, session, cookie, key, started: Instant::now(), is_named })
     }
 
     /// The client that sent a request. Otherwise the response to send instead: the request was meant for another host,
@@ -131,7 +133,7 @@ impl Access {
             (Some(Client::Browser { .. }), Some(_)) => Err(Box::new(self.exchanged(request, true))),
             (Some(Client::Program), Some(_)) => Err(Box::new(self.exchanged(request, false))),
             (None, Some(given)) if token.is(given) => Err(Box::new(self.exchanged(request, false))),
-            (None, _) => Err(Box::new(refused(request))),
+            (None, _) => Err(Box::new(refused(request, self.is_named))),
         }
     }
 
@@ -270,9 +272,13 @@ fn token_in_address(request: &Parts) -> Option<&str> {
 }
 
 /// The response to a request without the token. It reveals nothing about the board.
-fn refused(request: &Parts) -> Reply {
+fn refused(request: &Parts, is_named: bool) -> Reply {
     let message = "this dashboard answers only to requests with its token";
-    let hint = "print its address with the token: blackboard serve --status";
+    let hint = if is_named {
+        "print its address with the token: blackboard serve --status, with the --db that it was started with"
+    } else {
+        "print its address with the token: blackboard serve --status"
+    };
     let mut accepted = request.headers.get_all(ACCEPT).iter().filter_map(|accept| accept.to_str().ok());
     let mut reply = if accepted.any(|accept| accept.contains("text/html")) {
         reply::text("text/plain; charset=utf-8", format!("{message}\n{hint}\n"))
@@ -320,8 +326,8 @@ mod tests {
     fn only_the_token_or_a_cookie_of_this_server_admits_a_request() {
         testkit::limit_test();
         let token = Secret::random().unwrap();
-        let access = Access::new(3141, Some(token.clone())).unwrap();
-        let other = Access::new(3141, Some(Secret::random().unwrap())).unwrap();
+        let access = Access::new(3141, Some(token.clone()), false).unwrap();
+        let other = Access::new(3141, Some(Secret::random().unwrap()), false).unwrap();
         let token = token.as_str();
         let id = access.client_id(0, &"0".repeat(32));
         let cookie = |access: &Access| {

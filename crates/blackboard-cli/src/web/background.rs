@@ -5,7 +5,6 @@
 //! server is ignored. `serve --stop` ends only the process that the file identifies: a reused PID belongs to a
 //! different process.
 
-use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Seek, Write};
 use std::net::SocketAddr;
@@ -23,7 +22,7 @@ use serde_json::{Map, Value};
 use super::access::Secret;
 use crate::context::Context;
 use crate::disk::own_file;
-use crate::output::entry::in_quotes;
+use crate::hints;
 
 /// The maximum number of bytes read from the file: more than any server writes.
 const MOST_BYTES: u64 = 4096;
@@ -142,9 +141,8 @@ pub struct ServerRegistration {
 }
 
 impl ServerRegistration {
-    /// Registers this process. Refuses if another process is registered. `db` is the board as the command names it, for
-    /// the hint.
-    pub fn take(board: &dyn Sidecars, db: Option<&OsStr>) -> Result<ServerRegistration> {
+    /// Registers this process. Refuses if another process is registered.
+    pub fn take(board: &dyn Sidecars) -> Result<ServerRegistration> {
         let path = board.path(Sidecar::ServerRegistration);
         let page = board.path(Sidecar::DashboardLink);
         for _ in 0..TRIES {
@@ -173,7 +171,7 @@ impl ServerRegistration {
                         Err(error) => ServerRegistration::without(&path, error),
                     });
                 }
-                Err(TryLockError::WouldBlock) => return Err(runs_already(read(&mut file).as_ref(), db)),
+                Err(TryLockError::WouldBlock) => return Err(runs_already(read(&mut file).as_ref())),
                 Err(TryLockError::Error(error)) => return Ok(ServerRegistration::without(&path, error)),
             }
         }
@@ -228,7 +226,7 @@ impl Drop for ServerRegistration {
 pub fn start_in_background(context: &Context, port: u16, token: bool) -> Result<Running> {
     let board = context.resolve()?.engine.sidecars();
     if let Some(running) = find(board) {
-        return Err(runs_already(Some(&running), context.db()));
+        return Err(runs_already(Some(&running)));
     }
     let fault = |error: io::Error| -> Error {
         Fault::new(Code::Io, "the server could not be started in the background").because(error).into()
@@ -263,11 +261,11 @@ pub fn detach() {
     }
 }
 
-/// Asks the server of this board to stop, and waits until it has. `db` is the board as the command names it.
-pub fn stop(board: &dyn Sidecars, db: Option<&OsStr>) -> Result<Running> {
+/// Asks the server of this board to stop, and waits until it has.
+pub fn stop(board: &dyn Sidecars) -> Result<Running> {
     let running = find(board).ok_or_else(|| -> Error {
         Refusal::new(Code::NotRunning, "no dashboard of this board is running")
-            .hint(format!("start one: {}", serve_command("--background", db)))
+            .hint(hints::command("start one: ", "serve --background"))
             .into()
     })?;
     ask_to_end(&running)?;
@@ -307,13 +305,7 @@ fn unknown(running: &Running) -> Error {
     Refusal::new(Code::NotRunning, message).hint("stop it in the terminal where it was started").into()
 }
 
-/// The `serve` command with this option, for the same board.
-fn serve_command(option: &str, db: Option<&OsStr>) -> String {
-    let db = db.map(|db| format!(" --db {}", in_quotes(&db.to_string_lossy()))).unwrap_or_default();
-    format!("blackboard serve {option}{db}")
-}
-
-fn runs_already(running: Option<&Running>, db: Option<&OsStr>) -> Error {
+fn runs_already(running: Option<&Running>) -> Error {
     let Some(running) = running else {
         return Refusal::new(Code::AlreadyRunning, "another dashboard of this board is just starting").into();
     };
@@ -321,7 +313,7 @@ fn runs_already(running: Option<&Running>, db: Option<&OsStr>) -> Error {
     let (address, pid) = (running.address.as_str(), running.pid);
     let message = format!("this board already has a dashboard at {address} (PID {pid})");
     Refusal::new(Code::AlreadyRunning, message)
-        .hint(format!("print the address to open: {}", serve_command("--status", db)))
+        .hint(hints::command("print the address to open: ", "serve --status"))
         .detail("url", address)
         .detail("pid", pid)
         .into()
@@ -414,8 +406,8 @@ mod tests {
         let board = SidecarDirectory::new(scratch.path());
         let killed = Running::here(SocketAddr::from(([127, 0, 0, 1], 3141)), None);
         fs::write(board.path(Sidecar::ServerRegistration), serde_json::to_vec(&killed).unwrap()).unwrap();
-        let _starting = ServerRegistration::take(&board, None).unwrap();
-        let refused = ServerRegistration::take(&board, None).err().unwrap();
+        let _starting = ServerRegistration::take(&board).unwrap();
+        let refused = ServerRegistration::take(&board).err().unwrap();
         assert_eq!(refused.code(), Code::AlreadyRunning);
         assert_eq!(refused.to_string(), "another dashboard of this board is just starting");
     }

@@ -20,6 +20,8 @@ pub struct EventView<'a> {
     summary: &'a str,
     metadata: OrEmpty<'a>,
     actor_name: Option<&'a str>,
+    /// The name of its type in human output.
+    shown_type: &'a str,
     revision: Revision,
     commit_id: Revision,
 }
@@ -38,6 +40,7 @@ impl<'a> EventView<'a> {
             summary: &event.summary,
             metadata: OrEmpty(event.metadata.as_ref()),
             actor_name: actor_id.and_then(|session| names.0.get(session)).map(String::as_str),
+            shown_type: event.shown_type(),
             revision: event.id,
             commit_id: event.commit_id,
         }

@@ -34,8 +34,6 @@ mod browser;
 mod clients;
 mod event_view;
 mod feed;
-#[cfg(test)]
-mod gaps;
 mod page;
 mod query;
 mod reply;

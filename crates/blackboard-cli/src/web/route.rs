@@ -71,6 +71,8 @@ pub struct Shared {
     pub access: Access,
     /// The open streams.
     pub streams: Arc<Streams>,
+    /// The beginning of a command for the board, for the page.
+    pub program: String,
 }
 
 /// Handles a request.
@@ -81,7 +83,7 @@ pub async fn answer(request: Parts, shared: Arc<Shared>) -> Reply {
         Ok(_) if request.method != Method::GET && !head => (reply::not_allowed(), None),
         Ok(_) if request.uri.path() == "/" => {
             let nonce = nonce();
-            (reply::text("text/html; charset=utf-8", page::document(&nonce)), Some(nonce))
+            (reply::text("text/html; charset=utf-8", page::document(&nonce, &shared.program)), Some(nonce))
         }
         Ok(client) => (route(request, &client, &shared).await, None),
     };

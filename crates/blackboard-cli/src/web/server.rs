@@ -33,7 +33,7 @@ use super::clients::Streams;
 use super::feed::Feed;
 use super::route::{self, Shared};
 use crate::context::warn;
-use crate::hints;
+use crate::hints::{self, GivenOptions};
 use crate::open::ResolvedBoard;
 
 /// How long a request may take to arrive, and how long a connection may be idle between requests.
@@ -91,13 +91,15 @@ pub struct Listening {
     access: Access,
     board: ResolvedBoard,
     claim: ServerRegistration,
+    /// The beginning of a command for this board.
+    program: String,
 }
 
 impl Listening {
     /// Binds the port. Refuses if the board has another server, or if the port is in use. If other processes could not
-    /// find the server, it refuses or warns. `db` is the board as the command names it.
-    pub fn bind(board: ResolvedBoard, db: Option<&OsStr>, options: Options) -> Result<Listening> {
-        let mut claim = ServerRegistration::take(board.engine.sidecars(), db)?;
+    /// find the server, it refuses or warns. `is_named` means that commands for this board need `--db`.
+    pub fn bind(board: ResolvedBoard, is_named: bool, options: Options) -> Result<Listening> {
+        let mut claim = ServerRegistration::take(board.engine.sidecars())?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .enable_time()
@@ -111,7 +113,7 @@ impl Listening {
             Fault::new(Code::Io, "cannot determine the port of the server").because(error)
         })?;
         let token = options.token.then(Secret::random).transpose()?;
-        let access = Access::new(address.port(), token.clone())?;
+        let access = Access::new(address.port(), token.clone(), is_named)?;
         let running = Running::here(address, token);
         claim.publish(&running);
         if let Some(problem) = claim.take_problem() {
@@ -120,7 +122,11 @@ impl Listening {
             }
             warn(&format!("serve --status and --stop will not find this server: {problem}"));
         }
-        Ok(Listening { runtime, listener, running, access, board, claim })
+        // The page is not in the directory that a relative path was for.
+        let name = is_named.then(|| board.engine.name());
+        let given = GivenOptions { db: name.as_deref().map(OsStr::new), session: None };
+        let program = given.program().into_owned();
+        Ok(Listening { runtime, listener, running, access, board, claim, program })
     }
 
     /// The server's registration data.
@@ -130,12 +136,12 @@ impl Listening {
 
     /// Serves until this process is asked to stop.
     pub fn run(self) -> Result<()> {
-        let Listening { runtime, listener, running, access, board, mut claim } = self;
+        let Listening { runtime, listener, running, access, board, mut claim, program } = self;
         let engine = Arc::clone(&board.engine);
         let (feed, thread) = Feed::start(board)?;
         let served = runtime.block_on(async {
             tokio::select! {
-                served = serve(listener, Arc::clone(&feed), access) => served,
+                served = serve(listener, Arc::clone(&feed), access, program) => served,
                 () = watch_registration(&mut claim, engine.sidecars(), &running) => Ok(()),
             }
         });
@@ -156,7 +162,7 @@ async fn watch_registration(claim: &mut ServerRegistration, board: &dyn Sidecars
         if claim.is_found() {
             continue;
         }
-        match ServerRegistration::take(board, None) {
+        match ServerRegistration::take(board) {
             Ok(mut new_claim) => {
                 new_claim.publish(running);
                 *claim = new_claim;
@@ -202,10 +208,10 @@ fn free_port_near(taken: SocketAddr) -> Option<u16> {
 }
 
 /// Accepts connections until this process is asked to stop.
-async fn serve(listener: TcpListener, feed: Arc<Feed>, access: Access) -> Result<()> {
+async fn serve(listener: TcpListener, feed: Arc<Feed>, access: Access, program: String) -> Result<()> {
     let most = CONNECTIONS.min(open_files().saturating_sub(OTHER_FILES)).max(1);
     let places = Arc::new(Semaphore::new(most));
-    let shared = Arc::new(Shared { feed: Arc::clone(&feed), access, streams: Streams::new(most) });
+    let shared = Arc::new(Shared { feed: Arc::clone(&feed), access, streams: Streams::new(most), program });
     let newcomers = Arc::new(NewConnections::default());
     let (ending, ended) = watch::channel(false);
     let mut asked_to_end = pin!(signals::asked_to_end()?);

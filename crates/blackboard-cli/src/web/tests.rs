@@ -1,6 +1,9 @@
 //! Tests with a board that is not a file: open, follow, register a server.
 
+mod gaps;
+
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use blackboard::Result;
@@ -14,9 +17,16 @@ use crate::config::{Config, Database};
 use crate::open::{Engine, KeptBoard, Mode, OpenStore, Opening, ResolvedBoard};
 
 /// A board that is not a file.
-struct InMemory {
+pub struct InMemory {
     store: Arc<Memory>,
     sidecars: SidecarDirectory,
+}
+
+impl InMemory {
+    /// The board in this store, with sidecars in this directory.
+    pub fn new(store: Arc<Memory>, sidecars: &Path) -> InMemory {
+        InMemory { store, sidecars: SidecarDirectory::new(sidecars) }
+    }
 }
 
 impl Engine for InMemory {
@@ -37,7 +47,7 @@ impl Engine for InMemory {
     }
 
     fn open(&self, _: &Database, _: Opening) -> Result<Option<OpenStore>> {
-        Ok(Some(OpenStore { store: self.store.clone(), is_immutable: false }))
+        Ok(Some(OpenStore { store: self.store.clone(), state: None }))
     }
 }
 
@@ -45,10 +55,8 @@ impl Engine for InMemory {
 fn a_board_without_a_file_is_opened_followed_and_registered_like_any_other() {
     testkit::limit_test();
     let scratch = testkit::tempdir().unwrap();
-    let engine = Arc::new(InMemory {
-        store: Arc::new(Memory::new(Arc::new(SystemClock))),
-        sidecars: SidecarDirectory::new(&scratch.path().join("sidecars")),
-    });
+    let store = Arc::new(Memory::new(Arc::new(SystemClock)));
+    let engine = Arc::new(InMemory::new(store, &scratch.path().join("sidecars")));
     let config = Config::default();
     let settings = config.settings(false);
     let resolved = ResolvedBoard { engine, config, settings, is_home: false };
@@ -65,7 +73,7 @@ fn a_board_without_a_file_is_opened_followed_and_registered_like_any_other() {
     let sidecars = resolved.engine.sidecars();
     sidecars.create_directory().unwrap();
     assert!(sidecars.path(Sidecar::HookLog).starts_with(scratch.path().join("sidecars")));
-    let mut registration = ServerRegistration::take(sidecars, None).unwrap();
+    let mut registration = ServerRegistration::take(sidecars).unwrap();
     registration.publish(&Running::here(SocketAddr::from(([127, 0, 0, 1], 3141)), None));
     assert!(registration.is_found() && super::find(sidecars).is_some());
 }

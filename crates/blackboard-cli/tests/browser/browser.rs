@@ -8,9 +8,6 @@ use serde_json::{Value, json};
 
 use crate::webdriver::Driver;
 
-/// Long enough that only something that hangs takes longer, however slow the machine is.
-const HANGS: Duration = Duration::from_mins(1);
-
 /// Browsers are large: one at a time.
 static TURN: Mutex<()> = Mutex::new(());
 
@@ -163,7 +160,7 @@ impl Browser {
             if !matches!(value, Value::Null | Value::Bool(false)) {
                 return value;
             }
-            if start.elapsed() > HANGS {
+            if start.elapsed() > testkit::patience() * 2 {
                 let text = self.script("return document.body.innerText.slice(0, 4000)");
                 let said = text.as_str().unwrap_or_default();
                 panic!(

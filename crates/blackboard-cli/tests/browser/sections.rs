@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::browser::Browser;
+use crate::scratch::with_dying_process;
 use crate::site::Site;
 
 /// A board with some of everything: who is on it.
@@ -73,6 +74,22 @@ fn items(answer: &Value) -> &[Value] {
 }
 
 #[test]
+fn agent_whose_process_has_ended_is_shown_as_gone() {
+    let site = Site::new();
+    site.json(&["project", "register", "--id", "shop", "--name", "Web shop"]);
+    let register = |pid: &str| site.agent(&["--name", "Oak", "--project", "shop", "--pid", pid]);
+    with_dying_process(register);
+    let Some(browser) = Browser::start() else { return };
+    browser.open(site.address());
+    browser.until_says("#agents-table .status", "active, gone");
+    browser.until_says("#agents-count", "1, 1 gone");
+    browser.view("agents");
+    browser.until_says("#agents-tree .status", "active, gone");
+    browser.view("projects");
+    browser.until_says("#projects-table td.number", "1, 1 gone");
+}
+
+#[test]
 fn overview_agrees_with_the_commands() {
     let site = Site::new();
     let team = furnish(&site);
@@ -131,11 +148,18 @@ fn overview_agrees_with_the_commands() {
     assert_eq!(shown, serde_json::to_value(expected).unwrap());
 
     let observed = site.json(&["observe", "--since", "1h"]);
+    // The types have the same names as in human output, which has a line for each event below the heading.
+    let human = site.says(&["observe", "--since", "1h"]);
+    let types: Vec<_> = human.lines().skip(2).filter_map(|line| line.split_whitespace().nth(1)).collect();
     let expected: Vec<_> = items(&observed)
         .iter()
+        .zip(types)
         .rev()
-        .map(|event| [text(&event["event_type"]), text(&event["summary"])])
+        .map(|(event, shown_type)| [shown_type.to_owned(), text(&event["summary"])])
         .collect();
+    for shown_type in ["lock_acquired", "files_reserved", "progress"] {
+        assert!(expected.iter().any(|[shown, _]| shown == shown_type), "{human}");
+    }
     // Only what can be seen is there: the list is compared row by row as it scrolls.
     for (index, [kind, summary]) in expected.iter().enumerate() {
         let script = format!(
@@ -500,5 +524,85 @@ fn a_board_of_a_project_is_named_by_its_directory() {
     browser.until(
         "the title is the database",
         "return document.getElementById('board-name').title.endsWith('/shop/.blackboard/local.db')",
+    );
+}
+
+#[test]
+fn age_of_a_claimed_item_counts_from_its_claim() {
+    let site = Site::new();
+    furnish(&site);
+    let Some(browser) = Browser::start() else { return };
+    browser.open(site.address());
+    let expected: Vec<_> = items(&site.json(&["work", "list"]))
+        .iter()
+        .map(|item| {
+            let since = if item["status"] == "claimed" { "claimed_at" } else { "created_at" };
+            assert_ne!(item["claimed_at"], item["created_at"]);
+            [text(&item["title"]), text(&item[since])]
+        })
+        .collect();
+    let expected = serde_json::to_string(&expected).unwrap();
+    browser.until(
+        "the ages",
+        &format!(
+            "const rows = [...document.querySelectorAll('#work-table tbody tr')];
+             const shown = rows.map(row => [row.cells[1].textContent, row.cells[5].querySelector('time').dateTime]);
+             return JSON.stringify(shown) === {expected:?}"
+        ),
+    );
+}
+
+#[test]
+fn agents_with_the_same_name_are_shown_with_their_short_ids() {
+    let site = Site::new();
+    let sessions = ["one", "two"].map(|hint| site.agent(&["--name", "Ivy", "--session-hint", hint]));
+    let sage = site.agent(&["--name", "Sage"]);
+    for (item, session) in ["a", "b", "c"].into_iter().zip(sessions.iter().chain([&sage])) {
+        site.json(&["work", "create", "--id", item, "--title", item]);
+        site.json(&["work", "claim", item, "--session", session]);
+        site.json(&["lock", "acquire", item, "--session", session]);
+        site.json(&["file", "reserve", item, "--session", session]);
+    }
+    let Some(browser) = Browser::start() else { return };
+    browser.open(site.address());
+    let labels = sessions.each_ref().map(|session| format!("Ivy ({})", &session[..8]));
+    let names = [labels[0].as_str(), &labels[1], "Sage"];
+    // The text of a cell of each row, in any order.
+    let shown = |view: &str, rows: &str, cell: &str, wanted: &[&str]| {
+        browser.open(&format!("{}#{view}", site.plain_address()));
+        let mut wanted = wanted.to_vec();
+        wanted.sort_unstable();
+        let wanted = serde_json::to_string(&wanted).unwrap();
+        browser.until(
+            &format!("{view} {cell} shows {wanted}"),
+            &format!(
+                "const shown = [...document.querySelectorAll('{rows}')].map(row => row.querySelector('{cell}').textContent);
+                 return JSON.stringify(shown.sort()) === {wanted:?}"
+            ),
+        );
+    };
+    shown("overview", "#agents-table tbody tr", "td:nth-child(1)", &names);
+    shown("overview", "#work-table tbody tr", "td:nth-child(5)", &names);
+    shown("work", "#work-board .item", ".item-holder", &names);
+    shown("agents", "#agents-tree .node", ".node-name", &names);
+    shown("locks", "#locks-table tbody tr", "td:nth-child(2)", &names);
+    shown("locks", "#files-table tbody tr", "td:nth-child(3)", &names);
+    shown("lanes", "#lanes .lane", ".lane-name", &names);
+    let claims = labels.each_ref().map(|label| label.replace("Ivy", "\"Ivy\""));
+    for (claim, item) in claims.iter().zip(["a", "b"]) {
+        browser.open(&format!("{}#timeline", site.plain_address()));
+        browser.until(
+            "the event names the session",
+            &format!(
+                "return [...document.querySelectorAll('#timeline-table tbody td:nth-child(3)')]
+                   .some(cell => cell.textContent === 'Agent {claim} claimed \"{item}\"')"
+            ),
+        );
+    }
+    // The name of a single agent stays as it is.
+    browser.until(
+        "the event of the other agent",
+        "return [...document.querySelectorAll('#timeline-table tbody td:nth-child(3)')]
+           .some(cell => cell.textContent === 'Agent \"Sage\" claimed \"c\"')",
     );
 }

@@ -101,6 +101,12 @@ impl Site {
         answer["session_id"].as_str().unwrap().to_owned()
     }
 
+    /// The human output of a command.
+    #[track_caller]
+    pub fn says(&self, arguments: &[&str]) -> String {
+        self.served.scratch.run(arguments).success().stdout
+    }
+
     /// The same board for the library, which fills it faster than a process for each step could.
     pub fn library(&self) -> Board {
         Board::open(&self.served.scratch.database()).unwrap()

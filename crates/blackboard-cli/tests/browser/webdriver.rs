@@ -3,13 +3,9 @@
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::process::{Lines, wait_for};
-
-/// Long enough that only something that hangs takes longer.
-const HANGS: Duration = Duration::from_mins(2);
 
 /// A running `chromedriver` with one session, which ends with it.
 pub struct Driver {
@@ -85,7 +81,7 @@ impl Driver {
     fn exchange(&self, method: &str, path: &str, body: &Value) -> std::io::Result<Value> {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let mut connection = TcpStream::connect(("127.0.0.1", self.port))?;
-        connection.set_read_timeout(Some(HANGS))?;
+        connection.set_read_timeout(Some(testkit::patience() * 4))?;
         write!(
             connection,
             "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",

@@ -90,7 +90,7 @@ the next step (`hint:`). Nothing is printed on stdout. With `--json` an error is
 Every JSON object, of a result or an error, can have three more fields:
 
 - `board` is `missing` if there is no board at the path: the result is that of an empty board, and nothing was created. It is `created`
-  if the command has created the board, and `read_only` if the board cannot be written and is read without locks.
+  if the command has created the board, and `read_only` if the board cannot be written.
 - `ignored_session` is the value of `BLACKBOARD_SESSION_ID`, if that session has ended or is not on this board and the command
   continued without it. A command that needs a session refuses it instead.
 - `unreadable` lists the rows that a list left out because another program has written a value that cannot be read: `table`, `id`

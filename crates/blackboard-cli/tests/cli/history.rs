@@ -13,8 +13,8 @@ fn json_has_the_history_of_a_key() {
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     scratch.json(["write", "key", "1", "--agent", "analyst"]);
     scratch.json(["delete", "key"]);
-    scratch.json(["write", "key", "2", "--ttl", "1ms"]);
-    std::thread::sleep(std::time::Duration::from_millis(5));
+    scratch.json(["write", "key", "2", "--ttl", "1h"]);
+    scratch.let_time_pass();
     scratch.json(["write", "key", "3", "--lease", "--session", "ivy"]);
     scratch.json(["agent", "deregister", "ivy"]);
     let history = scratch.json(["history", "key"]);

@@ -95,3 +95,27 @@ fn missing_home_is_reported_with_the_variable_to_set() {
     let refusal = output.refused(blackboard::Code::Usage);
     assert!(refusal["hint"].as_str().unwrap().contains("BLACKBOARD_HOME"), "{refusal}");
 }
+
+#[test]
+fn commands_in_lists_name_the_board_that_was_given_by_db() {
+    let scratch = Scratch::new();
+    let db = "team board.db";
+    let run = |call: &[&str]| scratch.run(call.iter().chain(&["--db", db])).success().stdout;
+    run(&["project", "register", "pai", "--name", "PAI"]);
+    let empty = run(&["work", "list"]);
+    assert_eq!(
+        empty,
+        "No open work items. Add one: blackboard --db 'team board.db' work create ID --title TEXT\n"
+    );
+    let library = blackboard::Board::open(&scratch.path().join(db)).unwrap();
+    for number in 0..60 {
+        let create = blackboard::work::Create {
+            project: Some("pai".to_owned()),
+            ..blackboard::work::Create::new(&format!("item-{number}"), "Item")
+        };
+        library.work().create(&create).unwrap();
+    }
+    let shown = scratch.on_terminal(100, ["project", "status", "pai", "--db", db]);
+    let more = "… and 10 more: blackboard --db 'team board.db' work list --project pai";
+    assert!(shown.contains(more), "{shown}");
+}

@@ -52,6 +52,7 @@ mod output;
 mod permissions;
 mod publishing;
 mod refusals;
+mod same_names;
 mod sessions;
 mod tables;
 mod times;

@@ -1,3 +1,5 @@
+use std::process::Stdio;
+
 use blackboard::event::EventType;
 use serde_json::{Value, json};
 use testkit::process::RunToEnd as _;
@@ -204,9 +206,13 @@ fn follower_exits_with_0_when_its_reader_is_gone_and_no_event_comes() {
 #[test]
 fn follower_sees_expirations_without_any_other_command() {
     let scratch = Scratch::new();
-    scratch.json(["write", "short", "\"soon gone\"", "--ttl", "300ms"]);
+    scratch.json(["write", "short", "\"soon gone\"", "--ttl", "1h"]);
     let follow = ["observe", "--follow", "--after", "1", "--limit", "1", "--filter", "expire", "--json"];
-    let events = lines(&scratch.run(follow).success().stdout);
+    let mut follow = scratch.command(follow);
+    let follower = follow.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    scratch.wait_until_followed();
+    scratch.let_time_pass();
+    let events = lines(&Output::of(follower.run_to_end()).success().stdout);
     assert_eq!(
         (&events[0]["event_type"], &events[0]["entry"]["old_value"]),
         (&json!("entry_expired"), &json!("soon gone"))

@@ -123,7 +123,61 @@ fn an_ignore_file_that_is_a_link_is_neither_followed_nor_replaced() {
     let refusal = run_in(&scratch, "clone", &call).refused(Code::UnsafePermissions);
     assert!(refusal["error"].as_str().unwrap().contains("/.gitignore is not a plain file"), "{refusal}");
     assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "precious");
-    assert!(!scratch.path().join("clone/.blackboard/local.db").exists());
+    assert_eq!(status(&scratch, "clone"), "?? .blackboard/.gitignore\n", "no file is left");
+}
+
+#[test]
+fn a_new_board_that_git_would_add_is_reported() {
+    let Some(scratch) = clone_with_configuration() else { return };
+    fs::create_dir(scratch.path().join("clone/boards")).unwrap();
+    let note = "git does not ignore it, and would publish it. To ignore it: printf ";
+    for (db, pattern) in [("team.db", "'/team.db*'"), ("boards", "'/local.db*'")] {
+        let said = run_in(&scratch, "clone", &["--db", db, "write", "key", "1"]).success().stderr;
+        let command = said.split_once("To ignore it: ").unwrap_or_else(|| panic!("{said}")).1.trim_end();
+        assert!(said.contains(note) && command.contains(pattern), "{said}");
+        Output::of(scratch.shell(command).run_to_end()).success();
+        assert!(!status(&scratch, "clone").contains(".db"), "{}", status(&scratch, "clone"));
+        let again = run_in(&scratch, "clone", &["--db", db, "write", "key", "2"]).success();
+        assert!(!again.stderr.contains("git"), "{}", again.stderr);
+    }
+    fs::write(scratch.path().join("clone/.gitignore"), "*.ignored*\n").unwrap();
+    for db in ["a.ignored", "../outside.db"] {
+        let said = run_in(&scratch, "clone", &["--db", db, "write", "key", "1"]).success().stderr;
+        assert!(said.contains("created a new board") && !said.contains("git"), "{db}: {said}");
+    }
+}
+
+#[test]
+fn the_home_board_is_kept_out_of_a_repository_of_dotfiles() {
+    if !can("a home directory in git", "git", &["--version"]) {
+        return;
+    }
+    let scratch = Scratch::new();
+    let home = scratch.path().join("home");
+    fs::create_dir_all(&home).unwrap();
+    git(&scratch, "home", "init -q");
+    let mut command = scratch.command(["write", "key", "1"]);
+    command
+        .current_dir(scratch.path())
+        .env_remove("BLACKBOARD_DB")
+        .env_remove("BLACKBOARD_HOME")
+        .env("HOME", &home);
+    Output::of(command.run_to_end()).success();
+    let status = status(&scratch, "home");
+    assert!(status.contains(".gitignore") && !status.contains("local.db"), "{status}");
+}
+
+#[test]
+fn a_board_that_git_forgets_is_not_added_again() {
+    let Some(scratch) = clone_with_configuration() else { return };
+    run_in(&scratch, "clone", &["init"]).success();
+    fs::remove_file(scratch.path().join("clone/.blackboard/.gitignore")).unwrap();
+    git(&scratch, "clone", "add -A");
+    let hint = refused_as_tracked(&scratch, "clone", &["status"]);
+    Output::of(scratch.shell(&hint).run_to_end()).success();
+    run_in(&scratch, "clone", &["status"]).success();
+    git(&scratch, "clone", "add -A");
+    assert_eq!(git(&scratch, "clone", "diff --cached --name-only"), ".blackboard/.gitignore\n");
 }
 
 /// A board that an earlier version let git track, and a clone of it.

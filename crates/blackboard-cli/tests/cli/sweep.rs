@@ -43,7 +43,7 @@ fn agents_whose_process_has_ended_are_named_before_the_threshold() {
         let shown = scratch.run(call).success().stdout;
         let lines: Vec<&str> = shown.lines().collect();
         assert_eq!(lines[0], "No stale agents detected.");
-        let gone = format!("  Gone: 1 agent whose process has ended (Oak {oak}, no heartbeat for ");
+        let gone = format!("  Gone: 1 agent whose process has ended (Oak ({oak}), no heartbeat for ");
         assert!(lines[1].starts_with(&gone), "{shown}");
         assert_eq!(lines[2], "        To release what it holds now: blackboard sweep --threshold 0");
     }

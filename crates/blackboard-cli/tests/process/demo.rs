@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use rusqlite::{Connection, OpenFlags};
 use rustix::process::Signal;
 use serde_json::Value;
 use testkit::process::wait_for;
 
-use crate::crowd::{end_of, kill, signal, wait_until};
+use crate::crowd::{Orphan, end_of, kill, signal, wait_until};
 use crate::scale::{progress, size};
 
 /// A demonstration that is quick, in a directory that no other process uses.
@@ -27,6 +28,22 @@ fn start_at_pace(directory: &Path, pace: &str, arguments: &[&str]) -> Child {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap()
+}
+
+/// A demonstration with all of its agents. Each step takes ten minutes, so that it does not end by itself.
+fn start_and_stay(directory: &Path) -> Child {
+    let child = start_at_pace(directory, "600000", &["--keep", "--limit", "600000"]);
+    // An agent that has registered knows its parent process.
+    wait_until("its agents", || (registered_in(directory)? == 4).then_some(()));
+    assert_eq!(processes_in(directory).len(), 5, "the demo and its agents");
+    child
+}
+
+/// How many agents are on the board of a demonstration.
+fn registered_in(directory: &Path) -> Option<i64> {
+    let place = std::fs::read_dir(directory).unwrap().next()?.unwrap().path();
+    let board = Connection::open_with_flags(place.join("local.db"), OpenFlags::SQLITE_OPEN_READ_ONLY).ok()?;
+    board.query_row("SELECT count(*) FROM agents", [], |row| row.get(0)).ok()
 }
 
 fn is_empty(directory: &Path) -> bool {
@@ -147,8 +164,7 @@ fn demo_prints_which_agent_was_killed_and_which_took_over() {
 fn signal_ends_the_demo_with_its_exit_code_and_nothing_is_left() {
     for (sent, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let directory = testkit::tempdir().unwrap();
-        let child = start(directory.path(), &["--keep"]);
-        wait_until("its agents", || (processes_in(directory.path()).len() > 2).then_some(()));
+        let child = start_and_stay(directory.path());
         signal(child.id(), sent);
         let ended = end_of(child);
         assert_eq!(ended.status.code(), Some(code), "{ended:?}");
@@ -160,8 +176,9 @@ fn signal_ends_the_demo_with_its_exit_code_and_nothing_is_left() {
 #[test]
 fn agents_of_the_demo_end_soon_after_it() {
     let directory = testkit::tempdir().unwrap();
-    let mut child = start(directory.path(), &["--keep"]);
-    wait_until("its agents", || (processes_in(directory.path()).len() > 2).then_some(()));
+    let mut child = start_and_stay(directory.path());
+    let agents = processes_in(directory.path()).into_iter().filter(|pid| *pid != child.id());
+    let _orphans: Vec<_> = agents.map(Orphan).collect();
     kill(child.id());
     wait_for(&mut child);
     wait_until("their end", || processes_in(directory.path()).is_empty().then_some(()));

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::crowd::at_once;
+use crate::scratch::Output;
 use crate::test_board::TestBoard;
 
 #[test]
@@ -27,6 +28,28 @@ fn fifty_processes_register_on_a_board_that_does_not_exist_and_all_succeed() {
         let file = entry.unwrap().path();
         assert_eq!(mode(&file), 0o600, "{}", file.display());
         assert!(!file.to_str().unwrap().contains("-new"), "{} is left over", file.display());
+    }
+}
+
+#[test]
+fn one_of_twenty_processes_that_create_a_board_at_once_reports_that_it_did() {
+    for (call, created) in
+        [(&["init"][..], "Created board: "), (&["write", "k", "1"], "note: created a new board at ")]
+    {
+        for _ in 0..5 {
+            let board = TestBoard::new();
+            let answers = at_once(20, |_| board.run(call));
+            for answer in &answers {
+                assert_eq!(answer.code, 0, "{answer:?}");
+            }
+            let is_creator =
+                |answer: &&Output| answer.stdout.contains(created) || answer.stderr.contains(created);
+            let creators: Vec<_> = answers.iter().filter(is_creator).collect();
+            assert_eq!(creators.len(), 1, "{creators:?}");
+            let existed =
+                answers.iter().filter(|answer| answer.stdout.starts_with("Board already exists: ")).count();
+            assert_eq!(existed, if call == ["init"] { 19 } else { 0 }, "{answers:?}");
+        }
     }
 }
 

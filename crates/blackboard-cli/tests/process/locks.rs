@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::json;
 use testkit::process::wait_for;
 
-use crate::crowd::{Orphan, at_once, end_of, first_words, kill, signal, wait_until};
+use crate::crowd::{at_once, end_of, first_words, kill, signal, wait_until};
 use crate::machine::can;
 use crate::test_board::TestBoard;
 
@@ -69,11 +69,9 @@ fn hold(board: &TestBoard, script: &str) -> Holder {
 fn sweep_releases_the_lock_of_a_killed_holder_and_its_fence_is_refused() {
     let board = TestBoard::new();
     let oak = board.session("Oak");
-    // The command notes its own PID, so that it can be ended: it outlives the holder.
-    let pid_file = board.path().join("pid");
-    let Holder { child, fence, session } =
-        hold(&board, &format!("echo $$ > {}; READY; exec sleep 1000", pid_file.display()));
-    let _orphan = Orphan(std::fs::read_to_string(&pid_file).unwrap().trim().parse().unwrap());
+    // Where the command outlives the holder, it ends by itself when the directory of the board is removed.
+    let script = format!("READY; while test -d {}; do sleep 0.1; done", board.path().display());
+    let Holder { child, fence, session } = hold(&board, &script);
     let fenced = format!("lock:deploy={fence}");
     board.json(&["write", "result", "1", "--fence", &fenced]);
     let transaction = board.path().join("transaction.json");
@@ -125,14 +123,8 @@ fn waiting_call_acquires_a_lock_when_it_is_released() {
     let (ivy, oak) = (board.session("Ivy"), board.session("Oak"));
     let fence = board.json(&["lock", "acquire", "deploy", "--session", &ivy])["fence"].clone();
     let waiting = board.start(["lock", "acquire", "deploy", "--wait", "10m", "--json", "--session", &oak]);
-    // It sleeps with the board open, so it waits for the lock.
-    let sleeps = || {
-        let open = std::fs::read_dir(format!("/proc/{}/fd", waiting.id())).ok()?;
-        let mut targets = open.flatten().filter_map(|link| std::fs::read_link(link.path()).ok());
-        let state = std::fs::read_to_string(format!("/proc/{}/stat", waiting.id())).ok()?;
-        (targets.any(|target| target == board.database()) && state.contains(") S ")).then_some(())
-    };
-    wait_until("it sleeps on the board", sleeps);
+    // It has been refused once, and sleeps on the board.
+    wait_until("it waits", || board.beside("-wake").exists().then_some(()));
     board.json(&["lock", "release", "deploy", "--session", &ivy]);
     let ended = end_of(waiting);
     assert!(ended.status.success(), "{ended:?}");
@@ -142,6 +134,42 @@ fn waiting_call_acquires_a_lock_when_it_is_released() {
     board.assert_sound();
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn command_of_a_killed_lock_run_is_killed_before_another_session_gets_the_lock() {
+    use testkit::processes::runs;
+    let board = TestBoard::new();
+    let oak = board.session("Oak");
+    // The command ignores the signals that it can ignore.
+    let script = "trap '' TERM INT HUP; echo $BLACKBOARD_SESSION_ID $$; while :; do sleep 0.1; done";
+    for _ in 0..5 {
+        let mut child = board.start(["lock", "run", "deploy", "--", "sh", "-c", script]);
+        let (_, command) = first_words(&mut child);
+        let command: u32 = command.parse().unwrap();
+        assert!(runs(command));
+        kill(child.id());
+        wait_for(&mut child);
+        wait_until("the end of the command", || (!runs(command)).then_some(()));
+        board.make_all_heartbeats_old();
+        board.json(&["lock", "acquire", "deploy", "--session", &oak]);
+        board.json(&["lock", "release", "deploy", "--session", &oak]);
+    }
+    board.assert_sound();
+}
+
+#[test]
+fn lock_run_keeps_its_command_until_that_ends_by_itself() {
+    let board = TestBoard::new();
+    board.configure(r#"{"heartbeat": {"intervalSeconds": 1, "staleThresholdSeconds": 300}}"#);
+    let go_on = board.path().join("go-on");
+    let script = format!("READY; until test -e {}; do sleep 0.01; done; exit 3", go_on.display());
+    let holder = hold(&board, &script);
+    // The thread that sends heartbeats has run meanwhile, and the command is still the child of the program.
+    wait_until("a heartbeat", || (board.number("SELECT count(*) FROM heartbeats") > 0).then_some(()));
+    std::fs::write(&go_on, "").unwrap();
+    assert_eq!(end_of(holder.child).status.code(), Some(3));
+}
+
 #[test]
 fn waiting_call_sweeps_a_killed_holder_of_its_lock() {
     let board = TestBoard::new();
@@ -149,8 +177,12 @@ fn waiting_call_sweeps_a_killed_holder_of_its_lock() {
     let Holder { mut child, fence, .. } = hold(&board, "READY; exec sleep 0.1");
     kill(child.id());
     wait_for(&mut child);
+    // However long this test takes, the check of the holder's process does not release the lock: only the sweep does.
+    board.make_all_heartbeats_recent();
     let waiting = board.start(["lock", "acquire", "deploy", "--wait", "10m", "--session", &oak]);
-    board.make_all_heartbeats_old();
+    // After the sweep at its start.
+    wait_until("it waits", || board.beside("-wake").exists().then_some(()));
+    board.tamper("UPDATE agents SET last_seen_at = '2026-01-01T00:00:00.000Z'");
     let ended = end_of(waiting);
     assert!(ended.status.success(), "{ended:?}");
     assert!(ended.stdout.trim().parse::<i64>().unwrap() > fence);

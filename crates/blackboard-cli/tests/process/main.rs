@@ -25,6 +25,7 @@ mod first_use;
 mod followers;
 mod gone_holders;
 mod guard;
+mod helper_scripts;
 mod hooks;
 mod liveness;
 mod locks;

@@ -50,8 +50,8 @@ fn board_with_temptations() -> (TestBoard, String) {
     let scope = library.scope("default");
     let write = |key: &str, ttl| Write { tags: vec!["x".to_owned()], ttl, ..Write::new(key, Value::null()) };
     scope.write(&write("fact", None)).unwrap();
-    scope.write(&write("signal", Some(Duration::from_millis(1)))).unwrap();
-    std::thread::sleep(Duration::from_millis(3));
+    scope.write(&write("signal", Some(Duration::from_hours(1)))).unwrap();
+    board.let_time_pass();
     (board, session)
 }
 

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::crowd::{Ended, end_of};
 use crate::entry_checks::assert_entries_sound;
-use crate::scratch::{Output, Scratch};
+use crate::scratch::{Output, Scratch, let_time_pass};
 
 /// A board that no other test sees.
 pub struct TestBoard {
@@ -172,15 +172,21 @@ impl TestBoard {
         self.sql().execute_batch(sql).unwrap();
     }
 
+    /// Makes every entry with a TTL expire, as if time had passed without any command.
+    pub fn let_time_pass(&self) {
+        let_time_pass(&self.sql());
+    }
+
     /// One number of the database.
     pub fn number(&self, sql: &str) -> i64 {
         self.sql().query_row(sql, [], |row| row.get(0)).unwrap()
     }
 
-    /// Makes the last heartbeat of every agent come a moment ago, however long this test takes: it is in the future.
+    /// Makes the last heartbeat of every agent come a moment ago, also if the next call takes long: it is as far ahead of the
+    /// clock as a heartbeat may be. The session counts as without a heartbeat 40 s from now.
     pub fn make_all_heartbeats_recent(&self) {
         self.tamper(
-            "UPDATE agents SET last_beat_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '+1 hour'), \
+            "UPDATE agents SET last_beat_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '+30 seconds'), \
              last_seen_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
         );
     }

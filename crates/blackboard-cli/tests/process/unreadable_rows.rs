@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::scratch::with_dying_process;
 use crate::test_board::TestBoard;
 
 /// Two agents without a process that hold an item each and have not sent a heartbeat for an hour. The item of the first one
@@ -18,6 +19,9 @@ fn a_bad_agent_and_a_good_one(board: &TestBoard) -> [String; 2] {
     sessions.try_into().unwrap()
 }
 
+/// The statement that corrects the item.
+const FIX: &str = "UPDATE work_items SET claimed_at = … WHERE item_id = 'item-0'";
+
 #[test]
 fn sweep_reports_the_agent_that_it_skips_and_sweeps_the_others() {
     let board = TestBoard::new();
@@ -29,11 +33,36 @@ fn sweep_reports_the_agent_that_it_skips_and_sweeps_the_others() {
         assert_eq!(answer["staleAgents"].as_array().unwrap().len(), 1, "{answer}");
         let skipped = &answer["skippedAgents"][0];
         assert_eq!((&skipped["sessionId"], &skipped["agentName"]), (&json!(bad), &json!("agent-0")));
-        assert!(skipped["error"].as_str().unwrap().contains("work_items"), "{answer}");
+        let error = skipped["error"].as_str().unwrap();
+        assert!(
+            error.starts_with("row item-0 of work_items cannot be read: column claimed_at: "),
+            "{answer}"
+        );
+        assert!(skipped["hint"].as_str().unwrap().ends_with(FIX), "{answer}");
     }
     assert_eq!([board.status_of(&bad), board.status_of(&good)], ["active", "stale"]);
     let shown = board.run(["sweep"]).success();
-    assert!(shown.stdout.contains(&format!("  Skipped: session {} (agent-0): ", &bad[..8])), "{shown:?}");
+    let skipped = format!("  Skipped: agent-0 ({}): row item-0 of work_items cannot be read", &bad[..8]);
+    assert!(shown.stdout.contains(&skipped) && shown.stdout.contains(FIX), "{shown:?}");
+    let refused = board.run(["agent", "deregister", "--session", &bad]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.stderr.contains("error: row item-0 of work_items cannot be read: "), "{refused:?}");
+    assert!(refused.stderr.contains(FIX), "{refused:?}");
+}
+
+#[test]
+fn skipped_agent_whose_process_has_ended_gets_no_advice_that_cannot_help() {
+    let board = TestBoard::new();
+    let ivy = with_dying_process(|pid| board.json(&["agent", "register", "--name", "Ivy", "--pid", pid]));
+    let ivy = ivy["session_id"].as_str().unwrap();
+    board.json(&["work", "claim", "item", "--title", "Item", "--session", ivy]);
+    assert!(board.run(["sweep"]).success().stdout.contains("  Gone: 1 agent "), "it can be read");
+    board.tamper("UPDATE work_items SET claimed_at = 'yesterday'");
+    for call in [&["sweep", "--threshold", "0"][..], &["sweep", "--threshold", "0", "--dry-run"]] {
+        let shown = board.run(call).success().stdout;
+        assert!(shown.contains(&format!("  Skipped: Ivy ({}): ", &ivy[..8])), "{shown}");
+        assert!(!shown.contains("Gone:") && !shown.contains("To release"), "{shown}");
+    }
 }
 
 #[test]
@@ -42,7 +71,8 @@ fn every_other_command_sweeps_the_others_and_notes_the_one_that_it_skips() {
     let [bad, good] = a_bad_agent_and_a_good_one(&board);
     let shown = board.run(["agent", "list"]).success();
     assert!(shown.stderr.contains("marked agent-1 ("), "{shown:?}");
-    assert!(shown.stderr.contains("1 stale agent could not be swept"), "{shown:?}");
+    let skipped = "1 stale agent cannot be swept: its rows cannot be read; see: blackboard sweep\n";
+    assert!(shown.stderr.contains(skipped), "{shown:?}");
     assert_eq!([board.status_of(&bad), board.status_of(&good)], ["active", "stale"]);
     let answer = board.run(["agent", "list", "--json"]).success();
     assert_eq!(answer.stderr, "");

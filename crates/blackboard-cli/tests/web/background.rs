@@ -5,10 +5,11 @@ use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 
 use blackboard::Code;
+use testkit::process::RunToEnd as _;
 use testkit::wait_until;
 
-use crate::client::{get, remember};
-use crate::scratch::Scratch;
+use crate::client::{get, raw, remember};
+use crate::scratch::{Output, Scratch};
 use crate::served::Served;
 
 #[test]
@@ -150,15 +151,52 @@ fn hints_name_the_board_that_the_command_names() {
     let scratch = Scratch::new();
     let db = "other board.db";
     let refused = scratch.run(["serve", "--stop", "--json", "--db", db]).refused(Code::NotRunning);
-    assert_eq!(refused["hint"], "start one: blackboard serve --background --db 'other board.db'");
+    assert_eq!(refused["hint"], "start one: blackboard --db 'other board.db' serve --background");
     scratch.json(["serve", "--background", "--port", "0", "--db", db]);
     for background in [&[][..], &["--background"]] {
         let call = ["serve", "--port", "0", "--json", "--db", db];
         let refused = scratch.run(call.iter().chain(background)).refused(Code::AlreadyRunning);
         assert_eq!(
             refused["hint"],
-            "print the address to open: blackboard serve --status --db 'other board.db'"
+            "print the address to open: blackboard --db 'other board.db' serve --status"
         );
     }
     scratch.json(["serve", "--stop", "--db", db]);
+}
+
+#[test]
+fn texts_and_page_of_a_board_that_was_given_by_db_name_it() {
+    let scratch = Scratch::new();
+    let db = "{script}&'s <board>.db";
+    let quoted = "'{script}&'\\''s <board>.db'";
+    let call = ["serve", "--background", "--port", "0", "--db", db];
+    let said = scratch.run(call).success().stdout;
+    let stop = said.lines().find_map(|line| line.strip_prefix("Stop: ")?.split(" (or kill").next()).unwrap();
+    assert_eq!(stop, format!("blackboard --db {quoted} serve --stop"));
+    let port = remember(&scratch.json(["serve", "--status", "--db", db]));
+
+    // The page names the absolute path, because it is not in the directory of the call.
+    let path = scratch.path().join(db);
+    let program = format!("blackboard --db '{}'", path.to_str().unwrap().replace('\'', "'\\''"));
+    let mut html = program;
+    for (character, escaped) in
+        [('&', "&#38;"), ('<', "&#60;"), ('>', "&#62;"), ('"', "&#34;"), ('\'', "&#39;"), ('{', "&#123;")]
+    {
+        html = html.replace(character, escaped);
+    }
+    let page = String::from_utf8(get(port, "/").body).unwrap();
+    assert!(page.contains(&format!("data-program=\"{html}\"")), "{page}");
+    for words in ["work create", "project register"] {
+        assert!(page.contains(&format!("<code>{html} {words}</code>")), "{words}");
+    }
+    assert_eq!(page.matches("<script").count(), 1);
+
+    // A request without the token learns only that the command needs the option.
+    let refused = raw(port, &format!("GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n")).unwrap();
+    let refused = String::from_utf8(refused.body).unwrap();
+    assert!(refused.contains("serve --status, with the --db that it was started with"), "{refused}");
+    assert!(!refused.contains("board>"), "{refused}");
+
+    let stopped = Output::of(scratch.shell(stop).run_to_end()).success().stdout;
+    assert!(stopped.starts_with("Stopped the dashboard at "), "{stopped}");
 }

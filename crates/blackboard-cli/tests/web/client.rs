@@ -4,12 +4,8 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use serde_json::Value;
-
-/// Longer than anything takes; a wait of this length would never end.
-pub const LONG: Duration = Duration::from_mins(1);
 
 /// The tokens of the servers that run, by their ports.
 static TOKENS: Mutex<BTreeMap<u16, String>> = Mutex::new(BTreeMap::new());
@@ -69,7 +65,7 @@ pub struct Connection {
 impl Connection {
     pub fn open(port: u16) -> Connection {
         let stream = TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], port))).unwrap();
-        stream.set_read_timeout(Some(LONG)).unwrap();
+        stream.set_read_timeout(Some(testkit::patience() * 2)).unwrap();
         Connection { stream: BufReader::new(stream), port }
     }
 

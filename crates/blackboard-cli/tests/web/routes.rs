@@ -70,6 +70,7 @@ fn agents_are_those_of_agent_list_the_newest_first() {
     agree(&agents[0], &said["items"][1]);
     assert_eq!((&agents[0]["parent_name"], &agents[1]["claimed_items"]), (&json!("Ivy"), &json!(1)));
     assert_eq!(agents[0]["overdue"], false);
+    assert_eq!(column(&agents, "process"), ["alive", "alive"]);
     assert_eq!(column(&served.json("/api/agents?all=1"), "agent_name"), ["Gone", "Helper", "Ivy"]);
 }
 
@@ -245,6 +246,10 @@ fn events_are_those_of_the_log_the_newest_first() {
     for (since, count) in [("1h", all), ("2020-01-01T00:00:00Z", all), ("2099-01-01T00:00:00Z", 0)] {
         let found = served.json(&format!("/api/events?since={since}"));
         assert_eq!(found.as_array().unwrap().len(), count, "{since}");
+    }
+    let shown: Vec<_> = events.as_array().unwrap().iter().map(|event| event["shown_type"].as_str()).collect();
+    for name in ["lock_acquired", "work_claimed", "agent_registered"] {
+        assert!(shown.contains(&Some(name)), "{name}: {shown:?}");
     }
     let claimed = served.json("/api/events?types=work_claimed,work_completed");
     assert_eq!(column(&claimed, "event_type"), ["work_completed", "work_claimed", "work_claimed"]);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use testkit::process::RunToEnd as _;
 
-use crate::client::{Events, LONG, Reply, get, own, raw};
+use crate::client::{Events, Reply, get, own, raw};
 use crate::scratch::Scratch;
 use crate::served::Served;
 
@@ -322,7 +322,7 @@ fn a_browser_is_opened_without_the_token_in_its_arguments() {
                 fs::remove_file(&seen).unwrap();
                 return text;
             }
-            assert!(began.elapsed() < LONG, "no browser was opened");
+            assert!(began.elapsed() < testkit::patience(), "no browser was opened");
             std::thread::sleep(Duration::from_millis(10));
         }
     };
@@ -392,7 +392,7 @@ fn client_with_too_many_streams_does_not_affect_others() {
             Ok(events) => break events,
             Err(refused) => assert_eq!(refused.status, 429),
         }
-        assert!(began.elapsed() < LONG, "the stream that was closed still counts");
+        assert!(began.elapsed() < testkit::patience(), "the stream that was closed still counts");
     };
     served.says(&["work", "create", "b", "--title", "B"]);
     let id = others.next().unwrap().id;

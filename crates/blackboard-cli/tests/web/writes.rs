@@ -18,10 +18,11 @@ fn no_request_changes_the_database() {
     });
     for call in [
         &["work", "claim", "held", "--title", "Held", "--session", "dead"][..],
-        &["write", "brief", "1", "--ttl", "1ms"],
+        &["write", "brief", "1", "--ttl", "1h"],
     ] {
         scratch.run(call).success();
     }
+    scratch.let_time_pass();
     let sql = Sql::open(scratch.database()).unwrap();
     let old = "UPDATE agents SET last_seen_at = '2020-01-01T00:00:00.000Z'";
     sql.execute(old, []).unwrap();

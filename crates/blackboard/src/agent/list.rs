@@ -39,6 +39,18 @@ pub struct ListedAgent {
     pub process: &'static str,
 }
 
+impl ListedAgent {
+    /// An agent whose process is not checked yet.
+    pub(crate) fn unchecked(agent: Agent) -> ListedAgent {
+        ListedAgent { agent, depth: 0, process: UNKNOWN }
+    }
+
+    /// Whether its process has ended although its session is live.
+    pub fn is_gone(&self) -> bool {
+        self.process == Liveness::Dead.as_str()
+    }
+}
+
 impl Agents<'_> {
     /// The agents, oldest first, each followed by its delegates.
     ///
@@ -62,29 +74,35 @@ impl Agents<'_> {
                 && filter.project.as_ref().is_none_or(|project| agent.project.as_ref() == Some(project))
         });
         agents.sort_by(|a, b| (a.started_at, &a.session_id).cmp(&(b.started_at, &b.session_id)));
-        let mut judged = HashMap::new();
         let mut listed = as_tree(agents);
-        // The process of an ended session does not matter, and there may be thousands of such sessions.
-        for row in listed.iter_mut().filter(|row| row.agent.status.is_live()) {
-            row.process = self.judge(&row.agent, &mut judged).as_str();
-        }
+        self.check_processes(&mut listed);
         Ok(listed)
+    }
+
+    /// Checks whether the processes of these agents run.
+    pub(crate) fn check_processes(self, listed: &mut [ListedAgent]) {
+        let mut judged = HashMap::new();
+        for row in listed {
+            row.process = self.judge(&row.agent, &mut judged);
+        }
     }
 }
 
 /// Processes that were checked: several sessions may share one.
-type Judged = HashMap<(u32, Option<ProcessIdentity>), Liveness>;
+pub(super) type Judged = HashMap<(u32, Option<ProcessIdentity>), Liveness>;
 
 impl Agents<'_> {
-    /// Whether the process of a session runs. A process that several sessions share is checked once.
-    fn judge(self, agent: &Agent, judged: &mut Judged) -> Liveness {
-        let Some(pid) = agent.pid else { return Liveness::Unknown };
-        *judged.entry((pid, agent.process.clone())).or_insert_with(|| self.process_of(agent))
+    /// Whether the process of a session runs. A process that several sessions share is checked once. That of an ended
+    /// session does not matter, and there may be thousands of such sessions.
+    pub(super) fn judge(self, agent: &Agent, judged: &mut Judged) -> &'static str {
+        let Some(pid) = agent.pid.filter(|_| agent.status.is_live()) else { return UNKNOWN };
+        let process = (pid, agent.process.clone());
+        judged.entry(process).or_insert_with(|| self.process_of(agent)).as_str()
     }
 }
 
 /// The state of a process that was not checked.
-const UNKNOWN: &str = "unknown";
+pub(super) const UNKNOWN: &str = "unknown";
 
 /// Sorts delegates behind their parents. A delegate whose parent is not in the list is at the top level.
 fn as_tree(agents: Vec<Agent>) -> Vec<ListedAgent> {
@@ -103,16 +121,12 @@ fn as_tree(agents: Vec<Agent>) -> Vec<ListedAgent> {
     let mut waiting: Vec<(usize, usize)> = roots.into_iter().rev().map(|root| (root, 0)).collect();
     while let Some((place, depth)) = waiting.pop() {
         if let Some(agent) = agents[place].take() {
-            listed.push(ListedAgent { agent, depth, process: UNKNOWN });
+            listed.push(ListedAgent { depth, ..ListedAgent::unchecked(agent) });
             waiting.extend(children[place].iter().rev().map(|&child| (child, depth + 1)));
         }
     }
     // Sessions that remain are their own ancestors. No command creates such a cycle, but SQL of another program
     // could.
-    listed.extend(agents.into_iter().flatten().map(|agent| ListedAgent {
-        agent,
-        depth: 0,
-        process: UNKNOWN,
-    }));
+    listed.extend(agents.into_iter().flatten().map(ListedAgent::unchecked));
     listed
 }

@@ -10,7 +10,9 @@ mod heartbeat;
 mod list;
 mod overview;
 mod register;
+mod short_id;
 mod show;
+mod watch;
 
 use std::time::Duration;
 
@@ -25,6 +27,8 @@ pub use self::overview::{Overview, SeenAgent};
 #[cfg(any(test, feature = "conformance"))]
 pub(crate) use self::register::newcomer;
 pub use self::register::{Register, Registered};
+pub(crate) use self::short_id::SHORT_ID;
+pub use self::short_id::{ShortIds, label, short_id};
 pub use self::show::{ResolvedBy, ShownAgent};
 use crate::board::Board;
 use crate::clock::Timestamp;
@@ -148,9 +152,12 @@ impl Agent {
         label(&self.agent_name, &self.session_id)
     }
 
-    /// The agent as messages to this agent name it.
-    pub(crate) fn as_you(&self) -> String {
-        format!("you ({}, {})", self.agent_name, short_id(&self.session_id))
+    /// The holder of something, and this agent, as messages to this agent name them: `Ivy (84a674b5)` and `you (Ivy,
+    /// 7749a8e8)`.
+    pub(crate) fn beside_holder(&self, name: &str, session: &str) -> (String, String) {
+        let ids = ShortIds::of([session, &self.session_id]);
+        let you = format!("you ({}, {})", self.agent_name, ids.shorten(&self.session_id));
+        (ids.label(name, session), you)
     }
 
     /// Whether the other session runs in this session's own process. This session then acts for all sessions that run
@@ -312,27 +319,6 @@ impl Range {
     }
 }
 
-/// How many characters of a session id are displayed.
-const SHORT_ID: usize = 8;
-
-/// The short form of a session id. Commands accept it wherever they accept an id.
-///
-/// ```
-/// assert_eq!(blackboard::agent::short_id("84a674b5-9206-49e4-9c01-f0c80facf64f"), "84a674b5");
-/// ```
-pub fn short_id(session: &str) -> &str {
-    session.char_indices().nth(SHORT_ID).map_or(session, |(end, _)| &session[..end])
-}
-
-/// An agent as messages name it.
-///
-/// ```
-/// assert_eq!(blackboard::agent::label("Ivy", "84a674b5-9206-49e4-9c01-f0c80facf64f"), "Ivy (84a674b5)");
-/// ```
-pub fn label(name: &str, session: &str) -> String {
-    format!("{name} ({})", short_id(session))
-}
-
 /// Announces the row of the acting session, if there is one.
 pub(crate) fn prefetch_agent(session: Option<&str>) -> Option<Prefetch<'static>> {
     session.map(|session| Prefetch::Row(Key::Agent(session.to_owned())))
@@ -366,7 +352,9 @@ impl Agents<'_> {
     /// Adds to a verb's changes that the session acted, unless that was recorded a moment ago. Only calls of the
     /// session itself count: other sessions refresh `last_seen_at` too.
     pub(crate) fn note_activity(self, agent: &Agent, now: Timestamp, changes: &mut Changes) {
-        if !agent.status.is_live() || now.since(agent.last_beat_at) < self.activity_interval() {
+        // A heartbeat ahead of the clock proves nothing.
+        let is_recent = agent.last_beat_at <= now && now.since(agent.last_beat_at) < self.activity_interval();
+        if !agent.status.is_live() || is_recent {
             return;
         }
         let its_row = changes.put.iter_mut().find_map(|row| match row {

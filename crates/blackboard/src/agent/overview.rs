@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::list::UNKNOWN;
 use super::{Agent, AgentStatus, Agents};
 use crate::clock::Timestamp;
 use crate::error::Result;
@@ -21,6 +22,8 @@ pub struct SeenAgent {
     pub parent_name: Option<String>,
     /// Whether it has had no heartbeat for so long that the next sweep checks it.
     pub overdue: bool,
+    /// The state of its process: `alive`, `dead`, or `unknown`. Always `unknown` if the session is stale or completed.
+    pub process: &'static str,
 }
 
 /// The agents of a board.
@@ -47,7 +50,7 @@ impl Agents<'_> {
         let claimed = Range::work_queue(Status::Claimed);
         let prefetch =
             [Prefetch::Range(Range::agents()), Prefetch::Range(claimed.clone()), Prefetch::Revision];
-        self.board.read_list(&prefetch, |tx| {
+        let mut overview = self.board.read_list(&prefetch, |tx| {
             let mut holds: HashMap<String, usize> = HashMap::new();
             for item in tx.rows::<WorkItem>(&claimed)? {
                 *holds.entry(item.claimed_by.unwrap_or_default()).or_default() += 1;
@@ -62,6 +65,7 @@ impl Agents<'_> {
                     claimed_items: holds.get(&agent.session_id).copied().unwrap_or(0),
                     parent_name: agent.parent_id.as_ref().and_then(|parent| names.get(parent)).cloned(),
                     overdue: is_overdue(&agent, tx.now(), self.board.settings()),
+                    process: UNKNOWN,
                     agent,
                 })
                 .collect();
@@ -70,7 +74,12 @@ impl Agents<'_> {
                 key(b).cmp(&key(a))
             });
             Ok(Overview { agents, revision: tx.revision()? })
-        })
+        })?;
+        let mut judged = HashMap::new();
+        for seen in &mut overview.agents {
+            seen.process = self.judge(&seen.agent, &mut judged);
+        }
+        Ok(overview)
     }
 }
 

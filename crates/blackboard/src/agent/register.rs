@@ -284,8 +284,8 @@ fn or_readable(tx: &dyn Tx, range: &Range, agents: Result<Vec<Agent>>) -> Result
 }
 
 fn no_process(pid: u32) -> Error {
-    Refusal::new(Code::InvalidValue, format!("there is no process with PID {pid}"))
-        .hint("name a process that runs as long as the session, or none: heartbeats alone then keep it alive")
+    Refusal::new(Code::InvalidValue, format!("process {pid} not found"))
+        .hint("name a process that runs as long as the session, or none; without one, heartbeats alone keep it alive")
         .detail("pid", pid)
         .into()
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::{Agent, AgentStatus, Agents, SHORT_ID, existing, not_found};
+use super::{Agent, AgentStatus, Agents, ShortIds, existing, not_found};
 use crate::entry::{Entry, Lease};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::id::session_of_hint;
@@ -149,22 +149,22 @@ impl Agents<'_> {
         self.find(text).map(|(agent, by)| (agent.session_id, by))
     }
 
-    /// As [`Agents::resolve`], for a caller that acts for the session: refuses one that has ended.
+    /// The session of [`Agents::resolve`], for a caller that acts for it: refuses one that has ended.
     ///
     /// ```
     /// # use blackboard::{Board, Code, agent::Register};
     /// # let board = Board::memory();
     /// let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
-    /// assert_eq!(board.agents().resolve_to_act(&ivy[..8])?, ivy);
+    /// assert_eq!(board.agents().resolve_to_act(&ivy[..8])?.session_id, ivy);
     /// board.agents().deregister(&ivy)?;
     /// assert_eq!(board.agents().resolve_to_act(&ivy).unwrap_err().code(), Code::SessionEnded);
     /// # Ok::<(), blackboard::Error>(())
     /// ```
-    pub fn resolve_to_act(&self, text: &str) -> Result<String> {
+    pub fn resolve_to_act(&self, text: &str) -> Result<Agent> {
         let (agent, _) = self.find(text)?;
         match agent.status {
             AgentStatus::Completed => Err(agent.has_ended()),
-            AgentStatus::Active | AgentStatus::Idle | AgentStatus::Stale => Ok(agent.session_id),
+            AgentStatus::Active | AgentStatus::Idle | AgentStatus::Stale => Ok(agent),
         }
     }
 
@@ -248,8 +248,8 @@ impl Agents<'_> {
 
 /// The refusal of a text that more than one session matches. `is_capped` means that there may be further candidates.
 fn ambiguous(text: &str, candidates: &[Agent], is_capped: bool, advice: &'static str) -> Error {
-    let length = distinct_length(candidates);
-    let shown: Vec<_> = candidates.iter().take(MAX_SHOWN).map(|agent| described(agent, length)).collect();
+    let ids = ShortIds::of(candidates.iter().map(|agent| agent.session_id.as_str()));
+    let shown: Vec<_> = candidates.iter().take(MAX_SHOWN).map(|agent| described(agent, ids)).collect();
     let count = if is_capped { format!("more than {MAX_SHOWN}") } else { candidates.len().to_string() };
     let more = if candidates.len() > MAX_SHOWN { "; …" } else { "" };
     let message = format!("\"{text}\" matches {count} sessions: {}{more}", shown.join("; "));
@@ -258,22 +258,9 @@ fn ambiguous(text: &str, candidates: &[Agent], is_capped: bool, advice: &'static
 }
 
 /// A candidate: `Ivy (84a674b5), active, project pai-collab`.
-fn described(agent: &Agent, length: usize) -> String {
-    let id: String = agent.session_id.chars().take(length).collect();
+fn described(agent: &Agent, ids: ShortIds) -> String {
     let project = agent.project.as_ref().map(|project| format!(", project {project}")).unwrap_or_default();
-    format!("{} ({id}), {}{project}", agent.agent_name, agent.status)
-}
-
-/// How many characters of their ids tell these sessions apart, at least those of a short id.
-fn distinct_length(agents: &[Agent]) -> usize {
-    let common = |one: &Agent, other: &Agent| {
-        one.session_id.chars().zip(other.session_id.chars()).take_while(|(one, other)| one == other).count()
-    };
-    let pairs = agents
-        .iter()
-        .enumerate()
-        .flat_map(|(index, one)| agents[index + 1..].iter().map(move |other| common(one, other) + 1));
-    pairs.max().unwrap_or(0).max(SHORT_ID)
+    format!("{}, {}{project}", ids.label(&agent.agent_name, &agent.session_id), agent.status)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use super::LOCKS;
 use crate::error::{Code, Refusal, Result};
-use crate::text::{forges, forges_in_every_version, shown};
+use crate::text::{Ambiguity, ambiguity, forges, forges_in_every_version, shown};
 
 /// The most bytes of a key and of a pattern.
 pub const MAX_KEY_BYTES: usize = 1024;
@@ -198,21 +198,18 @@ fn check_size_and_characters(what: &str, text: &str, max_bytes: usize) -> Result
     check_characters(what, text, forges_in_every_version)
 }
 
-/// Refuses characters that are not displayed, and white space that a reader cannot see.
+/// Refuses a name that looks like another one.
 fn check_visible(what: &str, text: &str) -> Result<()> {
     check_characters(what, text, forges)?;
-    let trimmed = text.trim();
-    if trimmed.len() == text.len() {
-        return Ok(());
-    }
-    let hint = match trimmed {
+    let Some(Ambiguity { problem, plain }) = ambiguity(text) else { return Ok(()) };
+    let hint = match &*plain {
         "" => "write a name of letters, such as \"task-1\"".to_owned(),
-        trimmed => {
-            let (text, trimmed) = (shown(text), shown(trimmed));
-            format!("write \"{trimmed}\"; \"{text}\" and \"{trimmed}\" look the same")
+        plain => {
+            let (text, plain) = (shown(text), shown(plain));
+            format!("write \"{plain}\"; \"{text}\" and \"{plain}\" look the same")
         }
     };
-    refuse(&format!("the {what} begins or ends with white space: \"{}\"", shown(text)), &hint)
+    refuse(&format!("the {what} {problem}: \"{}\"", shown(text)), &hint)
 }
 
 fn check_characters(what: &str, text: &str, forges: fn(char) -> bool) -> Result<()> {
@@ -299,6 +296,33 @@ mod tests {
         let error = check_key("team-1", "deploy ").unwrap_err();
         let hint = error.hint().and_then(Hint::advice);
         assert_eq!(hint, Some("write \"deploy\"; \"deploy \" and \"deploy\" look the same"));
+    }
+
+    #[test]
+    fn names_that_look_like_another_one_are_refused() {
+        testkit::limit_test();
+        for (name, plain) in [
+            ("prod\u{a0}deploy", "prod deploy"),
+            ("prod\u{2003}deploy", "prod deploy"),
+            ("prod\u{3000}deploy", "prod deploy"),
+            ("cafe\u{301}", "café"),
+            ("\u{1100}\u{1161}", "가"),
+            ("\u{212b}", "Å"),
+        ] {
+            for refusal in [check_key(LOCKS, name), check_scope(name), check_tag(name)] {
+                let error = refusal.unwrap_err();
+                let hint = error.hint().and_then(Hint::advice).unwrap();
+                assert!(hint.starts_with(&format!("write \"{plain}\"")), "{hint}");
+            }
+            assert!(crate::text::check_id("work item", name).is_err(), "{name:?}");
+            assert!(crate::text::check_name(name).is_err(), "{name:?}");
+            check_key(LOCKS, plain).unwrap();
+            // A board of an earlier version may have it.
+            check_known_key(LOCKS, name).unwrap();
+        }
+        for name in ["café", "가", "日本語", "नमस्ते", "prod deploy", "e\u{334}"] {
+            check_key(LOCKS, name).unwrap();
+        }
     }
 
     #[test]

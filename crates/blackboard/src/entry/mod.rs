@@ -436,6 +436,10 @@ impl EntryVersion {
     /// The columns, in the order in which the schema makes them.
     pub(crate) const COLUMNS: usize = 15;
 
+    /// Their names.
+    pub(crate) const COLUMN_NAMES: &str = "revision, previous, scope, key, version, value, created_at, created_by, \
+                                           updated_at, updated_by, expires_at, tags, metadata, session_id, fence";
+
     /// The values of the columns. A removal has no value.
     pub(crate) fn cells(&self) -> [Cell<'_>; EntryVersion::COLUMNS] {
         let entry = &self.entry;
@@ -459,6 +463,7 @@ impl EntryVersion {
     }
 
     pub(crate) fn read(row: &mut StoredRow<'_>) -> crate::Result<EntryVersion> {
+        row.continue_in("entry_versions");
         let (revision, previous): (Revision, Option<Revision>) = (row.take()?, row.take()?);
         // A reader that follows such links would never end.
         if previous.is_some_and(|previous| previous >= revision) {
@@ -467,10 +472,12 @@ impl EntryVersion {
         let (scope, key, version) = (row.take()?, row.take()?, row.take()?);
         let value: Option<String> = row.take()?;
         let removed = value.is_none();
+        let value = value.map_or_else(|| Ok(Value::null()), Value::from_stored);
+        let value = value.map_err(|_| row.damaged("it is not JSON"))?;
         let entry = Entry {
             scope,
             key,
-            value: value.map_or_else(|| Ok(Value::null()), Value::from_stored)?,
+            value,
             version,
             revision,
             created_at: row.take()?,

@@ -122,9 +122,7 @@ pub(super) fn may_change(holder: Option<&str>, session: Option<&str>) -> bool {
 /// Refuses a time to live so short that no reader could see the entry.
 pub(crate) fn check_ttl(ttl: Option<Duration>) -> Result<()> {
     match ttl {
-        Some(ttl) if ttl.as_millis() == 0 => {
-            Err(Error::invalid("what lives for less than a millisecond would never be seen"))
-        }
+        Some(ttl) if ttl.as_millis() == 0 => Err(Error::invalid("the TTL is shorter than 1 ms")),
         _ => Ok(()),
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, json};
 
 use super::{DEFAULT_SCOPE, Entry, FILES, FenceToken, LOCKS, pattern_of};
-use crate::agent::{Agent, label};
+use crate::agent::{Agent, label, short_id};
 use crate::clock::Timestamp;
 use crate::error::{AgeKind, Code, Error, Refusal, Result};
 use crate::event::EventType;
@@ -61,12 +61,13 @@ impl Removal {
             Removal::SessionEnded => "session ended",
             Removal::SessionStale => "marked stale",
         };
+        // The event has no actor if the session was marked stale, and agents may have the same name.
+        let session = entry.session_id.as_deref().map(|session| format!(" ({})", short_id(session)));
+        let agent = format!("\"{author}\"{}", session.unwrap_or_default());
         match scope.as_str() {
-            LOCKS => format!("Lock \"{key}\" of agent \"{author}\" released ({why})"),
-            FILES => {
-                format!("File reservation {} of agent \"{author}\" released ({why})", reserved(entry))
-            }
-            _ => format!("{what} of agent \"{author}\" removed ({why})"),
+            LOCKS => format!("Lock \"{key}\" of agent {agent} released ({why})"),
+            FILES => format!("File reservation {} of agent {agent} released ({why})", reserved(entry)),
+            _ => format!("{what} of agent {agent} removed ({why})"),
         }
     }
 }

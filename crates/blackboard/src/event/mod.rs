@@ -19,6 +19,7 @@ mod page;
 mod scan;
 mod subscribe;
 mod subscriber;
+mod summary;
 
 use std::fmt;
 
@@ -28,8 +29,9 @@ pub use self::change::EntryChange;
 pub(crate) use self::change::{FIRST_VALUES, Versions};
 pub(crate) use self::filter::Filters;
 pub use self::filter::{Custom, EventKind, Filter};
-pub use self::observe::{Batch, Events, Observation, Since};
+pub use self::observe::{Events, Observation, Since};
 pub use self::page::{Lines, LogPage, LogView};
+pub use self::scan::Batch;
 pub(crate) use self::scan::{ENOUGH_BYTES, Scan};
 pub use self::subscribe::Subscription;
 pub use self::subscriber::{Receiver, Subscriber};

@@ -1,7 +1,7 @@
 //! `observe`: reads the events since a cursor or moment.
 
-use super::scan::Scan;
-use super::{Event, EventType, Filter, Filters};
+use super::scan::{Batch, Scan};
+use super::{EventType, Filter, Filters};
 use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::Result;
@@ -46,17 +46,6 @@ pub struct Observation {
     pub compacted: bool,
     /// The filters.
     pub(crate) filters: Filters,
-}
-
-/// A part of the event log: complete commits.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Batch {
-    /// The events. It is empty if the rest was pruned, or if no event matches.
-    pub events: Vec<Event>,
-    /// Where the next batch starts: after the last event that was read, matching or not.
-    pub last: Revision,
-    /// Whether events were pruned between the last batch and this one.
-    pub compacted: bool,
 }
 
 impl Events<'_> {

@@ -16,6 +16,17 @@ const LOOKED_AT: usize = 1000;
 /// How many events that may match are read together at least, so that the rest of a commit costs no further read.
 const AT_LEAST: usize = 64;
 
+/// A part of the event log: complete commits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Batch {
+    /// The events. It is empty if the rest was pruned, or if no event matches.
+    pub events: Vec<Event>,
+    /// Where the next batch starts: after the last event that was read, matching or not.
+    pub last: Revision,
+    /// Whether events were pruned between the last batch and this one.
+    pub compacted: bool,
+}
+
 /// The result of a scan.
 pub(crate) struct Scanned {
     events: Vec<Event>,

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::reserve::parsed;
 use super::{ActiveReservation, Files, PathPattern, Reservation, every_reservation, key_of};
-use crate::agent::{Agent, label};
+use crate::agent::Agent;
 use crate::entry::{Actor, Entry, EntryEditor, EventWording, FILES, Lease};
 use crate::error::{AgeKind, Code, Error, Refusal, Result};
 use crate::hint::Hint;
@@ -138,10 +138,10 @@ impl Files<'_> {
 }
 
 fn reserved_by_another(other: &Reservation, agent: &Agent) -> Error {
-    let holder = label(&other.agent_name, &other.session_id);
+    let (holder, you) = agent.beside_holder(&other.agent_name, &other.session_id);
     let message = format!("{} is reserved by {holder}", other.pattern);
     Refusal::new(Code::NotHolder, message)
-        .age(AgeKind::Held, Some(other.since), &format!(", not by {}", agent.as_you()))
+        .age(AgeKind::Held, Some(other.since), &format!(", not by {you}"))
         .hint(Hint::ListReservations)
         .held_by(other.session_id.clone(), other.agent_name.clone(), Some(other.since))
         .detail("pattern", other.pattern.clone())

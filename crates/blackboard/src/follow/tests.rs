@@ -1,19 +1,8 @@
-//! The loop of calls that wait, the schedule of their sweeps, and when a follower stores its cursor.
+//! The loop of calls that wait, and when a follower stores its cursor.
 
 use super::*;
 use crate::agent::Register;
 use crate::work::Create;
-
-#[test]
-fn schedule_picks_one_caller_per_interval() {
-    let schedule = SweepSchedule::default();
-    assert_eq!(schedule.due_in(), Duration::ZERO);
-    assert!(schedule.take_turn());
-    *schedule.last() = Some(Instant::now() + SWEEP_INTERVAL);
-    assert!(!schedule.take_turn());
-    *schedule.last() = Instant::now().checked_sub(SWEEP_INTERVAL);
-    assert!(schedule.take_turn());
-}
 
 fn wait(timeout: Duration) -> Wait<'static> {
     Wait { timeout, tick: SLICE, sweep: Sweeping::Never, stop: None }

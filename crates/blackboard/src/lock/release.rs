@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Lock, Locks};
-use crate::agent::{Agent, label};
+use crate::agent::Agent;
 use crate::entry::{Actor, EntryEditor, EventWording, LOCKS, check_key, check_known_key, check_own_fence};
 use crate::error::{AgeKind, Code, Refusal, Result};
 use crate::hint::Hint;
@@ -95,9 +95,9 @@ fn decide(agent: &Agent, name: &str, lock: Option<&Lock>, fence: Option<Revision
     agent.must_not_be_stale()?;
     let Some(lock) = lock else { return check_key(LOCKS, name).map(|()| false) };
     if lock.session_id != *session {
-        let holder = label(&lock.agent_name, &lock.session_id);
+        let (holder, you) = agent.beside_holder(&lock.agent_name, &lock.session_id);
         return Err(Refusal::new(Code::NotHolder, format!("lock {name} is held by {holder}"))
-            .age(AgeKind::Held, Some(lock.since), &format!(", not by {}", agent.as_you()))
+            .age(AgeKind::Held, Some(lock.since), &format!(", not by {you}"))
             .hint(Hint::ListLocks)
             .held_by(lock.session_id.clone(), lock.agent_name.clone(), Some(lock.since))
             .detail("fence", lock.fence.get())

@@ -30,8 +30,32 @@ struct State {
     ancestors: Vec<ProcessInfo>,
 }
 
+/// A process with this name, program and arguments, for a [`fake_chain`].
+pub fn fake_process(name: &str, executable: &str, arguments: &str) -> ProcessInfo {
+    ProcessInfo {
+        name: name.to_owned(),
+        executable: executable.to_owned(),
+        arguments: arguments.split_whitespace().map(str::to_owned).collect(),
+        ..ProcessInfo::default()
+    }
+}
+
+/// These processes as ancestors, nearest first, with the PIDs 100, 99 and so on.
+///
+/// ```
+/// use blackboard::process::{Found, fake_chain, fake_process, find_agent};
+///
+/// let shell = fake_process("sh", "/usr/bin/sh", "sh worker.sh");
+/// let agent = fake_process("node", "/usr/bin/node", "node /usr/bin/claude");
+/// assert_eq!(find_agent(&fake_chain([shell, agent]), &["claude"], &[]), Found::Agent(99));
+/// ```
+pub fn fake_chain<const N: usize>(processes: [ProcessInfo; N]) -> Vec<ProcessInfo> {
+    let numbered = (0..).zip(processes);
+    numbered.map(|(place, info)| ProcessInfo { pid: 100 - place, parent: 99 - place, ..info }).collect()
+}
+
 impl FakeProcesses {
-    /// Starts a process with this PID, in place of the one that has it.
+    /// Starts a process with this PID. If another process has the PID, it ends.
     pub fn start(&self, pid: u32) -> ProcessIdentity {
         let mut state = self.state();
         state.started += 1;

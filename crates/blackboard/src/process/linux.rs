@@ -1,19 +1,22 @@
 //! Processes on Linux, from `/proc`.
 //!
-//! Hooks wait for this, so a check reads one file (`stat`), and two more only for ancestors that are neither shells
-//! nor wrappers. Shells need one more if no ancestor is an agent. Everything that a process can choose (its name, its
-//! arguments) is untrusted: any bytes, with a bounded length.
+//! Hooks wait for this, so a check reads few files: `stat`, two more for ancestors that are neither shells nor
+//! wrappers, and one more for shells if no ancestor is an agent. What a process can choose (its name, its arguments) is
+//! untrusted: it may be any bytes, and its length is limited here.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::parent_id;
+use std::path::Path;
 use std::process;
 
-use super::ancestors::{complete_shells, is_agent, is_passed_over};
+use super::ancestors::complete_shells;
+use super::program::{is_agent, is_passed_over};
 use super::{ANCESTORS_MAX, HostIdentity, ProcessInfo, ProcessState, host_id, signal};
 
-/// Enough for the fields up to the 22nd, whatever their values.
+/// Enough bytes for the first 22 fields with any values.
 const STAT_MAX: usize = 1024;
 /// Enough for the options of an interpreter and the path of its script.
 const ARGUMENTS_MAX: usize = 4096;
@@ -30,7 +33,7 @@ pub(super) fn look(place: &HostIdentity, pid: u32) -> ProcessState {
     match Stat::read(pid) {
         Some(stat) if stat.ended => ProcessState::Gone,
         Some(stat) => ProcessState::Running { started: Some(stat.started) },
-        // A `/proc` mounted with `hidepid` shows nothing of other users. A signal works.
+        // If `/proc` is mounted with `hidepid`, it hides processes of other users. A signal still finds them.
         None => signal::probe(pid),
     }
 }
@@ -63,9 +66,39 @@ pub(super) fn ancestors(place: &HostIdentity, agents: &[&str]) -> Vec<ProcessInf
     chain
 }
 
+/// The place of the first of these processes that reads the standard output of this one through a pipe.
+pub(super) fn output_reader(chain: &[ProcessInfo]) -> Option<usize> {
+    let output = fs::read_link("/proc/self/fd/1").ok()?;
+    output.to_str()?.strip_prefix("pipe:")?;
+    chain.iter().position(|process| reads(process.pid, &output))
+}
+
+/// Whether a process has the end of a pipe open from which it reads.
+fn reads(pid: u32, pipe: &Path) -> bool {
+    let Ok(files) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    files.flatten().map(|file| file.path()).any(|file| {
+        fs::read_link(&file).is_ok_and(|target| target == pipe)
+            // The permissions of the link are those of the open file.
+            && fs::symlink_metadata(&file).is_ok_and(|link| link.mode() & 0o400 != 0)
+    })
+}
+
+/// Adds the arguments of all shells. [`ancestors`] adds those that [`find_agent`](super::find_agent) needs.
+pub(super) fn complete_arguments(chain: &mut [ProcessInfo]) {
+    for process in chain.iter_mut().filter(|process| process.arguments.is_empty()) {
+        process.arguments = arguments(process.pid);
+    }
+}
+
+/// Whether a process started with this variable in its environment (`NAME=value`).
+pub(super) fn started_with(pid: u32, variable: &str) -> bool {
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environment.split(|&byte| byte == 0).any(|known| known == variable.as_bytes())
+}
+
 fn host() -> String {
     let machine = line("/etc/machine-id");
-    // Images leave it empty, or with this word until the first boot.
+    // In the image of a system, the file is empty or has this word until the first boot.
     if machine.is_empty() || machine == "uninitialized" {
         host_id(rustix::system::uname().nodename().to_bytes())
     } else {
@@ -100,7 +133,7 @@ impl Stat {
         Stat::parse(&read_start(&format!("/proc/{pid}/stat"), STAT_MAX).ok()?)
     }
 
-    /// The name may contain spaces, newlines and parentheses: it ends at the last one.
+    /// The name may contain spaces, newlines and parentheses, so it ends at the last parenthesis.
     fn parse(bytes: &[u8]) -> Option<Stat> {
         let open = bytes.iter().position(|&byte| byte == b'(')?;
         let close = bytes.iter().rposition(|&byte| byte == b')')?;
@@ -124,7 +157,7 @@ impl Stat {
 fn executable(pid: u32) -> String {
     let Ok(path) = fs::read_link(format!("/proc/{pid}/exe")) else { return String::new() };
     let mut path = lossy(path.into_os_string().into_vec());
-    // An agent that was updated while it runs is the same agent.
+    // An update replaces the program of an agent that is running.
     if let Some(length) = path.strip_suffix(" (deleted)").map(str::len) {
         path.truncate(length);
     }
@@ -135,7 +168,7 @@ fn arguments(pid: u32) -> Vec<String> {
     let bytes = read_start(&format!("/proc/{pid}/cmdline"), ARGUMENTS_MAX).unwrap_or_default();
     let mut arguments: Vec<String> =
         bytes.split(|&byte| byte == 0).map(|part| lossy(part.to_vec())).collect();
-    // Each argument ends with a zero byte, and a process that sets its title leaves more of them after it.
+    // Each argument ends with a zero byte. A process that sets its title leaves more zero bytes after it.
     while arguments.last().is_some_and(String::is_empty) {
         arguments.pop();
     }

@@ -1,9 +1,9 @@
 //! Operating-system processes: which one a PID means, whether it still runs, and which ancestor of this command is
 //! the agent.
 //!
-//! A PID alone means little: it is valid in one PID namespace of one boot of one machine, and it is reused. A
-//! [`ProcessIdentity`] is stored with it, so that both together mean one process. If the state cannot be determined
-//! it is [`Liveness::Unknown`], never a guess: the time since the last heartbeat decides then.
+//! A PID does not identify a process: it is valid in one PID namespace of one boot of one machine, and it is reused. A
+//! [`ProcessIdentity`] is stored with it, and both together identify the process. If the state of a process cannot be
+//! determined, it is [`Liveness::Unknown`], and the time since the last heartbeat decides.
 //!
 //! Nothing here sends a signal, starts a process or delays its end. Nothing here reads the environment or knows an
 //! agent by name. The caller passes the names of agents and their declared PIDs to [`find_agent`].
@@ -23,6 +23,8 @@ mod fake;
 mod linux;
 #[cfg(not(unix))]
 mod other;
+mod owner;
+mod program;
 #[cfg(unix)]
 mod signal;
 // Linux compiles it for its tests, so that the fallback is tested.
@@ -37,9 +39,9 @@ use other as system;
 use unix as system;
 
 pub use ancestors::{Found, ancestors_of_script, find_agent, find_client};
-pub use fake::FakeProcesses;
+pub use fake::{FakeProcesses, fake_chain, fake_process};
 
-/// How many ancestors are read.
+/// The maximum number of ancestors that are read.
 pub const ANCESTORS_MAX: usize = 32;
 
 /// What identifies the process of a PID: where the PID is valid, and when the process started.
@@ -116,12 +118,12 @@ pub struct ProcessInfo {
     pub pid: u32,
     /// Its parent; 0 if it has none here.
     pub parent: u32,
-    /// The short name of the system (on Linux `comm`, at most 15 bytes, which a process may choose).
+    /// Its short name in the system: on Linux `comm`, at most 15 bytes, which a process may choose.
     pub name: String,
     /// The path of its program; empty if it cannot be read, or if the name is enough (shells and wrappers).
     pub executable: String,
-    /// The first of its arguments, beginning with the name it was called by. Empty when `executable` is, except for
-    /// shells where no ancestor is an agent.
+    /// Its first arguments, starting with the name that it was called by. Empty if `executable` is empty, except for
+    /// shells if no ancestor is an agent.
     pub arguments: Vec<String>,
     /// Whether it has a controlling terminal.
     pub terminal: bool,
@@ -166,6 +168,27 @@ pub struct SystemProcesses {
 }
 
 impl SystemProcesses {
+    /// The ancestors for a command whose output a shell evaluates, from the process on that reads that output. Processes
+    /// between the two, for example a helper script, end with the command. The chain is complete if one of them is an
+    /// agent, or if no ancestor reads the output through a pipe.
+    pub fn ancestors_of_evaluated_command(&self, agents: &[&str]) -> Vec<ProcessInfo> {
+        let mut chain = self.ancestors(agents);
+        let reader = system::output_reader(&chain).unwrap_or_default();
+        if !chain[..reader].iter().any(|process| program::is_agent(process, agents)) {
+            chain.drain(..reader);
+            system::complete_arguments(&mut chain);
+        }
+        chain
+    }
+
+    /// The script or agent that a variable of the environment belongs to (`NAME=value`). For a session of the environment
+    /// whose process is gone: its registration may have come from a helper script.
+    pub fn owner_of_variable(&self, agents: &[&str], variable: &str) -> Option<u32> {
+        let mut chain = self.ancestors(agents);
+        system::complete_arguments(&mut chain);
+        owner::find_owner(&chain, agents, |pid| system::started_with(pid, variable))
+    }
+
     fn place(&self) -> &HostIdentity {
         self.place.get_or_init(system::place)
     }
@@ -189,6 +212,15 @@ impl Processes for SystemProcesses {
     fn ancestors(&self, agents: &[&str]) -> Vec<ProcessInfo> {
         system::ancestors(self.place(), agents)
     }
+}
+
+/// Whether no process has this PID, as far as one system call shows. That is cheaper than [`Processes::liveness`], which has
+/// to confirm it: the PID may belong to another namespace or machine.
+pub fn is_unused(pid: u32) -> bool {
+    #[cfg(unix)]
+    return signal::probe(pid) == ProcessState::Gone;
+    #[cfg(not(unix))]
+    return pid != 0;
 }
 
 /// Where the PIDs of this process are valid.
@@ -250,8 +282,8 @@ impl HostIdentity {
     }
 }
 
-/// The id of a host. A machine id is confidential, as its manual says, and identities leave the machine with an
-/// export. So only a hash is stored.
+/// The id of a host. The machine id is confidential according to its manual page, and an export contains identities.
+/// So only a hash is stored.
 #[cfg(unix)]
 fn host_id(known: &[u8]) -> String {
     Uuid::new_v5(&HOST_NAMESPACE, known).simple().to_string()

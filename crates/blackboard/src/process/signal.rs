@@ -7,7 +7,7 @@ use super::ProcessState;
 
 /// Whether a process has this PID; its start stays unknown.
 pub(super) fn probe(pid: u32) -> ProcessState {
-    // 0 and negative numbers would mean process groups; no process has them.
+    // 0 and negative numbers mean process groups.
     match i32::try_from(pid).ok().and_then(Pid::from_raw) {
         Some(pid) => sight_of(test_kill_process(pid)),
         None => ProcessState::Gone,

@@ -24,6 +24,22 @@ pub(super) fn ancestors(_place: &HostIdentity, _agents: &[&str]) -> Vec<ProcessI
     vec![ProcessInfo { pid: parent_id(), ..ProcessInfo::default() }]
 }
 
+/// Open files of other processes are not visible here.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn output_reader(_chain: &[ProcessInfo]) -> Option<usize> {
+    None
+}
+
+/// Arguments of other processes are not visible here.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn complete_arguments(_chain: &mut [ProcessInfo]) {}
+
+/// The environment of other processes is not visible here.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn started_with(_pid: u32, _variable: &str) -> bool {
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{Found, Liveness, find_agent};
@@ -41,7 +57,7 @@ mod tests {
     fn the_parent_is_the_agent_if_its_pid_is_declared() {
         let chain = ancestors(&place(), &[]);
         assert_eq!(find_agent(&chain, &[], &[]), Found::Nothing);
-        // As PID 1 it would be a sandbox rather than an agent.
+        // A process with PID 1 is a sandbox, not an agent.
         let expected = if parent_id() == 1 { Found::Nothing } else { Found::Agent(parent_id()) };
         assert_eq!(find_agent(&chain, &[], &[parent_id()]), expected);
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use super::{Project, Projects};
-use crate::agent::Agent;
+use crate::agent::{Agent, ListedAgent};
 use crate::error::Result;
 use crate::store::{Prefetch, Range};
 
@@ -17,6 +17,8 @@ pub struct ListedProject {
     pub project: Project,
     /// How many live agents it has.
     pub active_agents: usize,
+    /// How many of them have a process that has ended.
+    pub gone_agents: usize,
 }
 
 impl Projects<'_> {
@@ -31,18 +33,25 @@ impl Projects<'_> {
     /// ```
     pub fn list(&self) -> Result<Vec<ListedProject>> {
         let prefetch = [Prefetch::Range(Range::projects()), Prefetch::Range(Range::live_agents())];
-        self.board.read_list(&prefetch, |tx| {
-            let mut agents: HashMap<String, usize> = HashMap::new();
-            for agent in tx.rows::<Agent>(&Range::live_agents())? {
-                *agents.entry(agent.project.unwrap_or_default()).or_default() += 1;
-            }
-            let projects = tx.rows::<Project>(&Range::projects())?.into_iter();
-            Ok(projects
-                .map(|project| ListedProject {
-                    active_agents: agents.get(&project.project_id).copied().unwrap_or(0),
-                    project,
-                })
-                .collect())
-        })
+        let (projects, agents) = self.board.read_list(&prefetch, |tx| {
+            let agents = tx.rows::<Agent>(&Range::live_agents())?;
+            Ok((tx.rows::<Project>(&Range::projects())?, agents))
+        })?;
+        let mut agents: Vec<_> = agents.into_iter().map(ListedAgent::unchecked).collect();
+        agents.retain(|listed| listed.agent.project.is_some());
+        self.board.agents().check_processes(&mut agents);
+        let mut counts: HashMap<&str, (usize, usize)> = HashMap::new();
+        for listed in &agents {
+            let (active, gone) =
+                counts.entry(listed.agent.project.as_deref().unwrap_or_default()).or_default();
+            *active += 1;
+            *gone += usize::from(listed.is_gone());
+        }
+        let listed = projects.into_iter().map(|project| {
+            let (active_agents, gone_agents) =
+                counts.get(project.project_id.as_str()).copied().unwrap_or_default();
+            ListedProject { project, active_agents, gone_agents }
+        });
+        Ok(listed.collect())
     }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Project, Projects, known};
-use crate::agent::Agent;
+use crate::agent::{Agent, ListedAgent};
 use crate::error::Result;
 use crate::store::{Key, Prefetch, Range};
 use crate::work::{ListedItem, Status, WorkItem, with_blockers};
@@ -15,7 +15,7 @@ pub struct ProjectStatus {
     #[serde(flatten)]
     pub project: Project,
     /// Its live agents.
-    pub active_agents: Vec<Agent>,
+    pub active_agents: Vec<ListedAgent>,
     /// Its open work items, P1 first, then oldest first.
     pub work_items: Vec<ListedItem>,
 }
@@ -36,7 +36,7 @@ impl Projects<'_> {
             Prefetch::Range(Range::live_agents()),
             Prefetch::Range(Range::work_of_project(id)),
         ];
-        self.board.read_list(&prefetch, |tx| {
+        let mut status = self.board.read_list(&prefetch, |tx| {
             let project = known(tx, id)?;
             let mut active_agents = tx.rows::<Agent>(&Range::live_agents())?;
             active_agents.retain(|agent| agent.project.as_deref() == Some(id));
@@ -44,7 +44,10 @@ impl Projects<'_> {
             let mut work_items = tx.rows::<WorkItem>(&Range::work_of_project(id))?;
             work_items.retain(|item| item.status != Status::Completed);
             work_items.sort_by_key(|item| (item.priority, item.created_at));
+            let active_agents = active_agents.into_iter().map(ListedAgent::unchecked).collect();
             Ok(ProjectStatus { project, active_agents, work_items: with_blockers(tx, work_items)? })
-        })
+        })?;
+        self.board.agents().check_processes(&mut status.active_agents);
+        Ok(status)
     }
 }

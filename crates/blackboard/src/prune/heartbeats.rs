@@ -159,5 +159,5 @@ fn skipped(tx: &dyn Tx, session: &str, error: &Error) -> Result<SkippedAgent> {
     let key = Key::Agent(session.to_owned());
     tx.prefetch(&[Prefetch::Row(key.clone())])?;
     let agent_name = tx.peek_row::<Agent>(&key).ok().flatten().map(|agent| agent.agent_name);
-    Ok(SkippedAgent { session_id: session.to_owned(), agent_name, error: error.to_string() })
+    Ok(SkippedAgent::new(session, agent_name, error))
 }

@@ -6,6 +6,7 @@ use std::fmt;
 use super::TABLES;
 use super::record::IndexValue;
 use crate::clock::Timestamp;
+use crate::entry::EntryVersion;
 use crate::error::{Code, Error, Fault, Result};
 use crate::event::Event;
 use crate::metadata::Metadata;
@@ -92,6 +93,11 @@ impl<'a> StoredRow<'a> {
         C::read(&cell)
     }
 
+    /// From here on it is a row of another table, which is joined.
+    pub(crate) fn continue_in(&mut self, table: &'static str) {
+        self.table = table;
+    }
+
     /// An error for the column that was read last.
     pub(crate) fn damaged(&self, error: &'static str) -> Error {
         damaged(self.table, self.column.saturating_sub(1), error)
@@ -120,6 +126,7 @@ impl DamagedValue {
     pub(crate) fn column(&self) -> Cow<'static, str> {
         let columns = match self.table {
             "events" => Some(Event::COLUMNS),
+            "entry_versions" => Some(EntryVersion::COLUMN_NAMES),
             name => TABLES.iter().find(|table| table.name == name).map(|table| table.sql.columns),
         };
         let name = columns.and_then(|columns| columns.split(", ").nth(self.column));

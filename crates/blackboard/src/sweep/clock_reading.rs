@@ -1,6 +1,7 @@
 //! The stored difference between the wall clock and the monotonic clock, against which missing heartbeats are judged.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +12,7 @@ use crate::store::{BookkeepingRow, Changes, Key, Tx};
 use crate::unreadable::if_readable;
 
 /// How far the clocks may drift apart before the clock must have been set, or the machine slept.
-const CLOCK_TOLERANCE: i64 = 30_000;
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(30);
 
 /// The wall clock and the monotonic clock at the last reading.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,8 +57,15 @@ impl ClockReading {
     }
 
     pub(super) fn agrees_with(&self, other: &ClockReading) -> bool {
-        self.boot == other.boot && (self.offset_millis - other.offset_millis).abs() <= CLOCK_TOLERANCE
+        let apart = Duration::from_millis(self.offset_millis.abs_diff(other.offset_millis));
+        self.boot == other.boot && apart <= CLOCK_TOLERANCE
     }
+}
+
+/// The latest moment that a heartbeat may have. One after that was recorded before the clock was set back, and proves
+/// nothing: a session that is alive has replaced it, or does so with its next call.
+pub(super) fn latest_heartbeat(now: Timestamp) -> Timestamp {
+    now.plus(CLOCK_TOLERANCE)
 }
 
 #[cfg(test)]

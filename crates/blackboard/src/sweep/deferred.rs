@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::{Sweep, Swept};
+use super::{Sweep, Swept, latest_heartbeat};
 use crate::board::Board;
 use crate::store::{OnBusy, Prefetch, Range, Tx};
 
@@ -23,6 +23,9 @@ pub(crate) struct Probes {
     sweep: Sweep,
     /// After how long without a heartbeat an agent is a candidate.
     threshold: Duration,
+    /// Whether a heartbeat ahead of the clock is also a reason. That needs one more read, which only calls that wait
+    /// make: the others find such an agent with the next sweep, or when it refuses them.
+    looks_ahead: bool,
 }
 
 /// The due parts of an automatic sweep.
@@ -53,9 +56,21 @@ impl Probes {
         let agents = Range::live_agents().aged(tx.now(), self.threshold);
         let entries = Range::entries_expired_at(tx.now());
         match (tx.any(&agents), tx.any(&entries)) {
-            (Ok(agents), Ok(entries)) => Due { agents, entries },
+            (Ok(agents), Ok(entries)) => Due { agents: agents || self.any_ahead(tx), entries },
             _ => Due::default(),
         }
+    }
+
+    /// Whether an agent has a heartbeat ahead of the clock.
+    fn any_ahead(&self, tx: &dyn Tx) -> bool {
+        let ahead = Range::live_agents().after(latest_heartbeat(tx.now()));
+        self.looks_ahead
+            && tx.prefetch(&[Prefetch::Any(ahead.clone())]).and_then(|()| tx.any(&ahead)).unwrap_or(false)
+    }
+
+    /// The same probes, for a call that waits.
+    pub(crate) fn looking_ahead(self) -> Probes {
+        Probes { looks_ahead: true, ..self }
     }
 }
 
@@ -130,9 +145,9 @@ impl Board {
         Some(self.sweep_probes(caller))
     }
 
-    pub(super) fn sweep_probes(&self, caller: Option<String>) -> Probes {
+    pub(crate) fn sweep_probes(&self, caller: Option<String>) -> Probes {
         let sweep = Sweep { caller, ..Sweep::default() };
-        Probes { threshold: self.threshold_of(&sweep), sweep }
+        Probes { threshold: self.threshold_of(&sweep), sweep, looks_ahead: false }
     }
 
     /// Sweeps what is due, without waiting and without failing.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::{Sweep, Swept};
+use super::{Sweep, Swept, latest_heartbeat};
 use crate::agent::Agent;
 use crate::board::Board;
 use crate::clock::Timestamp;
@@ -62,6 +62,10 @@ impl Board {
         let (agent, now) = self.agent_row(session)?;
         let Some(agent) = agent.filter(|agent| agent.status.is_live()) else { return Ok(true) };
         if !self.is_gone_and_quiet(&agent, now) || !self.clock_can_be_trusted(&Sweep::default(), on_busy)? {
+            // The threshold begins now, and not when the clock reaches the heartbeat.
+            if agent.last_seen_at > latest_heartbeat(now) {
+                self.set_heartbeat_to_now(&agent, on_busy)?;
+            }
             return Ok(false);
         }
         let stale = self.mark_stale(&agent, Liveness::Dead, false, on_busy)?;
@@ -92,7 +96,7 @@ impl Board {
 
     /// Whether the process was seen alive at registration, on this host, boot and namespace, and does not exist any
     /// more.
-    fn is_provably_gone(&self, agent: &Agent) -> bool {
+    pub(crate) fn is_provably_gone(&self, agent: &Agent) -> bool {
         let (Some(pid), Some(mark)) = (agent.pid, &agent.process) else { return false };
         mark.boot == self.processes().boot() && self.processes().liveness(pid, Some(mark)) == Liveness::Dead
     }
@@ -119,9 +123,10 @@ impl Board {
     }
 }
 
-/// Whether a session has sent no heartbeat of its own for a while. Other sessions refresh `last_seen_at` too.
+/// Whether a session has sent no heartbeat of its own for a while. Other sessions refresh `last_seen_at` too. A
+/// heartbeat ahead of the clock is from before the clock was set back.
 fn is_quiet(agent: &Agent, now: Timestamp) -> bool {
-    now.since(agent.last_beat_at) >= QUIET
+    now.since(agent.last_beat_at) >= QUIET || agent.last_beat_at > latest_heartbeat(now)
 }
 
 #[cfg(test)]
@@ -132,9 +137,14 @@ mod tests {
     #[test]
     fn a_session_is_quiet_ten_seconds_after_its_own_last_heartbeat() {
         let at = |seconds| Timestamp::EPOCH.plus(Duration::from_secs(seconds));
-        for (beat, now, expected) in
-            [(100, 100, false), (100, 109, false), (100, 110, true), (100, 500, true), (200, 100, false)]
-        {
+        for (beat, now, expected) in [
+            (100, 100, false),
+            (100, 109, false),
+            (100, 110, true),
+            (100, 500, true),
+            (130, 100, false),
+            (131, 100, true),
+        ] {
             // Another session saw it alive just now, which does not count.
             let agent = Agent { last_beat_at: at(beat), last_seen_at: at(now), ..an_agent("a") };
             assert_eq!(is_quiet(&agent, at(now)), expected, "beat at {beat}, now {now}");

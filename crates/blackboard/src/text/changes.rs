@@ -26,8 +26,8 @@ pub struct TextChanges {
     /// The lengths of the shortened fields. Not serialized, and missing where the answer of an earlier call is repeated.
     #[serde(skip)]
     pub lengths: Vec<ShortenedText>,
-    /// What is stored in each of the filtered fields. Not serialized: the answer has these fields itself. A verb that
-    /// remembers its answer remembers this beside it.
+    /// The stored text of each filtered field. Not serialized, because the answer has these fields. A verb that remembers
+    /// its answer stores this separately.
     #[serde(skip)]
     pub stored: Vec<StoredText>,
 }
@@ -48,7 +48,7 @@ pub struct ShortenedText {
     pub field: String,
     /// How long the given text is.
     pub given: usize,
-    /// How many characters the field can have.
+    /// The maximum number of characters of the field.
     pub limit: usize,
 }
 

@@ -47,7 +47,7 @@ fn is_hidden(before: Option<char>, character: char, after: Option<char>) -> bool
 
 fn belongs(before: Option<char>, character: char, after: Option<char>) -> bool {
     let (Some(before), after) = (before, after.unwrap_or_default()) else { return false };
-    // Some letters are blank and are removed themselves: the joiner would lose its letter.
+    // Blank letters are removed, so a joiner next to one would be left without its letter.
     let between_letters = || can_precede_joiner(before) && after.is_alphabetic() && !forges(after);
     match character {
         // In `1️⃣` the selector is between a digit and the key around it.
@@ -100,12 +100,12 @@ pub(crate) fn hides(text: &str) -> bool {
     !is_plain(text) && characters(text).any(|(_, hidden)| hidden)
 }
 
-/// Whether a text is only printable ASCII, as most text is.
+/// Whether a text is only printable ASCII. Most text is.
 pub(super) fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
-/// Removes characters that [`is_hidden`] rejects, and complete terminal sequences, so that no `[31m` remains of them.
+/// Removes characters that [`is_hidden`] rejects. Terminal sequences are removed completely, so that no `[31m` is left.
 pub(super) fn remove(text: &str, lines: Lines) -> String {
     if is_plain(text) {
         return text.to_owned();
@@ -139,7 +139,7 @@ pub(super) fn remove(text: &str, lines: Lines) -> String {
     clean
 }
 
-/// Removes an incomplete end that a cut has left: half a pair of joined letters, half a keycap.
+/// Removes the end of a text that was cut between characters that belong together: joined letters, or a keycap.
 pub(super) fn trim_after_cut(text: &mut String) {
     loop {
         let mut backwards = text.chars().rev();

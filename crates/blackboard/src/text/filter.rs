@@ -9,10 +9,10 @@ use super::{TextRules, cut_to};
 
 const CODE_BLOCK: &str = "[code block removed]";
 
-/// Text that is still not clean after this many rounds was built to defeat the filter.
+/// The maximum number of passes. Only text that was made to defeat the filter needs more.
 const ROUNDS: usize = 8;
 
-/// Without these characters none of the passes finds anything.
+/// Text without these characters contains nothing to remove.
 const MARKERS: [char; 5] = ['<', '{', '}', '$', '`'];
 
 /// Text without markup, and its changes.
@@ -49,7 +49,7 @@ fn remove_markup<'text>(text: &'text str, rules: &TextRules) -> Cow<'text, str> 
     }
     let mut text = text.to_owned();
     if rules.strip_code_blocks {
-        // An unclosed fence loses its marker, not the rest of the text.
+        // If a fence has no end, only its marker is removed, and the text after it stays.
         text = replace_enclosed(&text, "```", "```", CODE_BLOCK).replace("```", "");
     }
     if rules.strip_html_tags {
@@ -82,7 +82,7 @@ fn replace_enclosed(text: &str, open: &str, close: &str, replacement: &str) -> S
     let mut rest = text;
     while let Some((before, opened)) = rest.split_once(open) {
         let inside = opened.trim_start_matches(open_again);
-        // If this one has no end, the following ones have none either, so each character is searched once.
+        // If this marker has no end, those after it have none either. So each character is searched once.
         let Some((_, after)) = inside.split_once(close) else { break };
         clean.push_str(before);
         clean.push_str(replacement);
@@ -94,7 +94,7 @@ fn replace_enclosed(text: &str, open: &str, close: &str, replacement: &str) -> S
     clean
 }
 
-/// A tag ends at the first `>`, so each piece that ends there has at most one.
+/// Removes tags. A tag ends at the first `>`, so each piece of text up to a `>` contains at most one tag.
 fn remove_tags(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for piece in text.split_inclusive('>') {
@@ -128,7 +128,7 @@ fn is_tag(piece: &str, start: usize, last_assignment: Option<usize>) -> bool {
         return true;
     }
     let arguments = tail.trim_start();
-    // `Future<Output = T>` assigns to the name itself; an attribute has its own name.
+    // In `Future<Output = T>`, the `=` follows the name directly. In a tag, an attribute is between them.
     let has_attribute = last_assignment.is_some_and(|at| at > piece.len() - arguments.len());
     has_attribute || (is_closed && !is_comparison(arguments) && !is_generic(&piece[..start], name))
 }

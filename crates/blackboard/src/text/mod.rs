@@ -22,6 +22,8 @@ pub(crate) use control::{forges, forges_in_every_version, hides};
 pub use display::escape_for_terminal;
 pub use display::shell_word;
 
+use unicode_normalization::{UnicodeNormalization, is_nfc};
+
 use crate::error::{Code, Error, Refusal, Result};
 use crate::hint::Hint;
 use control::Lines;
@@ -33,8 +35,8 @@ const MAX_ID_LENGTH: usize = 200;
 /// How many characters of a longer text an event summary has; the event's metadata has all of it.
 pub(crate) const IN_A_SENTENCE: usize = 500;
 
-/// How much longer than its limit a text may be before the rest is ignored. Removed text may precede the text that
-/// stays, but a megabyte must not cost more than a page.
+/// How many times its limit of a text is read; the rest is ignored. Markup that is removed may precede the text that
+/// stays, but a text of a megabyte must not cost much more than a page.
 const READ_AHEAD: usize = 16;
 
 /// How often JSON in strings of JSON is unescaped to look for credentials.
@@ -110,7 +112,7 @@ impl TextRules {
         let read = beginning(text, limit);
         let lines = if kind == Kind::Description { Lines::Keep } else { Lines::Join };
         let visible = control::remove(read, lines);
-        // Before the cut, which could leave most of a credential.
+        // Before the text is cut, because the cut could keep most of a credential.
         self.refuse_secret(&visible)?;
         let mut cleaned = match kind {
             Kind::Description => {
@@ -121,7 +123,7 @@ impl TextRules {
             Kind::Field | Kind::Summary => filter::clean(&visible, self, limit),
         };
         if cleaned.text != visible {
-            // Removing the text between two halves may have joined a credential.
+            // If markup between two halves of a credential was removed, the halves are joined now.
             self.refuse_secret(&cleaned.text)?;
         }
         cleaned.filtered |= visible.len() < read.len() && without_spaces(&visible) < without_spaces(read);
@@ -184,7 +186,12 @@ impl TextRules {
 /// assert!(check_id("work item", "two\nlines").is_err());
 /// ```
 pub fn check_id(what: &str, id: &str) -> Result<()> {
-    check_id_without(what, id, control::forges)
+    check_id_without(what, id, control::forges)?;
+    let Some(Ambiguity { problem, plain }) = ambiguity(id) else { return Ok(()) };
+    let (id, plain) = (shown(id), shown(&plain));
+    Err(Refusal::new(Code::InvalidValue, format!("the id of the {what} {problem}: \"{id}\""))
+        .hint(format!("write \"{plain}\""))
+        .into())
 }
 
 /// As [`check_id`], for an id that may exist already: refuses only what no version of a board has accepted.
@@ -208,7 +215,36 @@ fn check_id_without(what: &str, id: &str, forges: fn(char) -> bool) -> Result<()
     Err(Error::invalid(format!("the id of the {what} {problem}: \"{shown}\"")))
 }
 
-/// Refuses an agent name with invisible characters: it could not be distinguished from another name.
+/// Why a name looks like another one.
+pub(crate) struct Ambiguity {
+    /// What is wrong, after "the key".
+    pub(crate) problem: &'static str,
+    /// The name that a reader takes it for. Empty if nothing of it is visible.
+    pub(crate) plain: String,
+}
+
+/// Checks whether a name without invisible characters looks like another one: white space at its ends, another
+/// space than U+0020, or a letter and its accent as two characters. File names may have all of them.
+pub(crate) fn ambiguity(name: &str) -> Option<Ambiguity> {
+    let trimmed = name.trim();
+    if name.is_ascii() && trimmed.len() == name.len() {
+        return None;
+    }
+    let has_other_space = |text: &str| text.contains(|each: char| each != ' ' && each.is_whitespace());
+    let problem = if trimmed.len() < name.len() {
+        "begins or ends with white space"
+    } else if has_other_space(name) {
+        "contains white space that is not a plain space"
+    } else if is_nfc(name) {
+        return None;
+    } else {
+        "has an accent that is separate from its letter"
+    };
+    let plain = trimmed.nfc().map(|each| if each.is_whitespace() { ' ' } else { each });
+    Some(Ambiguity { problem, plain: plain.collect() })
+}
+
+/// Refuses an agent name that could not be distinguished from another name.
 ///
 /// ```
 /// use blackboard::text::check_name;
@@ -217,24 +253,30 @@ fn check_id_without(what: &str, id: &str, forges: fn(char) -> bool) -> Result<()
 /// assert!(check_name("I\u{200b}vy").is_err());
 /// ```
 pub fn check_name(name: &str) -> Result<()> {
-    if !name.contains(control::forges) {
+    let (problem, hint) = if name.contains(control::forges) {
+        ("contains control or invisible characters", "write it without them".to_owned())
+    } else if let Some(Ambiguity { problem, plain }) = ambiguity(name.trim()) {
+        (problem, format!("write \"{}\"", shown(&plain)))
+    } else {
         return Ok(());
-    }
-    let shown = shown(name);
-    let message = format!("the name of the agent contains control or invisible characters: \"{shown}\"");
-    Err(Refusal::new(Code::InvalidValue, message).hint("write it without them").into())
+    };
+    let message = format!("the name of the agent {problem}: \"{}\"", shown(name));
+    Err(Refusal::new(Code::InvalidValue, message).hint(hint).into())
 }
 
-/// The text without characters that would not be displayed, for names from text of other programs.
+/// The text as a name that looks like no other one, for names from text of other programs: without characters that
+/// would not be displayed, with plain spaces, and with accents that are part of their letters.
 ///
 /// ```
 /// assert_eq!(blackboard::text::visible("I\u{200b}vy\n"), "Ivy");
+/// assert_eq!(blackboard::text::visible("Zoe\u{308}\u{a0}2"), "Zoë 2");
 /// ```
 pub fn visible(text: &str) -> String {
-    text.chars().filter(|&character| !control::forges(character)).collect()
+    let shown = text.nfc().filter(|&character| !control::forges(character));
+    shown.map(|each| if each.is_whitespace() { ' ' } else { each }).collect()
 }
 
-/// A text of any length and kind for a message: its beginning, with everything visible.
+/// The beginning of any text for a message, with its invisible characters made visible.
 pub(crate) fn shown(text: &str) -> String {
     const CHARACTERS: usize = 120;
     let beginning = first_characters(text, CHARACTERS);
@@ -242,7 +284,8 @@ pub(crate) fn shown(text: &str) -> String {
     reveal(beginning) + more
 }
 
-/// Makes every invisible character visible, also those that belong to letters and emoji: a refusal is about them.
+/// Makes every invisible character visible. This includes those that belong to letters and emoji, because the refusal may
+/// be about one of them.
 fn reveal(text: &str) -> String {
     let mut revealed = String::with_capacity(text.len());
     for character in text.chars() {
@@ -276,7 +319,7 @@ fn cut_to(text: &mut String, limit: usize) -> bool {
     true
 }
 
-/// At most `count` characters of a text for a sentence, with an ellipsis if that is not all of it.
+/// At most `count` characters of a text for a sentence, with an ellipsis if the text is longer.
 pub(crate) fn excerpt(text: &str, count: usize) -> std::borrow::Cow<'_, str> {
     let beginning = first_characters(text, count.saturating_sub(1));
     if first_characters(text, count).len() == text.len() {
@@ -288,7 +331,7 @@ pub(crate) fn excerpt(text: &str, count: usize) -> std::borrow::Cow<'_, str> {
     excerpt.into()
 }
 
-/// The first `count` characters, never half of one.
+/// The first `count` characters.
 fn first_characters(text: &str, count: usize) -> &str {
     match text.char_indices().nth(count) {
         Some((end, _)) => &text[..end],

@@ -1,6 +1,7 @@
-//! Credentials of well-known forms: a vendor's prefix with enough after it, private keys, signed tokens.
+//! Credentials of well-known forms: a vendor's prefix with enough after it, private keys, signed tokens, values behind a
+//! name such as `Authorization` or `password`.
 //!
-//! Only forms that no ordinary text has. A filter that guesses from randomness alone would refuse commit hashes, and
+//! Only forms that ordinary text does not have. A filter that only checks for randomness would refuse commit hashes, and
 //! users would disable it.
 
 mod forms;
@@ -42,6 +43,12 @@ fn find_word(text: &[u8]) -> Option<&'static str> {
         if rest.strip_prefix(b"SG.").is_some_and(is_sendgrid_key) {
             return Some("a SendGrid key");
         }
+        if rest.strip_prefix(b"pat").is_some_and(is_airtable_token) {
+            return Some("an Airtable token");
+        }
+        if is_discord_token(rest) {
+            return Some("a Discord token");
+        }
         if !follows_dash && rest.strip_prefix(b"eyJ").is_some_and(is_signed_token) {
             return Some("a signed token (JWT)");
         }
@@ -51,7 +58,7 @@ fn find_word(text: &[u8]) -> Option<&'static str> {
 
 impl Form {
     fn is_followed_by(&self, after: &[u8]) -> bool {
-        // Reading no further than needed keeps a megabyte of prefixes from costing a megabyte each.
+        // No more than needed is read. Otherwise each prefix in a text of a megabyte could cost a megabyte.
         let (Length::Exactly(enough) | Length::AtLeast(enough)) = self.length;
         let Some((body, next)) = after.split_at_checked(enough) else { return false };
         let ends = match self.length {
@@ -64,13 +71,15 @@ impl Form {
     }
 }
 
-/// No token has more characters before its longest run.
+/// How many characters of a token are checked. No token has its longest run later.
 const LONGEST_TOKEN: usize = 256;
 
-/// How many letters and digits are together in a random token, and in no name whose words are joined by dashes.
+/// The length of a run of letters and digits that a random token has. Names whose words are joined by dashes have no run of
+/// this length.
 const DRAWN_RUN: usize = 16;
 
-/// The same for a run with this many changes between digits, lower case and upper case: dashes may cut a token into short runs.
+/// The same for a run with this many changes between digits, lower case and upper case. Dashes may divide a token into short
+/// runs.
 const SHORT_DRAWN_RUN: usize = 10;
 const DRAWN_CHANGES: usize = 3;
 
@@ -90,7 +99,7 @@ fn has_drawn_run(after: &[u8], allowed: fn(u8) -> bool) -> bool {
     })
 }
 
-/// Placeholders (`ghp_xxxxxxxx…`) and words are not random: they are lower case or repeat few characters.
+/// Whether a value looks random. Placeholders (`ghp_xxxxxxxx…`) repeat few characters, and words are lower case.
 fn looks_drawn(body: &[u8]) -> bool {
     let mut different = body.to_vec();
     different.sort_unstable();
@@ -98,7 +107,7 @@ fn looks_drawn(body: &[u8]) -> bool {
     different.len() > 5 && different.iter().any(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
 }
 
-/// No label of a PEM block is longer.
+/// The maximum length of the label of a PEM block.
 const LONGEST_LABEL: usize = 64;
 
 /// `-----BEGIN RSA PRIVATE KEY-----` and similar.
@@ -129,6 +138,54 @@ fn is_sendgrid_key(after_prefix: &[u8]) -> bool {
     key.is_some_and(|key| {
         let (id, secret) = (&key[..22], &key[23..]);
         key[22] == b'.' && id.iter().chain(secret).all(|&byte| word_or_dash(byte)) && looks_drawn(secret)
+    })
+}
+
+/// `pat`, 14 letters and digits, a dot, 64 hexadecimal digits.
+fn is_airtable_token(after_prefix: &[u8]) -> bool {
+    let token = after_prefix.split_at_checked(14 + 1 + 64);
+    token.is_some_and(|(token, next)| {
+        let (id, secret) = (&token[..14], &token[15..]);
+        token[14] == b'.'
+            && id.iter().all(|&byte| alphanumeric(byte))
+            && secret.iter().all(|&byte| forms::lower_hex(byte))
+            && !next.first().is_some_and(|&byte| word_or_dash(byte))
+            && looks_drawn(secret)
+    })
+}
+
+/// The number of a user in base64, a time, and a signature: `MTk4NjIy….Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs`.
+fn is_discord_token(text: &[u8]) -> bool {
+    // Most words end the check at their third character.
+    let digits = text.get(..23).is_some_and(encodes_digits);
+    let token = &text[..text.len().min(27 + 1 + 7 + 1 + 46)];
+    let Some((id, rest)) = part(token).filter(|_| digits) else { return false };
+    let Some((time, rest)) = rest.strip_prefix(b".").and_then(part) else { return false };
+    let Some(rest) = rest.strip_prefix(b".") else { return false };
+    let Some((signature, _)) = part(rest) else { return false };
+    (23..=27).contains(&id)
+        && (6..=7).contains(&time)
+        && (27..=45).contains(&signature)
+        && encodes_digits(&text[..id])
+        && looks_drawn(&rest[..signature])
+}
+
+/// Whether it is base64 of decimal digits.
+fn encodes_digits(text: &[u8]) -> bool {
+    let (mut bits, mut count) = (0_u32, 0);
+    text.iter().all(|byte| {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            _ => return false,
+        };
+        (bits, count) = (bits << 6 | u32::from(value), count + 6);
+        if count < 8 {
+            return true;
+        }
+        count -= 8;
+        (bits >> count).to_le_bytes()[0].is_ascii_digit()
     })
 }
 
@@ -173,7 +230,7 @@ fn is_placeholder(password: &[u8]) -> bool {
     is_word || b"$<{[%*(".contains(first) || !first.is_ascii() || rest.iter().all(|byte| byte == first)
 }
 
-/// 40 characters of base64 behind `aws_secret_access_key` or a similar name.
+/// 40 characters of base64 after `aws_secret_access_key` or a similar name.
 fn contains_aws_secret_key(text: &str) -> bool {
     let bytes = text.as_bytes();
     ["ccess", "CCESS"].iter().flat_map(|sign| text.match_indices(sign)).any(|(at, sign)| {
@@ -196,8 +253,10 @@ fn contains_aws_secret_key(text: &str) -> bool {
 }
 
 /// The byte pairs that begin a marker inside a credential. One pass looks for all of them.
-static SIGNS: [u64; 1024] =
-    forms::bits_of(&[*b"Q~", *b":A", *b"_A", *b"_C", *b"_P", *b"_S", *b"T3", *b"JQ", *b"AZ", *b"Az"]);
+static SIGNS: [u64; 1024] = forms::bits_of(&[
+    *b"Q~", *b":A", *b"_A", *b"_C", *b"_P", *b"_S", *b"T3", *b"JQ", *b"AZ", *b"Az", *b"za", *b"ZA", *b"sw",
+    *b"SW",
+]);
 
 /// A credential that is recognized by a marker inside or before it.
 fn find_sign(text: &[u8]) -> Option<&'static str> {
@@ -205,6 +264,8 @@ fn find_sign(text: &[u8]) -> Option<&'static str> {
         |(at, pair)| match pair {
             b"Q~" => is_entra_secret(text, at).then_some("a Microsoft Entra client secret"),
             b":A" => is_telegram_token(text, at).then_some("a Telegram bot token"),
+            b"za" | b"ZA" => is_authorization(text, at).then_some("a token in an Authorization header"),
+            b"sw" | b"SW" => is_password(text, at).then_some("a password"),
             [b'_', _] => is_named_secret(&text[at + 1..]).then_some("a value behind the name of a secret"),
             _ => MARKERS.iter().find(|marker| marker.is_at(text, at)).map(|marker| marker.kind),
         },
@@ -222,11 +283,11 @@ const SECRET_NAMES: [&[u8]; 7] = [
     b"PRIVATE_TOKEN",
 ];
 
-/// How many characters of a value behind such a name are read, and how many it has at least.
+/// The maximum number of characters that are read of a value after such a name, and the minimum length of a secret.
 const LONGEST_SECRET: usize = 256;
 const SHORTEST_SECRET: usize = 32;
 
-/// `CLOUDFLARE_API_TOKEN=…` and similar, from `API` on: a token without a known form is recognized by its variable.
+/// `CLOUDFLARE_API_TOKEN=…` and similar, starting at `API`. The name shows that the value is a token, in whatever form.
 fn is_named_secret(text: &[u8]) -> bool {
     let after = SECRET_NAMES.iter().find_map(|name| text.strip_prefix(*name));
     after.is_some_and(|after| {
@@ -239,6 +300,83 @@ fn is_named_secret(text: &[u8]) -> bool {
             && looks_drawn(value)
             && has_drawn_run(value, of_value)
     })
+}
+
+/// The schemes of `Authorization` headers that are followed by a credential.
+const SCHEMES: [&[u8]; 4] = [b"bearer", b"basic", b"token", b"bot"];
+
+/// The minimum length of a credential in an `Authorization` header. Shorter values are examples.
+const SHORTEST_AUTHORIZATION: usize = 16;
+
+/// `Authorization: Bearer …` in any case, with `za` at this position. Also in JSON and in the arguments of `curl`.
+fn is_authorization(text: &[u8], at: usize) -> bool {
+    let Some(after) = surrounded(text, at, b"authori", b"tion") else { return false };
+    let separators = after.iter().take(8).take_while(|byte| b"\"' :=>\\\t".contains(byte)).count();
+    let after = &after[separators..];
+    let scheme =
+        SCHEMES.iter().find(|scheme| starts_with_word(after, scheme)).map_or(0, |scheme| scheme.len());
+    let after = &after[scheme..];
+    let spaces = after.iter().take(8).take_while(|byte| **byte == b' ').count();
+    let value = &after[spaces..];
+    let value = &value[..value.len().min(LONGEST_SECRET)];
+    let value =
+        &value[..value.iter().position(|&byte| !of_value(byte) && byte != b'~').unwrap_or(value.len())];
+    let is_uuid = value.len() == 36 && value.iter().all(|&byte| byte.is_ascii_hexdigit() || byte == b'-');
+    separators > 0
+        && scheme > 0
+        && spaces > 0
+        && value.len() >= SHORTEST_AUTHORIZATION
+        && looks_drawn(value)
+        && (is_uuid || has_drawn_run(value, |_| true))
+}
+
+/// The minimum length of a password in a URL or a connection string, and after any other `password=`.
+const SHORTEST_PASSWORD: usize = 6;
+const SHORTEST_ASSIGNED_PASSWORD: usize = 8;
+
+/// `password=…` or `passwd=…` in any case, with `sw` at this position: in the query of a URL, in a connection string, or as
+/// an assignment. Words (`password=changed`) and code (`password=config.password`) are not passwords.
+fn is_password(text: &[u8], at: usize) -> bool {
+    let after = surrounded(text, at, b"pas", b"ord=").or_else(|| surrounded(text, at, b"pas", b"d="));
+    let Some(after) = after else { return false };
+    let before = at.checked_sub(4).map(|before| text[before]);
+    let is_parameter = matches!(before, Some(b'?' | b'&' | b';'));
+    let quotes = after.iter().take(2).take_while(|byte| b"\"'\\".contains(byte)).count();
+    let value = &after[quotes..];
+    let value = &value[..value.len().min(LONGEST_SECRET)];
+    let ends = |&byte: &u8| byte <= b' ' || b"&;,\"'`\\<>|#".contains(&byte);
+    let value = &value[..value.iter().position(ends).unwrap_or(value.len())];
+    let has = |test: fn(&u8) -> bool| value.iter().any(test);
+    let looks_secret = if is_parameter {
+        value.len() >= SHORTEST_PASSWORD && has(|byte| !byte.is_ascii_lowercase())
+    } else {
+        value.len() >= SHORTEST_ASSIGNED_PASSWORD
+            && has(u8::is_ascii_digit)
+            && has(u8::is_ascii_alphabetic)
+            && !value.contains(&b'.')
+            && looks_drawn(value)
+    };
+    let is_code = || value.iter().any(|byte| b"()[]{}$".contains(byte));
+    looks_secret && !is_code() && !is_placeholder(value) && !names_placeholder(value)
+}
+
+/// Whether a value contains a word that only placeholders and names of variables contain.
+fn names_placeholder(value: &[u8]) -> bool {
+    let words: [&[u8]; 9] =
+        [b"pass", b"secret", b"token", b"example", b"change", b"your", b"test", b"dummy", b"placeholder"];
+    words.iter().any(|word| value.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word)))
+}
+
+/// The text after `before`, the two bytes at this position, and `after`, in any case.
+fn surrounded<'a>(text: &'a [u8], at: usize, before: &[u8], after: &[u8]) -> Option<&'a [u8]> {
+    let start = at.checked_sub(before.len())?;
+    let (found, rest) = text[at + 2..].split_at_checked(after.len())?;
+    let is_found = text[start..at].eq_ignore_ascii_case(before) && found.eq_ignore_ascii_case(after);
+    is_found.then_some(rest)
+}
+
+fn starts_with_word(text: &[u8], start: &[u8]) -> bool {
+    text.split_at_checked(start.len()).is_some_and(|(found, _)| found.eq_ignore_ascii_case(start))
 }
 
 fn of_value(byte: u8) -> bool {

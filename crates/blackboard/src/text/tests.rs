@@ -246,9 +246,24 @@ fn unclosed_openings_cost_no_more_than_other_text() {
     // Nothing is timed: with quadratic passes this test would take minutes.
     let length = 1 << 17;
     let rules = TextRules { max_field_length: length, ..TextRules::default() };
-    for piece in
-        ["<", "{{", "${", "```", "<b ", "<b && ", "<scr{{>}}", "\u{1b}]", "{{<!--", "-sk-ant-", "-eyJ"]
-    {
+    for piece in [
+        "<",
+        "{{",
+        "${",
+        "```",
+        "<b ",
+        "<b && ",
+        "<scr{{>}}",
+        "\u{1b}]",
+        "{{<!--",
+        "-sk-ant-",
+        "-eyJ",
+        "-MTE",
+        "-pat",
+        "password=",
+        "password=1a",
+        "authorization: bearer ",
+    ] {
         let text = piece.repeat(length / piece.len());
         let clean = rules.field(&text).unwrap();
         assert_eq!(rules.field(&clean).unwrap(), clean);

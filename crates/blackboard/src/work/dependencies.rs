@@ -79,7 +79,12 @@ pub(super) fn missing_among(blockers: &[Blocker]) -> Vec<String> {
 }
 
 /// The blockers of an item for a sentence, each marked that does not exist.
-pub(super) fn list_blockers(open: &[String], missing: &[String]) -> String {
+///
+/// ```
+/// let [open, missing] = [["design".to_owned(), "review".to_owned()].to_vec(), vec!["review".to_owned()]];
+/// assert_eq!(blackboard::work::list_blockers(&open, &missing), "design, review (not created)");
+/// ```
+pub fn list_blockers(open: &[String], missing: &[String]) -> String {
     let mark = |id: &String| if missing.contains(id) { format!("{id} (not created)") } else { id.clone() };
     open.iter().map(mark).collect::<Vec<_>>().join(", ")
 }

@@ -31,6 +31,7 @@ pub use self::complete::{Complete, Completed};
 pub(crate) use self::create::blank_item;
 pub use self::create::{Create, Created, SOURCES};
 pub use self::delete::Deleted;
+pub use self::dependencies::list_blockers;
 pub(crate) use self::dependencies::{missing_blockers, prefetch_missing_blockers, with_blockers};
 pub use self::last_completed::LastCompleted;
 pub use self::list::{CountedItems, ListedItem, WorkFilter};
@@ -207,13 +208,15 @@ impl WorkItem {
         changes.put(self.clone());
     }
 
-    /// The session that holds it, as messages name it.
+    /// The agent that holds or has completed it, as messages name it: `Ivy (84a674b5)`.
+    pub fn holder_label(&self) -> Option<String> {
+        let name = self.claimed_by_name.as_ref()?;
+        Some(self.claimed_by.as_ref().map_or_else(|| name.clone(), |session| label(name, session)))
+    }
+
+    /// The same for a message that needs a holder.
     pub(crate) fn holder(&self) -> String {
-        match (&self.claimed_by_name, &self.claimed_by) {
-            (Some(name), Some(session)) => label(name, session),
-            (Some(name), None) => name.clone(),
-            _ => "no session".to_owned(),
-        }
+        self.holder_label().unwrap_or_else(|| "no session".to_owned())
     }
 
     /// Refuses unless the session holds the item, with this fence token if one is given.
@@ -226,10 +229,12 @@ impl WorkItem {
             return Err(self.is_completed());
         }
         if !self.is_held_by(session) {
-            let refusal = match self.claimed_by {
-                Some(_) => {
-                    Refusal::new(Code::NotHolder, format!("work item {id} is claimed by {}", self.holder()))
-                        .age(AgeKind::Held, self.claimed_at, &format!(", not by {}", agent.as_you()))
+            let refusal = match &self.claimed_by {
+                Some(holder) => {
+                    let name = self.claimed_by_name.as_deref().unwrap_or_default();
+                    let (holder, you) = agent.beside_holder(name, holder);
+                    Refusal::new(Code::NotHolder, format!("work item {id} is claimed by {holder}"))
+                        .age(AgeKind::Held, self.claimed_at, &format!(", not by {you}"))
                         .held_by(self.claimed_by.clone(), self.claimed_by_name.clone(), self.claimed_at)
                 }
                 None => Refusal::new(Code::NotHolder, format!("work item {id} is not claimed"))
@@ -247,7 +252,7 @@ impl WorkItem {
     }
 
     pub(crate) fn is_completed(&self) -> Error {
-        let by = self.claimed_by_name.as_ref().map(|name| format!(" by {name}")).unwrap_or_default();
+        let by = self.holder_label().map(|holder| format!(" by {holder}")).unwrap_or_default();
         let message = format!("work item {} is already completed{by}", self.item_id);
         let mut refusal = Refusal::new(Code::AlreadyCompleted, message)
             .age(AgeKind::Completed, self.completed_at, "")

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::claim::{is_blocked, is_claimed};
 use super::dependencies::{Blocker, blockers_of, missing_among, open_among};
 use super::{Holder, Status, Work, WorkItem, existing};
-use crate::agent::{Agent, existing as existing_agent};
+use crate::agent::{Agent, ShortIds, existing as existing_agent};
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::event::{EventType, NewEvent, TargetType};
@@ -55,6 +55,8 @@ pub struct Reassigned {
     pub reassigned: bool,
     /// The name of the agent that held it before this call; `None` if it was available.
     pub previously_held_by: Option<String>,
+    /// The session of that agent.
+    pub previously_held_by_session: Option<String>,
     /// The given fields that changed nothing: the reason, if the session held the item already.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignored: Vec<&'static str>,
@@ -128,12 +130,23 @@ fn decide(
 ) -> Result<(Changes, Reassigned)> {
     agent.must_be_live()?;
     must_be_able_to_take_work(target)?;
-    let previously_held_by = item.claimed_by_name.clone();
+    let (previously_held_by, previously_held_by_session) =
+        (item.claimed_by_name.clone(), item.claimed_by.clone());
     let mut changes = Changes::new();
     if item.is_held_by(&target.session_id) {
         let ignored = if reassign.reason.is_some() { vec!["reason"] } else { Vec::new() };
         let text = TextChanges::default();
-        return Ok((changes, Reassigned { item, reassigned: false, previously_held_by, ignored, text }));
+        return Ok((
+            changes,
+            Reassigned {
+                item,
+                reassigned: false,
+                previously_held_by,
+                previously_held_by_session,
+                ignored,
+                text,
+            },
+        ));
     }
     match item.status {
         // Only a claim has a fence token.
@@ -155,7 +168,10 @@ fn decide(
         changes.put(loser);
     }
     let (ignored, text) = (Vec::new(), TextChanges::default());
-    Ok((changes, Reassigned { item, reassigned: true, previously_held_by, ignored, text }))
+    Ok((
+        changes,
+        Reassigned { item, reassigned: true, previously_held_by, previously_held_by_session, ignored, text },
+    ))
 }
 
 fn must_be_able_to_take_work(target: &Agent) -> Result<()> {
@@ -165,16 +181,35 @@ fn must_be_able_to_take_work(target: &Agent) -> Result<()> {
     })
 }
 
+/// The other agents that the summaries of a reassignment name. Readers get the session of the first agent with the event,
+/// and those of the others only here: agents may have the same name.
+struct OtherAgents {
+    from: String,
+    to: String,
+}
+
+impl OtherAgents {
+    fn of(agent: &Agent, target: &Agent, item: &WorkItem) -> OtherAgents {
+        let holder = item.claimed_by.as_deref().unwrap_or_default();
+        let ids = ShortIds::of([holder, &agent.session_id, &target.session_id]);
+        let named = |name: &str, session| format!("\"{name}\" ({})", ids.shorten(session));
+        OtherAgents {
+            from: named(item.claimed_by_name.as_deref().unwrap_or_default(), holder),
+            to: named(&target.agent_name, &target.session_id),
+        }
+    }
+}
+
 /// The event by which the holder loses the item.
 fn loss(reassign: &Reassign, agent: &Agent, target: &Agent, item: &WorkItem) -> NewEvent {
-    let (title, by, to) = (&item.title, &agent.agent_name, &target.agent_name);
-    let from = item.claimed_by_name.as_deref().unwrap_or_default();
+    let (title, by) = (&item.title, &agent.agent_name);
+    let OtherAgents { from, to } = OtherAgents::of(agent, target, item);
     let summary = if item.is_held_by(&agent.session_id) {
-        format!("Agent \"{by}\" handed \"{title}\" over to agent \"{to}\"")
+        format!("Agent \"{by}\" handed \"{title}\" over to agent {to}")
     } else if agent.session_id == target.session_id {
-        format!("Agent \"{by}\" took \"{title}\" from agent \"{from}\"")
+        format!("Agent \"{by}\" took \"{title}\" from agent {from}")
     } else {
-        format!("Agent \"{by}\" took \"{title}\" from agent \"{from}\" for agent \"{to}\"")
+        format!("Agent \"{by}\" took \"{title}\" from agent {from} for agent {to}")
     };
     let mut event = event(EventType::WorkReleased, reassign, item, summary)
         .by(Some(&agent.session_id))
@@ -188,11 +223,12 @@ fn loss(reassign: &Reassign, agent: &Agent, target: &Agent, item: &WorkItem) -> 
 
 /// The event by which the target gets the item.
 fn gain(reassign: &Reassign, agent: &Agent, target: &Agent, item: &WorkItem) -> NewEvent {
-    let (title, by, to) = (&item.title, &agent.agent_name, &target.agent_name);
+    let (title, by, name) = (&item.title, &agent.agent_name, &target.agent_name);
+    let OtherAgents { from, to } = OtherAgents::of(agent, target, item);
     let summary = match &item.claimed_by_name {
-        Some(from) => format!("Agent \"{to}\" got \"{title}\" from agent \"{from}\""),
-        None if agent.session_id == target.session_id => format!("Agent \"{to}\" claimed \"{title}\""),
-        None => format!("Agent \"{by}\" assigned \"{title}\" to agent \"{to}\""),
+        Some(_) => format!("Agent \"{name}\" got \"{title}\" from agent {from}"),
+        None if agent.session_id == target.session_id => format!("Agent \"{name}\" claimed \"{title}\""),
+        None => format!("Agent \"{by}\" assigned \"{title}\" to agent {to}"),
     };
     event(EventType::WorkClaimed, reassign, item, summary).with("assigned_by", agent.session_id.as_str())
 }
@@ -275,8 +311,8 @@ mod tests {
                 "oak",
                 Some("ivy"),
                 &[
-                    "Agent \"IVY\" handed \"Title of x\" over to agent \"OAK\"",
-                    "Agent \"OAK\" got \"Title of x\" from agent \"IVY\"",
+                    "Agent \"IVY\" handed \"Title of x\" over to agent \"OAK\" (oak)",
+                    "Agent \"OAK\" got \"Title of x\" from agent \"IVY\" (ivy)",
                 ][..],
             ),
             (
@@ -284,8 +320,8 @@ mod tests {
                 "oak",
                 Some("ivy"),
                 &[
-                    "Agent \"ELM\" took \"Title of x\" from agent \"IVY\" for agent \"OAK\"",
-                    "Agent \"OAK\" got \"Title of x\" from agent \"IVY\"",
+                    "Agent \"ELM\" took \"Title of x\" from agent \"IVY\" (ivy) for agent \"OAK\" (oak)",
+                    "Agent \"OAK\" got \"Title of x\" from agent \"IVY\" (ivy)",
                 ],
             ),
             (
@@ -293,11 +329,11 @@ mod tests {
                 "oak",
                 Some("ivy"),
                 &[
-                    "Agent \"OAK\" took \"Title of x\" from agent \"IVY\"",
-                    "Agent \"OAK\" got \"Title of x\" from agent \"IVY\"",
+                    "Agent \"OAK\" took \"Title of x\" from agent \"IVY\" (ivy)",
+                    "Agent \"OAK\" got \"Title of x\" from agent \"IVY\" (ivy)",
                 ],
             ),
-            ("ivy", "oak", None, &["Agent \"IVY\" assigned \"Title of x\" to agent \"OAK\""]),
+            ("ivy", "oak", None, &["Agent \"IVY\" assigned \"Title of x\" to agent \"OAK\" (oak)"]),
             ("oak", "oak", None, &["Agent \"OAK\" claimed \"Title of x\""]),
         ] {
             let reassign =

@@ -22,6 +22,8 @@ pub struct Reset {
     pub previous_status: Status,
     /// The name of its previous holder.
     pub previously_held_by: Option<String>,
+    /// The session of its previous holder.
+    pub previously_held_by_session: Option<String>,
     /// The items that block it.
     pub open_blockers: Vec<String>,
     /// Those of them that do not exist yet.
@@ -98,6 +100,7 @@ fn decide(
         item,
         previous_status: before.status,
         previously_held_by: before.claimed_by_name,
+        previously_held_by_session: before.claimed_by,
         open_blockers,
         missing_blockers,
     };

@@ -94,33 +94,11 @@ fn tells_of(event: &Event, item: &str) -> bool {
     if event.target_type == Some(TargetType::WorkItem) {
         return event.target_id.as_deref() == Some(item);
     }
-    match event.event_type {
-        EventType::HeartbeatReceived => {
-            let metadata = event.metadata.as_ref().map(Metadata::to_map).unwrap_or_default();
-            metadata.get("work_item_id").and_then(|id| id.as_str()) == Some(item)
-        }
-        EventType::StaleLocksReleased => event.released_items().iter().any(|released| released == item),
-        EventType::AgentRegistered
-        | EventType::AgentDeregistered
-        | EventType::AgentStale
-        | EventType::AgentRecovered
-        | EventType::AgentUpdated
-        | EventType::WorkCreated
-        | EventType::WorkClaimed
-        | EventType::WorkReleased
-        | EventType::WorkCompleted
-        | EventType::WorkBlocked
-        | EventType::WorkUnblocked
-        | EventType::WorkReset
-        | EventType::WorkDeleted
-        | EventType::ProjectRegistered
-        | EventType::ProjectUpdated
-        | EventType::ProjectRemoved
-        | EventType::EntryWritten
-        | EventType::EntryDeleted
-        | EventType::EntryExpired
-        | EventType::EntryPurged
-        | EventType::EntriesCleared
-        | EventType::Other(_) => false,
-    }
+    // A progress note may name the item, and the end of a session lists the items that it lost.
+    let is_in_note = || {
+        let metadata = event.metadata.as_ref().map(Metadata::to_map).unwrap_or_default();
+        metadata.get("work_item_id").and_then(|id| id.as_str()) == Some(item)
+    };
+    (event.event_type == EventType::HeartbeatReceived && is_in_note())
+        || event.released_items().iter().any(|released| released == item)
 }

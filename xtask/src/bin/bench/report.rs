@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use crate::statistics::Spread;
+use crate::statistics::{Spread, median, ratios};
 
 /// The load above which times mean nothing.
 const QUIET: f64 = 1.5;
@@ -50,6 +50,18 @@ impl Line {
         raw: impl Into<String>,
     ) -> Line {
         Line { what: what.into(), bar, value: Spread::of(rounds), unit, raw: raw.into() }
+    }
+
+    /// How many times as many of something the library does per second as `others`: at least `limit` times.
+    pub fn rate(
+        what: &str,
+        limit: f64,
+        counted: &str,
+        library: &[f64],
+        (name, others): (&str, &[f64]),
+    ) -> Line {
+        let raw = format!("{:.0} {counted}/s, {name} {:.0} {counted}/s", median(library), median(others));
+        Line::new(what, Bar::AtLeast(limit), Unit::Ratio, &ratios(library, others), raw)
     }
 
     fn is_met(&self) -> bool {

@@ -50,6 +50,6 @@ impl Run for List {
         let statuses = chosen(self.all, self.status, AgentStatus::ALL, &AgentFilter::default().statuses);
         let agents = board.agents().list(&AgentFilter { statuses, project: self.project })?;
         let agents = ListPage::first(agents, row_limit(self.limit, context.json()));
-        Ok(Outcome::new(AgentList { agents, hides_ended }))
+        Ok(Outcome::new(AgentList(agents.hiding(hides_ended))))
     }
 }

@@ -76,7 +76,11 @@ impl Run for Register {
 
 impl Register {
     fn register(self, context: &Context) -> Result<Registered> {
-        let pid = context.agent_pid(self.pid)?;
+        let pid = if self.shell {
+            context.agent_pid_of_evaluated_command(self.pid)?
+        } else {
+            context.agent_pid(self.pid)?
+        };
         let board = context.open(Access::unswept())?;
         let parent = self.parent.as_deref().map(|parent| board.agents().resolve(parent)).transpose()?;
         let name = match &parent {

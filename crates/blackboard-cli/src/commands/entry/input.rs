@@ -80,7 +80,7 @@ pub fn read_text(file: &Path, max_bytes: usize) -> Result<String> {
     };
     let bytes = read.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::IsADirectory => {
-            Error::from(Refusal::new(Code::InvalidValue, format!("there is no file {name}")))
+            Error::from(Refusal::new(Code::InvalidValue, format!("file {name} not found")))
         }
         _ => Fault::new(Code::Io, format!("{name} cannot be read")).because(error).into(),
     })?;

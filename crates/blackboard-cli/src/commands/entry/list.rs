@@ -60,7 +60,7 @@ impl Run for List {
             (true, Some(_)) => {
                 let CountedEntries { page: QueryPage { entries, next, revision }, total } =
                     scope.query_counted(&query)?;
-                Outcome::new(EntryList { entries: ListPage { rows: entries, total }, next, revision })
+                Outcome::new(EntryList { entries: ListPage::of(entries, total), next, revision })
             }
             (true, None) => {
                 let snapshot = scope.snapshot(&query)?;
@@ -70,7 +70,7 @@ impl Run for List {
             (false, _) if context.json() => Outcome::new(KeyList(ListPage::first(scope.list(&query)?, None))),
             (false, _) => {
                 let CountedKeys { keys, total } = scope.list_counted(&query)?;
-                Outcome::new(KeyList(ListPage { rows: keys, total }))
+                Outcome::new(KeyList(ListPage::of(keys, total)))
             }
         })
     }

@@ -7,7 +7,7 @@ use blackboard::lock::{Acquire, Lock, Release};
 use blackboard::{Board, Code, Error, Result};
 
 use super::LockOptions;
-use crate::child::{self, Ended, Signals};
+use crate::child::{self, Ended, IfKilled, Signals};
 use crate::commands::Run as RunCommand;
 use crate::commands::arguments::{Session, length};
 use crate::context::{Context, warn};
@@ -19,6 +19,9 @@ use crate::outcome::Outcome;
 /// Acquires the lock, runs the command with BLACKBOARD_FENCE set, and releases the lock when the command exits.
 /// Without a session, one is registered for the duration. Exits with the command's exit code. Exits with 4 if the lock
 /// is held, or with 6 after --wait.
+///
+/// If `lock run` itself is killed (kill -9), the command is killed too on Linux. On other systems the command continues,
+/// although the lock is released. Processes that the command started may continue everywhere.
 ///
 /// Examples:
 ///   blackboard lock run deploy -- ./deploy.sh
@@ -99,7 +102,8 @@ impl Run {
         let fence = lock.fence.to_string();
         let variables =
             [("BLACKBOARD_FENCE", format!("lock:{}={fence}", lock.name)), ("BLACKBOARD_LOCK_FENCE", fence)];
-        let ended = child::run(&self.command, &variables, board, &lock.session_id, signals);
+        // A killed process releases no lock, but a sweep does. The command must not continue without it.
+        let ended = child::run(&self.command, &variables, board, &lock.session_id, signals, IfKilled::Ends);
         give_back(board, lock);
         ended.outcome(&self.command, "the lock is free again")
     }

@@ -11,11 +11,12 @@ use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
 
 use super::Run;
 use crate::context::Context;
+use crate::location::{self, no_home};
 use crate::outcome::Outcome;
 use crate::output::Screen;
 use crate::output::setup::{Done, PlatformChanges, Report};
 use crate::platforms::{PLATFORMS, Platform};
-use crate::setup::{self, Change, SettingsDirs, SettingsLevel, Target};
+use crate::setup::{self, Change, CreatedDirectories, SettingsDirs, SettingsLevel, Target};
 
 /// Connect Claude Code, Codex and other agents
 ///
@@ -100,12 +101,17 @@ impl SetupOptions {
         if report.is_pending() && !self.dry_run {
             let wanted = self.yes || ask(&mut report, context)?;
             if wanted {
-                for PlatformChanges { platform, changes, .. } in &mut report.platforms {
-                    let keep = dirs.kept(platform);
-                    for change in changes {
-                        change.apply(&keep);
-                    }
+                let home = location::home(&context.request()).ok_or_else(no_home)?;
+                let mut directories = CreatedDirectories::recorded_in(&home);
+                for change in report.platforms.iter_mut().flat_map(|platform| &mut platform.changes) {
+                    change.apply(&mut directories);
                 }
+                if done == Done::Removed {
+                    let changes = report.platforms.iter().flat_map(|platform| &platform.changes);
+                    let files = changes.map(|change| change.file.as_path());
+                    setup::forget_directories(&mut directories, files, dirs);
+                }
+                directories.save();
                 report.written = true;
             }
         }

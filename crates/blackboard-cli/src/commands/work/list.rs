@@ -66,7 +66,6 @@ impl Run for List {
         let limit = row_limit(limit, context.json());
         let page =
             board.work().list_counted(&WorkFilter { statuses, project, priority, claimed_by, limit })?;
-        let items = ListPage { rows: page.items, total: page.total };
-        Ok(Outcome::new(WorkList { items, hides_completed }))
+        Ok(Outcome::new(WorkList(ListPage::of(page.items, page.total).hiding(hides_completed))))
     }
 }

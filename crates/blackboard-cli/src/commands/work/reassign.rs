@@ -57,7 +57,7 @@ impl Run for Reassign {
         context.note_text(&reassigned.text);
         if !reassigned.ignored.is_empty() {
             let id = &reassigned.item.item_id;
-            let holder = reassigned.previously_held_by.as_deref().unwrap_or("the session");
+            let holder = reassigned.item.holder_label().unwrap_or_else(|| "the session".to_owned());
             context.note(&format!("{holder} already holds work item {id}; ignored --reason"));
         }
         Ok(Outcome::new(ReassignedItem(reassigned)))

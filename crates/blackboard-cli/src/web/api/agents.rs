@@ -33,13 +33,15 @@ struct AgentRow<'a> {
     claimed_items: usize,
     parent_name: Option<&'a str>,
     overdue: bool,
+    process: &'a str,
     progress: Option<&'a str>,
     ended_at: Option<Timestamp>,
     revision: Revision,
 }
 
 impl<'a> AgentRow<'a> {
-    fn of(SeenAgent { agent, claimed_items, parent_name, overdue }: &'a SeenAgent) -> AgentRow<'a> {
+    fn of(seen: &'a SeenAgent) -> AgentRow<'a> {
+        let SeenAgent { agent, claimed_items, parent_name, overdue, process } = seen;
         AgentRow {
             session_id: &agent.session_id,
             agent_name: &agent.agent_name,
@@ -53,6 +55,7 @@ impl<'a> AgentRow<'a> {
             claimed_items: *claimed_items,
             parent_name: parent_name.as_deref(),
             overdue: *overdue,
+            process,
             progress: agent.progress.as_deref(),
             ended_at: agent.ended_at,
             revision: agent.revision,

@@ -43,8 +43,9 @@ function createTree() {
       setAttribute(row, "data-level", Math.min(node.level, 8));
       say(twist, node.children ? (tree.closed.has(agent.session_id) ? "▸" : "▾") : "");
       setDot(dot, agent);
-      sayRow(name, agent.agent_name, `${shown(agent.agent_name)}\n${agent.session_id}`);
-      setStatus(status, agent.status, agent.overdue);
+      const shownName = agentName(agent.agent_name, agent.session_id);
+      sayRow(name, shownName, `${shown(agent.agent_name)}\n${agent.session_id}`);
+      setStatus(status, agent.status, doubtAbout(agent));
       sayRow(work, agent.current_work);
       sayRow(project, agent.project);
       say(items, agent.claimed_items ? counted(agent.claimed_items, "item", "items") : "");

@@ -1,45 +1,20 @@
 // The numbers of the board at a glance. Each card leads to the view that has more of it.
 
 const CARDS = [
-  {
-    label: "Active Agents",
-    tone: "active",
-    view: "agents",
-    read: (status) => countOf(status.agents, "active"),
-  },
-  {
-    label: "Stale Agents",
-    tone: "stale",
-    view: "agents",
-    read: (status) => countOf(status.agents, "stale"),
-  },
-  {
-    label: "Claimed Items",
-    tone: "claimed",
-    view: "work",
-    read: (status) => countOf(status.work, "claimed"),
-  },
-  {
-    label: "Available Items",
-    tone: "available",
-    view: "work",
-    read: (status) => countOf(status.work, "available"),
-  },
-  {
-    label: "Blocked Items",
-    tone: "blocked",
-    view: "work",
-    read: (status) => countOf(status.work, "blocked"),
-  },
-  {
-    label: "Completed Items",
-    tone: "completed",
-    view: "work",
-    read: (status) => countOf(status.work, "completed"),
-  },
+  counting("Active Agents", "agents", "active"),
+  counting("Stale Agents", "agents", "stale"),
+  counting("Claimed Items", "work", "claimed"),
+  counting("Available Items", "work", "available"),
+  counting("Blocked Items", "work", "blocked"),
+  counting("Completed Items", "work", "completed"),
   { label: "Projects", tone: "plain", view: "projects", read: (status) => status.projects.count },
   { label: "Events, 24 h", tone: "plain", view: "timeline", read: (status) => status.events_24h.count },
 ];
+
+// A card with the number of agents or work items of one status, which has the color of that status.
+function counting(label, view, status) {
+  return { label, tone: status, view, read: (board) => countOf(board[view], status) };
+}
 
 function countOf(rows, status) {
   const row = rows.find((each) => each.status === status);

@@ -3,14 +3,14 @@
 function openAgent(session) {
   openDrawer({
     kind: "Agent",
-    title: model.agentById.get(session)?.agent_name || session,
+    title: agentName(model.agentById.get(session)?.agent_name, session) || session,
     concerns: isAbout("agent", "work_item", "entry"),
     read: () => askFor(query("/api/agent", { id: session })),
     build(agent) {
       if (agent.gone) return gone(agent.gone);
-      this.title = agent.agent_name;
+      this.title = agentName(agent.agent_name, agent.session_id);
       const status = make("span");
-      setStatus(status, agent.status, agent.overdue);
+      setStatus(status, agent.status, doubtAbout(agent));
       return [
         facts([
           ["Status", status],
@@ -169,13 +169,13 @@ drawer.opened = new Set();
 function openEvent(event) {
   openDrawer({
     kind: "Event",
-    title: event.summary,
+    title: summaryOf(event),
     concerns: () => false,
     read: async () => ({ answer: event, revision: revisionShown }),
     build: () => [
       facts([
         ["Revision", event.id],
-        ["Event", make(`span.event-type.kind-${kindOf(event)}`, {}, shown(event.event_type))],
+        ["Event", make(`span.event-type.kind-${kindOf(event)}`, {}, shown(typeOf(event)))],
         ["When", timeOf(event.timestamp)],
         ["Timestamp", event.timestamp],
         [

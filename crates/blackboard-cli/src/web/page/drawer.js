@@ -127,7 +127,7 @@ function linkTo(label, target, open) {
 }
 
 const agentLink = (session, name) =>
-  session && linkTo(name || session, `agent ${session}`, () => openAgent(session));
+  session && linkTo(agentLabel(name, session), `agent ${session}`, () => openAgent(session));
 const itemLink = (id, title) => id && linkTo(title || titleOf(id), `item ${id}`, () => openItem(id));
 
 function listOf(links) {
@@ -136,6 +136,7 @@ function listOf(links) {
 
 function historyOf(events) {
   if (!events || !events.length) return null;
+  events.forEach(knowAgentOf);
   const newest = [...events].sort((a, b) => b.id - a.id).slice(0, 200);
   return make(
     "ol.history",
@@ -145,8 +146,8 @@ function historyOf(events) {
         "li",
         {},
         timeOf(event.timestamp),
-        make(`span.event-type.kind-${kindOf(event)}`, {}, shown(event.event_type)),
-        make("span.history-text", {}, shown(event.summary)),
+        make(`span.event-type.kind-${kindOf(event)}`, {}, shown(typeOf(event))),
+        make("span.history-text", {}, shown(summaryOf(event))),
       ),
     ),
   );

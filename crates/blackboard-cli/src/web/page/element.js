@@ -3,6 +3,9 @@
 const SVG = "http://www.w3.org/2000/svg";
 const LONGEST_IN_ROW = 400;
 
+// A command for the board of this page, which a reader can copy.
+const commandFor = (words) => `${byId("main").dataset.program} ${words}`;
+
 const byId = (id) => document.getElementById(id);
 
 // `make("td.name", { title: "…" }, "text", child)`. Attributes that are null or false are left out.
@@ -73,9 +76,16 @@ function sayRow(element, text, title) {
 const STATUSES = new Set(["active", "idle", "stale", "completed", "available", "claimed", "blocked"]);
 const PRIORITIES = new Set(["P1", "P2", "P3"]);
 
-function setStatus(element, status, overdue) {
-  say(element, overdue ? `${shown(status)}, overdue` : shown(status));
-  element.className = `status status-${STATUSES.has(status) ? status : "other"}${overdue ? " overdue" : ""}`;
+// The doubt is that of `doubtAbout`.
+function setStatus(element, status, doubt) {
+  say(element, doubt ? `${shown(status)}, ${doubt}` : shown(status));
+  element.className = `status status-${STATUSES.has(status) ? status : "other"}${doubt ? " overdue" : ""}`;
+}
+
+// Why an agent may not be what its status says: its process has ended, or it has sent no heartbeat for too long.
+function doubtAbout(agent) {
+  if (agent.process === "dead" && (agent.status === "active" || agent.status === "idle")) return "gone";
+  return agent.overdue ? "overdue" : "";
 }
 
 function setPriority(element, priority) {

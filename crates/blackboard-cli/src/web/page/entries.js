@@ -182,7 +182,7 @@ function showNoEntries(size) {
   } else if (entriesResource.readAt < 0) {
     say(element, "Loading…");
   } else if (!element.querySelector("code")) {
-    element.replaceChildren("No entries. Add one with ", make("code", {}, "blackboard write KEY VALUE"), ".");
+    element.replaceChildren("No entries. Add one with ", make("code", {}, commandFor("write KEY VALUE")), ".");
   }
 }
 

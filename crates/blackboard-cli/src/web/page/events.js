@@ -35,9 +35,17 @@ const KINDS = [
 
 const KIND_OF = new Map(KINDS.flatMap(({ kind, types }) => types.map((type) => [type, kind])));
 
+// The name of its type on the command line. The events of a work item have only the stored one, which is the same there.
+const typeOf = (event) => event.shown_type || event.event_type;
+
 const kindOf = (event) => KIND_OF.get(event.event_type) || "other";
 
 let recentEvents = [];
+
+function knowAgentOf(event) {
+  const agent = agentOf(event);
+  if (agent) knowAgent(agent.name, agent.session);
+}
 
 const recentResource = new Resource({
   path: "/api/events?since=24h&limit=200",
@@ -51,6 +59,7 @@ recentResource.neededBy("overview", "timeline");
 
 // An event comes by the stream and is read as well, and either may be the first.
 function keepRecent(events) {
+  events.forEach(knowAgentOf);
   const byRevision = new Map([...recentEvents, ...events].map((event) => [event.id, event]));
   recentEvents = [...byRevision.values()].sort((a, b) => b.id - a.id).slice(0, RECENT);
 }

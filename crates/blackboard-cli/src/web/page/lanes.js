@@ -9,6 +9,7 @@ const lanesResource = new Resource({
   pause: SECOND,
   show(answer) {
     lanes.all = answer.items;
+    for (const lane of answer.items) knowAgent(lane.agent_name, lane.session_id);
     showLanes();
   },
 });
@@ -37,7 +38,8 @@ function createLanes() {
       // A session that held several items at a time has a row for each, and its name on the first.
       name.hidden = index > 0;
       row.classList.toggle("goes-on", index > 0);
-      sayRow(name, lane.agent_name, `${shown(lane.agent_name)}\n${shown(lane.project || "no project")}`);
+      const shownName = agentName(lane.agent_name, lane.session_id);
+      sayRow(name, shownName, `${shown(agentLabel(lane.agent_name, lane.session_id))}\n${shown(lane.project || "no project")}`);
       if (row.track === track && row.shownTo === lanes.to) return;
       row.track = track;
       row.shownTo = lanes.to;

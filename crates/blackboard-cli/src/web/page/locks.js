@@ -1,7 +1,7 @@
 // Who holds which lock, and who has reserved which files.
 
 function createLocks() {
-  const holder = (lease) => lease.agent_name || lease.session_id;
+  const holder = (lease) => agentName(lease.agent_name, lease.session_id) || lease.session_id;
   const open = (lease) => openAgent(lease.session_id);
   const locks = tableRows(
     byId("locks-table"),
@@ -31,6 +31,7 @@ function createLocks() {
     path: "/api/locks",
     concerns: isAbout("entry", "scope", "agent"),
     show(answer) {
+      for (const lease of [...answer.locks, ...answer.files]) knowAgent(lease.agent_name, lease.session_id);
       locks.show(answer.locks);
       files.show(answer.files);
       say(byId("locks-count"), answer.locks.length || "");

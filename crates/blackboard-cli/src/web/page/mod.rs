@@ -15,6 +15,8 @@
 //! | `drawer.js`, `details.js` | the details of one object |
 //! | `views.js`, `keys.js`, `start.js` | navigation, keyboard shortcuts, startup |
 
+use std::fmt::Write as _;
+
 const DOCUMENT: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 
@@ -31,10 +33,30 @@ scripts! {
     "timeline.js" "lanes.js" "projects.js" "drawer.js" "details.js" "keys.js" "start.js"
 }
 
-/// The complete document for one response, whose policy has the same nonce.
-pub fn document(nonce: &str) -> String {
+/// The complete document for one response, whose policy has the same nonce. Commands that the page shows begin with
+/// `program`.
+pub fn document(nonce: &str, program: &str) -> String {
     let script: String = SCRIPTS.iter().map(|(_, text)| *text).collect();
-    DOCUMENT.replace("{nonce}", nonce).replace("{style}", STYLE).replace("{script}", &script)
+    DOCUMENT
+        .replace("{program}", &in_html(program))
+        .replace("{nonce}", nonce)
+        .replace("{style}", STYLE)
+        .replace("{script}", &script)
+}
+
+/// Text for an element or an attribute. The name of a board may contain anything, also one of the placeholders.
+fn in_html(text: &str) -> String {
+    let mut html = String::with_capacity(text.len());
+    for character in blackboard::text::escape_for_terminal(text).chars() {
+        match character {
+            '&' | '<' | '>' | '"' | '\'' | '{' => {
+                // Writing to a `String` cannot fail.
+                let _ = write!(html, "&#{};", u32::from(character));
+            }
+            character => html.push(character),
+        }
+    }
+    html
 }
 
 #[cfg(test)]
@@ -45,13 +67,13 @@ mod tests {
 
     #[test]
     fn the_document_is_whole_and_has_one_style_and_one_script_with_the_nonce() {
-        let document = document("0123abcd");
+        let document = document("0123abcd", "blackboard");
         assert_eq!(document.matches("nonce=\"0123abcd\"").count(), 2);
         assert_eq!(document.matches("<style").count(), 1);
         assert_eq!(document.matches("<script").count(), 1);
         assert_eq!(document.matches("</script").count(), 1, "a script contains its own end tag");
         assert_eq!(document.matches("</style").count(), 1, "a style contains its own end tag");
-        for placeholder in ["{nonce}", "{style}", "{script}"] {
+        for placeholder in ["{nonce}", "{style}", "{script}", "{program}"] {
             assert!(!document.contains(placeholder), "{placeholder}");
         }
     }
@@ -101,13 +123,14 @@ mod tests {
 
     #[test]
     fn empty_states_name_the_next_step() {
+        let document = document("0123abcd", "blackboard");
         for text in [
             "No active agents. Connect yours with <code>blackboard setup</code>.",
             "No open work items. Add one with <code>blackboard work create</code>.",
             "No locks held.",
             "No files reserved.",
         ] {
-            assert!(DOCUMENT.contains(text), "{text}");
+            assert!(document.contains(text), "{text}");
         }
     }
 

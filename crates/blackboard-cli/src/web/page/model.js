@@ -2,6 +2,47 @@
 
 const model = { agents: [], work: [], completed: [], agentById: new Map(), itemById: new Map() };
 
+// The sessions that the page has seen, by the name of their agent.
+const sessionsByName = new Map();
+
+function knowAgent(name, session) {
+  if (!name || !session) return;
+  if (sessionsByName.has(name)) sessionsByName.get(name).add(session);
+  else sessionsByName.set(name, new Set([session]));
+}
+
+// The short id of a session, as on the command line: 8 characters, or as many as distinguish it from these.
+function shortId(session, others = []) {
+  let length = 8;
+  for (const other of others) {
+    while (other !== session && length < session.length && other.startsWith(session.slice(0, length))) length += 1;
+  }
+  return session.slice(0, length);
+}
+
+// An agent in a sentence or a fact.
+const agentLabel = (name, session) =>
+  name && session ? `${name} (${shortId(session, sessionsByName.get(name))})` : name || session;
+
+// An agent in a row: the short id is shown if another session has the same name.
+const agentName = (name, session) => (sessionsByName.get(name)?.size > 1 ? agentLabel(name, session) : name);
+
+// The agent that the summary of an event begins with: summaries have only its name.
+function agentOf(event) {
+  const session = event.target_type === "agent" ? event.target_id : event.actor_id;
+  const [, name] = /^Agent "(.*?)"[ :]/.exec(event.summary) || [];
+  // The actor of an assignment is the session that gets the item.
+  return name && session && !event.summary.startsWith(`Agent "${name}" assigned `) ? { name, session } : null;
+}
+
+function summaryOf(event) {
+  const agent = agentOf(event);
+  if (!agent || !(sessionsByName.get(agent.name)?.size > 1)) return event.summary;
+  const { length } = `Agent "${agent.name}"`;
+  const id = shortId(agent.session, sessionsByName.get(agent.name));
+  return `${event.summary.slice(0, length)} (${id})${event.summary.slice(length)}`;
+}
+
 const isAbout =
   (...types) =>
   (event) =>
@@ -13,6 +54,7 @@ const agentsResource = new Resource({
   concerns: isAbout("agent", "work_item"),
   show(agents) {
     model.agents = agents;
+    for (const agent of agents) knowAgent(agent.agent_name, agent.session_id);
     model.agentById = new Map(agents.map((agent) => [agent.session_id, agent]));
     agentsChanged();
   },
@@ -34,6 +76,7 @@ const workResource = new Resource({
   concerns: (event) => event.target_type === "work_item" || event.event_type === "stale_locks_released",
   show(items) {
     model.work = items.sort(inQueueOrder);
+    for (const item of items) knowAgent(item.claimed_by_name, item.claimed_by);
     workChanged();
   },
 });
@@ -46,6 +89,7 @@ const completedResource = new Resource({
   concerns: (event) => ["work_completed", "work_reset", "work_deleted"].includes(event.event_type),
   show(items) {
     model.completed = items;
+    for (const item of items) knowAgent(item.claimed_by_name, item.claimed_by);
     workChanged();
   },
 });

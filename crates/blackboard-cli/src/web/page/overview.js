@@ -12,7 +12,7 @@ function createOverview() {
     byId("agents-table"),
     [
       openColumn(
-        ({ agent }) => agent.agent_name,
+        ({ agent }) => agentName(agent.agent_name, agent.session_id),
         openNode,
         (cell, { level }) => setAttribute(cell, "data-level", Math.min(level, 4)),
       ),
@@ -22,7 +22,7 @@ function createOverview() {
         create: (cell) => cell.append(make("span.dot", { "aria-hidden": "true" }), make("span")),
         update(cell, { agent }) {
           setDot(cell.firstChild, agent);
-          setStatus(cell.lastChild, agent.status, agent.overdue);
+          setStatus(cell.lastChild, agent.status, doubtAbout(agent));
         },
       },
       numberColumn(({ agent }) => agent.claimed_items),
@@ -50,14 +50,13 @@ function createOverview() {
         create: (cell) => cell.append(make("span")),
         update(cell, item) {
           setStatus(cell.firstChild, item.status);
-          const blockers = blockersOf(item).map((id) => blockerText(item, id));
-          const title = blockers.length ? `blocked by ${blockers.join(", ")}` : null;
-          setAttribute(cell, "title", title && cut(title, 4 * LONGEST_IN_ROW));
+          const title = blockedByText(item);
+          setAttribute(cell, "title", title === "" ? null : cut(title, 4 * LONGEST_IN_ROW));
           cell.classList.toggle("has-missing", blockersOf(item).some((id) => isMissing(item, id)));
         },
       },
-      textColumn((item) => item.claimed_by_name),
-      timeColumn((item) => item.created_at),
+      textColumn((item) => agentName(item.claimed_by_name, item.claimed_by)),
+      timeColumn(ageSince),
     ],
     { key: (item) => item.item_id, open: (item) => openItem(item.item_id) },
   );
@@ -71,11 +70,11 @@ function eventRows(table, withRevision, scroller) {
     {
       create: (cell) => cell.append(make("span")),
       update(cell, event) {
-        sayRow(cell.firstChild, event.event_type);
+        sayRow(cell.firstChild, typeOf(event));
         cell.firstChild.className = `event-type kind-${kindOf(event)}`;
       },
     },
-    openColumn((event) => event.summary, openEvent),
+    openColumn(summaryOf, openEvent),
   ];
   if (withRevision) columns.push(numberColumn((event) => event.id));
   return tableRows(table, columns, { key: (event) => event.id, open: openEvent, scroller });
@@ -86,8 +85,11 @@ function showAgentsTable() {
   const here = model.agents.filter((agent) => agent.status !== "completed");
   // A delegate stands below the one it works for.
   agentsTable.show(nodesOf(here, new Set()));
-  const overdue = here.filter((agent) => agent.overdue).length;
-  say(byId("agents-count"), overdue ? `${here.length}, ${overdue} overdue` : here.length || "");
+  const counts = ["gone", "overdue"].map((doubt) => {
+    const count = here.filter((agent) => doubtAbout(agent) === doubt).length;
+    return count ? `, ${count} ${doubt}` : "";
+  });
+  say(byId("agents-count"), here.length ? `${here.length}${counts.join("")}` : "");
 }
 
 function showWorkTable() {
@@ -101,6 +103,6 @@ function showEventsTable() {
 
 // Alive, idle, silent for too long, or gone.
 function setDot(dot, agent) {
-  const state = agent.overdue && agent.status !== "stale" ? "overdue" : agent.status;
+  const state = doubtAbout(agent) && agent.status !== "stale" ? "overdue" : agent.status;
   dot.className = `dot dot-${STATUSES.has(state) || state === "overdue" ? state : "other"}`;
 }

@@ -6,7 +6,9 @@ function createProjects() {
     [
       textColumn((project) => project.display_name),
       codeColumn((project) => project.project_id),
-      numberColumn((project) => project.active_agents),
+      numberColumn((project) =>
+        project.gone_agents ? `${project.active_agents}, ${project.gone_agents} gone` : project.active_agents,
+      ),
       codeColumn((project) => project.local_path),
       textColumn((project) => project.remote_repo),
       timeColumn((project) => project.registered_at),

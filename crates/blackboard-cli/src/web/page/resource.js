@@ -127,7 +127,7 @@ function troubleOf(refused) {
   if (!refused) return null;
   // The server has a new token since it was started again. The page goes on as soon as one tab has the new cookie.
   if (refused.status === 401)
-    return "This page has no access: the dashboard was started again. Print its new address with `blackboard serve --status` and open it.";
+    return `This page has no access: the dashboard was started again. Print its new address with \`${commandFor("serve --status")}\` and open it.`;
   if (refused.status === 429)
     return `This page is not updated: ${shown(refused.message)}. Close a page or a program that follows the board.`;
   return `Cannot read the board: ${shown(refused.message)}`;

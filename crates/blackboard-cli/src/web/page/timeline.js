@@ -94,6 +94,7 @@ async function readLog(place) {
     noteRevision(revision);
     noteCount(revision, log);
     placeEvents(answer, log.positions);
+    answer.forEach(knowAgentOf);
     return { events: answer, revision, next };
   } catch {
     return null;
@@ -356,6 +357,6 @@ function showPlace(position, event) {
 function showTimelineAgents() {
   const names = new Map(model.agents.map((agent) => [agent.session_id, agent.agent_name]));
   fillSelect(byId("timeline-agent"), [...names.keys()], (session) =>
-    cut(shown(names.get(session) || session), 60),
+    cut(shown(agentName(names.get(session), session) || session), 60),
   );
 }

@@ -25,6 +25,14 @@ function blockersOf(item) {
 const blockerText = (item, id) =>
   isMissing(item, id) ? `${cut(shown(id), 100)} (not created)` : cut(shown(titleOf(id)), 100);
 
+function blockedByText(item) {
+  const blockers = blockersOf(item).map((id) => blockerText(item, id));
+  return blockers.length ? `blocked by ${blockers.join(", ")}` : "";
+}
+
+// From when on the age of an item counts, as on the command line: from its claim if it is claimed, else from its creation.
+const ageSince = (item) => (item.status === "claimed" && item.claimed_at) || item.created_at;
+
 function createBoard() {
   for (const { status, title } of COLUMNS) {
     const count = make("span.count");
@@ -80,18 +88,17 @@ function updateItemCard(cell, item) {
   const [holder, waits, holds] = foot.children;
   setPriority(priority, item.priority);
   sayRow(id, item.item_id);
-  setTime(time, item.completed_at || item.claimed_at || item.created_at);
+  setTime(time, item.completed_at || ageSince(item));
   say(title, cut(shown(item.title), LONGEST_IN_ROW));
   say(
     holder,
     item.claimed_by_name
-      ? cut(shown(item.claimed_by_name), 100)
+      ? cut(shown(agentName(item.claimed_by_name, item.claimed_by)), 100)
       : item.project_id
         ? cut(shown(item.project_id), 100)
         : "",
   );
-  const blockers = blockersOf(item).map((id) => blockerText(item, id));
-  const blockedBy = blockers.length ? `blocked by ${blockers.join(", ")}` : "";
+  const blockedBy = blockedByText(item);
   say(waits, cut(blockedBy, LONGEST_IN_ROW));
   setAttribute(waits, "title", blockedBy === "" ? null : cut(blockedBy, 4 * LONGEST_IN_ROW));
   const waiting = waitingFor.get(item.item_id);

@@ -35,3 +35,26 @@ fn list_and_details_both_show_that_a_process_is_gone() {
         assert!(text.contains(&format!("{dead} gone")), "{call:?}: {text}");
     }
 }
+
+#[test]
+fn overviews_show_that_a_process_is_gone() {
+    let scratch = Scratch::new();
+    scratch.json(["project", "register", "pai", "--name", "PAI"]);
+    let register = |name: &str, pid: Option<&str>| {
+        let call = ["agent", "register", "--name", name, "--session-hint", name, "--project", "pai"];
+        scratch.json(call.into_iter().chain(pid.map(|_| "--pid")).chain(pid));
+    };
+    register("ivy", None);
+    with_dying_process(|pid| register("oak", Some(pid)));
+    for call in [&["status"][..], &["project", "status", "pai"]] {
+        let agents = scratch.json(call)["active_agents"].clone();
+        let processes: Vec<_> = agents.as_array().unwrap().iter().map(|agent| &agent["process"]).collect();
+        assert_eq!(processes, ["alive", "dead"], "{call:?}");
+        let text = scratch.run(call).success().stdout;
+        let gone: Vec<_> = text.lines().filter(|line| line.contains("process gone")).collect();
+        assert!(matches!(gone[..], [line] if line.contains("oak (")), "{call:?}: {text}");
+    }
+    let project = &scratch.json(["project", "list"])["items"][0];
+    assert_eq!((&project["active_agents"], &project["gone_agents"]), (&2.into(), &1.into()));
+    assert!(scratch.run(["project", "list"]).success().stdout.contains("2 active, 1 gone"));
+}

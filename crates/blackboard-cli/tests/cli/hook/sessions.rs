@@ -107,7 +107,7 @@ fn two_sessions_of_one_platform_are_told_apart_by_their_names() {
     stage.hook("claude", "ivy", "SessionEnd", NONE());
     stage.hook("claude", "ivy", "SessionStart", NONE());
     let said = stage.hook("claude", "oak", "PostToolUse", NONE()).unwrap();
-    let registered = format!("Agent \"{}\" registered", generated_name(ivy));
+    let registered = format!("Agent \"{}\" ({}) registered", generated_name(ivy), &session_of_hint(ivy)[..8]);
     assert!(text_of(&said).contains(&registered), "{said}");
     // A warning.
     let edit = || json!({"tool_name": "Edit", "tool_input": {"file_path": "a.rs"}});

@@ -44,24 +44,29 @@ impl Client {
     /// A client that has initialized the server that `command` starts.
     pub fn speaking(generation: Generation, command: Command) -> Client {
         let mut client = Client::silent(generation, command);
-        match generation {
+        client.shake_hands();
+        client
+    }
+
+    /// Sends what a client of its protocol version sends first.
+    pub fn shake_hands(&mut self) {
+        match self.generation {
             Generation::Of2025 => {
                 let hello = json!({
                     "protocolVersion": "2025-06-18",
                     "capabilities": {},
                     "clientInfo": {"name": "probe", "version": "1"},
                 });
-                let answer = client.ask("initialize", hello);
+                let answer = self.ask("initialize", hello);
                 assert_eq!(answer["result"]["protocolVersion"], "2025-06-18", "{answer}");
-                client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+                self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
             }
             Generation::Of2026 => {
-                let answer = client.ask("server/discover", json!({}));
+                let answer = self.ask("server/discover", json!({}));
                 let versions = answer["result"]["supportedVersions"].as_array().unwrap();
                 assert!(versions.contains(&json!("2026-07-28")), "{answer}");
             }
         }
-        client
     }
 
     /// A client that has sent nothing yet.

@@ -121,6 +121,36 @@ fn malformed_input_is_refused_or_ignored_and_the_next_call_is_answered() {
 }
 
 #[test]
+fn line_that_is_not_json_gets_a_parse_error_and_the_next_call_is_answered() {
+    let is_parse_error = |message: &Value| {
+        message["error"]["code"] == -32700 && message["id"].is_null() && message["method"].is_null()
+    };
+    for generation in GENERATIONS {
+        let scratch = Scratch::new();
+        let mut client = Client::silent(generation, scratch.command(["mcp"]));
+        // Also before the handshake.
+        client.write("nonsense");
+        client.notified(is_parse_error);
+        client.shake_hands();
+        for line in ["{", "nonsense", "\u{0}", "{\"jsonrpc\":\"2.0\",\"id\":", "1e999", "\"\\ud800\""] {
+            client.write(line);
+            client.notified(is_parse_error);
+            client.call("who", json!({}));
+        }
+        // These are JSON, or no message: none of them gets this error.
+        for line in ["", " ", "[]", "7", "null", "{}"] {
+            client.write(line);
+        }
+        client.call("who", json!({}));
+        assert!(!client.notifications.iter().any(is_parse_error), "{:?}", client.notifications);
+        // The last line of the input gets its answer, too.
+        client.write("nonsense");
+        client.end();
+        client.notified(is_parse_error);
+    }
+}
+
+#[test]
 fn arguments_of_wrong_types_are_refused_in_the_result() {
     let scratch = Scratch::new();
     let before = scratch.contents();

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::process::{Child, Command};
-use std::time::Duration;
 
 use blackboard::id::session_of_hint;
 use serde_json::{Value, json};
@@ -162,8 +161,7 @@ fn stale_session_gets_once_what_it_lost() {
     command.env("BLACKBOARD_SESSION_ID", &ivy);
     let mut client = Client::speaking(Generation::Of2025, command);
     claim(&mut client);
-    std::thread::sleep(Duration::from_millis(1_100));
-    scratch.json(["sweep", "--threshold", "1"]);
+    scratch.json(["sweep", "--threshold", "0"]);
     assert_eq!(status(&scratch, &ivy), "stale");
     let refusal =
         client.refused("work_claim", json!({"id": "y", "title": "Y"}), blackboard::Code::SessionStale);
@@ -211,8 +209,7 @@ fn sweep_releases_what_a_killed_client_and_its_killed_server_held() {
     let session = claim(&mut client);
     client.kill();
     stand_in.kill();
-    std::thread::sleep(Duration::from_millis(1_100));
-    let swept = scratch.json(["sweep", "--threshold", "1"]);
+    let swept = scratch.json(["sweep", "--threshold", "0"]);
     assert_eq!(swept["staleAgents"][0]["sessionId"], session, "{swept}");
     assert_eq!(scratch.json(["work", "status", "x"])["status"], "available");
 }

@@ -4,7 +4,7 @@ use blackboard::Code;
 use serde_json::{Value, json};
 
 use super::client::{Client, GENERATIONS, refused, succeeded};
-use crate::scratch::Scratch;
+use crate::scratch::{Scratch, with_dying_process};
 
 fn cancel(client: &mut Client, id: u64) {
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
@@ -41,6 +41,42 @@ fn wait_acquires_the_lock_when_it_is_released() {
     assert!(!client.has_answer(id));
     scratch.json(["lock", "release", "deploy", "--session", "ivy"]);
     assert_eq!(succeeded(&client.answer(id))["acquired"], true);
+}
+
+#[test]
+fn wait_sweeps_agents_whose_process_ends_meanwhile() {
+    for wait in [json!({"key": "end", "seconds": 600}), json!({"lock": "deploy", "seconds": 600})] {
+        let scratch = Scratch::new();
+        scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy", "--pid", "1"]);
+        scratch.json(["lock", "acquire", "deploy", "--session", "ivy"]);
+        // Two sweeps come from the start of the wait: that of its first check, and that of the thread that follows the
+        // log. The third agent is found while it waits.
+        let names = ["first", "second", "third"];
+        for name in names {
+            with_dying_process(|pid| {
+                scratch.json(["agent", "register", "--name", name, "--session-hint", name, "--pid", pid]);
+            });
+        }
+        let mut client = Client::new(&scratch);
+        let id = client.start("wait", wait);
+        client.wait_until_followed(true);
+        // From here on no other call is made.
+        let board = rusqlite::Connection::open(scratch.database()).unwrap();
+        board.busy_timeout(testkit::patience()).unwrap();
+        for name in names {
+            let long_ago =
+                "UPDATE agents SET last_seen_at = '2026-01-01T00:00:00.000Z' WHERE agent_name = ?1";
+            board.execute(long_ago, [name]).unwrap();
+            let status = "SELECT status FROM agents WHERE agent_name = ?1";
+            let status = || board.query_row(status, [name], |row| row.get::<_, String>(0)).unwrap();
+            testkit::wait_until("the agent is stale", || (status() == "stale").then_some(()));
+        }
+        assert!(!client.has_answer(id));
+        scratch.json(["write", "end", "1"]);
+        scratch.json(["lock", "release", "deploy", "--session", "ivy"]);
+        succeeded(&client.answer(id));
+        client.end();
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use serde_json::Value;
 use testkit::process::RunToEnd as _;
@@ -157,8 +158,6 @@ fn entries_of_an_older_version_are_removed_completely() {
             assert_eq!((&change["action"], change.get("backup")), (&"change".into(), None), "{change}");
         }
         scratch.json(["setup", "remove", platform, "--yes"]);
-        // A directory with the settings of many programs stays.
-        let _ = fs::remove_dir(scratch.path().join(".config"));
         let left = scratch.contents();
         assert_eq!(left.len(), before.len(), "{platform}: {left:?}");
     }
@@ -214,4 +213,86 @@ fn settings_in_a_linked_directory_are_changed_at_its_target() {
     assert!(dotfiles.join("settings.json").is_file());
     scratch.json(["setup", "remove", "claude", "--yes"]);
     assert!(scratch.contents() == before, "the link and its directory stay");
+}
+
+#[test]
+fn removal_deletes_the_directories_that_setup_created_and_no_others() {
+    for platform in super::PLATFORMS {
+        for level in ["user", "project"] {
+            let run = |scratch: &Scratch, command: &[&str]| {
+                let call = command.iter().copied().chain([platform, "--settings", level, "--yes", "--json"]);
+                let output = scratch.command(call).current_dir(scratch.path().join("project")).run_to_end();
+                Output::of(output).success().json()
+            };
+            let scratch = Scratch::new();
+            fs::create_dir_all(scratch.path().join("project/.git")).unwrap();
+            fs::write(scratch.path().join("project/.git/HEAD"), "ref: refs/heads/main\n").unwrap();
+            let before = scratch.contents();
+            let answer = run(&scratch, &["setup"]);
+            run(&scratch, &["setup", "remove"]);
+            assert_eq!(scratch.contents(), before, "{platform} {level}: nothing existed");
+
+            // The same directories, but the user has created them: from the outermost one to all of them.
+            let files = super::changes(&answer).map(|change| change["file"].as_str().unwrap().to_owned());
+            let mut directories: Vec<_> = files
+                .flat_map(|file| Path::new(&file).ancestors().skip(1).map(Path::to_owned).collect::<Vec<_>>())
+                .collect();
+            directories.retain(|directory| !directory.exists());
+            directories.sort();
+            directories.dedup();
+            for directory in directories {
+                fs::create_dir(directory).unwrap();
+                let before = scratch.contents();
+                run(&scratch, &["setup"]);
+                run(&scratch, &["setup", "remove"]);
+                assert_eq!(scratch.contents(), before, "{platform} {level}");
+            }
+        }
+    }
+}
+
+#[test]
+fn removal_keeps_a_directory_that_the_user_created_again_after_setup() {
+    let scratch = Scratch::new();
+    let settings = scratch.path().join(".codex");
+    scratch.json(["setup", "codex", "--yes"]);
+    if fs::metadata(&settings).unwrap().created().is_err() {
+        testkit::skip("the time of creation of a directory", "a file system that stores it");
+        return;
+    }
+    fs::remove_dir_all(&settings).unwrap();
+    fs::create_dir(&settings).unwrap();
+    scratch.json(["setup", "codex", "--yes"]);
+    scratch.json(["setup", "remove", "codex", "--yes"]);
+    assert_eq!(fs::read_dir(&settings).unwrap().count(), 0);
+}
+
+#[test]
+fn removal_leaves_no_record_of_directories_that_other_files_are_in() {
+    let scratch = Scratch::new();
+    let settings = scratch.path().join(".codex");
+    scratch.json(["setup", "codex", "--yes"]);
+    fs::write(settings.join("history.jsonl"), "").unwrap();
+    scratch.json(["setup", "remove", "codex", "--yes"]);
+    let left: Vec<_> = fs::read_dir(scratch.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(left, std::slice::from_ref(&settings), "also not the directory of the record");
+    // The directory is the user's now.
+    fs::remove_file(settings.join("history.jsonl")).unwrap();
+    scratch.json(["setup", "codex", "--yes"]);
+    scratch.json(["setup", "remove", "codex", "--yes"]);
+    assert!(settings.is_dir());
+}
+
+#[test]
+fn removal_at_one_level_keeps_the_record_of_directories_that_another_level_uses() {
+    let scratch = Scratch::new();
+    let before = scratch.contents();
+    // In the home directory, both levels are in the same directory.
+    for level in ["user", "local"] {
+        scratch.json(["setup", "claude", "--yes", "--settings", level]);
+    }
+    for level in ["user", "local"] {
+        scratch.json(["setup", "remove", "claude", "--yes", "--settings", level]);
+    }
+    assert_eq!(scratch.contents(), before);
 }

@@ -24,8 +24,8 @@ impl Sleeper {
         Sleeper(command.spawn().unwrap())
     }
 
-    /// Runs a command that prints a line and then reads one. Before that line the command may not have replaced the
-    /// process.
+    /// Runs a command that prints a line and then reads one. Only after that line it is certain that the command runs,
+    /// and not a copy of this process.
     fn ready(command: &mut Command) -> Sleeper {
         let mut child = Sleeper::run(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
         child.0.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
@@ -212,7 +212,7 @@ fn proc_of_another_namespace_is_not_trusted() {
         assert_eq!(system().mark(1), None);
         assert_eq!(system().ancestors(&["claude"]), []);
         assert_eq!(system().liveness(1, Some(&outer)), Liveness::Unknown);
-        // By signal alone: this process is PID 1 here, and the only one.
+        // Only by signal. In this namespace, this process is the only one and has PID 1.
         assert_eq!(system().liveness(1, None), Liveness::Alive);
         assert_eq!(system().liveness(parent_in_proc(), None), Liveness::Dead);
         return;

@@ -1,7 +1,7 @@
 //! Sessions: registering, ending, resolving.
 
 use super::*;
-use crate::agent::{AgentFilter, ResolvedBy};
+use crate::agent::{AgentFilter, ListedAgent, ResolvedBy};
 use crate::id::session_of_hint;
 use crate::work::Block;
 
@@ -23,6 +23,7 @@ on_every_engine![
     list_checks_no_process_of_an_ended_session,
     a_process_that_does_not_run_is_refused,
     ended_session_cannot_act,
+    another_process_is_watched_only_for_a_session_whose_own_is_gone,
     a_session_is_found_by_id_prefix_name_or_hint,
     the_sessions_of_a_process_are_found,
     verb_of_a_session_counts_as_a_sign_of_life,
@@ -362,6 +363,21 @@ fn list_and_details_agree_on_processes(fixture: &Fixture) {
     for row in &listed {
         assert_eq!(fixture.board.agents().show(&row.agent.session_id).unwrap().process, row.process);
     }
+    let names = |listed: &[ListedAgent]| -> Vec<_> {
+        let agents = listed.iter().map(|row| (row.agent.agent_name.clone(), row.process));
+        agents.filter(|(name, _)| name != "reader").collect()
+    };
+    assert_eq!(names(&fixture.board.status().unwrap().active_agents), names(&listed));
+    let reader = fixture.session("reader");
+    let mut in_brief = names(&fixture.board.brief(&reader).unwrap().agents);
+    let overview = fixture.board.agents().overview(AgentStatus::ALL).unwrap().agents.into_iter();
+    let mut in_overview: Vec<_> = overview.map(|seen| (seen.agent.agent_name, seen.process)).collect();
+    in_overview.retain(|(name, _)| name != "reader");
+    let mut expected = names(&listed);
+    for agents in [&mut in_brief, &mut in_overview, &mut expected] {
+        agents.sort_unstable();
+    }
+    assert_eq!((&in_brief, &in_overview), (&expected, &expected));
 }
 
 fn list_checks_no_process_of_an_ended_session(fixture: &Fixture) {
@@ -391,13 +407,42 @@ fn ended_session_cannot_act(fixture: &Fixture) {
     fixture.pass(301);
     fixture.sweep();
     for text in [&*ivy, &ivy[..8], "terminal-1"] {
-        assert_eq!(resolve(text).unwrap(), ivy, "a heartbeat brings a stale session back");
+        assert_eq!(resolve(text).unwrap().session_id, ivy, "a heartbeat brings a stale session back");
     }
     fixture.board.agents().deregister(&ivy).unwrap();
     for text in [&*ivy, &ivy[..8], "terminal-1"] {
         assert_eq!(code(resolve(text)), Code::SessionEnded, "{text}");
     }
     assert_eq!(code(resolve("unknown")), Code::AgentNotFound);
+}
+
+fn another_process_is_watched_only_for_a_session_whose_own_is_gone(fixture: &Fixture) {
+    let watch = |session: &str, pid| fixture.board.agents().watch_instead(session, pid).unwrap();
+    let ivy = fixture.session_of_process("Ivy", 10);
+    let delegate = Register { parent: Some(ivy.clone()), pid: Some(10), ..Register::default() };
+    let delegate = fixture.register(&delegate).session_id;
+    let oak = fixture.session("Oak");
+    fixture.processes.start(11);
+    let (watched, recorded) = fixture.events_of(|| watch(&ivy, 11));
+    assert!(!watched && recorded.is_empty(), "its process runs");
+    fixture.processes.end(10);
+    assert!(!watch(&ivy, 12), "that process does not run");
+    assert!(!watch(&delegate, 11), "it shares the process of its parent");
+    assert!(!watch(&oak, 11), "only the time decides about it");
+    assert!(!watch("unknown", 11));
+    fixture.pass(9);
+    let (watched, recorded) = fixture.events_of(|| watch(&ivy, 11));
+    assert_eq!((watched, &recorded[..]), (true, &[EventType::AgentUpdated][..]));
+    let agent = fixture.agent(&ivy);
+    assert_eq!((agent.pid, agent.last_beat_at), (Some(11), fixture.now()));
+    fixture.pass(301);
+    assert!(fixture.sweep().pids_verified.contains(&ivy));
+    fixture.processes.end(11);
+    fixture.pass(301);
+    fixture.sweep();
+    assert_eq!(fixture.agent(&ivy).status, AgentStatus::Stale);
+    fixture.processes.start(13);
+    assert!(!watch(&ivy, 13), "only a live session has a process");
 }
 
 fn a_session_is_found_by_id_prefix_name_or_hint(fixture: &Fixture) {

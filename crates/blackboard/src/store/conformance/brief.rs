@@ -38,7 +38,7 @@ fn brief_lists_agents_and_work(fixture: &Fixture) {
     fixture.board.locks().acquire(&Acquire::of("deploy", &oak)).unwrap();
     fixture.board.files().reserve(&Reserve::of("/w", &["src/**"], &oak)).unwrap();
     let brief = fixture.board.brief(&ivy).unwrap();
-    let names: Vec<_> = brief.agents.iter().map(|agent| agent.agent_name.as_str()).collect();
+    let names: Vec<_> = brief.agents.iter().map(|listed| listed.agent.agent_name.as_str()).collect();
     assert_eq!(names, ["Oak", "Elm"], "those of its project first");
     let ids = |items: &[crate::work::WorkItem]| -> Vec<String> {
         items.iter().map(|item| item.item_id.clone()).collect()

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::watched::{Look, watched};
 use super::*;
-use crate::agent::{CheckIn, short_id};
+use crate::agent::{CheckIn, ShortIds, short_id};
 use crate::hint::Hint;
 use crate::project::RegisterProject;
 use crate::work::{Block, ClaimNext, Reassign};
@@ -418,6 +418,12 @@ fn a_swept_session_cannot_complete_its_old_claim(fixture: &Fixture) {
     assert_eq!(code(fixture.board.work().complete(&late)), Code::StaleFence);
 }
 
+/// The session ids as a text that names all of them shortens them.
+fn shortened<const N: usize>(sessions: [&String; N]) -> [&str; N] {
+    let ids = ShortIds::of(sessions.map(String::as_str));
+    sessions.map(|session| ids.shorten(session))
+}
+
 fn reassignment_is_one_commit_with_a_new_fence_token(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     for id in ["x", "y"] {
@@ -449,8 +455,12 @@ fn reassignment_is_one_commit_with_a_new_fence_token(fixture: &Fixture) {
     let events = fixture.events();
     let [released, claimed] = &events[events.len() - 2..] else { panic!("{events:?}") };
     assert_eq!(released.commit_id, claimed.commit_id, "in one commit");
-    assert_eq!(released.summary, "Agent \"Ivy\" handed \"Title of y\" over to agent \"Oak\" (Lunch)");
-    assert_eq!(claimed.summary, "Agent \"Oak\" got \"Title of y\" from agent \"Ivy\" (Lunch)");
+    let [short_ivy, short_oak] = shortened([&ivy, &oak]);
+    let handed_over =
+        format!("Agent \"Ivy\" handed \"Title of y\" over to agent \"Oak\" ({short_oak}) (Lunch)");
+    assert_eq!(released.summary, handed_over);
+    let got = format!("Agent \"Oak\" got \"Title of y\" from agent \"Ivy\" ({short_ivy}) (Lunch)");
+    assert_eq!(claimed.summary, got);
     assert_eq!((&released.actor_id, &claimed.actor_id), (&Some(ivy.clone()), &Some(oak.clone())));
     let fence = before.fence.unwrap().get();
     let fields = serde_json::json!({"fence": fence, "held_by": ivy, "to": oak, "reason": "Lunch"});
@@ -533,7 +543,11 @@ fn reassignment_from_a_third_session_needs_force(fixture: &Fixture) {
     assert!(fixture.board.work().reassign(&forced).unwrap().item.is_held_by(&oak));
     let events = fixture.events();
     let released = &events[events.len() - 2];
-    assert_eq!(released.summary, "Agent \"Elm\" took \"Title of x\" from agent \"Ivy\" for agent \"Oak\"");
+    let [short_ivy, short_oak, _] = shortened([&ivy, &oak, &elm]);
+    let taken = format!(
+        "Agent \"Elm\" took \"Title of x\" from agent \"Ivy\" ({short_ivy}) for agent \"Oak\" ({short_oak})"
+    );
+    assert_eq!(released.summary, taken);
     assert_eq!((&released.actor_id, &metadata(released)["held_by"]), (&Some(elm), &ivy.as_str().into()));
     assert_eq!(fixture.agent(&ivy).current_work, None);
     // The activity chart names the session that the item was reassigned from.
@@ -577,9 +591,11 @@ fn reassignment_is_reported_to_the_session_that_gets_the_item(fixture: &Fixture)
     for id in ["held", "free"] {
         fixture.board.work().reassign(&Reassign::of(id, &ivy, &oak)).unwrap();
     }
-    let handed_over = "Agent \"Ivy\" handed \"Title of held\" over to agent \"Oak\"";
-    let got = "Agent \"Oak\" got \"Title of held\" from agent \"Ivy\"";
-    assert_eq!(recorded(&oak), [got, "Agent \"Ivy\" assigned \"Title of free\" to agent \"Oak\""]);
+    let [short_ivy, short_oak] = shortened([&ivy, &oak]);
+    let handed_over = format!("Agent \"Ivy\" handed \"Title of held\" over to agent \"Oak\" ({short_oak})");
+    let got = format!("Agent \"Oak\" got \"Title of held\" from agent \"Ivy\" ({short_ivy})");
+    let assigned = format!("Agent \"Ivy\" assigned \"Title of free\" to agent \"Oak\" ({short_oak})");
+    assert_eq!(recorded(&oak), [got, assigned]);
     assert_eq!(recorded(&elm), [handed_over]);
     assert!(recorded(&ivy).is_empty());
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::agent::label;
+use crate::agent::{ShortIds, short_id};
 use crate::entry::{Actor, EntryEditor, EventWording, FILES, Write};
 use crate::file::{
     Check, CheckedPath, FileFilter, Mode, Release as ReleaseFiles, Reservation, Reserve, Reserved,
@@ -248,7 +248,8 @@ fn files_are_released_once(fixture: &Fixture) {
     let both = ReleaseFiles::of(HERE, &["tests/**", "src/"], &oak);
     let (refused, recorded) = fixture.events_of(|| fixture.board.files().release(&both).unwrap_err());
     assert_eq!((refused.code(), recorded.len()), (Code::NotHolder, 0), "what another one has stays");
-    let expected = format!("src/** is reserved by {}, not by ", label("Ivy", &ivy));
+    let ids = ShortIds::of([ivy.as_str(), &oak]);
+    let expected = format!("src/** is reserved by {}, not by ", ids.label("Ivy", &ivy));
     assert!(refused.to_string().starts_with(&expected), "{refused}");
     assert_eq!(patterns(fixture), ["docs/**", "src/**", "tests/**"], "nothing is released");
     fixture.board.files().release(&ReleaseFiles::of(HERE, &["tests/**"], &oak)).unwrap();
@@ -318,7 +319,7 @@ fn reservations_end_with_their_session(fixture: &Fixture) {
     let released = fixture.events().into_iter().rfind(|event| event.event_type == EventType::EntryDeleted);
     assert_eq!(
         released.unwrap().summary,
-        "File reservation \"src/**\" of agent \"Ivy\" released (session ended)"
+        format!("File reservation \"src/**\" of agent \"Ivy\" ({}) released (session ended)", short_id(&ivy))
     );
     reserve(fixture, &["src/**"], &oak);
 }
@@ -330,7 +331,10 @@ fn sweep_releases_reservations_of_stale_agents(fixture: &Fixture) {
     assert_eq!(refused(fixture, &["src/**"], &oak).code(), Code::Held, "it was alive a moment ago");
     fixture.pass(301);
     fixture.sweep();
-    assert_eq!(last_summary(fixture), "File reservation \"src/**\" of agent \"Ivy\" released (marked stale)");
+    assert_eq!(
+        last_summary(fixture),
+        format!("File reservation \"src/**\" of agent \"Ivy\" ({}) released (marked stale)", short_id(&ivy))
+    );
     reserve(fixture, &["src/**"], &oak);
     let late = ReleaseFiles::all(&ivy);
     assert_eq!(code(fixture.board.files().release(&late)), Code::SessionStale);

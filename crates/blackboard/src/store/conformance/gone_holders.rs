@@ -26,6 +26,8 @@ on_every_engine![
     session_that_is_not_live_holds_nothing,
     a_holder_that_is_stale_and_still_named_refuses_after_one_retry,
     changed_clock_sweeps_no_holder,
+    a_heartbeat_ahead_of_the_clock_keeps_no_holdings_of_a_gone_session,
+    a_refused_call_begins_the_threshold_of_a_heartbeat_ahead_of_the_clock,
     one_of_two_calls_sweeps_a_gone_session,
     a_wait_for_a_lock_gets_it_when_the_ten_seconds_have_passed,
     a_wait_that_times_out_names_the_gone_process,
@@ -326,6 +328,29 @@ fn changed_clock_sweeps_no_holder(fixture: &Fixture) {
     assert_eq!(code(acquire(fixture, &oak)), Code::Held);
     assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active);
     fixture.pass(300);
+    assert!(acquire(fixture, &oak).unwrap().acquired);
+}
+
+fn a_heartbeat_ahead_of_the_clock_keeps_no_holdings_of_a_gone_session(fixture: &Fixture) {
+    let (ivy, oak) = holder_and_other(fixture);
+    fixture.set_heartbeat_ahead(&ivy, 3600);
+    assert_eq!(code(acquire(fixture, &oak)), Code::Held, "its process runs");
+    fixture.set_heartbeat_ahead(&ivy, 3600);
+    fixture.processes.end(10);
+    assert!(acquire(fixture, &oak).unwrap().acquired);
+    assert_eq!(fixture.agent(&ivy).status, AgentStatus::Stale);
+}
+
+fn a_refused_call_begins_the_threshold_of_a_heartbeat_ahead_of_the_clock(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session_of_process("Oak", 11));
+    acquire(fixture, &ivy).unwrap();
+    fixture.set_heartbeat_ahead(&ivy, 3600);
+    assert_eq!(code(acquire(fixture, &oak)), Code::Held);
+    fixture.pass(299);
+    fixture.board.sweep_with_next_call(Some(&oak));
+    assert_eq!(code(acquire(fixture, &oak)), Code::Held);
+    fixture.pass(1);
+    fixture.board.sweep_with_next_call(Some(&oak));
     assert!(acquire(fixture, &oak).unwrap().acquired);
 }
 

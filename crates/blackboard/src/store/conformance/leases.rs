@@ -1,6 +1,7 @@
 //! Leases: only its session can change a leased entry, and it is removed in the commit that ends the session.
 
 use super::*;
+use crate::agent::short_id;
 use crate::entry::{Lease, Operation, Txn};
 
 on_every_engine![
@@ -142,7 +143,10 @@ fn ending_a_session_releases_its_leases(fixture: &Fixture) {
     let events = fixture.events_after(before);
     assert!(events.iter().all(|event| event.commit_id == events[0].id), "one commit");
     let released = events.iter().find(|event| event.target_id.as_deref() == Some("a")).unwrap();
-    assert_eq!(released.summary, "\"a\" in scope \"team\" of agent \"Ivy\" removed (session ended)");
+    assert_eq!(
+        released.summary,
+        format!("\"a\" in scope \"team\" of agent \"Ivy\" ({}) removed (session ended)", short_id(&ivy))
+    );
     assert_eq!(metadata(released), serde_json::json!({"op": "release", "scope": "team"}));
     assert_eq!(released.actor_id.as_deref(), Some(ivy.as_str()));
     let left: Vec<_> = fixture.board.export().unwrap().entries.into_iter().map(|entry| entry.key).collect();
@@ -174,7 +178,10 @@ fn sweep_releases_leases_of_stale_agents(fixture: &Fixture) {
     );
     let events = fixture.events_after(before);
     assert!(events.iter().all(|event| event.commit_id == events[0].id), "one commit");
-    assert_eq!(events[2].summary, "\"a\" in scope \"team\" of agent \"Ivy\" removed (marked stale)");
+    assert_eq!(
+        events[2].summary,
+        format!("\"a\" in scope \"team\" of agent \"Ivy\" ({}) removed (marked stale)", short_id(&ivy))
+    );
     assert_eq!(events[2].actor_id, None, "it is not the dead who did that");
     assert_eq!(fixture.entry("a"), None);
     let (_, recorded) = fixture.events_of(|| fixture.sweep());

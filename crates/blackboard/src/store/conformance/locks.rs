@@ -1,7 +1,7 @@
 //! Locks: one session holds a lock at a time, it is released with the session, and an old fence token is refused.
 
 use super::*;
-use crate::agent::{AgentFilter, AgentStatus, label};
+use crate::agent::{AgentFilter, AgentStatus, label, short_id};
 use crate::entry::{Actor, Comparison, Expected, FenceToken, LOCKS, Operation, Txn, Write};
 use crate::hint::Hint;
 use crate::lock::{Acquire, Acquired, Lock, Release};
@@ -314,7 +314,10 @@ fn a_lock_ends_with_its_session(fixture: &Fixture) {
     assert_eq!(recorded, [EventType::EntryDeleted, EventType::AgentDeregistered]);
     let events = fixture.events();
     let released = events.iter().find(|event| event.event_type == EventType::EntryDeleted).unwrap();
-    assert_eq!(released.summary, "Lock \"deploy\" of agent \"Ivy\" released (session ended)");
+    assert_eq!(
+        released.summary,
+        format!("Lock \"deploy\" of agent \"Ivy\" ({}) released (session ended)", short_id(&ivy))
+    );
     assert_eq!(released.commit_id, events.last().unwrap().commit_id, "in one commit");
     assert!(acquire(fixture, "deploy", &oak).acquired);
 }
@@ -330,7 +333,10 @@ fn sweep_releases_locks_of_stale_agents(fixture: &Fixture) {
     let leases = &swept.stale_agents[0].released_leases;
     assert_eq!((&*leases[0].scope, &*leases[0].key), (LOCKS, "deploy"));
     let event = fixture.events().pop().unwrap();
-    assert_eq!(event.summary, "Lock \"deploy\" of agent \"Ivy\" released (marked stale)");
+    assert_eq!(
+        event.summary,
+        format!("Lock \"deploy\" of agent \"Ivy\" ({}) released (marked stale)", short_id(&ivy))
+    );
     let new = acquire(fixture, "deploy", &oak).lock.fence;
     assert!(new > old);
 

@@ -301,6 +301,13 @@ impl Fixture {
         self.board.agents().heartbeat(&Heartbeat::of(session)).unwrap()
     }
 
+    /// Sets the heartbeat of a session to a moment that its clock has not reached, as before the clock was set back.
+    fn set_heartbeat_ahead(&self, session: &str, seconds: u64) {
+        let ahead = self.now().plus(Duration::from_secs(seconds));
+        let agent = self.agent(session);
+        self.put(&[Agent { last_seen_at: ahead, last_beat_at: ahead, ..agent }.into()]);
+    }
+
     /// How many heartbeats of a session are kept.
     fn heartbeats(&self, session: &str) -> u64 {
         self.read(|tx| tx.count(&Range::heartbeats_of(session))).unwrap()

@@ -50,7 +50,7 @@ fn status_counts_everything(fixture: &Fixture) {
     assert_eq!(status.projects.registered, 1);
     assert_eq!(status.claimed_work, fixture.board.work().list(&claimed_items()).unwrap());
     assert_eq!(
-        status.active_agents.iter().map(|agent| agent.agent_name.as_str()).collect::<Vec<_>>(),
+        status.active_agents.iter().map(|listed| listed.agent.agent_name.as_str()).collect::<Vec<_>>(),
         ["Ivy", "Idle"]
     );
     assert_eq!(status.events_24h, fixture.events().len() as u64);

@@ -115,7 +115,7 @@ fn the_status_of_a_project_shows_its_agents_and_open_work(fixture: &Fixture) {
     fixture.complete("done", &session);
     let status = fixture.board.projects().status("p").unwrap();
     assert_eq!(
-        status.active_agents.iter().map(|agent| agent.agent_name.as_str()).collect::<Vec<_>>(),
+        status.active_agents.iter().map(|listed| listed.agent.agent_name.as_str()).collect::<Vec<_>>(),
         ["Ivy"]
     );
     assert_eq!(

@@ -239,6 +239,12 @@ fn count_heartbeats(counted: &mut Counted) {
     counted.fixture.beat(session);
     assert!(counted.fixture.sweep().stale_agents.iter().any(|agent| agent.session_id == stale));
     counted.count("Agents::heartbeat", "agent heartbeat, of a stale session", |fixture| fixture.beat(&stale));
+    let orphan = counted.fixture.session_of_process("Ash", 20);
+    counted.fixture.processes.end(20);
+    counted.fixture.processes.start(21);
+    counted.count("Agents::watch_instead", "another process, for a session whose own is gone", |fixture| {
+        fixture.board.agents().watch_instead(&orphan, 21).unwrap()
+    });
 }
 
 fn count_entries(counted: &mut Counted) {

@@ -10,6 +10,11 @@ on_every_engine![
     registering_records_a_changed_clock,
     clock_that_was_set_back_gives_grace,
     another_boot_gives_no_grace,
+    a_heartbeat_ahead_of_the_clock_keeps_no_gone_session,
+    a_heartbeat_ahead_of_the_clock_counts_as_the_current_time,
+    a_threshold_of_zero_includes_a_heartbeat_ahead_of_the_clock,
+    a_session_from_before_the_clock_was_set_back_becomes_stale,
+    the_next_call_of_a_session_replaces_a_heartbeat_ahead_of_the_clock,
     the_time_of_the_engine_decides_what_is_due,
 ];
 
@@ -73,8 +78,12 @@ fn clock_that_was_set_back_gives_grace(fixture: &Fixture) {
     assert_eq!(marks(fixture), 0, "it was last seen in the future");
     // The clock is corrected: that is another jump.
     set_forward(fixture, 3600);
-    fixture.session("Oak");
-    assert_eq!(marks(fixture), 1, "the clocks stand as they did, so its silence counts");
+    let oak = fixture.session("Oak");
+    fixture.pass(299);
+    assert_eq!(marks(fixture), 0);
+    fixture.beat(&oak);
+    fixture.pass(1);
+    assert_eq!(marks(fixture), 1);
     assert_eq!(fixture.agent(&ivy).status, AgentStatus::Stale);
 }
 
@@ -83,6 +92,84 @@ fn another_boot_gives_no_grace(fixture: &Fixture) {
     fixture.processes.reboot();
     set_forward(fixture, 3600);
     assert_eq!(marks(fixture), 1, "its process cannot have survived");
+}
+
+fn a_heartbeat_ahead_of_the_clock_keeps_no_gone_session(fixture: &Fixture) {
+    let ivy = fixture.session_of_process("Ivy", 10);
+    let oak = fixture.session_of_process("Oak", 11);
+    fixture.set_heartbeat_ahead(&ivy, 31);
+    fixture.set_heartbeat_ahead(&oak, 3600);
+    fixture.processes.end(10);
+    let dry = fixture.board.sweep(&Sweep { dry_run: true, ..Sweep::default() }).unwrap();
+    assert_eq!(dry.stale_agents[0].session_id, ivy);
+    assert_eq!(fixture.sweep(), dry);
+    assert_eq!(fixture.agent(&ivy).status, AgentStatus::Stale);
+    assert_eq!(dry.pids_verified, [oak.as_str()], "its process runs");
+    assert_eq!(fixture.agent(&oak).last_seen_at, fixture.now());
+}
+
+fn a_heartbeat_ahead_of_the_clock_counts_as_the_current_time(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    fixture.set_heartbeat_ahead(&ivy, 3600);
+    fixture.set_heartbeat_ahead(&oak, 30);
+    let before = fixture.agent(&ivy);
+    let dry = Sweep { dry_run: true, ..Sweep::default() };
+    assert!(fixture.board.sweep(&dry).unwrap().stale_agents.is_empty());
+    assert_eq!(fixture.agent(&ivy), before, "a dry run changes nothing");
+    let (count, recorded) = fixture.events_of(|| marks(fixture));
+    assert_eq!((count, recorded.len()), (0, 0));
+    let heartbeats = |agent: &Agent| (agent.last_seen_at, agent.last_beat_at);
+    assert_eq!(heartbeats(&fixture.agent(&ivy)), (fixture.now(), fixture.now()));
+    assert!(fixture.agent(&oak).last_seen_at > fixture.now(), "clocks may differ a little");
+    fixture.pass(299);
+    assert_eq!(marks(fixture), 0);
+    fixture.pass(1);
+    assert_eq!(marks(fixture), 1);
+    assert_eq!(fixture.agent(&ivy).status, AgentStatus::Stale);
+}
+
+fn a_threshold_of_zero_includes_a_heartbeat_ahead_of_the_clock(fixture: &Fixture) {
+    let gone = fixture.session_of_process("gone", 10);
+    fixture.session_of_process("alive", 11);
+    fixture.session("no PID");
+    fixture.processes.end(10);
+    fixture.set_heartbeat_ahead(&gone, 1);
+    let threshold = |dry_run| Sweep { threshold: Some(Duration::ZERO), dry_run, caller: None };
+    let names = |swept: &Swept| -> Vec<_> {
+        let mut names: Vec<_> = swept.stale_agents.iter().map(|stale| stale.agent_name.clone()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&fixture.board.sweep(&threshold(true)).unwrap()), ["gone", "no PID"]);
+    fixture.clock.set(fixture.now().minus(Duration::from_hours(1)));
+    let swept = fixture.board.sweep(&threshold(false)).unwrap();
+    assert_eq!(names(&swept), ["gone", "no PID"], "the heartbeat does not count, and so the clock does not");
+    assert_eq!(swept.pids_verified.len(), 1);
+}
+
+fn a_session_from_before_the_clock_was_set_back_becomes_stale(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session_of_process("Oak", 10));
+    fixture.processes.end(10);
+    fixture.clock.set(fixture.now().minus(Duration::from_hours(1)));
+    fixture.pass(10);
+    assert_eq!(marks(fixture), 0);
+    fixture.pass(299);
+    assert_eq!(marks(fixture), 0, "each has one threshold from then");
+    fixture.pass(1);
+    assert_eq!(marks(fixture), 1);
+    assert_eq!(fixture.agent(&oak).status, AgentStatus::Stale, "its process is gone");
+    fixture.pass(300);
+    assert_eq!(marks(fixture), 1);
+    assert_eq!(fixture.agent(&ivy).status, AgentStatus::Stale);
+}
+
+fn the_next_call_of_a_session_replaces_a_heartbeat_ahead_of_the_clock(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    fixture.item("x");
+    fixture.set_heartbeat_ahead(&ivy, 3600);
+    fixture.claim("x", &ivy);
+    let agent = fixture.agent(&ivy);
+    assert_eq!((agent.last_seen_at, agent.last_beat_at), (fixture.now(), fixture.now()));
 }
 
 fn the_time_of_the_engine_decides_what_is_due(fixture: &Fixture) {

@@ -10,6 +10,7 @@ on_every_engine![
     a_follower_keeps_sweeping,
     wait_for_a_key_keeps_sweeping_under_concurrent_writes,
     a_wait_for_a_lock_keeps_sweeping,
+    a_wait_finds_a_heartbeat_ahead_of_the_clock,
     a_subscription_keeps_sweeping_while_it_waits,
     a_subscription_keeps_sweeping_while_events_arrive,
     a_wait_never_marks_its_own_session,
@@ -77,6 +78,21 @@ fn a_wait_for_a_lock_keeps_sweeping(fixture: &Fixture) {
         || drop(fixture.board.locks().acquire_waiting(&Acquire::of("deploy", &oak), LONG).unwrap()),
         || drop(locks.release(&Release::of("deploy", &ivy)).unwrap()),
     );
+}
+
+fn a_wait_finds_a_heartbeat_ahead_of_the_clock(fixture: &Fixture) {
+    let gone = fixture.session_of_process("gone", 10);
+    fixture.processes.end(10);
+    fixture.set_heartbeat_ahead(&gone, 3600);
+    let wait = WaitFor { timeout: Some(LONG), after: None };
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| fixture.scope().wait("end", &wait).unwrap());
+        wait_until("the agent is stale", || {
+            (fixture.agent(&gone).status == AgentStatus::Stale).then_some(())
+        });
+        fixture.write("end", "1");
+        waiting.join().unwrap();
+    });
 }
 
 fn subscribe(fixture: &Fixture) -> crate::event::Subscription {

@@ -17,7 +17,7 @@ pub(super) fn translate(path: &Path, error: rusqlite::Error) -> Error {
             busy(path, None)
         }
         _ if is_out_of_room(&error) => {
-            Fault::new(Code::DiskFull, format!("there is no room left for {shown}; nothing was written"))
+            Fault::new(Code::DiskFull, format!("no space left for {shown}; nothing was written"))
                 .hint("free some space on this file system and run the command again")
                 .because(error)
                 .into()

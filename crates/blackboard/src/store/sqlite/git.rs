@@ -71,6 +71,20 @@ pub fn keep_out_of_git(path: &Path) -> Result<()> {
     written.map_err(fault)
 }
 
+/// The command of a shell that makes git ignore the board at `path`.
+pub fn command_to_ignore(path: &Path) -> String {
+    let name = literal(&path.file_name().unwrap_or_default().to_string_lossy());
+    let file = path.with_file_name(IGNORE_FILE);
+    format!("printf '%s\\n' '/{name}*' '/{HOOK_LOG}*' >> {}", shell_word(&file))
+}
+
+/// Whether the `.gitignore` beside the database is enough.
+fn is_ignored_beside(path: &Path) -> bool {
+    let Some(name) = path.file_name() else { return false };
+    let lines = read_ignore_file(&path.with_file_name(IGNORE_FILE)).ok().flatten();
+    lines.is_some_and(|lines| completed(Some(&lines), &name.to_string_lossy()).is_none())
+}
+
 /// How old a change of an index has to be before it gets a stamp. Two changes within one tick of the file system's clock have
 /// the same time.
 const STAMP_DELAY: Duration = Duration::from_secs(1);
@@ -186,8 +200,13 @@ struct TrackedFiles {
 impl TrackedFiles {
     fn refusal(&self, path: &Path) -> Error {
         let names: Vec<_> = self.names.iter().map(|name| shell_word(name)).collect();
-        let cure = format!("git -C {} rm --cached {}", shell_word(&self.root), names.join(" "));
-        not_ours(path, "is tracked by git, which would publish the board", cure)
+        let mut cure = format!("git -C {} rm --cached {}", shell_word(&self.root), names.join(" "));
+        // Otherwise the next `git add` adds them again.
+        if !is_ignored_beside(path) {
+            cure = format!("{cure} && {}", command_to_ignore(path));
+        }
+        let tracked = self.names.first().map_or_else(|| path.to_owned(), |name| self.root.join(name));
+        not_ours(&tracked, "is tracked by git, which would publish the board", cure)
     }
 }
 
@@ -361,7 +380,11 @@ fn write_private(file: &Path, text: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     open::private(&mut options);
-    options.open(file)?.write_all(text)
+    let mut file = options.open(file)?;
+    // The mode of a new file is reduced by the umask, and git has to read it.
+    #[cfg(unix)]
+    file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    file.write_all(text)
 }
 
 /// A path as git writes it.

@@ -47,7 +47,7 @@ use std::time::{Duration, Instant};
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, DEFAULT_NAME};
 
-pub use self::git::keep_out_of_git;
+pub use self::git::{command_to_ignore, keep_out_of_git};
 use self::queue::Queue;
 pub use self::schema::VERSION as SCHEMA_VERSION;
 pub use self::sidecars::SqliteSidecars;
@@ -112,8 +112,8 @@ pub struct SqliteOptions {
     pub stays_open: bool,
     /// Whether a new board creates the missing directories of its path. A path that a user types may be wrong.
     pub create_directories: bool,
-    /// Whether the directory belongs to the board of a project. A new board there gets a `.gitignore`.
-    pub in_project: bool,
+    /// Whether the directory belongs to the board. A new board there gets a `.gitignore`.
+    pub owns_directory: bool,
     /// Whether the database may be on a network file system, which damages a board that several machines use.
     pub allow_network_filesystem: bool,
 }
@@ -139,7 +139,7 @@ impl Default for SqliteOptions {
             waiting: Waiting::Queue,
             stays_open: true,
             create_directories: true,
-            in_project: false,
+            owns_directory: false,
             allow_network_filesystem: false,
         }
     }
@@ -153,6 +153,7 @@ pub fn has_long_wal(path: &Path) -> bool {
 }
 
 /// A board in a SQLite file.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Sqlite {
     path: PathBuf,
     clock: Arc<dyn Clock>,
@@ -161,10 +162,14 @@ pub struct Sqlite {
     wake: Wake,
     /// Writers of this process take turns here, before they compete with those of other processes.
     writer: Mutex<()>,
+    /// Whether this value has created it.
+    is_new: bool,
     /// Whether it was opened for reading only.
     reads_only: bool,
     /// Whether it was opened without locks.
     is_immutable: bool,
+    /// Whether SQLite could open the file for reading only.
+    is_write_protected: AtomicBool,
     /// Whether commits skip ids, which only tests do.
     skips_revisions: bool,
     idle: Mutex<Vec<Connection>>,
@@ -183,10 +188,10 @@ pub struct Sqlite {
 impl Sqlite {
     /// Opens the board at `path`, and creates it if it does not exist.
     pub fn open(path: &Path, clock: Arc<dyn Clock>, options: &SqliteOptions) -> Result<Sqlite> {
-        let store = Sqlite::at(path, clock, options);
+        let mut store = Sqlite::at(path, clock, options);
         trust::check_directory(path)?;
         if trust::plain_file(path)?.is_none() {
-            open::create(path, &store.queue, options, store.clock.now())?;
+            store.is_new = open::create(path, &store.queue, options, store.clock.now())?;
         }
         store.connected()
     }
@@ -194,7 +199,7 @@ impl Sqlite {
     /// Opens the board at `path`, or returns `None` and creates nothing if it does not exist.
     ///
     /// A board on read-only media, where no file can be created beside it, is opened for reading, unless it is to
-    /// stay open: then nothing guards against a change of the file. [`Sqlite::is_immutable`] reports it.
+    /// stay open: then nothing guards against a change of the file. [`Sqlite::is_read_only`] reports it.
     pub fn open_existing(
         path: &Path,
         clock: Arc<dyn Clock>,
@@ -216,9 +221,14 @@ impl Sqlite {
         }
     }
 
-    /// Whether it was opened without locks, because its files cannot be written.
-    pub fn is_immutable(&self) -> bool {
-        self.is_immutable
+    /// Whether [`Sqlite::open`] has created the board. Of several processes that create it at once, one gets `true`.
+    pub fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// Whether it was opened for reading because its files cannot be written.
+    pub fn is_read_only(&self) -> bool {
+        self.is_immutable || self.is_write_protected.load(Ordering::Relaxed)
     }
 
     /// Opens the board at `path` for reading only, or returns `None` if it does not exist. Writes are refused, here
@@ -254,8 +264,10 @@ impl Sqlite {
             wake: Wake::new(&sidecars),
             options: options.clone(),
             writer: Mutex::new(()),
+            is_new: false,
             reads_only: false,
             is_immutable: false,
+            is_write_protected: AtomicBool::new(false),
             skips_revisions: false,
             idle: Mutex::default(),
             opened: OnceLock::new(),
@@ -290,6 +302,9 @@ impl Sqlite {
         if self.reads_only {
             return Ok(connection);
         }
+        let fault = |error| faults::translate(&self.path, error);
+        self.is_write_protected
+            .store(connection.is_readonly(rusqlite::MAIN_DB).map_err(fault)?, Ordering::Relaxed);
         self.wal_bytes.fetch_max(wal_bytes, Ordering::Relaxed);
         // Replaces SQLite's own automatic checkpoint, which would run inside a commit.
         let (frames, wal_bytes) = (self.frames.clone(), self.wal_bytes.clone());
@@ -299,7 +314,7 @@ impl Sqlite {
             wal_bytes.fetch_max(u64::from(length) * FRAME_BYTES, Ordering::Relaxed);
             Ok(())
         };
-        connection.wal_hook(Some(hook)).map_err(|error| faults::translate(&self.path, error))?;
+        connection.wal_hook(Some(hook)).map_err(fault)?;
         Ok(connection)
     }
 

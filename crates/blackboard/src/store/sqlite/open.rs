@@ -20,8 +20,9 @@ use crate::hint::Hint;
 use crate::store::create_private_directory;
 use crate::text::shell_word;
 
-/// Creates the board at `path` if no other process does so first. Several processes may try at once.
-pub(super) fn create(path: &Path, queue: &Queue, options: &SqliteOptions, now: Timestamp) -> Result<()> {
+/// Creates the board at `path` if no other process does so first. Several processes may try at once; exactly one gets
+/// `true`.
+pub(super) fn create(path: &Path, queue: &Queue, options: &SqliteOptions, now: Timestamp) -> Result<bool> {
     let created = match path.parent() {
         Some(directory) => {
             if !options.create_directories && !directory.as_os_str().is_empty() && !directory.exists() {
@@ -32,15 +33,16 @@ pub(super) fn create(path: &Path, queue: &Queue, options: &SqliteOptions, now: T
         }
         None => Vec::new(),
     };
-    let head = queue.enter_alone();
-    if trust::plain_file(path)?.is_some() {
-        return Ok(());
-    }
-    let Some(head) = head else { return Err(faults::busy(path, None)) };
+    // Before a file exists that a refusal would leave there.
     git::check_untracked(path, None)?;
-    if options.in_project {
+    if options.owns_directory {
         git::keep_out_of_git(path)?;
     }
+    let head = queue.enter_alone();
+    if trust::plain_file(path)?.is_some() {
+        return Ok(false);
+    }
+    let Some(head) = head else { return Err(faults::busy(path, None)) };
     // The new database gets its name only when it is complete: a crash leaves no incomplete board. A process that is
     // alone at the head of the queue removes what a crash has left. Otherwise it uses a unique temporary name.
     let unfinished = if head.is_alone() {
@@ -53,8 +55,9 @@ pub(super) fn create(path: &Path, queue: &Queue, options: &SqliteOptions, now: T
         let _ = remove_with_companions(&unfinished);
     }
     if options.durability == Durability::Full {
-        placed.and_then(|()| {
-            directory::sync(path, &created).map_err(|error| io_fault(path, "written to the disk", error))
+        placed.and_then(|is_ours| {
+            let synced = directory::sync(path, &created);
+            synced.map(|()| is_ours).map_err(|error| io_fault(path, "written to the disk", error))
         })
     } else {
         placed
@@ -222,8 +225,8 @@ fn build(unfinished: &Path, path: &Path, now: Timestamp) -> Result<()> {
     fill(unfinished, now).map_err(|error| faults::translate(path, error))
 }
 
-/// Renames the new board, unless another process was faster.
-fn place(unfinished: &Path, path: &Path, is_alone: bool) -> Result<()> {
+/// Renames the new board, unless another process was faster: then it returns `false`.
+fn place(unfinished: &Path, path: &Path, is_alone: bool) -> Result<bool> {
     let fault = |error| io_fault(path, "created", error);
     let renamed = if is_alone {
         set_orphans_aside(path).map_err(fault)?;
@@ -234,9 +237,10 @@ fn place(unfinished: &Path, path: &Path, is_alone: bool) -> Result<()> {
     };
     match renamed {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            remove_with_companions(unfinished).map_err(|error| io_fault(unfinished, "removed", error))
+            let removed = remove_with_companions(unfinished);
+            removed.map(|()| false).map_err(|error| io_fault(unfinished, "removed", error))
         }
-        renamed => renamed.map_err(fault),
+        renamed => renamed.map(|()| true).map_err(fault),
     }
 }
 
@@ -355,7 +359,7 @@ pub(super) fn io_fault(path: &Path, what: &str, error: io::Error) -> Error {
                 .into()
         }
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            Fault::new(Code::DiskFull, format!("there is no room left for {shown}; nothing was written"))
+            Fault::new(Code::DiskFull, format!("no space left for {shown}; nothing was written"))
                 .hint("free some space on this file system and run the command again")
                 .because(error)
                 .into()

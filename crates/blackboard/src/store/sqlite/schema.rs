@@ -55,9 +55,21 @@ impl Migration {
     }
 }
 
-/// The statements of all tables and indexes of a version, in SQLite's stored form. SQLite appends a column to the
-/// text of its table.
+/// What the migrations make of an empty database. Every command compares the board's schema with it, and to derive it
+/// would take a tenth of a hook's instructions.
+const CURRENT: &str = include_str!("schema.sql");
+
+/// The statements of all tables and indexes of a version, in SQLite's stored form.
 fn objects(version: u32) -> Vec<Cow<'static, str>> {
+    if version < VERSION {
+        return migrated_objects(version);
+    }
+    let (statements, _note) = CURRENT.rsplit_once(';').unwrap_or((CURRENT, ""));
+    statements.split(';').map(|statement| Cow::Borrowed(statement.trim_start())).collect()
+}
+
+/// The same, from the migrations. SQLite appends a column to the text of its table.
+fn migrated_objects(version: u32) -> Vec<Cow<'static, str>> {
     let mut objects: Vec<Cow<'static, str>> = Vec::new();
     for migration in MIGRATIONS.iter().take(version as usize) {
         for index in migration.dropped_indexes() {
@@ -172,5 +184,30 @@ pub(super) fn check(connection: &Connection, path: &Path) -> Result<SchemaState>
             Err(faults::corrupt(path, format!("what was made by `{object}` is missing from its schema")))
         }
         None => Ok(SchemaState::of(version)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_file_is_what_the_migrations_make() {
+        testkit::limit_test();
+        let mut expected = String::new();
+        for object in migrated_objects(VERSION) {
+            expected.push_str(&object);
+            expected.push_str(";\n\n");
+        }
+        expected.push_str(
+            "-- Written by BLACKBOARD_WRITE_SNAPSHOTS=1 cargo test -p blackboard --lib schema_file\n",
+        );
+        if std::env::var_os("BLACKBOARD_WRITE_SNAPSHOTS").is_some() {
+            let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/store/sqlite/schema.sql");
+            std::fs::write(file, &expected).unwrap();
+            return;
+        }
+        assert!(CURRENT == expected, "schema.sql is not what the migrations make:\n{expected}");
+        assert_eq!(objects(VERSION), migrated_objects(VERSION));
     }
 }

@@ -41,6 +41,22 @@ impl Scratch {
         let store = Arc::new(self.open().unwrap());
         (store.clone(), Board::on(store, self.clock.clone()))
     }
+
+    /// The length of the WAL.
+    fn wal(&self) -> u64 {
+        std::fs::metadata(sidecars::beside(&self.path(), "-wal")).unwrap().len()
+    }
+
+    /// Creates this many items, and returns how long the WAL was at most.
+    fn longest_wal(&self, board: &Board, items: usize, after_each: impl Fn()) -> u64 {
+        let mut longest = 0;
+        for number in 0..items {
+            board.work().create(&Create::new(&format!("item-{number}"), "Something")).unwrap();
+            longest = longest.max(self.wal());
+            after_each();
+        }
+        longest
+    }
 }
 
 #[test]
@@ -76,16 +92,9 @@ fn a_refusal_keeps_its_connection() {
 fn long_wal_is_checkpointed() {
     let scratch = Scratch::new();
     let (_, board) = scratch.board();
-    let wal = sidecars::beside(&scratch.path(), "-wal");
-    let length = || std::fs::metadata(&wal).unwrap().len();
-    let mut longest = 0;
-    for number in 0..600 {
-        board.work().create(&Create::new(&format!("item-{number}"), "Something")).unwrap();
-        longest = longest.max(length());
-        board.maintain();
-    }
+    let longest = scratch.longest_wal(&board, 600, || board.maintain());
     assert!(longest < 2 * 1024 * 1024, "{longest} bytes");
-    assert!(length() < 300 * 4200, "{} bytes are left", length());
+    assert!(scratch.wal() < 300 * 4200, "{} bytes are left", scratch.wal());
     assert_eq!(board.export().unwrap().work_items.len(), 600);
 }
 
@@ -93,22 +102,16 @@ fn long_wal_is_checkpointed() {
 fn wal_of_a_continuous_writer_is_bounded() {
     let scratch = Scratch::new();
     let (store, board) = scratch.board();
-    let wal = sidecars::beside(&scratch.path(), "-wal");
-    let length = || std::fs::metadata(&wal).unwrap().len();
-    let mut longest = 0;
-    for number in 0..400 {
-        board.work().create(&Create::new(&format!("item-{number}"), "Something")).unwrap();
-        longest = longest.max(length());
-    }
+    let longest = scratch.longest_wal(&board, 400, || ());
     let frame = 4_096 + 24;
     let most = u64::from(FRAMES_BETWEEN_COMMITS + 50) * frame;
     assert!(longest > u64::from(FRAMES_BETWEEN_COMMITS / 2) * frame && longest < most, "{longest} bytes");
     let items = (400..).map(|number| Create::new(&format!("item-{number}"), "Something"));
-    for item in items.take_while(|_| length() <= u64::from(FRAMES_KEPT + 50) * frame) {
+    for item in items.take_while(|_| scratch.wal() <= u64::from(FRAMES_KEPT + 50) * frame) {
         board.work().create(&item).unwrap();
     }
     drop((store, board));
-    assert_eq!(length(), 0, "nothing is left to the next one");
+    assert_eq!(scratch.wal(), 0, "nothing is left to the next one");
 }
 
 #[test]

@@ -111,7 +111,9 @@ pub fn writable_by_others(metadata: &Metadata) -> Option<u32> {
 
 #[cfg(unix)]
 fn is_writable_by_others(mode: u32, owner: u32, group: u32) -> bool {
-    let is_private_group = owner != 0 && owner == group;
+    // The group of root has other members, and so has that of the user to whom unknown owners are mapped.
+    const OVERFLOW_USER: u32 = 65_534;
+    let is_private_group = owner == group && owner != 0 && owner != OVERFLOW_USER;
     let forbidden = if is_private_group { 0o002 } else { 0o022 };
     mode & forbidden != 0
 }
@@ -278,9 +280,7 @@ pub(super) fn not_ours(path: &Path, what: &str, hint: impl Into<Hint>) -> Error 
 
 /// A path as one word of a shell, whatever characters it has.
 pub(super) fn shell_word(path: &Path) -> String {
-    let text = path.display().to_string();
-    let is_plain = |character: char| character.is_alphanumeric() || "/._-+@:,".contains(character);
-    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    crate::text::shell_word(&path.display().to_string()).into_owned()
 }
 
 #[cfg(unix)]
@@ -348,6 +348,7 @@ mod tests {
             // Other users are often in the group of root.
             (0o775, 0, 0, true),
             (0o755, 0, 0, false),
+            (0o770, 65_534, 65_534, true),
         ] {
             assert_eq!(is_writable_by_others(mode, owner, group), expected, "{mode:o} {owner} {group}");
         }

@@ -128,12 +128,15 @@ pub(super) const FORMS: &[Form] = &[
     form("a Fly token", "fm1a_", base64, AtLeast(100)),
     form("a Fly token", "fm1r_", base64, AtLeast(100)),
     form("a Fly token", "fm2_", base64, AtLeast(100)),
+    // The scheme of its header, before any of these.
+    form("a Fly token", "FlyV1 ", base64_or_word, AtLeast(24)),
     form("a Vercel token", "vcp_", alphanumeric, AtLeast(24)),
     form("a Vercel token", "vci_", alphanumeric, AtLeast(24)),
     form("a Vercel token", "vca_", alphanumeric, AtLeast(24)),
     form("a Vercel token", "vcr_", alphanumeric, AtLeast(24)),
     form("a Vercel token", "vck_", alphanumeric, AtLeast(24)),
     form("a Vercel token", "vercel_blob_rw_", word, AtLeast(30)),
+    form("a Vercel token", "vercel_", alphanumeric, AtLeast(24)),
     form("a Heroku key", "HRKU-", word_or_dash, AtLeast(36)),
     form("a Render key", "rnd_", alphanumeric, AtLeast(28)),
     form("a PlanetScale token", "pscale_tkn_", word_or_dash, AtLeast(32)),
@@ -202,8 +205,12 @@ pub(super) const FORMS: &[Form] = &[
 
 /// The byte pairs that the word of a credential can begin with. They rule out most words.
 pub(super) static BEGINNINGS: [u64; 1024] = {
-    // A SendGrid key and a signed token have their own parsers.
-    let mut bits = bits_of(&[*b"SG", *b"ey"]);
+    // A SendGrid key, a signed token, an Airtable token and a Discord token have their own parsers. The last one begins
+    // with two digits in base64.
+    let mut bits = bits_of(&[
+        *b"SG", *b"ey", *b"pa", *b"MD", *b"MT", *b"Mj", *b"Mz", *b"ND", *b"NT", *b"Nj", *b"Nz", *b"OD",
+        *b"OT",
+    ]);
     let mut index = 0;
     while index < FORMS.len() {
         let prefix = FORMS[index].prefix.as_bytes();
@@ -238,7 +245,7 @@ pub(super) fn upper_or_digit(byte: u8) -> bool {
     byte.is_ascii_uppercase() || byte.is_ascii_digit()
 }
 
-fn lower_hex(byte: u8) -> bool {
+pub(super) fn lower_hex(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'a'..=b'f')
 }
 
@@ -276,6 +283,10 @@ fn hex_or_dash(byte: u8) -> bool {
 
 fn dotted(byte: u8) -> bool {
     word_or_dash(byte) || byte == b'.'
+}
+
+fn base64_or_word(byte: u8) -> bool {
+    base64(byte) || word_or_dash(byte)
 }
 
 fn path(byte: u8) -> bool {

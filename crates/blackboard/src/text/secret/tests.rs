@@ -188,6 +188,100 @@ fn credentials_of_2026_are_found() {
 }
 
 #[test]
+fn headers_passwords_and_more_tokens_are_found() {
+    testkit::limit_test();
+    let uuid = "550e8400-e29b-41d4-a716-446655440000";
+    let header = "a token in an Authorization header";
+    for (prefix, body, kind) in [
+        ("Authorization: ", format!("Bearer {}", drawn(20)), header),
+        ("authorization: ", format!("bearer {}", drawn(32)), header),
+        ("AUTHORIZATION: ", format!("BEARER {}", hex(40)), header),
+        ("Authorization: ", format!("Bearer {uuid}"), header),
+        ("Authorization: ", format!("Bearer {}~{}.x_-=", drawn(20), drawn(9)), header),
+        ("\"Authorization\": \"", format!("Bearer {}\"", drawn(24)), header),
+        ("curl -H 'Authorization: ", format!("Bearer {}'", drawn(24)), header),
+        ("Proxy-Authorization: ", "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==".to_owned(), header),
+        ("Authorization: ", format!("token {}", hex(40)), header),
+        ("https://db.example.org/app?user=ivy&", "password=hunter2".to_owned(), "a password"),
+        ("jdbc:postgresql://host/db?", "password=s3cr3t".to_owned(), "a password"),
+        ("Server=db;Database=app;User Id=app;", "Password=Tr0ub4dor&3;".to_owned(), "a password"),
+        ("Server=db;Uid=app;", "Passwd=correctHorse;Port=1".to_owned(), "a password"),
+        ("host=db user=app ", "password=s3cr3tPa55 dbname=app".to_owned(), "a password"),
+        ("host=db user=app ", "passwd='x9Xy-Zw7abc'".to_owned(), "a password"),
+        ("PG", "PASSWORD=x9XyZw7abc psql".to_owned(), "a password"),
+        ("DB_", "PASSWORD=\"x9Xy!Zw7abc\"".to_owned(), "a password"),
+        ("MTk4NjIyNDgz", format!("NDcxOTI1MjQ4.Cl2FMQ.{}", &drawn(27)), "a Discord token"),
+        ("OTY4NTU2MzQ4", format!("MzkwMzkxODU5.G49NjP.pD8PLpKp-{}", &drawn(29)), "a Discord token"),
+        ("MTMwMTU5MDU2", format!("Nzk4OTU0NzAyOA.G5Nast.7_{}", &drawn(36)), "a Discord token"),
+        ("FlyV1 ", format!("fm2_{},fm2_{}", drawn(40), drawn(40)), "a Fly token"),
+        ("pat", format!("AbCdEf01234567.{}", hex(64)), "an Airtable token"),
+        ("vercel_", drawn(24), "a Vercel token"),
+    ] {
+        for (before, after) in [("", ""), ("see ", " rest"), ("\n", "\n")] {
+            let text = format!("{before}{prefix}{body}{after}");
+            assert_eq!(find(&text), Some(kind), "{text}");
+        }
+    }
+}
+
+#[test]
+fn text_about_headers_and_passwords_is_not_a_credential() {
+    testkit::limit_test();
+    for text in [
+        "Authorization: Bearer <token>",
+        "Authorization: Bearer $TOKEN",
+        "Authorization: Bearer ${{ secrets.GITHUB_TOKEN }}",
+        "Authorization: Bearer YOUR_ACCESS_TOKEN_GOES_HERE",
+        "Authorization: Bearer your-token-of-2026-goes-here",
+        "Authorization: Bearer xxxxxxxxxxxxxxxxxxxxxxxx",
+        "Authorization: Bearer abc123",
+        "Authorization: Basic dXNlcjpw",
+        "Send it as `Authorization: Bearer`, as the documentation of 2026 says.",
+        "authorization: the bearer of this letter",
+        "Authorization is done by middleware2026AuthorizationLayer",
+        "the authorization token rotates",
+        "organization: Bearer a1B2c3D4e5F6g7H8i9J0",
+        "password = changed by the user",
+        "password = argon2id",
+        "password=changed",
+        "password=required&user=ivy",
+        "?password=wrong",
+        "/login?password=invalid&user=1",
+        "password=$PASSWORD",
+        "password=${DB_PASSWORD_2026}",
+        "password=%DB_PASSWORD2%",
+        "password=os.environ['DB_PASSWORD_2']",
+        "password=config.database2.credential",
+        "password=get_password1()",
+        "password=hash2(salt1, value)",
+        "password=<password1>",
+        "password=********",
+        "&password=***",
+        ";Password=MyPassword1;",
+        "?password=test1234",
+        "password=changeme123",
+        "password=",
+        "PASSWORD_MIN_LENGTH=12345678a",
+        "the passwd command and /etc/passwd",
+        "password=20261117",
+        "password=a1",
+        "answer=a1B2c3D4e5F6",
+        "MTk4NjIyNDgzNDcxOTI1MjQ4 is an id in base64",
+        "MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ",
+        "MTIzNDU2Nzg5MDEyMzQ1Njc4.github.io.example.org",
+        "NTFS.volume.management",
+        "FlyV1 is the scheme of tokens",
+        "FlyV1 tokens-are-macaroons-with-caveats-since-2023",
+        "patent.pending",
+        "patchworkAbCdEf1.txt",
+        "vercel_deployments_of_the_team_2026",
+        "vercel_xxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+    ] {
+        assert_eq!(find(text), None, "{text}");
+    }
+}
+
+#[test]
 fn hashes_ids_and_encoded_text_are_not_credentials() {
     let uuid = "550e8400-e29b-41d4-a716-446655440000";
     let prose =

@@ -8,8 +8,7 @@ use rusqlite::{Connection, params};
 
 use super::redis::Server;
 use crate::boards::Scratch;
-use crate::report::{Bar, Line, Unit};
-use crate::statistics::{median, ratios};
+use crate::report::Line;
 use crate::{Result, Scale};
 
 const SCOPE: &str = "default";
@@ -29,9 +28,8 @@ pub fn writing(scale: &Scale) -> Result<Vec<Line>> {
         library.push(through_the_library(writes)?);
         raw.push(by_hand(writes)?);
     }
-    let detail = format!("{:.0} writes/s, raw {:.0} writes/s", median(&library), median(&raw));
     let what = "writes per second in process against a raw loop of the same statements";
-    Ok(vec![Line::new(what, Bar::AtLeast(0.7), Unit::Ratio, &ratios(&library, &raw), detail)])
+    Ok(vec![Line::rate(what, 0.7, "writes", &library, ("raw", &raw))])
 }
 
 fn key(number: usize) -> String {
@@ -136,24 +134,11 @@ pub fn reading(scale: &Scale) -> Result<Vec<Line>> {
             Ok(())
         })?);
     }
-    let detail = |name: &str, others: &[f64]| {
-        format!("{:.0} reads/s, {name} {:.0} reads/s", median(&library), median(others))
-    };
+    let what = "reads per second in process against a raw prepared SELECT";
+    let same = "the same against a Redis GET on loopback";
     Ok(vec![
-        Line::new(
-            "reads per second in process against a raw prepared SELECT",
-            Bar::AtLeast(0.6),
-            Unit::Ratio,
-            &ratios(&library, &raw),
-            detail("raw", &raw),
-        ),
-        Line::new(
-            "the same against a Redis GET on loopback",
-            Bar::AtLeast(2.5),
-            Unit::Ratio,
-            &ratios(&library, &remote),
-            detail("Redis", &remote),
-        ),
+        Line::rate(what, 0.6, "reads", &library, ("raw", &raw)),
+        Line::rate(same, 2.5, "reads", &library, ("Redis", &remote)),
     ])
 }
 

@@ -61,7 +61,17 @@ fn an_agent_whose_rows_cannot_be_read_is_skipped_and_the_others_are_swept() {
         assert_eq!(skipped.agent_name.as_deref(), is_named.then_some("bad"), "{what}");
         let expected = if what == "its session" { "" } else { bad.as_str() };
         assert_eq!(skipped.session_id, expected, "{what}");
-        assert!(!skipped.error.is_empty(), "{what}");
+        // A row without a readable key cannot be named.
+        let is_row_named = skipped.error.starts_with("row ") && skipped.hint.is_some();
+        assert_eq!(is_row_named, what != "its session", "{what}: {skipped:?}");
+        if let ("an entry that it holds", Some(hint)) = (what, &skipped.hint) {
+            assert_eq!(skipped.error, "row team/bad of entries cannot be read: column value: it is not JSON");
+            let statement = hint.split_once("sqlite3: ").unwrap().1;
+            tamper(&scratch, &statement.replace('…', "'null'"));
+            let healed = board.sweep(&Sweep { dry_run: true, ..Sweep::default() }).unwrap();
+            assert_eq!(names(&healed.stale_agents), ["bad", "good"], "the statement of the hint corrects it");
+            tamper(&scratch, sql);
+        }
 
         let automatic = board.try_sweep(None);
         assert_eq!(automatic.skipped_agents, dry.skipped_agents, "{what}");

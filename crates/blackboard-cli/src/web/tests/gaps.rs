@@ -5,47 +5,18 @@ use std::sync::Arc;
 
 use blackboard::agent::Register;
 use blackboard::clock::SystemClock;
-use blackboard::store::{Memory, SidecarDirectory, Sidecars, Store};
+use blackboard::store::Memory;
 use blackboard::work::Create;
 use blackboard::{Board, Result, Revision};
 use hyper::header::HeaderName;
 use serde_json::Value;
 
-use super::api;
-use super::feed::{Feed, Following};
-use super::reply::{Body, EVENTS, NEXT, OLDEST, POSITIONS, Reply};
-use super::route::Asked;
-use crate::config::Database;
-use crate::open::{Engine, OpenStore, Opening, ResolvedBoard};
-
-/// An engine that always opens the same board.
-struct Skipping {
-    store: Arc<Memory>,
-    sidecars: SidecarDirectory,
-}
-
-impl Engine for Skipping {
-    fn name(&self) -> String {
-        "a board with gaps".to_owned()
-    }
-
-    fn exists(&self) -> bool {
-        true
-    }
-
-    fn identity(&self) -> Option<String> {
-        Some("gaps".to_owned())
-    }
-
-    fn sidecars(&self) -> &dyn Sidecars {
-        &self.sidecars
-    }
-
-    fn open(&self, _: &Database, _: Opening) -> Result<Option<OpenStore>> {
-        let store: Arc<dyn Store> = Arc::<Memory>::clone(&self.store);
-        Ok(Some(OpenStore { store, is_immutable: false }))
-    }
-}
+use super::InMemory;
+use crate::open::ResolvedBoard;
+use crate::web::api;
+use crate::web::feed::{Feed, Following};
+use crate::web::reply::{Body, EVENTS, NEXT, OLDEST, POSITIONS, Reply};
+use crate::web::route::Asked;
 
 /// A board with some items and a session, and its feed.
 struct Gaps {
@@ -59,7 +30,7 @@ impl Gaps {
     fn new(directory: &Path) -> Gaps {
         let store = Arc::new(Memory::new(Arc::new(SystemClock)).skipping_revisions());
         let board = Board::on(Arc::<Memory>::clone(&store), Arc::new(SystemClock));
-        let engine = Arc::new(Skipping { store, sidecars: SidecarDirectory::new(directory) });
+        let engine = Arc::new(InMemory::new(store, directory));
         let resolved = ResolvedBoard { engine, ..ResolvedBoard::unconfigured(&directory.join("local.db")) };
         let (feed, thread) = Feed::start(resolved).unwrap();
         let mut gaps = Gaps { board, feed, thread: Some(thread), session: String::new() };

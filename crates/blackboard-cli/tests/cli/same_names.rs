@@ -1,0 +1,128 @@
+//! Agents with the same name are told apart in every output, also if their ids begin with the same 8 characters.
+
+use blackboard::Code;
+use blackboard::id::session_of_hint;
+use serde_json::json;
+
+use crate::mcp::client::Client;
+use crate::scratch::Scratch;
+
+/// The ids of these session hints have their first 9 characters in common.
+const HINTS: [&str; 2] = ["ivy-27195", "ivy-59999"];
+const LABELS: [&str; 2] = ["Ivy (159561bc-2c)", "Ivy (159561bc-2b)"];
+
+/// Two agents called Ivy and one called Sage, each with a claimed item, a lock and a reserved file.
+fn board() -> Scratch {
+    let scratch = Scratch::new();
+    scratch.json(["project", "register", "pai", "--name", "PAI"]);
+    for (item, name, hint) in [("a", "Ivy", HINTS[0]), ("b", "Ivy", HINTS[1]), ("c", "Sage", "sage")] {
+        scratch.json(["agent", "register", "--name", name, "--session-hint", hint, "--project", "pai"]);
+        scratch.json(["work", "claim", item, "--title", item, "--project", "pai", "--session", hint]);
+        scratch.json(["lock", "acquire", item, "--session", hint]);
+        scratch.json(["file", "reserve", item, "--session", hint]);
+    }
+    for (hint, label) in HINTS.into_iter().zip(LABELS) {
+        let id = label.trim_start_matches("Ivy (").trim_end_matches(')');
+        assert!(session_of_hint(hint).starts_with(id), "{hint}");
+    }
+    scratch
+}
+
+#[test]
+fn lists_tell_agents_with_the_same_name_apart() {
+    let scratch = board();
+    for call in [
+        &["work", "list"][..],
+        &["file", "list"],
+        &["status"],
+        &["project", "status", "pai"],
+        &["sweep", "--dry-run", "--threshold", "0"],
+    ] {
+        let shown = scratch.run(call).success().stdout;
+        if call[0] == "sweep" {
+            // It keeps them, because their process runs.
+            assert!(shown.contains("159561bc-2c") && shown.contains("159561bc-2b"), "{shown}");
+            continue;
+        }
+        for label in LABELS {
+            assert!(shown.contains(label), "{call:?}: {shown}");
+        }
+        // In a list of names, an agent with its own name has no id.
+        assert!(["status", "project"].contains(&call[0]) || !shown.contains("Sage ("), "{call:?}: {shown}");
+    }
+    for call in [["agent", "list"], ["lock", "list"]] {
+        let shown = scratch.run(call).success().stdout;
+        for label in LABELS {
+            let id = label.trim_start_matches("Ivy (").trim_end_matches(')');
+            assert!(shown.lines().any(|line| line.contains(id) && line.contains("Ivy")), "{call:?}: {shown}");
+        }
+    }
+}
+
+#[test]
+fn events_tell_agents_with_the_same_name_apart() {
+    let shown = board().run(["observe", "--since", "1h"]).success().stdout;
+    assert!(shown.contains("Agent \"Ivy\" claimed \"a\""), "{shown}");
+    assert!(shown.contains("Agent \"Ivy\" (159561bc-2b) claimed \"b\""), "{shown}");
+    assert!(shown.contains("Agent \"Sage\" claimed \"c\""), "{shown}");
+}
+
+#[test]
+fn refusals_tell_agents_with_the_same_name_apart() {
+    let scratch = board();
+    for call in [["work", "complete"], ["work", "release"], ["lock", "release"], ["file", "release"]] {
+        let call = call.into_iter().chain(["b", "--session", HINTS[0], "--json"]);
+        let refusal = scratch.run(call.clone()).refused(Code::NotHolder);
+        let message = refusal["error"].as_str().unwrap();
+        assert!(message.contains(LABELS[1]), "{message}");
+        assert!(message.ends_with(", not by you (Ivy, 159561bc-2c)"), "{message}");
+    }
+    let refusal = scratch.run(["work", "list", "--session", "Ivy", "--json"]).refused(Code::AmbiguousSession);
+    let message = refusal["error"].as_str().unwrap();
+    assert!(LABELS.iter().all(|label| message.contains(label)), "{message}");
+}
+
+#[test]
+fn messages_name_the_session_of_an_agent() {
+    let scratch = board();
+    let sage = format!("Sage ({})", &session_of_hint("sage")[..8]);
+    scratch.json(["work", "complete", "c", "--session", "sage"]);
+    let completed = scratch.run(["work", "claim", "c", "--session", HINTS[0]]);
+    assert!(completed.stderr.contains(&format!("already completed by {sage} (")), "{completed:?}");
+    let waited = scratch.run(["work", "wait", "c"]).success().stdout;
+    assert_eq!(waited, format!("Waited for work item: c (completed by {sage})\n"));
+    let reset = scratch.run(["work", "reset", "c"]).success().stdout;
+    assert_eq!(reset, format!("Reset work item: c (was completed by {sage})\n"));
+    let label = format!("Ivy ({})", &session_of_hint(HINTS[0])[..8]);
+    let reassigned = scratch.run(["work", "reassign", "a", "--to", "sage", "--session", HINTS[0]]).success();
+    assert!(reassigned.stdout.contains(&format!("Previously: claimed by {label}\n")), "{reassigned:?}");
+    let again = ["work", "reassign", "a", "--to", "sage", "--session", HINTS[0], "--reason", "x"];
+    let again = scratch.run(again).success();
+    assert!(again.stderr.contains(&format!("note: {sage} already holds work item a")), "{again:?}");
+    let shown = scratch.run(["work", "status", "a"]).success().stdout;
+    assert!(shown.contains(&format!("over to agent \"{}", sage.replace(" (", "\" ("))), "{shown}");
+    // What a session loses when it ends.
+    scratch.json(["agent", "deregister", "--session", HINTS[1]]);
+    let shown = scratch.run(["observe", "--last", "9"]).success().stdout;
+    assert!(shown.contains("Lock \"b\" of agent \"Ivy\" (159561bc) released (session ended)"), "{shown}");
+}
+
+#[test]
+fn mcp_results_have_the_sessions_of_agents_with_the_same_name() {
+    let scratch = board();
+    let mut client = Client::new(&scratch);
+    let who = client.call("who", json!({}));
+    let named: Vec<_> = who["agents"]["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|agent| agent["agent_name"] == "Ivy")
+        .map(|agent| agent["session_id"].as_str().unwrap().to_owned())
+        .collect();
+    for hint in HINTS {
+        assert!(named.contains(&session_of_hint(hint)), "{who}");
+    }
+    let refusal = client.refused("work_claim", json!({"id": "b"}), Code::AlreadyClaimed);
+    assert_eq!(refusal["held_by"], session_of_hint(HINTS[1]), "{refusal}");
+    assert!(refusal["error"].as_str().unwrap().contains("claimed by Ivy (159561bc)"), "{refusal}");
+}
