@@ -3,8 +3,6 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -23,8 +21,7 @@ fn run(stand_ins: &[(&str, &str)]) -> Ended {
     }
     for (name, script) in stand_ins {
         let program = directory.path().join(name);
-        fs::write(&program, format!("#!{}\n{script}\n", shell.display())).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
+        testkit::write_program(&program, &format!("#!{}\n{script}\n", shell.display()));
     }
     let mut command = Command::new(&shell);
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.ci/run")).env("PATH", directory.path());

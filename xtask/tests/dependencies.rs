@@ -3,7 +3,6 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 use testkit::process::{Ended, end_of};
@@ -21,8 +20,7 @@ esac
 fn check(fails: &str) -> Ended {
     let directory = testkit::tempdir().unwrap();
     let program = directory.path().join("cargo-deny");
-    std::fs::write(&program, STAND_IN).unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+    testkit::write_program(&program, STAND_IN);
     let inherited = std::env::var_os("PATH").unwrap_or_default();
     let path = [directory.path().to_owned()].into_iter().chain(std::env::split_paths(&inherited));
     let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));

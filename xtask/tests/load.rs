@@ -75,7 +75,7 @@ fn file_of(load: &[u32]) -> PathBuf {
 fn load_starts_from_a_program_that_was_replaced() {
     let directory = testkit::tempdir().unwrap();
     let program = directory.path().join("xtask");
-    std::fs::copy(env!("CARGO_BIN_EXE_xtask"), &program).unwrap();
+    testkit::copy_program(Path::new(env!("CARGO_BIN_EXE_xtask")), &program);
     let open = std::fs::File::open(&program).unwrap();
     std::fs::remove_file(&program).unwrap();
     let (mut child, load) =
@@ -89,7 +89,7 @@ fn load_starts_from_a_program_that_was_replaced() {
 fn load_writes_next_to_its_program() {
     let directory = testkit::tempdir().unwrap();
     let program = directory.path().canonicalize().unwrap().join("xtask");
-    std::fs::copy(env!("CARGO_BIN_EXE_xtask"), &program).unwrap();
+    testkit::copy_program(Path::new(env!("CARGO_BIN_EXE_xtask")), &program);
     let (mut child, load) = start_from(&program);
     let file = file_of(&load);
     assert_eq!(file.parent(), program.parent(), "{}", file.display());

@@ -8,6 +8,7 @@
 //! | `wait` | waiting until a state is reached |
 //! | `process` | processes that a test starts, and waits for them with a limit |
 //! | `processes` | processes as the system shows them, and their descendants |
+//! | `programs` | programs that a test makes and then runs |
 //! | `machine` | what a test needs from the machine |
 //! | `skip` | the report of tests that cannot run here |
 //! | `scale` | how large a test is |
@@ -28,6 +29,8 @@ mod limit;
 pub mod machine;
 pub mod process;
 pub mod processes;
+#[cfg(unix)]
+mod programs;
 pub mod scale;
 #[cfg(all(unix, feature = "program"))]
 pub mod scratch;
@@ -41,6 +44,8 @@ mod skip;
 mod wait;
 
 pub use limit::{limit_test, limited, without_limit};
+#[cfg(unix)]
+pub use programs::{copy_program, write_program};
 pub use skip::{VARIABLE as SKIPS_VARIABLE, skip};
 pub use wait::{patience, wait_until};
 

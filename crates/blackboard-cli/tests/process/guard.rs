@@ -1,8 +1,7 @@
 //! Commits of real git with the commit guard: files that another session has reserved stay out, and no other
 //! commit is stopped.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -110,8 +109,7 @@ fn concurrent_installations_never_replace_the_hook_of_another_tool() {
     let ours = fs::read_to_string(&hook).unwrap();
     for _ in 0..10 {
         repository.blackboard(&["guard", "remove"]);
-        fs::write(&hook, theirs).unwrap();
-        fs::set_permissions(&hook, Permissions::from_mode(0o755)).unwrap();
+        testkit::write_program(&hook, theirs);
         let install = |_| {
             let mut command = board.command(["guard", "install"]);
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -177,8 +175,7 @@ fn existing_hook_runs_first_and_can_refuse() {
     // The previous hook can refuse the commit, and stage files.
     let theirs = "#!/bin/sh\necho theirs >&2\ntest ! -e fail || exit 3\n\
                   test ! -e made || git add made\nexit 0\n";
-    fs::write(&hook, theirs).unwrap();
-    fs::set_permissions(&hook, Permissions::from_mode(0o755)).unwrap();
+    testkit::write_program(&hook, theirs);
     repository.blackboard(&["guard", "install"]);
     repository.blackboard(&["file", "reserve", "src/", "made", "--session", &ivy]);
     repository.write("README.md", "2\n");

@@ -26,7 +26,7 @@ fn script(board: &TestBoard) -> PathBuf {
                 sleep() {\n  touch waits\n  command sleep 0.1\n}\n";
     let path = board.path().join("worker.sh");
     let text = format!("#!/bin/sh\n{work}{}touch done\n", loop_of_readme());
-    std::fs::write(&path, text).unwrap();
+    testkit::write_program(&path, &text);
     path
 }
 
@@ -139,7 +139,7 @@ fn readme_loop_keeps_its_claims_under_nohup_when_its_parent_is_gone() {
 
 #[test]
 fn readme_loop_keeps_its_claims_as_a_program() {
-    check(&["sh", "-c", "chmod +x \"$1\"; setsid \"$1\" >output 2>&1 &", "sh"], |_| {});
+    check(&["sh", "-c", "setsid \"$1\" >output 2>&1 &", "sh"], |_| {});
 }
 
 #[test]

@@ -312,8 +312,7 @@ fn a_browser_is_opened_without_the_token_in_its_arguments() {
         "#!/bin/sh\nprintf '%s\\n' \"$#\" \"$1\" > '{0}.new'; cat \"$1\" >> '{0}.new'; mv '{0}.new' '{0}'\n",
         seen.display()
     );
-    fs::write(&program, script).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    testkit::write_program(&program, &script);
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     let opened_page = || {
         let began = Instant::now();

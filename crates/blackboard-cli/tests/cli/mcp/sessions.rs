@@ -292,7 +292,7 @@ fn nested_agent_is_distinguished_from_its_parent() {
         ["/bin/dash", "/bin/bash", "/bin/sh"].into_iter().map(PathBuf::from).find(|path| path.exists());
     let shell = std::fs::canonicalize(shell.unwrap()).unwrap();
     let agent = scratch.path().join("claude");
-    std::fs::copy(shell, &agent).unwrap();
+    testkit::copy_program(&shell, &agent);
     let mut command = scratch.shell(
         "./claude -c 'export BLACKBOARD_SESSION_ID=$(blackboard agent register --name Outer --pid $$ --json \
          | sed \"s/.*\\\"session_id\\\":\\\"\\([^\\\"]*\\).*/\\1/\"); ./claude -c \"blackboard mcp; :\"; :'; :",
