@@ -45,6 +45,8 @@ mod directory;
 mod memory;
 mod range;
 pub mod record;
+#[cfg(feature = "redis")]
+pub mod redis;
 mod rows;
 mod sidecars;
 pub mod sqlite;
@@ -295,7 +297,7 @@ impl Page<'_> {
 }
 
 /// For engines: fails with a fault if changes contradict each other. An entry that is put has the version of an event
-/// of the same commit, and no row is both put and removed. Revisions are resolved.
+/// of the same commit, and no row is both put and removed. Revisions may still be pending.
 pub fn check_changes(changes: &Changes, first: Revision) -> Result<()> {
     check_versions(changes, first)?;
     if changes.put.is_empty() || changes.remove.is_empty() {
@@ -314,7 +316,8 @@ pub fn check_changes(changes: &Changes, first: Revision) -> Result<()> {
 fn check_versions(changes: &Changes, first: Revision) -> Result<()> {
     for row in &changes.put {
         let Row::Entry(entry) = row else { continue };
-        let place = usize::try_from(entry.revision.get() - first.get()).ok();
+        let resolved = || usize::try_from(entry.revision.get() - first.get()).ok();
+        let place = entry.revision.event().or_else(resolved);
         let event = place.and_then(|place| changes.events.get(place));
         let version = event.and_then(|event| event.version.as_deref());
         if version.is_none_or(|version| version.removed || version.entry != *entry) {
