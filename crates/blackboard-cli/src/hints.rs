@@ -84,6 +84,9 @@ pub fn as_command<'a>(hint: &'a Hint, given: &GivenOptions<'_>) -> Cow<'a, str> 
         Hint::AllowSecret => {
             return "remove it, or pass --allow-secret-looking if it is not a secret".into();
         }
+        Hint::RepeatWithOperation => {
+            return "repeat it with the same --op; without --op, check first whether it was done".into();
+        }
         Hint::PassName => return "pass one with --name NAME".into(),
         Hint::UseRealFile => return "name the real file with --db or BLACKBOARD_DB".into(),
         Hint::UseAnotherBoard => {

@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use blackboard::clock::SystemClock;
+use blackboard::clock::{Clock, SystemClock};
 use blackboard::store::sqlite::{self, Sqlite, SqliteOptions, SqliteSidecars, Waiting};
 use blackboard::store::{Memory, Sidecars, Store};
 use blackboard::{Board, Code, Error, Refusal, Result, Settings};
@@ -113,7 +113,7 @@ impl ResolvedBoard {
         let (config, warnings) =
             config::load(location.home_config.as_deref(), location.project_config.as_deref(), environment)?;
         location.warnings.iter().chain(&warnings).map(String::as_str).for_each(warn);
-        let (engine, settings) = (engine_at(location)?, config.settings(allow_secret_looking));
+        let (engine, settings) = (engine_for(location, environment)?, config.settings(allow_secret_looking));
         let is_home = location.source == Source::Home;
         Ok(ResolvedBoard { engine, config, settings, is_home })
     }
@@ -130,10 +130,10 @@ impl ResolvedBoard {
     /// Opens the board.
     pub fn open(&self, opening: Opening) -> Result<OpenBoard> {
         Ok(match self.engine.open(&self.config.database, opening)? {
-            Some(OpenStore { store, state }) => {
+            Some(OpenStore { store, clock, state }) => {
                 // A board works without sidecars. A program that needs one reports that it cannot be created.
                 let _ = self.engine.create_sidecar_directory();
-                OpenBoard { board: self.board(store), state }
+                OpenBoard { board: self.board(store, clock), state }
             }
             None => OpenBoard { board: self.empty(), state: Some(BoardState::Missing) },
         })
@@ -141,11 +141,12 @@ impl ResolvedBoard {
 
     /// The empty board that represents a missing one.
     pub fn empty(&self) -> Board {
-        self.board(Arc::new(Memory::new(Arc::new(SystemClock))))
+        let clock = Arc::new(SystemClock);
+        self.board(Arc::new(Memory::new(clock.clone())), clock)
     }
 
-    fn board(&self, store: Arc<dyn Store>) -> Board {
-        Board::on(store, Arc::new(SystemClock)).with_settings(self.settings.clone())
+    fn board(&self, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Board {
+        Board::on(store, clock).with_settings(self.settings.clone())
     }
 }
 
@@ -217,12 +218,19 @@ pub trait Engine: Send + Sync {
 pub struct OpenStore {
     /// The store.
     pub store: Arc<dyn Store>,
+    /// The clock that it uses.
+    pub clock: Arc<dyn Clock>,
     /// The special state of the board, apart from [`BoardState::Missing`].
     pub state: Option<BoardState>,
 }
 
-/// The engine of the board at this location. Only this function distinguishes engines.
+/// The engine of the board at this location, to find its sidecars.
 pub fn engine_at(location: &Location) -> Result<Arc<dyn Engine>> {
+    engine_for(location, &Environment::default())
+}
+
+/// The engine of the board at this location. Only this function distinguishes engines.
+fn engine_for(location: &Location, environment: &Environment) -> Result<Arc<dyn Engine>> {
     match &location.target {
         Target::File(file) => Ok(Arc::new(SqliteFile {
             sidecars: SqliteSidecars::new(file),
@@ -232,7 +240,7 @@ pub fn engine_at(location: &Location) -> Result<Arc<dyn Engine>> {
         })),
         Target::Redis(url) => {
             let home = location.home.as_deref().ok_or_else(no_home)?;
-            Ok(Arc::new(RedisServer::new(url, home)))
+            Ok(Arc::new(RedisServer::new(url, home, environment)?))
         }
     }
 }
@@ -314,7 +322,7 @@ impl Engine for SqliteFile {
                 (false, true) => Some(BoardState::ReadOnly),
                 (false, false) => None,
             };
-            OpenStore { state, store: Arc::new(store) }
+            OpenStore { state, store: Arc::new(store), clock: Arc::new(SystemClock) }
         }))
     }
 }
@@ -604,7 +612,12 @@ mod tests {
         }
 
         fn open(&self, _: &Database, _: Opening) -> Result<Option<OpenStore>> {
-            let store = || OpenStore { store: Arc::new(Memory::new(Arc::new(SystemClock))), state: None };
+            let clock = Arc::new(SystemClock);
+            let store = || OpenStore {
+                store: Arc::new(Memory::new(clock.clone())),
+                clock: clock.clone(),
+                state: None,
+            };
             Ok(self.exists.then(store))
         }
     }

@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -47,6 +48,7 @@ pub struct RedisServer {
     directory: TempDir,
     child: Child,
     settings: Vec<String>,
+    port: Option<u16>,
 }
 
 impl RedisServer {
@@ -61,7 +63,23 @@ impl RedisServer {
         let settings = settings.iter().flat_map(|(name, value)| [format!("--{name}"), (*value).to_owned()]);
         let settings: Vec<String> = settings.collect();
         let child = start(directory.path(), &settings);
-        Some(RedisServer { directory, child, settings })
+        Some(RedisServer { directory, child, settings, port: None })
+    }
+
+    /// The same with a port on this machine, for other servers.
+    #[track_caller]
+    pub fn start_with_port(settings: &[(&str, &str)]) -> Option<RedisServer> {
+        let port = free_port();
+        let text = port.to_string();
+        let own = [("port", text.as_str()), ("bind", "127.0.0.1")];
+        let mut server = RedisServer::start(&[&own, settings].concat())?;
+        server.port = Some(port);
+        Some(server)
+    }
+
+    /// The port of a server that has one.
+    pub fn port(&self) -> u16 {
+        self.port.unwrap()
     }
 
     /// Its Unix socket.
@@ -187,13 +205,23 @@ fn wait_until_ready(directory: &Path) {
     });
 }
 
-/// Sends one command on a new connection. The reply is short, or only its start is returned.
+/// A port that no process uses now.
+pub fn free_port() -> u16 {
+    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+}
+
+/// Sends one command on a new connection.
 fn command(socket: &Path, arguments: &[&str]) -> std::io::Result<String> {
-    let mut stream = UnixStream::connect(socket)?;
+    let stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    ask(stream, arguments)
+}
+
+/// Sends one command. The reply is short, or only its start is returned.
+pub fn ask(mut stream: impl Read + Write, arguments: &[&str]) -> std::io::Result<String> {
     let mut request = format!("*{}\r\n", arguments.len());
     for argument in arguments {
-        request.push_str(&format!("${}\r\n{argument}\r\n", argument.len()));
+        request += &format!("${}\r\n{argument}\r\n", argument.len());
     }
     stream.write_all(request.as_bytes())?;
     let mut reply = vec![0; 1 << 16];

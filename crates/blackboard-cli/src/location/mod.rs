@@ -15,6 +15,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use blackboard::store::redis;
 use blackboard::{Code, Refusal, Result};
 
 pub(crate) use self::tree::{Tree, lexically};
@@ -250,7 +251,9 @@ fn target(text: &OsStr, name: &str, base: &Path) -> Result<Target> {
     }
     // A URL may contain a password, so messages repeat only its scheme.
     match text.to_str().and_then(|text| text.split_once("://")) {
-        Some(("redis" | "rediss", _)) => return Ok(Target::Redis(text.to_string_lossy().into_owned())),
+        Some((scheme, _)) if redis::SCHEMES.contains(&scheme) => {
+            return Ok(Target::Redis(text.to_string_lossy().into_owned()));
+        }
         Some((scheme, _)) if is_scheme(scheme) => {
             return Err(Refusal::new(
                 Code::InvalidValue,

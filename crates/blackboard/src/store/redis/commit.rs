@@ -31,8 +31,18 @@ const MAX_RUNS: usize = 1000;
 /// From which run on a commit pauses first, so that others get ahead of it.
 const RUNS_WITHOUT_PAUSE: usize = 4;
 
+/// From which run on a commit reserves the next one: a commit that reads much would otherwise lose to small ones forever.
+const RUNS_WITHOUT_RESERVATION: usize = 8;
+
+/// How long the first reservation lasts, and the longest one. If this client stops, other commits wait for its end.
+const FIRST_RESERVATION: Duration = Duration::from_millis(250);
+const LONGEST_RESERVATION: Duration = Duration::from_secs(4);
+
 /// How old the time of a run may be when it is committed. A run that took longer is repeated, with twice the limit.
 const MAX_AGE: Duration = Duration::from_secs(2);
+
+/// How long a commit waits before it tries again during the reservation of another one.
+const RESERVED_PAUSE: Duration = Duration::from_millis(2);
 
 /// How long a commit waits for replicas.
 const REPLICA_LIMIT: Duration = Duration::from_secs(2);
@@ -44,6 +54,7 @@ impl Inner {
         f: &mut dyn FnMut(&dyn Tx) -> Result<Changes>,
     ) -> Result<Committed> {
         let (mut lease, mut wants, mut max_age) = (self.lease(self.patience), Vec::new(), MAX_AGE);
+        let (mut token, mut reservation) = (String::new(), FIRST_RESERVATION);
         for run in 0..MAX_RUNS {
             if run > 0 && (Instant::now() >= lease.deadline || commit.on_busy == OnBusy::Fail) {
                 return Err(if commit.on_busy == OnBusy::Fail {
@@ -53,6 +64,13 @@ impl Inner {
                 });
             }
             pause_before(run);
+            if run >= RUNS_WITHOUT_RESERVATION {
+                if token.is_empty() {
+                    token = Uuid::new_v4().simple().to_string();
+                }
+                self.reserve(&mut lease, &token, reservation)?;
+                reservation = (reservation * 2).min(LONGEST_RESERVATION);
+            }
             let view = View::new(self, lease, commit.prefetch, std::mem::take(&mut wants), false)?;
             let outcome = f(&view);
             if self.runs_twice && run == 0 && commit.on_busy == OnBusy::Wait {
@@ -71,21 +89,41 @@ impl Inner {
                     return outcome.map(|_| Committed { first, held: Duration::ZERO });
                 }
             };
-            let sending = Sending::new(self, commit.name, &view, changes, max_age)?;
+            let mut sending = Sending::new(self, commit.name, &view, changes, max_age)?;
+            sending.token.clone_from(&token);
+            sending.waits = commit.on_busy == OnBusy::Wait;
             (lease, _) = view.into_parts();
             match sending.send(&mut lease)? {
                 Outcome::Done(first) => return Ok(Committed { first, held: Duration::ZERO }),
                 Outcome::Conflict => {}
                 Outcome::Old => max_age *= 2,
+                Outcome::Reserved => return Err(faults::busy(commit.name)),
             }
         }
         Err(faults::lost(commit.name, MAX_RUNS))
+    }
+
+    /// Lets this call be the next one to commit, unless another call is.
+    fn reserve(&self, lease: &mut Lease<'_>, token: &str, limit: Duration) -> Result<()> {
+        let mut request = Request::default();
+        let limit = limit.as_millis().to_string();
+        script::RESERVE.call(&mut request, &self.keys, &[token.as_bytes(), limit.as_bytes()]);
+        lease.retry(|lease| {
+            lease.connection()?;
+            match self.replies(lease, &request) {
+                Err(Trouble::UnknownScript) => {
+                    self.load_scripts(lease)?;
+                    self.replies(lease, &request).map(drop)
+                }
+                replies => replies.map(drop),
+            }
+        })
     }
 }
 
 /// The longer, the more often a commit has lost.
 fn pause_before(run: usize) {
-    if run >= RUNS_WITHOUT_PAUSE {
+    if (RUNS_WITHOUT_PAUSE..RUNS_WITHOUT_RESERVATION).contains(&run) {
         let random = u64::from(Uuid::new_v4().as_bytes()[0]);
         let most = (run - RUNS_WITHOUT_PAUSE + 1).min(20) as u64;
         thread::sleep(Duration::from_micros(most * 500 * random / 256));
@@ -99,6 +137,8 @@ enum Outcome {
     Conflict,
     /// The time of the run has passed.
     Old,
+    /// Another commit is the next one, and the caller does not wait.
+    Reserved,
 }
 
 /// A commit that is sent until its outcome is known.
@@ -113,6 +153,10 @@ struct Sending<'a> {
     /// The field of a row that it writes, and the event of that row's number.
     written: Option<(Vec<u8>, usize)>,
     erases: bool,
+    /// The token of its reservation, if it has lost often.
+    token: String,
+    /// Whether it waits for the reservation of another commit.
+    waits: bool,
     arguments: Vec<Vec<u8>>,
 }
 
@@ -138,6 +182,8 @@ impl<'a> Sending<'a> {
             outcome_before: view.answers.borrow().outcome.clone(),
             written,
             erases,
+            token: String::new(),
+            waits: true,
             arguments: arguments.list,
         })
     }
@@ -148,6 +194,10 @@ impl<'a> Sending<'a> {
         let (mut may_be_done, mut has_loaded, mut pause) = (false, false, FIRST_PAUSE);
         loop {
             let trouble = match self.attempt(lease, &mut may_be_done) {
+                Ok(Some(Outcome::Reserved)) if self.waits && Instant::now() < lease.deadline => {
+                    thread::sleep(RESERVED_PAUSE);
+                    continue;
+                }
                 Ok(Some(outcome)) => return Ok(outcome),
                 // It is the same commit only if it is the same board: `attempt` has checked that.
                 Ok(None) => match self.find_lost(lease)? {
@@ -202,6 +252,7 @@ impl<'a> Sending<'a> {
             Some(b"conflict") if *may_be_done && text(1) != Some(&self.outcome_before[..]) => Ok(None),
             Some(b"conflict") => Ok(Some(Outcome::Conflict)),
             Some(b"old") => Ok(Some(Outcome::Old)),
+            Some(b"reserved") => Ok(Some(Outcome::Reserved)),
             Some(b"gone") => Err(Trouble::Final(faults::gone(address))),
             Some(b"version") => Err(Trouble::Final(faults::newer(address))),
             _ => Err(odd()),
@@ -225,6 +276,7 @@ impl<'a> Sending<'a> {
             &layout::slot_field(slot),
             latest.as_bytes(),
             fixed_time.as_bytes(),
+            self.token.as_bytes(),
         ];
         script::COMMIT.begin(&mut request, &board_keys, head.len() + self.arguments.len());
         head.iter().for_each(|argument| request.argument(argument));

@@ -214,6 +214,9 @@ pub(super) fn read_version(stored: &[u8]) -> Result<EntryVersion> {
     let first = first.parse().ok().and_then(checked_revision);
     let mut version = EntryVersion::from_stored(payload)?;
     version.resolve(first.ok_or_else(|| damaged("a version has an unknown revision"))?);
+    if version.previous.is_some_and(|previous| previous >= version.entry.revision) {
+        return Err(damaged("the version before is not older"));
+    }
     Ok(version)
 }
 

@@ -39,17 +39,17 @@ local function get_all(fields)
 end
 
 local commit, version, board, run, slot = take(), take(), take(), take(), take()
-local latest, fixed_time = tonumber(take()), take()
+local latest, fixed_time, token = tonumber(take()), take(), take()
 local stamp = sub(commit, 1, 8)
 
 -- 1. What the run has read is unchanged.
-local fields, stamps = { '!', slot }, {}
+local fields, stamps = { '!', slot, '?' }, {}
 for i = 1, tonumber(take()) do
-  fields[i + 2] = take()
+  fields[i + 3] = take()
   stamps[i] = take()
 end
 local values = get_all(fields)
-local meta, outcome = values[1], values[2]
+local meta, outcome, reserved = values[1], values[2], values[3]
 if not meta then
   return { 'gone' }
 end
@@ -67,8 +67,20 @@ if outcome and sub(outcome, 1, 16) == commit then
   local first = match(outcome, '^%d+', 17)
   return { 'ok', first }
 end
+local function clock()
+  local time = call('TIME')
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+if reserved then
+  -- A commit that has lost often is the next one. A reservation that is too long is from before the clock was set.
+  local other, ends = match(reserved, '^(%S+) (%d+)$')
+  local now = clock()
+  if other ~= token and tonumber(ends) > now and tonumber(ends) < now + 60000 then
+    return { 'reserved' }
+  end
+end
 for i = 1, #stamps do
-  local value = values[i + 2]
+  local value = values[i + 3]
   if (value and sub(value, 1, 8) or '') ~= stamps[i] then
     return { 'conflict', outcome or '' }
   end
@@ -89,8 +101,7 @@ local now
 if fixed_time ~= '' then
   now = tonumber(fixed_time)
 else
-  local clock = call('TIME')
-  now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
+  now = clock()
   if now > latest then
     -- The run is based on a moment that has passed: the client was stopped, or the request was delayed.
     return { 'old' }
@@ -179,6 +190,9 @@ for _ = 1, tonumber(take()) do
       end
     end
   end
+end
+if reserved then
+  gone[#gone + 1] = '?'
 end
 in_chunks('HDEL', rows, gone)
 in_chunks('ZREM', index, left)
