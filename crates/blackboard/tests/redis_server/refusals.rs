@@ -147,11 +147,13 @@ fn commands_of_the_documented_acl_are_enough_and_each_one_is_needed() {
     };
     user(RULES);
     work().unwrap();
-    for rule in ["+hmget", "+xadd", "+evalsha", "+info", "+time"] {
+    let events = server.command(&["XLEN", "bb:{a}:log"]);
+    for rule in ["+hmget", "+hset", "+hdel", "+zadd", "+zrem", "+xadd", "+xtrim", "+evalsha", "+time"] {
         user(&RULES.replace(&format!("{rule} "), ""));
         let error = work().unwrap_err();
         assert_eq!(error.code(), Code::AccessDenied, "without {rule}: {error}");
         assert!(!error.to_string().contains("secret"));
+        assert_eq!(server.command(&["XLEN", "bb:{a}:log"]), events, "nothing of a commit is applied");
     }
 }
 

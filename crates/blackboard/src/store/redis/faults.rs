@@ -129,8 +129,11 @@ pub(super) fn of_reply(address: &Address, text: &str) -> Trouble {
         "NOPERM" => {
             let command = rest.split('\'').nth(1).map(|name| format!("the command {name}"));
             let command = command.unwrap_or_else(|| "a key of the board".to_owned());
-            let advice = "allow what docs/redis.md lists in the ACL of the server";
-            Trouble::Final(denied(&format!("denies this user {command}")).hint(advice).into())
+            Trouble::Final(denies(address, &command))
+        }
+        // The same inside of a script.
+        "ERR" if rest.contains("user executing the script can't") => {
+            Trouble::Final(denies(address, "a command of a script"))
         }
         "ERR" if rest.contains("max number of clients") => {
             Trouble::temporary(unreachable(address, "it has too many clients"))
@@ -146,6 +149,13 @@ pub(super) fn of_reply(address: &Address, text: &str) -> Trouble {
         }
         _ => Trouble::Final(odd(address, "an error").with_source(text)),
     }
+}
+
+/// The ACL of the server denies something.
+pub(super) fn denies(address: &Address, what: &str) -> Error {
+    Refusal::new(Code::AccessDenied, format!("the server of {address} denies this user {what}"))
+        .hint("allow what docs/redis.md lists in the ACL of the server")
+        .into()
 }
 
 const PASSWORD_HINT: &str = "set BLACKBOARD_REDIS_PASSWORD, or a password file";

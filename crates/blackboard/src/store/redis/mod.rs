@@ -200,8 +200,21 @@ impl Inner {
             b"memory",
             b"persistence",
         ]);
+        script::RIGHTS.call(&mut request, &self.keys, &[]);
         lease.connection()?;
-        let replies = self.replies(lease, &request)?;
+        let replies = match self.replies(lease, &request) {
+            Err(Trouble::UnknownScript) => {
+                self.load_scripts(lease)?;
+                self.replies(lease, &request)?
+            }
+            replies => replies?,
+        };
+        if let Some(Reply::Bytes(command)) = replies.get(2)
+            && !command.is_empty()
+        {
+            let command = format!("the command {}", String::from_utf8_lossy(command));
+            return Err(Trouble::Final(faults::denies(&self.pool.address, &command)));
+        }
         let info = if let Some(Reply::Bytes(info)) = replies.get(1) { &info[..] } else { b"" };
         let info = String::from_utf8_lossy(info);
         // A managed server may hide its settings.

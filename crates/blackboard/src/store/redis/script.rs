@@ -40,6 +40,7 @@ pub(super) static COMMIT: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("scripts/commit.lua")));
 pub(super) static CREATE: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("scripts/create.lua")));
+pub(super) static RIGHTS: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("scripts/rights.lua")));
 pub(super) static RESERVE: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("scripts/reserve.lua")));
 pub(super) static RANGE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("scripts/range.lua")));
@@ -52,7 +53,7 @@ pub(super) static FIND: LazyLock<Script> = LazyLock::new(|| Script::new(include_
 /// A request that loads every script.
 pub(super) fn load_all() -> Request {
     let mut request = Request::default();
-    for script in [&COMMIT, &CREATE, &RESERVE, &RANGE, &ENTRIES, &VERSIONS, &FIND] {
+    for script in [&COMMIT, &CREATE, &RIGHTS, &RESERVE, &RANGE, &ENTRIES, &VERSIONS, &FIND] {
         request.command(&[b"SCRIPT", b"LOAD", script.text.as_bytes()]);
     }
     request

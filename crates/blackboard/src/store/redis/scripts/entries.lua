@@ -1,4 +1,4 @@
-#!lua flags=no-writes
+#!lua flags=no-writes,allow-oom
 -- Entries by their keys: each row and its version.
 local rows = KEYS[1]
 local CHUNK = 4000

@@ -1,4 +1,4 @@
-#!lua flags=no-writes
+#!lua flags=no-writes,allow-oom
 -- Finds a revision by a number of events or by a time. Ordinals count all events that the board ever had, so the
 -- difference of two ordinals is a number of events, whatever ids were skipped.
 local log = KEYS[3]

@@ -1,4 +1,4 @@
-#!lua flags=no-writes
+#!lua flags=no-writes,allow-oom
 -- The rows of a range: each place, its row, and the version of an entry if `values` is set.
 local rows, index = KEYS[1], KEYS[2]
 local from, before, limit, backwards, values = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1', ARGV[5] == '1'

@@ -1,4 +1,4 @@
-#!lua flags=no-writes
+#!lua flags=no-writes,allow-oom
 -- The versions of the events of a part of the log: each id and its version.
 local rows, log = KEYS[1], KEYS[3]
 local from, until_ = ARGV[1], ARGV[2]
