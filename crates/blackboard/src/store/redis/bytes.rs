@@ -364,6 +364,7 @@ mod tests {
     proptest! {
         #[test]
         fn bytes_sort_as_their_values(a in value(), b in value()) {
+            testkit::limit_test();
             let bytes = |values: &[IndexValue]| {
                 let mut bytes = Vec::new();
                 for value in values {

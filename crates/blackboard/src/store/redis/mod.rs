@@ -26,9 +26,8 @@ mod listener;
 mod pool;
 mod resp;
 mod script;
+mod scrub;
 mod socket;
-#[cfg(test)]
-mod tests;
 mod tls;
 mod view;
 
@@ -315,8 +314,9 @@ impl Inner {
         }
         let replies = self.lease(self.patience).retry(|lease| {
             lease.connection()?;
-            self.replies(lease, &request)
+            lease.exchange(&request).map_err(|broken| faults::of_connection(&self.pool.address, broken.error))
         })?;
+        // A user of the server need not have the right to know it.
         let size =
             |reply: &Reply| if let Reply::Integer(size) = reply { u64::try_from(*size).ok() } else { None };
         Ok(names.into_iter().zip(replies.iter().map(|reply| size(reply).unwrap_or(0))).collect())
@@ -359,6 +359,10 @@ impl Store for Redis {
 
     fn size(&self) -> Result<u64> {
         Ok(self.inner.memory()?.into_iter().map(|(_, size)| size).sum())
+    }
+
+    fn scrub(&self) -> Result<bool> {
+        self.inner.scrub()
     }
 
     fn space_usage(&self) -> Result<Vec<SpaceUsage>> {

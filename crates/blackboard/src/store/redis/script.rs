@@ -40,7 +40,8 @@ pub(super) static COMMIT: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("scripts/commit.lua")));
 pub(super) static CREATE: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("scripts/create.lua")));
-pub(super) static RIGHTS: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("scripts/rights.lua")));
+pub(super) static RIGHTS: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("scripts/rights.lua")));
 pub(super) static RESERVE: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("scripts/reserve.lua")));
 pub(super) static RANGE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("scripts/range.lua")));

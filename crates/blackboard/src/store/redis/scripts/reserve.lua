@@ -2,7 +2,7 @@
 -- Lets a commit that has lost often be the next one: until the reservation ends, others wait.
 local rows = KEYS[1]
 local token, limit = ARGV[1], tonumber(ARGV[2])
-if redis.call('HEXISTS', rows, '!') == 0 then
+if not redis.call('HGET', rows, '!') then
   return 'gone'
 end
 local clock = redis.call('TIME')
