@@ -9,6 +9,8 @@ use blackboard::agent::short_id;
 use blackboard::entry::DEFAULT_SCOPE;
 use blackboard::text::shell_word;
 
+use crate::location::without_login;
+
 /// The options of the call that a command in a hint repeats, so that it is about the same board and session.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GivenOptions<'a> {
@@ -27,7 +29,7 @@ impl GivenOptions<'_> {
     /// The beginning of such a command.
     pub fn program(&self) -> Cow<'static, str> {
         match self.db.and_then(OsStr::to_str) {
-            Some(db) => format!("blackboard --db {}", shell_word(db)).into(),
+            Some(db) => format!("blackboard --db {}", shell_word(&without_login(db))).into(),
             None => "blackboard".into(),
         }
     }

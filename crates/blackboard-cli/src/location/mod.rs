@@ -10,6 +10,7 @@
 mod repository;
 mod tree;
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::ErrorKind;
@@ -267,6 +268,17 @@ fn target(text: &OsStr, name: &str, base: &Path) -> Result<Target> {
     let names_directory = text.as_encoded_bytes().ends_with(b"/");
     let path: PathBuf = base.join(text).components().collect();
     Ok(Target::File(if names_directory || path.is_dir() { path.join(DATABASE_FILE) } else { path }))
+}
+
+/// The name of a board without the login of a URL, which may be a secret: for output, and for the arguments of a process.
+pub(crate) fn without_login(name: &str) -> Cow<'_, str> {
+    match name.split_once("://") {
+        Some((scheme, rest)) if redis::SCHEMES.contains(&scheme) => match rest.rsplit_once('@') {
+            Some((_, address)) => format!("{scheme}://{address}").into(),
+            None => name.into(),
+        },
+        _ => name.into(),
+    }
 }
 
 fn is_scheme(text: &str) -> bool {

@@ -210,6 +210,11 @@ pub(super) fn newer(address: &Address) -> Error {
     Fault::new(Code::NewerSchema, format!("{address} was written by a newer version of blackboard")).into()
 }
 
+/// The board changed while it was read.
+pub(super) fn changed(address: &Address) -> Trouble {
+    Trouble::temporary(unreachable(address, "the board keeps changing while it is read"))
+}
+
 /// The server is not the primary.
 pub(super) fn replica(address: &Address) -> Trouble {
     Trouble::elsewhere(unreachable(address, "it is a replica, which accepts no changes"))

@@ -11,7 +11,7 @@ use super::pool::Lease;
 use super::resp::{Reply, Request};
 use super::{Inner, script};
 use crate::clock::{Clock, Timestamp};
-use crate::error::Result;
+use crate::error::{Code, Result};
 use crate::revision::Revision;
 use crate::store::{Key, Page, Prefetch, Range};
 
@@ -265,24 +265,62 @@ impl RangeAnswer {
 
 /// Reads everything that is wanted from one state of the board.
 pub(super) fn fetch(inner: &Inner, lease: &mut Lease<'_>, wants: &[Want], now: Timestamp) -> Result<Answers> {
-    let mut has_loaded = false;
+    let (mut has_loaded, mut kind) = (false, Reading::Transaction);
     lease.retry(|lease| {
-        let slot = lease.connection()?.slot;
-        let request = request_for(inner, slot, wants);
-        let replies = lease.exchange(&request);
-        let replies = replies.map_err(|broken| faults::of_connection(&inner.pool.address, broken.error))?;
-        match read_answers(inner, wants, now, replies) {
-            Err(Trouble::UnknownScript) if !has_loaded => {
-                has_loaded = true;
-                inner.load_scripts(lease)?;
-                let replies = lease.exchange(&request);
-                let replies =
-                    replies.map_err(|broken| faults::of_connection(&inner.pool.address, broken.error))?;
-                read_answers(inner, wants, now, replies)
+        loop {
+            match fetch_once(inner, lease, wants, now, kind) {
+                Err(Trouble::UnknownScript) if !has_loaded => {
+                    has_loaded = true;
+                    inner.load_scripts(lease)?;
+                }
+                Err(Trouble::Final(error))
+                    if error.code() == Code::ServerFull && kind == Reading::Transaction =>
+                {
+                    kind = Reading::Comparison;
+                }
+                answers => return answers,
             }
-            answers => answers,
         }
     })
+}
+
+/// How a read sees one state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    Transaction,
+    /// Without a transaction: the state is read before and after the rest, and has to be the same. A server whose memory is
+    /// full refuses every transaction.
+    Comparison,
+}
+
+fn fetch_once(
+    inner: &Inner,
+    lease: &mut Lease<'_>,
+    wants: &[Want],
+    now: Timestamp,
+    kind: Reading,
+) -> Result<Answers, Trouble> {
+    let address = &inner.pool.address;
+    let slot = lease.connection()?.slot;
+    let replies = lease.exchange(&request_for(inner, slot, wants, kind));
+    let mut replies = replies.map_err(|broken| faults::of_connection(address, broken.error))?;
+    // A command that is refused before `EXEC` is the reason why that fails.
+    if let Some(Reply::Error(text)) = replies.iter().find(|reply| matches!(reply, Reply::Error(_))) {
+        return Err(faults::of_reply(address, text));
+    }
+    let results = match (kind, replies.pop()) {
+        (Reading::Transaction, Some(Reply::List(results))) => results,
+        (Reading::Comparison, Some(Reply::Bytes(after))) => {
+            let before = if let Some(Reply::List(fields)) = replies.get(1) { fields.first() } else { None };
+            if before != Some(&Reply::Bytes(after)) {
+                return Err(faults::changed(address));
+            }
+            replies
+        }
+        (Reading::Comparison, Some(Reply::Nil)) => return Err(Trouble::Final(faults::gone(address))),
+        _ => return Err(Trouble::Final(faults::odd_reply(address))),
+    };
+    read_answers(inner, wants, now, results)
 }
 
 /// The fields that one command reads.
@@ -294,9 +332,12 @@ fn fields_of(wants: &[Want]) -> impl Iterator<Item = Vec<u8>> {
     })
 }
 
-fn request_for(inner: &Inner, slot: u16, wants: &[Want]) -> Request {
+fn request_for(inner: &Inner, slot: u16, wants: &[Want], kind: Reading) -> Request {
     let (mut request, keys) = (Request::default(), &inner.keys);
-    request.command(&[b"MULTI"]).command(&[b"TIME"]);
+    if kind == Reading::Transaction {
+        request.command(&[b"MULTI"]);
+    }
+    request.command(&[b"TIME"]);
     let fields: Vec<_> = fields_of(wants).collect();
     request.begin(4 + fields.len());
     for argument in [b"HMGET", &keys.rows[..], layout::STATE, &layout::slot_field(slot)] {
@@ -312,7 +353,10 @@ fn request_for(inner: &Inner, slot: u16, wants: &[Want]) -> Request {
     for want in wants {
         want.add_command(&mut request, inner);
     }
-    request.command(&[b"EXEC"]);
+    match kind {
+        Reading::Transaction => request.command(&[b"EXEC"]),
+        Reading::Comparison => request.command(&[b"HGET", &keys.rows, layout::STATE]),
+    };
     request
 }
 
@@ -394,15 +438,10 @@ fn read_answers(
     inner: &Inner,
     wants: &[Want],
     estimate: Timestamp,
-    replies: Vec<Reply>,
+    results: Vec<Reply>,
 ) -> Result<Answers, Trouble> {
     let address = &inner.pool.address;
-    // A command that is refused before `EXEC` is the reason why that fails.
-    if let Some(Reply::Error(text)) = replies.iter().find(|reply| matches!(reply, Reply::Error(_))) {
-        return Err(faults::of_reply(address, text));
-    }
     let odd = || Trouble::Final(faults::odd_reply(address));
-    let Some(Reply::List(results)) = replies.into_iter().next_back() else { return Err(odd()) };
     if let Some(Reply::Error(text)) = results.iter().find(|reply| matches!(reply, Reply::Error(_))) {
         return Err(faults::of_reply(address, text));
     }

@@ -43,6 +43,8 @@ struct ListenerState {
     runs: bool,
     /// Whether the listener blocks on the stream, so that waiting threads need not look for themselves.
     listens: bool,
+    /// How often it failed. After each failure, waiting threads look for themselves once.
+    failures: u64,
 }
 
 impl Listening {
@@ -65,6 +67,13 @@ impl Listening {
             state.listens = listens;
             self.changed.notify_all();
         }
+    }
+
+    fn note_failure(&self) {
+        let mut state = self.state();
+        state.listens = false;
+        state.failures += 1;
+        self.changed.notify_all();
     }
 
     /// Whether the listener may end. Then it has ended: the next wait starts another one.
@@ -99,13 +108,14 @@ impl Inner {
         let listening = &self.listening;
         let mut state = listening.state();
         state.waiting += 1;
-        let mut check = None;
+        let (mut check, failures) = (None, state.failures);
         let revision = loop {
             if state.known > after {
                 break Some(state.known);
             }
             let now = Instant::now();
-            if end.is_some_and(|end| now >= end) || check.is_some_and(|check| now >= check) {
+            let is_over = end.is_some_and(|end| now >= end) || check.is_some_and(|check| now >= check);
+            if is_over || state.failures != failures {
                 break None;
             }
             // Without a listener this thread looks for itself.
@@ -142,8 +152,8 @@ impl Inner {
                 pause = Duration::from_millis(10);
                 self.listen_on(&mut connection)
             });
-            self.listening.set_listens(false);
             if listened.is_err() {
+                self.listening.note_failure();
                 thread::sleep(pause);
                 pause = (pause * 2).min(BLOCK);
             }
