@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use self::back_off::BackOff;
 use crate::config::Database;
+use crate::context::warn;
 use crate::envelope::BoardState;
 use crate::environment::Environment;
 use crate::open::{Engine, Mode, OpenStore, Opening};
@@ -44,10 +45,8 @@ impl RedisServer {
     /// The board at this URL, with the password of the environment if the URL has none.
     pub fn new(url: &str, home: &Path, environment: &Environment) -> Result<RedisServer> {
         let address: Address = url.parse()?;
-        let address = match address.has_password() {
-            true => address,
-            false => address.with_default_password(password(environment)?),
-        };
+        let password = if address.has_password() { None } else { password(environment)? };
+        let address = address.with_default_password(password);
         let directory = Uuid::new_v5(&BOARDS, address.to_string().as_bytes()).simple().to_string();
         let directory = home.join(DIRECTORY).join(directory);
         let sidecars = SidecarDirectory::new(&directory);
@@ -121,11 +120,10 @@ impl Engine for RedisServer {
             Ok(_) => self.back_off.note_success(),
         }
         Ok(opened?.map(|store| {
-            let state = match (store.is_new(), store.is_read_only()) {
-                (true, _) => Some(BoardState::Created),
-                (false, true) => Some(BoardState::ReadOnly),
-                (false, false) => None,
-            };
+            let state = store.is_new().then_some(BoardState::Created);
+            if store.is_new() && !store.keeps_log() && !is_hook {
+                warn("the server has no append-only file: it may lose changes when it stops (see docs/redis.md)");
+            }
             OpenStore { clock: store.clock(), store: Arc::new(store), state }
         }))
     }

@@ -219,11 +219,11 @@ fn command(socket: &Path, arguments: &[&str]) -> std::io::Result<String> {
 
 /// Sends one command. The reply is short, or only its start is returned.
 pub fn ask(mut stream: impl Read + Write, arguments: &[&str]) -> std::io::Result<String> {
-    let mut request = format!("*{}\r\n", arguments.len());
+    let mut request = format!("*{}\r\n", arguments.len()).into_bytes();
     for argument in arguments {
-        request += &format!("${}\r\n{argument}\r\n", argument.len());
+        write!(request, "${}\r\n{argument}\r\n", argument.len()).unwrap();
     }
-    stream.write_all(request.as_bytes())?;
+    stream.write_all(&request)?;
     let mut reply = vec![0; 1 << 16];
     let count = stream.read(&mut reply)?;
     Ok(String::from_utf8_lossy(&reply[..count]).into_owned())

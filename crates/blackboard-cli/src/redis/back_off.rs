@@ -13,7 +13,7 @@ use blackboard::{Code, Refusal, Result};
 const FILE: &str = "retry-after";
 
 const SHORTEST: Duration = Duration::from_secs(5);
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_mins(1);
 
 /// How long hooks leave a server alone.
 pub(super) struct BackOff {
@@ -29,7 +29,7 @@ impl BackOff {
     pub(super) fn check(&self, board: &str) -> Result<()> {
         match self.read() {
             Some((since, pause)) if since < pause => {
-                let left = (pause - since).as_secs() + 1;
+                let left = pause.saturating_sub(since).as_secs() + 1;
                 let message =
                     format!("the server of {board} did not answer; the next hook tries it in {left} s");
                 Err(Refusal::new(Code::ServerUnavailable, message).into())

@@ -90,7 +90,7 @@ fn waiting_thread_survives_a_restart_and_misses_nothing() {
     let (board, url) = (open(&server.url("a")), server.url("a"));
     let seen = write(&board, "x", 1).unwrap();
     let waiting =
-        std::thread::spawn(move || open(&url).wait(seen, std::time::Duration::from_secs(120)).unwrap());
+        std::thread::spawn(move || open(&url).wait(seen, std::time::Duration::from_mins(2)).unwrap());
     server.kill();
     server.start_again();
     let written = write(&board, "x", 2).unwrap();

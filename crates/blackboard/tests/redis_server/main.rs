@@ -10,6 +10,7 @@ mod crash;
 mod proxy;
 mod refusals;
 mod sentinel;
+mod tls;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +22,7 @@ use blackboard::{Board, Result, Revision};
 
 /// Options for a machine with other work.
 fn patient() -> RedisOptions {
-    RedisOptions { patience: Duration::from_secs(60), ..RedisOptions::default() }
+    RedisOptions { patience: Duration::from_mins(1), ..RedisOptions::default() }
 }
 
 /// Options of a caller that gives up soon.

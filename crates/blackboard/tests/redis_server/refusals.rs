@@ -33,7 +33,7 @@ fn board_that_was_deleted_is_reported_and_never_created_by_a_commit() {
     let seen = board.revision().unwrap();
     let waiting = {
         let board = board.clone();
-        std::thread::spawn(move || board.wait(seen, Duration::from_secs(60)))
+        std::thread::spawn(move || board.wait(seen, Duration::from_mins(1)))
     };
     server.command(&["FLUSHALL"]);
     assert_eq!(waiting.join().unwrap().unwrap_err().code(), Code::BoardNotFound);

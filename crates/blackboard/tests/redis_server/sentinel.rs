@@ -144,7 +144,8 @@ fn client_follows_a_failover_of_sentinels_and_loses_nothing_with_replicas() {
             .contains("flags\r\n")
             .then_some(())
     });
-    let last = (0..20).map(|number| write(&board, "x", number).unwrap()).last().unwrap();
+    let revisions: Vec<_> = (0..20).map(|number| write(&board, "x", number).unwrap()).collect();
+    let last = revisions[19];
     first.kill();
     // There is no replica any more, so that this commit cannot be acknowledged as safe.
     let without_replicas = open(&url.replace("&replicas=1", ""));

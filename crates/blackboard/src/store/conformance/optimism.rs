@@ -1,7 +1,7 @@
 //! The contract of an engine without a writer lock: everything that a commit read is still true when it commits.
 //!
 //! The interleavings are forced: another writer commits while the function runs. With a writer lock they cannot
-//! happen, so these tests run on the memory engine only. `writers.rs` tests the same on every engine with threads.
+//! happen, so these tests run on the memory engine, and some of them on Redis. `writers.rs` tests the same on every engine with threads.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,9 +13,17 @@ use crate::store::{Key, Range, Tx};
 use crate::work::ClaimNext;
 
 /// Runs a commit that reads something while another writer does `meddle` during its first run. Returns how often it
-/// ran.
+/// ran, which is the same on every engine without a writer lock.
 fn runs(look: impl Fn(&dyn Tx) -> Result<()>, meddle: impl Fn(&Fixture)) -> usize {
-    let fixture = Fixture::memory();
+    let count = runs_on(&Fixture::memory(), &look, &meddle);
+    #[cfg(all(unix, feature = "redis"))]
+    if let Some(fixture) = Fixture::redis() {
+        assert_eq!(runs_on(&fixture, &look, &meddle), count, "on Redis");
+    }
+    count
+}
+
+fn runs_on(fixture: &Fixture, look: &impl Fn(&dyn Tx) -> Result<()>, meddle: &impl Fn(&Fixture)) -> usize {
     fixture.put(&[an_item("x").into(), an_agent("a").into()]);
     let count = Cell::new(0);
     fixture
@@ -23,7 +31,7 @@ fn runs(look: impl Fn(&dyn Tx) -> Result<()>, meddle: impl Fn(&Fixture)) -> usiz
             count.set(count.get() + 1);
             look(tx)?;
             if count.get() == 1 {
-                meddle(&fixture);
+                meddle(fixture);
             }
             Ok(Changes { events: vec![an_event()], ..Changes::new() })
         })

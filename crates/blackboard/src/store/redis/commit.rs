@@ -279,8 +279,9 @@ impl<'a> Sending<'a> {
             self.token.as_bytes(),
         ];
         script::COMMIT.begin(&mut request, &board_keys, head.len() + self.arguments.len());
-        head.iter().for_each(|argument| request.argument(argument));
-        self.arguments.iter().for_each(|argument| request.argument(argument));
+        for argument in head.into_iter().chain(self.arguments.iter().map(Vec::as_slice)) {
+            request.argument(argument);
+        }
         let replicas = self.inner.pool.address.replicas;
         if replicas > 0 {
             let limit = REPLICA_LIMIT.as_millis().to_string();
@@ -438,7 +439,7 @@ impl RowChanges {
     fn new(view: &View<'_>, put: Vec<Row>, remove: Vec<Key>) -> Result<RowChanges> {
         let mut changes = RowChanges::default();
         for key in remove {
-            let field = changes.writable_field(view, &key)?;
+            let field = RowChanges::writable_field(view, &key)?;
             let before = changes.places_before(view, &key, &field)?;
             changes.left.extend(before.into_iter().map(|place| place.head));
             changes.gone.push(field);
@@ -447,7 +448,7 @@ impl RowChanges {
         let mut fields = HashSet::new();
         for row in put.into_iter().rev() {
             let key = row.key();
-            let field = changes.writable_field(view, &key)?;
+            let field = RowChanges::writable_field(view, &key)?;
             if !fields.insert(field.clone()) {
                 continue;
             }
@@ -463,7 +464,7 @@ impl RowChanges {
     }
 
     /// The field of a row that the run may write.
-    fn writable_field(&self, view: &View<'_>, key: &Key) -> Result<Vec<u8>> {
+    fn writable_field(view: &View<'_>, key: &Key) -> Result<Vec<u8>> {
         let field = bytes::row_field(key)?;
         let reads = view.reads.borrow();
         if key.table().appended || reads.rows.get(&field).is_some_and(|read| read.may_be_written) {

@@ -47,8 +47,8 @@ impl Connection {
         let certificates = address.certificates.as_deref();
         let tcp = |host: &Host, tls| Socket::tcp(host, tls, certificates, deadline);
         let socket = match (&address.server, moved) {
-            (Server::Tcp { tls, .. } | Server::Sentinels { tls, .. }, Some(host)) => tcp(host, *tls),
-            (Server::Tcp { host, tls }, None) => tcp(host, *tls),
+            (Server::Tcp { tls, .. } | Server::Sentinels { tls, .. }, Some(host))
+            | (Server::Tcp { host, tls }, None) => tcp(host, *tls),
             (Server::Unix(path), _) => Socket::unix(path, deadline),
             (Server::Sentinels { sentinels, service, tls }, None) => {
                 tcp(&find_primary(address, sentinels, service, *tls, deadline)?, *tls)
@@ -100,7 +100,7 @@ impl Connection {
         if info_field(&info, "role").is_some_and(|role| role != "master") {
             return Err(faults::replica(address));
         }
-        self.run = run.to_owned();
+        run.clone_into(&mut self.run);
         self.time = replies
             .iter()
             .rev()

@@ -244,7 +244,7 @@ pub(super) fn read_event(id: &[u8], stored: &[u8]) -> Result<LoggedEvent> {
     let (timestamp, offset, ordinal, payload) = read().ok_or_else(|| damaged("an event has no header"))?;
     let text = std::str::from_utf8(payload).map_err(|_| damaged("an event is not UTF-8"))?;
     let commit_id = checked_revision(id.get() - offset).ok_or_else(|| damaged("an event has no commit"))?;
-    Ok(LoggedEvent { event: Event { id, commit_id, timestamp, ..Event::from_stored(text)? }, ordinal })
+    Ok(LoggedEvent { event: Event { id, timestamp, commit_id, ..Event::from_stored(text)? }, ordinal })
 }
 
 /// The revision of an id in the stream.

@@ -23,15 +23,16 @@ impl Inner {
         let info = self.info()?;
         let end = Instant::now() + LIMIT;
         let has_replicas = info_field(&info, "connected_slaves") != Some("0");
-        let rewrites = info_field(&info, "aof_enabled") != Some("0");
+        let has_log = info_field(&info, "aof_enabled") != Some("0");
         // A server that hides its settings may make snapshots.
-        let saves = self.answer(&[b"CONFIG", b"GET", b"save"])?;
-        let saves =
-            !matches!(&saves, Some(Reply::List(parts)) if parts.last() == Some(&Reply::Bytes(Vec::new())));
+        let settings = self.answer(&[b"CONFIG", b"GET", b"save"])?;
+        let has_snapshots =
+            !matches!(&settings, Some(Reply::List(parts)) if parts.last() == Some(&Reply::Bytes(Vec::new())));
         let rewritten =
-            !rewrites || self.rewrite(&[b"BGREWRITEAOF"], "aof_rewrite", "aof_last_bgrewrite_status", end)?;
-        let saved = !saves || self.rewrite(&[b"BGSAVE"], "rdb_bgsave", "rdb_last_bgsave_status", end)?;
-        Ok(rewritten && saved && !has_replicas)
+            !has_log || self.rewrite(&[b"BGREWRITEAOF"], "aof_rewrite", "aof_last_bgrewrite_status", end)?;
+        let snapshotted =
+            !has_snapshots || self.rewrite(&[b"BGSAVE"], "rdb_bgsave", "rdb_last_bgsave_status", end)?;
+        Ok(rewritten && snapshotted && !has_replicas)
     }
 
     /// Starts to write a file again, and waits until it is done. Returns whether it was.

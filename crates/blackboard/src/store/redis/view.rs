@@ -156,27 +156,27 @@ impl<'a> View<'a> {
         self.reads.borrow_mut().ranges.entry(bounds).or_insert(places.len());
     }
 
-    fn events_of(&self, want: Want) -> Result<Vec<LoggedEvent>> {
-        self.need(std::slice::from_ref(&want))?;
+    fn events_of(&self, want: &Want) -> Result<Vec<LoggedEvent>> {
+        self.need(std::slice::from_ref(want))?;
         let answers = self.answers.borrow();
-        let Some(Reply::List(entries)) = answers.replies.get(&want) else { return Err(self.odd()) };
+        let Some(Reply::List(entries)) = answers.replies.get(want) else { return Err(self.odd()) };
         entries.iter().map(|entry| read_entry(entry).unwrap_or_else(|| Err(self.odd()))).collect()
     }
 
     /// How many events the board had up to and including a revision.
     fn ordinal_at(&self, revision: Revision) -> Result<u64> {
-        if let Some(last) = self.events_of(Want::LastEvent(revision))?.first() {
+        if let Some(last) = self.events_of(&Want::LastEvent(revision))?.first() {
             return Ok(last.ordinal);
         }
-        let oldest = self.events_of(Want::OldestEvent)?;
+        let oldest = self.events_of(&Want::OldestEvent)?;
         Ok(oldest.first().map_or(0, |oldest| oldest.ordinal.saturating_sub(1)))
     }
 
     /// The revision that a script has found.
-    fn found(&self, want: Want) -> Result<Revision> {
-        self.need(std::slice::from_ref(&want))?;
+    fn found(&self, want: &Want) -> Result<Revision> {
+        self.need(std::slice::from_ref(want))?;
         let answers = self.answers.borrow();
-        let Some(Reply::Bytes(text)) = answers.replies.get(&want) else { return Err(self.odd()) };
+        let Some(Reply::Bytes(text)) = answers.replies.get(want) else { return Err(self.odd()) };
         if text.is_empty() {
             return Ok(answers.state.floor);
         }
@@ -224,7 +224,9 @@ impl Tx for View<'_> {
         let rows = self.rows_of(&want)?;
         self.note_range(&want);
         let mut reads = self.reads.borrow_mut();
-        rows.iter().for_each(|(field, row)| reads.add(field, Some(row), true));
+        for (field, row) in &rows {
+            reads.add(field, Some(row), true);
+        }
         rows.iter().map(|(_, row)| row.read()).collect()
     }
 
@@ -276,7 +278,7 @@ impl Tx for View<'_> {
         loop {
             let want = Want::events(page, after);
             let Want::Events { count, .. } = want else { return Err(self.odd()) };
-            let events = self.events_of(want)?;
+            let events = self.events_of(&want)?;
             let is_last = events.len() < count;
             for LoggedEvent { event, .. } in events {
                 let is_full = found.len() >= page.limit;
@@ -328,11 +330,11 @@ impl Tx for View<'_> {
     }
 
     fn revision_back(&self, until: Revision, count: u64) -> Result<Revision> {
-        self.found(Want::RevisionBack(until, count))
+        self.found(&Want::RevisionBack(until, count))
     }
 
     fn revision_before(&self, moment: Timestamp) -> Result<Revision> {
-        self.found(Want::RevisionBefore(moment))
+        self.found(&Want::RevisionBefore(moment))
     }
 
     fn floor(&self) -> Result<Revision> {
