@@ -118,7 +118,7 @@ impl RedisServer {
 impl Drop for RedisServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
-        let _ = self.child.wait();
+        wait_for(&mut self.child);
     }
 }
 

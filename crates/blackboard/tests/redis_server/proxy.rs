@@ -34,6 +34,9 @@ enum Fault {
 struct Plan {
     next: Option<Fault>,
     refuses: bool,
+    /// The last commit.
+    commit: Vec<u8>,
+    connections: Vec<UnixStream>,
 }
 
 /// A proxy in front of a server.
@@ -53,6 +56,7 @@ impl Proxy {
                     continue;
                 }
                 let Ok(server) = UnixStream::connect(&socket) else { continue };
+                of_all.lock().unwrap().connections.push(client.try_clone().unwrap());
                 let plan = Arc::clone(&of_all);
                 thread::spawn(move || forward(client, server, &plan));
             }
@@ -66,6 +70,13 @@ impl Proxy {
 
     fn fail_next(&self, fault: Fault) {
         self.plan.lock().unwrap().next = Some(fault);
+    }
+
+    /// Cuts all connections that are open.
+    fn cut_all(&self) {
+        for connection in self.plan.lock().unwrap().connections.drain(..) {
+            let _ = connection.shutdown(std::net::Shutdown::Both);
+        }
     }
 
     /// Whether the fault has happened.
@@ -103,6 +114,9 @@ fn forward(mut client: UnixStream, mut server: UnixStream, plan: &Mutex<Plan>) {
         let request = &buffer[..count];
         let is_commit = request.windows(COMMIT.len()).any(|part| part == COMMIT);
         let fault = if is_commit { plan.lock().unwrap().next.take() } else { None };
+        if is_commit {
+            plan.lock().unwrap().commit = request.to_vec();
+        }
         match fault {
             None => {}
             Some(Fault::CutRequest(bytes)) => {
@@ -191,4 +205,45 @@ fn commit_that_never_arrived_is_not_reported_as_unknown() {
     let fresh = try_open(&proxy.url(), &options).err().unwrap();
     assert_eq!(fresh.code(), Code::ServerUnavailable);
     drop(board);
+}
+
+#[test]
+fn commit_that_arrives_again_later_is_not_applied_again() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let proxy = Proxy::before(&server);
+    let board = try_open(&proxy.url(), &options()).unwrap();
+    let replay = |request: &[u8]| {
+        let mut stream = UnixStream::connect(server.socket()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.write_all(request).unwrap();
+        let mut reply = [0; 1024];
+        let count = stream.read(&mut reply).unwrap();
+        String::from_utf8_lossy(&reply[..count]).into_owned()
+    };
+    board.scope("team").increment("x", 1).unwrap();
+    let first = proxy.plan.lock().unwrap().commit.clone();
+    assert!(replay(&first).contains("ok"), "the answer that was lost");
+    assert_eq!(value(&board, "x"), Some(1));
+    board.scope("team").increment("x", 1).unwrap();
+    let reply = replay(&first);
+    assert!(reply.contains("conflict") || reply.contains("old"), "{reply}");
+    assert_eq!((value(&board, "x"), log(&board).len()), (Some(2), 2));
+}
+
+#[test]
+fn waiting_thread_misses_nothing_when_its_connection_is_cut() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let proxy = Proxy::before(&server);
+    let (board, other) = (try_open(&proxy.url(), &options()).unwrap(), open(&server.url("a")));
+    let mut seen = write(&other, "x", 0).unwrap();
+    for round in 1..6 {
+        let written = thread::scope(|scope| {
+            let waiting = scope.spawn(|| board.wait(seen, Duration::from_mins(2)).unwrap());
+            proxy.cut_all();
+            let written = write(&other, "x", round).unwrap();
+            assert_eq!(waiting.join().unwrap(), written);
+            written
+        });
+        seen = written;
+    }
 }

@@ -125,7 +125,7 @@ impl Sentinel {
 impl Drop for Sentinel {
     fn drop(&mut self) {
         let _ = self.child.kill();
-        let _ = self.child.wait();
+        testkit::process::wait_for(&mut self.child);
     }
 }
 

@@ -294,7 +294,9 @@ impl Fixture {
         testkit::limit_test();
         let address: Address = testkit::redis::shared_redis()?.parse().unwrap();
         Some(Fixture::on(|clock| {
-            let options = RedisOptions { fixed_clock: Some(clock), ..RedisOptions::default() };
+            // A long limit, because the test machine may have two cores and other work.
+            let (patience, reply_limit) = (Duration::from_mins(1), Duration::from_secs(30));
+            let options = RedisOptions { patience, reply_limit, fixed_clock: Some(clock) };
             (Arc::new(change(Redis::open(address, &options).unwrap())), None)
         }))
     }

@@ -72,6 +72,7 @@ impl Inner {
                 reservation = (reservation * 2).min(LONGEST_RESERVATION);
             }
             let view = View::new(self, lease, commit.prefetch, std::mem::take(&mut wants), false)?;
+            let begun = Instant::now();
             let outcome = f(&view);
             if self.runs_twice && run == 0 && commit.on_busy == OnBusy::Wait {
                 (lease, _) = view.into_parts();
@@ -93,6 +94,8 @@ impl Inner {
             sending.token.clone_from(&token);
             sending.waits = commit.on_busy == OnBusy::Wait;
             (lease, _) = view.into_parts();
+            // The limit is for the server, not for the function of the caller.
+            lease.deadline += begun.elapsed();
             match sending.send(&mut lease)? {
                 Outcome::Done(first) => return Ok(Committed { first, held: Duration::ZERO }),
                 Outcome::Conflict => {}

@@ -28,6 +28,8 @@ mod resp;
 mod script;
 mod scrub;
 mod socket;
+#[cfg(all(test, unix))]
+mod tests;
 mod tls;
 mod view;
 
