@@ -18,7 +18,7 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::process::{signal, wait_for};
-use crate::{limit_test, skip, wait_until};
+use crate::{limit_test, patience, skip, wait_until};
 
 /// The programs that are servers, the preferred one first. A variable names another one.
 const PROGRAMS: [&str; 2] = ["redis-server", "valkey-server"];
@@ -145,7 +145,7 @@ pub fn shared_redis() -> Option<String> {
                 }
             })
             .unwrap();
-        receiver.recv().unwrap()
+        receiver.recv_timeout(2 * patience()).unwrap()
     });
     Some(url_of(socket, &format!("test-{}", BOARDS.fetch_add(1, Ordering::Relaxed))))
 }
