@@ -28,7 +28,7 @@ mod resp;
 mod script;
 mod scrub;
 mod socket;
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests;
 mod tls;
 mod view;

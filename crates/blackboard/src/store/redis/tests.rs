@@ -1,5 +1,7 @@
 //! Commits of many rows, and rows that another program has damaged.
 
+#![cfg(unix)]
+
 use std::sync::Arc;
 use std::time::Duration;
 
