@@ -1,4 +1,4 @@
-//! The context of a command: the global options, the environment, and the board once it is open (`open.rs`).
+//! The context of a command: the global options, the environment, and the board once it is open (`open/`).
 
 use std::cell::{OnceCell, RefCell};
 use std::ffi::OsStr;
@@ -30,7 +30,7 @@ pub struct Context {
     /// The options that every command has.
     pub globals: Globals,
     environment: Environment,
-    /// The board of this call, once it was located (`open.rs`).
+    /// The board of this call, once it was located (`open/`).
     pub resolved: OnceCell<ResolvedBoard>,
     /// The board that this call has opened, and whether it writes. It stays open until the process ends: closing a
     /// board costs as much as reading it.

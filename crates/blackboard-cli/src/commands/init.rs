@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use super::Run;
 use crate::context::{Context, warn};
+use crate::engine::{Mode, Opening};
 use crate::envelope::{Answer, BoardState};
 use crate::location::{self, DATABASE_FILE};
-use crate::open::{Mode, Opening};
 use crate::outcome::{Outcome, Render};
 use crate::output::{self, Screen, escape};
 

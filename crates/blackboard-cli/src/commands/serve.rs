@@ -6,7 +6,7 @@ use blackboard::{Code, Result};
 
 use super::Run;
 use crate::context::{Context, warn};
-use crate::open::{Mode, Opening};
+use crate::engine::{Mode, Opening};
 use crate::outcome::Outcome;
 use crate::output::serve::{Background, Found, Serving, Stopped};
 use crate::web::{self, Listening, Options};

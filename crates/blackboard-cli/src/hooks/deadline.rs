@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 use super::log::LogFile;
 use super::maintenance;
+use crate::engine::Engine;
 use crate::environment::Environment;
-use crate::open::Engine;
 
 /// The time limit of a hook, and the range in which `BLACKBOARD_HOOK_DEADLINE` may set it.
 const USUAL: Duration = Duration::from_millis(300);

@@ -19,10 +19,10 @@ use super::messages;
 use super::request::{HookEvent, HookRequest, ToolCall};
 use crate::config::{Config, FileGuard};
 use crate::context::Context;
+use crate::engine::{Engine, Opening};
 use crate::environment::Environment;
 use crate::identity;
 use crate::location;
-use crate::open::{Engine, Opening};
 use crate::platforms::{Platform, Reply};
 use crate::unreadable::{UnreadableRows, sentences};
 

@@ -16,9 +16,9 @@ use blackboard::store::{Sidecar, SidecarDirectory, Sidecars};
 use blackboard::text::escape_for_terminal;
 
 use crate::disk::private_file;
+use crate::engine::engine_at;
 use crate::environment::Environment;
 use crate::location::{self, Location, Request};
-use crate::open::engine_at;
 
 /// The size at which a file is rotated.
 const LARGEST: u64 = 256 * 1024;

@@ -18,7 +18,7 @@ use blackboard::Board;
 use blackboard::store::Sidecar;
 
 use crate::disk;
-use crate::open::Engine;
+use crate::engine::Engine;
 
 /// How long after the last start a hook starts no other process.
 const PAUSE: Duration = Duration::from_mins(1);

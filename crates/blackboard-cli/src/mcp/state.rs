@@ -13,9 +13,10 @@ use super::session::{Caller, Sessions};
 use super::watcher::{EventWatcher, LatestRevisions};
 use crate::commands::arguments::ScopeOption;
 use crate::context::Context;
+use crate::engine::Mode;
 use crate::envelope::BoardState;
 use crate::location::{self, Tree};
-use crate::open::{KeptBoard, Mode, OpenBoard};
+use crate::open::{KeptBoard, OpenBoard};
 
 /// The state that the calls of one client share.
 pub struct ServerState {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::{Result, Screen, escape, time};
+use crate::engine::Engine;
 use crate::envelope::Answer;
-use crate::open::Engine;
 use crate::outcome::Render;
 use crate::web::{self, Listening, Running};
 

@@ -21,8 +21,9 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::event_view::{EventView, Names};
+use crate::engine::{Mode, Opening};
 use crate::hints::{self, GivenOptions};
-use crate::open::{Mode, Opening, ResolvedBoard};
+use crate::open::ResolvedBoard;
 
 /// How long one wait for events lasts. After this time, a feed that should stop notices it.
 const SLICE: Duration = Duration::from_millis(200);

@@ -9,8 +9,8 @@ use blackboard::store::{SidecarDirectory, Sidecars};
 use blackboard::{Code, Refusal, Result};
 use uuid::Uuid;
 
+use super::{Engine, OpenStore, Opening};
 use crate::config::Database;
-use crate::open::{Engine, OpenStore, Opening};
 
 /// The directory in the home of boards with a directory for each board without a file.
 const DIRECTORY: &str = "remote";
