@@ -312,7 +312,7 @@ fn failed_registration_fails_its_eval_too() {
 #[test]
 fn ended_process_is_refused_in_every_option() {
     let scratch = board();
-    let dead = crate::scratch::dead_process().to_string();
+    let dead = crate::scratch::MISSING_PROCESS.to_string();
     let register = ["agent", "register", "--name", "Ivy", "--json"];
     let named = scratch.run(register.iter().chain(&["--pid", &dead]));
     assert_eq!(named.refused(Code::InvalidValue)["error"], format!("process {dead} not found"));

@@ -134,9 +134,11 @@ fn calls_that_wait_sweep_agents_that_die_meanwhile() {
         &["wait", "end", "--timeout", "10m"][..],
         &["observe", "--follow", "--timeout", "10m", "--filter", "agent_stale", "--limit", "1"],
         &["lock", "acquire", "other", "--wait", "10m"],
+        &["work", "wait", "item", "--timeout", "10m"],
     ] {
         let board = TestBoard::new();
         let (oak, elm) = (board.session("Oak"), board.session("Elm"));
+        board.json(&["work", "claim", "item", "--title", "Item", "--session", &oak]);
         board.json(&["lock", "acquire", "other", "--session", &oak]);
         let mut process = AgentProcess::start();
         let pid = process.0.id().to_string();
@@ -154,6 +156,7 @@ fn calls_that_wait_sweep_agents_that_die_meanwhile() {
         // Ends each of the waits.
         board.json(&["write", "end", "1"]);
         board.json(&["lock", "release", "other", "--session", &oak]);
+        board.json(&["work", "complete", "item", "--session", &oak]);
         let ended = end_of(waiting);
         assert!(ended.status.success(), "{wait:?}: {ended:?}");
         assert!(ended.stderr.contains("note: marked Ivy ("), "{wait:?}: {ended:?}");

@@ -65,6 +65,9 @@ enum Token {
     AnyText,
 }
 
+/// How many comparisons of characters take as long as the beginning of a comparison of two segments.
+const STEPS_OF_A_SEGMENT: u64 = 10;
+
 /// Counts the comparisons that [`PathPattern::overlaps`] makes, so that a caller can limit the work for many patterns.
 #[derive(Debug, Default)]
 pub(super) struct Steps(Cell<u64>);
@@ -74,8 +77,8 @@ impl Steps {
         self.0.get()
     }
 
-    fn add_one(&self) {
-        self.0.set(self.0.get() + 1);
+    fn add(&self, steps: u64) {
+        self.0.set(self.0.get() + steps);
     }
 }
 
@@ -172,10 +175,13 @@ impl PathPattern {
             &self.segments,
             &other.segments,
             |segment| *segment == Segment::AnyDepth,
-            |ours, theirs| match (ours, theirs) {
-                (Segment::Name(ours), Segment::Name(theirs)) => names_overlap(ours, theirs, steps),
-                // At least one name matches the other segment.
-                (Segment::AnyDepth, _) | (_, Segment::AnyDepth) => true,
+            |ours, theirs| {
+                steps.add(STEPS_OF_A_SEGMENT);
+                match (ours, theirs) {
+                    (Segment::Name(ours), Segment::Name(theirs)) => names_overlap(ours, theirs, steps),
+                    // At least one name matches the other segment.
+                    (Segment::AnyDepth, _) | (_, Segment::AnyDepth) => true,
+                }
             },
         )
     }
@@ -230,7 +236,7 @@ fn names_overlap(ours: &[Token], theirs: &[Token], steps: &Steps) -> bool {
             theirs,
             |token| *token == Token::AnyText,
             |one, two| {
-                steps.add_one();
+                steps.add(1);
                 one.fits(*two)
             },
         )
@@ -247,13 +253,15 @@ fn names_overlap(ours: &[Token], theirs: &[Token], steps: &Steps) -> bool {
     }
     // A text this short is a name if one of its characters is not a dot.
     (0..fixed.len()).any(|index| {
-        let mut name = fixed.to_vec();
+        let mut name = [Token::AnyCharacter; "..".len()];
+        let name = &mut name[..fixed.len()];
+        name.copy_from_slice(fixed);
         name[index] = match name[index] {
             Token::Literal('.') => return false,
             Token::AnyCharacter => Token::AnyCharacterButDot,
             token => token,
         };
-        overlap(&name, other)
+        overlap(name, other)
     })
 }
 

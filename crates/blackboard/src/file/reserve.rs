@@ -478,13 +478,21 @@ mod tests {
     #[test]
     fn patterns_that_take_too_long_to_compare_are_refused() {
         testkit::limit_test();
-        let pattern = |text: String| PathPattern::parse_stored(&text).unwrap();
-        let mut held = standing("other", "/w", "x", Mode::Exclusive);
-        held.pattern = pattern(format!("*{}b*", "a".repeat(500)));
-        let patterns = vec![pattern("a".repeat(1000)); 200];
-        let steps = Steps::default();
-        let refused = first_conflict(&Reserve::of("/w", &[], "me"), &patterns, &[held], &steps).unwrap_err();
-        assert_eq!(refused.code(), Code::InvalidValue);
-        assert!(steps.count() <= MAX_STEPS + 1024 * 1024, "{} comparisons", steps.count());
+        for (held_pattern, held_count, pattern, count) in [
+            (format!("*{}b*", "a".repeat(500)), 1, "a".repeat(1000), 200),
+            // Each comparison of two segments is short, but there are many.
+            (format!("{}q", "a/".repeat(62)), 1024, format!("**/{}z/**/x", "*/".repeat(30)), 256),
+        ] {
+            let parse = |text: &str| PathPattern::parse_stored(text).unwrap();
+            let mut one = standing("other", "/w", "x", Mode::Exclusive);
+            one.pattern = parse(&held_pattern);
+            let held: Vec<_> = std::iter::repeat_n(one, held_count).collect();
+            let patterns = vec![parse(&pattern); count];
+            let steps = Steps::default();
+            let refused =
+                first_conflict(&Reserve::of("/w", &[], "me"), &patterns, &held, &steps).unwrap_err();
+            assert_eq!(refused.code(), Code::InvalidValue);
+            assert!(steps.count() <= MAX_STEPS + 1024 * 1024, "{} comparisons", steps.count());
+        }
     }
 }
