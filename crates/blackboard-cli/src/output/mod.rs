@@ -65,7 +65,7 @@ macro_rules! render_list {
             }
 
             fn json(&self, answer: &mut crate::envelope::Answer<'_>) -> crate::output::Result {
-                answer.list(&self.0.rows)
+                answer.list_with(&self.0.rows, &self.0.rest())
             }
 
             fn human(&self, screen: &mut crate::output::Screen<'_>) -> crate::output::Result {
@@ -94,6 +94,13 @@ pub struct ListPage<T> {
     pub hides_some: bool,
 }
 
+/// Whether a list has more rows than are shown.
+#[derive(serde::Serialize)]
+pub struct Rest {
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    more: bool,
+}
+
 impl<T> ListPage<T> {
     /// The first rows of a complete list.
     pub fn first(mut rows: Vec<T>, limit: Option<usize>) -> ListPage<T> {
@@ -111,6 +118,11 @@ impl<T> ListPage<T> {
     #[must_use]
     pub fn hiding(self, hides_some: bool) -> ListPage<T> {
         ListPage { hides_some, ..self }
+    }
+
+    /// What JSON output says about rows that are not shown.
+    pub fn rest(&self) -> Rest {
+        Rest { more: self.rows.len() < self.total }
     }
 
     /// Reports that there are more rows, if there are.

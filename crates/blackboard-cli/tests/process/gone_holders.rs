@@ -113,19 +113,26 @@ fn json_output_has_no_note_about_the_sweep() {
 }
 
 #[test]
-fn a_wait_gets_the_lock_of_a_killed_agent_when_the_ten_seconds_have_passed() {
-    let board = TestBoard::new();
-    let ivy = killed_holder(&board);
-    let oak = board.session("Oak");
-    let waiting = board.start(["lock", "acquire", "deploy", "--wait", "10m", "--session", &oak]);
-    // It waits on the board, and has been refused before.
-    wait_until("it waits", || board.beside("-wake").exists().then_some(()));
-    board.make_all_heartbeats_eleven_seconds_old();
-    let ended = end_of(waiting);
-    assert!(ended.status.success(), "{ended:?}");
-    assert!(ended.stderr.contains("note: marked Ivy ("), "{ended:?}");
-    assert_eq!(board.status_of(&ivy), "stale");
-    board.assert_sound();
+fn a_wait_gets_what_a_killed_agent_held_when_the_ten_seconds_have_passed() {
+    for wait in [
+        &["lock", "acquire", "deploy", "--wait", "10m"][..],
+        &["work", "wait", "item-0", "--status", "available", "--timeout", "10m"],
+    ] {
+        let board = TestBoard::new();
+        let ivy = killed_holder(&board);
+        let oak = board.session("Oak");
+        let mut call = board.command(wait);
+        call.env("BLACKBOARD_SESSION_ID", &oak).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let waiting = call.spawn().unwrap();
+        // It waits on the board, and did not get it before.
+        wait_until("it waits", || board.beside("-wake").exists().then_some(()));
+        board.make_all_heartbeats_eleven_seconds_old();
+        let ended = end_of(waiting);
+        assert!(ended.status.success(), "{wait:?}: {ended:?}");
+        assert!(ended.stderr.contains("note: marked Ivy ("), "{wait:?}: {ended:?}");
+        assert_eq!(board.status_of(&ivy), "stale");
+        board.assert_sound();
+    }
 }
 
 #[test]

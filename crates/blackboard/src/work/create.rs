@@ -112,14 +112,16 @@ impl Work<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn create_with_generated_id(&self, create: &Create) -> Result<Created> {
-        let numbered = |number| Create { id: generated_id(&create.title, number), ..create.clone() };
-        let (first, text) = numbered(1).cleaned(&self.board.settings().text)?;
+        // The filter comes first: what it removes from the title must not be in the id.
+        let unnamed = Create { id: generated_id("", 1), ..create.clone() };
+        let (mut first, text) = unnamed.cleaned(&self.board.settings().text)?;
+        first.id = generated_id(&first.title, 1);
         self.board.commit("work create", &first.prefetch(), |tx| {
             let mut create = first.clone();
             let mut number = 1;
             while tx.row::<WorkItem>(&Key::WorkItem(create.id.clone()))?.is_some() {
                 number += 1;
-                create.id = numbered(number).id;
+                create.id = generated_id(&create.title, number);
                 tx.prefetch(&create.prefetch())?;
             }
             create.its_project_must_exist(tx)?;

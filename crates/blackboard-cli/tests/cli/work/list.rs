@@ -21,6 +21,16 @@ fn json_has_a_list_of_items() {
 }
 
 #[test]
+fn json_of_a_limited_list_reports_that_there_is_more() {
+    let scratch = Scratch::new();
+    for id in ["a", "b", "c"] {
+        scratch.json(["work", "create", id, "--title", id]);
+    }
+    let more = |limit: &str| scratch.json(["work", "list", "--limit", limit])["more"].clone();
+    assert_eq!((more("2"), more("3")), (json!(true), Value::Null));
+}
+
+#[test]
 fn every_blocker_is_listed_and_one_that_does_not_exist_is_reported_wherever_the_item_is_shown() {
     let scratch = Scratch::new();
     scratch.json(["project", "register", "pai", "--name", "PAI"]);
