@@ -164,6 +164,22 @@ const ELSEWHERE: &[&str] = &[
 ];
 
 #[test]
+fn text_in_the_environment_that_is_no_session_id_is_treated_as_an_unknown_session() {
+    let scratch = board();
+    for (text, shown) in [("\u{1b}[31mx", "\\u{1b}[31mx"), ("a\u{200b}b", "a\\u{200b}b")] {
+        let call = |arguments: &[&str]| output(scratch.command(arguments).env("BLACKBOARD_SESSION_ID", text));
+        let why = format!("BLACKBOARD_SESSION_ID is set to {shown}, which is not a session id");
+        for ignored in [&["status"][..], &["work", "list"], &["write", "key", "1"]] {
+            let ended = call(ignored).success();
+            assert!(ended.stderr.starts_with(&format!("warning: {why}; ")), "{ignored:?}: {ended:?}");
+        }
+        let refusal = call(&["work", "claim", "item", "--json"]).refused(Code::AgentNotFound);
+        assert_eq!(refusal["error"], why);
+        assert!(refusal["hint"].as_str().unwrap().contains("unset BLACKBOARD_SESSION_ID"), "{refusal}");
+    }
+}
+
+#[test]
 fn an_ended_session_of_the_environment_is_treated_the_same_by_every_command() {
     let covered = |command: &str| {
         ELSEWHERE.contains(&command) || WITH_AN_ENDED_SESSION.iter().any(|(known, ..)| *known == command)
