@@ -152,8 +152,9 @@ impl Context {
     /// Reports that this call has created the board, and whether git would publish it.
     fn report_new_board(&self, name: &str) {
         self.note(&format!("created a new board at {name}"));
-        let file = Path::new(name);
-        if git::would_add(file) {
+        let engine = self.resolved.get().map(|resolved| &resolved.engine);
+        let file = engine.and_then(|engine| engine.file()).filter(|file| git::would_add(file));
+        if let Some(file) = file {
             let command = command_to_ignore(file);
             self.note(&format!("git does not ignore it, and would publish it. To ignore it: {command}"));
         }

@@ -1,4 +1,5 @@
-//! Finds the session of a call. No other module does that.
+//! Finds the session of a call. The rules are here; `mcp/session.rs` also remembers what it found for each caller and
+//! registers a session if there is none, and `hooks/handle.rs` registers the session of a hook.
 //!
 //! - A command ([`Search`]): the given session, or that of the environment, or the only session of the calling agent's
 //!   process, or, if no ancestor is an agent, the session that a sandbox names.

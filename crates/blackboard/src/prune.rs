@@ -39,7 +39,7 @@ use crate::unreadable::if_readable;
 const BATCH: usize = 650;
 
 /// How many transactions one command makes.
-const BATCHES_IN_PASSING: usize = 3;
+const AUTOMATIC_BATCHES: usize = 3;
 
 /// How many heartbeats of a session are kept, however recent they are.
 const HEARTBEATS_KEPT: u64 = 1000;
@@ -103,7 +103,7 @@ impl Board {
     /// The pruning after a command: a few batches, and none if another session writes. Skipped agents go to the
     /// observer of [`Board::with_sweep_observer`].
     pub fn try_prune(&self) {
-        for _ in 0..BATCHES_IN_PASSING {
+        for _ in 0..AUTOMATIC_BATCHES {
             // The next command that writes tries again.
             let Ok(Pruned { more, skipped_agents, .. }) = self.prune() else { return };
             self.report_sweep(&Swept { skipped_agents, ..Swept::default() });

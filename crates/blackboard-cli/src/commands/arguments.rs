@@ -23,6 +23,25 @@ impl Session {
     }
 }
 
+/// The session that a command is about, by position or by `--session`.
+#[derive(clap::Args, Debug)]
+pub struct NamedSession {
+    /// Session: id, prefix of 6 or more, or agent name [default: your own]
+    #[arg(value_name = "SESSION", conflicts_with = "session")]
+    agent: Option<String>,
+
+    /// Same as the SESSION argument
+    #[arg(short = 's', long, value_name = "ID", alias = "id")]
+    session: Option<String>,
+}
+
+impl NamedSession {
+    /// The session that the command line names.
+    pub fn named(&self) -> Option<&str> {
+        self.agent.as_deref().or(self.session.as_deref())
+    }
+}
+
 /// The scope of entries.
 #[derive(clap::Args, Debug)]
 pub struct ScopeOption {

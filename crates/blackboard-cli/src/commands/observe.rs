@@ -1,7 +1,6 @@
 //! `blackboard observe`
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -30,9 +29,6 @@ const READER: &str = "observe";
 
 /// How many events are in memory at once.
 const BATCH: usize = 1000;
-
-/// How many times more events each step of a search looks at.
-const SEARCH_FACTOR: u64 = 16;
 
 /// The longest wait of a follower: after this time it notices that its reader is gone, or that its time is over.
 const TICK: Duration = Duration::from_millis(200);
@@ -195,7 +191,7 @@ impl Observe {
         let since = match (&self.since, self.after, self.last, session) {
             (Some(since), ..) => Since::Moment(parse_since(since, now)?),
             (None, Some(after), ..) => Since::Revision(after),
-            (None, None, Some(last), _) => last_matching(&board, last.min(limit), &filters)?,
+            (None, None, Some(last), _) => Since::Last(last.min(limit) as u64),
             (None, None, None, Some(session)) => Since::Cursor { session, reader: READER.to_owned() },
             (None, None, None, None) => Since::Moment(parse_since("24h", now)?),
         };
@@ -237,12 +233,15 @@ impl Observe {
             leave_out(&mut filters, session.as_deref().ok_or_else(no_session)?);
         }
         let given = match (&self.since, self.after, self.last) {
-            (Some(since), ..) => {
-                Some(revision_at(&board, &Since::Moment(parse_since(since, SystemClock.now())?))?)
-            }
-            (None, Some(after), _) => Some(after),
-            (None, None, Some(last)) => Some(revision_at(&board, &last_matching(&board, last, &filters)?)?),
+            (Some(since), ..) => Some(Since::Moment(parse_since(since, SystemClock.now())?)),
+            (None, Some(after), _) => Some(Since::Revision(after)),
+            (None, None, Some(last)) => Some(Since::Last(last as u64)),
             (None, None, None) => None,
+        };
+        let given = match given {
+            Some(Since::Revision(after)) => Some(after),
+            Some(since) => Some(board.events().observe_filtered(&since, &filters)?.after),
+            None => None,
         };
         let start = match (self.cursor, given, &session) {
             (Some(name), new_after, _) => Start::Cursor { name, new_after },
@@ -271,38 +270,6 @@ fn leave_out(filters: &mut Vec<Filter>, session: &str) {
         let session = session.to_owned();
         filter.custom = Some(Arc::new(move |event| !event.is_by(&session)));
     }
-}
-
-/// Where the newest events begin that match, this many. The log is searched back in steps, because it has no index for
-/// filters.
-fn last_matching(board: &Board, count: usize, filters: &[Filter]) -> Result<Since> {
-    let mut looked_at = count as u64;
-    if filters.is_empty() {
-        return Ok(Since::Last(looked_at));
-    }
-    let mut searched_from = None;
-    loop {
-        looked_at = looked_at.saturating_mul(SEARCH_FACTOR);
-        let observation = board.events().observe_filtered(&Since::Last(looked_at), filters)?;
-        let mut newest = VecDeque::new();
-        let mut after = observation.after;
-        while let Some(batch) = board.events().next(&observation, after, BATCH)? {
-            newest.extend(batch.events.iter().map(|event| event.id));
-            newest.drain(..newest.len().saturating_sub(count));
-            after = batch.last;
-        }
-        let is_everything = searched_from == Some(observation.after) || observation.after == Revision::ZERO;
-        match newest.front() {
-            Some(first) if newest.len() == count => return Ok(Since::Revision(first.previous())),
-            _ if is_everything => return Ok(Since::Revision(observation.after)),
-            _ => searched_from = Some(observation.after),
-        }
-    }
-}
-
-/// After which revision an observation starts.
-fn revision_at(board: &Board, since: &Since) -> Result<Revision> {
-    Ok(board.events().observe(since, &[])?.after)
 }
 
 /// The answer of `observe`. It reads the event log in batches while it is printed, so that neither a million events nor a slow

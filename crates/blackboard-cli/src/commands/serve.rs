@@ -8,7 +8,7 @@ use super::Run;
 use crate::context::{Context, warn};
 use crate::engine::{Mode, Opening};
 use crate::outcome::Outcome;
-use crate::output::serve::{Background, Found, Serving, Stopped};
+use crate::output::serve::{Background, ServerStatus, Serving, Stopped};
 use crate::web::{self, Listening, Options};
 
 /// Serve a live dashboard for your browser
@@ -64,7 +64,7 @@ impl Run for Serve {
         }
         if self.status {
             let running = web::find(sidecars);
-            let outcome = Outcome::new(Found(running.clone()));
+            let outcome = Outcome::new(ServerStatus(running.clone()));
             return Ok(if running.is_some() { outcome } else { outcome.that_means(Code::NotRunning) });
         }
         let port = self.port.unwrap_or(resolved.config.web_server.port);

@@ -45,7 +45,7 @@ pub struct Ended {
     /// How many work items there were.
     pub items: usize,
     /// How many events the board has.
-    pub events: i64,
+    pub events: u64,
     /// The item that another agent took over after its agent was killed.
     pub rescued: Option<String>,
     /// Whether it was interrupted.
@@ -176,7 +176,7 @@ pub fn tell(
         agents: AGENTS.len(),
         completed,
         items: TASKS.len(),
-        events: stage.board.revision()?.get(),
+        events: stage.board.status()?.events_kept,
         rescued,
         interrupted: signals.asked_to_end().is_some(),
     })

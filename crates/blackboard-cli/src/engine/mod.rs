@@ -36,9 +36,14 @@ pub trait Engine: Send + Sync {
         self.sidecars().create_directory()
     }
 
-    /// The database file, if its maintenance is due and takes too long for a process with a deadline.
-    fn database_to_maintain(&self) -> Option<&Path> {
+    /// The file of the board, if it is in one.
+    fn file(&self) -> Option<&Path> {
         None
+    }
+
+    /// Whether maintenance is due and takes too long for a process with a deadline.
+    fn is_maintenance_overdue(&self) -> bool {
+        false
     }
 
     /// Opens the store of the board. `None` if it does not exist and must not be created.

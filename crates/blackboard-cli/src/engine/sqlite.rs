@@ -29,7 +29,7 @@ impl SqliteFile {
         SqliteFile { sidecars: SqliteSidecars::new(file), owns_directory, creates_directories }
     }
 
-    fn file(&self) -> &Path {
+    fn database(&self) -> &Path {
         self.sidecars.database()
     }
 
@@ -52,16 +52,16 @@ impl SqliteFile {
 
 impl Engine for SqliteFile {
     fn name(&self) -> String {
-        self.file().display().to_string()
+        self.database().display().to_string()
     }
 
     fn exists(&self) -> bool {
-        self.file().exists()
+        self.database().exists()
     }
 
     /// The file's location on its disk, and when it was created.
     fn identity(&self) -> Option<String> {
-        let metadata = std::fs::symlink_metadata(self.file()).ok()?;
+        let metadata = std::fs::symlink_metadata(self.database()).ok()?;
         let mut hasher = DefaultHasher::new();
         #[cfg(unix)]
         {
@@ -80,16 +80,20 @@ impl Engine for SqliteFile {
         Ok(())
     }
 
-    fn database_to_maintain(&self) -> Option<&Path> {
-        Some(self.file()).filter(|file| sqlite::has_long_wal(file))
+    fn file(&self) -> Option<&Path> {
+        Some(self.database())
+    }
+
+    fn is_maintenance_overdue(&self) -> bool {
+        sqlite::has_long_wal(self.database())
     }
 
     fn open(&self, database: &Database, opening: Opening) -> Result<Option<OpenStore>> {
         let (clock, options) = (Arc::new(SystemClock), self.options(database, opening));
         let store = match opening.mode {
-            Mode::Create => Some(Sqlite::open(self.file(), clock, &options)?),
-            Mode::Existing => Sqlite::open_existing(self.file(), clock, &options)?,
-            Mode::ReadOnly => Sqlite::open_to_read(self.file(), clock, &options)?,
+            Mode::Create => Some(Sqlite::open(self.database(), clock, &options)?),
+            Mode::Existing => Sqlite::open_existing(self.database(), clock, &options)?,
+            Mode::ReadOnly => Sqlite::open_to_read(self.database(), clock, &options)?,
         };
         Ok(store.map(|store| {
             let state = match (store.is_new(), store.is_read_only()) {

@@ -28,12 +28,12 @@ const LONGEST: usize = 400;
 
 /// The log, once its location is known.
 pub struct LogFile {
-    known: Mutex<Known>,
+    known: Mutex<LogState>,
     append: fn(&Path, &str) -> std::io::Result<()>,
 }
 
 #[derive(Clone, Default)]
-struct Known {
+struct LogState {
     platform: Option<String>,
     /// The board that the call names, to locate the log.
     db: Option<OsString>,
@@ -85,7 +85,7 @@ impl LogFile {
     /// Writes one line. An error here cannot be reported anywhere.
     pub fn write(&self, what: &str) {
         // A disk may be slow. No other thread waits for it.
-        let Known { file: Some(file), event, platform, .. } = self.known().clone() else { return };
+        let LogState { file: Some(file), event, platform, .. } = self.known().clone() else { return };
         let line: String = [platform.as_deref().unwrap_or("-"), event.as_deref().unwrap_or("-"), what]
             .map(|part| escape_for_terminal(part).into_owned())
             .join(" ")
@@ -98,7 +98,7 @@ impl LogFile {
 
     /// Writes one line. Locates the log first if necessary.
     pub fn write_from_anywhere(&self, what: &str) {
-        let Known { file, db, .. } = self.known().clone();
+        let LogState { file, db, .. } = self.known().clone();
         if file.is_none() {
             let current_dir = std::env::current_dir().unwrap_or_default();
             let request = Request { db, environment: Environment::capture(), current_dir };
@@ -117,7 +117,7 @@ impl LogFile {
         }));
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+    fn known(&self) -> std::sync::MutexGuard<'_, LogState> {
         self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }

@@ -24,6 +24,7 @@ use crate::session::{Ended, SESSION_UNUSABLE, Search, Unusable, no_session};
 /// | [`follow`](Access::follow) | is refused | if there is one that can be used, without a note | yes |
 /// | [`write`](Access::write) | is created | if there is one that can be used | yes |
 /// | [`change`](Access::change) | is empty | if there is one that can be used | yes |
+/// | [`plan`](Access::plan) | is empty | as `change` | yes |
 /// | [`act`](Access::act) | is empty | is required, and has not ended | yes |
 /// | [`end`](Access::end) | is empty | is required | yes |
 /// | [`unswept`](Access::unswept) | is created | is not searched for | no |
@@ -163,6 +164,11 @@ impl<'a> Access<'a, WithSession> {
     /// As [`Access::write`], for a command that changes or removes existing data.
     pub fn change(named: Option<&'a str>) -> Access<'a, WithSession> {
         Access { purpose: Purpose::Change, ..Access::write(named) }
+    }
+
+    /// As [`Access::change`], for a dry run.
+    pub fn plan(named: Option<&'a str>) -> Access<'a, WithSession> {
+        Access { purpose: Purpose::Read, ..Access::write(named) }
     }
 }
 

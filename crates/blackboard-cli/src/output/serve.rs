@@ -90,7 +90,7 @@ impl Render for Background {
 }
 
 /// The answer of `serve --status`.
-pub struct Found(pub Option<Running>);
+pub struct ServerStatus(pub Option<Running>);
 
 #[derive(Serialize)]
 struct State<'a> {
@@ -99,7 +99,7 @@ struct State<'a> {
     server: Option<&'a Running>,
 }
 
-impl Render for Found {
+impl Render for ServerStatus {
     fn json(&self, answer: &mut Answer<'_>) -> Result {
         answer.object(&State { running: self.0.is_some(), server: self.0.as_ref() })
     }

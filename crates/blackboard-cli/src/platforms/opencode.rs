@@ -50,6 +50,7 @@ pub const OPENCODE: Platform = Platform {
         levels: &[SettingsLevel::User, SettingsLevel::Project],
         directory,
         targets,
+        note: None,
         afterwards: |_| &["restart OpenCode: plugins are loaded when it starts"],
     },
     exceptions: Exceptions::NONE,

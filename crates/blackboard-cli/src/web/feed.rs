@@ -138,7 +138,7 @@ impl Feed {
             thread: OnceLock::new(),
         });
         // The first request should see the board, not the state before it was opened.
-        let first = feed.look();
+        let first = feed.find_board();
         let following = Arc::clone(&feed);
         let thread = std::thread::Builder::new()
             .name("feed".to_owned())
@@ -195,7 +195,7 @@ impl Feed {
     }
 
     /// The number of the current board, and the revision up to which its event log was read.
-    pub fn place(&self) -> (u64, Revision) {
+    pub fn position(&self) -> (u64, Revision) {
         let state = self.state();
         (state.generation, state.end)
     }
@@ -214,7 +214,8 @@ impl Feed {
         if after >= state.end {
             return Following::Nothing;
         }
-        // Commits have no gaps between them, so a binary search finds the next one.
+        // Each commit begins where the one before it ends, also if ids between them are missing. So a binary search finds
+        // the next one.
         match state.kept.binary_search_by_key(&after, |commit| commit.before) {
             Ok(place) => Following::Next(state.kept[place].bytes.clone(), state.kept[place].last),
             Err(_) => Following::InLog,
@@ -229,7 +230,7 @@ impl Feed {
         let names = Names::of_actors(&board, &page.events)?;
         let mut bytes = Vec::new();
         for event in &page.events {
-            tell(event, &names, &mut bytes)?;
+            write_event(event, &names, &mut bytes)?;
         }
         Ok(Some((bytes.into(), last)))
     }
@@ -238,7 +239,7 @@ impl Feed {
     pub fn stop(&self) {
         self.stop.stop();
         self.state().generation += 1;
-        self.tell();
+        self.notify();
     }
 
     fn run(&self, first: Option<(Board, Revision)>) {
@@ -252,7 +253,7 @@ impl Feed {
             if self.stop.is_stopped() {
                 return;
             }
-            found = self.look();
+            found = self.find_board();
             if found.is_none() {
                 std::thread::park_timeout(PAUSE);
             }
@@ -260,7 +261,7 @@ impl Feed {
     }
 
     /// Opens the board, and returns the revision to follow it from.
-    fn look(&self) -> Option<(Board, Revision)> {
+    fn find_board(&self) -> Option<(Board, Revision)> {
         let opened = self.resolved.open(Opening::new(Mode::ReadOnly)).and_then(|opened| {
             let Some(board) = opened.existing() else { return Ok(None) };
             let revision = board.revision()?;
@@ -282,7 +283,7 @@ impl Feed {
                 state.identity = identity;
                 state.end = start;
                 drop(state);
-                self.tell();
+                self.notify();
                 Some((board, start))
             }
             Ok(None) => {
@@ -316,7 +317,7 @@ impl Feed {
                     state.forget();
                     state.end = position;
                     drop(state);
-                    self.tell();
+                    self.notify();
                 }
                 Err(error) if error.code() == Code::CursorAhead => {
                     return Err(Fault::new(Code::Io, "the board went back to an older state").into());
@@ -334,14 +335,14 @@ impl Feed {
         for events in events.chunk_by(|a, b| a.commit_id == b.commit_id) {
             let mut bytes = Vec::with_capacity(512 * events.len());
             for event in events {
-                tell(event, &names, &mut bytes)?;
+                write_event(event, &names, &mut bytes)?;
             }
             let last = events.last().map_or(before, |event| event.id);
             commits.push(Commit { before, last, bytes: bytes.into() });
             before = last;
         }
         self.state().keep(commits, before);
-        self.tell();
+        self.notify();
         Ok(before)
     }
 
@@ -357,7 +358,7 @@ impl Feed {
             state.forget();
             state.end = Revision::ZERO;
             drop(state);
-            self.tell();
+            self.notify();
         }
     }
 
@@ -371,7 +372,7 @@ impl Feed {
         matches!(self.state().view, View::Missing)
     }
 
-    fn tell(&self) {
+    fn notify(&self) {
         self.changes.send_modify(|count| *count += 1);
     }
 
@@ -427,7 +428,7 @@ fn is_small(board: &Board) -> bool {
 }
 
 /// Encodes an event for browsers. `id` is its revision, so that a client that reconnects continues after it.
-fn tell(event: &Event, names: &Names, out: &mut Vec<u8>) -> Result<()> {
+fn write_event(event: &Event, names: &Names, out: &mut Vec<u8>) -> Result<()> {
     let view = EventView::of(event, names);
     // Compact JSON has no line breaks, so it fits on one line of the stream.
     out.extend_from_slice(format!("id: {}\ndata: ", event.id).as_bytes());

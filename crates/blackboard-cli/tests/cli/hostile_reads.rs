@@ -41,7 +41,8 @@ const DETAILS: &[(&[&str], i32)] = &[
     (&["history", "fact"], 0),
     (&["history", "gone"], 0),
     (&["wait", "fact", "--timeout", "30s"], 0),
-    (&["clear", "*", "--dry-run"], 0),
+    (&["clear", "fact", "--dry-run"], 0),
+    (&["clear", "*", "--dry-run"], 4),
     // The reservations of the template are of another directory.
     (&["file", "check", "src/a.rs", "--session", "oak"], 0),
     (&["lock", "acquire", "deploy", "--session", "oak"], 4),

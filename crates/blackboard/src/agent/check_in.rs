@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use super::heartbeat::beat_of;
-use super::{Agent, AgentStatus, Agents, Heartbeat, existing};
+use super::{Agent, AgentStatus, Agents, Heartbeat, changed_row, existing};
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::file::{Edit, Edited};
@@ -104,11 +104,7 @@ impl Agents<'_> {
                 let beat = Heartbeat { status: Some(request.status), ..Heartbeat::of(session) };
                 let (beaten, _) = beat_of(tx, &beat, &agent)?;
                 changes = beaten;
-                let its_row = changes.put.iter().find_map(|row| match row {
-                    Row::Agent(row) if row.session_id == agent.session_id => Some(row.clone()),
-                    _ => None,
-                });
-                agent = its_row.unwrap_or(agent);
+                agent = changed_row(&mut changes, &agent.session_id).cloned().unwrap_or(agent);
             }
             for edit in seen.edits {
                 changes.put(edit);

@@ -357,11 +357,7 @@ impl Agents<'_> {
         if !agent.status.is_live() || is_recent {
             return;
         }
-        let its_row = changes.put.iter_mut().find_map(|row| match row {
-            Row::Agent(row) if row.session_id == agent.session_id => Some(row),
-            _ => None,
-        });
-        if let Some(row) = its_row {
+        if let Some(row) = changed_row(changes, &agent.session_id) {
             (row.last_seen_at, row.last_beat_at) = (now, now);
         } else {
             changes.put(Agent { last_seen_at: now, last_beat_at: now, ..agent.clone() });
@@ -380,4 +376,12 @@ impl Agents<'_> {
         }
         Ok(())
     }
+}
+
+/// The row of a session among these changes.
+fn changed_row<'a>(changes: &'a mut Changes, session: &str) -> Option<&'a mut Agent> {
+    changes.put.iter_mut().find_map(|row| match row {
+        Row::Agent(row) if row.session_id == session => Some(row),
+        _ => None,
+    })
 }

@@ -42,7 +42,7 @@ mod write;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-pub use self::clear::Cleared;
+pub use self::clear::{ClearPlan, Cleared};
 pub use self::delete::Deleted;
 pub(crate) use self::editor::{EntryEditor, leases_of, release_leases};
 pub use self::expire::SkippedEntry;

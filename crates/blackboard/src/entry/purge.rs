@@ -83,7 +83,7 @@ impl Scope<'_> {
             |asked| asked.text(key),
             &self.read_by_purge(key),
             |editor| {
-                let found = Found::read(editor, &self.name, key)?;
+                let found = StoredKey::read(editor, &self.name, key)?;
                 let (place, now) = (editor.next_event(), editor.now());
                 let mut purged = Purged {
                     scope: self.name.clone(),
@@ -125,7 +125,7 @@ impl Scope<'_> {
         let prefetch: Vec<_> = self.read_by_purge(key).into_iter().chain(actor.prefetch()).collect();
         self.board.read(&prefetch, |tx| {
             let mut editor = EntryEditor::new(self.board, tx, &actor)?;
-            let found = Found::read(&mut editor, &self.name, key)?;
+            let found = StoredKey::read(&mut editor, &self.name, key)?;
             let decision = decide(found, &editor.author, 0, editor.now());
             let (versions, answers) = decision.map_or((0, 0), |all| (all.versions, all.answers()));
             Ok(PurgePlan { scope: self.name.clone(), key: key.to_owned(), versions, answers })
@@ -138,7 +138,7 @@ impl Scope<'_> {
 }
 
 /// What the board stores about a key.
-struct Found {
+struct StoredKey {
     /// The newest version, without its value.
     newest: EntryVersion,
     /// Every version with a history before it, the newest first; no purge is one of them.
@@ -156,8 +156,8 @@ struct Erased {
     event: Option<Event>,
 }
 
-impl Found {
-    fn read(editor: &mut EntryEditor<'_>, scope: &str, key: &str) -> Result<Found> {
+impl StoredKey {
+    fn read(editor: &mut EntryEditor<'_>, scope: &str, key: &str) -> Result<StoredKey> {
         editor.open_to_purge(scope, key)?;
         editor.refuse_if_held(scope, key)?;
         if editor.has_visible(scope, key)? {
@@ -207,7 +207,7 @@ impl Found {
         };
         let (calls, damaged_calls) = remembered_calls(editor)?;
         let remembered = calls.into_iter().filter_map(|call| forget_value(call, scope, key)).collect();
-        Ok(Found { newest, versions, remembered, damaged_calls })
+        Ok(StoredKey { newest, versions, remembered, damaged_calls })
     }
 }
 
@@ -335,8 +335,8 @@ impl Decision {
 
 /// The changes; none if an earlier purge has erased everything. The event of the purge is at this position in its
 /// commit.
-fn decide(found: Found, author: &str, place: usize, now: crate::clock::Timestamp) -> Option<Decision> {
-    let Found { newest, versions, remembered, damaged_calls } = found;
+fn decide(found: StoredKey, author: &str, place: usize, now: crate::clock::Timestamp) -> Option<Decision> {
+    let StoredKey { newest, versions, remembered, damaged_calls } = found;
     if versions.is_empty() && remembered.is_empty() && damaged_calls.is_empty() {
         return None;
     }
@@ -419,7 +419,7 @@ mod tests {
 
     #[test]
     fn a_purge_erases_every_version_and_reports_how_many() {
-        let found = Found {
+        let found = StoredKey {
             newest: version(7),
             versions: vec![
                 erased(7, r#"{"op":"update","scope":"team","note":"s3cret"}"#),
@@ -445,7 +445,7 @@ mod tests {
 
     #[test]
     fn a_key_that_is_purged_already_changes_nothing() {
-        let found = Found {
+        let found = StoredKey {
             newest: version(7),
             versions: Vec::new(),
             remembered: Vec::new(),

@@ -240,8 +240,7 @@ impl Filters {
     }
 
     /// Whether every event matches.
-    #[cfg(test)]
-    fn want_everything(&self) -> bool {
+    pub(super) fn want_everything(&self) -> bool {
         self.filters.is_empty()
     }
 
@@ -284,7 +283,12 @@ impl Line<'_> {
 
     /// The event with its entry change, if it matches everything but perhaps a condition in the caller's code. The
     /// names of agents are announced by then.
-    pub(super) fn take(self, tx: &dyn Tx, versions: &mut Versions, names: &Names) -> Result<Option<Found>> {
+    pub(super) fn take(
+        self,
+        tx: &dyn Tx,
+        versions: &mut Versions,
+        names: &Names,
+    ) -> Result<Option<PossibleMatch>> {
         let Line { mut event, possible } = self;
         if possible.is_empty() {
             return Ok(None);
@@ -295,17 +299,17 @@ impl Line<'_> {
             if prepared.wants(&event, tx, names)? {
                 match &prepared.filter.custom {
                     Some(custom) => conditions.push(Custom::clone(custom)),
-                    None => return Ok(Some(Found { event, conditions: Vec::new() })),
+                    None => return Ok(Some(PossibleMatch { event, conditions: Vec::new() })),
                 }
             }
         }
-        Ok((!conditions.is_empty()).then_some(Found { event, conditions }))
+        Ok((!conditions.is_empty()).then_some(PossibleMatch { event, conditions }))
     }
 }
 
 /// An event that matches if one of these conditions holds, or if there is none. They are the caller's code and run
 /// without a lock on the board.
-pub(super) struct Found {
+pub(super) struct PossibleMatch {
     pub(super) event: Event,
     pub(super) conditions: Vec<Custom>,
 }

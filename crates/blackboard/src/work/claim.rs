@@ -148,11 +148,11 @@ impl Work<'_> {
                 None => (Changes::new(), existing_agent(tx, &claim.session)?, TextChanges::default()),
             };
             let candidate = match (tx.row::<WorkItem>(&key)?, &create) {
-                (Some(item), create) => Candidate::existing(tx, item, create.as_ref(), before)?,
+                (Some(item), create) => ClaimTarget::existing(tx, item, create.as_ref(), before)?,
                 (None, Some(create)) => {
                     create.its_project_must_exist(tx)?;
                     let named = named_blockers(tx, &create.id, &create.blocked_by)?;
-                    Candidate::created(new_item(create, named, tx.now(), before)?)
+                    ClaimTarget::created(new_item(create, named, tx.now(), before)?)
                 }
                 (None, None) => return Err(not_found(&claim.id)),
             };
@@ -207,7 +207,7 @@ impl Work<'_> {
             let item = first_available(self.board, tx, next, &mut contention)?
                 .ok_or_else(|| nothing_available(next))?;
             let (mut changes, claimed) =
-                decide(&agent, Candidate::existing(tx, item, None, Changes::new())?, tx.now())?;
+                decide(&agent, ClaimTarget::existing(tx, item, None, Changes::new())?, tx.now())?;
             self.board.agents().note_activity(&agent, tx.now(), &mut changes);
             Ok((changes, claimed))
         })
@@ -252,7 +252,7 @@ impl ClaimNext {
 }
 
 /// An item that a session wants to claim.
-struct Candidate {
+struct ClaimTarget {
     item: WorkItem,
     open_blockers: Vec<String>,
     missing_blockers: Vec<String>,
@@ -264,8 +264,13 @@ struct Candidate {
     before: Changes,
 }
 
-impl Candidate {
-    fn existing(tx: &dyn Tx, item: WorkItem, create: Option<&Create>, before: Changes) -> Result<Candidate> {
+impl ClaimTarget {
+    fn existing(
+        tx: &dyn Tx,
+        item: WorkItem,
+        create: Option<&Create>,
+        before: Changes,
+    ) -> Result<ClaimTarget> {
         let names_blockers = create.is_some_and(|create| !create.blocked_by.is_empty());
         let blockers = if item.status == Status::Blocked || names_blockers {
             blockers_of(tx, &item.item_id)?
@@ -273,7 +278,7 @@ impl Candidate {
             Vec::new()
         };
         let ignored = create.map(|create| create.differing_from(&item, &blockers)).unwrap_or_default();
-        Ok(Candidate {
+        Ok(ClaimTarget {
             open_blockers: open_among(&blockers),
             missing_blockers: missing_among(&blockers),
             item,
@@ -283,15 +288,15 @@ impl Candidate {
         })
     }
 
-    fn created(new: NewItem) -> Candidate {
+    fn created(new: NewItem) -> ClaimTarget {
         let NewItem { item, open_blockers, missing_blockers, changes: before } = new;
-        Candidate { item, open_blockers, missing_blockers, ignored: Vec::new(), created: true, before }
+        ClaimTarget { item, open_blockers, missing_blockers, ignored: Vec::new(), created: true, before }
     }
 }
 
 /// Decides whether this session gets this item.
-fn decide(agent: &Agent, candidate: Candidate, now: Timestamp) -> Result<(Changes, Claimed)> {
-    let Candidate { mut item, open_blockers, missing_blockers, ignored, created, before: mut changes } =
+fn decide(agent: &Agent, candidate: ClaimTarget, now: Timestamp) -> Result<(Changes, Claimed)> {
+    let ClaimTarget { mut item, open_blockers, missing_blockers, ignored, created, before: mut changes } =
         candidate;
     agent.must_be_live()?;
     if item.is_held_by(&agent.session_id) {
@@ -476,7 +481,7 @@ mod tests {
         let outcomes = |agent: AgentStatus, item: Status, holder: Option<&str>| {
             let agent = Agent { status: agent, ..an_agent("me") };
             let item = WorkItem { status: item, claimed_by: holder.map(str::to_owned), ..an_item("x") };
-            let candidate = Candidate {
+            let candidate = ClaimTarget {
                 item,
                 open_blockers: Vec::new(),
                 missing_blockers: Vec::new(),
@@ -542,7 +547,7 @@ mod tests {
     #[test]
     fn claim_does_not_create_a_blocked_item() {
         let item = WorkItem { status: Status::Blocked, ..an_item("x") };
-        let candidate = Candidate {
+        let candidate = ClaimTarget {
             item,
             open_blockers: vec!["a".to_owned()],
             missing_blockers: Vec::new(),
@@ -561,7 +566,7 @@ mod tests {
             (false, "work item x is blocked by a, b (not created)"),
             (true, "cannot claim x: it would be blocked by a, b (not created); nothing was created"),
         ] {
-            let candidate = Candidate {
+            let candidate = ClaimTarget {
                 item: WorkItem { status: Status::Blocked, ..an_item("x") },
                 open_blockers: vec!["a".to_owned(), "b".to_owned()],
                 missing_blockers: vec!["b".to_owned()],

@@ -88,7 +88,7 @@ impl Work<'_> {
     pub fn create(&self, create: &Create) -> Result<Created> {
         let (create, text) = create.cleaned(&self.board.settings().text)?;
         self.board.commit("work create", &create.prefetch(), |tx| {
-            let known = Known::read(tx, &create)?;
+            let known = ExistingItem::read(tx, &create)?;
             if known.is_none() {
                 create.its_project_must_exist(tx)?;
             }
@@ -242,21 +242,21 @@ fn check_source(source: &str) -> Result<()> {
 }
 
 /// The existing item with the same id.
-struct Known {
+struct ExistingItem {
     item: WorkItem,
     blockers: Vec<Blocker>,
 }
 
-impl Known {
-    fn read(tx: &dyn Tx, create: &Create) -> Result<Option<Known>> {
+impl ExistingItem {
+    fn read(tx: &dyn Tx, create: &Create) -> Result<Option<ExistingItem>> {
         let item = tx.row::<WorkItem>(&Key::WorkItem(create.id.clone()))?;
-        item.map(|item| Ok(Known { item, blockers: blockers_of(tx, &create.id)? })).transpose()
+        item.map(|item| Ok(ExistingItem { item, blockers: blockers_of(tx, &create.id)? })).transpose()
     }
 }
 
 fn decide(
     create: &Create,
-    known: Option<Known>,
+    known: Option<ExistingItem>,
     named: Vec<NamedBlocker>,
     now: Timestamp,
 ) -> Result<(Changes, Created)> {
@@ -346,8 +346,8 @@ pub(crate) fn blank_item(create: &Create, now: Timestamp) -> WorkItem {
 }
 
 /// The answer to a request for an existing item: accepted if it is the same one.
-fn already_there(create: &Create, known: Known, named: &[NamedBlocker]) -> Result<Created> {
-    let Known { item, blockers } = known;
+fn already_there(create: &Create, known: ExistingItem, named: &[NamedBlocker]) -> Result<Created> {
+    let ExistingItem { item, blockers } = known;
     let asked = blank_item(create, item.created_at);
     let open_blockers = open_among(&blockers);
     // A completed item blocks nothing, whether it was named again or not.
@@ -483,7 +483,7 @@ mod tests {
             let item = WorkItem { title: title.to_owned(), ..blank_item(&create, Timestamp::EPOCH) };
             let context = format!("{title}, {blockers:?}, {named:?}");
             let missing = missing_among(&blockers);
-            let decided = decide(&create, Some(Known { item, blockers }), named, Timestamp::EPOCH);
+            let decided = decide(&create, Some(ExistingItem { item, blockers }), named, Timestamp::EPOCH);
             if let Ok((changes, created)) = &decided {
                 assert!(changes.is_empty() && !created.created, "{context}");
                 assert_eq!(created.missing_blockers, missing, "{context}");

@@ -1,6 +1,5 @@
 //! `blackboard purge`
 
-use blackboard::entry::Actor;
 use blackboard::{Code, Result};
 
 use crate::commands::Run;
@@ -42,15 +41,13 @@ pub struct Purge {
 impl Run for Purge {
     fn run(self, context: &Context) -> Result<Outcome> {
         let scope = context.scope(&self.scope)?;
+        let access = if self.dry_run { Access::plan } else { Access::change };
+        let (board, session) = context.open(access(self.acting.session.named()))?;
+        let scope = board.scope(&scope).acting_as(self.acting.by(session)?);
         if self.dry_run {
-            let fences = self.acting.fences.iter().map(|fence| fence.parse()).collect::<Result<_>>()?;
-            let (board, session) = context.open(Access::read_as(self.acting.session.named()))?;
-            let by = Actor { author: self.acting.agent, session, fences, operation: None };
-            return Ok(Outcome::new(WouldPurge(board.scope(&scope).acting_as(by).plan_purge(&self.key)?)));
+            return Ok(Outcome::new(WouldPurge(scope.plan_purge(&self.key)?)));
         }
-        let (board, session) = context.open(Access::change(self.acting.session.named()))?;
-        let by = self.acting.by(session)?;
-        let purged = board.scope(&scope).acting_as(by).purge(&self.key)?;
+        let purged = scope.purge(&self.key)?;
         let is_erased = purged.scrubbed;
         let outcome = Outcome::new(PurgedKey(purged));
         // The secret is still in the files: a script must not take that for success.

@@ -15,23 +15,11 @@ use crate::location::{self, no_home};
 use crate::outcome::Outcome;
 use crate::output::Screen;
 use crate::output::setup::{Done, PlatformChanges, Report};
-use crate::platforms::{PLATFORMS, Platform};
+use crate::platforms::{PLATFORMS, Platform, listed};
 use crate::setup::{self, Change, CreatedDirectories, SettingsDirs, SettingsLevel, Target};
 
-/// Connect Claude Code, Codex and other agents
-///
-/// Adds hooks, the MCP server and a skill to the settings of every platform found on this machine, or of the one you
-/// name. Shows a diff and asks before writing. `setup remove` restores every file byte for byte, if you have not
-/// changed it since; otherwise it removes what setup added.
-///
-/// Only Claude Code has local settings. Codex runs the hooks only after you have trusted them: type /hooks in Codex.
-///
-/// Examples:
-///   blackboard setup --dry-run
-///   blackboard setup claude --yes
-///   blackboard setup codex --settings project --dry-run
 #[derive(clap::Args, Debug)]
-#[command(verbatim_doc_comment)]
+#[command(about = SUMMARY, long_about = long_help())]
 pub struct Setup {
     /// Platform to connect [default: all that are found]
     #[arg(value_name = "PLATFORM", value_parser = platforms())]
@@ -39,6 +27,26 @@ pub struct Setup {
 
     #[command(flatten)]
     how: SetupOptions,
+}
+
+const SUMMARY: &str = "Connect Claude Code, Codex and other agents";
+
+fn long_help() -> String {
+    let has_local = |platform: &&Platform| platform.settings.levels.contains(&SettingsLevel::Local);
+    let local = listed(PLATFORMS.iter().filter(has_local).map(|platform| platform.name), "and");
+    let notes: Vec<_> = PLATFORMS.iter().filter_map(|platform| platform.settings.note).collect();
+    format!(
+        "{SUMMARY}\n\n\
+         Adds hooks, the MCP server and a skill to the settings of every platform found on this machine, or of the one you\n\
+         name. Shows a diff and asks before writing. `setup remove` restores every file byte for byte, if you have not\n\
+         changed it since; otherwise it removes what setup added.\n\n\
+         Platforms with local settings: {local}. {}\n\n\
+         Examples:\n  \
+         blackboard setup --dry-run\n  \
+         blackboard setup claude --yes\n  \
+         blackboard setup codex --settings project --dry-run",
+        notes.join(" ")
+    )
 }
 
 /// For whom, and whether to ask.

@@ -2,7 +2,7 @@
 
 use blackboard::Revision;
 use blackboard::entry::{
-    Cleared, Deleted, Entry, OperationResult, PurgePlan, Purged, TxnResult, Value, Written,
+    ClearPlan, Cleared, Deleted, Entry, OperationResult, PurgePlan, Purged, TxnResult, Value, Written,
 };
 use serde::Serialize;
 
@@ -95,23 +95,18 @@ impl Render for ClearedEntries {
 }
 
 /// The answer of `clear --dry-run`.
-pub struct WouldClear {
-    /// The scope.
-    pub scope: String,
-    /// The keys that would go.
-    pub keys: Vec<String>,
-}
+pub struct WouldClear(pub ClearPlan);
 
 impl Render for WouldClear {
     fn json(&self, answer: &mut Answer<'_>) -> Result {
-        let WouldClear { scope, keys } = self;
+        let ClearPlan { scope, keys } = &self.0;
         answer.object(&Gone { scope, count: keys.len(), keys, revision: None, dry_run: true })
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        screen
-            .line(format_args!("Would clear: {} (dry run, nothing is changed)", counted(self.keys.len())))?;
-        self.keys.iter().try_for_each(|key| screen.line(format_args!("  {}", escape(key))))
+        let keys = &self.0.keys;
+        screen.line(format_args!("Would clear: {} (dry run, nothing is changed)", counted(keys.len())))?;
+        keys.iter().try_for_each(|key| screen.line(format_args!("  {}", escape(key))))
     }
 }
 
