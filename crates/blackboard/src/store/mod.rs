@@ -17,8 +17,8 @@
 //!   as a fault of this program. An unreadable row that was requested by [`Tx::get`] counts as read: a put replaces
 //!   it completely, and it can be removed. Rows of a table that is [appended](record::Table::appended) are put and
 //!   removed without being read: a heartbeat needs no further read, and retention removes one that cannot be read.
-//! - A commit that puts an entry without its version, or puts and removes the same row, is a fault as well:
-//!   [`check_changes`] finds both, for every engine.
+//! - A commit that puts an entry without its version, or changes the same row twice (two puts, two removals, or one
+//!   of each), is a fault as well: [`check_changes`] finds both, for every engine.
 //! - Event ids are assigned inside the commit and only grow. Between two commits there may be a gap of any size,
 //!   because an engine may have to skip ids. Inside one commit there is none: event *k* has the id of the first event
 //!   plus *k*, as [`Revision::of_event`] assumes. No code above the engines counts events by subtracting ids, or
@@ -295,16 +295,17 @@ impl Page<'_> {
 }
 
 /// For engines: fails with a fault if changes contradict each other. An entry that is put has the version of an event
-/// of the same commit, and no row is both put and removed. Revisions are resolved.
+/// of the same commit, and a commit puts or removes each row once. Revisions are resolved.
 pub fn check_changes(changes: &Changes, first: Revision) -> Result<()> {
     check_versions(changes, first)?;
-    if changes.put.is_empty() || changes.remove.is_empty() {
+    if changes.put.len() + changes.remove.len() < 2 {
         return Ok(());
     }
-    let removed: HashSet<&Key> = changes.remove.iter().collect();
-    match changes.put.iter().map(Row::key).find(|key| removed.contains(key)) {
+    let put: Vec<Key> = changes.put.iter().map(Row::key).collect();
+    let mut keys = HashSet::with_capacity(put.len() + changes.remove.len());
+    match put.iter().chain(&changes.remove).find(|key| !keys.insert(*key)) {
         Some(key) => {
-            let message = format!("{key:?} is put and removed in one commit");
+            let message = format!("{key:?} is changed twice in one commit");
             Err(Fault::new(Code::Internal, message).into())
         }
         None => Ok(()),
