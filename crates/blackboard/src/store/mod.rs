@@ -133,9 +133,11 @@ pub struct Commit<'a> {
 /// How long a commit waits for other writers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnBusy {
-    /// Up to the engine's limit, then fails with `busy`.
+    /// Up to the engine's limit, then fails with `busy`. An engine without a writer lock runs the function again after
+    /// each conflict, and fails with `conflict` after its limit of runs.
     Wait,
-    /// Not at all: fails with `busy` at once.
+    /// Not at all. An engine with a writer lock fails with `busy` at once if another commit has the lock. An engine
+    /// without one runs the function once, and fails with `busy` if something that the run read has changed.
     Fail,
 }
 

@@ -39,7 +39,6 @@ mod items;
 mod leases;
 mod locks;
 mod log;
-#[cfg(test)]
 mod optimism;
 mod overview;
 mod projects;
@@ -139,6 +138,7 @@ const FILES: &[&[Test]] = &[
     leases::TESTS,
     locks::TESTS,
     log::TESTS,
+    optimism::TESTS,
     overview::TESTS,
     projects::TESTS,
     prune::TESTS,
