@@ -181,8 +181,13 @@ pub(super) fn check_new_name(tx: &dyn Tx, scope: &str, key: &str) -> Result<()> 
         Ok(()) => Ok(()),
         Err(refused) => {
             let scope = Range::entries(scope, "");
-            tx.prefetch(&[Prefetch::Any(scope.clone())])?;
-            if tx.any(&scope)? { Ok(()) } else { Err(refused) }
+            tx.prefetch(&[Prefetch::Heads(scope.clone(), 1)])?;
+            match tx.heads(&scope, 1) {
+                Ok(heads) if heads.is_empty() => Err(refused),
+                // An entry that cannot be read is an entry of this scope.
+                Err(error) if !error.is_unreadable_row() => Err(error),
+                _ => Ok(()),
+            }
         }
     }
 }

@@ -15,7 +15,8 @@
 //! - A verb puts and removes only rows whose keys it has read in the same run, by [`Tx::get`] or in a [`Tx::range`].
 //!   [`Tx::heads`], [`Tx::candidates`] and [`Tx::peek`] are not enough. An engine refuses a commit that breaks this
 //!   as a fault of this program. An unreadable row that was requested by [`Tx::get`] counts as read: a put replaces
-//!   it completely, and it can be removed. Rows of a table that is [appended](record::Table::appended) are put and
+//!   it completely, and it can be removed. A range that fails because of an unreadable row counts as read as well: no row
+//!   has entered or left it at the moment of the commit, so [`Tx::keys`] of it is true after such a failure. Rows of a table that is [appended](record::Table::appended) are put and
 //!   removed without being read: a heartbeat needs no further read, and retention removes one that cannot be read.
 //! - A commit that puts an entry without its version, or changes the same row twice (two puts, two removals, or one
 //!   of each), is a fault as well: [`check_changes`] finds both, for every engine.

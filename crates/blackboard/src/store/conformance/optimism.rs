@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::watched::{Look, watched};
 use super::*;
+use crate::entry::EntryVersion;
 use crate::lock::Acquire;
 use crate::store::{Key, Range, Tx};
 use crate::work::ClaimNext;
@@ -21,6 +22,7 @@ on_every_engine![
     refusal_is_never_based_on_an_inconsistent_state,
     a_commit_that_does_not_wait_is_busy_after_one_conflict,
     claim_next_never_misses_an_available_item,
+    a_scope_of_an_earlier_version_is_usable_only_while_it_has_an_entry,
 ];
 
 impl Fixture {
@@ -299,6 +301,43 @@ fn claim_next_never_misses_an_available_item(fixture: &Fixture) {
     });
     let claimed = board.work().claim_next(&ClaimNext { session: ivy, ..ClaimNext::default() }).unwrap();
     assert_eq!(claimed.item.item_id, "y");
+}
+
+fn a_scope_of_an_earlier_version_is_usable_only_while_it_has_an_entry(fixture: &Fixture) {
+    // Its end is white space, which is refused in new names.
+    const OLD: &str = "old ";
+    if !fixture.is_optimistic() {
+        return;
+    }
+    let first = Key::Entry(OLD.to_owned(), "first".to_owned());
+    let add_first = || {
+        let entry = Entry { revision: Revision::of_event(0), ..an_entry(OLD, "first") };
+        let version = EntryVersion { entry: entry.clone(), previous: None, removed: false };
+        let added = fixture.commit(|tx| {
+            tx.get(&first)?;
+            let mut changes = Changes::new();
+            changes.event(an_event().of_version(version.clone()));
+            changes.put(entry.clone());
+            Ok(changes)
+        });
+        added.unwrap();
+    };
+    add_first();
+    fixture.board.scope(OLD).write(&a_write("second", "1")).unwrap();
+    fixture.board.scope(OLD).delete("second").unwrap();
+    let (others, removed) = (fixture.engine.clone(), AtomicBool::new(false));
+    let board = watched(fixture.board.clone(), fixture.clock.clone(), move |look| {
+        if matches!(look, Look::Heads) && !removed.swap(true, Ordering::Relaxed) {
+            let commit = Commit { name: "test", prefetch: &[], on_busy: OnBusy::Wait, callers: &[] };
+            let remove = others.commit(&commit, &mut |tx| {
+                tx.get(&first)?;
+                Ok(Changes { remove: vec![first.clone()], ..Changes::new() })
+            });
+            remove.unwrap();
+        }
+    });
+    let refused = board.scope(OLD).write(&a_write("third", "1"));
+    assert_eq!(code(refused), Code::InvalidValue, "the scope became empty meanwhile");
 }
 
 /// The position of the item that a session gets after losing several items to other sessions, among the remaining
