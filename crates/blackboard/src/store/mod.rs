@@ -25,7 +25,7 @@
 //!   plus *k*, as [`Revision::of_event`] assumes. No code above the engines counts events by subtracting ids, or
 //!   searches by them: the engine counts ([`Tx::count_events`], [`Tx::revision_back`]).
 //! - Timestamps of events never go back, unless the last one is more than a day ahead of the clock.
-//! - [`Store::read`] sees one state of the board from beginning to end, and waits for no writer.
+//! - A run of [`Store::read`] sees one state of the board from beginning to end, and waits for no writer.
 //! - [`Store::wait`] returns after an event that follows the known one, from any process. It is only a way to sleep:
 //!   the event log is the truth. A caller that reads it after each return misses nothing, even if every wake-up were
 //!   lost. A lost wake-up costs at most 300 ms: a sleep of a quarter of a second, and a check. A waiting thread
@@ -74,7 +74,10 @@ use crate::status::SpaceUsage;
 
 /// A storage engine of a board.
 pub trait Store: Send + Sync {
-    /// Runs `f` on one state of the board. If it reads more than it announced, it may run again, on another state.
+    /// Runs `f` on one state of the board. An engine that cannot keep that state may run `f` again from its beginning, on a
+    /// newer state, when `f` announces more ([`Tx::prefetch`]) or reads more than it announced. Everything that was
+    /// announced so far is then fetched together, so `f` runs at most once more for each announcement with something
+    /// new. Only the last run counts: `f` keeps nothing of an earlier one.
     fn read(&self, prefetch: &[Prefetch<'_>], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()>;
 
     /// Runs `f`, and commits the changes that it returned. See the module's documentation for the contract.
@@ -201,7 +204,9 @@ pub struct Committed {
 /// The reads of a run are announced: in the call ([`Commit::prefetch`], [`Store::read`]), or here by
 /// [`Tx::prefetch`], if they depend on earlier reads of the run. Every read has its [`Prefetch`].
 pub trait Tx {
-    /// Announces the next reads of this run.
+    /// Announces the next reads of this run. In a read, a remote engine may end the run here with an error, which `f` has
+    /// to return, and run `f` again with these reads fetched too. In a commit it continues the run, and validates
+    /// everything at the end.
     fn prefetch(&self, _next: &[Prefetch<'_>]) -> Result<()> {
         Ok(())
     }

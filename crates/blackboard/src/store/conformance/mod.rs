@@ -451,6 +451,17 @@ impl Fixture {
         Ok(answer.unwrap())
     }
 
+    /// How often the engine runs the function of a read. A test switch runs it twice.
+    fn runs_of_a_read(&self) -> usize {
+        let mut runs = 0;
+        self.read(|_| {
+            runs += 1;
+            Ok(())
+        })
+        .unwrap();
+        runs
+    }
+
     /// Commits what `f` returns, without the verbs.
     fn commit(&self, mut f: impl FnMut(&dyn super::Tx) -> Result<Changes>) -> Result<Committed> {
         drop(self.note_revisions());
