@@ -60,14 +60,14 @@ impl Fixture {
 
     /// The same on a board with the item `x` and the agent `a`.
     fn added_runs_with_x(&self, look: impl Fn(&dyn Tx) -> Result<()>, meddle: impl Fn(&Fixture)) -> usize {
-        self.remove(y());
+        self.remove(&y());
         self.put(&[an_item("x").into(), an_agent("a").into()]);
         self.added_runs(look, meddle)
     }
 
-    fn remove(&self, key: Key) {
+    fn remove(&self, key: &Key) {
         self.commit(|tx| {
-            let found = tx.get(&key)?;
+            let found = tx.get(key)?;
             Ok(Changes { remove: found.map(|_| key.clone()).into_iter().collect(), ..Changes::new() })
         })
         .unwrap();
@@ -101,7 +101,7 @@ fn changed_read_makes_a_commit_run_again(fixture: &Fixture) {
     let add_y = |fixture: &Fixture| {
         fixture.put(&[an_item("y").into()]);
     };
-    let remove_x = |fixture: &Fixture| fixture.remove(x());
+    let remove_x = |fixture: &Fixture| fixture.remove(&x());
     assert_eq!(fixture.added_runs_with_x(get_x, nothing), 0);
     assert_eq!(fixture.added_runs_with_x(get_x, change_x), 1);
     assert_eq!(fixture.added_runs_with_x(get_x, remove_x), 1);
