@@ -113,7 +113,7 @@ fn statements_of_every_table_fit_the_schema() {
     }
     // Versions are read without the names of their columns.
     let versions = connection.prepare(cells::VERSION_QUERY).unwrap();
-    let columns: Vec<&str> = versions.column_names().into_iter().collect();
+    let columns: Vec<&str> = versions.column_names().collect();
     assert_eq!(columns.join(", "), crate::entry::EntryVersion::COLUMNS);
 }
 
