@@ -138,24 +138,21 @@ fn read(
         compacted: observation.compacted,
     };
     let mut size = 0;
-    'reading: loop {
-        let Some(batch) = events.next(&observation, observed.revision, limit)? else {
+    loop {
+        // Commit by commit, so that the answer can end after any of them.
+        let Some(batch) = events.next(&observation, observed.revision, 1)? else {
             observed.revision = observation.until;
             break;
         };
-        observed.compacted |= batch.compacted;
-        // Commit by commit, so that the answer can end after any of them.
-        for commit in batch.events.chunk_by(|one, next| one.commit_id == next.commit_id) {
-            let wanted = commit.iter().filter(|event| own.is_none_or(|own| !event.is_by(own)));
-            let shown: Vec<_> = wanted.cloned().map(ShownEvent::of).collect();
-            size += shown.iter().map(ShownEvent::size).sum::<usize>();
-            if !observed.items.is_empty() && (observed.items.len() + shown.len() > limit || is_long(size)) {
-                observed.more = true;
-                break 'reading;
-            }
-            observed.items.extend(shown);
-            observed.revision = commit.last().map_or(observed.revision, |event| event.id);
+        let wanted = batch.events.into_iter().filter(|event| own.is_none_or(|own| !event.is_by(own)));
+        let shown: Vec<_> = wanted.map(ShownEvent::of).collect();
+        size += shown.iter().map(ShownEvent::size).sum::<usize>();
+        if !observed.items.is_empty() && (observed.items.len() + shown.len() > limit || is_long(size)) {
+            observed.more = true;
+            break;
         }
+        observed.compacted |= batch.compacted;
+        observed.items.extend(shown);
         observed.revision = batch.last;
     }
     observed.count = observed.items.len();
