@@ -382,16 +382,21 @@ impl Follower {
         // Up to the end, which is that of the state that is read: the revision need not be known first.
         let until = Revision::new(i64::MAX);
         let scan = Scan { after: *position, until, filters, limit, values: !*without_values };
-        let prefetch = [Prefetch::Revision, Prefetch::Events(scan.page())];
+        let mut prefetch = vec![Prefetch::Revision, Prefetch::Events(scan.page())];
+        if cursor.is_some() {
+            prefetch.push(Prefetch::CountEvents(*position, until));
+        }
         let (scanned, current, floor, passed) = board.read_list(&prefetch, |tx| {
             let (current, floor) = (tx.revision()?, tx.floor()?);
             let scanned = scan.read(tx)?;
             let end = scanned.end(*position, current);
-            let passed = if cursor.is_some() {
+            let passed = if cursor.is_none() {
+                0
+            } else if scanned.complete {
+                tx.count_events(*position, until)?
+            } else {
                 tx.prefetch(&[Prefetch::CountEvents(*position, end)])?;
                 tx.count_events(*position, end)?
-            } else {
-                0
             };
             Ok((scanned, current, floor, passed))
         })?;

@@ -264,7 +264,8 @@ fn generated_name(
 }
 
 /// The agents of a range, or those that can be read: one that cannot keeps no session from registering, and only its own
-/// name counts as not taken.
+/// name counts as not taken. The failed read is validated, and so are these: two sessions that start at once would otherwise
+/// both get the same name.
 fn or_readable(tx: &dyn Tx, range: &Range, agents: Result<Vec<Agent>>) -> Result<Vec<Agent>> {
     match agents {
         Err(error) if error.is_unreadable_row() => {}
@@ -278,7 +279,7 @@ fn or_readable(tx: &dyn Tx, range: &Range, agents: Result<Vec<Agent>>) -> Result
     tx.prefetch(&keys.iter().cloned().map(Prefetch::Row).collect::<Vec<_>>())?;
     let mut readable = Vec::new();
     for key in keys {
-        readable.extend(if_readable(tx.peek_row::<Agent>(&key))?);
+        readable.extend(if_readable(tx.row::<Agent>(&key))?);
     }
     Ok(readable)
 }

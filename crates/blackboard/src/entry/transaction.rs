@@ -10,7 +10,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
-use super::rules::{Circumstances, check_not_reserved, decide};
+use super::rules::{Circumstances, LastVersion, check_not_reserved, decide};
 use super::wording::conflict;
 use super::write::check_count;
 use super::{
@@ -311,7 +311,10 @@ impl TransactionScope<'_, '_> {
             scope: &self.name,
             author: &author,
             session: self.transaction.actor.session.as_deref(),
-            version: before.as_ref().map_or(0, |before| before.version) + 1,
+            last: LastVersion {
+                version: before.as_ref().map_or(0, |before| before.version),
+                revision: before.as_ref().map(|before| before.revision),
+            },
             revision: Revision::ZERO,
             now: board.clock().now(),
         };

@@ -426,7 +426,7 @@ fn first_available(
 ) -> Result<Option<WorkItem>> {
     let queue = next.queue(Status::Available);
     let mut candidates = match tx.candidate_rows::<WorkItem>(&queue, NEXT_BATCH) {
-        Err(error) if error.is_unreadable_row() => return first_readable(board, tx, next, &queue),
+        Err(error) if error.is_unreadable_row() => return first_in_queue(board, tx, next, &queue),
         candidates => candidates?,
     };
     contention.note(&candidates);
@@ -442,15 +442,19 @@ fn first_available(
     }
     // Candidates may be outdated, and no call is refused because of them: only the queue itself shows that nothing is
     // available.
-    tx.prefetch(&[Prefetch::Range(queue.clone())])?;
-    match tx.rows::<WorkItem>(&queue) {
-        Err(error) if error.is_unreadable_row() => first_readable(board, tx, next, &queue),
-        items => Ok(items?.into_iter().find(|item| next.fits(item))),
-    }
+    first_in_queue(board, tx, next, &queue)
 }
 
-/// The same if an item of the queue cannot be read: the others can still be claimed.
-fn first_readable(board: &Board, tx: &dyn Tx, next: &ClaimNext, queue: &Range) -> Result<Option<WorkItem>> {
+/// The first matching item of the complete queue. An item that cannot be read does not keep the others from being
+/// claimed.
+fn first_in_queue(board: &Board, tx: &dyn Tx, next: &ClaimNext, queue: &Range) -> Result<Option<WorkItem>> {
+    tx.prefetch(&[Prefetch::Range(queue.clone())])?;
+    // A read that fails is validated too, so that no item has entered the queue when this answer is given. The keys
+    // alone are not validated.
+    match tx.rows::<WorkItem>(queue) {
+        Err(error) if error.is_unreadable_row() => {}
+        items => return Ok(items?.into_iter().find(|item| next.fits(item))),
+    }
     tx.prefetch(&[Prefetch::Keys(queue.clone(), usize::MAX)])?;
     let keys = tx.keys(queue, usize::MAX)?;
     tx.prefetch(&keys.iter().flatten().cloned().map(Prefetch::Row).collect::<Vec<_>>())?;

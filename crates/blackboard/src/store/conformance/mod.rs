@@ -39,7 +39,6 @@ mod items;
 mod leases;
 mod locks;
 mod log;
-#[cfg(test)]
 mod optimism;
 mod overview;
 mod projects;
@@ -139,6 +138,7 @@ const FILES: &[&[Test]] = &[
     leases::TESTS,
     locks::TESTS,
     log::TESTS,
+    optimism::TESTS,
     overview::TESTS,
     projects::TESTS,
     prune::TESTS,
@@ -449,6 +449,17 @@ impl Fixture {
             Ok(())
         })?;
         Ok(answer.unwrap())
+    }
+
+    /// How often the engine runs the function of a read. A test switch runs it twice.
+    fn runs_of_a_read(&self) -> usize {
+        let mut runs = 0;
+        self.read(|_| {
+            runs += 1;
+            Ok(())
+        })
+        .unwrap();
+        runs
     }
 
     /// Commits what `f` returns, without the verbs.
