@@ -1,4 +1,4 @@
-//! Work items, for people and programs.
+//! Work items, as human and JSON output.
 
 use std::time::Duration;
 
@@ -183,7 +183,11 @@ fn reassigned(reassigned: &Reassigned, screen: &mut Screen<'_>) -> Result {
     let item = &reassigned.item;
     let id = escape(&item.item_id);
     match (reassigned.reassigned, item.claimed_at) {
-        (true, _) => screen.line(format_args!("Reassigned work item: {id}"))?,
+        (true, _) => {
+            let to = escape(&item.holder_label().unwrap_or_default()).into_owned();
+            let fence = item.fence.map(|fence| format!(", fence {fence}")).unwrap_or_default();
+            return screen.line(format_args!("Reassigned work item: {id} (to {to}{fence})"));
+        }
         (false, Some(since)) => {
             let age = time::age(screen.now().since(since));
             screen.line(format_args!("Already held: {id} (claimed {age} ago)"))?;
@@ -223,9 +227,13 @@ fn now_available(unblocked: &[String], screen: &mut Screen<'_>) -> Result {
 }
 
 fn blocked(blocked: &Blocked, screen: &mut Screen<'_>) -> Result {
-    let blockers = list_blockers(&blocked.open_blockers, &blocked.missing_blockers);
+    let blockers = blocked.open_blockers.join(", ");
+    let missing = match blocked.missing_blockers.len() {
+        0 => String::new(),
+        count => format!("; {count} not created"),
+    };
     screen.line(format_args!(
-        "Blocked work item: {} (by {})",
+        "Blocked work item: {} (by {}{missing})",
         escape(&blocked.item.item_id),
         escape(&blockers)
     ))

@@ -13,7 +13,8 @@ use super::change::Versions;
 use super::{Event, EventType, TargetType, names};
 use crate::agent::Agent;
 use crate::entry::{FILES, Glob, LOCKS, check_known_scope, check_known_tag, check_pattern};
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Refusal, Result};
+use crate::hint::Hint;
 use crate::store::{Key, Tx};
 use crate::text::shown;
 use crate::unreadable::if_readable;
@@ -182,13 +183,8 @@ impl FromStr for EventKind {
         }
         match EventType::from_name(name) {
             EventType::Other(_) => {
-                let short = SHORT_NAMES.iter().map(|(name, _)| *name);
-                let known: Vec<_> = short.chain(EventType::ALL.iter().map(EventType::as_str)).collect();
-                Err(Error::invalid(format!(
-                    "\"{}\" is not a type of event; known: {}",
-                    shown(name),
-                    known.join(", ")
-                )))
+                let message = format!("unknown event type \"{}\"", shown(name));
+                Err(Refusal::new(Code::InvalidValue, message).hint(Hint::ListEventTypes).into())
             }
             known => Ok(EventKind::Of(known)),
         }

@@ -80,7 +80,7 @@ fn a_time_to_live_is_seconds_or_a_text() {
 }
 
 #[test]
-fn what_is_not_understood_is_named() {
+fn parse_error_names_the_unknown_field() {
     testkit::limit_test();
     for (text, part) in [
         (" ", "requires a transaction"),
