@@ -263,7 +263,9 @@ fn deregistered(ended: &Deregistered, screen: &mut Screen<'_>) -> Result {
     }
     screen.line(format_args!("Deregistered {session} ({name})"))?;
     if !ended.delegates.is_empty() {
-        screen.line(format_args!("Ended {} delegate(s) of the same process", ended.delegates.len()))?;
+        let count = ended.delegates.len();
+        let delegates = if count == 1 { "delegate" } else { "delegates" };
+        screen.line(format_args!("Ended {count} {delegates} of the same process"))?;
     }
     screen.line(format_args!("Released {} claimed work item(s)", ended.released.len()))?;
     if let Some(leases) = counted_leases(ended.leases.iter()) {

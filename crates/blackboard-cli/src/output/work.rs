@@ -182,29 +182,13 @@ fn released(released: &Released, screen: &mut Screen<'_>) -> Result {
 fn reassigned(reassigned: &Reassigned, screen: &mut Screen<'_>) -> Result {
     let item = &reassigned.item;
     let id = escape(&item.item_id);
-    match (reassigned.reassigned, item.claimed_at) {
-        (true, _) => {
-            let to = escape(&item.holder_label().unwrap_or_default()).into_owned();
-            let fence = item.fence.map(|fence| format!(", fence {fence}")).unwrap_or_default();
-            return screen.line(format_args!("Reassigned work item: {id} (to {to}{fence})"));
-        }
-        (false, Some(since)) => {
-            let age = time::age(screen.now().since(since));
-            screen.line(format_args!("Already held: {id} (claimed {age} ago)"))?;
-        }
-        (false, None) => screen.line(format_args!("Already held: {id}"))?,
+    let holder = escape(&item.holder_label().unwrap_or_default()).into_owned();
+    let fence = item.fence.map(|fence| format!(", fence {fence}")).unwrap_or_default();
+    if reassigned.reassigned {
+        screen.line(format_args!("Reassigned work item: {id} (to {holder}{fence})"))
+    } else {
+        screen.line(format_args!("Already held: {id} (by {holder}{fence})"))
     }
-    let before = previous_holder(
-        reassigned.previously_held_by.as_deref(),
-        reassigned.previously_held_by_session.as_deref(),
-    );
-    let previously = before.map(|holder| format!("claimed by {holder}"));
-    screen.fields([
-        ("Title", Some(item.title.clone())),
-        ("Previously", reassigned.reassigned.then(|| previously.unwrap_or_else(|| "available".to_owned()))),
-        ("Claimed by", item.holder_label()),
-        ("Fence", item.fence.map(|fence| fence.to_string())),
-    ])
 }
 
 fn completed(completed: &Completed, screen: &mut Screen<'_>) -> Result {

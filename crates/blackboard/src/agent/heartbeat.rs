@@ -281,13 +281,15 @@ impl Lost {
         let of = |scope: &str| self.leases.iter().filter(|lease| lease.scope == scope).count();
         let (locks, files) = (of(LOCKS), of(FILES));
         let parts = [
-            (self.items.len(), "work item(s)"),
-            (locks, "lock(s)"),
-            (files, "file reservation(s)"),
-            (self.leases.len() - locks - files, "leased entries"),
+            (self.items.len(), "work item", "work items"),
+            (locks, "lock", "locks"),
+            (files, "file reservation", "file reservations"),
+            (self.leases.len() - locks - files, "leased entry", "leased entries"),
         ];
-        let parts: Vec<_> = parts.iter().filter(|(count, _)| *count > 0).collect();
-        let parts: Vec<_> = parts.into_iter().map(|(count, what)| format!("{count} {what}")).collect();
+        let parts = parts.into_iter().filter(|(count, ..)| *count > 0);
+        let parts =
+            parts.map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many }));
+        let parts: Vec<String> = parts.collect();
         match &parts[..] {
             [] => String::new(),
             [only] => format!("; it lost {only}"),
@@ -306,9 +308,9 @@ mod tests {
         let lease = |scope: &str| Lease { scope: scope.to_owned(), key: "a".to_owned(), pattern: None };
         for (items, scopes, expected) in [
             (0, &[][..], ""),
-            (1, &[], "; it lost 1 work item(s)"),
-            (0, &["files"], "; it lost 1 file reservation(s)"),
-            (1, &["locks", "team"], "; it lost 1 work item(s), 1 lock(s) and 1 leased entries"),
+            (1, &[], "; it lost 1 work item"),
+            (0, &["files"], "; it lost 1 file reservation"),
+            (1, &["locks", "team"], "; it lost 1 work item, 1 lock and 1 leased entry"),
         ] {
             let leases = scopes.iter().map(|scope| lease(scope)).collect();
             assert_eq!(Lost { items: vec!["x".to_owned(); items], leases }.summary(), expected);

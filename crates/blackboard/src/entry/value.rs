@@ -180,10 +180,20 @@ impl Value {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn appended(&self, item: &Value) -> Result<Value> {
+        self.append(item, || "cannot append: the value".to_owned())
+    }
+
+    /// The same for the value of a key, which the refusal names.
+    pub(super) fn appended_to(&self, key: &str, item: &Value) -> Result<Value> {
+        self.append(item, || format!("cannot append to key {}: its value", shown(key)))
+    }
+
+    /// `subject` begins the refusal of a value that is not an array.
+    fn append(&self, item: &Value, subject: impl FnOnce() -> String) -> Result<Value> {
         let Some(items) = self.as_str().strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) else {
             return Err(Refusal::new(
                 Code::InvalidValue,
-                format!("cannot append: the value is not an array (found {})", shown(self.as_str())),
+                format!("{} is not an array (found {})", subject(), shown(self.as_str())),
             )
             .hint("write an array first, such as []")
             .into());
@@ -206,13 +216,20 @@ impl Value {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn incremented(&self, by: i64) -> Result<Value> {
+        self.increment(by, || "cannot increment: the value".to_owned())
+    }
+
+    /// The same for the value of a key, which the refusal names.
+    pub(super) fn incremented_in(&self, key: &str, by: i64) -> Result<Value> {
+        self.increment(by, || format!("cannot increment key {}: its value", shown(key)))
+    }
+
+    /// `subject` begins the refusal of a value that is not an integer.
+    fn increment(&self, by: i64, subject: impl FnOnce() -> String) -> Result<Value> {
         let Ok(number) = self.as_str().parse::<i64>() else {
             return Err(Refusal::new(
                 Code::InvalidValue,
-                format!(
-                    "cannot increment: the value is not a 64-bit integer (found {})",
-                    shown(self.as_str())
-                ),
+                format!("{} is not a 64-bit integer (found {})", subject(), shown(self.as_str())),
             )
             .hint("write an integer first, such as 0")
             .into());

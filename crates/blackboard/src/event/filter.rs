@@ -412,7 +412,8 @@ mod tests {
             assert_eq!(&format!(" {name}").parse::<EventKind>().unwrap(), kind);
         }
         let error = "moon_landed".parse::<EventKind>().unwrap_err();
-        assert!(error.to_string().contains("moon_landed") && error.to_string().contains("expire"), "{error}");
+        assert_eq!(error.to_string(), "unknown event type \"moon_landed\"");
+        assert_eq!(error.hint(), Some(&Hint::ListEventTypes));
     }
 
     #[test]

@@ -106,7 +106,7 @@ fn heartbeat_recovers_a_stale_session_and_reports_its_losses(fixture: &Fixture) 
     assert!(beat.recovered);
     assert_eq!(beat.lost, ["x", "y"]);
     let event = fixture.events().pop().unwrap();
-    assert_eq!(event.summary, "Agent \"Ivy\" recovered; it lost 2 work item(s)");
+    assert_eq!(event.summary, "Agent \"Ivy\" recovered; it lost 2 work items");
     assert_eq!(metadata(&event), serde_json::json!({"lost": ["x", "y"]}));
     let agent = fixture.agent(&ivy);
     assert_eq!((agent.status, agent.ended_at), (AgentStatus::Active, None));
