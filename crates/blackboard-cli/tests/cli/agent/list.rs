@@ -32,7 +32,7 @@ fn list_and_details_both_show_that_a_process_is_gone() {
     }
     for call in [&["agent", "list"][..], &["agent", "show", "oak"]] {
         let text = scratch.run(call).success().stdout;
-        assert!(text.contains(&format!("{dead} gone")), "{call:?}: {text}");
+        assert!(text.contains(&format!("{dead} (gone)")), "{call:?}: {text}");
     }
 }
 

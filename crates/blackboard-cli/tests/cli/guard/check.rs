@@ -165,7 +165,7 @@ fn reservation_of_another_worktree_is_reported_and_stops_no_commit() {
     fs::remove_dir_all(&tree).unwrap();
     assert!(
         told.stdout.starts_with(&format!(
-            "Free.\nIn another worktree: {} reserved src/",
+            "No staged file is reserved by another session.\nIn another worktree: {} reserved src/",
             label("Ivy", &session_id_from_hint("ivy"))
         )),
         "{told:?}"
