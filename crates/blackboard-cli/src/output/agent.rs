@@ -187,7 +187,7 @@ const GONE: &str = "dead";
 
 /// A PID, and whether its process is gone.
 fn pid_of(pid: u32, process: &str) -> String {
-    if process == GONE { format!("{pid} (gone)") } else { pid.to_string() }
+    if process == GONE { format!("{pid} gone") } else { pid.to_string() }
 }
 
 fn details(details: &ShownAgent, screen: &mut Screen<'_>) -> Result {
@@ -212,7 +212,7 @@ fn details(details: &ShownAgent, screen: &mut Screen<'_>) -> Result {
         (
             "PID",
             agent.pid.map(|pid| match *process {
-                GONE => pid_of(pid, process),
+                GONE => format!("{pid} (gone)"),
                 other => format!("{pid} ({other})"),
             }),
         ),

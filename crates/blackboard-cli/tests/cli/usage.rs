@@ -99,7 +99,7 @@ fn call_without_a_command_prints_help_as_a_usage_error() {
 #[test]
 fn usage_error_is_printed_on_stderr() {
     for (call, expected) in [
-        (&["versoin"][..], "'version'"),
+        (&["versoin"][..], "did you mean: blackboard version"),
         (&["version", "--jsno"], "'--json'"),
         (&["completions"], "<SHELL>"),
         (&["--db"], "--db <PATH>"),
@@ -235,10 +235,7 @@ fn usage_error_shortens_a_long_argument() {
 #[test]
 fn invalid_fence_is_explained() {
     let output = Scratch::new().run(["work", "release", "item", "--fence", "null"]);
-    assert!(
-        output.stderr.contains("a fence is the number that `work claim` or `lock acquire` printed"),
-        "{output:?}"
-    );
+    assert!(output.stderr.contains("use the number printed by `work claim` or `lock acquire`"), "{output:?}");
 }
 
 #[test]

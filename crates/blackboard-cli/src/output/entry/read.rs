@@ -35,7 +35,7 @@ impl Render for ReadEntry {
             // What is read as of a revision may have expired long ago.
             let rest = match expires.since(now) {
                 rest if rest.is_zero() => "expired".to_owned(),
-                rest if rest < Duration::from_secs(120) => format!("{} left", left(expires, now)),
+                rest if rest < Duration::from_mins(2) => format!("{} left", left(expires, now)),
                 rest => format!("{} left", time::left(rest)),
             };
             format!("{} ({rest})", in_largest_unit(expires.since(entry.updated_at), ttl))
