@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_aside_never_takes_the_name_of_another_file() {
+    fn backup_never_replaces_another_file() {
         for set_aside in [set_aside, move_to_free_name] {
             let directory = testkit::tempdir().unwrap();
             let (file, other) = (directory.path().join("file"), directory.path().join("other"));

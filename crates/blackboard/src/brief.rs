@@ -45,7 +45,8 @@ pub struct Brief {
     /// The reserved files.
     pub files: Vec<Reservation>,
     /// The relevant events of the last hour.
-    pub lately: Updates,
+    #[serde(rename = "lately")]
+    pub recent: Updates,
     /// The board's revision: updates start after it.
     pub revision: Revision,
 }
@@ -116,7 +117,7 @@ impl Board {
                 has_registered_project,
                 available: items(Status::Available)?,
                 claimed: items(Status::Claimed)?,
-                lately: Updates::between(tx, &agent, an_hour_ago, revision)?,
+                recent: Updates::between(tx, &agent, an_hour_ago, revision)?,
                 agents: agents.into_iter().map(ListedAgent::unchecked).collect(),
                 locks,
                 files,
@@ -137,12 +138,12 @@ impl Board {
     /// # let board = Board::memory();
     /// let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
     /// let brief = board.brief(&ivy)?;
-    /// assert!(board.note_brief(&brief, Duration::from_secs(10))?);
-    /// assert!(!board.note_brief(&brief, Duration::from_secs(10))?);
-    /// assert!(board.note_brief(&brief, Duration::ZERO)?);
+    /// assert!(board.record_brief(&brief, Duration::from_secs(10))?);
+    /// assert!(!board.record_brief(&brief, Duration::from_secs(10))?);
+    /// assert!(board.record_brief(&brief, Duration::ZERO)?);
     /// # Ok::<(), blackboard::Error>(())
     /// ```
-    pub fn note_brief(&self, brief: &Brief, pause: Duration) -> Result<bool> {
+    pub fn record_brief(&self, brief: &Brief, pause: Duration) -> Result<bool> {
         let session = &brief.agent.session_id;
         let key = |reader: &str| Key::Cursor(session.clone(), reader.to_owned());
         let prefetch = [BRIEF_READER, READER].map(|reader| Prefetch::Row(key(reader)));

@@ -31,7 +31,7 @@ use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::file::{EDITS_KEPT, Edit};
 use crate::revision::{Pending, Revision};
-use crate::store::{BookkeepingRow, Changes, Cursor, Key, Operation, Prefetch, Range, Row, Tx};
+use crate::store::{BookkeepingRow, Changes, Cursor, Key, Prefetch, Range, RememberedCall, Row, Tx};
 use crate::sweep::{SkippedAgent, Swept};
 use crate::unreadable::if_readable;
 
@@ -145,7 +145,7 @@ impl Board {
             let floor = tx.floor()?;
             let is_abandoned = |cursor: &Cursor| self.is_abandoned(cursor, floor, tx.now());
             prune_rows(tx, &due.cursors, is_abandoned, &mut changes, &mut pruned)?;
-            let is_old = |operation: &Operation| operation.created_at < oldest_operation(tx);
+            let is_old = |operation: &RememberedCall| operation.created_at < oldest_operation(tx);
             prune_rows(tx, &due.operations, is_old, &mut changes, &mut pruned)?;
             // A session may have edited the file again meanwhile.
             let is_old = |edit: &Edit| edit.noted_at() < oldest_edit(tx);
@@ -192,7 +192,7 @@ impl Board {
     }
 }
 
-/// Remembered calls before this moment are removed: no caller retries them any more.
+/// Remembered calls before this moment are removed: no caller retries them now.
 fn oldest_operation(tx: &dyn Tx) -> Timestamp {
     tx.now().minus(REMEMBER_OPERATIONS)
 }

@@ -258,7 +258,7 @@ fn delegated(stage: &Stage, parent: &Value) -> Result<String> {
     }
     turn.done();
     soon(|| ended(stage, &agent, "completed"))?;
-    Ok(format!("as \"{}\", told its own session, ended with its task", text(&agent["agent_name"])))
+    Ok(format!("as \"{}\", received its session id, ended with its task", text(&agent["agent_name"])))
 }
 
 /// A session that is killed while it holds an item.

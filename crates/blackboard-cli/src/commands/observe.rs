@@ -71,7 +71,7 @@ pub struct Observe {
     #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one, conflicts_with_all = ["since", "after"])]
     last: Option<usize>,
 
-    /// Leave out events that your session, or that of --session, caused; needs a session
+    /// Omit events of your own session; requires a session
     #[arg(long)]
     others: bool,
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use blackboard::{Code, Result};
 
 use super::Run;
+use super::arguments::port;
 use crate::context::{Context, warn};
 use crate::engine::{Mode, Opening};
 use crate::outcome::Outcome;
@@ -27,7 +28,7 @@ use crate::web::{self, Listening, Options};
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct Serve {
     /// Port; 0 means any free one [default: webServer.port of the configuration, or 3141]
-    #[arg(long, value_name = "PORT")]
+    #[arg(long, value_name = "PORT", value_parser = port)]
     port: Option<u16>,
 
     /// Run in the background

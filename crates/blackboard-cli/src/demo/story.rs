@@ -118,7 +118,7 @@ pub fn tell(
 ) -> output::Result<Ended> {
     let mut follower = stage.board.follow(&Follow::default())?;
     say(Narration::Chapter(&format!(
-        "{} agents start, each a process of its own. They take what there is to do; no two get the same.",
+        "{} agents start, each in its own process. Each claims an available work item; no two get the same one.",
         AGENTS.len()
     )))?;
     stage.start(VICTIM)?;
@@ -217,8 +217,8 @@ fn kill(
     }
     stage.kill(VICTIM);
     say(Narration::Chapter(
-        "A sweep finds that its process is gone, and releases what it held. Every command sweeps automatically after a \
-         while; this one does not wait.",
+        "A sweep finds that its process is gone, and releases what it held. Commands sweep \
+         automatically after 5 minutes; this one sweeps now.",
     ))?;
     say(Narration::Command("blackboard sweep --threshold 0"))?;
     stage.board.sweep(&Sweep { threshold: Some(Duration::ZERO), ..Sweep::default() })?;

@@ -59,7 +59,7 @@ impl Engine for RedisServer {
 }
 
 /// The server and the database of a URL. A password may contain any character, also a slash, so the login ends at the last
-/// `@`. Options may have a password, too, and no board is told from another one by them.
+/// `@`. Options are removed too: they may contain a password, and do not identify the board.
 fn without_login(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("redis", url));
     let address = rest.rsplit_once('@').map_or(rest, |(_, address)| address);

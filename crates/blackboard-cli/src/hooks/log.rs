@@ -27,7 +27,7 @@ const LARGEST: u64 = 256 * 1024;
 const LONGEST: usize = 400;
 
 /// The log, once its location is known.
-pub struct LogFile {
+pub struct HookLog {
     known: Mutex<LogState>,
     append: fn(&Path, &str) -> std::io::Result<()>,
 }
@@ -41,14 +41,14 @@ struct LogState {
     event: Option<String>,
 }
 
-impl Default for LogFile {
+impl Default for HookLog {
     /// A log that has no file yet.
-    fn default() -> LogFile {
-        LogFile { known: Mutex::default(), append }
+    fn default() -> HookLog {
+        HookLog { known: Mutex::default(), append }
     }
 }
 
-impl LogFile {
+impl HookLog {
     /// Sets the platform that calls, and the board that the call names.
     pub fn called_by(&self, platform: &str, db: Option<&OsStr>) {
         let mut known = self.known();
@@ -108,7 +108,7 @@ impl LogFile {
     }
 
     /// Lets a panic log its location before the process ends. Its message is omitted, because it may contain input.
-    pub fn write_panics(self: &Arc<LogFile>) {
+    pub fn write_panics(self: &Arc<HookLog>) {
         let log = Arc::clone(self);
         panic::set_hook(Box::new(move |panic| {
             let location = panic.location().map(ToString::to_string).unwrap_or_default();
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn the_log_is_private_bounded_and_one_line_a_call() {
         let directory = testkit::tempdir().unwrap();
-        let log = LogFile::default();
+        let log = HookLog::default();
         log.called_by("claude", None);
         log.write("unknown location");
         log.use_first_of(&[
@@ -192,7 +192,7 @@ mod tests {
             Ok(())
         };
         let directory = testkit::tempdir().unwrap();
-        let log = LogFile { append: slow, ..LogFile::default() };
+        let log = HookLog { append: slow, ..HookLog::default() };
         log.use_first_of(&[directory.path().join("hook.log")]);
         std::thread::scope(|scope| {
             scope.spawn(|| log.write("something"));
@@ -213,7 +213,7 @@ mod tests {
         };
         let engine = engine_at(&location::find(&request).unwrap()).unwrap();
         let own = engine.sidecars().path(Sidecar::HookLog);
-        let log = LogFile::default();
+        let log = HookLog::default();
         log.locate(&request);
         log.write("before");
         assert!(!own.exists() && home.path().join("hook.log").exists());
@@ -231,7 +231,7 @@ mod tests {
         fs::write(&target, "").unwrap();
         let file = directory.path().join("hook.log");
         std::os::unix::fs::symlink(&target, &file).unwrap();
-        let log = LogFile::default();
+        let log = HookLog::default();
         log.use_first_of(&[file]);
         log.write("something");
         assert_eq!(fs::read_to_string(&target).unwrap(), "");

@@ -33,7 +33,7 @@ pub fn brief(brief: &Brief) -> String {
     let session = &brief.agent.session_id;
     let (own, claimed): (Vec<&WorkItem>, Vec<&WorkItem>) =
         brief.claimed.iter().partition(|item| item.claimed_by.as_ref() == Some(session));
-    let newest: Vec<&Event> = brief.lately.events.iter().rev().collect();
+    let newest: Vec<&Event> = brief.recent.events.iter().rev().collect();
     let holders = claimed.iter().filter_map(|item| item.claimed_by.as_deref());
     let ids = short_ids(
         newest.iter().copied(),
@@ -160,7 +160,7 @@ pub fn unchecked_denial() -> String {
 
 /// When to try again. The agent is notified when a reservation ends, but not when the last edit is long ago.
 fn when_to_try_again(others: &[FileConflict]) -> String {
-    let is_reserved = |other: &&FileConflict| matches!(other.touch, FileActivity::Reserved { .. });
+    let is_reserved = |other: &&FileConflict| matches!(other.activity, FileActivity::Reserved { .. });
     let last_edit = others.iter().filter(|other| !is_reserved(other)).map(|other| other.since).max();
     let quiet = last_edit.map(|edit| clock(edit.plus(JUST_NOW)));
     match (others.iter().any(|other| is_reserved(&other)), quiet) {
@@ -182,7 +182,7 @@ fn conflict_lines(others: &[FileConflict]) -> Vec<String> {
             None => String::new(),
         };
         let when = clock(other.since);
-        match &other.touch {
+        match &other.activity {
             FileActivity::Reserved { pattern, note } => {
                 let note =
                     note.as_ref().map(|note| format!(": {}", quote_line(note, TITLE))).unwrap_or_default();

@@ -44,12 +44,12 @@ fn hook_that_panics() {
 #[test]
 fn a_denied_edit_says_when_to_try_again() {
     let since: Timestamp = "2026-11-16T10:00:00.000Z".parse().unwrap();
-    let other = |touch| FileConflict {
+    let other = |activity| FileConflict {
         path: "a".to_owned(),
         session_id: "oak".to_owned(),
         agent_name: "Oak".to_owned(),
         current_work: None,
-        touch,
+        activity,
         since,
     };
     let reserved = || other(FileActivity::Reserved { pattern: "a".to_owned(), note: None });
@@ -73,7 +73,7 @@ fn messages_have_the_ids_that_commands_accept() {
     let title = "long title ".repeat(40);
     board.work().create(&blackboard::work::Create::new("design-schema", &title)).unwrap();
     let brief = board.brief(&ivy.session_id).unwrap();
-    let text = messages::updates(&brief.lately);
+    let text = messages::updates(&brief.recent);
     assert!(text.contains(" work_created design-schema: Work item "), "{text}");
     let since: Timestamp = "2026-11-16T10:00:00.000Z".parse().unwrap();
     let other = FileConflict {
@@ -81,7 +81,7 @@ fn messages_have_the_ids_that_commands_accept() {
         session_id: ivy.session_id.clone(),
         agent_name: ivy.agent_name,
         current_work: None,
-        touch: FileActivity::Edited { tool: None },
+        activity: FileActivity::Edited { tool: None },
         since,
     };
     let text = messages::warning(&[other], false);
@@ -103,7 +103,7 @@ fn updates_and_briefs_tell_agents_with_the_same_name_apart() {
     }
     let sage = board.agents().register(&Register::named("Sage")).unwrap().agent.session_id;
     let brief = board.brief(&sage).unwrap();
-    for text in [messages::brief(&brief), messages::updates(&brief.lately)] {
+    for text in [messages::brief(&brief), messages::updates(&brief.recent)] {
         assert!(text.contains("Agent \"Ivy\" (159561bc-2c) registered"), "{text}");
         assert!(text.contains("Agent \"Ivy\" (159561bc-2b) registered"), "{text}");
     }
@@ -232,7 +232,7 @@ fn hostile_brief(text: &str) -> Brief {
     for item in &mut brief.available {
         (item.item_id, item.title) = (hostile(), hostile());
     }
-    for event in &mut brief.lately.events {
+    for event in &mut brief.recent.events {
         event.summary = hostile();
         if let Some(change) = &mut event.entry {
             change.value = EntryValue::of(text).ok();
@@ -242,12 +242,12 @@ fn hostile_brief(text: &str) -> Brief {
 }
 
 fn hostile_others(text: &str) -> Vec<FileConflict> {
-    let other = |touch| FileConflict {
+    let other = |activity| FileConflict {
         path: text.to_owned(),
         session_id: text.to_owned(),
         agent_name: text.to_owned(),
         current_work: Some(text.to_owned()),
-        touch,
+        activity,
         since: SystemClock.now(),
     };
     let reserved = FileActivity::Reserved { pattern: text.to_owned(), note: Some(text.to_owned()) };
@@ -286,7 +286,7 @@ fn untrusted_text_cannot_escape_its_quote_block() {
         let others = hostile_others(text);
         for injected in [
             messages::brief(&brief),
-            messages::updates(&brief.lately),
+            messages::updates(&brief.recent),
             messages::warning(&others, false),
             messages::warning(&others, true),
             messages::deny_message(&others),

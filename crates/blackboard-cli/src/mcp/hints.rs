@@ -9,7 +9,8 @@ use crate::hints::{self, GivenOptions};
 /// The hint in the words of the tools.
 pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
     match hint {
-        Hint::NameSession | Hint::ListActiveAgents => "list agents with `who`".into(),
+        Hint::NameSession | Hint::ListActiveAgents | Hint::UseSessionId => "list agents with `who`".into(),
+        Hint::ListEventTypes => "use types that `observe` returned as `event_type`".into(),
         Hint::Reactivate => "call again: your session is active again after this call".into(),
         Hint::PassSession | Hint::RegisterAgain => {
             "call `who`, which registers a session for you, then repeat this call".into()

@@ -1,4 +1,4 @@
-//! Reserved files, for people and programs.
+//! Reserved files, as human and JSON output.
 
 use blackboard::agent::label;
 use blackboard::clock::Timestamp;

@@ -143,7 +143,7 @@ pub type Result<T = (), E = Failure> = std::result::Result<T, E>;
 pub enum Failure {
     /// The board failed while the answer was still being read from it.
     Board(blackboard::Error),
-    /// The output does not take any more.
+    /// The output accepts no more.
     Output(io::Error),
 }
 

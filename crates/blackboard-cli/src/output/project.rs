@@ -1,4 +1,4 @@
-//! Projects, for people and programs.
+//! Projects, as human and JSON output.
 
 use blackboard::agent::ShortIds;
 use blackboard::project::{self, ListedProject, ProjectStatus};

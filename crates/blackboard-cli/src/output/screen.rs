@@ -21,7 +21,7 @@ pub struct Screen<'a> {
 }
 
 impl<'a> Screen<'a> {
-    /// A screen with properties of one's own choice.
+    /// A screen with the given properties.
     pub fn new(out: &'a mut dyn Write, styles: Styles, width: Option<u16>, now: Timestamp) -> Screen<'a> {
         Screen { out, styles, width, now, given: GivenOptions::default() }
     }

@@ -1,4 +1,4 @@
-//! The dashboard's server, for people and programs.
+//! The dashboard's server, as human and JSON output.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -123,6 +123,6 @@ impl Render for Stopped {
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        screen.line(format_args!("Stopped the dashboard at {} (PID {})", self.0.address, self.0.pid))
+        screen.line(format_args!("Stopped dashboard: {} (PID {})", self.0.address, self.0.pid))
     }
 }

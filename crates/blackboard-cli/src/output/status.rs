@@ -1,4 +1,4 @@
-//! The whole board, for people and programs.
+//! The whole board, as human and JSON output.
 
 use blackboard::agent::ShortIds;
 use blackboard::status::{BoardStatus, EntryCounts, SpaceUsage};

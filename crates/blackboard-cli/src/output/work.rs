@@ -1,4 +1,4 @@
-//! Work items, for people and programs.
+//! Work items, as human and JSON output.
 
 use std::time::Duration;
 
@@ -182,25 +182,13 @@ fn released(released: &Released, screen: &mut Screen<'_>) -> Result {
 fn reassigned(reassigned: &Reassigned, screen: &mut Screen<'_>) -> Result {
     let item = &reassigned.item;
     let id = escape(&item.item_id);
-    match (reassigned.reassigned, item.claimed_at) {
-        (true, _) => screen.line(format_args!("Reassigned work item: {id}"))?,
-        (false, Some(since)) => {
-            let age = time::age(screen.now().since(since));
-            screen.line(format_args!("Already held: {id} (claimed {age} ago)"))?;
-        }
-        (false, None) => screen.line(format_args!("Already held: {id}"))?,
+    let holder = escape(&item.holder_label().unwrap_or_default()).into_owned();
+    let fence = item.fence.map(|fence| format!(", fence {fence}")).unwrap_or_default();
+    if reassigned.reassigned {
+        screen.line(format_args!("Reassigned work item: {id} (to {holder}{fence})"))
+    } else {
+        screen.line(format_args!("Already held: {id} (by {holder}{fence})"))
     }
-    let before = previous_holder(
-        reassigned.previously_held_by.as_deref(),
-        reassigned.previously_held_by_session.as_deref(),
-    );
-    let previously = before.map(|holder| format!("claimed by {holder}"));
-    screen.fields([
-        ("Title", Some(item.title.clone())),
-        ("Previously", reassigned.reassigned.then(|| previously.unwrap_or_else(|| "available".to_owned()))),
-        ("Claimed by", item.holder_label()),
-        ("Fence", item.fence.map(|fence| fence.to_string())),
-    ])
 }
 
 fn completed(completed: &Completed, screen: &mut Screen<'_>) -> Result {
@@ -223,9 +211,13 @@ fn now_available(unblocked: &[String], screen: &mut Screen<'_>) -> Result {
 }
 
 fn blocked(blocked: &Blocked, screen: &mut Screen<'_>) -> Result {
-    let blockers = list_blockers(&blocked.open_blockers, &blocked.missing_blockers);
+    let blockers = blocked.open_blockers.join(", ");
+    let missing = match blocked.missing_blockers.len() {
+        0 => String::new(),
+        count => format!("; {count} not created"),
+    };
     screen.line(format_args!(
-        "Blocked work item: {} (by {})",
+        "Blocked work item: {} (by {}{missing})",
         escape(&blocked.item.item_id),
         escape(&blockers)
     ))

@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_just_starting_is_not_taken_for_the_one_that_was_killed() {
+    fn starting_server_is_not_mistaken_for_a_killed_one() {
         let scratch = testkit::tempdir().unwrap();
         let board = SidecarDirectory::new(scratch.path());
         let killed = Running::here(SocketAddr::from(([127, 0, 0, 1], 3141)), None);

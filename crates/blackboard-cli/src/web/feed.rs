@@ -346,7 +346,7 @@ impl Feed {
         Ok(before)
     }
 
-    /// Records that the board cannot be read any more.
+    /// Records that the board can no longer be read.
     fn close(&self, view: View) {
         let mut state = self.state();
         let was_open = matches!(state.view, View::Open(_));

@@ -127,7 +127,7 @@ async fn route(request: Parts, client: &Client, shared: &Shared) -> Reply {
     });
     let outcome = match answered {
         Ok(answered) => answered.await.unwrap_or_else(|error| {
-            Err(Fault::new(Code::Internal, "a request broke down").because(error).into())
+            Err(Fault::new(Code::Internal, "internal error in a request").because(error).into())
         }),
         Err(error) => Err(error),
     };

@@ -167,7 +167,7 @@ impl StreamPosition {
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .unwrap_or_else(|error| Err(Fault::new(Code::Internal, "a request broke down").because(error).into()))
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
+        Err(Fault::new(Code::Internal, "internal error in a request").because(error).into())
+    })
 }

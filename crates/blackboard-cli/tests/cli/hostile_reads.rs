@@ -129,7 +129,7 @@ fn a_board_with_an_unreadable_column_is_reported_harmlessly() {
             assert!(matches!(human.code, 0 | 1), "{column:?} {call:?}: {human:?}");
             assert_shown(&human, call);
             let program = scratch.run(call.iter().chain(&["--json"]));
-            // Half a list cannot become an error object any more.
+            // Half a list can no longer become an error object.
             if program.code == 0 || program.stderr.is_empty() {
                 program.json();
             }

@@ -1,7 +1,7 @@
 //! Agents with the same name are told apart in every output, also if their ids begin with the same 8 characters.
 
 use blackboard::Code;
-use blackboard::id::session_of_hint;
+use blackboard::id::session_id_from_hint;
 use serde_json::json;
 
 use crate::mcp::client::Client;
@@ -23,7 +23,7 @@ fn board() -> Scratch {
     }
     for (hint, label) in HINTS.into_iter().zip(LABELS) {
         let id = label.trim_start_matches("Ivy (").trim_end_matches(')');
-        assert!(session_of_hint(hint).starts_with(id), "{hint}");
+        assert!(session_id_from_hint(hint).starts_with(id), "{hint}");
     }
     scratch
 }
@@ -85,7 +85,7 @@ fn refusals_tell_agents_with_the_same_name_apart() {
 #[test]
 fn messages_name_the_session_of_an_agent() {
     let scratch = board();
-    let sage = format!("Sage ({})", &session_of_hint("sage")[..8]);
+    let sage = format!("Sage ({})", &session_id_from_hint("sage")[..8]);
     scratch.json(["work", "complete", "c", "--session", "sage"]);
     let completed = scratch.run(["work", "claim", "c", "--session", HINTS[0]]);
     assert!(completed.stderr.contains(&format!("already completed by {sage} (")), "{completed:?}");
@@ -93,7 +93,7 @@ fn messages_name_the_session_of_an_agent() {
     assert_eq!(waited, format!("Waited for work item: c (completed by {sage})\n"));
     let reset = scratch.run(["work", "reset", "c"]).success().stdout;
     assert_eq!(reset, format!("Reset work item: c (was completed by {sage})\n"));
-    let label = format!("Ivy ({})", &session_of_hint(HINTS[0])[..8]);
+    let label = format!("Ivy ({})", &session_id_from_hint(HINTS[0])[..8]);
     let reassigned = scratch.run(["work", "reassign", "a", "--to", "sage", "--session", HINTS[0]]).success();
     assert!(reassigned.stdout.contains(&format!("Previously: claimed by {label}\n")), "{reassigned:?}");
     let again = ["work", "reassign", "a", "--to", "sage", "--session", HINTS[0], "--reason", "x"];
@@ -120,9 +120,9 @@ fn mcp_results_have_the_sessions_of_agents_with_the_same_name() {
         .map(|agent| agent["session_id"].as_str().unwrap().to_owned())
         .collect();
     for hint in HINTS {
-        assert!(named.contains(&session_of_hint(hint)), "{who}");
+        assert!(named.contains(&session_id_from_hint(hint)), "{who}");
     }
     let refusal = client.refused("work_claim", json!({"id": "b"}), Code::AlreadyClaimed);
-    assert_eq!(refusal["held_by"], session_of_hint(HINTS[1]), "{refusal}");
+    assert_eq!(refusal["held_by"], session_id_from_hint(HINTS[1]), "{refusal}");
     assert!(refusal["error"].as_str().unwrap().contains("claimed by Ivy (159561bc)"), "{refusal}");
 }

@@ -106,7 +106,7 @@ fn json_reports_a_file_that_was_left_unchanged() {
     fs::write(scratch.path().join(".claude.json"), "{").unwrap();
     let refusal = scratch.run(["setup", "claude", "--yes", "--json"]).refused(Code::ReadOnly);
     assert!(
-        refusal["error"].as_str().unwrap().contains(".claude.json was left alone: it is not"),
+        refusal["error"].as_str().unwrap().contains(".claude.json was not changed: it is not"),
         "{refusal}"
     );
     assert_eq!((&refusal["written"], changes(&refusal).count()), (&true.into(), 3), "{refusal}");

@@ -184,7 +184,7 @@ impl Agent {
         }
     }
 
-    /// Refuses if the session is stale. It holds nothing any more, and the caller has to learn that.
+    /// Refuses if the session is stale. It no longer holds anything, and the caller has to learn that.
     pub(crate) fn must_not_be_stale(&self) -> Result<()> {
         if self.status == AgentStatus::Stale { self.must_be_live() } else { Ok(()) }
     }
@@ -351,7 +351,7 @@ impl Agents<'_> {
 
     /// Adds to a verb's changes that the session acted, unless that was recorded a moment ago. Only calls of the
     /// session itself count: other sessions refresh `last_seen_at` too.
-    pub(crate) fn note_activity(self, agent: &Agent, now: Timestamp, changes: &mut Changes) {
+    pub(crate) fn record_activity(self, agent: &Agent, now: Timestamp, changes: &mut Changes) {
         // A heartbeat ahead of the clock proves nothing.
         let is_recent = agent.last_beat_at <= now && now.since(agent.last_beat_at) < self.activity_interval();
         if !agent.status.is_live() || is_recent {
@@ -365,14 +365,14 @@ impl Agents<'_> {
     }
 
     /// The same for a session that acts in a verb which does not read its row otherwise.
-    pub(crate) fn note_activity_of(
+    pub(crate) fn record_activity_of(
         self,
         tx: &dyn Tx,
         session: Option<&str>,
         changes: &mut Changes,
     ) -> Result<()> {
         if let Some(session) = session {
-            self.note_activity(&existing(tx, session)?, tx.now(), changes);
+            self.record_activity(&existing(tx, session)?, tx.now(), changes);
         }
         Ok(())
     }

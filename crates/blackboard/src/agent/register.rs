@@ -10,7 +10,7 @@ use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::hint::Hint;
-use crate::id::session_of_hint;
+use crate::id::session_id_from_hint;
 use crate::metadata::Metadata;
 use crate::process::{Liveness, ProcessIdentity};
 use crate::revision::{Pending, Revision};
@@ -101,7 +101,7 @@ impl Agents<'_> {
     pub(crate) fn registration(self, request: &Register) -> Result<Registration> {
         let (request, text) = self.cleaned(request)?;
         let session = match &request.session_hint {
-            Some(hint) => session_of_hint(hint),
+            Some(hint) => session_id_from_hint(hint),
             None => self.board.ids().session(),
         };
         let process = request.pid.and_then(|pid| self.board.processes().mark(pid));
@@ -286,7 +286,7 @@ fn or_readable(tx: &dyn Tx, range: &Range, agents: Result<Vec<Agent>>) -> Result
 
 fn no_process(pid: u32) -> Error {
     Refusal::new(Code::InvalidValue, format!("process {pid} not found"))
-        .hint("name a process that runs as long as the session, or none; without one, heartbeats alone keep it alive")
+        .hint("pass the PID of a process that runs as long as the session, or omit it and send heartbeats")
         .detail("pid", pid)
         .into()
 }

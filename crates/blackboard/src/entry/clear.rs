@@ -65,7 +65,7 @@ impl Scope<'_> {
                     count => editor.add_event(|author, session| {
                         let entries = if count == 1 { "entry" } else { "entries" };
                         let summary =
-                            format!("Agent \"{author}\" cleared {count} {entries} that fit \"{pattern}\"");
+                            format!("Agent \"{author}\" cleared {count} {entries} that match \"{pattern}\"");
                         NewEvent::new(EventType::EntriesCleared, TargetType::Scope, &self.name, summary)
                             .by(session)
                             .with("pattern", pattern)

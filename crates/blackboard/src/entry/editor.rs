@@ -271,7 +271,7 @@ impl<'a> EntryEditor<'a> {
             self.changes.put(Tombstone { scope, key, version, revision: revision.unwrap_or_default() });
         }
         if let Some(agent) = &self.agent {
-            self.board.agents().note_activity(agent, self.tx.now(), &mut self.changes);
+            self.board.agents().record_activity(agent, self.tx.now(), &mut self.changes);
         }
         Ok(self.changes)
     }
@@ -335,9 +335,7 @@ impl<'a> EntryEditor<'a> {
             return Ok(());
         }
         let limit = self.board.settings().max_commit_bytes;
-        let message = format!(
-            "one commit cannot take more than {limit} bytes of values, with those that it replaces, removes and reads"
-        );
+        let message = format!("one commit may change and read at most {limit} bytes of values");
         Err(Refusal::new(Code::InvalidValue, message)
             .hint("split it over several calls, or narrow the pattern")
             .into())

@@ -17,7 +17,7 @@ use crate::event::{Event, EventType, NewEvent, TargetType};
 use crate::hint::Hint;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
-use crate::store::{Erasure, Key, Operation, Page, Prefetch, Range};
+use crate::store::{Erasure, Key, Page, Prefetch, Range, RememberedCall};
 use crate::unreadable::if_readable;
 
 /// The result of a purge.
@@ -33,7 +33,7 @@ pub struct Purged {
     pub answers: usize,
     /// The event that reports the purge.
     pub revision: Revision,
-    /// Whether the files of the board contain nothing of it any more. If not, a reader still uses an older state of
+    /// Whether the files of the board no longer contain anything of it. If not, a reader still uses an older state of
     /// the board: purge the key again when the reader has ended.
     pub scrubbed: bool,
 }
@@ -144,7 +144,7 @@ struct StoredKey {
     /// Every version with a history before it, the newest first; no purge is one of them.
     versions: Vec<Erased>,
     /// Calls whose remembered answer holds a value of the key.
-    remembered: Vec<Operation>,
+    remembered: Vec<RememberedCall>,
     /// Calls whose remembered answer cannot be read and may hold a value of the key.
     damaged_calls: Vec<Key>,
 }
@@ -283,9 +283,9 @@ fn nothing_readable(
 
 /// The calls whose answers are remembered, and the keys of those that cannot be read. All are read in one range, so
 /// that none is added meanwhile; one by one only if that fails.
-fn remembered_calls(editor: &EntryEditor<'_>) -> Result<(Vec<Operation>, Vec<Key>)> {
+fn remembered_calls(editor: &EntryEditor<'_>) -> Result<(Vec<RememberedCall>, Vec<Key>)> {
     let (tx, range) = (editor.tx, Range::operations());
-    match tx.rows::<Operation>(&range) {
+    match tx.rows::<RememberedCall>(&range) {
         Err(error) if error.is_unreadable_row() => {}
         calls => return Ok((calls?, Vec::new())),
     }
@@ -298,7 +298,7 @@ fn remembered_calls(editor: &EntryEditor<'_>) -> Result<(Vec<Operation>, Vec<Key
     tx.prefetch(&keys.iter().cloned().map(Prefetch::Row).collect::<Vec<_>>())?;
     let (mut calls, mut damaged) = (Vec::new(), Vec::new());
     for key in keys {
-        match tx.row::<Operation>(&key) {
+        match tx.row::<RememberedCall>(&key) {
             Err(error) if error.is_unreadable_row() => damaged.push(key),
             call => calls.extend(call?),
         }
@@ -321,7 +321,7 @@ pub(super) struct Decision {
     pub(super) event: NewEvent,
     pub(super) erase: Vec<Erasure>,
     /// The calls, with answers that do not hold the value.
-    pub(super) remembered: Vec<Operation>,
+    pub(super) remembered: Vec<RememberedCall>,
     /// The calls that cannot be read: each is removed, because its answer may hold the value.
     pub(super) damaged_calls: Vec<Key>,
     versions: usize,

@@ -193,11 +193,11 @@ impl Query {
         let after = match (&query.after, query.order) {
             (None, _) => None,
             (Some(key), Order::Key) => Some(PageToken::Key(key.clone())),
-            (Some(revision), Order::Newest) => {
-                Some(PageToken::Revision(Revision::new(revision.parse().map_err(|_| {
-                    Error::invalid("a page of the newest entries goes on after a revision, its `next`")
-                })?)))
-            }
+            (Some(revision), Order::Newest) => Some(PageToken::Revision(Revision::new(
+                revision
+                    .parse()
+                    .map_err(|_| Error::invalid("invalid page token; use `next` of the previous page"))?,
+            ))),
         };
         Ok(CheckedQuery { query, glob, prefix, impossible, after })
     }

@@ -173,7 +173,7 @@ impl<'a> Transaction<'a> {
         TransactionScope { transaction: self, name: name.to_owned() }
     }
 
-    /// Applies the steps. Returns the conflict if a read is not valid any more.
+    /// Applies the steps. Returns the conflict if a read is no longer valid.
     fn commit(&self) -> Result<Option<Error>> {
         let actor = self.board.checked_actor(&self.actor)?;
         if self.steps.is_empty() && actor.fences.is_empty() {
@@ -215,7 +215,7 @@ impl<'a> Transaction<'a> {
         Ok(prefetch)
     }
 
-    /// The first read that is not valid any more.
+    /// The first read that is no longer valid.
     fn what_changed(&self, tx: &dyn Tx) -> Result<Option<Error>> {
         for ((scope, key), seen) in &self.read {
             let current = visible(tx, &Key::Entry(scope.clone(), key.clone()))?;

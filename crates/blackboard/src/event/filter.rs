@@ -13,7 +13,8 @@ use super::change::Versions;
 use super::{Event, EventType, TargetType, names};
 use crate::agent::Agent;
 use crate::entry::{FILES, Glob, LOCKS, check_known_scope, check_known_tag, check_pattern};
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Refusal, Result};
+use crate::hint::Hint;
 use crate::store::{Key, Tx};
 use crate::text::shown;
 use crate::unreadable::if_readable;
@@ -182,13 +183,8 @@ impl FromStr for EventKind {
         }
         match EventType::from_name(name) {
             EventType::Other(_) => {
-                let short = SHORT_NAMES.iter().map(|(name, _)| *name);
-                let known: Vec<_> = short.chain(EventType::ALL.iter().map(EventType::as_str)).collect();
-                Err(Error::invalid(format!(
-                    "\"{}\" is not a type of event; known: {}",
-                    shown(name),
-                    known.join(", ")
-                )))
+                let message = format!("unknown event type \"{}\"", shown(name));
+                Err(Refusal::new(Code::InvalidValue, message).hint(Hint::ListEventTypes).into())
             }
             known => Ok(EventKind::Of(known)),
         }
@@ -420,7 +416,8 @@ mod tests {
             assert_eq!(&format!(" {name}").parse::<EventKind>().unwrap(), kind);
         }
         let error = "moon_landed".parse::<EventKind>().unwrap_err();
-        assert!(error.to_string().contains("moon_landed") && error.to_string().contains("expire"), "{error}");
+        assert_eq!(error.to_string(), "unknown event type \"moon_landed\"");
+        assert_eq!(error.hint(), Some(&Hint::ListEventTypes));
     }
 
     #[test]

@@ -96,7 +96,7 @@ event_types! {
     WorkCompleted = "work_completed";
     /// A work item is blocked by another one.
     WorkBlocked = "work_blocked";
-    /// A work item is not blocked any more.
+    /// A work item is no longer blocked.
     WorkUnblocked = "work_unblocked";
     /// A work item was reset.
     WorkReset = "work_reset";

@@ -6,7 +6,7 @@ use super::{EventType, Filter, Filters};
 use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::Result;
-use crate::follow::{cursor_of, is_ahead};
+use crate::follow::{cursor_of, is_ahead, not_reached};
 use crate::revision::Revision;
 use crate::store::{Key, OnBusy, Prefetch};
 
@@ -114,7 +114,10 @@ impl Events<'_> {
                 Since::Last(count) => (tx.revision_back(Revision::MAX, *count)?, None),
             };
             if after > until {
-                return Err(is_ahead(after, until));
+                return Err(match since {
+                    Since::Revision(_) => not_reached(after, until),
+                    _ => is_ahead(after, until),
+                });
             }
             let floor = tx.floor()?;
             let compacted = after < floor && !matches!(since, Since::Moment(_));

@@ -69,7 +69,7 @@ pub struct FileConflict {
     pub current_work: Option<String>,
     /// Whether it reserved or edited the file.
     #[serde(flatten)]
-    pub touch: FileActivity,
+    pub activity: FileActivity,
     /// When it reserved or edited the file.
     pub since: Timestamp,
 }
@@ -99,7 +99,7 @@ impl Edit {
     }
 
     /// Merges an edit with the stored one. A session that is denied a file may have edited it before. A session that
-    /// edits the file does not wait for it any more.
+    /// edits the file no longer waits for it.
     pub(crate) fn after(self, known: Option<Edit>) -> Edit {
         match known {
             Some(known) if self.edited_at.is_none() => Edit { denied_at: self.denied_at, ..known },
@@ -193,7 +193,7 @@ impl Files<'_> {
             return Err(Error::invalid(format!("{} paths are too many", check.paths.len())));
         }
         let others = self.read_others(check)?;
-        let holds = |other: &&FileConflict| matches!(other.touch, FileActivity::Reserved { .. });
+        let holds = |other: &&FileConflict| matches!(other.activity, FileActivity::Reserved { .. });
         let holders = others.iter().filter(holds).map(|other| other.session_id.as_str());
         if self.board.sweep_gone(holders) { self.read_others(check) } else { Ok(others) }
     }
@@ -250,7 +250,7 @@ fn conflict_error(
         let when = edit.edited_at.filter(|when| tx.now().since(*when) < JUST_NOW)?;
         Some((&edit.session_id, FileActivity::Edited { tool: edit.tool.clone() }, when))
     });
-    for (session, touch, since) in reserved.chain(edited) {
+    for (session, activity, since) in reserved.chain(edited) {
         if others.iter().any(|known| known.session_id == *session) {
             continue;
         }
@@ -263,7 +263,7 @@ fn conflict_error(
                 session_id: agent.session_id,
                 agent_name: agent.agent_name,
                 current_work: agent.current_work,
-                touch,
+                activity,
                 since,
             });
         }

@@ -124,7 +124,7 @@ impl ActiveReservation {
                 note: stored.note,
                 repository: stored.repository,
                 worktree: stored.worktree,
-                session_id: session.ok_or_else(|| unreadable(entry, "it hangs on no session"))?,
+                session_id: session.ok_or_else(|| unreadable(entry, "it has no session"))?,
                 agent_name: entry.created_by.clone(),
                 since: held_since(tx, entry)?,
                 expires_at: entry.expires_at,

@@ -330,12 +330,9 @@ fn check_characters(text: &str) -> Result<()> {
     }
     if let Some(bracket) = text.chars().find(|character| WITHOUT_MEANING.contains(character)) {
         return refuse(
+            format!("\"{}\" contains '{bracket}', which patterns do not support", shown(text)),
             format!(
-                "the pattern contains '{bracket}', but has neither classes nor braces: \"{}\"",
-                shown(text)
-            ),
-            format!(
-                "reserve each pattern by itself; for a file with such a name, write \"{}\"",
+                "only *, ? and ** are special; for this file name, write \"{}\"",
                 shown(&text.replace(WITHOUT_MEANING, "?"))
             ),
         );

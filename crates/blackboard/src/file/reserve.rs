@@ -6,8 +6,7 @@ use serde::Serialize;
 
 use super::pattern::Steps;
 use super::{
-    ActiveReservation, Files, Mode, PathPattern, Reservation, Stored, as_pattern, check_place,
-    every_reservation, key_of,
+    ActiveReservation, Files, Mode, PathPattern, Reservation, Stored, check_place, every_reservation, key_of,
 };
 use crate::agent::{Agent, label};
 use crate::entry::{Actor, EntryEditor, EventWording, FILES, Value, Write, check_ttl};
@@ -333,14 +332,17 @@ fn conflict_error(pattern: &PathPattern, other: &Reservation) -> Error {
     let Reservation { agent_name: name, since, .. } = other;
     let note = other.note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();
     let holder = label(name, &other.session_id);
-    let message = format!("{pattern} is reserved by {holder}");
-    let rest = format!("{}{note}", as_pattern(pattern.as_str(), &other.pattern));
+    let message = if pattern.as_str() == other.pattern {
+        format!("{pattern} is reserved by {holder}")
+    } else {
+        format!("{pattern} overlaps {}, which {holder} has reserved", other.pattern)
+    };
     let hint = match other.mode {
         Mode::Exclusive => Hint::WorkOnOtherFiles,
         Mode::Shared => Hint::ShareFiles,
     };
     let mut refusal = Refusal::new(Code::Held, message)
-        .age(AgeKind::Held, Some(*since), &rest)
+        .age(AgeKind::Held, Some(*since), &note)
         .hint(hint)
         .held_by(other.session_id.clone(), name.clone(), Some(*since))
         .detail("pattern", other.pattern.clone())
@@ -418,7 +420,7 @@ mod tests {
     fn a_conflict_names_the_holder_the_pattern_and_the_note() {
         let other = standing("other", "/w", "src/**", Mode::Exclusive).reservation;
         let refused = conflict_error(&PathPattern::parse("src/lib.rs").unwrap(), &other);
-        assert_eq!(refused.to_string(), "src/lib.rs is reserved by Ivy (other) as src/**: a note");
+        assert_eq!(refused.to_string(), "src/lib.rs overlaps src/**, which Ivy (other) has reserved: a note");
         let refused = conflict_error(&PathPattern::parse("src/").unwrap(), &other);
         assert_eq!(refused.to_string(), "src/** is reserved by Ivy (other): a note");
         let details = refused.details().unwrap();

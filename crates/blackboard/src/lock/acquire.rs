@@ -282,7 +282,7 @@ impl Locks<'_> {
             let agent = existing_agent(tx, session)?;
             agent.must_be_live()?;
             let mut changes = Changes::new();
-            self.board.agents().note_activity(&agent, tx.now(), &mut changes);
+            self.board.agents().record_activity(&agent, tx.now(), &mut changes);
             Ok((changes, ()))
         })
     }

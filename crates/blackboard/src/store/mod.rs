@@ -55,7 +55,7 @@ mod view;
 use std::collections::HashSet;
 use std::time::Duration;
 
-pub use self::bookkeeping::{BookkeepingRow, Cursor, Operation};
+pub use self::bookkeeping::{BookkeepingRow, Cursor, RememberedCall};
 pub use self::changes::{Changes, Erasure};
 pub use self::directory::create_private_directory;
 pub use self::memory::Memory;

@@ -34,7 +34,7 @@ impl Refusal {
 }
 
 impl Board {
-    /// Handles a failed commit. Returns the session that it was refused for, if that session holds nothing any more,
+    /// Handles a failed commit. Returns the session that it was refused for, if that session no longer holds anything,
     /// so that the commit can be retried. Otherwise returns the error, which names the holder's process if that is
     /// gone. A holder in `tried` was a reason for a retry before.
     pub(crate) fn sweep_gone_holder(
@@ -57,7 +57,7 @@ impl Board {
     }
 
     /// Sweeps a session if its process is provably gone and it has sent no heartbeat of its own for a while. Returns
-    /// whether the session holds nothing any more: it was swept by this call or another one, has ended, or does not
+    /// whether the session no longer holds anything: it was swept by this call or another one, has ended, or does not
     /// exist.
     pub(crate) fn sweep_if_gone(&self, session: &str, on_busy: OnBusy) -> Result<bool> {
         let (agent, now) = self.agent_row(session)?;
@@ -85,7 +85,7 @@ impl Board {
     }
 
     /// Sweeps those of the sessions that [`Board::sweep_if_gone`] may sweep, for a call that reads: without waiting,
-    /// and without failing. Returns whether one of them holds nothing any more.
+    /// and without failing. Returns whether one of them no longer holds anything.
     pub(crate) fn sweep_gone<'a>(&self, sessions: impl Iterator<Item = &'a str>) -> bool {
         let sessions: BTreeSet<_> = sessions.collect();
         let mut is_any_swept = false;

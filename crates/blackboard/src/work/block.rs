@@ -90,7 +90,7 @@ impl Work<'_> {
             if blocked.ignored.is_empty() {
                 blocked.text.clone_from(&text);
             }
-            self.board.agents().note_activity_of(tx, block.session.as_deref(), &mut changes)?;
+            self.board.agents().record_activity_of(tx, block.session.as_deref(), &mut changes)?;
             Ok((changes, blocked))
         })
     }

@@ -161,7 +161,7 @@ impl Work<'_> {
             if claimed.created {
                 claimed.text.extend(&text);
             }
-            self.board.agents().note_activity(&agent, tx.now(), &mut changes);
+            self.board.agents().record_activity(&agent, tx.now(), &mut changes);
             Ok((changes, claimed))
         })
     }
@@ -208,12 +208,12 @@ impl Work<'_> {
                 .ok_or_else(|| nothing_available(next))?;
             let (mut changes, claimed) =
                 decide(&agent, ClaimTarget::existing(tx, item, None, Changes::new())?, tx.now())?;
-            self.board.agents().note_activity(&agent, tx.now(), &mut changes);
+            self.board.agents().record_activity(&agent, tx.now(), &mut changes);
             Ok((changes, claimed))
         })
     }
 
-    /// Sweeps holders of matching items whose process is gone. Returns whether one of them holds nothing any more. An
+    /// Sweeps holders of matching items whose process is gone. Returns whether one of them no longer holds anything. An
     /// error here does not change the answer that nothing is available.
     fn free_claims_of_gone(self, next: &ClaimNext) -> bool {
         let claimed = next.queue(Status::Claimed);

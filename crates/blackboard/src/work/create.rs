@@ -95,7 +95,7 @@ impl Work<'_> {
             let named = named_blockers(tx, &create.id, &create.blocked_by)?;
             let (mut changes, mut created) = decide(&create, known, named, tx.now())?;
             created.text.clone_from(&text);
-            self.board.agents().note_activity_of(tx, create.session.as_deref(), &mut changes)?;
+            self.board.agents().record_activity_of(tx, create.session.as_deref(), &mut changes)?;
             Ok((changes, created))
         })
     }
@@ -128,7 +128,7 @@ impl Work<'_> {
             let named = named_blockers(tx, &create.id, &create.blocked_by)?;
             let (mut changes, mut created) = decide(&create, None, named, tx.now())?;
             created.text.clone_from(&text);
-            self.board.agents().note_activity_of(tx, create.session.as_deref(), &mut changes)?;
+            self.board.agents().record_activity_of(tx, create.session.as_deref(), &mut changes)?;
             Ok((changes, created))
         })
     }

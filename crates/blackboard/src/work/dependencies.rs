@@ -345,7 +345,7 @@ pub(super) fn dependents_of(tx: &dyn Tx, blocker: &str, will_be_open: bool) -> R
     Ok(dependents)
 }
 
-/// Updates dependents to match their blockers. Returns the ids of those that are not blocked any more.
+/// Updates dependents to match their blockers. Returns the ids of those that are no longer blocked.
 pub(super) fn update_dependents(
     dependents: Vec<Dependent>,
     session: Option<&str>,

@@ -113,7 +113,7 @@ impl Work<'_> {
             if reassigned.reassigned {
                 reassigned.text.clone_from(&text);
             }
-            self.board.agents().note_activity(&agent, tx.now(), &mut changes);
+            self.board.agents().record_activity(&agent, tx.now(), &mut changes);
             Ok((changes, reassigned))
         })
     }

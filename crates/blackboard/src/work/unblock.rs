@@ -50,7 +50,7 @@ impl Work<'_> {
         self.board.commit("work unblock", &prefetch, |tx| {
             let item = existing(tx, id)?;
             let (mut changes, unblocked) = decide(item, blockers_of(tx, id)?, blocked_by, session);
-            self.board.agents().note_activity_of(tx, session, &mut changes)?;
+            self.board.agents().record_activity_of(tx, session, &mut changes)?;
             Ok((changes, unblocked))
         })
     }

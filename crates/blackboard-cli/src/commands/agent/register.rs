@@ -6,7 +6,7 @@ use blackboard::Result;
 use blackboard::agent::{Register as Registration, Registered};
 
 use crate::commands::Run;
-use crate::commands::arguments::metadata;
+use crate::commands::arguments::{metadata, pid};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -18,7 +18,7 @@ use crate::output::time;
 /// Starts a session that other agents can see, and prints its id. Claims, locks, file reservations and leased entries
 /// belong to the session and are released when it ends. The same --session-hint resumes the same session.
 ///
-/// The output also has details of the session; in scripts use --shell or --json.
+/// In scripts, use --shell or --json.
 ///
 /// Examples:
 ///   eval "$(blackboard agent register --name Ivy --shell)"
@@ -48,7 +48,7 @@ pub struct Register {
     session_hint: Option<String>,
 
     /// Process to watch [default: $BLACKBOARD_PID, or the agent, script or terminal that runs this command]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..), value_name = "PID")]
+    #[arg(long, value_parser = pid, value_name = "PID")]
     pid: Option<u32>,
 
     /// Additional data, as a JSON object

@@ -111,7 +111,7 @@ pub fn read_text(file: &Path, max_bytes: usize) -> Result<String> {
     Ok(text)
 }
 
-/// No more than what tells that it is too much.
+/// Reads only enough to detect that the input is too large.
 fn read_at_most(source: impl Read, max_bytes: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     source.take((max_bytes.saturating_add(SLACK)) as u64 + 1).read_to_end(&mut bytes)?;

@@ -11,8 +11,8 @@ use crate::output::entry::{PurgedKey, WouldPurge};
 
 /// Erase a key with its history
 ///
-/// Erases the entry, its previous values, and what events hold of them. A deleted key can be purged too. Purges entries
-/// only: texts of agents and work items stay in the event log, also after `work delete`.
+/// Erases the entry, its previous values, and copies of them in events. A deleted key can be purged too. Titles, notes
+/// and agent names stay in the event log until it is pruned; replace a credential that was on a board.
 ///
 /// Exits with 4 if another session holds the entry, and with 3 if the board has no record of the key. Exits with 6 if
 /// an open reader prevents erasing old values from the file; run it again.

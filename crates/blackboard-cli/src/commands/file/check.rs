@@ -10,7 +10,7 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::file::CheckedFiles;
 
-/// Check whether another agent has reserved files
+/// Show whether, and by which agent, files are reserved
 ///
 /// Exits with 0 if no other session has reserved any of the paths; otherwise exits with 4 and prints the holder. Your
 /// own reservations are ignored.

@@ -25,7 +25,7 @@ pub struct Release {
     #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     name: String,
 
-    /// Fence token printed by `work claim` or `lock acquire`
+    /// Fence token printed by `lock acquire`
     #[arg(long, value_name = "N", value_parser = fence)]
     fence: Option<FenceArgument>,
 

@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::location::{self, no_home};
 use crate::outcome::Outcome;
 use crate::output::Screen;
-use crate::output::setup::{Done, PlatformChanges, Report};
+use crate::output::setup::{PlatformChanges, Report, SetupAction};
 use crate::platforms::{PLATFORMS, Platform, listed};
 use crate::setup::{self, Change, CreatedDirectories, SettingsDirs, SettingsLevel, Target};
 
@@ -80,7 +80,7 @@ impl Run for Setup {
         let dirs = setup::settings_dirs(context)?;
         let chosen =
             chosen("blackboard setup", self.platform, self.how.settings, |platform| dirs.has(platform))?;
-        Ok(self.how.run(context, &dirs, &chosen, Change::to_set_up, Done::SetUp)?.into_outcome())
+        Ok(self.how.run(context, &dirs, &chosen, Change::to_set_up, SetupAction::SetUp)?.into_outcome())
     }
 }
 
@@ -92,7 +92,7 @@ impl SetupOptions {
         dirs: &SettingsDirs,
         platforms: &[&'static Platform],
         plan: fn(&Target) -> Change,
-        done: Done,
+        done: SetupAction,
     ) -> Result<Report> {
         if platforms.is_empty() {
             return Err(no_platforms());
@@ -114,7 +114,7 @@ impl SetupOptions {
                 for change in report.platforms.iter_mut().flat_map(|platform| &mut platform.changes) {
                     change.apply(&mut directories);
                 }
-                if done == Done::Removed {
+                if done == SetupAction::Removed {
                     let changes = report.platforms.iter().flat_map(|platform| &platform.changes);
                     let files = changes.map(|change| change.file.as_path());
                     setup::forget_directories(&mut directories, files, dirs);

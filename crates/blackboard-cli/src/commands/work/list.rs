@@ -40,7 +40,7 @@ pub struct List {
     #[arg(short = 'p', long, value_name = "PRIORITY")]
     priority: Option<Priority>,
 
-    /// Only items that your session, or that of --session, holds
+    /// Only items that your session holds
     #[arg(long)]
     mine: bool,
 

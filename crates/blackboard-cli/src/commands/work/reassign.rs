@@ -30,7 +30,7 @@ pub struct Reassign {
     #[arg(long, value_name = "SESSION")]
     to: String,
 
-    /// Fence token printed by `work claim` or `lock acquire`
+    /// Fence token printed by `work claim`, or $BLACKBOARD_FENCE
     #[arg(long, value_name = "N", value_parser = fence)]
     fence: Option<FenceArgument>,
 
@@ -38,7 +38,7 @@ pub struct Reassign {
     #[arg(short = 'm', long, value_name = "TEXT", allow_hyphen_values = true)]
     reason: Option<String>,
 
-    /// Reassign it even if a session holds it that is neither yours nor the one in --to
+    /// Reassign it even if a third session holds it
     #[arg(long)]
     force: bool,
 

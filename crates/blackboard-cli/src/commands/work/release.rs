@@ -24,7 +24,7 @@ pub struct Release {
     #[command(flatten)]
     item: Item,
 
-    /// Fence token printed by `work claim` or `lock acquire`
+    /// Fence token printed by `work claim`, or $BLACKBOARD_FENCE
     #[arg(long, value_name = "N", value_parser = fence)]
     fence: Option<FenceArgument>,
 

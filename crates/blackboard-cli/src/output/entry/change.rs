@@ -120,14 +120,17 @@ impl Render for PurgedKey {
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
         let Purged { scope, key, versions, answers, revision, scrubbed } = &self.0;
-        let before = if *versions == 0 { " (nothing was left to erase)" } else { "" };
-        screen.line(format_args!("Purged: {}{before}", escape(key)))?;
-        screen.fields([
-            ("Scope", unusual(scope)),
-            ("Versions", Some(versions.to_string())),
-            ("Answers", (*answers > 0).then(|| answers.to_string())),
-            ("Revision", Some(revision.to_string())),
-        ])?;
+        let versions = match versions {
+            0 => "nothing was left to erase".to_owned(),
+            count => counted_versions(*count),
+        };
+        let answers = match answers {
+            0 => String::new(),
+            1 => ", 1 remembered answer".to_owned(),
+            count => format!(", {count} remembered answers"),
+        };
+        screen
+            .line(format_args!("Purged: {} ({versions}{answers}, revision {revision})", named(scope, key)))?;
         if *scrubbed {
             return Ok(());
         }
@@ -135,7 +138,7 @@ impl Render for PurgedKey {
         screen.line(format_args!(
             "The files of the board still hold the old values: another process uses an older state of the board."
         ))?;
-        screen.line(format_args!("Run the command again when it has ended."))
+        screen.line(format_args!("Run the command again when that process has ended."))
     }
 }
 
@@ -156,12 +159,13 @@ impl Render for WouldPurge {
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
         let PurgePlan { scope, key, versions, .. } = &self.0;
-        let count = match versions {
-            1 => "1 version".to_owned(),
-            versions => format!("{versions} versions"),
-        };
+        let count = counted_versions(*versions);
         screen.line(format_args!("Would purge: {}, {count} (dry run, nothing is changed)", named(scope, key)))
     }
+}
+
+fn counted_versions(versions: usize) -> String {
+    format!("{versions} {}", if versions == 1 { "version" } else { "versions" })
 }
 
 fn counted(entries: usize) -> String {

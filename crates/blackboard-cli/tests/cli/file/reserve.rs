@@ -2,7 +2,7 @@ use std::fs;
 
 use blackboard::Code;
 use blackboard::agent::label;
-use blackboard::id::session_of_hint;
+use blackboard::id::session_id_from_hint;
 use testkit::process::RunToEnd as _;
 
 use super::repository;
@@ -140,7 +140,7 @@ fn reservations_of_another_worktree_are_shown_and_do_not_conflict() {
     assert!(
         checked.stdout.starts_with(&format!(
             "Not reserved by another session.\nReserved by you: src/lib.rs\nIn another worktree: {} reserved src/** in ",
-            label("Ivy", &session_of_hint("ivy"))
+            label("Ivy", &session_id_from_hint("ivy"))
         )),
         "{checked:?}"
     );

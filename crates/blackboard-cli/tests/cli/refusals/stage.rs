@@ -196,6 +196,6 @@ fn is_root() -> bool {
 #[test]
 fn twin_hints_share_their_prefix() {
     for hint in TWINS {
-        assert!(blackboard::id::session_of_hint(hint).starts_with(TWINS_PREFIX));
+        assert!(blackboard::id::session_id_from_hint(hint).starts_with(TWINS_PREFIX));
     }
 }

@@ -25,7 +25,7 @@ fn changes_of_the_user_stay_after_removal() {
     fs::write(&file, &changed).unwrap();
     let answer = scratch.json(["setup", "remove", "gemini", "--yes"]);
     assert_eq!(fs::read_to_string(&file).unwrap(), before.replace("dark", "light"));
-    // The backup does not match the file any more: it stays, and its path is printed.
+    // The backup no longer matches the file: it stays, and its path is printed.
     let backup = scratch.path().join(".gemini/settings.json.before-blackboard");
     assert_eq!(answer["platforms"][0]["changes"][0]["backup"], backup.to_str().unwrap());
     assert_eq!(fs::read_to_string(backup).unwrap(), before);

@@ -6,7 +6,7 @@ use super::*;
 use crate::agent::HeartbeatRow;
 use crate::entry::{EntryVersion, Tombstone};
 use crate::file::Edit;
-use crate::store::{BookkeepingRow, Cursor, Key, Operation, Range, TABLES};
+use crate::store::{BookkeepingRow, Cursor, Key, Range, RememberedCall, TABLES};
 use crate::work::Dependency;
 
 on_every_engine![
@@ -244,7 +244,7 @@ pub(crate) fn every_kind_of_row() -> Vec<Row> {
             updated_at: at(7),
         }
         .into(),
-        Operation {
+        RememberedCall {
             operation_id: "op".to_owned(),
             verb: "agent heartbeat".to_owned(),
             answer: "{}".to_owned(),

@@ -75,7 +75,7 @@ fn status_names_missing_blockers_of_thousands_of_items(fixture: &Fixture) {
         rows.push(dependency(&id(number), "free"));
     }
     rows.push(dependency(&id(7), "missing"));
-    rows.push(dependency("done", "missing, but nothing waits for it any more"));
+    rows.push(dependency("done", "missing, but nothing waits for it now"));
     fixture.put(&rows);
     let status = fixture.board.status().unwrap();
     assert_eq!(status.work_items.blocked, 1100);

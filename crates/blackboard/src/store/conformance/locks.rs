@@ -131,7 +131,7 @@ fn a_refusal_because_of_a_gone_process_says_how_to_release_its_holdings(fixture:
     fixture.complete("done", &dead);
     fixture.processes.end(7);
     assert_eq!(hints(), [true, true]);
-    // A completed item is not held any more.
+    // A completed item is no longer held.
     let done = fixture.board.work().claim(&Claim::of("done", &oak)).unwrap_err();
     assert_eq!(done.hint(), Some(&Hint::ResetItem("done".to_owned())));
 }
@@ -287,7 +287,7 @@ fn expired_lock_is_reported_before_it_is_acquired_again(fixture: &Fixture) {
     for next in [&oak, &ivy] {
         let old = fixture.board.locks().acquire(&brief(&ivy)).unwrap().lock.fence;
         fixture.pass(10);
-        assert!(holders(fixture).is_empty(), "no session sees it any more");
+        assert!(holders(fixture).is_empty(), "no session sees it now");
         let late = Release { fence: Some(old), ..Release::of("deploy", &ivy) };
         assert!(!fixture.board.locks().release(&late).unwrap().released);
         let (taken, recorded) = fixture.events_of(|| acquire(fixture, "deploy", next));

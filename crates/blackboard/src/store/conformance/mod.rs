@@ -191,7 +191,7 @@ pub(crate) struct Fixture {
 #[derive(Default)]
 struct Revisions {
     known: Vec<Revision>,
-    /// Whether events were pruned before the fixture recorded their ids, so that numbers mean nothing any more.
+    /// Whether events were pruned before the fixture recorded their ids, so that numbers no longer mean anything.
     incomplete: bool,
 }
 

@@ -493,8 +493,8 @@ fn count_readers(counted: &mut Counted) {
     });
     counted.count("Board::export", "export", |fixture| fixture.board.export().unwrap());
     let brief = counted.count("Board::brief", "brief", |fixture| fixture.board.brief(&ivy).unwrap());
-    counted.count("Board::note_brief", "brief, noted as shown", |fixture| {
-        fixture.board.note_brief(&brief, Duration::ZERO).unwrap()
+    counted.count("Board::record_brief", "brief, noted as shown", |fixture| {
+        fixture.board.record_brief(&brief, Duration::ZERO).unwrap()
     });
     count_log(counted, &ivy);
     counted.count("Board::try_sweep", "sweep automatically, nothing due", |fixture| {

@@ -16,9 +16,9 @@ pub const CHECKS: &[&str] = &[STARTED, WAITS, UPDATES, CLEARED, CLAIMED, LEFT];
 
 const STARTED: &str = "at a terminal: registered with its PID, briefed";
 const WAITS: &str = "idle while it waits for a prompt, then active";
-const UPDATES: &str = "news with the next prompt, and once";
+const UPDATES: &str = "updates arrive once, with the next prompt";
 const CLEARED: &str = "/clear begins another session of the process";
-const CLAIMED: &str = "which claims for itself, by MCP and shell";
+const CLAIMED: &str = "the new session claims through MCP and the shell";
 const LEFT: &str = "/exit deregisters";
 
 /// The scenes before and after `/clear`.
