@@ -44,7 +44,7 @@ impl Run for Purge {
         let scope = context.scope(&self.scope)?;
         if self.dry_run {
             let fences = self.acting.fences.iter().map(|fence| fence.parse()).collect::<Result<_>>()?;
-            let (board, session) = context.open(Access::read_as(self.acting.session.named()))?;
+            let (board, session) = context.open(Access::plan(self.acting.session.named()))?;
             let by = Actor { author: self.acting.agent, session, fences, operation: None };
             return Ok(Outcome::new(WouldPurge(board.scope(&scope).acting_as(by).plan_purge(&self.key)?)));
         }
