@@ -192,6 +192,13 @@ impl Context {
         }
     }
 
+    /// The names and sessions of the active agents on the board of this call. Without them, names are shown alone.
+    pub fn active_agents(&self) -> Vec<(String, String)> {
+        let opened = self.opened.borrow();
+        let names = opened.as_ref().map(|(board, _)| board.agents().active_names());
+        names.and_then(Result::ok).unwrap_or_default()
+    }
+
     /// Sweeps now if the command ended before its first read. Otherwise the sweep is part of that read.
     pub fn sweep_if_deferred(&self) {
         if let Some((board, _)) = &*self.opened.borrow() {

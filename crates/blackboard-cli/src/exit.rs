@@ -125,7 +125,9 @@ fn deliver(outcome: Outcome, context: &Context, stdout: &mut dyn Write) -> outpu
         let mut answer = Answer::new(&mut out, now).under(circumstances);
         (outcome.answer.json(&mut answer), answer.has_envelope())
     } else {
-        let mut screen = Screen::of_stdout(&mut out, now).of_call(context.given_options());
+        let active_agents = || context.active_agents();
+        let screen = Screen::of_stdout(&mut out, now).of_call(context.given_options());
+        let mut screen = screen.with_active_agents(&active_agents);
         match context.missing_board().filter(|_| outcome.answer.is_list()) {
             Some(name) => {
                 let advice = how_to_create_it(context);

@@ -199,7 +199,7 @@ fn in_scope(scope: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use std::ffi::OsString;
 
     use super::*;
@@ -208,9 +208,9 @@ mod tests {
         text.to_owned()
     }
 
-    /// A hint of every kind that names a command, with ids that look like one.
-    fn hints() -> Vec<Hint> {
-        let name = || text("blackboard key ");
+    /// A hint of every kind that names a command, with this text as every id.
+    pub fn hints(id: &str) -> Vec<Hint> {
+        let name = || text(id);
         vec![
             Hint::PassSession,
             Hint::NameSession,
@@ -312,7 +312,7 @@ mod tests {
     fn commands_in_hints_are_understood() {
         testkit::limit_test();
         let given = GivenOptions { db: Some("my board.db".as_ref()), session: Some("Ivy") };
-        for hint in hints() {
+        for hint in hints("blackboard key ") {
             let text = as_command(&hint, &given);
             let start = text.find("blackboard --db 'my board.db' ").unwrap();
             let command = text[start..].trim_end_matches(")\"");

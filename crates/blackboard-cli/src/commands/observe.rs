@@ -119,7 +119,7 @@ struct Filters {
     #[arg(long, conflicts_with = "scopes")]
     all_scopes: bool,
 
-    /// Only events of this agent or author: agent name or session id; repeatable
+    /// Only events of this agent or author: name, session id or prefix of 6 or more; repeatable
     #[arg(long = "agent", value_name = "NAME")]
     agents: Vec<String>,
 
@@ -177,9 +177,11 @@ impl Observe {
                 leave_out(&mut filters, &session);
                 (board, Some(session))
             }
-            (false, true) => context.open(Access::read_as(named))?,
+            (false, true) if moves => context.open(Access::read_as(named))?,
+            (false, true) => context.open(Access::peek(named))?,
             (false, false) => (context.open(Access::read())?, None),
         };
+        add_sessions(&mut filters, &board)?;
         let now = SystemClock.now();
         // A caller that names a number gets that many.
         let limit = match self.last {
@@ -232,6 +234,7 @@ impl Observe {
         if self.others {
             leave_out(&mut filters, session.as_deref().ok_or_else(no_session)?);
         }
+        add_sessions(&mut filters, &board)?;
         let given = match (&self.since, self.after, self.last) {
             (Some(since), ..) => Some(Since::Moment(parse_since(since, SystemClock.now())?)),
             (None, Some(after), _) => Some(Since::Revision(after)),
@@ -270,6 +273,21 @@ fn leave_out(filters: &mut Vec<Filter>, session: &str) {
         let session = session.to_owned();
         filter.custom = Some(Arc::new(move |event| !event.is_by(&session)));
     }
+}
+
+/// Adds the session of each short id in the filters. Names are compared with the names in events.
+fn add_sessions(filters: &mut [Filter], board: &Board) -> Result<()> {
+    for filter in filters {
+        for index in 0..filter.agents.len() {
+            match board.agents().resolve(&filter.agents[index]) {
+                Ok((session, _)) if session.starts_with(&filter.agents[index]) => filter.agents.push(session),
+                // The events of an agent that was removed still have its name.
+                Ok(_) | Err(Error::Refusal(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The answer of `observe`. It reads the event log in batches while it is printed, so that neither a million events nor a slow

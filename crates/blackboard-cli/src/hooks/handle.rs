@@ -327,7 +327,7 @@ impl HookHandler<'_> {
         let reply = if checked_in.updates.is_empty() {
             Reply::Silence
         } else {
-            Reply::Context { text: messages::updates(&checked_in.updates), session: None }
+            Reply::Context { text: messages::updates(&checked_in.updates, &session), session: None }
         };
         Ok(Handled::new(reply, checked_in.wrote))
     }

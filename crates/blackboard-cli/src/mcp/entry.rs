@@ -63,7 +63,7 @@ pub struct Write {
     if_absent: bool,
     /// Only if it has this revision
     if_revision: Option<i64>,
-    /// Merge objects instead of replacing
+    /// Keep tags and TTL that are not given; the value is replaced
     #[serde(default)]
     merge: bool,
     /// Expires after, for example, 90s, 2h, 7d

@@ -18,6 +18,7 @@ use crate::session::{Ended, SESSION_UNUSABLE, Search, Unusable, no_session};
 /// | [`read`](Access::read) | is empty | is not searched for | yes |
 /// | [`read_as`](Access::read_as) | is empty | if there is one; refuses one that cannot be used | yes |
 /// | [`read_with`](Access::read_with) | is empty | if there is one that can be used | yes |
+/// | [`peek`](Access::peek) | is empty | if there is one that can be used and is certain | yes |
 /// | [`wait`](Access::wait) | is empty | if there is one that can be used, without a note | yes |
 /// | [`read_own`](Access::read_own) | is empty | is required | yes |
 /// | [`follow_as`](Access::follow_as) | is refused | as `read_as` | yes |
@@ -36,6 +37,9 @@ pub struct Access<'a, O> {
     sweeps: bool,
     opened: PhantomData<O>,
 }
+
+/// For a command that does the same without a session, also if it is not certain which one calls.
+const UNCERTAIN: Unusable = Unusable::Noted(&[Code::AgentNotFound, Code::SessionEnded, Code::NoSession]);
 
 /// What a command does with the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +142,12 @@ impl<'a> Access<'a, WithSession> {
         Access::new(Purpose::Read, Some(Search::new(named, Ended::AllowedIfNamed, unusable)))
     }
 
+    /// As [`Access::read_with`], for a command that also continues without a session, with a warning, if the process has
+    /// several.
+    pub fn peek(named: Option<&'a str>) -> Access<'a, WithSession> {
+        Access::new(Purpose::Read, Some(Search::new(named, Ended::AllowedIfNamed, UNCERTAIN)))
+    }
+
     /// As [`Access::read_as`], for a command that follows the event log.
     pub fn follow_as(named: Option<&'a str>) -> Access<'a, WithSession> {
         Access::new(Purpose::Follow, Some(Search::new(named, Ended::AllowedIfNamed, Unusable::Refused)))
@@ -157,8 +167,7 @@ impl<'a> Access<'a, WithSession> {
     /// For a command that writes, with or without a session. A session of the environment that cannot be used is
     /// ignored, with a note.
     pub fn write(named: Option<&'a str>) -> Access<'a, WithSession> {
-        let unusable = Unusable::Noted(&[Code::AgentNotFound, Code::SessionEnded, Code::NoSession]);
-        Access::new(Purpose::Write, Some(Search::new(named, Ended::Refused, unusable)))
+        Access::new(Purpose::Write, Some(Search::new(named, Ended::Refused, UNCERTAIN)))
     }
 
     /// As [`Access::write`], for a command that changes or removes existing data.

@@ -92,6 +92,8 @@ pub struct ListPage<T> {
     pub total: usize,
     /// Whether rows are omitted because the caller did not ask for them, for example completed ones.
     pub hides_some: bool,
+    /// What is printed if there are no rows because of the options of the call.
+    pub no_rows: Option<&'static str>,
 }
 
 /// Whether a list has more rows than are shown.
@@ -111,7 +113,7 @@ impl<T> ListPage<T> {
 
     /// The first rows of a list that has this many.
     pub fn of(rows: Vec<T>, total: usize) -> ListPage<T> {
-        ListPage { rows, total, hides_some: false }
+        ListPage { rows, total, hides_some: false, no_rows: None }
     }
 
     /// The same list, which omits rows by default if `hides_some`.
@@ -125,11 +127,17 @@ impl<T> ListPage<T> {
         Rest { more: self.rows.len() < self.total }
     }
 
+    /// The same list, with a text of its own if it has no rows.
+    #[must_use]
+    pub fn or_say(self, no_rows: Option<&'static str>) -> ListPage<T> {
+        ListPage { no_rows, ..self }
+    }
+
     /// Reports that there are more rows, if there are.
     pub fn note_more(&self, screen: &mut Screen<'_>) -> Result {
         let (shown, total) = (self.rows.len(), self.total);
         if shown < total {
-            screen.line(format_args!("Showing {shown} of {total}. Use --limit N for more."))?;
+            screen.line(format_args!("Showing {shown} of {total}. More: --limit N"))?;
         }
         Ok(())
     }

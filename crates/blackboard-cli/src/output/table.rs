@@ -78,6 +78,9 @@ const NARROW: usize = 100;
 /// Without a terminal, a cell that is wider than this does not widen its column; nor does a rare long id on a terminal.
 const ALIGNED: usize = 40;
 
+/// The widest column of names on a narrow terminal.
+const LONGEST_NAME: usize = 24;
+
 /// What separates columns.
 const GAP: usize = 2;
 
@@ -270,6 +273,7 @@ impl Table {
                 (true, _) => usize::MAX,
             };
             let widest = widths.into_iter().rfind(|width| *width <= aligned).unwrap_or(0);
+            let widest = if narrow && column.kind == Kind::Name { widest.min(LONGEST_NAME) } else { widest };
             let natural = widest.max(width_of(header));
             shown.push(VisibleColumn { index, column, header, natural, usual, width: 0 });
         }
@@ -531,6 +535,17 @@ mod tests {
         );
         let shown = table.layout(Some(72), PLAIN);
         assert!(shown.contains("Ivy-84a6 (delegate)  5m   rewriti…"), "{shown}");
+    }
+
+    #[test]
+    fn one_long_name_does_not_take_the_space_of_texts() {
+        testkit::limit_test();
+        let mut table =
+            Table::new([Column::typed("ITEM"), Column::text("TITLE"), Column::name("CLAIMED BY")]);
+        table.row(["a", &"title ".repeat(20), &"n".repeat(90)].map(Cell::new));
+        let shown = table.layout(Some(80), PLAIN);
+        let header = shown.lines().next().unwrap();
+        assert_eq!(header.find("CLAIMED BY"), Some(80 - LONGEST_NAME), "{shown}");
     }
 
     #[test]

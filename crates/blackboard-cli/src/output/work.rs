@@ -46,6 +46,9 @@ render_list! {
 
 fn items(page: &ListPage<ListedItem>, screen: &mut Screen<'_>) -> Result {
     let items = &page.rows;
+    if let Some(text) = page.no_rows.filter(|_| items.is_empty()) {
+        return screen.line(format_args!("{text}"));
+    }
     if items.is_empty() && page.hides_some {
         let create = screen.command("work create ID --title TEXT");
         return screen.line(format_args!("No open work items. Add one: {}", escape(&create)));
@@ -62,7 +65,8 @@ fn items(page: &ListPage<ListedItem>, screen: &mut Screen<'_>) -> Result {
         Column::name("CLAIMED BY").importance(4),
         Column::fixed("AGE").importance(2),
     ]);
-    let names = holders(items);
+    let active = screen.active_agents();
+    let names = holders(items, &active);
     for listed in items {
         let item = &listed.item;
         table.row([
@@ -110,11 +114,13 @@ fn source(item: &WorkItem) -> String {
     }
 }
 
-/// The names of the agents that hold these items.
-pub fn holders<'a>(items: impl IntoIterator<Item = &'a ListedItem>) -> AgentNames<'a> {
-    AgentNames::of(items.into_iter().filter_map(|ListedItem { item, .. }| {
-        Some((item.claimed_by_name.as_deref()?, item.claimed_by.as_deref()?))
-    }))
+/// The names of the agents that hold these items, beside the active ones.
+pub fn holders<'a>(
+    items: impl IntoIterator<Item = &'a ListedItem>,
+    active: &'a [(String, String)],
+) -> AgentNames<'a> {
+    let holder = |item: &'a WorkItem| Some((item.claimed_by_name.as_deref()?, item.claimed_by.as_deref()?));
+    AgentNames::of(items.into_iter().filter_map(|listed| holder(&listed.item)), active)
 }
 
 /// The holder of one of these items.

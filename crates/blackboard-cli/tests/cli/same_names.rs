@@ -62,9 +62,40 @@ fn lists_tell_agents_with_the_same_name_apart() {
 #[test]
 fn events_tell_agents_with_the_same_name_apart() {
     let shown = board().run(["observe", "--since", "1h"]).success().stdout;
-    assert!(shown.contains("Agent \"Ivy\" claimed \"a\""), "{shown}");
+    assert!(shown.contains("Agent \"Ivy\" (159561bc-2c) claimed \"a\""), "{shown}");
     assert!(shown.contains("Agent \"Ivy\" (159561bc-2b) claimed \"b\""), "{shown}");
     assert!(shown.contains("Agent \"Sage\" claimed \"c\""), "{shown}");
+}
+
+#[test]
+fn an_agent_is_told_apart_from_one_that_the_output_does_not_name() {
+    let scratch = Scratch::new();
+    scratch.json(["project", "register", "pai", "--name", "PAI"]);
+    for hint in HINTS {
+        scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", hint, "--project", "pai"]);
+    }
+    scratch.json(["work", "claim", "a", "--title", "A", "--project", "pai", "--session", HINTS[0]]);
+    scratch.json(["file", "reserve", "a", "--session", HINTS[0]]);
+    for call in [
+        &["work", "list"][..],
+        &["file", "list"],
+        &["status"],
+        &["project", "status", "pai"],
+        &["work", "status", "a"],
+    ] {
+        let shown = scratch.run(call).success().stdout;
+        assert!(shown.contains("(159561bc"), "{call:?}: {shown}");
+        let claimed = shown.lines().filter(|line| line.contains("(Ivy,") || line.ends_with("by Ivy"));
+        assert_eq!(claimed.count(), 0, "{call:?}: {shown}");
+    }
+    let table = scratch.run(["work", "list"]).success().stdout;
+    assert!(table.contains(LABELS[0]), "{table}");
+    let shown = scratch.run(["observe", "--last", "1", "--filter", "work_claimed"]).success().stdout;
+    assert!(shown.contains("Agent \"Ivy\" (159561bc-2c) claimed \"A\""), "{shown}");
+    // As long as one of them is left.
+    scratch.json(["agent", "deregister", "--session", HINTS[1]]);
+    let table = scratch.run(["work", "list"]).success().stdout;
+    assert!(!table.contains("159561bc"), "{table}");
 }
 
 #[test]

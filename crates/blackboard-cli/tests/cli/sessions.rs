@@ -284,6 +284,16 @@ fn process_with_several_sessions_gets_their_list() {
     let create = ["work", "create", "new", "--title", "New"];
     let said = output(as_agent(&mut scratch.command(create))).success().stderr;
     assert!(said.starts_with("warning: this process has 2 active sessions: "), "{said}");
+    // Commands that move no cursor do without a session.
+    for call in [
+        &["observe", "--peek"][..],
+        &["observe", "--agent", "Ivy"],
+        &["observe", "--filter", "work_created"],
+        &["file", "check", "a.rs"],
+    ] {
+        let said = output(as_agent(&mut scratch.command(call))).success().stderr;
+        assert!(said.starts_with("warning: this process has 2 active sessions: "), "{call:?}: {said}");
+    }
     let more = ["Elm", "Fir", "Yew"].map(register);
     let answer =
         output(as_agent(&mut scratch.command(["agent", "heartbeat", "--json"]))).refused(Code::NoSession);

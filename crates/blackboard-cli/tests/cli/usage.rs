@@ -259,7 +259,7 @@ fn empty_list_reports_what_it_leaves_out() {
     for (call, expected) in [
         (&["work", "list"][..], "No open work items. Add one: blackboard work create ID --title TEXT\n"),
         (&["work", "list", "--all"], "No work items.\n"),
-        (&["work", "list", "--status", "claimed"], "No work items.\n"),
+        (&["work", "list", "--status", "claimed"], "No work item matches.\n"),
         (&["agent", "list"], "No active agents. Use --all to include stale and completed ones.\n"),
         (&["agent", "list", "--all"], "No agents.\n"),
     ] {

@@ -111,6 +111,23 @@ impl Agents<'_> {
         self.board.read(&[Prefetch::Row(key.clone())], |tx| tx.row::<Agent>(&key))
     }
 
+    /// The names and sessions of the active and idle agents.
+    ///
+    /// ```
+    /// # use blackboard::{Board, agent::Register};
+    /// # let board = Board::memory();
+    /// let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+    /// assert_eq!(board.agents().active_names()?, [("Ivy".to_owned(), ivy)]);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn active_names(&self) -> Result<Vec<(String, String)>> {
+        let live = Range::live_agents();
+        self.board.read(&[Prefetch::Candidates(live.clone(), usize::MAX)], |tx| {
+            let agents = tx.candidate_rows::<Agent>(&live, usize::MAX)?;
+            Ok(agents.into_iter().map(|agent| (agent.agent_name, agent.session_id)).collect())
+        })
+    }
+
     /// The names of agents by their session id, in one read. A session that does not exist has none, and neither has one
     /// whose row cannot be read: a list of events is complete without names.
     ///

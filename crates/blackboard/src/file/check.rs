@@ -206,8 +206,8 @@ impl PathQuery {
 
     fn is_about(&self, reserved: &PathPattern) -> bool {
         match self {
-            PathQuery::File(path) => reserved.matches(path),
-            PathQuery::Pattern(pattern) => reserved.overlaps(pattern),
+            PathQuery::File(path) => reserved.covers(path),
+            PathQuery::Pattern(pattern) => reserved.conflicts_with(pattern),
         }
     }
 }
@@ -222,7 +222,14 @@ mod tests {
             ("src/lib.rs", "src/**", true),
             ("src/lib.rs", "src/*.rs", true),
             ("src/lib.rs", "docs/**", false),
-            ("src", "src/**", false),
+            // A path that does not exist may become a directory.
+            ("src", "src/**", true),
+            ("src", "src/lib.rs", true),
+            ("src/lib.rs", "src", true),
+            ("src/*.rs", "src", true),
+            ("src/lib.rs", "srcs", false),
+            ("src", "*/lib.rs", true),
+            ("src/lib.rs", "*", false),
             ("src/", "src/lib.rs", true),
             ("src/", "docs/lib.rs", false),
             ("src/*.rs", "src/lib.*", true),

@@ -169,7 +169,69 @@ impl PathPattern {
         self.overlaps_counted(other, &Steps::default())
     }
 
+    /// Whether a reservation of these files is about this path: the pattern matches it or something below it, or is a path
+    /// above it. A path may become a directory, so one without wildcards also means everything below it.
+    ///
+    /// ```
+    /// use blackboard::file::PathPattern;
+    ///
+    /// let library = PathPattern::parse("lib")?;
+    /// assert!(library.covers("lib") && library.covers("lib/a.rs") && !library.covers("library"));
+    /// assert!(PathPattern::parse("lib/**")?.covers("lib"));
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn covers(&self, path: &str) -> bool {
+        let is_path = path.split('/').all(|name| !matches!(name, "" | "." | ".."));
+        is_path && (self.matches(path) || self.matches_below(path) || self.is_above(path))
+    }
+
+    /// Whether two sessions cannot reserve both: the patterns overlap, or one is a path without wildcards above files
+    /// of the other.
+    ///
+    /// ```
+    /// use blackboard::file::PathPattern;
+    ///
+    /// let library = PathPattern::parse("lib")?;
+    /// assert!(library.conflicts_with(&PathPattern::parse("lib/*.rs")?));
+    /// assert!(!library.conflicts_with(&PathPattern::parse("src/*.rs")?));
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn conflicts_with(&self, other: &PathPattern) -> bool {
+        self.conflicts_counted(other, &Steps::default())
+    }
+
     /// The same, and adds the number of comparisons to `steps`.
+    pub(super) fn conflicts_counted(&self, other: &PathPattern, steps: &Steps) -> bool {
+        self.overlaps_counted(other, steps)
+            || (self.is_literal() && other.matches_below(&self.text))
+            || (other.is_literal() && self.matches_below(&other.text))
+    }
+
+    /// Whether it is one path.
+    fn is_literal(&self) -> bool {
+        !self.text.contains(['*', '?'])
+    }
+
+    /// Whether it is one path, and above this one.
+    fn is_above(&self, path: &str) -> bool {
+        self.is_literal() && path.strip_prefix(&*self.text).is_some_and(|rest| rest.starts_with('/'))
+    }
+
+    /// Whether a path below this one can match.
+    fn matches_below(&self, path: &str) -> bool {
+        let mut segments = self.segments.iter();
+        for name in path.split('/') {
+            match segments.next() {
+                // It matches the rest of the names, and another segment follows.
+                Some(Segment::AnyDepth) => return true,
+                Some(segment) if segment.fits(name) => {}
+                Some(_) | None => return false,
+            }
+        }
+        segments.next().is_some()
+    }
+
+    /// Counts the comparisons of [`PathPattern::overlaps`].
     pub(super) fn overlaps_counted(&self, other: &PathPattern, steps: &Steps) -> bool {
         wildcard::overlap(
             &self.segments,

@@ -221,7 +221,7 @@ fn clashes(
     }
     Ok(other.reservation.session_id != reserve.session
         && !(reserve.mode() == Mode::Shared && other.reservation.mode == Mode::Shared)
-        && pattern.overlaps_counted(&other.pattern, steps))
+        && pattern.conflicts_counted(&other.pattern, steps))
 }
 
 /// The first pattern that cannot be reserved, and the conflicting reservation.

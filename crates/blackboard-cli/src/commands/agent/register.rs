@@ -1,9 +1,10 @@
 //! `blackboard agent register`
 
 use std::cell::Cell;
+use std::ffi::OsString;
 
-use blackboard::Result;
 use blackboard::agent::{Register as Registration, Registered};
+use blackboard::{Code, Refusal, Result};
 
 use crate::commands::Run;
 use crate::commands::arguments::{metadata, pid};
@@ -22,7 +23,7 @@ use crate::output::time;
 ///
 /// Examples:
 ///   eval "$(blackboard agent register --name Ivy --shell)"
-///   blackboard agent register --name Ivy --project pai-collab
+///   blackboard agent register --name Oak --project pai-collab
 ///   blackboard agent register --parent Ivy --work "Run the tests"
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
@@ -62,8 +63,15 @@ pub struct Register {
 
 impl Run for Register {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let shell = self.shell;
-        match self.register(context) {
+        let swallowed = self.name.as_deref().filter(|name| is_swallowed_option(name, std::env::args_os()));
+        let shell = self.shell || swallowed == Some("--shell");
+        let registered = match swallowed {
+            Some(option) => Err(Refusal::new(Code::Usage, "--name needs a value")
+                .hint(format!("for a name that begins with -, write --name={option}"))
+                .into()),
+            None => self.register(context),
+        };
+        match registered {
             Ok(registered) if shell => {
                 Ok(Outcome::new(ExportLine { session_id: registered.agent.session_id }))
             }
@@ -72,6 +80,12 @@ impl Run for Register {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Whether a name is the next option, because the value of `--name` is missing: an empty variable without quotation marks.
+fn is_swallowed_option(name: &str, arguments: impl Iterator<Item = OsString>) -> bool {
+    let as_one_word = OsString::from(format!("--name={name}"));
+    name.starts_with("--") && !arguments.into_iter().any(|argument| argument == as_one_word)
 }
 
 impl Register {

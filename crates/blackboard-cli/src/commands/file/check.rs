@@ -33,7 +33,7 @@ impl Run for Check {
     fn run(self, context: &Context) -> Result<Outcome> {
         let tree = context.tree()?;
         let paths = self.paths.iter().map(|text| tree.path(text)).collect::<Result<_>>()?;
-        let (board, session) = context.open(Access::read_with(self.session.named()))?;
+        let (board, session) = context.open(Access::peek(self.session.named()))?;
         let checked = board.files().check(&Checking {
             session,
             repository: tree.repository,

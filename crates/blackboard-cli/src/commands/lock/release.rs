@@ -17,6 +17,7 @@ use crate::output::lock::ReleasedLock;
 ///
 /// Examples:
 ///   blackboard lock release deploy
+///   fence=$(blackboard lock acquire deploy --json | jq .fence)
 ///   blackboard lock release deploy --fence "$fence"
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]

@@ -18,6 +18,7 @@ use crate::output::work::CompletedItem;
 /// Examples:
 ///   blackboard work complete design-schema
 ///   blackboard work complete design-schema --summary "Five tables"
+///   fence=$(blackboard work claim design-schema --json | jq .fence)
 ///   blackboard work complete design-schema --fence "$fence"
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]

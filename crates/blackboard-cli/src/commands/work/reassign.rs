@@ -14,7 +14,7 @@ use crate::output::work::ReassignedItem;
 ///
 /// Moves the claim to the session in --to, with a new fence token; the old one is refused from then on. An available
 /// item is claimed for that session. If the holder is a session that is neither yours nor the one in --to, the command
-/// exits with 4 unless --force is given.
+/// exits with 4 unless --force is given. Needs a session of your own, also with --force.
 ///
 /// Examples:
 ///   blackboard work reassign design-schema --to Oak

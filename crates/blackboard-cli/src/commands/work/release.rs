@@ -17,6 +17,7 @@ use crate::output::work::ReleasedItem;
 ///
 /// Examples:
 ///   blackboard work release design-schema
+///   fence=$(blackboard work claim design-schema --json | jq .fence)
 ///   blackboard work release design-schema --fence "$fence"
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]

@@ -161,3 +161,18 @@ fn outside_of_a_repository_a_file_is_the_same_from_everywhere() {
         }
     }
 }
+
+#[test]
+fn a_directory_that_does_not_exist_yet_conflicts_with_files_in_it() {
+    let scratch = repository();
+    for name in ["Ivy", "Oak"] {
+        scratch.json(["agent", "register", "--name", name, "--session-hint", name]);
+    }
+    for (held, asked) in [("lib/a.rs", "lib"), ("new", "new/a.rs"), ("d2/**", "d2"), ("d3", "d3/*.rs")] {
+        scratch.json(["file", "reserve", held, "--session", "Ivy"]);
+        for verb in ["reserve", "check"] {
+            scratch.run(["file", verb, asked, "--session", "Oak", "--json"]).refused(Code::Held);
+        }
+    }
+    scratch.run(["file", "check", "library", "d3x/a.rs", "--session", "Oak"]).success();
+}

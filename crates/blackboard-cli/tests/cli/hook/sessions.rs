@@ -62,7 +62,7 @@ fn session_whose_start_was_missed_starts_with_a_prompt_or_a_tool() {
     ] {
         let session = |name: &str| session_id_from_hint(&format!("{platform}:{name}"));
         let is_brief = |said: Option<Value>, name: &str| {
-            said.is_some_and(|said| text_of(&said).contains(&format!("session {}. ", session(name))))
+            said.is_some_and(|said| text_of(&said).contains(&format!(", session {} ", session(name))))
         };
         assert_eq!(stage.hook(platform, "never", end, NONE()), None, "{platform}");
         assert_eq!(stage.scratch.run(["agent", "show", &session("never")]).code, 3, "{platform}");

@@ -99,7 +99,7 @@ impl Stage {
         if call.iter().any(|word| word.ends_with("locked-away/local.db")) && is_root() {
             command.uid(OTHER_USER).env("HOME", self.scratch.path().join("locked-away"));
         }
-        if call.iter().any(|word| word == "--peek" || word == "check") {
+        if call.iter().any(|word| word == "check") {
             // An agent with several sessions, which names none of them.
             command.env("CLAUDE_PID", std::process::id().to_string());
         }

@@ -76,3 +76,24 @@ fn a_project_that_is_not_registered_is_not_found() {
     scratch.json(["work", "create", "item", "--title", "Item"]);
     scratch.run(["work", "list", "--project", "nope", "--json"]).refused(blackboard::Code::ProjectNotFound);
 }
+
+#[test]
+fn an_empty_list_says_whether_items_were_left_out() {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    scratch.json(["project", "register", "pai", "--name", "PAI"]);
+    let list = |options: &[&str]| {
+        scratch.run(["work", "list"].iter().chain(options)).success().stdout.trim_end().to_owned()
+    };
+    assert!(list(&[]).starts_with("No open work items. Add one: "), "{}", list(&[]));
+    scratch.json(["work", "create", "item", "--title", "Item"]);
+    for (options, expected) in [
+        (&["--mine", "--session", "ivy"][..], "You hold no work items."),
+        (&["--project", "pai"], "No open work item matches."),
+        (&["--priority", "P1"], "No open work item matches."),
+        (&["--project", "pai", "--all"], "No work item matches."),
+        (&["--status", "completed"], "No work item matches."),
+    ] {
+        assert_eq!(list(options), expected, "{options:?}");
+    }
+}

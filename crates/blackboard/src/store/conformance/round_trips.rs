@@ -425,6 +425,9 @@ fn count_readers(counted: &mut Counted) {
     });
     counted.count("Agents::show", "agent show", |fixture| fixture.board.agents().show(&ivy).unwrap());
     counted.count("Agents::get", "agent row", |fixture| fixture.board.agents().get(&ivy).unwrap().unwrap());
+    counted.count("Agents::active_names", "names of active agents", |fixture| {
+        fixture.board.agents().active_names().unwrap()
+    });
     counted.count("Agents::names_of", "names of 3 sessions", |fixture| {
         fixture.board.agents().names_of(["a", "b", &ivy]).unwrap()
     });
