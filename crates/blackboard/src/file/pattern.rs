@@ -182,7 +182,7 @@ impl PathPattern {
     /// ```
     pub fn covers(&self, path: &str) -> bool {
         let is_path = path.split('/').all(|name| !matches!(name, "" | "." | ".."));
-        is_path && (self.matches(path) || self.matches_below(path) || self.is_above(path))
+        is_path && (self.matches(path) || self.matches_below(path, &Steps::default()) || self.is_above(path))
     }
 
     /// Whether two sessions cannot reserve both: the patterns overlap, or one is a path without wildcards above files
@@ -203,8 +203,8 @@ impl PathPattern {
     /// The same, and adds the number of comparisons to `steps`.
     pub(super) fn conflicts_counted(&self, other: &PathPattern, steps: &Steps) -> bool {
         self.overlaps_counted(other, steps)
-            || (self.is_literal() && other.matches_below(&self.text))
-            || (other.is_literal() && self.matches_below(&other.text))
+            || (self.is_literal() && other.matches_below(&self.text, steps))
+            || (other.is_literal() && self.matches_below(&other.text, steps))
     }
 
     /// Whether it is one path.
@@ -218,9 +218,10 @@ impl PathPattern {
     }
 
     /// Whether a path below this one can match.
-    fn matches_below(&self, path: &str) -> bool {
+    fn matches_below(&self, path: &str, steps: &Steps) -> bool {
         let mut segments = self.segments.iter();
         for name in path.split('/') {
+            steps.add(STEPS_OF_A_SEGMENT);
             match segments.next() {
                 // It matches the rest of the names, and another segment follows.
                 Some(Segment::AnyDepth) => return true,

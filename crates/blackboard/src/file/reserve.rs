@@ -483,7 +483,7 @@ mod tests {
         for (held_pattern, held_count, pattern, count) in [
             (format!("*{}b*", "a".repeat(500)), 1, "a".repeat(1000), 200),
             // Each comparison of two segments is short, but there are many.
-            (format!("{}q", "a/".repeat(62)), 1024, format!("**/{}z/**/x", "*/".repeat(30)), 256),
+            (format!("{}q*", "a/".repeat(62)), 1024, format!("**/{}z/**/x", "*/".repeat(30)), 256),
         ] {
             let parse = |text: &str| PathPattern::parse_stored(text).unwrap();
             let mut one = standing("other", "/w", "x", Mode::Exclusive);

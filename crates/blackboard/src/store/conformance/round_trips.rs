@@ -274,6 +274,8 @@ fn count_entries(counted: &mut Counted) {
     });
     counted.count("Scope::delete", "delete", |fixture| fixture.scope().delete("a").unwrap());
     count_transactions(counted, &ivy);
+    counted
+        .count("Scope::plan_clear", "clear --dry-run", |fixture| fixture.scope().plan_clear("b*").unwrap());
     counted.count("Scope::clear", "clear", |fixture| fixture.scope().clear("b*").unwrap());
     counted
         .count("Scope::plan_purge", "purge --dry-run", |fixture| fixture.scope().plan_purge("list").unwrap());
