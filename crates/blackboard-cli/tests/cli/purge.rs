@@ -90,7 +90,7 @@ fn purge_and_its_help_are_about_entries_only() {
     assert!(events.contains("The secret title"), "{events}");
     let help = scratch.run(["purge", "--help"]).success().stdout.replace('\n', " ");
     assert!(
-        help.contains("Purges entries only: texts of agents and work items stay in the event log"),
+        help.contains("Titles, notes and agent names stay in the event log until it is pruned"),
         "{help}"
     );
 }
