@@ -37,7 +37,7 @@ pub fn finish(outcome: Result<Outcome>, context: &Context) -> ExitCode {
         Err(output::Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(output::Failure::Output(error)) => {
             let fault = Fault::new(Code::Io, "the answer could not be written to standard output")
-                .hint("the change was made; only the output was lost")
+                .hint("every change was made; only the output was lost")
                 .because(error);
             report(&fault.into(), context, None)
         }

@@ -191,7 +191,13 @@ fn reassigned(reassigned: &Reassigned, screen: &mut Screen<'_>) -> Result {
     let holder = escape(&item.holder_label().unwrap_or_default()).into_owned();
     let fence = item.fence.map(|fence| format!(", fence {fence}")).unwrap_or_default();
     if reassigned.reassigned {
-        screen.line(format_args!("Reassigned work item: {id} (to {holder}{fence})"))
+        let before = previous_holder(
+            reassigned.previously_held_by.as_deref(),
+            reassigned.previously_held_by_session.as_deref(),
+        );
+        let from = before.map(|holder| format!("from {} ", escape(&holder)));
+        screen
+            .line(format_args!("Reassigned work item: {id} ({}to {holder}{fence})", from.unwrap_or_default()))
     } else {
         screen.line(format_args!("Already held: {id} (by {holder}{fence})"))
     }
@@ -218,14 +224,15 @@ fn now_available(unblocked: &[String], screen: &mut Screen<'_>) -> Result {
 
 fn blocked(blocked: &Blocked, screen: &mut Screen<'_>) -> Result {
     let blockers = blocked.open_blockers.join(", ");
-    let missing = match blocked.missing_blockers.len() {
-        0 => String::new(),
-        count => format!("; {count} not created"),
+    let missing = match &*blocked.missing_blockers {
+        [] => String::new(),
+        missing => format!("; not created: {}", missing.join(", ")),
     };
     screen.line(format_args!(
-        "Blocked work item: {} (by {}{missing})",
+        "Blocked work item: {} (by {}{})",
         escape(&blocked.item.item_id),
-        escape(&blockers)
+        escape(&blockers),
+        escape(&missing)
     ))
 }
 

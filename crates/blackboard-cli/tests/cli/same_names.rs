@@ -126,7 +126,10 @@ fn messages_name_the_session_of_an_agent() {
     assert_eq!(reset, format!("Reset work item: c (was completed by {sage})\n"));
     let label = format!("Ivy ({})", &session_id_from_hint(HINTS[0])[..8]);
     let reassigned = scratch.run(["work", "reassign", "a", "--to", "sage", "--session", HINTS[0]]).success();
-    assert!(reassigned.stdout.contains(&format!("Previously: claimed by {label}\n")), "{reassigned:?}");
+    assert!(
+        reassigned.stdout.starts_with(&format!("Reassigned work item: a (from {label} to {sage}, fence ")),
+        "{reassigned:?}"
+    );
     let again = ["work", "reassign", "a", "--to", "sage", "--session", HINTS[0], "--reason", "x"];
     let again = scratch.run(again).success();
     assert!(again.stderr.contains(&format!("note: {sage} already holds work item a")), "{again:?}");
