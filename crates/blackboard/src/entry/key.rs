@@ -29,7 +29,7 @@ const WILDCARDS: [char; 4] = ['*', '?', '[', ']'];
 ///
 /// assert!(check_key("team-1", "task:write the docs").is_ok());
 /// let error = check_key("team-1", "team-1:task").unwrap_err();
-/// assert_eq!(error.hint().and_then(|hint| hint.advice()), Some("write \"task\"; the scope is named apart from the key"));
+/// assert_eq!(error.hint().and_then(|hint| hint.advice()), Some("write \"task\"; pass the scope separately"));
 /// ```
 pub fn check_key(scope: &str, key: &str) -> Result<()> {
     check_known_key(scope, key)?;
