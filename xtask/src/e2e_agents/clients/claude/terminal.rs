@@ -39,10 +39,7 @@ pub fn play(stage: &Stage, checks: &mut Checks) -> Result {
     enter(&mut scene, &prompt(TYPED))?;
     let turn = scene.turn()?;
     checks.see(STARTED, || {
-        let agent = scene.running.agent(stage.client.is_agent)?;
-        if session["pid"] != agent {
-            return Err(format!("the board has {}, the agent is {agent}", session["pid"]).into());
-        }
+        scene.running.wait_for_agent(&session["pid"], stage.client.is_agent)?;
         if !turn.reads(text(&session["session_id"])) {
             return Err("the model does not read its session".into());
         }
