@@ -20,6 +20,9 @@ const PLACEHOLDERS: [(&str, &str); 6] = [
 /// The most words of ARCHITECTURE.md without its drawing: two pages.
 const MOST_WORDS: usize = 1200;
 
+/// The most lines of README.md.
+const MOST_README_LINES: usize = 120;
+
 #[test]
 fn documents_for_developers_name_existing_files_and_code() {
     testkit::limit_test();
@@ -46,6 +49,13 @@ fn documents_for_developers_name_existing_files_and_code() {
             assert!(exists, "{document} has {name:?}, which does not exist");
         }
     }
+}
+
+#[test]
+fn readme_has_at_most_120_lines() {
+    testkit::limit_test();
+    let lines = fs::read_to_string(root().join("README.md")).unwrap().lines().count();
+    assert!(lines <= MOST_README_LINES, "{lines} lines");
 }
 
 #[test]

@@ -59,7 +59,7 @@ impl Demonstration {
         let mut process = command.spawn()?;
         let output = process.stdout.take().ok_or("the demonstration has no output")?;
         let (sender, lines) = mpsc::channel();
-        // Read to the end, even if no line is needed any more: a full pipe would stop the demo.
+        // Read to the end, even if no further line is needed: a full pipe would stop the demo.
         thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(std::io::Result::ok) {
                 let _ = sender.send(line);

@@ -42,11 +42,11 @@ pub fn build(options: Options) -> Result<PathBuf> {
             .env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only");
     }
     if STATIC {
-        let variable = format!("CARGO_TARGET_{}_RUSTFLAGS", host.to_uppercase().replace('-', "_"));
-        cargo.env(
-            variable,
-            "-C target-feature=+crt-static -C relocation-model=static -C force-unwind-tables=no",
-        );
+        // Nothing unwinds (docs/decisions/0013), so neither Rust nor SQLite needs the tables for it.
+        let flags = "-C target-feature=+crt-static -C relocation-model=static -C force-unwind-tables=no";
+        let target = host.replace('-', "_");
+        cargo.env(format!("CARGO_TARGET_{}_RUSTFLAGS", target.to_uppercase()), flags);
+        cargo.env(format!("CFLAGS_{target}"), "-fno-unwind-tables -fno-asynchronous-unwind-tables");
     }
     let status = run::status(cargo.arg("--target-dir").arg(&directory), TO_BUILD)?;
     if !status.success() {

@@ -164,7 +164,7 @@ mod tests {
             (count > 20).then_some(())
         });
         processes::kill_with_descendants(pid);
-        child.wait().unwrap();
+        testkit::process::wait_for(&mut child);
         testkit::wait_until("the end of all of them", || {
             let all = std::fs::read_dir("/proc").unwrap().flatten();
             let mut pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

@@ -89,12 +89,9 @@ struct Outcome {
 }
 
 /// Runs the tests of one module, prints their output, and keeps their figures and skipped tests.
-fn endure(name: &'static str, module: &str) -> Result<Outcome> {
+fn endure(name: &'static str, module: &'static str) -> Result<Outcome> {
     let start = Instant::now();
-    let (target, module) = match module.strip_prefix("web::") {
-        Some(module) => (WEB, module),
-        None => (PROCESSES, module),
-    };
+    let (target, module) = target_of(module);
     let mut tests = tests(target);
     tests.args(["--", "--nocapture", module]).env("BLACKBOARD_TEST_SCALE", SCALE);
     // Large tests take long, but do not hang.
@@ -104,15 +101,19 @@ fn endure(name: &'static str, module: &str) -> Result<Outcome> {
     let mut child = tests.stdout(Stdio::piped()).spawn()?;
     let output = child.stdout.take().ok_or("the tests have no output")?;
     let endured = run::within(LIMIT + run::SHORT, child.id(), name, move || {
-        let mut figures = Vec::new();
+        let (mut figures, mut has_run) = (Vec::new(), false);
         for line in BufReader::new(output).lines() {
             let line = line?;
             println!("{line}");
+            has_run |= is_start_of_tests(&line);
             if let Some(figure) = line.strip_prefix(name).and_then(|line| line.strip_prefix(": ")) {
                 figures.push(figure.to_owned());
             }
         }
-        Ok((child.wait()?.success(), figures))
+        if !has_run {
+            figures.push(format!("no test is in the module {module}"));
+        }
+        Ok((child.wait()?.success() && has_run, figures))
     });
     // The other tortures run even if this one hangs.
     let (passed, mut figures) = endured.unwrap_or_else(|error| (false, vec![error.to_string()]));
@@ -120,8 +121,52 @@ fn endure(name: &'static str, module: &str) -> Result<Outcome> {
     Ok(Outcome { name, passed, time: start.elapsed(), figures })
 }
 
+/// The test binary of a module, and its name there.
+fn target_of(module: &str) -> (&str, &str) {
+    match module.strip_prefix("web::") {
+        Some(module) => (WEB, module),
+        None => (PROCESSES, module),
+    }
+}
+
+/// Whether this line of output says that at least one test begins.
+fn is_start_of_tests(line: &str) -> bool {
+    let count = line.strip_prefix("running ").and_then(|rest| rest.split_once(" test")?.0.parse().ok());
+    count.is_some_and(|count: u64| count > 0)
+}
+
 fn tests(target: &str) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["test", "--quiet", "--release", "--package", "blackboard-cli", "--test", target]);
     cargo
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guarantees::root;
+
+    #[test]
+    fn every_torture_has_tests() {
+        testkit::limit_test();
+        for (name, module, _) in TORMENTS {
+            let (target, module) = target_of(module);
+            let file = module.trim_end_matches("::");
+            let path = root().join("crates/blackboard-cli/tests").join(target).join(format!("{file}.rs"));
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            assert!(text.contains("#[test]"), "{name}: {}", path.display());
+        }
+    }
+
+    #[test]
+    fn a_run_without_tests_is_recognized() {
+        for (line, expected) in [
+            ("running 1 test", true),
+            ("running 12 tests", true),
+            ("running 0 tests", false),
+            ("test result: ok. 0 passed", false),
+        ] {
+            assert_eq!(is_start_of_tests(line), expected, "{line}");
+        }
+    }
 }

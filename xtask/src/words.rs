@@ -25,8 +25,16 @@ const BANNED_BEGINNINGS: [(&str, &str); 5] =
     [("colo", "ur"), ("seriali", "s"), ("summari", "s"), ("recogni", "s"), ("sub-", "agent")];
 
 /// Files that people read: no line may have one of the words.
-const READ_BY_PEOPLE: [&str; 6] =
-    ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs", "crates/blackboard-cli/src", "xtask/src"];
+const READ_BY_PEOPLE: [&str; 8] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "docs",
+    "crates/blackboard/src",
+    "crates/blackboard-cli/src",
+    "xtask/src",
+];
 
 /// The maximum number of such lines in the rest of the tree.
 const MOST_ELSEWHERE: usize = 20;
@@ -38,7 +46,8 @@ fn texts_for_people_have_no_banned_word_and_the_tree_has_few() {
     testkit::limit_test();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut lines = Vec::new();
-    for part in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "Cargo.toml", "crates", "docs", "xtask"] {
+    let parts = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "Cargo.toml"];
+    for part in parts.into_iter().chain(["crates", "docs", "xtask"]) {
         count(&root.join(part), &mut lines);
     }
     let is_read = |file: &Path| READ_BY_PEOPLE.iter().any(|part| file.starts_with(root.join(part)));

@@ -3,12 +3,11 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::io::{BufRead, BufReader};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use testkit::process::{end_of, kill, runs};
+use testkit::process::{Lines, end_of, kill, runs, wait_for};
 use testkit::wait_until;
 
 /// A small load: the process that keeps it, and the processes that are the load.
@@ -21,8 +20,7 @@ fn start_from(program: &Path) -> (Child, Vec<u32>) {
     let mut command = Command::new(program);
     command.args(["load", "--busy", "1"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let line = Lines::of(&mut child).next();
     let load: Vec<u32> = line.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
     assert_eq!(load.len(), 2, "one that computes, and one that writes");
     assert!(load.iter().all(|pid| runs(*pid)), "{load:?}");
@@ -37,7 +35,7 @@ fn wait_for_the_end_of(load: &[u32]) {
 fn a_load_ends_with_a_parent_that_is_killed() {
     let (mut child, load) = start();
     kill(child.id());
-    child.wait().unwrap();
+    wait_for(&mut child);
     wait_for_the_end_of(&load);
 }
 

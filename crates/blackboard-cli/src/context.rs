@@ -1,4 +1,4 @@
-//! The context of a command: the global options, the environment, and the board once it is open (`open.rs`).
+//! The context of a command: the global options, the environment, and the board once it is open (`open/`).
 
 use std::cell::{OnceCell, RefCell};
 use std::ffi::OsStr;
@@ -30,7 +30,7 @@ pub struct Context {
     /// The options that every command has.
     pub globals: Globals,
     environment: Environment,
-    /// The board of this call, once it was located (`open.rs`).
+    /// The board of this call, once it was located (`open/`).
     pub resolved: OnceCell<ResolvedBoard>,
     /// The board that this call has opened, and whether it writes. It stays open until the process ends: closing a
     /// board costs as much as reading it.
@@ -152,8 +152,9 @@ impl Context {
     /// Reports that this call has created the board, and whether git would publish it.
     fn report_new_board(&self, name: &str) {
         self.note(&format!("created a new board at {name}"));
-        let file = Path::new(name);
-        if git::would_add(file) {
+        let engine = self.resolved.get().map(|resolved| &resolved.engine);
+        let file = engine.and_then(|engine| engine.file()).filter(|file| git::would_add(file));
+        if let Some(file) = file {
             let command = command_to_ignore(file);
             self.note(&format!("git does not ignore it, and would publish it. To ignore it: {command}"));
         }
@@ -189,6 +190,13 @@ impl Context {
             warn(&format!("{reason}; continuing without a session ({hint})"));
             circumstances.ignored_session = self.environment.named_session();
         }
+    }
+
+    /// The names and sessions of the active agents on the board of this call. Without them, names are shown alone.
+    pub fn active_agents(&self) -> Vec<(String, String)> {
+        let opened = self.opened.borrow();
+        let names = opened.as_ref().map(|(board, _)| board.agents().active_names());
+        names.and_then(Result::ok).unwrap_or_default()
     }
 
     /// Sweeps now if the command ended before its first read. Otherwise the sweep is part of that read.

@@ -46,6 +46,9 @@ pub fn own_file(path: &Path, create: bool) -> io::Result<File> {
     if metadata.uid() != rustix::process::geteuid().as_raw() {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to another user"));
     }
+    if create {
+        Access::Private.apply(&file)?;
+    }
     Ok(file)
 }
 
@@ -76,9 +79,7 @@ pub fn replace<E: From<io::Error>>(
     let mut out = BufWriter::new(access.options().create_new(true).open(&temporary)?);
     let replaced = write(&mut out).and_then(|()| {
         out.flush()?;
-        if let Access::Like(permissions) = access {
-            out.get_ref().set_permissions(permissions.clone())?;
-        }
+        access.apply(out.get_ref())?;
         out.get_ref().sync_all()?;
         Ok(fs::rename(&temporary, file)?)
     });
@@ -135,6 +136,32 @@ impl Access<'_> {
         }
         options
     }
+
+    /// Gives a new file its final permissions. The owner can always use it: a hook that is not executable would be
+    /// skipped, and a registration that cannot be read would be missing, whatever the umask.
+    #[cfg(unix)]
+    fn apply(self, file: &File) -> io::Result<()> {
+        use std::os::unix::fs::PermissionsExt as _;
+        let owner = match self {
+            Access::Like(permissions) => return file.set_permissions(permissions.clone()),
+            Access::Private | Access::Usual => 0o600,
+            Access::Program => 0o700,
+        };
+        let mode = file.metadata()?.permissions().mode();
+        if mode & owner == owner {
+            Ok(())
+        } else {
+            file.set_permissions(Permissions::from_mode(mode | owner))
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn apply(self, file: &File) -> io::Result<()> {
+        if let Access::Like(permissions) = self {
+            file.set_permissions(permissions.clone())?;
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -181,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_aside_never_takes_the_name_of_another_file() {
+    fn backup_never_replaces_another_file() {
         for set_aside in [set_aside, move_to_free_name] {
             let directory = testkit::tempdir().unwrap();
             let (file, other) = (directory.path().join("file"), directory.path().join("other"));

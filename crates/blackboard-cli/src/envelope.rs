@@ -113,11 +113,6 @@ impl<'a> Answer<'a> {
         self.raw(&Object { ok: true, fields, circumstances, timestamp: self.timestamp })
     }
 
-    /// `{ok, count, items, timestamp}`
-    pub fn list<T: Serialize>(&mut self, items: &[T]) -> output::Result {
-        self.list_with(items, &())
-    }
-
     /// `{ok, count, items, …more, timestamp}`
     pub fn list_with<T: Serialize, M: Serialize>(&mut self, items: &[T], more: &M) -> output::Result {
         self.has_envelope = true;
@@ -363,7 +358,7 @@ mod tests {
     #[test]
     fn a_list_is_counted() {
         assert_eq!(
-            written(|answer| answer.list(&[1, 2])),
+            written(|answer| answer.list_with(&[1, 2], &())),
             format!("{{\"ok\":true,\"count\":2,\"items\":[1,2],{EPOCH}\n")
         );
         let more = written(|answer| answer.list_with::<u8, _>(&[], &json!({"cursor": 7})));
@@ -392,7 +387,7 @@ mod tests {
         let ending = format!("\"board\":\"missing\",{EPOCH}\n");
         let writers: [fn(&mut Answer<'_>) -> output::Result; 3] = [
             |answer| answer.object(&json!({"item_id": "a"})),
-            |answer| answer.list(&[1]),
+            |answer| answer.list_with(&[1], &()),
             |answer| answer.items()?.finish(&()),
         ];
         for write in writers {

@@ -37,13 +37,11 @@ pub fn finish(outcome: Result<Outcome>, context: &Context) -> ExitCode {
         Err(output::Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(output::Failure::Output(error)) => {
             let fault = Fault::new(Code::Io, "the answer could not be written to standard output")
-                .hint(
-                    "what the command was asked to change, if anything, is changed; only its answer is lost",
-                )
+                .hint("every change was made; only the output was lost")
                 .because(error);
             report(&fault.into(), context, None)
         }
-        // An incomplete list cannot become an error object any more, so the error goes to stderr.
+        // An incomplete list can no longer become an error object, so the error goes to stderr.
         Err(output::Failure::Board(error)) => {
             let code = report(&error, context, (json && !stdout.used).then_some(&mut stdout));
             if !json && error.code() != Code::BoardNotFound {
@@ -127,7 +125,9 @@ fn deliver(outcome: Outcome, context: &Context, stdout: &mut dyn Write) -> outpu
         let mut answer = Answer::new(&mut out, now).under(circumstances);
         (outcome.answer.json(&mut answer), answer.has_envelope())
     } else {
-        let mut screen = Screen::of_stdout(&mut out, now).of_call(context.given_options());
+        let active_agents = || context.active_agents();
+        let screen = Screen::of_stdout(&mut out, now).of_call(context.given_options());
+        let mut screen = screen.with_active_agents(&active_agents);
         match context.missing_board().filter(|_| outcome.answer.is_list()) {
             Some(name) => {
                 let advice = how_to_create_it(context);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_the_answer_happens_only_when_it_was_written() {
+    fn deferred_work_runs_only_after_the_output() {
         let mut written = Vec::new();
         assert!(matches!(happens_after(false, &mut written), (Ok(0), true)));
         assert_eq!(written, b"first\n");

@@ -32,7 +32,7 @@ pub fn hooks() -> Result<Hooks> {
     let mut lines = said.split(|byte| *byte == b'\n');
     match (lines.next().and_then(path), lines.next().and_then(path), lines.next()) {
         (Some(directory), Some(common), Some([])) => Ok(Hooks { directory, usual: common.join("hooks") }),
-        _ => Err(Error::invalid("git names its directories in a way that cannot be read")),
+        _ => Err(Error::invalid("cannot parse the output of git")),
     }
 }
 
@@ -58,7 +58,7 @@ pub fn would_add(file: &Path) -> bool {
 pub fn top_level() -> Result<PathBuf> {
     let said = answer(&["rev-parse", "--show-toplevel"])?;
     let line = said.strip_suffix(b"\n").unwrap_or(&said);
-    path(line).ok_or_else(|| Error::invalid("git names the worktree in a way that cannot be read"))
+    path(line).ok_or_else(|| Error::invalid("cannot parse the output of git"))
 }
 
 /// Lists the staged files. In a pre-commit hook, these are the files of the commit, even of a partial one.
@@ -74,7 +74,7 @@ pub fn staged() -> Result<Staged> {
     let status = child.wait().map_err(cant_start)?;
     let complete = (bytes.len() as u64) < MOST_NAMES;
     if complete && !status.success() {
-        return Err(Fault::new(Code::Io, format!("git does not tell what is staged ({status})")).into());
+        return Err(Fault::new(Code::Io, format!("cannot list staged files: git failed ({status})")).into());
     }
     Ok(Staged { names: names(&bytes), complete })
 }

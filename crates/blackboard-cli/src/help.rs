@@ -97,7 +97,7 @@ Usage: blackboard <COMMAND> [OPTIONS]
 
 Everyday:
   status         Show a summary of the board
-  agent list     List active agents
+  agent list     List active and idle agents
   work list      List work items
   work create    Create a work item
   work claim     Claim a work item for this session
@@ -149,7 +149,7 @@ Environment variables:
   BLACKBOARD_HOME                Directory of the board used outside projects
                                  that have one, and of your configuration
                                  [default: ~/.pai/blackboard]
-  BLACKBOARD_PID                 Process that a new session belongs to
+  BLACKBOARD_PID                 Process to watch for a new session
   BLACKBOARD_AGENT_NAME          Name of an agent that registers through hooks
                                  or the MCP server
   BLACKBOARD_HOOK_DEADLINE       Milliseconds that a hook may take
@@ -168,6 +168,11 @@ Environment variables:
                                  the terminal]
   NO_COLOR                       Any value: no colors
   CLICOLOR_FORCE                 Any value but 0: colors also in a pipe
+
+Boards:
+  --db, then BLACKBOARD_DB, then .blackboard/ in this directory or above it up
+  to the repository root, then ~/.pai/blackboard/local.db. `blackboard status`
+  prints the path.
 
 Set for the command of `run` and `lock run`:
   BLACKBOARD_SESSION_ID          Session of the command (`run`)

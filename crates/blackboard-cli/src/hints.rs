@@ -105,8 +105,13 @@ pub fn as_command<'a>(hint: &'a Hint, given: &GivenOptions<'_>) -> Cow<'a, str> 
         Hint::Reactivate => ("reactivate it".into(), given.acting("agent heartbeat")),
         Hint::RegisterAgain => ("register a new one".into(), given.command("agent register --name NAME")),
         Hint::ListActiveAgents => ("name an active session".into(), given.command("agent list")),
+        Hint::UseSessionId => ("use a session id".into(), given.command("agent list")),
+        Hint::ListEventTypes => ("list event types".into(), given.command("observe --help")),
         Hint::EndGoneHolder { session, pid } => (
-            format!("the holder's process (PID {pid}) is gone; release its holdings now").into(),
+            format!(
+                "the holder's process (PID {pid}) is gone; try again in 10 s, or release its holdings now"
+            )
+            .into(),
             given.command(format_args!("agent deregister --session {}", word(short_id(session)))),
         ),
         Hint::ClaimNext => ("claim another item".into(), given.acting("work claim --next")),
@@ -199,7 +204,7 @@ fn in_scope(scope: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use std::ffi::OsString;
 
     use super::*;
@@ -208,15 +213,16 @@ mod tests {
         text.to_owned()
     }
 
-    /// A hint of every kind that names a command, with ids that look like one.
-    fn hints() -> Vec<Hint> {
-        let name = || text("blackboard key ");
+    /// A hint of every kind that names a command, with this text as every id.
+    pub fn hints(id: &str) -> Vec<Hint> {
+        let name = || text(id);
         vec![
             Hint::PassSession,
             Hint::NameSession,
             Hint::Reactivate,
             Hint::RegisterAgain,
             Hint::ListActiveAgents,
+            Hint::UseSessionId,
             Hint::EndGoneHolder { session: text("84a674b5-9206"), pid: 7 },
             Hint::ClaimNext,
             Hint::ClaimItem(name()),
@@ -269,7 +275,7 @@ mod tests {
             (Hint::WaitLongerForLock, "wait longer with --wait, or ask the holder to release it"),
             (
                 Hint::EndGoneHolder { session: "84a674b5-9206".to_owned(), pid: 7 },
-                "the holder's process (PID 7) is gone; release its holdings now: \
+                "the holder's process (PID 7) is gone; try again in 10 s, or release its holdings now: \
                  blackboard --db 'my board.db' agent deregister --session 84a674b5",
             ),
         ] {
@@ -311,7 +317,7 @@ mod tests {
     fn commands_in_hints_are_understood() {
         testkit::limit_test();
         let given = GivenOptions { db: Some("my board.db".as_ref()), session: Some("Ivy") };
-        for hint in hints() {
+        for hint in hints("blackboard key ") {
             let text = as_command(&hint, &given);
             let start = text.find("blackboard --db 'my board.db' ").unwrap();
             let command = text[start..].trim_end_matches(")\"");

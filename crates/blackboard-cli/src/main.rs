@@ -23,6 +23,7 @@ mod config;
 mod context;
 mod demo;
 mod disk;
+mod engine;
 mod envelope;
 mod environment;
 mod exit;
@@ -37,7 +38,6 @@ mod open;
 mod outcome;
 mod output;
 mod platforms;
-mod redis;
 mod session;
 mod setup;
 mod suggest;
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_in_front_name_the_command_and_the_rest_is_its_own() {
+    fn leading_words_select_the_command() {
         testkit::limit_test();
         for (line, expected) in [
             ("version", "version []"),
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_command_is_left_to_the_whole_tree() {
+    fn unknown_commands_are_parsed_by_the_complete_tree() {
         testkit::limit_test();
         for line in ["--json", "--db", "help work", "help versio", "versio", "-- version", "--dbx version"] {
             assert_eq!(found(line), "tree", "{line}");

@@ -1,4 +1,5 @@
-//! Finds the session of a call. No other module does that.
+//! Finds the session of a call. The rules are here; `mcp/session.rs` also remembers what it found for each caller and
+//! registers a session if there is none, and `hooks/handle.rs` registers the session of a hook.
 //!
 //! - A command ([`Search`]): the given session, or that of the environment, or the only session of the calling agent's
 //!   process, or, if no ancestor is an agent, the session that a sandbox names.
@@ -14,6 +15,7 @@ use blackboard::process::{
     Found, Liveness, ProcessIdentity, ProcessInfo, Processes, SystemProcesses, ancestors_of_script,
     find_agent, find_client, is_unused,
 };
+use blackboard::text::escape_for_terminal;
 use blackboard::{Board, Code, Error, Hint, Refusal, Result};
 
 use crate::context::{Context, warn};
@@ -314,8 +316,8 @@ pub fn no_session() -> Error {
 
 /// The session of the environment, if it can be used.
 fn of_environment<T>(session: &OsStr, find: impl FnOnce(&str) -> Result<T>) -> Result<T> {
-    let session = session.to_str().ok_or_else(|| Error::invalid("BLACKBOARD_SESSION_ID is not text"))?;
-    find(session).map_err(|error| unusable_in_environment(error, session))
+    let text = session.to_string_lossy();
+    find(&text).map_err(|error| unusable_in_environment(error, &text))
 }
 
 /// Watches the process that a session of the environment belongs to, if the session's own process is gone: it was
@@ -335,13 +337,15 @@ fn watch_living_process(board: &Board, variable: &OsStr, agent: &Agent) {
 
 /// Why the session of the environment cannot be used: it has ended, or belongs to another board.
 fn unusable_in_environment(error: Error, session: &str) -> Error {
-    let why = match error.code() {
-        Code::AgentNotFound => "is not on this board",
-        Code::SessionEnded => "has ended",
+    let (code, why) = match error.code() {
+        Code::AgentNotFound => (Code::AgentNotFound, "is not on this board"),
+        Code::SessionEnded => (Code::SessionEnded, "has ended"),
+        // Text that no board accepts as an id is the id of no session.
+        Code::InvalidValue => (Code::AgentNotFound, "is not a session id"),
         _ => return error,
     };
-    let message = format!("BLACKBOARD_SESSION_ID is set to {session}, which {why}");
-    Refusal::new(error.code(), message).hint(register_or_unset()).into()
+    let message = format!("BLACKBOARD_SESSION_ID is set to {}, which {why}", escape_for_terminal(session));
+    Refusal::new(code, message).hint(register_or_unset()).into()
 }
 
 /// What to do about a session of the environment that cannot be used.

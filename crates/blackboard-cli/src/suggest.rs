@@ -28,8 +28,8 @@ pub fn unknown_command(arguments: &[OsString]) -> (String, String) {
     let hint = match &similar(words, known, is_help)[..] {
         [] if known > 0 => format!("run `blackboard {} --help`", words[..known].join(" ")),
         [] => "list all commands: blackboard help --all".to_owned(),
-        [one] => format!("a similar command is '{one}'"),
-        several => format!("similar commands are '{}'", several.join("', '")),
+        [one] => format!("did you mean: blackboard {one}"),
+        several => format!("did you mean one of: {}", several.join(", ")),
     };
     (message, hint)
 }
@@ -120,18 +120,18 @@ mod tests {
         testkit::limit_test();
         let all = "list all commands: blackboard help --all";
         for (line, message, hint) in [
-            ("wrok", "command 'wrok'", "a similar command is 'work'"),
-            ("--db x wrok claim a", "command 'wrok'", "a similar command is 'work claim'"),
-            ("agents", "command 'agents'", "a similar command is 'agent'"),
-            ("task list", "command 'task'", "a similar command is 'work list'"),
-            ("tasks lst", "command 'lst'", "a similar command is 'work list'"),
-            ("lock aquire", "command 'aquire'", "a similar command is 'lock acquire'"),
-            ("acquire deploy", "command 'acquire'", "a similar command is 'lock acquire'"),
-            ("clam", "command 'clam'", "a similar command is 'work claim'"),
-            ("versoin", "command 'versoin'", "a similar command is 'version'"),
-            ("help exit", "command or topic 'exit'", "a similar command is 'help exit-codes'"),
-            ("help env", "command or topic 'env'", "a similar command is 'help environment'"),
-            ("help work clam", "command or topic 'clam'", "a similar command is 'work claim'"),
+            ("wrok", "command 'wrok'", "did you mean: blackboard work"),
+            ("--db x wrok claim a", "command 'wrok'", "did you mean: blackboard work claim"),
+            ("agents", "command 'agents'", "did you mean: blackboard agent"),
+            ("task list", "command 'task'", "did you mean: blackboard work list"),
+            ("tasks lst", "command 'lst'", "did you mean: blackboard work list"),
+            ("lock aquire", "command 'aquire'", "did you mean: blackboard lock acquire"),
+            ("acquire deploy", "command 'acquire'", "did you mean: blackboard lock acquire"),
+            ("clam", "command 'clam'", "did you mean: blackboard work claim"),
+            ("versoin", "command 'versoin'", "did you mean: blackboard version"),
+            ("help exit", "command or topic 'exit'", "did you mean: blackboard help exit-codes"),
+            ("help env", "command or topic 'env'", "did you mean: blackboard help environment"),
+            ("help work clam", "command or topic 'clam'", "did you mean: blackboard work claim"),
             ("edit", "command 'edit'", all),
             ("xyzzy", "command 'xyzzy'", all),
             ("work edit x", "command 'edit'", "run `blackboard work --help`"),

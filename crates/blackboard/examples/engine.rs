@@ -2,8 +2,9 @@
 //!
 //! Each line is a commit: what it put and removed, its events and their versions, in the library's text forms. The
 //! file is read once, when the board is opened. After that the state is in memory, and a commit appends its line
-//! before it is acknowledged. A commit runs under a lock, so the rows that it read cannot change. A reader keeps the
-//! state that it began with. One process uses the file at a time.
+//! before it is acknowledged. The line is not synchronized to the disk: a commit survives a crash of the process, not
+//! one of the machine. A commit runs under a lock, so the rows that it read cannot change. A reader keeps the state that it
+//! began with. One process uses the file at a time.
 //!
 //! `cargo test --example engine --features conformance` runs the conformance suite on it.
 //! `cargo run --example engine --features conformance -- FILE` counts the commands that one file has seen.
@@ -84,10 +85,18 @@ impl JsonFile {
     /// Opens a board, or creates it.
     fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<JsonFile> {
         let file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(failed)?;
-        let mut state = State::default();
-        for line in BufReader::new(&file).lines() {
-            let line: Line = serde_json::from_str(&line.map_err(failed)?).map_err(damaged)?;
+        let (mut state, mut complete) = (State::default(), 0);
+        let mut reader = BufReader::new(&file);
+        let mut text = Vec::new();
+        while reader.read_until(b'\n', &mut text).map_err(failed)? > 0 && text.ends_with(b"\n") {
+            let line: Line = serde_json::from_slice(&text).map_err(damaged)?;
             state.apply(&line)?;
+            complete += text.len() as u64;
+            text.clear();
+        }
+        // A crash in a write may leave a part of a line. That commit was never acknowledged.
+        if !text.is_empty() {
+            file.set_len(complete).map_err(failed)?;
         }
         let (file, state) = (Mutex::new(file), Mutex::new(Arc::new(state)));
         Ok(JsonFile { clock, file, state, grown: Condvar::new() })
@@ -132,8 +141,13 @@ impl Store for JsonFile {
         if !changes.is_empty() {
             let line = view.line(changes, first);
             let text = serde_json::to_string(&line).map_err(damaged)?;
-            // One write: if the process is killed, the file has the complete line or none of it.
-            file.write_all(format!("{text}\n").as_bytes()).map_err(failed)?;
+            // The commit is complete with the last byte of its line. A part of a line is removed: here after a failed
+            // write, on open after a crash.
+            let before = file.metadata().map_err(failed)?.len();
+            if let Err(error) = file.write_all(format!("{text}\n").as_bytes()) {
+                file.set_len(before).map_err(failed)?;
+                return Err(failed(error));
+            }
             // This copies the state only if a reader still uses the old one.
             drop(view);
             Arc::make_mut(&mut self.state()).apply(&line)?;
@@ -149,6 +163,10 @@ impl Store for JsonFile {
             .wait_timeout_while(self.state(), timeout, known)
             .unwrap_or_else(PoisonError::into_inner);
         Ok(state.revision())
+    }
+
+    fn has_writer_lock(&self) -> bool {
+        true
     }
 
     fn size(&self) -> Result<u64> {
@@ -418,5 +436,35 @@ mod tests {
         let board = open();
         assert_eq!(board.export().unwrap(), before);
         assert_eq!(board.scope("team").history("a", 9).unwrap().versions.len(), 2);
+    }
+
+    #[test]
+    fn a_line_without_its_end_is_removed_on_open() {
+        use blackboard::work::Create;
+        let directory = testkit::tempdir().unwrap();
+        let path = directory.path().join("board.jsonl");
+        let open = || {
+            let clock = Arc::new(SystemClock);
+            Board::on(Arc::new(JsonFile::open(&path, clock.clone()).unwrap()), clock)
+        };
+        let items = |board: &Board| {
+            let items = board.export().unwrap().work_items;
+            items.into_iter().map(|item| item.item_id).collect::<Vec<_>>()
+        };
+        let board = open();
+        board.work().create(&Create::new("x", "X")).unwrap();
+        let complete = std::fs::read(&path).unwrap();
+        board.work().create(&Create::new("y", "\u{1f980}")).unwrap();
+        drop(board);
+        let both = std::fs::read(&path).unwrap();
+        for torn in complete.len() + 1..both.len() {
+            std::fs::write(&path, &both[..torn]).unwrap();
+            assert_eq!(items(&open()), ["x"], "{torn} bytes");
+            assert_eq!(std::fs::read(&path).unwrap(), complete);
+        }
+        let board = open();
+        board.work().create(&Create::new("z", "Z")).unwrap();
+        drop(board);
+        assert_eq!(items(&open()), ["x", "z"]);
     }
 }

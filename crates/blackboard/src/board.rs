@@ -24,7 +24,7 @@ use crate::revision::{Pending, Revision};
 use crate::settings::Settings;
 use crate::store::sqlite::{Sqlite, SqliteOptions};
 use crate::store::{
-    Changes, Commit, Committed, Key, Memory, OnBusy, Operation, Prefetch, Range, Row, Store, Tx,
+    Changes, Commit, Committed, Key, Memory, OnBusy, Prefetch, Range, RememberedCall, Row, Store, Tx,
 };
 use crate::sweep::{DeferredSweep, Due, SweepSchedule, Swept};
 use crate::unreadable::{ReadableTx, UnreadableObserver, UnreadableRow, naming_row, naming_row_in};
@@ -401,16 +401,16 @@ impl Board {
         crate::text::check_known_id("operation", operation)?;
         crate::agent::refuse_name_of_tasks(operation)?;
         self.settings.text.check_unaltered([operation])?;
-        let key = Key::Operation(operation.to_owned());
+        let key = Key::RememberedCall(operation.to_owned());
         let asked = asked();
         let prefetch: Vec<_> = prefetch.iter().cloned().chain([Prefetch::Row(key.clone())]).collect();
         self.commit_as(caller.as_slice(), name, &prefetch, |tx| {
-            if let Some(known) = tx.row::<Operation>(&key)? {
+            if let Some(known) = tx.row::<RememberedCall>(&key)? {
                 return Ok((Changes::new(), known.answer(name, asked)?));
             }
             crate::text::check_id("operation", operation)?;
             let (mut changes, answer) = f(tx)?;
-            changes.put(Operation {
+            changes.put(RememberedCall {
                 operation_id: operation.to_owned(),
                 verb: format!("{name}{ASKED}{asked}"),
                 answer: serde_json::to_string(&answer)
@@ -477,7 +477,7 @@ impl Board {
     }
 }
 
-impl Operation {
+impl RememberedCall {
     /// The remembered answer, if the verb and the request are the same.
     fn answer<T: Pending + DeserializeOwned>(&self, verb: &str, asked: Fingerprint) -> Result<T> {
         // Older programs did not remember the request.

@@ -1,5 +1,6 @@
 //! The brief: what a hook shows to a session when it starts.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -8,11 +9,15 @@ use crate::agent::{Agent, ListedAgent, READER, existing};
 use crate::board::Board;
 use crate::entry::{Entry, LOCKS};
 use crate::error::Result;
-use crate::file::{ActiveReservation, Reservation, every_reservation};
+use crate::event::EventType;
+use crate::file::{
+    ActiveReservation, FileConflict, MAX_EDITS, Reservation, conflicts_of_session, every_reservation,
+};
 use crate::lock::Lock;
 use crate::project::Project;
 use crate::revision::Revision;
-use crate::store::{Changes, Cursor, Key, Prefetch, Range};
+use crate::store::{Changes, Cursor, Key, Page, Prefetch, Range, Tx};
+use crate::unreadable::if_readable;
 use crate::updates::Updates;
 use crate::work::{Status, WorkItem};
 
@@ -25,6 +30,9 @@ const BRIEF_READER: &str = "brief";
 /// How many items of one kind are read. An agent does not read more when it starts.
 const LOOKED_AT: usize = 200;
 
+/// For how many of its own items the brief says which session assigned them.
+const MAX_OWN_ITEMS: usize = 5;
+
 /// What a session is shown when it starts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Brief {
@@ -34,6 +42,10 @@ pub struct Brief {
     pub parent_name: Option<String>,
     /// Whether its project is registered. A session may work in a directory of which the board has no project.
     pub has_registered_project: bool,
+    /// What other sessions reserved or just edited among the files that it edited, was denied or has reserved.
+    pub conflicts: Vec<FileConflict>,
+    /// The sessions that assigned items to it, by the id of the item.
+    pub assigned_by: BTreeMap<String, Assigner>,
     /// The other agents: those of its project first, then by when they were last seen.
     pub agents: Vec<ListedAgent>,
     /// The available items of its project or without a project, in the order of priority.
@@ -45,9 +57,19 @@ pub struct Brief {
     /// The reserved files.
     pub files: Vec<Reservation>,
     /// The relevant events of the last hour.
-    pub lately: Updates,
+    #[serde(rename = "lately")]
+    pub recent: Updates,
     /// The board's revision: updates start after it.
     pub revision: Revision,
+}
+
+/// A session that assigned a work item to another one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Assigner {
+    /// The session.
+    pub session_id: String,
+    /// The name of its agent.
+    pub agent_name: String,
 }
 
 impl Board {
@@ -70,6 +92,7 @@ impl Board {
             Prefetch::Row(Key::Agent(session.to_owned())),
             Prefetch::Range(Range::live_agents()),
             Prefetch::Range(every_reservation()),
+            Prefetch::Candidates(Range::edits_of_session(session), MAX_EDITS),
             Prefetch::RevisionAged(LATELY),
             Prefetch::Revision,
         ];
@@ -105,8 +128,11 @@ impl Board {
                     locks.push(Lock::of(tx, &entry)?.with_name_of_today(tx)?);
                 }
             }
+            let reservations = ActiveReservation::all(tx)?;
+            let conflicts = conflicts_of_session(tx, &agent, &reservations)?;
+            let claimed = items(Status::Claimed)?;
             let mut files = Vec::new();
-            for standing in ActiveReservation::all(tx)? {
+            for standing in reservations {
                 files.push(standing.reservation.with_name_of_today(tx)?);
             }
             let revision = tx.revision()?;
@@ -115,8 +141,10 @@ impl Board {
                 parent_name: parent.map(|parent| parent.agent_name),
                 has_registered_project,
                 available: items(Status::Available)?,
-                claimed: items(Status::Claimed)?,
-                lately: Updates::between(tx, &agent, an_hour_ago, revision)?,
+                conflicts,
+                assigned_by: assigners(tx, &agent, &claimed)?,
+                claimed,
+                recent: Updates::between(tx, &agent, an_hour_ago, revision)?,
                 agents: agents.into_iter().map(ListedAgent::unchecked).collect(),
                 locks,
                 files,
@@ -137,12 +165,12 @@ impl Board {
     /// # let board = Board::memory();
     /// let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
     /// let brief = board.brief(&ivy)?;
-    /// assert!(board.note_brief(&brief, Duration::from_secs(10))?);
-    /// assert!(!board.note_brief(&brief, Duration::from_secs(10))?);
-    /// assert!(board.note_brief(&brief, Duration::ZERO)?);
+    /// assert!(board.record_brief(&brief, Duration::from_secs(10))?);
+    /// assert!(!board.record_brief(&brief, Duration::from_secs(10))?);
+    /// assert!(board.record_brief(&brief, Duration::ZERO)?);
     /// # Ok::<(), blackboard::Error>(())
     /// ```
-    pub fn note_brief(&self, brief: &Brief, pause: Duration) -> Result<bool> {
+    pub fn record_brief(&self, brief: &Brief, pause: Duration) -> Result<bool> {
         let session = &brief.agent.session_id;
         let key = |reader: &str| Key::Cursor(session.clone(), reader.to_owned());
         let prefetch = [BRIEF_READER, READER].map(|reader| Prefetch::Row(key(reader)));
@@ -168,4 +196,43 @@ impl Board {
             Ok((changes, true))
         })
     }
+}
+
+/// Which sessions assigned the items that this session holds. The event of the claim has the fence token as its revision.
+fn assigners(tx: &dyn Tx, agent: &Agent, claimed: &[WorkItem]) -> Result<BTreeMap<String, Assigner>> {
+    let mut assigners = BTreeMap::new();
+    let own = claimed.iter().filter(|item| item.is_held_by(&agent.session_id));
+    let own: Vec<_> = own.filter_map(|item| Some((item, item.fence?))).take(MAX_OWN_ITEMS).collect();
+    if own.is_empty() {
+        return Ok(assigners);
+    }
+    let types = [EventType::WorkClaimed];
+    let pages: Vec<_> = own
+        .iter()
+        .map(|(_, fence)| Page {
+            after: Revision::new(fence.get() - 1),
+            until: *fence,
+            types: &types,
+            limit: 1,
+        })
+        .collect();
+    tx.prefetch(&pages.iter().map(|page| Prefetch::Events(*page)).collect::<Vec<_>>())?;
+    let mut sessions = Vec::new();
+    for ((item, _), page) in own.iter().zip(&pages) {
+        for event in tx.events(page)? {
+            let by = event.named_session("assigned_by");
+            let by = by.filter(|_| event.is_assignment_to(&agent.session_id));
+            sessions.extend(by.map(|by| (item.item_id.clone(), by)));
+        }
+    }
+    let rows: Vec<_> = sessions.iter().map(|(_, by)| Prefetch::Row(Key::Agent(by.clone()))).collect();
+    if !rows.is_empty() {
+        tx.prefetch(&rows)?;
+    }
+    for (item, session_id) in sessions {
+        if let Some(by) = if_readable(tx.peek_row::<Agent>(&Key::Agent(session_id.clone())))? {
+            assigners.insert(item, Assigner { session_id, agent_name: by.agent_name });
+        }
+    }
+    Ok(assigners)
 }

@@ -57,7 +57,7 @@ pub fn parse_since(text: &str, now: Timestamp) -> Result<Timestamp> {
             refuse(
                 text,
                 "is neither a duration nor an ISO 8601 time with a zone",
-                "write how far to go back, such as 90s, 15m, 1h or 2d, or a time such as 2026-02-03T15:30:00Z",
+                "use a duration (90s, 15m, 1h, 2d) or a time (2026-02-03T15:30:00Z)",
             )
         }),
     }

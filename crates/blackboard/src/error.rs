@@ -131,13 +131,13 @@ codes! {
     Internal, "internal", 1;
     /// Usage error.
     Usage, "usage", 2;
-    /// A value is outside what is allowed.
+    /// Invalid value.
     InvalidValue, "invalid_value", 2;
     /// No session was named, and none or more than one could be found.
     NoSession, "no_session", 2;
     /// More than one session matches the name or prefix.
     AmbiguousSession, "ambiguous_session", 2;
-    /// There is no board at the path, so that nothing can be waited for.
+    /// Board not found.
     BoardNotFound, "board_not_found", 3;
     /// Agent not found.
     AgentNotFound, "agent_not_found", 3;

@@ -192,7 +192,7 @@ impl Board {
         let filters = Filters::new(&follow.filters)?;
         let (position, cursor) = match &follow.start {
             Start::Now => (self.revision()?, None),
-            Start::Revision(revision) => (check_not_ahead(*revision, self.revision()?)?, None),
+            Start::Revision(revision) => (check_reached(*revision, self.revision()?)?, None),
             Start::Cursor { name, new_after } => {
                 let position = self.cursor_or_new(name, *new_after)?;
                 (position, Some(StoredCursor::new(Cursor::OWNERLESS, name, position)))
@@ -238,7 +238,7 @@ impl Board {
         }
         check_id("cursor", name)?;
         self.settings().text.check_unaltered([name])?;
-        let start = check_not_ahead(new_after.unwrap_or(current), current)?;
+        let start = check_reached(new_after.unwrap_or(current), current)?;
         self.store_cursor(OnBusy::Wait, Cursor::OWNERLESS, name, start)
     }
 
@@ -382,16 +382,21 @@ impl Follower {
         // Up to the end, which is that of the state that is read: the revision need not be known first.
         let until = Revision::new(i64::MAX);
         let scan = Scan { after: *position, until, filters, limit, values: !*without_values };
-        let prefetch = [Prefetch::Revision, Prefetch::Events(scan.page())];
+        let mut prefetch = vec![Prefetch::Revision, Prefetch::Events(scan.page())];
+        if cursor.is_some() {
+            prefetch.push(Prefetch::CountEvents(*position, until));
+        }
         let (scanned, current, floor, passed) = board.read_list(&prefetch, |tx| {
             let (current, floor) = (tx.revision()?, tx.floor()?);
             let scanned = scan.read(tx)?;
             let end = scanned.end(*position, current);
-            let passed = if cursor.is_some() {
+            let passed = if cursor.is_none() {
+                0
+            } else if scanned.complete {
+                tx.count_events(*position, until)?
+            } else {
                 tx.prefetch(&[Prefetch::CountEvents(*position, end)])?;
                 tx.count_events(*position, end)?
-            } else {
-                0
             };
             Ok((scanned, current, floor, passed))
         })?;
@@ -575,7 +580,17 @@ fn check_not_ahead(cursor: Revision, board: Revision) -> Result<Revision> {
     if cursor > board { Err(is_ahead(cursor, board)) } else { Ok(cursor) }
 }
 
-/// The refusal of a position that the board has not reached.
+fn check_reached(revision: Revision, board: Revision) -> Result<Revision> {
+    if revision > board { Err(not_reached(revision, board)) } else { Ok(revision) }
+}
+
+/// The refusal of a revision that the caller passed and the board has not reached.
+pub(crate) fn not_reached(revision: Revision, board: Revision) -> crate::Error {
+    let message = format!("revision {revision} is ahead of the board, which is at revision {board}");
+    Refusal::new(Code::CursorAhead, message).hint(Hint::StartOver).detail("revision", board.get()).into()
+}
+
+/// The refusal of a stored position that the board has not reached.
 pub(crate) fn is_ahead(cursor: Revision, board: Revision) -> crate::Error {
     Refusal::new(
         Code::CursorAhead,

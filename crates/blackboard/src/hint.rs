@@ -35,6 +35,10 @@ pub enum Hint {
     RegisterAgain,
     /// List the active agents.
     ListActiveAgents,
+    /// Several sessions have the name: use an id.
+    UseSessionId,
+    /// List the event types.
+    ListEventTypes,
     /// Release the holdings of a session whose process is gone.
     EndGoneHolder {
         /// The session.

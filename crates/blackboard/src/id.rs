@@ -36,11 +36,11 @@ impl Ids for CountingIds {
 /// The id of a session hint: always the same one.
 ///
 /// ```
-/// use blackboard::id::session_of_hint;
+/// use blackboard::id::session_id_from_hint;
 ///
-/// assert_eq!(session_of_hint("claude-42"), session_of_hint("claude-42"));
-/// assert_ne!(session_of_hint("claude-42"), session_of_hint("claude-43"));
+/// assert_eq!(session_id_from_hint("claude-42"), session_id_from_hint("claude-42"));
+/// assert_ne!(session_id_from_hint("claude-42"), session_id_from_hint("claude-43"));
 /// ```
-pub fn session_of_hint(hint: &str) -> String {
+pub fn session_id_from_hint(hint: &str) -> String {
     Uuid::new_v5(&HINTS, hint.as_bytes()).to_string()
 }

@@ -31,7 +31,7 @@ use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::file::{EDITS_KEPT, Edit};
 use crate::revision::{Pending, Revision};
-use crate::store::{BookkeepingRow, Changes, Cursor, Key, Operation, Prefetch, Range, Row, Tx};
+use crate::store::{BookkeepingRow, Changes, Cursor, Key, Prefetch, Range, RememberedCall, Row, Tx};
 use crate::sweep::{SkippedAgent, Swept};
 use crate::unreadable::if_readable;
 
@@ -39,7 +39,7 @@ use crate::unreadable::if_readable;
 const BATCH: usize = 650;
 
 /// How many transactions one command makes.
-const BATCHES_IN_PASSING: usize = 3;
+const AUTOMATIC_BATCHES: usize = 3;
 
 /// How many heartbeats of a session are kept, however recent they are.
 const HEARTBEATS_KEPT: u64 = 1000;
@@ -103,7 +103,7 @@ impl Board {
     /// The pruning after a command: a few batches, and none if another session writes. Skipped agents go to the
     /// observer of [`Board::with_sweep_observer`].
     pub fn try_prune(&self) {
-        for _ in 0..BATCHES_IN_PASSING {
+        for _ in 0..AUTOMATIC_BATCHES {
             // The next command that writes tries again.
             let Ok(Pruned { more, skipped_agents, .. }) = self.prune() else { return };
             self.report_sweep(&Swept { skipped_agents, ..Swept::default() });
@@ -145,7 +145,7 @@ impl Board {
             let floor = tx.floor()?;
             let is_abandoned = |cursor: &Cursor| self.is_abandoned(cursor, floor, tx.now());
             prune_rows(tx, &due.cursors, is_abandoned, &mut changes, &mut pruned)?;
-            let is_old = |operation: &Operation| operation.created_at < oldest_operation(tx);
+            let is_old = |operation: &RememberedCall| operation.created_at < oldest_operation(tx);
             prune_rows(tx, &due.operations, is_old, &mut changes, &mut pruned)?;
             // A session may have edited the file again meanwhile.
             let is_old = |edit: &Edit| edit.noted_at() < oldest_edit(tx);
@@ -192,7 +192,7 @@ impl Board {
     }
 }
 
-/// Remembered calls before this moment are removed: no caller retries them any more.
+/// Remembered calls before this moment are removed: no caller retries them now.
 fn oldest_operation(tx: &dyn Tx) -> Timestamp {
     tx.now().minus(REMEMBER_OPERATIONS)
 }

@@ -157,10 +157,10 @@ impl<'a> Recipient<'a> {
     fn has_to_do_with(&self, worktree: &str, pattern: &PathPattern) -> bool {
         let edits = self.files.iter().flatten();
         let reserved = self.reserved.iter().flatten();
-        edits.into_iter().any(|edit| edit.worktree == worktree && pattern.matches(&edit.path))
+        edits.into_iter().any(|edit| edit.worktree == worktree && pattern.covers(&edit.path))
             || reserved
                 .into_iter()
-                .any(|one| one.reservation.worktree == worktree && one.pattern.overlaps(pattern))
+                .any(|one| one.reservation.worktree == worktree && one.pattern.conflicts_with(pattern))
     }
 }
 

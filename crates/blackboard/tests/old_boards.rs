@@ -336,7 +336,7 @@ fn shows_the_entries_that_were_in_it(board: &Board) {
 fn shows_the_edits_that_were_in_it(board: &Board) {
     let others = board.files().conflicts(&Check::of("/src/pai", &["README.md"], None)).unwrap();
     assert_eq!((others.len(), &*others[0].agent_name), (1, "Ivy"));
-    assert_eq!(others[0].touch, FileActivity::Edited { tool: Some("Edit".to_owned()) });
+    assert_eq!(others[0].activity, FileActivity::Edited { tool: Some("Edit".to_owned()) });
 }
 
 /// After the migration, edits can be stored.

@@ -27,29 +27,3 @@ fn run(command: &mut Command) {
     let output = command.stdin(Stdio::null()).run_to_end();
     assert!(output.status.success(), "{command:?}: {output:?}");
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn programs_run_while_other_threads_start_processes() {
-        let directory = crate::tempdir().unwrap();
-        let run_a_new_program = |thread: u32| {
-            for round in 0..20 {
-                let path = directory.path().join(format!("{thread}-{round}"));
-                write_program(&path, "#!/bin/sh\nexit 0\n");
-                let copy = path.with_extension("copy");
-                copy_program(&path, &copy);
-                for program in [path, copy] {
-                    assert!(Command::new(&program).run_to_end().status.success(), "{}", program.display());
-                }
-            }
-        };
-        std::thread::scope(|threads| {
-            for thread in 0..4 {
-                threads.spawn(move || run_a_new_program(thread));
-            }
-        });
-    }
-}

@@ -258,9 +258,5 @@ pub fn with_dying_process<T>(register: impl FnOnce(&str) -> T) -> T {
     registered
 }
 
-/// The PID of a process that has just ended.
-pub fn dead_process() -> u32 {
-    let mut child = Command::new("true").spawn().unwrap();
-    wait_for(&mut child);
-    child.id()
-}
+/// The PID of a process that does not exist, and never will: no system gives a number this large.
+pub const MISSING_PROCESS: u32 = i32::MAX.cast_unsigned();

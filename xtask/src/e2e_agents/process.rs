@@ -40,6 +40,21 @@ impl Running {
         Ok(self.agents(is_agent)?[0])
     }
 
+    /// Waits until the agent is this process. What the agent starts looks like the agent until its own program runs.
+    pub fn wait_for_agent(&self, pid: &serde_json::Value, is_agent: fn(&Process) -> bool) -> Result {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let agent = self.agent(is_agent)?;
+            if *pid == agent {
+                return Ok(());
+            }
+            if Instant::now() >= until {
+                return Err(format!("the board has {pid}, the agent is {agent}").into());
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// The agent and the agents that it has started, each after its parent; at least one.
     pub fn agents(&self, is_agent: fn(&Process) -> bool) -> Result<Vec<u32>> {
         let all = below(self.child.id())?;

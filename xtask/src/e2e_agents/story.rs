@@ -190,11 +190,8 @@ fn lives(stage: &Stage, checks: &mut Checks) -> Result {
     let turn = scene.turn()?;
 
     checks.see(check::REGISTERED, || {
-        let expected = scene.running.agent(client.is_agent)?;
         let agent = scene.session()?;
-        if agent["pid"] != expected {
-            return Err(format!("the board has {}, the agent is {expected}", agent["pid"]).into());
-        }
+        scene.running.wait_for_agent(&agent["pid"], client.is_agent)?;
         Ok(format!("as \"{}\", in the project \"{}\"", text(&agent["agent_name"]), text(&agent["project"])))
     });
     let session = scene.session()?;
@@ -258,7 +255,7 @@ fn delegated(stage: &Stage, parent: &Value) -> Result<String> {
     }
     turn.done();
     soon(|| ended(stage, &agent, "completed"))?;
-    Ok(format!("as \"{}\", told its own session, ended with its task", text(&agent["agent_name"])))
+    Ok(format!("as \"{}\", received its session id, ended with its task", text(&agent["agent_name"])))
 }
 
 /// A session that is killed while it holds an item.

@@ -23,6 +23,25 @@ impl Session {
     }
 }
 
+/// The session that a command is about, by position or by `--session`.
+#[derive(clap::Args, Debug)]
+pub struct NamedSession {
+    /// Session: id, prefix of 6 or more, or agent name [default: your own]
+    #[arg(value_name = "SESSION", conflicts_with = "session")]
+    agent: Option<String>,
+
+    /// Same as the SESSION argument
+    #[arg(short = 's', long, value_name = "ID", alias = "id")]
+    session: Option<String>,
+}
+
+impl NamedSession {
+    /// The session that the command line names.
+    pub fn named(&self) -> Option<&str> {
+        self.agent.as_deref().or(self.session.as_deref())
+    }
+}
+
 /// The scope of entries.
 #[derive(clap::Args, Debug)]
 pub struct ScopeOption {
@@ -104,8 +123,21 @@ impl Project {
 pub fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(count) if count > 0 => Ok(count),
-        _ => Err("allowed: a whole number from 1 on".to_owned()),
+        _ => Err("expected a whole number of at least 1".to_owned()),
     }
+}
+
+/// Parses a PID.
+pub fn pid(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(pid) if pid > 0 => Ok(pid),
+        _ => Err("a PID is a whole number of at least 1".to_owned()),
+    }
+}
+
+/// Parses a port.
+pub fn port(text: &str) -> Result<u16, String> {
+    text.parse().map_err(|_| "allowed: a whole number from 0 to 65535".to_owned())
 }
 
 /// The fence of one thing: a number, or with the name of that thing, as `BLACKBOARD_FENCE` has it.
@@ -123,7 +155,9 @@ impl FenceArgument {
         match self {
             FenceArgument::Number(fence) => Ok(fence),
             FenceArgument::Named(FenceToken::Work { id, fence }) if id == item => Ok(fence),
-            FenceArgument::Named(_) => Err(Error::invalid("the fence is that of something else")),
+            FenceArgument::Named(_) => {
+                Err(Error::invalid("the fence token belongs to another work item or lock"))
+            }
         }
     }
 
@@ -132,7 +166,9 @@ impl FenceArgument {
         match self {
             FenceArgument::Number(fence) => Ok(fence),
             FenceArgument::Named(FenceToken::Lock { name, fence }) if name == lock => Ok(fence),
-            FenceArgument::Named(_) => Err(Error::invalid("the fence is that of something else")),
+            FenceArgument::Named(_) => {
+                Err(Error::invalid("the fence token belongs to another work item or lock"))
+            }
         }
     }
 }
@@ -144,7 +180,7 @@ pub fn fence(text: &str) -> Result<FenceArgument, String> {
         return Ok(FenceArgument::Number(Revision::new(number)));
     }
     text.parse().map(FenceArgument::Named).map_err(|_| {
-        "a fence is the number that `work claim` or `lock acquire` printed, or $BLACKBOARD_FENCE".to_owned()
+        "use the number printed by `work claim` or `lock acquire`, or $BLACKBOARD_FENCE".to_owned()
     })
 }
 
@@ -157,7 +193,7 @@ pub fn length(text: Option<&str>) -> Result<Option<Duration>> {
 pub fn revision(text: &str) -> Result<Revision, String> {
     match text.trim().parse() {
         Ok(id) if id >= 0 => Ok(Revision::new(id)),
-        _ => Err("a revision is a whole number from 0 on, as `read` and `write` show it".to_owned()),
+        _ => Err("expected a whole number of at least 0, as printed by `read` and `write`".to_owned()),
     }
 }
 

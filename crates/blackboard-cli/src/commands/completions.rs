@@ -17,7 +17,9 @@ use crate::tree::tree_without_aliases;
 ///
 /// Examples:
 ///   blackboard completions bash > ~/.blackboard.bash
+///   mkdir -p ~/.zfunc
 ///   blackboard completions zsh > ~/.zfunc/_blackboard
+///   mkdir -p ~/.config/fish/completions
 ///   blackboard completions fish > ~/.config/fish/completions/blackboard.fish
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]

@@ -62,10 +62,8 @@ impl Run for Demo {
             return Ok(Outcome::new(Nothing));
         }
         if context.db().is_some() {
-            let refusal = Refusal::new(Code::Usage, "a demonstration makes a board of its own");
-            return Err(refusal
-                .hint(hints::command("leave out --db; to watch your own board: ", "serve"))
-                .into());
+            let refusal = Refusal::new(Code::Usage, "the demo creates its own board");
+            return Err(refusal.hint(hints::command("omit --db; to watch your own board: ", "serve")).into());
         }
         let signals = child::catch_signals()?;
         let stage = Stage::build(pace)?;
@@ -81,7 +79,7 @@ impl Run for Demo {
     }
 }
 
-/// The answer: a demonstration that has not begun, and is told while it happens.
+/// The output of the demo. It runs while it is printed.
 struct Demonstration {
     stage: RefCell<Stage>,
     signals: Signals,
@@ -138,7 +136,7 @@ impl Render for Demonstration {
         self.interrupted.set(ended.interrupted);
         conclude(screen, &ended)?;
         if self.keep && !ended.interrupted {
-            screen.line(format_args!("The dashboard stays at {} until Ctrl-C.", stage.url()))?;
+            screen.line(format_args!("The dashboard runs at {} until Ctrl+C.", stage.url()))?;
         }
         screen.flush()?;
         self.hold();

@@ -191,9 +191,13 @@ impl Render for Saved {
     fn human(&self, screen: &mut Screen<'_>) -> output::Result {
         let left_out = match self.left_out {
             0 => String::new(),
-            1 => " without 1 row that cannot be read".to_owned(),
-            count => format!(" without {count} rows that cannot be read"),
+            1 => ", without 1 row that cannot be read".to_owned(),
+            count => format!(", without {count} rows that cannot be read"),
         };
-        screen.line(format_args!("Exported revision {} to {}{left_out}", self.revision, escape(&self.output)))
+        screen.line(format_args!(
+            "Exported board: {} (revision {}{left_out})",
+            escape(&self.output),
+            self.revision
+        ))
     }
 }

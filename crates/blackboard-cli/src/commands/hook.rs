@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::envelope::Answer;
 use crate::hooks::deadline;
 use crate::hooks::handle::{HookOutcome, handle};
-use crate::hooks::log::LogFile;
+use crate::hooks::log::HookLog;
 use crate::hooks::request::{self, HookEvent, HookRequest, Payload};
 use crate::outcome::{Outcome, Render};
 use crate::output::{self, Screen};
@@ -20,7 +20,7 @@ use crate::platforms::{PLATFORMS, Platform};
 #[derive(clap::Args, Debug)]
 #[command(about = SUMMARY, long_about = long_help())]
 pub struct Hook {
-    #[arg(value_name = "PLATFORM", value_parser = AnyPlatform, help = "Platform that calls")]
+    #[arg(value_name = "PLATFORM", value_parser = AnyPlatform, help = "Platform that calls the hook")]
     pub platform: String,
 }
 
@@ -39,12 +39,12 @@ fn long_help() -> String {
 
 impl Run for Hook {
     fn run(self, context: &Context) -> Result<Outcome> {
-        Ok(self.answer(context).unwrap_or_else(|| Outcome::new(Said(None))))
+        Ok(self.answer(context).unwrap_or_else(|| Outcome::new(HookOutput(None))))
     }
 }
 
-/// What the platform is told: one line of its own JSON, or nothing at all.
-struct Said(Option<Value>);
+/// The output for the platform: one line of JSON in its format, or nothing.
+struct HookOutput(Option<Value>);
 
 impl Hook {
     /// The call of a platform: `hook PLATFORM` and nothing else. Agents call it after every tool, and a parser would take
@@ -55,12 +55,12 @@ impl Hook {
         Some(Hook { platform: platform.to_owned() })
     }
 
-    /// What the platform is told, and what is done after that; `None` if nothing is to be done. Nothing that fails here is an
-    /// error of the call: the log has a line about it.
+    /// The output, and what runs after it; `None` if there is nothing to do. A failure is never an error of the call: it is
+    /// written to the hook log.
     fn answer(&self, context: &Context) -> Option<Outcome> {
         let Some(deadline) = deadline::start() else {
             // Without a limit nothing is begun.
-            let log = LogFile::default();
+            let log = HookLog::default();
             log.called_by(&self.platform, context.db());
             log.write_from_anywhere("no thread could be started to keep the time");
             return None;
@@ -82,8 +82,8 @@ impl Hook {
         }
         match handle(platform, &request, context, deadline) {
             Ok(HookOutcome { reply, afterwards }) => {
-                let said = (platform.replies.format_reply)(&request.event_name, &reply);
-                Some(Outcome::new(Said(said)).after_flush(afterwards))
+                let json = (platform.replies.format_reply)(&request.event_name, &reply);
+                Some(Outcome::new(HookOutput(json)).after_flush(afterwards))
             }
             Err(error) => {
                 log.write(&format!("{}: {error}", error.code()));
@@ -104,17 +104,17 @@ impl Hook {
     }
 }
 
-impl Render for Said {
+impl Render for HookOutput {
     fn json(&self, answer: &mut Answer<'_>) -> output::Result {
         match &self.0 {
-            Some(said) => answer.raw(said),
+            Some(json) => answer.raw(json),
             None => Ok(()),
         }
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> output::Result {
         match &self.0 {
-            Some(said) => screen.verbatim(format_args!("{said}\n")),
+            Some(json) => screen.verbatim(format_args!("{json}\n")),
             None => Ok(()),
         }
     }

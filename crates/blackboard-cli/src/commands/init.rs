@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use super::Run;
 use crate::context::{Context, warn};
+use crate::engine::{Mode, Opening};
 use crate::envelope::{Answer, BoardState};
 use crate::location::{self, DATABASE_FILE};
-use crate::open::{Mode, Opening};
 use crate::outcome::{Outcome, Render};
 use crate::output::{self, Screen, escape};
 
@@ -89,7 +89,7 @@ fn make_private_directory(directory: &Path) -> Result<()> {
 
 fn not_to_be_trusted(directory: &Path, reason: &str) -> Error {
     Refusal::new(Code::UnsafePermissions, format!("{} cannot hold a board: {reason}", directory.display()))
-        .hint("move it out of the way, or name another place with --db")
+        .hint("move it elsewhere, or pass another location with --db")
         .into()
 }
 
@@ -97,7 +97,7 @@ fn cant_create(path: &Path, error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             Refusal::new(Code::ReadOnly, format!("{} cannot be created", path.display()))
-                .hint("this user may not write there; --db or BLACKBOARD_DB names another place")
+                .hint("pass another location with --db")
                 .into()
         }
         _ => Fault::new(Code::Io, format!("{} cannot be created", path.display())).because(error).into(),

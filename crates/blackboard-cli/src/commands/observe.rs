@@ -1,7 +1,6 @@
 //! `blackboard observe`
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -30,9 +29,6 @@ const READER: &str = "observe";
 
 /// How many events are in memory at once.
 const BATCH: usize = 1000;
-
-/// How many times more events each step of a search looks at.
-const SEARCH_FACTOR: u64 = 16;
 
 /// The longest wait of a follower: after this time it notices that its reader is gone, or that its time is over.
 const TICK: Duration = Duration::from_millis(200);
@@ -75,7 +71,7 @@ pub struct Observe {
     #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one, conflicts_with_all = ["since", "after"])]
     last: Option<usize>,
 
-    /// Leave out events that your session, or that of --session, caused; needs a session
+    /// Omit events of your own session; requires a session
     #[arg(long)]
     others: bool,
 
@@ -123,7 +119,7 @@ struct Filters {
     #[arg(long, conflicts_with = "scopes")]
     all_scopes: bool,
 
-    /// Only events of this agent or author: agent name or session id; repeatable
+    /// Only events of this agent or author: name, session id or prefix of 6 or more; repeatable
     #[arg(long = "agent", value_name = "NAME")]
     agents: Vec<String>,
 
@@ -181,9 +177,11 @@ impl Observe {
                 leave_out(&mut filters, &session);
                 (board, Some(session))
             }
-            (false, true) => context.open(Access::read_as(named))?,
+            (false, true) if moves => context.open(Access::read_as(named))?,
+            (false, true) => context.open(Access::peek(named))?,
             (false, false) => (context.open(Access::read())?, None),
         };
+        add_sessions(&mut filters, &board)?;
         let now = SystemClock.now();
         // A caller that names a number gets that many.
         let limit = match self.last {
@@ -195,7 +193,7 @@ impl Observe {
         let since = match (&self.since, self.after, self.last, session) {
             (Some(since), ..) => Since::Moment(parse_since(since, now)?),
             (None, Some(after), ..) => Since::Revision(after),
-            (None, None, Some(last), _) => last_matching(&board, last.min(limit), &filters)?,
+            (None, None, Some(last), _) => Since::Last(last.min(limit) as u64),
             (None, None, None, Some(session)) => Since::Cursor { session, reader: READER.to_owned() },
             (None, None, None, None) => Since::Moment(parse_since("24h", now)?),
         };
@@ -236,13 +234,17 @@ impl Observe {
         if self.others {
             leave_out(&mut filters, session.as_deref().ok_or_else(no_session)?);
         }
+        add_sessions(&mut filters, &board)?;
         let given = match (&self.since, self.after, self.last) {
-            (Some(since), ..) => {
-                Some(revision_at(&board, &Since::Moment(parse_since(since, SystemClock.now())?))?)
-            }
-            (None, Some(after), _) => Some(after),
-            (None, None, Some(last)) => Some(revision_at(&board, &last_matching(&board, last, &filters)?)?),
+            (Some(since), ..) => Some(Since::Moment(parse_since(since, SystemClock.now())?)),
+            (None, Some(after), _) => Some(Since::Revision(after)),
+            (None, None, Some(last)) => Some(Since::Last(last as u64)),
             (None, None, None) => None,
+        };
+        let given = match given {
+            Some(Since::Revision(after)) => Some(after),
+            Some(since) => Some(board.events().observe_filtered(&since, &filters)?.after),
+            None => None,
         };
         let start = match (self.cursor, given, &session) {
             (Some(name), new_after, _) => Start::Cursor { name, new_after },
@@ -273,36 +275,19 @@ fn leave_out(filters: &mut Vec<Filter>, session: &str) {
     }
 }
 
-/// Where the newest events begin that match, this many. The log is searched back in steps, because it has no index for
-/// filters.
-fn last_matching(board: &Board, count: usize, filters: &[Filter]) -> Result<Since> {
-    let mut looked_at = count as u64;
-    if filters.is_empty() {
-        return Ok(Since::Last(looked_at));
-    }
-    let mut searched_from = None;
-    loop {
-        looked_at = looked_at.saturating_mul(SEARCH_FACTOR);
-        let observation = board.events().observe_filtered(&Since::Last(looked_at), filters)?;
-        let mut newest = VecDeque::new();
-        let mut after = observation.after;
-        while let Some(batch) = board.events().next(&observation, after, BATCH)? {
-            newest.extend(batch.events.iter().map(|event| event.id));
-            newest.drain(..newest.len().saturating_sub(count));
-            after = batch.last;
-        }
-        let is_everything = searched_from == Some(observation.after) || observation.after == Revision::ZERO;
-        match newest.front() {
-            Some(first) if newest.len() == count => return Ok(Since::Revision(first.previous())),
-            _ if is_everything => return Ok(Since::Revision(observation.after)),
-            _ => searched_from = Some(observation.after),
+/// Adds the session of each short id in the filters. Names are compared with the names in events.
+fn add_sessions(filters: &mut [Filter], board: &Board) -> Result<()> {
+    for filter in filters {
+        for index in 0..filter.agents.len() {
+            match board.agents().resolve(&filter.agents[index]) {
+                Ok((session, _)) if session.starts_with(&filter.agents[index]) => filter.agents.push(session),
+                // The events of an agent that was removed still have its name.
+                Ok(_) | Err(Error::Refusal(_)) => {}
+                Err(error) => return Err(error),
+            }
         }
     }
-}
-
-/// After which revision an observation starts.
-fn revision_at(board: &Board, since: &Since) -> Result<Revision> {
-    Ok(board.events().observe(since, &[])?.after)
+    Ok(())
 }
 
 /// The answer of `observe`. It reads the event log in batches while it is printed, so that neither a million events nor a slow

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use blackboard::{Code, Result};
 
 use super::Run;
+use super::arguments::port;
 use crate::context::{Context, warn};
-use crate::open::{Mode, Opening};
+use crate::engine::{Mode, Opening};
 use crate::outcome::Outcome;
-use crate::output::serve::{Background, Found, Serving, Stopped};
+use crate::output::serve::{Background, ServerStatus, Serving, Stopped};
 use crate::web::{self, Listening, Options};
 
 /// Serve a live dashboard for your browser
@@ -27,7 +28,7 @@ use crate::web::{self, Listening, Options};
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct Serve {
     /// Port; 0 means any free one [default: webServer.port of the configuration, or 3141]
-    #[arg(long, value_name = "PORT")]
+    #[arg(long, value_name = "PORT", value_parser = port)]
     port: Option<u16>,
 
     /// Run in the background
@@ -64,7 +65,7 @@ impl Run for Serve {
         }
         if self.status {
             let running = web::find(sidecars);
-            let outcome = Outcome::new(Found(running.clone()));
+            let outcome = Outcome::new(ServerStatus(running.clone()));
             return Ok(if running.is_some() { outcome } else { outcome.that_means(Code::NotRunning) });
         }
         let port = self.port.unwrap_or(resolved.config.web_server.port);

@@ -17,8 +17,8 @@ use crate::output::sweep::{GoneAgents, SweptBoard};
 /// Find stale agents and release what they hold
 ///
 /// An agent is stale when it has sent no heartbeat for longer than the threshold and its process is gone. Every
-/// command sweeps automatically; this one checks all agents and prints the result. A command that needs what a gone
-/// process holds takes it 10 s after the last heartbeat.
+/// command sweeps automatically; this one checks all agents and prints the result. A refused command sweeps a
+/// holder whose process has been gone for 10 s, and retries.
 ///
 /// Examples:
 ///   blackboard sweep

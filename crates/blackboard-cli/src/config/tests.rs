@@ -163,7 +163,7 @@ fn of_two_names_for_one_key_the_nested_one_counts() {
 }
 
 #[test]
-fn the_project_goes_over_the_home_and_the_environment_over_both() {
+fn project_overrides_home_and_environment_overrides_both() {
     let files = Files::new();
     fs::write(
         files.home(),

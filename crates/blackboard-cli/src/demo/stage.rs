@@ -12,7 +12,8 @@ use blackboard::{Board, Code, Fault, Result};
 use tempfile::TempDir;
 
 use super::plan::{PROJECT, TASKS};
-use crate::open::{Engine, Mode, Opening, ResolvedBoard};
+use crate::engine::{Engine, Mode, Opening};
+use crate::open::ResolvedBoard;
 use crate::web::{Listening, Options, Running};
 
 /// The board, the agents and the dashboard of a demo.

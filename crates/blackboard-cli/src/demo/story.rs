@@ -45,7 +45,7 @@ pub struct Ended {
     /// How many work items there were.
     pub items: usize,
     /// How many events the board has.
-    pub events: i64,
+    pub events: u64,
     /// The item that another agent took over after its agent was killed.
     pub rescued: Option<String>,
     /// Whether it was interrupted.
@@ -118,7 +118,7 @@ pub fn tell(
 ) -> output::Result<Ended> {
     let mut follower = stage.board.follow(&Follow::default())?;
     say(Narration::Chapter(&format!(
-        "{} agents start, each a process of its own. They take what there is to do; no two get the same.",
+        "{} agents start, each in its own process. Each claims an available work item; no two get the same one.",
         AGENTS.len()
     )))?;
     stage.start(VICTIM)?;
@@ -176,7 +176,7 @@ pub fn tell(
         agents: AGENTS.len(),
         completed,
         items: TASKS.len(),
-        events: stage.board.revision()?.get(),
+        events: stage.board.status()?.events_kept,
         rescued,
         interrupted: signals.asked_to_end().is_some(),
     })
@@ -217,8 +217,8 @@ fn kill(
     }
     stage.kill(VICTIM);
     say(Narration::Chapter(
-        "A sweep finds that its process is gone, and releases what it held. Every command sweeps automatically after a \
-         while; this one does not wait.",
+        "A sweep finds that its process is gone, and releases what it held. Commands sweep \
+         automatically after 5 minutes; this one sweeps now.",
     ))?;
     say(Narration::Command("blackboard sweep --threshold 0"))?;
     stage.board.sweep(&Sweep { threshold: Some(Duration::ZERO), ..Sweep::default() })?;

@@ -14,10 +14,10 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use super::log::LogFile;
+use super::log::HookLog;
 use super::maintenance;
+use crate::engine::Engine;
 use crate::environment::Environment;
-use crate::open::Engine;
 
 /// The time limit of a hook, and the range in which `BLACKBOARD_HOOK_DEADLINE` may set it.
 const USUAL: Duration = Duration::from_millis(300);
@@ -36,7 +36,7 @@ static DEADLINE: OnceLock<Option<Deadline>> = OnceLock::new();
 pub struct Deadline {
     whole: Duration,
     /// The log in which the process reports that it ran out of time.
-    pub log: Arc<LogFile>,
+    pub log: Arc<HookLog>,
     /// The board of the call, once it is known.
     board: Arc<OnceLock<Arc<dyn Engine>>>,
 }
@@ -62,14 +62,14 @@ impl Deadline {
     fn started() -> Option<Deadline> {
         let begin = Instant::now();
         let whole = limit(Environment::capture_hook_deadline().as_deref());
-        let log = Arc::new(LogFile::default());
+        let log = Arc::new(HookLog::default());
         let board = Arc::<OnceLock<Arc<dyn Engine>>>::default();
         let (for_thread, board_for_thread) = (Arc::clone(&log), Arc::clone(&board));
         let for_log = whole / LOG_SHARE;
         std::thread::Builder::new()
             .spawn(move || {
                 std::thread::sleep(whole.saturating_sub(for_log).saturating_sub(begin.elapsed()));
-                let line = format!("its {} ms were over", whole.as_millis());
+                let line = format!("exceeded its time limit of {} ms", whole.as_millis());
                 at_most(for_log, move || {
                     for_thread.write_from_anywhere(&line);
                     // A long WAL may be the reason: opening a board reads it. Then no hook would ever finish.
@@ -147,7 +147,8 @@ mod tests {
         testkit::limit_test();
         let (answer, never) = channel::<()>();
         at_most(Duration::from_millis(1), move || {
-            let _ = never.recv();
+            // Until the test has ended.
+            never.iter().for_each(drop);
         });
         drop(answer);
     }

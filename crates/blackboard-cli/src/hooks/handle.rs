@@ -8,21 +8,21 @@ use std::time::Duration;
 
 use blackboard::agent::{Agent, AgentStatus, CheckIn, Register, Registered};
 use blackboard::file::{Edited, FileConflict};
-use blackboard::id::session_of_hint;
+use blackboard::id::session_id_from_hint;
 use blackboard::{Board, Code, Error, Refusal, Result};
 
 use super::deadline::Deadline;
 use super::files::Files;
-use super::log::LogFile;
+use super::log::HookLog;
 use super::maintenance;
 use super::messages;
 use super::request::{HookEvent, HookRequest, ToolCall};
 use crate::config::{Config, FileGuard};
 use crate::context::Context;
+use crate::engine::{Engine, Opening};
 use crate::environment::Environment;
 use crate::identity;
 use crate::location;
-use crate::open::{Engine, Opening};
 use crate::platforms::{Platform, Reply};
 use crate::unreadable::{UnreadableRows, sentences};
 
@@ -48,7 +48,7 @@ struct HookHandler<'a> {
     directory: Option<PathBuf>,
     board: Board,
     config: Config,
-    log: &'a Arc<LogFile>,
+    log: &'a Arc<HookLog>,
 }
 
 /// The result of a call.
@@ -154,7 +154,7 @@ impl HookHandler<'_> {
     }
 
     fn session_of(&self, session: &str, delegate: Option<&str>) -> String {
-        session_of_hint(&self.platform.session_hint(session, delegate))
+        session_id_from_hint(&self.platform.session_hint(session, delegate))
     }
 
     fn answer(&self) -> Result<Handled> {
@@ -182,7 +182,7 @@ impl HookHandler<'_> {
         self.export(&agent.session_id);
         let pause = if forgot { Duration::ZERO } else { TOLD_JUST_NOW };
         let brief = self.board().brief(&agent.session_id)?;
-        match self.board().note_brief(&brief, pause) {
+        match self.board().record_brief(&brief, pause) {
             Ok(false) => return Ok(Handled::new(Reply::Silence, true)),
             Ok(true) => {}
             // A new session gets its brief with its next prompt or tool. A resumed one would not get it at all.
@@ -207,7 +207,7 @@ impl HookHandler<'_> {
         let parent = parent.filter(|parent| parent.status.is_live()).map(|parent| parent.session_id);
         // A resumed session keeps its name, and a delegate is named after its parent.
         let starts = matches!(request.event, HookEvent::Started { .. });
-        let is_named = parent.is_some() || (!starts && agents.get(&session_of_hint(&hint))?.is_some());
+        let is_named = parent.is_some() || (!starts && agents.get(&session_id_from_hint(&hint))?.is_some());
         agents.register(&Register {
             configured_name: if is_named {
                 None
@@ -248,7 +248,8 @@ impl HookHandler<'_> {
             return Ok(Handled::new(Reply::Silence, false));
         };
         let announced = || {
-            let taken = self.board().agents().take_task(&session_of_hint(&parent), kind.unwrap_or_default());
+            let taken =
+                self.board().agents().take_task(&session_id_from_hint(&parent), kind.unwrap_or_default());
             // A delegate without its task is better than none.
             taken.unwrap_or_else(|error| {
                 self.log.write(&format!("{}: {error}", error.code()));
@@ -263,7 +264,7 @@ impl HookHandler<'_> {
     /// Registers the session or the subagent of the call.
     fn register_again(&self, task: Option<&str>) -> Result<Registered> {
         let Some((delegate, parent)) = self.delegation() else { return self.register() };
-        let parent = session_of_hint(&parent);
+        let parent = session_id_from_hint(&parent);
         match self.board().agents().get(&parent)? {
             Some(agent) if agent.status.is_live() => {}
             // A subagent with its own session continues without a parent that is gone.
@@ -285,7 +286,7 @@ impl HookHandler<'_> {
     /// The brief of a session. Updates start after it.
     fn brief(&self, session: &str) -> Result<Reply> {
         let brief = self.board().brief(session)?;
-        self.board().note_brief(&brief, Duration::ZERO)?;
+        self.board().record_brief(&brief, Duration::ZERO)?;
         Ok(Reply::Context { text: messages::brief(&brief), session: Some(session.to_owned()) })
     }
 
@@ -326,7 +327,7 @@ impl HookHandler<'_> {
         let reply = if checked_in.updates.is_empty() {
             Reply::Silence
         } else {
-            Reply::Context { text: messages::updates(&checked_in.updates), session: None }
+            Reply::Context { text: messages::updates(&checked_in.updates, &session), session: None }
         };
         Ok(Handled::new(reply, checked_in.wrote))
     }

@@ -16,9 +16,9 @@ use blackboard::store::{Sidecar, SidecarDirectory, Sidecars};
 use blackboard::text::escape_for_terminal;
 
 use crate::disk::private_file;
+use crate::engine::engine_at;
 use crate::environment::Environment;
 use crate::location::{self, Location, Request};
-use crate::open::engine_at;
 
 /// The size at which a file is rotated.
 const LARGEST: u64 = 256 * 1024;
@@ -27,13 +27,13 @@ const LARGEST: u64 = 256 * 1024;
 const LONGEST: usize = 400;
 
 /// The log, once its location is known.
-pub struct LogFile {
-    known: Mutex<Known>,
+pub struct HookLog {
+    known: Mutex<LogState>,
     append: fn(&Path, &str) -> std::io::Result<()>,
 }
 
 #[derive(Clone, Default)]
-struct Known {
+struct LogState {
     platform: Option<String>,
     /// The board that the call names, to locate the log.
     db: Option<OsString>,
@@ -41,14 +41,14 @@ struct Known {
     event: Option<String>,
 }
 
-impl Default for LogFile {
+impl Default for HookLog {
     /// A log that has no file yet.
-    fn default() -> LogFile {
-        LogFile { known: Mutex::default(), append }
+    fn default() -> HookLog {
+        HookLog { known: Mutex::default(), append }
     }
 }
 
-impl LogFile {
+impl HookLog {
     /// Sets the platform that calls, and the board that the call names.
     pub fn called_by(&self, platform: &str, db: Option<&OsStr>) {
         let mut known = self.known();
@@ -85,7 +85,7 @@ impl LogFile {
     /// Writes one line. An error here cannot be reported anywhere.
     pub fn write(&self, what: &str) {
         // A disk may be slow. No other thread waits for it.
-        let Known { file: Some(file), event, platform, .. } = self.known().clone() else { return };
+        let LogState { file: Some(file), event, platform, .. } = self.known().clone() else { return };
         let line: String = [platform.as_deref().unwrap_or("-"), event.as_deref().unwrap_or("-"), what]
             .map(|part| escape_for_terminal(part).into_owned())
             .join(" ")
@@ -98,7 +98,7 @@ impl LogFile {
 
     /// Writes one line. Locates the log first if necessary.
     pub fn write_from_anywhere(&self, what: &str) {
-        let Known { file, db, .. } = self.known().clone();
+        let LogState { file, db, .. } = self.known().clone();
         if file.is_none() {
             let current_dir = std::env::current_dir().unwrap_or_default();
             let request = Request { db, environment: Environment::capture(), current_dir };
@@ -108,7 +108,7 @@ impl LogFile {
     }
 
     /// Lets a panic log its location before the process ends. Its message is omitted, because it may contain input.
-    pub fn write_panics(self: &Arc<LogFile>) {
+    pub fn write_panics(self: &Arc<HookLog>) {
         let log = Arc::clone(self);
         panic::set_hook(Box::new(move |panic| {
             let location = panic.location().map(ToString::to_string).unwrap_or_default();
@@ -117,7 +117,7 @@ impl LogFile {
         }));
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+    fn known(&self) -> std::sync::MutexGuard<'_, LogState> {
         self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn the_log_is_private_bounded_and_one_line_a_call() {
         let directory = testkit::tempdir().unwrap();
-        let log = LogFile::default();
+        let log = HookLog::default();
         log.called_by("claude", None);
         log.write("unknown location");
         log.use_first_of(&[
@@ -192,7 +192,7 @@ mod tests {
             Ok(())
         };
         let directory = testkit::tempdir().unwrap();
-        let log = LogFile { append: slow, ..LogFile::default() };
+        let log = HookLog { append: slow, ..HookLog::default() };
         log.use_first_of(&[directory.path().join("hook.log")]);
         std::thread::scope(|scope| {
             scope.spawn(|| log.write("something"));
@@ -213,7 +213,7 @@ mod tests {
         };
         let engine = engine_at(&location::find(&request).unwrap()).unwrap();
         let own = engine.sidecars().path(Sidecar::HookLog);
-        let log = LogFile::default();
+        let log = HookLog::default();
         log.locate(&request);
         log.write("before");
         assert!(!own.exists() && home.path().join("hook.log").exists());
@@ -231,7 +231,7 @@ mod tests {
         fs::write(&target, "").unwrap();
         let file = directory.path().join("hook.log");
         std::os::unix::fs::symlink(&target, &file).unwrap();
-        let log = LogFile::default();
+        let log = HookLog::default();
         log.use_first_of(&[file]);
         log.write("something");
         assert_eq!(fs::read_to_string(&target).unwrap(), "");

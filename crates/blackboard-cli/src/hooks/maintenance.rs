@@ -18,7 +18,7 @@ use blackboard::Board;
 use blackboard::store::Sidecar;
 
 use crate::disk;
-use crate::open::Engine;
+use crate::engine::Engine;
 
 /// How long after the last start a hook starts no other process.
 const PAUSE: Duration = Duration::from_mins(1);
@@ -31,7 +31,7 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 
 /// Starts a process that maintains the board, if that is due and takes too long for a hook. It does not wait for it.
 pub fn start_if_overdue(board: &dyn Engine) {
-    if let Some(database) = board.database_to_maintain() {
+    if let Some(database) = board.file().filter(|_| board.is_maintenance_overdue()) {
         // An error here is no error of the hook; the next one tries again.
         let _ = start(database, &board.sidecars().path(Sidecar::Maintenance));
     }
@@ -44,7 +44,7 @@ pub fn maintain(board: &Board, engine: &dyn Engine) {
             std::thread::sleep(BETWEEN_TRIES);
         }
         board.maintain();
-        if engine.database_to_maintain().is_none() {
+        if !engine.is_maintenance_overdue() {
             return;
         }
     }

@@ -33,18 +33,26 @@ pub fn brief(brief: &Brief) -> String {
     let session = &brief.agent.session_id;
     let (own, claimed): (Vec<&WorkItem>, Vec<&WorkItem>) =
         brief.claimed.iter().partition(|item| item.claimed_by.as_ref() == Some(session));
-    let newest: Vec<&Event> = brief.lately.events.iter().rev().collect();
+    let newest: Vec<&Event> = brief.recent.events.iter().rev().collect();
     let holders = claimed.iter().filter_map(|item| item.claimed_by.as_deref());
     let ids = short_ids(
         newest.iter().copied(),
         (brief.agents.iter().map(|listed| listed.agent.session_id.as_str()))
             .chain(holders)
             .chain(brief.files.iter().map(|reserved| reserved.session_id.as_str()))
-            .chain(brief.locks.iter().map(|lock| lock.session_id.as_str())),
+            .chain(brief.locks.iter().map(|lock| lock.session_id.as_str()))
+            .chain(brief.conflicts.iter().map(|other| other.session_id.as_str()))
+            .chain(brief.assigned_by.values().map(|by| by.session_id.as_str())),
     );
     let sections = [
+        section("conflicts on your files", &brief.conflicts, |other| conflict(other, ids)),
         Section::untitled(about_you(&brief.agent, brief.has_registered_project)),
-        section("your work", &own, |item| work(item)),
+        section("your work", &own, |item| {
+            let by = brief.assigned_by.get(&item.item_id).map(|by| {
+                format!(", {} assigned it to you", agent_label(&by.agent_name, &by.session_id, ids))
+            });
+            format!("{}{}", work(item), by.unwrap_or_default())
+        }),
         section("other agents", &brief.agents, |other| agent(other, ids)),
         section("claimed work", &claimed, |item| {
             let holder = item.claimed_by.as_deref().map(|session| {
@@ -62,23 +70,27 @@ pub fn brief(brief: &Brief) -> String {
             format!("{} held by {holder} since {}", quote_line(&lock.name, NAME), clock(lock.since))
         }),
         section("available work", &brief.available, work),
-        section("last hour, newest first", &newest, |event| event_line(event, ids)),
+        section("last hour, newest first", &newest, |event| event_line(event, session, ids)),
     ];
-    quote_block(&greeting(&brief.agent), &sections, LIMIT)
+    quote_block(&greeting(&brief.agent, brief.has_registered_project), &sections, None, LIMIT)
 }
 
 /// The part of a brief outside of the quote block. It contains no text that another agent may have written.
-fn greeting(agent: &Agent) -> String {
+fn greeting(agent: &Agent, has_registered_project: bool) -> String {
     let session = &agent.session_id;
+    let project = agent.project.as_deref().filter(|project| is_plain(project));
+    let project =
+        project.map(|project| format!(" in project {}", named_project(project, has_registered_project)));
+    let project = project.unwrap_or_default();
     if agent.parent_id.is_some() {
         return format!(
-            "[blackboard] You are a subagent with your own session {session} on the shared board. Your shell has your parent's \
+            "[blackboard] You are a subagent with your own session {session}{project} on the shared board. Your shell has your parent's \
              environment, so add --session {session} to every blackboard command."
         );
     }
     let name = if is_plain(&agent.agent_name) { format!("{}, ", agent.agent_name) } else { String::new() };
     format!(
-        "[blackboard] You share a board with other agents. You are {name}session {session}. Before you start: `blackboard \
+        "[blackboard] You share a board with other agents. You are {name}session {session}{project}. Before you start: `blackboard \
          work list`, then `blackboard work claim ITEM`. Before you edit: `blackboard file reserve PATH`. When done: \
          `blackboard work complete ITEM`. If a command asks for a session, add --session {session}."
     )
@@ -92,30 +104,33 @@ fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.len() <= NAME && name.chars().all(is_plain)
 }
 
-/// What the board knows about the session itself.
+/// The name of a project. It may be that of the directory or of its repository: commands refuse a project that does not
+/// exist.
+fn named_project(project: &str, is_registered: bool) -> String {
+    format!("{}{}", quote_line(project, NAME), if is_registered { "" } else { " (not registered)" })
+}
+
+/// The names of the session itself that are not plain.
 fn about_you(agent: &Agent, has_registered_project: bool) -> Vec<String> {
     let name = Some(&agent.agent_name).filter(|name| !is_plain(name));
     let name = name.map(|name| format!("- your name: {}", quote_line(name, NAME)));
-    let project = match &agent.project {
-        // The name of the directory or of its repository. Commands refuse a project that does not exist.
-        Some(project) if !has_registered_project => {
-            format!("{} (not registered)", quote_line(project, NAME))
-        }
-        Some(project) => quote_line(project, NAME),
-        None => "none".to_owned(),
-    };
-    name.into_iter().chain([format!("- your project: {project}")]).collect()
+    let project = agent.project.as_ref().filter(|project| !is_plain(project));
+    let project =
+        project.map(|project| format!("- your project: {}", named_project(project, has_registered_project)));
+    name.into_iter().chain(project).collect()
 }
 
-/// What other agents did since the last message.
-pub fn updates(updates: &Updates) -> String {
+/// What other agents did since the last message to this session.
+pub fn updates(updates: &Updates, session: &str) -> String {
     let ids = short_ids(&updates.events, []);
-    let mut data: Vec<String> =
-        updates.events.iter().map(|event| format!("- {}", event_line(event, ids))).collect();
-    if updates.left_out > 0 {
-        data.insert(0, format!("- ({} older events omitted: blackboard observe)", updates.left_out));
-    }
-    quote_block("[blackboard] Updates from other agents:", &[Section::untitled(data)], LIMIT)
+    let lines = updates.events.iter().map(|event| format!("- {}", event_line(event, session, ids))).collect();
+    let omitted = match updates.left_out {
+        0 => None,
+        1 => Some("1 older update omitted: run `blackboard observe`.".to_owned()),
+        count => Some(format!("{count} older updates omitted: run `blackboard observe`.")),
+    };
+    let says = "[blackboard] Updates from other agents:";
+    quote_block(says, &[Section::untitled(lines)], omitted.as_deref(), LIMIT)
 }
 
 /// The warning that other agents work on files that the agent is about to edit, or has just edited.
@@ -125,7 +140,7 @@ pub fn warning(others: &[FileConflict], after: bool) -> String {
         "[blackboard] Another agent is working on a file you {when}. Read the file again, then coordinate with that agent or \
          work on something else."
     );
-    quote_block(&says, &[Section::untitled(conflict_lines(others))], LIMIT)
+    quote_block(&says, &[Section::untitled(conflict_lines(others))], None, LIMIT)
 }
 
 /// The reason why an edit is denied.
@@ -135,7 +150,7 @@ pub fn deny_message(others: &[FileConflict]) -> String {
          (fileGuard: deny). Work on something else; {}.",
         when_to_try_again(others)
     );
-    quote_block(&says, &[Section::untitled(conflict_lines(others))], LIMIT)
+    quote_block(&says, &[Section::untitled(conflict_lines(others))], None, LIMIT)
 }
 
 /// The log line about an edit whose files were not all checked.
@@ -160,7 +175,7 @@ pub fn unchecked_denial() -> String {
 
 /// When to try again. The agent is notified when a reservation ends, but not when the last edit is long ago.
 fn when_to_try_again(others: &[FileConflict]) -> String {
-    let is_reserved = |other: &&FileConflict| matches!(other.touch, FileActivity::Reserved { .. });
+    let is_reserved = |other: &&FileConflict| matches!(other.activity, FileActivity::Reserved { .. });
     let last_edit = others.iter().filter(|other| !is_reserved(other)).map(|other| other.since).max();
     let quiet = last_edit.map(|edit| clock(edit.plus(JUST_NOW)));
     match (others.iter().any(|other| is_reserved(&other)), quiet) {
@@ -174,25 +189,25 @@ fn when_to_try_again(others: &[FileConflict]) -> String {
 
 fn conflict_lines(others: &[FileConflict]) -> Vec<String> {
     let ids = ShortIds::of(others.iter().map(|other| other.session_id.as_str()));
-    let line = |other: &FileConflict| {
-        let path = quote_line(&other.path, PATH);
-        let name = agent_label(&other.agent_name, &other.session_id, ids);
-        let working = match &other.current_work {
-            Some(work) => format!(", working on \"{}\"", quote_line(work, TITLE)),
-            None => String::new(),
-        };
-        let when = clock(other.since);
-        match &other.touch {
-            FileActivity::Reserved { pattern, note } => {
-                let note =
-                    note.as_ref().map(|note| format!(": {}", quote_line(note, TITLE))).unwrap_or_default();
-                let pattern = quote_line(pattern, PATH);
-                format!("- {path}: reserved ({pattern}) by {name}{working}, since {when}{note}")
-            }
-            FileActivity::Edited { .. } => format!("- {path}: edited by {name}{working}, at {when}"),
-        }
+    others.iter().map(|other| format!("- {}", conflict(other, ids))).collect()
+}
+
+fn conflict(other: &FileConflict, ids: ShortIds) -> String {
+    let path = quote_line(&other.path, PATH);
+    let name = agent_label(&other.agent_name, &other.session_id, ids);
+    let working = match &other.current_work {
+        Some(work) => format!(", working on \"{}\"", quote_line(work, TITLE)),
+        None => String::new(),
     };
-    others.iter().map(line).collect()
+    let when = clock(other.since);
+    match &other.activity {
+        FileActivity::Reserved { pattern, note } => {
+            let note = note.as_ref().map(|note| format!(": {}", quote_line(note, TITLE))).unwrap_or_default();
+            let pattern = quote_line(pattern, PATH);
+            format!("{path}: reserved ({pattern}) by {name}{working}, since {when}{note}")
+        }
+        FileActivity::Edited { .. } => format!("{path}: edited by {name}{working}, at {when}"),
+    }
 }
 
 fn section<T>(title: &str, items: &[T], line: impl Fn(&T) -> String) -> Section {
@@ -236,7 +251,7 @@ fn work(item: &WorkItem) -> String {
     format!("{} {}: {}", item.priority, quote_line(&item.item_id, TITLE), quote_line(&item.title, TITLE))
 }
 
-fn event_line(event: &Event, ids: ShortIds) -> String {
+fn event_line(event: &Event, reader: &str, ids: ShortIds) -> String {
     let value = event.entry.as_ref().and_then(|change| change.value.as_ref());
     // The summary of a lock or a reservation is complete.
     let value = value.filter(|_| event.entry.as_ref().is_some_and(|change| !is_lease(&change.scope)));
@@ -248,7 +263,7 @@ fn event_line(event: &Event, ids: ShortIds) -> String {
     format!(
         "{} {item}{}{value}",
         clock(event.timestamp),
-        quote_line(&event.summary_with_session(ids), SUMMARY)
+        quote_line(&event.summary_for(reader, ids), SUMMARY)
     )
 }
 

@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_nothing() {
+    fn input_that_is_not_an_object_is_ignored() {
         testkit::limit_test();
         for text in ["", "null", "[]", "1", "\"x\"", "{", "{\"a\": }", "not json", "{\"a\":1} trailing"] {
             assert!(Payload::parse(text).is_none(), "{text}");

@@ -5,14 +5,15 @@ use std::env;
 use std::process::Command;
 use std::sync::Arc;
 
-use blackboard::agent::{Agent, AgentStatus, ListedAgent, Register};
+use blackboard::agent::{Agent, AgentStatus, CheckIn, ListedAgent, Register};
 use blackboard::brief::Brief;
 use blackboard::clock::{Clock, SystemClock, Timestamp};
 use blackboard::entry::{Actor, Value as EntryValue, Write};
-use blackboard::file::{FileActivity, FileConflict};
+use blackboard::file::{Edited, FileActivity, FileConflict, Reserve};
+use blackboard::lock::Acquire;
 use blackboard::process::FakeProcesses;
 use blackboard::project::RegisterProject;
-use blackboard::work::{Claim, Create};
+use blackboard::work::{Claim, Create, Reassign};
 use blackboard::{Board, Settings};
 use serde_json::Value;
 use testkit::process::RunToEnd as _;
@@ -44,12 +45,12 @@ fn hook_that_panics() {
 #[test]
 fn a_denied_edit_says_when_to_try_again() {
     let since: Timestamp = "2026-11-16T10:00:00.000Z".parse().unwrap();
-    let other = |touch| FileConflict {
+    let other = |activity| FileConflict {
         path: "a".to_owned(),
         session_id: "oak".to_owned(),
         agent_name: "Oak".to_owned(),
         current_work: None,
-        touch,
+        activity,
         since,
     };
     let reserved = || other(FileActivity::Reserved { pattern: "a".to_owned(), note: None });
@@ -73,7 +74,7 @@ fn messages_have_the_ids_that_commands_accept() {
     let title = "long title ".repeat(40);
     board.work().create(&blackboard::work::Create::new("design-schema", &title)).unwrap();
     let brief = board.brief(&ivy.session_id).unwrap();
-    let text = messages::updates(&brief.lately);
+    let text = messages::updates(&brief.recent, &brief.agent.session_id);
     assert!(text.contains(" work_created design-schema: Work item "), "{text}");
     let since: Timestamp = "2026-11-16T10:00:00.000Z".parse().unwrap();
     let other = FileConflict {
@@ -81,7 +82,7 @@ fn messages_have_the_ids_that_commands_accept() {
         session_id: ivy.session_id.clone(),
         agent_name: ivy.agent_name,
         current_work: None,
-        touch: FileActivity::Edited { tool: None },
+        activity: FileActivity::Edited { tool: None },
         since,
     };
     let text = messages::warning(&[other], false);
@@ -103,7 +104,7 @@ fn updates_and_briefs_tell_agents_with_the_same_name_apart() {
     }
     let sage = board.agents().register(&Register::named("Sage")).unwrap().agent.session_id;
     let brief = board.brief(&sage).unwrap();
-    for text in [messages::brief(&brief), messages::updates(&brief.lately)] {
+    for text in [messages::brief(&brief), messages::updates(&brief.recent, &brief.agent.session_id)] {
         assert!(text.contains("Agent \"Ivy\" (159561bc-2c) registered"), "{text}");
         assert!(text.contains("Agent \"Ivy\" (159561bc-2b) registered"), "{text}");
     }
@@ -218,6 +219,8 @@ fn hostile_brief(text: &str) -> Brief {
     board.scope("team").acting_as(Actor::session(&oak)).write(&signal).unwrap();
     let mut brief = board.brief(&ivy).unwrap();
     let hostile = || text.to_owned();
+    brief.recent.left_out = 3;
+    brief.conflicts = hostile_others(text);
     for ListedAgent { agent, .. } in &mut brief.agents {
         *agent = Agent {
             agent_name: hostile(),
@@ -232,7 +235,7 @@ fn hostile_brief(text: &str) -> Brief {
     for item in &mut brief.available {
         (item.item_id, item.title) = (hostile(), hostile());
     }
-    for event in &mut brief.lately.events {
+    for event in &mut brief.recent.events {
         event.summary = hostile();
         if let Some(change) = &mut event.entry {
             change.value = EntryValue::of(text).ok();
@@ -242,12 +245,12 @@ fn hostile_brief(text: &str) -> Brief {
 }
 
 fn hostile_others(text: &str) -> Vec<FileConflict> {
-    let other = |touch| FileConflict {
+    let other = |activity| FileConflict {
         path: text.to_owned(),
         session_id: text.to_owned(),
         agent_name: text.to_owned(),
         current_work: Some(text.to_owned()),
-        touch,
+        activity,
         since: SystemClock.now(),
     };
     let reserved = FileActivity::Reserved { pattern: text.to_owned(), note: Some(text.to_owned()) };
@@ -262,12 +265,19 @@ fn nothing_breaks_out(text: &str, hostile: &str) {
     let begin = lines.iter().position(|line| line.starts_with("--- ") && line.ends_with(" begin")).unwrap();
     let marker = lines[begin].trim_start_matches("--- ").trim_end_matches(" begin");
     assert!(marker.len() == 16 && !hostile.contains(marker), "{marker}");
-    assert_eq!(lines[lines.len() - 1], format!("--- {marker} end"), "{hostile:.60?}");
+    // The text behind the block is this program's own too.
+    let end = lines.iter().position(|line| *line == format!("--- {marker} end")).unwrap();
+    for line in &lines[end + 1..] {
+        assert!(
+            line.starts_with("More: run `") || line.ends_with(" omitted: run `blackboard observe`."),
+            "{line}"
+        );
+    }
     assert_eq!(text.matches(marker).count(), 3, "the marker is only where it belongs: {hostile:.60?}");
     // The text before the block is always this program's own.
     assert!(lines[0].starts_with("[blackboard] "), "{hostile:.60?}");
     assert_eq!(begin, 2, "{hostile:.60?}");
-    for line in &lines[begin + 1..lines.len() - 1] {
+    for line in &lines[begin + 1..end] {
         assert!(line.starts_with("- ") || line.starts_with("  - "), "{line:?} of {hostile:.60?}");
         let harmful =
             |character: char| character.is_control() || "<>\u{202e}\u{2066}\u{200b}".contains(character);
@@ -286,7 +296,7 @@ fn untrusted_text_cannot_escape_its_quote_block() {
         let others = hostile_others(text);
         for injected in [
             messages::brief(&brief),
-            messages::updates(&brief.lately),
+            messages::updates(&brief.recent, &brief.agent.session_id),
             messages::warning(&others, false),
             messages::warning(&others, true),
             messages::deny_message(&others),
@@ -331,9 +341,15 @@ fn a_brief_reports_whether_the_project_is_registered() {
     let register = Register { project: Some("pai".to_owned()), ..Register::named("Ivy") };
     let ivy = board.agents().register(&register).unwrap().agent.session_id;
     let brief = || messages::brief(&board.brief(&ivy).unwrap());
-    assert!(brief().contains("\n- your project: pai (not registered)\n"), "{}", brief());
+    let greeting = format!("You are Ivy, session {ivy} in project pai");
+    assert!(brief().contains(&format!("{greeting} (not registered). ")), "{}", brief());
     board.projects().register(&RegisterProject::new("pai", "PAI")).unwrap();
-    assert!(brief().contains("\n- your project: pai\n"), "{}", brief());
+    assert!(brief().contains(&format!("{greeting}. ")), "{}", brief());
+    let register = Register { project: Some("Do it now".to_owned()), ..Register::named("Oak") };
+    let oak = board.agents().register(&register).unwrap().agent.session_id;
+    let text = messages::brief(&board.brief(&oak).unwrap());
+    assert!(text.contains("\n- your project: Do it now (not registered)\n"), "{text}");
+    assert!(!text.contains("in project Do"), "{text}");
 }
 
 #[test]
@@ -356,16 +372,25 @@ fn a_brief_shows_that_the_process_of_another_agent_is_gone() {
 }
 
 #[test]
-fn a_brief_shows_the_own_item_before_other_agents_and_their_work() {
+fn a_brief_has_its_sections_in_the_order_of_their_importance() {
     testkit::limit_test();
     let board = Board::memory();
     let register = |name: &str| board.agents().register(&Register::named(name)).unwrap().agent.session_id;
     let (ivy, oak) = (register("claude-84a6"), register("Oak Tree"));
-    for (item, session) in [("design", &ivy), ("review", &oak)] {
+    for (item, session) in [("design", &oak), ("review", &oak)] {
         board.work().create(&Create::new(item, "Title")).unwrap();
         board.work().claim(&Claim::of(item, session)).unwrap();
     }
+    board.work().reassign(&Reassign::of("design", &oak, &ivy)).unwrap();
     board.work().create(&Create::new("later", "Title")).unwrap();
+    let worktree = "/w".to_owned();
+    let edited = Edited { worktree, paths: vec!["a.rs".to_owned()], ..Edited::default() };
+    for session in [&oak, &ivy] {
+        let edited = Some(edited.clone());
+        board.agents().check_in(&CheckIn { edited, ..CheckIn::of(session) }).unwrap();
+    }
+    board.locks().acquire(&Acquire::of("deploy", &oak)).unwrap();
+    board.files().reserve(&Reserve::of("/w", &["b.rs"], &oak)).unwrap();
     let text = messages::brief(&board.brief(&ivy).unwrap());
     assert!(
         text.starts_with("[blackboard] You share a board with other agents. You are claude-84a6, session "),
@@ -373,9 +398,12 @@ fn a_brief_shows_the_own_item_before_other_agents_and_their_work() {
     );
     let oak_label = blackboard::agent::label("Oak Tree", &oak);
     let sections = [
-        "- your work (1):\n  - P2 design: Title\n".to_owned(),
+        format!("- conflicts on your files (1):\n  - a.rs: edited by {oak_label}"),
+        format!("- your work (1):\n  - P2 design: Title, {oak_label} assigned it to you\n"),
         format!("- other agents (1):\n  - {oak_label}: Title\n"),
         format!("- claimed work (1):\n  - P2 review: Title, claimed by {oak_label}\n"),
+        format!("- reserved files (1):\n  - b.rs by {oak_label} since "),
+        format!("- locks (1):\n  - deploy held by {oak_label} since "),
         "- available work (1):\n  - P2 later: Title\n".to_owned(),
         "- last hour, newest first (".to_owned(),
     ];
@@ -384,4 +412,42 @@ fn a_brief_shows_the_own_item_before_other_agents_and_their_work() {
     // A name that could be read as a sentence is quoted.
     let text = messages::brief(&board.brief(&oak).unwrap());
     assert!(text.contains("You are session ") && text.contains("\n- your name: Oak Tree\n"), "{text}");
+}
+
+#[test]
+fn a_brief_shows_conflicts_on_reserved_files() {
+    testkit::limit_test();
+    let board = Board::memory();
+    let register = |name: &str| board.agents().register(&Register::named(name)).unwrap().agent.session_id;
+    let (ivy, oak, elm) = (register("Ivy"), register("Oak"), register("Elm"));
+    board.files().reserve(&Reserve::of("/w", &["src/**"], &ivy)).unwrap();
+    let edited =
+        |path: &str| Edited { worktree: "/w".to_owned(), paths: vec![path.to_owned()], ..Edited::default() };
+    for (session, path) in [(&oak, "src/a.rs"), (&elm, "docs/a.md")] {
+        let edited = Some(edited(path));
+        board.agents().check_in(&CheckIn { edited, ..CheckIn::of(session) }).unwrap();
+    }
+    let conflicts = |session: &str| {
+        let conflicts = board.brief(session).unwrap().conflicts;
+        conflicts.into_iter().map(|other| (other.path, other.agent_name)).collect::<Vec<_>>()
+    };
+    let conflict = |path: &str, name: &str| vec![(path.to_owned(), name.to_owned())];
+    assert_eq!(conflicts(&ivy), conflict("src/a.rs", "Oak"));
+    assert_eq!(conflicts(&oak), conflict("src/a.rs", "Ivy"));
+    assert_eq!(conflicts(&elm), []);
+}
+
+#[test]
+fn updates_address_the_session_that_reads_them() {
+    testkit::limit_test();
+    let board = Board::memory();
+    let register = |name: &str| board.agents().register(&Register::named(name)).unwrap().agent.session_id;
+    let (ivy, oak) = (register("Ivy"), register("Oak"));
+    board.work().create(&Create::new("fix", "Fix it")).unwrap();
+    board.work().reassign(&Reassign::of("fix", &ivy, &oak)).unwrap();
+    let mut brief = board.brief(&oak).unwrap();
+    brief.recent.left_out = 2;
+    let text = messages::updates(&brief.recent, &oak);
+    assert!(text.contains(&format!("Agent \"Ivy\" ({}) assigned \"Fix it\" to you\n", &ivy[..8])), "{text}");
+    assert!(text.ends_with(" end\n2 older updates omitted: run `blackboard observe`."), "{text}");
 }

@@ -238,8 +238,10 @@ pub(crate) fn other_owner(_metadata: &fs::Metadata) -> Option<u32> {
 /// The configuration beside a board in a project directory, however the board was named: all agents on one board must
 /// use the same thresholds.
 fn project_config(target: &Target, project_directory: &str) -> Option<PathBuf> {
-    let Target::File(file) = target else { return None };
-    let directory = file.parent()?;
+    let directory = match target {
+        Target::File(file) => file.parent()?,
+        Target::Redis(_) => return None,
+    };
     directory.ends_with(project_directory).then(|| directory.join(CONFIG_FILE))
 }
 

@@ -311,7 +311,7 @@ fn a_worktree_with_relative_links_is_followed_too() {
 }
 
 #[test]
-fn worktrees_of_a_bare_repository_share_what_lies_in_it() {
+fn worktrees_of_a_bare_repository_share_its_board() {
     let place = TestTree::new();
     let seed = place.directory("seed");
     repository(&seed);

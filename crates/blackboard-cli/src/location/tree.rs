@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_told_from_the_root_on() {
+    fn paths_are_relative_to_the_root() {
         let directory = testkit::tempdir().unwrap();
         let root = directory.path().canonicalize().unwrap();
         std::fs::create_dir_all(root.join("src/[id]/deep")).unwrap();

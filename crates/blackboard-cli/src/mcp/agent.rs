@@ -32,7 +32,7 @@ impl Arguments for Who {
 }
 
 #[derive(Serialize)]
-struct Present {
+struct WhoReply {
     you: Option<String>,
     agents: ItemList,
     locks: ItemList,
@@ -45,7 +45,7 @@ impl Tool for Who {
         let (board, you) = call.reading()?;
         let statuses = if self.all { AgentStatus::ALL.to_vec() } else { AgentFilter::default().statuses };
         let agents = board.agents().list(&AgentFilter { statuses, project: self.project })?;
-        Reply::new(&Present {
+        Reply::new(&WhoReply {
             you,
             agents: ItemList::of(agents, LIMIT)?,
             locks: ItemList::of(board.locks().list()?, LIMIT)?,

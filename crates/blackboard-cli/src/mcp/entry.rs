@@ -29,7 +29,7 @@ impl Arguments for Read {
 }
 
 #[derive(Serialize)]
-struct Found {
+struct ReadReply {
     found: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     entry: Option<ShownEntry>,
@@ -39,7 +39,7 @@ impl Tool for Read {
     fn call(self, call: &Call) -> Result<Reply> {
         let (board, _) = call.reading()?;
         let entry = board.scope(&call.state.scope(self.scope)).entry(&self.key)?;
-        Reply::new(&Found { found: entry.is_some(), entry: entry.map(ShownEntry::alone) })
+        Reply::new(&ReadReply { found: entry.is_some(), entry: entry.map(ShownEntry::alone) })
     }
 }
 
@@ -63,7 +63,7 @@ pub struct Write {
     if_absent: bool,
     /// Only if it has this revision
     if_revision: Option<i64>,
-    /// Merge objects instead of replacing
+    /// Keep tags and TTL that are not given; the value is replaced
     #[serde(default)]
     merge: bool,
     /// Expires after, for example, 90s, 2h, 7d

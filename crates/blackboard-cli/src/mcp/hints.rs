@@ -4,15 +4,14 @@ use std::borrow::Cow;
 
 use blackboard::Hint;
 
-use crate::hints::{self, GivenOptions};
-
 /// The hint in the words of the tools.
 pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
     match hint {
-        Hint::NameSession | Hint::ListActiveAgents => "list agents with `who`".into(),
+        Hint::NameSession | Hint::ListActiveAgents | Hint::UseSessionId => "list agents with `who`".into(),
+        Hint::ListEventTypes => "use types that `observe` returned as `event_type`".into(),
         Hint::Reactivate => "call again: your session is active again after this call".into(),
         Hint::PassSession | Hint::RegisterAgain => {
-            "call `who`, which registers a session for you, then repeat this call".into()
+            "repeat this call: it registers a new session for you".into()
         }
         Hint::EndGoneHolder { pid, .. } => format!(
             "the holder's process (PID {pid}) is gone; repeat this call 10 seconds after its last heartbeat"
@@ -66,17 +65,68 @@ pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
         Hint::PassName => "pass a name".into(),
         Hint::AllowSecret => "remove it".into(),
         Hint::Advice(advice) => Cow::Borrowed(advice),
-        // No tool does this. An agent with a shell can, and so can the person who runs the server.
-        Hint::Command { .. }
-        | Hint::ResetItem(_)
-        | Hint::DeleteItemAnyway(_)
-        | Hint::ReassignAnyway(_)
-        | Hint::ListProjects
-        | Hint::RegisterProject(_)
-        | Hint::RemoveProjectAnyway(_)
-        | Hint::UseAnotherBoard
-        | Hint::UseRealFile
-        | Hint::UseLocalDisk
-        | Hint::UpgradeBoard => hints::as_command(hint, &GivenOptions::default()),
+        // No tool does this: the user who runs the server can.
+        Hint::Command { words, .. } => format!("ask the user to run: blackboard {words}").into(),
+        Hint::ResetItem(item) => format!("ask the user to reset item \"{item}\"").into(),
+        Hint::DeleteItemAnyway(item) => format!("ask the user to delete item \"{item}\"").into(),
+        Hint::ReassignAnyway(item) => {
+            format!("ask its holder to release it, or ask the user to reassign item \"{item}\"").into()
+        }
+        Hint::ListProjects => "omit `project`, or ask the user which projects are registered".into(),
+        Hint::RegisterProject(project) => {
+            format!("omit `project`, or ask the user to register project \"{project}\"").into()
+        }
+        Hint::RemoveProjectAnyway(project) => {
+            format!("ask the user to remove project \"{project}\"").into()
+        }
+        Hint::UseAnotherBoard | Hint::UseRealFile | Hint::UseLocalDisk => {
+            "the board cannot be used; report this error to the user".into()
+        }
+        Hint::UpgradeBoard => "ask the user to upgrade the board".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hints::tests::hints;
+
+    #[test]
+    fn hints_name_tools_and_never_commands() {
+        testkit::limit_test();
+        let others = [
+            Hint::FenceTokenForm,
+            Hint::WaitLongerForLock,
+            Hint::UseLocks,
+            Hint::UseFiles,
+            Hint::NewIdempotencyKey,
+            Hint::AllowSecret,
+            Hint::PassName,
+            Hint::UseRealFile,
+            Hint::UseAnotherBoard,
+            Hint::UseLocalDisk,
+        ];
+        for hint in hints("x").into_iter().chain(others) {
+            let text = as_tool(&hint);
+            let names_command = !matches!(hint, Hint::Command { .. }) && text.contains("blackboard ");
+            assert!(!names_command && !text.contains("--db") && !text.contains(" --session"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_hint_without_a_tool_asks_the_user() {
+        testkit::limit_test();
+        for (hint, expected) in [
+            (
+                Hint::RegisterProject("nope".to_owned()),
+                "omit `project`, or ask the user to register project \"nope\"",
+            ),
+            (Hint::ResetItem("x".to_owned()), "ask the user to reset item \"x\""),
+            (Hint::UseLocalDisk, "the board cannot be used; report this error to the user"),
+            (Hint::RegisterAgain, "repeat this call: it registers a new session for you"),
+            (crate::hints::command("create one: ", "init"), "ask the user to run: blackboard init"),
+        ] {
+            assert_eq!(as_tool(&hint), expected);
+        }
     }
 }

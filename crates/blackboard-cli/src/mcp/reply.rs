@@ -34,7 +34,7 @@ const DESCRIPTION: usize = 300;
 pub struct Reply(String);
 
 #[derive(Serialize)]
-struct Noticed<'a, T> {
+struct WithNotice<'a, T> {
     notice: &'static str,
     #[serde(flatten)]
     fields: &'a T,
@@ -43,7 +43,7 @@ struct Noticed<'a, T> {
 impl Reply {
     /// `{ok, notice, …fields, timestamp}`
     pub fn new<T: Serialize>(fields: &T) -> Result<Reply> {
-        let fields = Noticed { notice: NOTICE, fields };
+        let fields = WithNotice { notice: NOTICE, fields };
         written(|answer| answer.object(&fields)).map(Reply)
     }
 
@@ -85,8 +85,8 @@ pub fn misunderstood(message: String, hint: &str) -> CallToolResult {
 }
 
 fn failure_result(failure: &Failure<'_>) -> CallToolResult {
-    let noticed = Noticed { notice: NOTICE, fields: failure };
-    let text = written(|answer| answer.raw(&noticed)).unwrap_or_else(|error| error.to_string());
+    let with_notice = WithNotice { notice: NOTICE, fields: failure };
+    let text = written(|answer| answer.raw(&with_notice)).unwrap_or_else(|error| error.to_string());
     let mut result = CallToolResult::error(vec![]);
     result.structured_content = serde_json::from_str(&text).ok();
     result.content = vec![ContentBlock::text(text)];

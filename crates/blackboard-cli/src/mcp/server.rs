@@ -75,7 +75,7 @@ pub fn serve(context: &Context) -> Result<()> {
         blocking(move || leaving.leave()).await?;
         outcome
     });
-    // Calls that are still running have no client any more.
+    // Calls that are still running no longer have a client.
     runtime.shutdown_background();
     served
 }
@@ -96,7 +96,7 @@ async fn talk(state: Arc<ServerState>, ending: watch::Sender<bool>) -> Result<()
     };
     match service.waiting().await {
         Ok(QuitReason::JoinError(error)) | Err(error) => {
-            Err(Fault::new(Code::Internal, "the server broke down").because(error).into())
+            Err(Fault::new(Code::Internal, "internal error in the server").because(error).into())
         }
         Ok(_) => Ok(()),
     }

@@ -75,11 +75,11 @@ pub struct Sessions {
     name: Option<String>,
     /// Locates the working directory and the project.
     request: Request,
-    known: Mutex<Known>,
+    known: Mutex<KnownSessions>,
 }
 
 #[derive(Default)]
-struct Known {
+struct KnownSessions {
     /// The session that was registered here.
     own: Option<String>,
     /// The session that was found for each caller.
@@ -132,7 +132,12 @@ impl Sessions {
         }
     }
 
-    fn find_knowing(&self, known: &mut Known, board: &Board, caller: &Caller) -> Result<Option<Agent>> {
+    fn find_knowing(
+        &self,
+        known: &mut KnownSessions,
+        board: &Board,
+        caller: &Caller,
+    ) -> Result<Option<Agent>> {
         if let Some(session) = known.found.get(caller)
             && let Some(agent) = usable(board, session)?
         {

@@ -13,9 +13,10 @@ use super::session::{Caller, Sessions};
 use super::watcher::{EventWatcher, LatestRevisions};
 use crate::commands::arguments::ScopeOption;
 use crate::context::Context;
+use crate::engine::Mode;
 use crate::envelope::BoardState;
 use crate::location::{self, Tree};
-use crate::open::{KeptBoard, Mode, OpenBoard};
+use crate::open::{KeptBoard, OpenBoard};
 
 /// The state that the calls of one client share.
 pub struct ServerState {
@@ -136,7 +137,7 @@ fn lost(gone: &Error) -> Error {
 
 /// Runs a function that may wait for the board on a blocking thread.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .unwrap_or_else(|error| Err(Fault::new(Code::Internal, "a call broke down").because(error).into()))
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
+        Err(Fault::new(Code::Internal, "internal error in a call").because(error).into())
+    })
 }

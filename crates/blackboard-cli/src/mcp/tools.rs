@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_deletes_has_to_be_asked_for() {
+    fn only_entry_write_requires_confirmation() {
         // Codex uses this rule to decide whether to ask its user. In a run without a user, it refuses the call.
         let asks = |row: &&ToolEntry| {
             let annotations = row.listed().annotations.unwrap_or_default();

@@ -1,15 +1,17 @@
 //! Waits for a key or a lock without blocking a thread.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use blackboard::follow::{Check, Pace, Wake};
 use blackboard::lock::{Acquire, LockWait, Release};
-use blackboard::{Code, Error, Fault, Refusal, Result, Revision};
+use blackboard::{Code, Error, Fault, Hint, Refusal, Result, Revision};
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::time::sleep;
 
+use super::hints::as_tool;
 use super::reply::{Reply, ShownEntry};
 use super::state::blocking;
 use super::tools::{Arguments, Call, WaitingTool, given_up, wrong};
@@ -65,7 +67,7 @@ struct NotInTime<'a> {
     waited_seconds: u64,
     /// What the call waited for.
     missing: String,
-    hint: &'static str,
+    hint: Cow<'static, str>,
     /// Details, for example the holder.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     details: Option<&'a Map<String, Value>>,
@@ -77,7 +79,7 @@ impl NotInTime<'_> {
             timed_out: true,
             waited_seconds,
             missing: missing.to_string(),
-            hint: "call again to keep waiting, or list active agents with `who`",
+            hint: as_tool(&Hint::WaitLongerForKey),
             details: missing.details(),
         }
     }

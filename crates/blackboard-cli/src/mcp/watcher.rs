@@ -11,7 +11,7 @@ use blackboard::follow::{Follow, Follower};
 use blackboard::{Board, Code, Fault, Result, Revision};
 use tokio::sync::watch;
 
-/// How long one wait lasts. When no call waits any more, the thread ends within this time.
+/// How long one wait lasts. When no call waits, the thread ends within this time.
 const SLICE: Duration = Duration::from_secs(1);
 
 /// The name of the thread.

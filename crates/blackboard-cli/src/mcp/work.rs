@@ -118,7 +118,14 @@ impl Tool for Claim {
                 let next = ClaimNext { session, project: self.project, priority };
                 return Reply::new(&board.work().claim_next(&next)?);
             }
-            _ => return Err(wrong("no item given", "pass either id or next: true")),
+            (Some(_), true) => {
+                return Err(wrong("both id and next are given", "pass either id or next: true"));
+            }
+            (None, true) => {
+                let hint = "pass an id to create the item";
+                return Err(wrong("title and description require an id", hint));
+            }
+            (None, false) => return Err(wrong("no item given", "pass either id or next: true")),
         };
         if self.title.is_none()
             && (self.description.is_some() || self.project.is_some() || priority.is_some())

@@ -1,4 +1,4 @@
-//! Agents, for people and programs.
+//! Agents, as human and JSON output.
 
 use std::cell;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use blackboard::agent::{
 use blackboard::work::{ListedItem, list_blockers};
 use serde::Serialize;
 
-use super::entry::leased;
+use super::entry::{counted_leases, leased};
 use super::{Cell, Column, ListPage, Screen, Table, escape, render_list, render_object, time};
 use crate::envelope::Answer;
 use crate::outcome::Render;
@@ -212,7 +212,7 @@ fn details(details: &ShownAgent, screen: &mut Screen<'_>) -> Result {
         (
             "PID",
             agent.pid.map(|pid| match *process {
-                GONE => pid_of(pid, process),
+                GONE => format!("{pid} (gone)"),
                 other => format!("{pid} ({other})"),
             }),
         ),
@@ -259,15 +259,17 @@ fn details(details: &ShownAgent, screen: &mut Screen<'_>) -> Result {
 fn deregistered(ended: &Deregistered, screen: &mut Screen<'_>) -> Result {
     let (session, name) = (escape(short_id(&ended.agent.session_id)), escape(&ended.agent.agent_name));
     if ended.already_ended {
-        return screen.line(format_args!("{session} ({name}) had ended before"));
+        return screen.line(format_args!("Already ended: {name} ({session})"));
     }
     screen.line(format_args!("Deregistered {session} ({name})"))?;
     if !ended.delegates.is_empty() {
-        screen.line(format_args!("Ended {} delegate(s) of the same process", ended.delegates.len()))?;
+        let count = ended.delegates.len();
+        let delegates = if count == 1 { "delegate" } else { "delegates" };
+        screen.line(format_args!("Ended {count} {delegates} of the same process"))?;
     }
     screen.line(format_args!("Released {} claimed work item(s)", ended.released.len()))?;
-    for lease in &ended.leases {
-        screen.line(format_args!("Released {}", escape(&leased(lease))))?;
+    if let Some(leases) = counted_leases(ended.leases.iter()) {
+        screen.line(format_args!("Released: {leases}"))?;
     }
     let duration = Duration::from_secs(ended.duration_seconds);
     screen.line(format_args!("Session duration: {}", time::length(duration)))

@@ -1,4 +1,4 @@
-//! What is said of a program that was to run in the place of this one and could not be started.
+//! The error if a command cannot be started.
 
 use std::io;
 

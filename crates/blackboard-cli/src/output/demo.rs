@@ -41,13 +41,13 @@ pub fn conclude(screen: &mut Screen<'_>, ended: &Ended) -> Result {
         return screen.line(format_args!("Interrupted; everything was removed."));
     }
     let Ended { agents, completed, items, events, .. } = ended;
-    let died = if ended.rescued.is_some() { ", one of which died" } else { "" };
+    let died = if ended.rescued.is_some() { ", one of which was killed" } else { "" };
     screen.line(format_args!(
-        "{completed} of {items} work items are done by {agents} agents{died}. The board has {events} events."
+        "{completed} of {items} work items were completed by {agents} agents{died}. The board has {events} events."
     ))?;
     if let Some(item) = &ended.rescued {
         screen.line(format_args!(
-            "Work item {} was finished by another agent after {VICTIM} died.",
+            "Work item {} was completed by another agent after {VICTIM} was killed.",
             escape(item)
         ))?;
     }

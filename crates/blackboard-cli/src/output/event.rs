@@ -50,17 +50,21 @@ pub enum Style {
 pub struct EventLines {
     style: Style,
     day: String,
-    /// The sessions of the agents that were named so far, by name.
+    /// The sessions of the active agents and of those that were named so far, by name.
     named: BTreeMap<String, Vec<String>>,
 }
 
 impl EventLines {
     /// A list that begins today.
     pub fn new(screen: &Screen<'_>, style: Style) -> EventLines {
-        EventLines { style, day: time::date(screen.now()), named: BTreeMap::new() }
+        let mut named = BTreeMap::<_, Vec<_>>::new();
+        for (name, session) in screen.active_agents() {
+            named.entry(name).or_default().push(session);
+        }
+        EventLines { style, day: time::date(screen.now()), named }
     }
 
-    /// The summary of the next event. An agent whose name another session had before gets its short id.
+    /// The summary of the next event. An agent whose name another session has gets its short id.
     fn summary<'e>(&mut self, event: &'e Event) -> Cow<'e, str> {
         let Some((name, session)) = event.named_agent() else { return Cow::Borrowed(&event.summary) };
         let sessions = self.named.entry(name.to_owned()).or_default();

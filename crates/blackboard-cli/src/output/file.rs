@@ -1,4 +1,4 @@
-//! Reserved files, for people and programs.
+//! Reserved files, as human and JSON output.
 
 use blackboard::agent::label;
 use blackboard::clock::Timestamp;
@@ -93,7 +93,8 @@ fn reservations(page: &ListPage<Reservation>, screen: &mut Screen<'_>) -> Result
         Column::detail("WORKTREE").importance(1),
     ]);
     let holders = reservations.iter().map(|one| (one.agent_name.as_str(), one.session_id.as_str()));
-    let names = AgentNames::of(holders);
+    let active = screen.active_agents();
+    let names = AgentNames::of(holders, &active);
     for reservation in reservations {
         let left = reservation.expires_at.map(|expires| time::left(expires.since(screen.now())));
         table.row([

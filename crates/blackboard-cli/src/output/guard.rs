@@ -1,4 +1,4 @@
-//! The check before a commit, for people and programs.
+//! The check before a commit, as human and JSON output.
 //!
 //! Git shows people what a hook says on stderr, whether or not it stops the commit.
 
@@ -94,8 +94,8 @@ pub struct CheckedCommit {
 }
 
 impl CheckedCommit {
-    /// Says that some files were not looked at.
-    fn tell_of_the_rest(&self) {
+    /// Warns that some files were not checked.
+    fn warn_unchecked_files(&self) {
         if !self.complete {
             warn(&format!("so much is staged that only {} files were checked", self.staged));
         }
@@ -112,13 +112,13 @@ impl Render for CheckedCommit {
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        self.tell_of_the_rest();
+        self.warn_unchecked_files();
         for path in self.held().take(MOST_NAMED) {
             warn(&described(path));
         }
         match self.held().count() {
             0 => {
-                screen.line(format_args!("Free."))?;
+                screen.line(format_args!("No staged file is reserved by another session."))?;
                 show_all_elsewhere(&self.paths, screen)?;
             }
             count if count > MOST_NAMED => {
@@ -175,7 +175,7 @@ impl Render for RefusedCommit {
 
     fn human(&self, _screen: &mut Screen<'_>) -> Result {
         crate::exit::complain(&self.error);
-        self.commit.tell_of_the_rest();
+        self.commit.warn_unchecked_files();
         // The first one has been named.
         let mut stderr = io::stderr().lock();
         let mut screen = Screen::of_stderr(&mut stderr, Timestamp::EPOCH);

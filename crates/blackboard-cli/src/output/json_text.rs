@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_escaped_means_the_same() {
+    fn escaped_json_has_the_same_value() {
         for (text, expected) in [
             ("{\n\t\"a\":\r\n1}", r#"{  "a":  1}"#),
             ("\"\u{9b}31m\u{7f}\"", r#""\u009b31m\u007f""#),
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_says_so() {
+    fn shortened_json_is_marked() {
         assert_eq!(shortened("漢字かな", 4), "漢字かな");
         assert_eq!(shortened("漢字かな", 3), "漢字か…");
         assert_eq!(shortened("", 0), "");

@@ -1,4 +1,4 @@
-//! Locks, for people and programs.
+//! Locks, as human and JSON output.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use blackboard::lock::{Acquired, Lock, Released};
 use super::{Cell, Column, ListPage, Result, Screen, Table, escape, render_list, render_object, time};
 
 render_object! {
-    /// The answer of `lock acquire`: for people nothing but the fence, so that a shell can keep it.
+    /// The answer of `lock acquire`: the human output is only the fence token, so that a shell can store it.
     AcquiredLock(Acquired) = acquired;
     /// The answer of `lock release`.
     ReleasedLock(Released) = released;

@@ -65,7 +65,7 @@ macro_rules! render_list {
             }
 
             fn json(&self, answer: &mut crate::envelope::Answer<'_>) -> crate::output::Result {
-                answer.list(&self.0.rows)
+                answer.list_with(&self.0.rows, &self.0.rest())
             }
 
             fn human(&self, screen: &mut crate::output::Screen<'_>) -> crate::output::Result {
@@ -92,6 +92,15 @@ pub struct ListPage<T> {
     pub total: usize,
     /// Whether rows are omitted because the caller did not ask for them, for example completed ones.
     pub hides_some: bool,
+    /// What is printed if there are no rows because of the options of the call.
+    pub no_rows: Option<&'static str>,
+}
+
+/// Whether a list has more rows than are shown.
+#[derive(serde::Serialize)]
+pub struct Rest {
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    more: bool,
 }
 
 impl<T> ListPage<T> {
@@ -104,7 +113,7 @@ impl<T> ListPage<T> {
 
     /// The first rows of a list that has this many.
     pub fn of(rows: Vec<T>, total: usize) -> ListPage<T> {
-        ListPage { rows, total, hides_some: false }
+        ListPage { rows, total, hides_some: false, no_rows: None }
     }
 
     /// The same list, which omits rows by default if `hides_some`.
@@ -113,11 +122,22 @@ impl<T> ListPage<T> {
         ListPage { hides_some, ..self }
     }
 
+    /// What JSON output says about rows that are not shown.
+    pub fn rest(&self) -> Rest {
+        Rest { more: self.rows.len() < self.total }
+    }
+
+    /// The same list, with a text of its own if it has no rows.
+    #[must_use]
+    pub fn or_say(self, no_rows: Option<&'static str>) -> ListPage<T> {
+        ListPage { no_rows, ..self }
+    }
+
     /// Reports that there are more rows, if there are.
     pub fn note_more(&self, screen: &mut Screen<'_>) -> Result {
         let (shown, total) = (self.rows.len(), self.total);
         if shown < total {
-            screen.line(format_args!("Showing {shown} of {total}. Use --limit N for more."))?;
+            screen.line(format_args!("Showing {shown} of {total}. More: --limit N"))?;
         }
         Ok(())
     }
@@ -131,7 +151,7 @@ pub type Result<T = (), E = Failure> = std::result::Result<T, E>;
 pub enum Failure {
     /// The board failed while the answer was still being read from it.
     Board(blackboard::Error),
-    /// The output does not take any more.
+    /// The output accepts no more.
     Output(io::Error),
 }
 

@@ -2,7 +2,8 @@
 
 use blackboard::agent::ShortIds;
 
-/// The agents of one output. A name that several of their sessions have is shown with the short id.
+/// The agents of one output. A name that several sessions have, of these and of the active ones on the board, is shown
+/// with the short id.
 pub struct AgentNames<'a> {
     /// The names that several sessions have, sorted.
     shared: Vec<&'a str>,
@@ -10,9 +11,13 @@ pub struct AgentNames<'a> {
 }
 
 impl<'a> AgentNames<'a> {
-    /// For these names and sessions, some of which may be equal.
-    pub fn of(agents: impl IntoIterator<Item = (&'a str, &'a str)>) -> AgentNames<'a> {
-        let mut agents: Vec<(&str, &str)> = agents.into_iter().collect();
+    /// For these names and sessions, some of which may be equal, and for those of the active agents.
+    pub fn of(
+        agents: impl IntoIterator<Item = (&'a str, &'a str)>,
+        active: &'a [(String, String)],
+    ) -> AgentNames<'a> {
+        let active = active.iter().map(|(name, session)| (name.as_str(), session.as_str()));
+        let mut agents: Vec<(&str, &str)> = agents.into_iter().chain(active).collect();
         agents.sort_unstable();
         agents.dedup();
         let is_shared = |pair: &[(&'a str, &'a str)]| match pair {
@@ -41,12 +46,16 @@ mod tests {
     #[test]
     fn only_names_that_several_sessions_have_get_a_short_id() {
         let [one, two, three] = ["84a674b5-9206", "84a674b5-9106", "7749a8e8-0000"];
-        let names = AgentNames::of([("Ivy", one), ("Oak", three), ("Ivy", two), ("Ivy", one)]);
+        let names = AgentNames::of([("Ivy", one), ("Oak", three), ("Ivy", two), ("Ivy", one)], &[]);
         assert_eq!(names.show("Ivy", Some(one)), "Ivy (84a674b5-92)");
         assert_eq!(names.show("Ivy", Some(two)), "Ivy (84a674b5-91)");
         assert_eq!(names.show("Ivy", None), "Ivy");
         assert_eq!(names.show("Oak", Some(three)), "Oak");
-        let names = AgentNames::of([("Ivy", one), ("Ivy", one), ("Oak", three)]);
+        let names = AgentNames::of([("Ivy", one), ("Ivy", one), ("Oak", three)], &[]);
         assert_eq!(names.show("Ivy", Some(one)), "Ivy");
+        // Another one is active, and not in this output.
+        let active = [("Ivy".to_owned(), three.to_owned())];
+        let names = AgentNames::of([("Ivy", one)], &active);
+        assert_eq!(names.show("Ivy", Some(one)), "Ivy (84a674b5)");
     }
 }

@@ -1,4 +1,4 @@
-//! Projects, for people and programs.
+//! Projects, as human and JSON output.
 
 use blackboard::agent::ShortIds;
 use blackboard::project::{self, ListedProject, ProjectStatus};
@@ -92,7 +92,8 @@ fn details(details: &ProjectStatus, screen: &mut Screen<'_>) -> Result {
     if work_items.is_empty() {
         screen.line(format_args!("  none"))?;
     }
-    let names = holders(work_items);
+    let active = screen.active_agents();
+    let names = holders(work_items, &active);
     work_items.iter().take(most).try_for_each(|item| work_line(item, &names, screen))?;
     and_more(work_items.len(), &project.project_id, "work list", screen)
 }

@@ -18,18 +18,30 @@ pub struct Screen<'a> {
     width: Option<u16>,
     now: Timestamp,
     given: GivenOptions<'a>,
+    active_agents: Option<&'a dyn Fn() -> Vec<(String, String)>>,
 }
 
 impl<'a> Screen<'a> {
-    /// A screen with properties of one's own choice.
+    /// A screen with the given properties.
     pub fn new(out: &'a mut dyn Write, styles: Styles, width: Option<u16>, now: Timestamp) -> Screen<'a> {
-        Screen { out, styles, width, now, given: GivenOptions::default() }
+        Screen { out, styles, width, now, given: GivenOptions::default(), active_agents: None }
     }
 
     /// The same for the output of a call with these options.
     #[must_use]
     pub fn of_call(self, given: GivenOptions<'a>) -> Screen<'a> {
         Screen { given, ..self }
+    }
+
+    /// The same for a board of which this function reads the active agents.
+    #[must_use]
+    pub fn with_active_agents(self, read: &'a dyn Fn() -> Vec<(String, String)>) -> Screen<'a> {
+        Screen { active_agents: Some(read), ..self }
+    }
+
+    /// The names and sessions of the active agents, which are read for this.
+    pub fn active_agents(&self) -> Vec<(String, String)> {
+        self.active_agents.map(|read| read()).unwrap_or_default()
     }
 
     /// A command that can be pasted, for the board of the call.

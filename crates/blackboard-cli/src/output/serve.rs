@@ -1,4 +1,4 @@
-//! The dashboard's server, for people and programs.
+//! The dashboard's server, as human and JSON output.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::{Result, Screen, escape, time};
+use crate::engine::Engine;
 use crate::envelope::Answer;
-use crate::open::Engine;
 use crate::outcome::Render;
 use crate::web::{self, Listening, Running};
 
@@ -90,7 +90,7 @@ impl Render for Background {
 }
 
 /// The answer of `serve --status`.
-pub struct Found(pub Option<Running>);
+pub struct ServerStatus(pub Option<Running>);
 
 #[derive(Serialize)]
 struct State<'a> {
@@ -99,7 +99,7 @@ struct State<'a> {
     server: Option<&'a Running>,
 }
 
-impl Render for Found {
+impl Render for ServerStatus {
     fn json(&self, answer: &mut Answer<'_>) -> Result {
         answer.object(&State { running: self.0.is_some(), server: self.0.as_ref() })
     }
@@ -123,6 +123,6 @@ impl Render for Stopped {
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        screen.line(format_args!("Stopped the dashboard at {} (PID {})", self.0.address, self.0.pid))
+        screen.line(format_args!("Stopped dashboard: {} (PID {})", self.0.address, self.0.pid))
     }
 }

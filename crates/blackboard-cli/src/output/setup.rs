@@ -1,4 +1,4 @@
-//! Settings of agents, for people and for programs.
+//! Settings of agents, as human and JSON output.
 
 use std::path::{Path, PathBuf};
 
@@ -14,8 +14,8 @@ use crate::setup::{Action, Change, Part, SettingsLevel, State};
 
 /// The answer of `setup` and `setup remove`.
 pub struct Report {
-    /// What was asked for.
-    pub done: Done,
+    /// What the call does.
+    pub done: SetupAction,
     /// Whether it has been done.
     pub written: bool,
     /// Whether the reader has seen what is going to be done.
@@ -28,9 +28,9 @@ pub struct Report {
     pub still_set_up: Vec<(&'static Platform, SettingsLevel)>,
 }
 
-/// What was asked for.
+/// What the call does.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Done {
+pub enum SetupAction {
     SetUp,
     Removed,
 }
@@ -71,7 +71,7 @@ impl Report {
         self.platforms.iter().flat_map(|platform| &platform.changes).any(Change::is_pending)
     }
 
-    /// What the call means if a file was left alone.
+    /// What the call means if a file was not changed.
     pub fn refusal(&self) -> Option<Refusal> {
         let changes = self.platforms.iter().flat_map(|platform| &platform.changes);
         let refused: Vec<_> = changes.filter(|change| change.action == Action::Refused).collect();
@@ -79,13 +79,14 @@ impl Report {
         let (file, reason) = (first.file.display(), first.reason.as_deref().unwrap_or_default());
         let more = match refused.len() {
             1 => String::new(),
-            count => format!(", and so are {} more", count - 1),
+            2 => "; 1 more file was not changed".to_owned(),
+            count => format!("; {} more files were not changed", count - 1),
         };
         let hint = match self.done {
-            Done::SetUp => "do what `reason` and `by_hand` of each such file say",
-            Done::Removed => "if anything in it runs `blackboard`, take it out by hand",
+            SetupAction::SetUp => "do what `reason` and `by_hand` of each such file say",
+            SetupAction::Removed => "if anything in it runs `blackboard`, remove it by hand",
         };
-        Some(Refusal::new(Code::ReadOnly, format!("{file} was left alone: {reason}{more}")).hint(hint))
+        Some(Refusal::new(Code::ReadOnly, format!("{file} was not changed: {reason}{more}")).hint(hint))
     }
 
     /// The differences, and then the list of files, which is what is left on the screen.
@@ -119,7 +120,7 @@ impl Report {
 
     /// What only the user can do once all is set up, now or before.
     fn afterwards(&self, platform: &PlatformChanges) -> &'static [&'static str] {
-        let is_set_up = self.done == Done::SetUp && (self.written || !self.is_pending());
+        let is_set_up = self.done == SetupAction::SetUp && (self.written || !self.is_pending());
         if is_set_up { (platform.platform.settings.afterwards)(platform.scope) } else { &[] }
     }
 
@@ -131,8 +132,8 @@ impl Report {
             (Action::Change, false, _) => "would change",
             (Action::Delete, true, _) => "deleted",
             (Action::Delete, false, _) => "would delete",
-            (Action::None, _, Done::SetUp) => "already set up",
-            (Action::None, _, Done::Removed) => "not set up",
+            (Action::None, _, SetupAction::SetUp) => "already set up",
+            (Action::None, _, SetupAction::Removed) => "not set up",
             (Action::Refused, ..) => "left alone",
         }
     }
@@ -152,7 +153,7 @@ impl Render for Report {
             written: self.written,
             program_on_path: self.on_path,
             platforms: platforms.collect(),
-            still_set_up: (self.done == Done::Removed).then(|| still.collect()),
+            still_set_up: (self.done == SetupAction::Removed).then(|| still.collect()),
         };
         let Some(mut refusal) = self.refusal() else { return answer.object(&fields) };
         if let Ok(Value::Object(fields)) = serde_json::to_value(&fields) {
@@ -185,7 +186,7 @@ impl Report {
     fn show_files(&self, screen: &mut Screen<'_>) -> Result {
         let is_of_interest = |platform: &&PlatformChanges| {
             let nothing = platform.changes.iter().all(|change| change.action == Action::None);
-            !(nothing && self.done == Done::Removed && self.platforms.len() > 1)
+            !(nothing && self.done == SetupAction::Removed && self.platforms.len() > 1)
         };
         if !self.platforms.iter().any(|platform| is_of_interest(&platform)) {
             let level = self.platforms.first().map(|platform| platform.scope.as_str());
@@ -203,14 +204,14 @@ impl Report {
                 screen.line(format_args!("  {when}: {step}."))?;
             }
         }
-        if self.done == Done::SetUp {
+        if self.done == SetupAction::SetUp {
             if self.platforms.iter().any(|platform| platform.scope == SettingsLevel::Project) {
                 screen.line(format_args!(
                     "Everyone who works here needs `blackboard` on the PATH. Without it, agents run as before; some show a \
                      hook error."
                 ))?;
             }
-            tell_of_path(self.on_path, screen)?;
+            warn_not_on_path(self.on_path, screen)?;
         }
         Ok(())
     }
@@ -225,25 +226,23 @@ impl Report {
         let reason = change.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
         screen.line(format_args!("  {verb:14}  {} ({part}){}", escape(&file), escape(&reason)))?;
         if let (Some(backup), true) = (&change.backup, self.written) {
-            screen.line(format_args!("  {:14}  {} has the text from before", "", escape(backup)))?;
+            screen.line(format_args!("  {:14}  previous version: {}", "", escape(backup)))?;
         }
         if let Some(by_hand) = &change.by_hand {
             screen.line(format_args!("  {:14}  Nothing of it was changed. Add this by hand:", ""))?;
             for line in by_hand.lines() {
                 screen.line(format_args!("    {}", escape(line)))?;
             }
-        } else if change.action == Action::Refused && self.done == Done::Removed {
-            screen.line(format_args!(
-                "  {:14}  If anything in it runs `blackboard`, take it out by hand.",
-                ""
-            ))?;
+        } else if change.action == Action::Refused && self.done == SetupAction::Removed {
+            screen
+                .line(format_args!("  {:14}  If anything in it runs `blackboard`, remove it by hand.", ""))?;
         }
         Ok(())
     }
 }
 
-/// Says that agents won't find this program, if so.
-fn tell_of_path(on_path: bool, screen: &mut Screen<'_>) -> Result {
+/// Warns if agents cannot find this program on the PATH.
+fn warn_not_on_path(on_path: bool, screen: &mut Screen<'_>) -> Result {
     if on_path {
         return Ok(());
     }
@@ -252,7 +251,7 @@ fn tell_of_path(on_path: bool, screen: &mut Screen<'_>) -> Result {
     let directory = directory.map(|it| format!(": {}", escape(&it))).unwrap_or_default();
     let styles = screen.styles();
     screen.line(format_args!(
-        "{} `blackboard` is not on the PATH, and agents start it by this name. Put its directory there{directory}",
+        "{} `blackboard` is not on the PATH, where agents look for it. Add its directory{directory}",
         styles.paint(Tone::Caution, "warning:")
     ))
 }
@@ -376,7 +375,7 @@ impl Render for SetupStatus {
         if !others.is_empty() {
             screen.line(format_args!("Neither installed nor set up: {}", others.join(", ")))?;
         }
-        tell_of_path(self.on_path, screen)
+        warn_not_on_path(self.on_path, screen)
     }
 }
 
@@ -405,7 +404,7 @@ mod tests {
         };
         let platforms = PLATFORMS.iter().map(plan_of).collect();
         let report = Report {
-            done: Done::SetUp,
+            done: SetupAction::SetUp,
             written: false,
             shown: false,
             on_path: true,

@@ -1,4 +1,4 @@
-//! The whole board, for people and programs.
+//! The whole board, as human and JSON output.
 
 use blackboard::agent::ShortIds;
 use blackboard::status::{BoardStatus, EntryCounts, SpaceUsage};
@@ -103,7 +103,8 @@ impl Render for BoardOverview {
             screen.gap()?;
             screen.heading("Claimed Work:")?;
         }
-        let names = holders(claimed_work);
+        let active = screen.active_agents();
+        let names = holders(claimed_work, &active);
         for ListedItem { item, .. } in claimed_work.iter().take(ROWS_SHOWN) {
             let before = format!("  [{}] {} -- ", item.priority, escape(&item.item_id));
             let holder = holder_among(item, &names).unwrap_or_else(|| "--".to_owned());

@@ -18,7 +18,7 @@ pub enum Tone {
     Alarm,
     /// Someone has it: claimed.
     Taken,
-    /// Of little interest any more: completed, P3.
+    /// Of little interest: completed, P3.
     Faint,
     /// The header of a table or a section.
     Heading,

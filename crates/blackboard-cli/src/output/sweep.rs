@@ -1,4 +1,4 @@
-//! The sweep, for people and programs.
+//! The sweep, as human and JSON output.
 
 use std::time::Duration;
 

@@ -1,8 +1,9 @@
 //! Rows below each other, without borders.
 //!
 //! On a terminal a table is never wider than the terminal: texts are shortened first, then details, then names, and what
-//! then still has no space is omitted, the least important column first. What a user types is never shortened. Anywhere
-//! else nothing is shortened, and one long cell moves only its own row, so that padding costs little.
+//! then still has no space is omitted, the least important column first. What a user types is never shortened: if it leaves
+//! no space for the rest of its row, that is in the next line. Anywhere else nothing is shortened, and one long cell moves
+//! only its own row, so that padding costs little.
 
 use std::borrow::Cow;
 
@@ -77,6 +78,12 @@ const NARROW: usize = 100;
 
 /// Without a terminal, a cell that is wider than this does not widen its column; nor does a rare long id on a terminal.
 const ALIGNED: usize = 40;
+
+/// How much of a name has to be shown.
+const LEGIBLE_NAME: usize = 8;
+
+/// The widest column of names on a narrow terminal.
+const LONGEST_NAME: usize = 24;
 
 /// What separates columns.
 const GAP: usize = 2;
@@ -202,7 +209,7 @@ impl VisibleColumn {
     fn least(&self, terminal: usize) -> usize {
         let least = match self.column.kind {
             Kind::Text | Kind::Detail => 12,
-            Kind::Name => 8,
+            Kind::Name => LEGIBLE_NAME,
             Kind::Fixed => self.natural,
             // A few long ids move their own rows instead.
             Kind::Typed => self.usual.min(terminal / 2),
@@ -270,6 +277,7 @@ impl Table {
                 (true, _) => usize::MAX,
             };
             let widest = widths.into_iter().rfind(|width| *width <= aligned).unwrap_or(0);
+            let widest = if narrow && column.kind == Kind::Name { widest.min(LONGEST_NAME) } else { widest };
             let natural = widest.max(width_of(header));
             shown.push(VisibleColumn { index, column, header, natural, usual, width: 0 });
         }
@@ -317,7 +325,8 @@ fn fit(columns: &mut Vec<VisibleColumn>, terminal: usize) {
     }
 }
 
-/// Adds a line. A cell that is wider than its column moves the following ones; on a terminal the row ends at its edge.
+/// Adds a row. A cell that is wider than its column moves the following ones; on a terminal the row ends at its edge. If the
+/// following ones would lose what they say, they are in the next line instead, below their headers.
 fn push_row<'a>(
     text: &mut String,
     columns: &[VisibleColumn],
@@ -326,7 +335,13 @@ fn push_row<'a>(
     styles: Styles,
 ) {
     let cells: Vec<_> = cells.collect();
-    let widths = terminal.map(|terminal| row_widths(columns, &cells, terminal));
+    let mut widths = terminal.map(|terminal| row_widths(columns, &cells, terminal));
+    let breaks = terminal
+        .zip(widths.as_ref())
+        .is_some_and(|(terminal, widths)| loses_cells(columns, &cells, widths, terminal));
+    if breaks {
+        widths = Some(columns.iter().map(|column| column.width).collect());
+    }
     let (mut written, mut start) = (0, 0);
     for (index, (column, (cell, tone))) in columns.iter().zip(cells).enumerate() {
         let begin = if start == 0 { 0 } else { start.max(written + GAP) };
@@ -347,8 +362,30 @@ fn push_row<'a>(
             text.push_str(&styles.paint(tone, &cell).to_string());
         }
         start += column.width + GAP;
+        if breaks && width_of(&cell) > column.width && index + 1 < columns.len() {
+            text.push('\n');
+            written = 0;
+        }
     }
     text.push('\n');
+}
+
+/// Whether a long id leaves so little space that a cell of its row is cut off, or a name is not legible.
+fn loses_cells(columns: &[VisibleColumn], cells: &[(&str, Tone)], widths: &[usize], terminal: usize) -> bool {
+    let is_illegible = |((shown, (cell, _)), width): ((&VisibleColumn, &(&str, Tone)), &usize)| {
+        shown.column.kind == Kind::Name && *width < width_of(cell).min(LEGIBLE_NAME)
+    };
+    end_of_row(columns, widths) > terminal || columns.iter().zip(cells).zip(widths).any(is_illegible)
+}
+
+/// Where a row with cells of these widths ends.
+fn end_of_row(columns: &[VisibleColumn], widths: &[usize]) -> usize {
+    let (mut written, mut start) = (0, 0);
+    for (shown, width) in columns.iter().zip(widths) {
+        written = if start == 0 { *width } else { start.max(written + GAP) + width };
+        start += shown.width + GAP;
+    }
+    written
 }
 
 /// The widths of the cells of one row. If a long id moves the others beyond the edge, they are shortened in the same order as
@@ -364,14 +401,6 @@ fn row_widths(columns: &[VisibleColumn], cells: &[(&str, Tone)], terminal: usize
     if !is_moved {
         return widths;
     }
-    let end = |widths: &[usize]| {
-        let (mut written, mut start) = (0, 0);
-        for (shown, width) in columns.iter().zip(widths) {
-            written = if start == 0 { *width } else { start.max(written + GAP) + width };
-            start += shown.width + GAP;
-        }
-        written
-    };
     let aligned =
         columns.iter().map(|shown| shown.width + GAP).sum::<usize>().saturating_sub(GAP).min(terminal);
     for (kind, least, edge) in [
@@ -382,7 +411,7 @@ fn row_widths(columns: &[VisibleColumn], cells: &[(&str, Tone)], terminal: usize
         (Kind::Text, EMPTY.len(), terminal),
         (Kind::Name, EMPTY.len(), terminal),
     ] {
-        while end(&widths) > edge {
+        while end_of_row(columns, &widths) > edge {
             let of_kind = columns.iter().zip(&mut widths).filter(|(shown, _)| shown.column.kind == kind);
             let wide = of_kind.map(|(_, width)| width).filter(|width| **width > least);
             let Some(widest) = wide.max_by_key(|width| **width) else { break };
@@ -414,204 +443,4 @@ pub fn cut(text: &str, width: usize) -> Cow<'_, str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PLAIN: Styles = Styles::new(false);
-
-    fn items() -> Table {
-        let mut table = Table::new([
-            Column::typed("ITEM"),
-            Column::text("TITLE").importance(5),
-            Column::detail("PROJECT").importance(1).if_different(),
-            Column::fixed("STATUS").importance(6),
-            Column::fixed("PRIORITY").or_narrow("PRI").importance(3),
-            Column::name("CLAIMED BY").importance(4),
-            Column::fixed("AGE").importance(2),
-        ]);
-        for [item, title, status, priority, holder, age] in [
-            ["design-schema", "Design local blackboard SQL schema", "claimed", "P1", "Ivy", "47m"],
-            ["post-proposal", "Post proposal to issue #78", "blocked (2)", "P2", "", "2h"],
-            [
-                "gh:mellanon/pai-collab#77",
-                "Draft response to change awareness discussion",
-                "available",
-                "P3",
-                "",
-                "3d",
-            ],
-        ] {
-            table.row([
-                Cell::new(item),
-                Cell::new(title),
-                Cell::new("pai-collab"),
-                Cell::word(status),
-                Cell::word(priority),
-                Cell::new(holder),
-                Cell::new(age),
-            ]);
-        }
-        table
-    }
-
-    #[test]
-    fn narrow_table_shortens_texts_and_omits_a_constant_project() {
-        assert_eq!(
-            items().layout(Some(80), PLAIN),
-            "ITEM                       TITLE               STATUS       PRI  CLAIMED BY  AGE\n\
-             design-schema              Design local blac…  claimed      P1   Ivy         47m\n\
-             post-proposal              Post proposal to …  blocked (2)  P2   --          2h\n\
-             gh:mellanon/pai-collab#77  Draft response to…  available    P3   --          3d\n"
-        );
-    }
-
-    #[test]
-    fn wide_table_has_all_columns() {
-        assert_eq!(
-            items().layout(Some(120), PLAIN),
-            "ITEM                       TITLE                                      PROJECT     STATUS       PRIORITY  CLAIMED BY  AGE\n\
-             design-schema              Design local blackboard SQL schema         pai-collab  claimed      P1        Ivy         47m\n\
-             post-proposal              Post proposal to issue #78                 pai-collab  blocked (2)  P2        --          2h\n\
-             gh:mellanon/pai-collab#77  Draft response to change awareness discu…  pai-collab  available    P3        --          3d\n"
-        );
-    }
-
-    #[test]
-    fn piped_table_shortens_nothing_and_a_long_cell_moves_only_its_row() {
-        testkit::limit_test();
-        let mut table = Table::new([Column::text("NOTE"), Column::fixed("AGE")]);
-        table.row([Cell::new("short"), Cell::new("1s")]);
-        table.row([Cell::new("x".repeat(ALIGNED)), Cell::new("2s")]);
-        table.row([Cell::new("y".repeat(ALIGNED + 1)), Cell::new("3s")]);
-        let expected = format!(
-            "{:40}  AGE\n{:40}  1s\n{}  2s\n{}  3s\n",
-            "NOTE",
-            "short",
-            "x".repeat(40),
-            "y".repeat(41)
-        );
-        assert_eq!(table.layout(None, PLAIN), expected);
-    }
-
-    #[test]
-    fn table_is_never_wider_than_its_terminal() {
-        for width in 26..200 {
-            for line in items().layout(Some(width), PLAIN).lines() {
-                assert!(width_of(line) <= usize::from(width), "{width}: {line}");
-            }
-        }
-    }
-
-    #[test]
-    fn holder_is_shortened_after_note_and_worktree() {
-        testkit::limit_test();
-        let mut table = Table::new([
-            Column::typed("PATTERN"),
-            Column::fixed("MODE").importance(5),
-            Column::name("RESERVED BY").importance(6),
-            Column::fixed("AGE").importance(3),
-            Column::text("NOTE").importance(4),
-            Column::detail("WORKTREE").importance(1),
-        ]);
-        let mut row = |pattern: &str, holder: &str| {
-            let cells = [pattern, "exclusive", holder, "5m", "rewriting the engine", "pai-collab"];
-            table.row(cells.map(Cell::new));
-        };
-        row("crates/store/**", "claude-84a6");
-        row("docs/", "Ivy-84a6 (delegate)");
-        row("src/", "Ivy");
-        row("crates/blackboard/src/store/sqlite/**", "codex-7749");
-        assert_eq!(
-            table.layout(Some(80), PLAIN),
-            "PATTERN            MODE       RESERVED BY          AGE  NOTE          WORKTREE\n\
-             crates/store/**    exclusive  claude-84a6          5m   rewriting t…  pai-collab\n\
-             docs/              exclusive  Ivy-84a6 (delegate)  5m   rewriting t…  pai-collab\n\
-             src/               exclusive  Ivy                  5m   rewriting t…  pai-collab\n\
-             crates/blackboard/src/store/sqlite/**  exclusive  codex-7749  5m  rewritin…  p…\n"
-        );
-        let shown = table.layout(Some(72), PLAIN);
-        assert!(shown.contains("Ivy-84a6 (delegate)  5m   rewriti…"), "{shown}");
-    }
-
-    #[test]
-    fn what_a_user_types_is_complete_at_every_width() {
-        for width in 1..200 {
-            assert!(items().layout(Some(width), PLAIN).contains("gh:mellanon/pai-collab#77"), "{width}");
-        }
-    }
-
-    #[test]
-    fn a_long_id_takes_the_space_of_its_own_row() {
-        testkit::limit_test();
-        let mut table = Table::new([Column::typed("KEY"), Column::text("VALUE"), Column::fixed("AGE")]);
-        table.row([Cell::new("a"), Cell::new("the value of a"), Cell::new("1s")]);
-        table.row([Cell::new("b".repeat(24)), Cell::new("the value of b"), Cell::new("2s")]);
-        assert_eq!(
-            table.layout(Some(40), PLAIN),
-            "KEY                    VALUE         AGE\n\
-             a                      the value o…  1s\n\
-             bbbbbbbbbbbbbbbbbbbbbbbb  the valu…  2s\n"
-        );
-    }
-
-    #[test]
-    fn a_column_without_any_value_is_omitted() {
-        let mut table = Table::new([Column::typed("KEY"), Column::fixed("TTL"), Column::text("TAGS")]);
-        table.row([Cell::new("a"), Cell::new(""), Cell::optional(None::<&str>)]);
-        table.row([Cell::new("b"), Cell::new("1m"), Cell::new("")]);
-        assert_eq!(table.layout(None, PLAIN), "KEY  TTL\na    --\nb    1m\n");
-    }
-
-    #[test]
-    fn a_narrow_terminal_shows_the_last_directory() {
-        let mut table = Table::new([Column::detail("WORKTREE")]);
-        table.row([Cell::directory("/home/ivy/pai-collab/")]);
-        assert_eq!(table.layout(Some(80), PLAIN), "WORKTREE\npai-collab\n");
-        assert_eq!(table.layout(Some(100), PLAIN), "WORKTREE\n/home/ivy/pai-collab/\n");
-    }
-
-    #[test]
-    fn colors_do_not_move_the_columns() {
-        let colored = items().layout(Some(80), Styles::new(true));
-        assert!(colored.contains("\u{1b}[34mclaimed\u{1b}[0m"), "{colored}");
-        let codes =
-            ["\u{1b}[34m", "\u{1b}[33m", "\u{1b}[32m", "\u{1b}[2m", "\u{1b}[1m", "\u{1b}[31m", "\u{1b}[0m"];
-        let plain = codes.iter().fold(colored, |text, code| text.replace(code, ""));
-        assert_eq!(plain, items().layout(Some(80), PLAIN));
-    }
-
-    #[test]
-    fn text_can_neither_add_rows_nor_colors() {
-        let mut table = Table::new([Column::typed("NAME"), Column::fixed("STATUS")]);
-        table.row([Cell::new("a\nroot  active\u{1b}[0m\u{e0001}x\u{e007f}"), Cell::word("idle\n")]);
-        let text = table.layout(Some(80), Styles::new(true));
-        assert_eq!(text.lines().count(), 2);
-        assert!(text.contains("a\\nroot  active\\u{1b}[0m\\u{e0001}x\\u{e007f}"), "{text}");
-    }
-
-    #[test]
-    fn wide_letters_take_two_columns() {
-        let mut table = Table::new([Column::typed("NAME"), Column::fixed("STATUS")]);
-        table.row([Cell::new("漢字"), Cell::word("active")]);
-        table.row([Cell::new("abcd"), Cell::word("active")]);
-        assert_eq!(table.layout(None, PLAIN), "NAME  STATUS\n漢字  active\nabcd  active\n");
-    }
-
-    #[test]
-    fn a_cut_never_divides_a_visible_character() {
-        for (text, width, expected) in [
-            ("漢字かな", 8, "漢字かな"),
-            ("漢字かな", 7, "漢字か…"),
-            ("漢字かな", 6, "漢字…"),
-            ("e\u{301}e\u{301}e\u{301}", 2, "e\u{301}…"),
-            ("👩\u{200d}👩\u{200d}👧 family", 4, "👩\u{200d}👩\u{200d}👧 …"),
-            ("👩\u{200d}👩\u{200d}👧 family", 2, "…"),
-            ("abc", 1, "…"),
-            ("", 0, ""),
-        ] {
-            let short = cut(text, width);
-            assert_eq!(short, expected);
-            assert!(width_of(&short) <= width, "{text}");
-        }
-    }
-}
+mod tests;

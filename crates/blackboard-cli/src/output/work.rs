@@ -1,4 +1,4 @@
-//! Work items, for people and programs.
+//! Work items, as human and JSON output.
 
 use std::time::Duration;
 
@@ -46,6 +46,9 @@ render_list! {
 
 fn items(page: &ListPage<ListedItem>, screen: &mut Screen<'_>) -> Result {
     let items = &page.rows;
+    if let Some(text) = page.no_rows.filter(|_| items.is_empty()) {
+        return screen.line(format_args!("{text}"));
+    }
     if items.is_empty() && page.hides_some {
         let create = screen.command("work create ID --title TEXT");
         return screen.line(format_args!("No open work items. Add one: {}", escape(&create)));
@@ -62,7 +65,8 @@ fn items(page: &ListPage<ListedItem>, screen: &mut Screen<'_>) -> Result {
         Column::name("CLAIMED BY").importance(4),
         Column::fixed("AGE").importance(2),
     ]);
-    let names = holders(items);
+    let active = screen.active_agents();
+    let names = holders(items, &active);
     for listed in items {
         let item = &listed.item;
         table.row([
@@ -110,11 +114,13 @@ fn source(item: &WorkItem) -> String {
     }
 }
 
-/// The names of the agents that hold these items.
-pub fn holders<'a>(items: impl IntoIterator<Item = &'a ListedItem>) -> AgentNames<'a> {
-    AgentNames::of(items.into_iter().filter_map(|ListedItem { item, .. }| {
-        Some((item.claimed_by_name.as_deref()?, item.claimed_by.as_deref()?))
-    }))
+/// The names of the agents that hold these items, beside the active ones.
+pub fn holders<'a>(
+    items: impl IntoIterator<Item = &'a ListedItem>,
+    active: &'a [(String, String)],
+) -> AgentNames<'a> {
+    let holder = |item: &'a WorkItem| Some((item.claimed_by_name.as_deref()?, item.claimed_by.as_deref()?));
+    AgentNames::of(items.into_iter().filter_map(|listed| holder(&listed.item)), active)
 }
 
 /// The holder of one of these items.
@@ -182,25 +188,19 @@ fn released(released: &Released, screen: &mut Screen<'_>) -> Result {
 fn reassigned(reassigned: &Reassigned, screen: &mut Screen<'_>) -> Result {
     let item = &reassigned.item;
     let id = escape(&item.item_id);
-    match (reassigned.reassigned, item.claimed_at) {
-        (true, _) => screen.line(format_args!("Reassigned work item: {id}"))?,
-        (false, Some(since)) => {
-            let age = time::age(screen.now().since(since));
-            screen.line(format_args!("Already held: {id} (claimed {age} ago)"))?;
-        }
-        (false, None) => screen.line(format_args!("Already held: {id}"))?,
+    let holder = escape(&item.holder_label().unwrap_or_default()).into_owned();
+    let fence = item.fence.map(|fence| format!(", fence {fence}")).unwrap_or_default();
+    if reassigned.reassigned {
+        let before = previous_holder(
+            reassigned.previously_held_by.as_deref(),
+            reassigned.previously_held_by_session.as_deref(),
+        );
+        let from = before.map(|holder| format!("from {} ", escape(&holder)));
+        screen
+            .line(format_args!("Reassigned work item: {id} ({}to {holder}{fence})", from.unwrap_or_default()))
+    } else {
+        screen.line(format_args!("Already held: {id} (by {holder}{fence})"))
     }
-    let before = previous_holder(
-        reassigned.previously_held_by.as_deref(),
-        reassigned.previously_held_by_session.as_deref(),
-    );
-    let previously = before.map(|holder| format!("claimed by {holder}"));
-    screen.fields([
-        ("Title", Some(item.title.clone())),
-        ("Previously", reassigned.reassigned.then(|| previously.unwrap_or_else(|| "available".to_owned()))),
-        ("Claimed by", item.holder_label()),
-        ("Fence", item.fence.map(|fence| fence.to_string())),
-    ])
 }
 
 fn completed(completed: &Completed, screen: &mut Screen<'_>) -> Result {
@@ -223,11 +223,16 @@ fn now_available(unblocked: &[String], screen: &mut Screen<'_>) -> Result {
 }
 
 fn blocked(blocked: &Blocked, screen: &mut Screen<'_>) -> Result {
-    let blockers = list_blockers(&blocked.open_blockers, &blocked.missing_blockers);
+    let blockers = blocked.open_blockers.join(", ");
+    let missing = match &*blocked.missing_blockers {
+        [] => String::new(),
+        missing => format!("; not created: {}", missing.join(", ")),
+    };
     screen.line(format_args!(
-        "Blocked work item: {} (by {})",
+        "Blocked work item: {} (by {}{})",
         escape(&blocked.item.item_id),
-        escape(&blockers)
+        escape(&blockers),
+        escape(&missing)
     ))
 }
 

@@ -33,6 +33,7 @@ pub const CLAUDE: Platform = Platform {
         levels: &[SettingsLevel::User, SettingsLevel::Project, SettingsLevel::Local],
         directory,
         targets,
+        note: None,
         afterwards: |level| match level {
             SettingsLevel::User | SettingsLevel::Local => {
                 &["restart the sessions that run now: hooks are read when one starts"]

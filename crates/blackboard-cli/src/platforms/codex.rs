@@ -36,6 +36,7 @@ pub const CODEX: Platform = Platform {
         levels: &[SettingsLevel::User, SettingsLevel::Project],
         directory,
         targets,
+        note: Some("Codex runs the hooks only after you have trusted them: type /hooks in Codex."),
         afterwards: |level| match level {
             SettingsLevel::User | SettingsLevel::Local => &[
                 "accept the hooks: start `codex`, type /hooks and trust them. Until then Codex skips them silently",

@@ -58,6 +58,7 @@ pub const COPILOT: Platform = Platform {
         levels: &[SettingsLevel::User, SettingsLevel::Project],
         directory,
         targets,
+        note: None,
         afterwards: |level| match level {
             SettingsLevel::User | SettingsLevel::Local => {
                 &["restart the sessions that run now: hooks are read when one starts"]

@@ -42,6 +42,7 @@ pub const CURSOR: Platform = Platform {
         levels: &[SettingsLevel::User, SettingsLevel::Project],
         directory: |dirs| dirs.home.join(".cursor"),
         targets,
+        note: None,
         afterwards: |level| match level {
             SettingsLevel::User | SettingsLevel::Local => {
                 &["switch the MCP server \"blackboard\" on in Cursor's settings if it is off"]

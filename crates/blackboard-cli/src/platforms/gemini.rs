@@ -35,6 +35,7 @@ pub const GEMINI: Platform = Platform {
         levels: &[SettingsLevel::User, SettingsLevel::Project],
         directory,
         targets,
+        note: None,
         afterwards: |level| match level {
             SettingsLevel::User | SettingsLevel::Local => {
                 &["restart the sessions that run now: settings are read when one starts"]

@@ -113,6 +113,8 @@ pub struct PlatformSettings {
     pub directory: fn(&SettingsDirs) -> PathBuf,
     /// The files that setup writes.
     pub targets: fn(&SettingsDirs, SettingsLevel) -> Vec<Target>,
+    /// A sentence for the help of setup.
+    pub note: Option<&'static str>,
     /// What the user has to do afterwards.
     pub afterwards: fn(SettingsLevel) -> &'static [&'static str],
 }

@@ -50,6 +50,7 @@ pub const OPENCODE: Platform = Platform {
         levels: &[SettingsLevel::User, SettingsLevel::Project],
         directory,
         targets,
+        note: None,
         afterwards: |_| &["restart OpenCode: plugins are loaded when it starts"],
     },
     exceptions: Exceptions::NONE,
@@ -97,6 +98,8 @@ mod tests {
     use std::collections::BTreeSet;
     use std::process::Command;
 
+    use testkit::process::RunToEnd as _;
+
     use super::*;
     use crate::hooks::request::{HookEvent, Payload};
 
@@ -143,7 +146,7 @@ mod tests {
         };
         let (harness, plugin) = (write("harness.mjs", HARNESS), write("plugin.mjs", PLUGIN));
         let corpus = write("patches.jsonl", CORPUS);
-        let output = Command::new("node").args([&harness, &plugin, &corpus]).output().unwrap();
+        let output = Command::new("node").args([&harness, &plugin, &corpus]).run_to_end();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let passed = String::from_utf8(output.stdout).unwrap();
         assert_eq!(passed.lines().count(), CORPUS.lines().count());

@@ -11,7 +11,7 @@ use serde::{Serialize, Serializer};
 use super::content::{EditError, State};
 use super::diff;
 use super::directories::CreatedDirectories;
-use super::files::{self, Found, backup_of};
+use super::files::{self, SettingsFile, backup_of};
 use super::shared::{self, is_made_of, is_wholly_ours};
 use super::target::{Part, Target};
 use crate::config::printable;
@@ -61,7 +61,7 @@ pub enum Action {
 
 #[derive(Debug, Default)]
 struct Step {
-    before: Option<Found>,
+    before: Option<SettingsFile>,
     after: String,
     backup: Backup,
     is_private: bool,
@@ -231,7 +231,7 @@ impl Change {
     fn planned(
         target: &Target,
         action: Action,
-        before: Option<Found>,
+        before: Option<SettingsFile>,
         after: String,
         backup: Backup,
     ) -> Change {

@@ -16,7 +16,7 @@ pub enum Content {
 }
 
 /// The signature that identifies a file of ours, in every version.
-pub const MARK: &str = "Written by `blackboard setup`";
+pub const SIGNATURE: &str = "Written by `blackboard setup`";
 
 /// Why a file cannot be edited.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,7 +53,7 @@ impl Content {
             Content::Whole(whole) => match text {
                 // A git checkout may have changed the line endings.
                 Some(text) if text.replace("\r\n", "\n") == **whole => Ok(text.to_owned()),
-                Some(text) if !text.contains(MARK) => {
+                Some(text) if !text.contains(SIGNATURE) => {
                     Err(EditError::shape("it was not written by blackboard"))
                 }
                 _ => Ok((*whole).to_owned()),
@@ -68,7 +68,9 @@ impl Content {
         match self {
             Content::Json(wanted) => json::without(wanted, text, before),
             Content::Toml(servers) => toml::without(servers, text),
-            Content::Whole(_) if text.contains(MARK) => Ok(Removal { text: String::new(), is_empty: true }),
+            Content::Whole(_) if text.contains(SIGNATURE) => {
+                Ok(Removal { text: String::new(), is_empty: true })
+            }
             Content::Whole(_) => Ok(Removal::nothing_of_ours(text)),
         }
     }

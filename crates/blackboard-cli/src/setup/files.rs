@@ -17,7 +17,7 @@ const TOO_LARGE: &str = "it is larger than 16 MB";
 
 /// A file that may be edited.
 #[derive(Debug)]
-pub struct Found {
+pub struct SettingsFile {
     /// Its text.
     pub text: String,
     /// Its mode, which is kept.
@@ -25,7 +25,7 @@ pub struct Found {
 }
 
 /// Reads a file that will be edited; `None` if it does not exist.
-pub fn to_edit(file: &Path) -> Result<Option<Found>, EditError> {
+pub fn to_edit(file: &Path) -> Result<Option<SettingsFile>, EditError> {
     let metadata = match fs::symlink_metadata(file) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -58,7 +58,7 @@ pub fn to_edit(file: &Path) -> Result<Option<Found>, EditError> {
     }
     let bytes = fs::read(file).map_err(|error| EditError(format!("it cannot be read ({error})")))?;
     match String::from_utf8(bytes) {
-        Ok(text) => Ok(Some(Found { text, permissions: metadata.permissions() })),
+        Ok(text) => Ok(Some(SettingsFile { text, permissions: metadata.permissions() })),
         Err(_) => trouble("it is not UTF-8 text"),
     }
 }

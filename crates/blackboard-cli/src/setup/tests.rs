@@ -30,7 +30,7 @@ fn claude(part: Part) -> Content {
 }
 
 #[test]
-fn what_is_written_names_neither_a_path_nor_a_version_of_this_program() {
+fn settings_contain_no_path_and_no_version() {
     for (platform, _, target) in targets() {
         let text = target.content.alone();
         assert!(text.contains("blackboard"), "{platform}: {text}");
@@ -94,7 +94,7 @@ fn a_handler_in_a_group_of_others_is_brought_up_to_date_alone() {
 }
 
 #[test]
-fn what_an_older_version_hooked_and_what_is_there_twice_goes() {
+fn old_and_duplicate_hooks_are_removed() {
     let hooks = claude(Part::Hooks);
     let before = r#"{ "hooks": {
   "Notification": [{ "hooks": [{ "type": "command", "command": "blackboard hook claude" }] }, { "hooks": [] }],
@@ -112,7 +112,7 @@ fn what_an_older_version_hooked_and_what_is_there_twice_goes() {
 }
 
 #[test]
-fn what_is_empty_before_may_be_empty_again() {
+fn empty_file_is_restored() {
     let hooks = claude(Part::Hooks);
     for (before, expected) in [
         ("{\n  \"a\": 1\n}\n", "{\n  \"a\": 1\n}\n"),
@@ -180,7 +180,7 @@ fn a_server_that_was_switched_off_stays_off() {
 }
 
 #[test]
-fn what_is_to_be_added_to_toml_by_hand_fits_what_is_there() {
+fn manual_toml_text_matches_the_file() {
     let before = "mcp_servers = { a = {} }\n";
     assert!(SERVERS.with(Some(before)).is_err());
     let by_hand = SERVERS.by_hand(Some(before));
@@ -262,7 +262,7 @@ fn a_file_with_a_comment_is_not_empty_without_us() {
 }
 
 #[test]
-fn what_is_not_as_expected_is_refused_and_not_guessed() {
+fn unexpected_structure_is_refused() {
     testkit::limit_test();
     let deep = format!("{{\"hooks\": {}{}}}", "[".repeat(1000), "]".repeat(1000));
     for (part, text, reason) in [

@@ -288,7 +288,7 @@ fn refused(request: &Parts, is_named: bool) -> Reply {
     *reply.status_mut() = StatusCode::UNAUTHORIZED;
     let headers = reply.headers_mut();
     headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"blackboard\""));
-    // The connection is not needed any more.
+    // The connection is no longer needed.
     headers.insert(CONNECTION, HeaderValue::from_static("close"));
     reply
 }

@@ -9,7 +9,8 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Seek, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use blackboard::clock::{Clock, SystemClock, Timestamp};
@@ -27,6 +28,9 @@ use crate::location::without_login;
 
 /// The maximum number of bytes read from the file: more than any server writes.
 const MOST_BYTES: u64 = 4096;
+
+/// How long to wait for a server to answer after its start.
+const TO_START: Duration = Duration::from_secs(30);
 
 /// How long to wait for a server to stop, and the interval of the checks.
 const TO_STOP: Duration = Duration::from_secs(5);
@@ -247,15 +251,31 @@ pub fn start_in_background(context: &Context, port: u16, token: bool) -> Result<
         };
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn().map_err(fault)?;
-    let mut line = String::new();
-    if let Some(output) = child.stdout.take() {
-        BufReader::new(output.take(MOST_BYTES)).read_line(&mut line).map_err(fault)?;
-    }
+    let line = first_line(command.spawn().map_err(fault)?, TO_START)?;
     match serde_json::from_str::<Running>(&line) {
         Ok(running) => Ok(running),
         Err(_) => Err(as_it_said(&line)),
     }
+}
+
+/// The first line of a server's output; empty if it ends without one. A server that prints none in time is killed.
+fn first_line(mut server: Child, limit: Duration) -> Result<String> {
+    let (sender, lines) = channel();
+    let output = server.stdout.take();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        if let Some(output) = output {
+            let _ = BufReader::new(output.take(MOST_BYTES)).read_line(&mut line);
+        }
+        let _ = sender.send(line);
+    });
+    lines.recv_timeout(limit).map_err(|_| {
+        let _ = server.kill();
+        let _ = server.wait();
+        Refusal::new(Code::TimedOut, format!("the server did not answer within {} s", limit.as_secs()))
+            .hint(hints::command("run it in the foreground, to see why: ", "serve"))
+            .into()
+    })
 }
 
 /// Leaves the terminal and the process group that it was started from, so that it survives them.
@@ -393,6 +413,21 @@ mod tests {
 
     use super::*;
 
+    #[cfg(unix)]
+    #[test]
+    fn server_that_prints_nothing_is_killed_and_reported() {
+        testkit::limit_test();
+        let server =
+            |script: &str| Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+        let hanging = server("exec sleep 600");
+        let pid = hanging.id();
+        let refused = first_line(hanging, Duration::from_millis(1)).unwrap_err();
+        assert_eq!(refused.code(), Code::TimedOut);
+        assert!(!testkit::process::runs(pid));
+        assert_eq!(first_line(server("echo '{}'; exec cat"), testkit::patience()).unwrap(), "{}\n");
+        assert_eq!(first_line(server("exit 1"), testkit::patience()).unwrap(), "");
+    }
+
     #[test]
     fn debug_output_of_a_server_has_no_token() {
         let token = Secret::random().unwrap();
@@ -406,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_just_starting_is_not_taken_for_the_one_that_was_killed() {
+    fn starting_server_is_not_mistaken_for_a_killed_one() {
         let scratch = testkit::tempdir().unwrap();
         let board = SidecarDirectory::new(scratch.path());
         let killed = Running::here(SocketAddr::from(([127, 0, 0, 1], 3141)), None);

@@ -20,10 +20,26 @@ pub struct EventView<'a> {
     summary: &'a str,
     metadata: OrEmpty<'a>,
     actor_name: Option<&'a str>,
+    /// The agent that the summary names.
+    named_agent: Option<NamedAgent<'a>>,
     /// The name of its type in human output.
     shown_type: &'a str,
     revision: Revision,
     commit_id: Revision,
+}
+
+/// An agent that the summary of an event names.
+#[derive(Serialize)]
+pub struct NamedAgent<'a> {
+    name: &'a str,
+    session_id: String,
+}
+
+impl<'a> NamedAgent<'a> {
+    /// The agent that the summary of this event names, if it names one.
+    pub fn of(event: &'a Event) -> Option<NamedAgent<'a>> {
+        event.named_agent().map(|(name, session_id)| NamedAgent { name, session_id })
+    }
 }
 
 impl<'a> EventView<'a> {
@@ -40,6 +56,7 @@ impl<'a> EventView<'a> {
             summary: &event.summary,
             metadata: OrEmpty(event.metadata.as_ref()),
             actor_name: actor_id.and_then(|session| names.0.get(session)).map(String::as_str),
+            named_agent: NamedAgent::of(event),
             shown_type: event.shown_type(),
             revision: event.id,
             commit_id: event.commit_id,

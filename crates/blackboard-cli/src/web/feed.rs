@@ -21,8 +21,9 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::event_view::{EventView, Names};
+use crate::engine::{Mode, Opening};
 use crate::hints::{self, GivenOptions};
-use crate::open::{Mode, Opening, ResolvedBoard};
+use crate::open::ResolvedBoard;
 
 /// How long one wait for events lasts. After this time, a feed that should stop notices it.
 const SLICE: Duration = Duration::from_millis(200);
@@ -137,7 +138,7 @@ impl Feed {
             thread: OnceLock::new(),
         });
         // The first request should see the board, not the state before it was opened.
-        let first = feed.look();
+        let first = feed.find_board();
         let following = Arc::clone(&feed);
         let thread = std::thread::Builder::new()
             .name("feed".to_owned())
@@ -194,7 +195,7 @@ impl Feed {
     }
 
     /// The number of the current board, and the revision up to which its event log was read.
-    pub fn place(&self) -> (u64, Revision) {
+    pub fn position(&self) -> (u64, Revision) {
         let state = self.state();
         (state.generation, state.end)
     }
@@ -213,7 +214,8 @@ impl Feed {
         if after >= state.end {
             return Following::Nothing;
         }
-        // Commits have no gaps between them, so a binary search finds the next one.
+        // Each commit begins where the one before it ends, also if ids between them are missing. So a binary search finds
+        // the next one.
         match state.kept.binary_search_by_key(&after, |commit| commit.before) {
             Ok(place) => Following::Next(state.kept[place].bytes.clone(), state.kept[place].last),
             Err(_) => Following::InLog,
@@ -228,7 +230,7 @@ impl Feed {
         let names = Names::of_actors(&board, &page.events)?;
         let mut bytes = Vec::new();
         for event in &page.events {
-            tell(event, &names, &mut bytes)?;
+            write_event(event, &names, &mut bytes)?;
         }
         Ok(Some((bytes.into(), last)))
     }
@@ -237,7 +239,7 @@ impl Feed {
     pub fn stop(&self) {
         self.stop.stop();
         self.state().generation += 1;
-        self.tell();
+        self.notify();
     }
 
     fn run(&self, first: Option<(Board, Revision)>) {
@@ -251,7 +253,7 @@ impl Feed {
             if self.stop.is_stopped() {
                 return;
             }
-            found = self.look();
+            found = self.find_board();
             if found.is_none() {
                 std::thread::park_timeout(PAUSE);
             }
@@ -259,7 +261,7 @@ impl Feed {
     }
 
     /// Opens the board, and returns the revision to follow it from.
-    fn look(&self) -> Option<(Board, Revision)> {
+    fn find_board(&self) -> Option<(Board, Revision)> {
         let opened = self.resolved.open(Opening::new(Mode::ReadOnly)).and_then(|opened| {
             let Some(board) = opened.existing() else { return Ok(None) };
             let revision = board.revision()?;
@@ -281,7 +283,7 @@ impl Feed {
                 state.identity = identity;
                 state.end = start;
                 drop(state);
-                self.tell();
+                self.notify();
                 Some((board, start))
             }
             Ok(None) => {
@@ -315,7 +317,7 @@ impl Feed {
                     state.forget();
                     state.end = position;
                     drop(state);
-                    self.tell();
+                    self.notify();
                 }
                 Err(error) if error.code() == Code::CursorAhead => {
                     return Err(Fault::new(Code::Io, "the board went back to an older state").into());
@@ -333,18 +335,18 @@ impl Feed {
         for events in events.chunk_by(|a, b| a.commit_id == b.commit_id) {
             let mut bytes = Vec::with_capacity(512 * events.len());
             for event in events {
-                tell(event, &names, &mut bytes)?;
+                write_event(event, &names, &mut bytes)?;
             }
             let last = events.last().map_or(before, |event| event.id);
             commits.push(Commit { before, last, bytes: bytes.into() });
             before = last;
         }
         self.state().keep(commits, before);
-        self.tell();
+        self.notify();
         Ok(before)
     }
 
-    /// Records that the board cannot be read any more.
+    /// Records that the board can no longer be read.
     fn close(&self, view: View) {
         let mut state = self.state();
         let was_open = matches!(state.view, View::Open(_));
@@ -356,7 +358,7 @@ impl Feed {
             state.forget();
             state.end = Revision::ZERO;
             drop(state);
-            self.tell();
+            self.notify();
         }
     }
 
@@ -370,7 +372,7 @@ impl Feed {
         matches!(self.state().view, View::Missing)
     }
 
-    fn tell(&self) {
+    fn notify(&self) {
         self.changes.send_modify(|count| *count += 1);
     }
 
@@ -426,7 +428,7 @@ fn is_small(board: &Board) -> bool {
 }
 
 /// Encodes an event for browsers. `id` is its revision, so that a client that reconnects continues after it.
-fn tell(event: &Event, names: &Names, out: &mut Vec<u8>) -> Result<()> {
+fn write_event(event: &Event, names: &Names, out: &mut Vec<u8>) -> Result<()> {
     let view = EventView::of(event, names);
     // Compact JSON has no line breaks, so it fits on one line of the stream.
     out.extend_from_slice(format!("id: {}\ndata: ", event.id).as_bytes());

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_encoded_comes_back() {
+    fn encoded_text_round_trips() {
         testkit::limit_test();
         for text in ["", "gh:owner/repo#78", "P2 2026-02-03T15:30:00.000Z a+b", "ä\n\"%"] {
             assert_eq!(decoded(&encoded(text)).unwrap(), text);

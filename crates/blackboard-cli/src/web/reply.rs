@@ -225,7 +225,7 @@ fn json<T: Serialize>(status: StatusCode, value: &T) -> Reply {
     reply
 }
 
-/// How the codes of the board are said in HTTP. A code that this list does not name is one of a newer library.
+/// The HTTP status of an error code. A code that is not in the list is from a newer library.
 fn status_of(code: Code) -> StatusCode {
     known_status(code).unwrap_or(StatusCode::SERVICE_UNAVAILABLE)
 }

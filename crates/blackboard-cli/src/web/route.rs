@@ -18,7 +18,7 @@ use super::{api, page};
 use crate::unreadable::UnreadableRows;
 
 /// What a handler of the API gets.
-pub struct Asked<'a> {
+pub struct ApiRequest<'a> {
     /// The board, or an empty one if there is none; for [`ABOUT`] also if it cannot be read.
     pub board: &'a Board,
     /// The query string.
@@ -29,14 +29,14 @@ pub struct Asked<'a> {
     pub feed: &'a Feed,
 }
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// Parses the parameters, and refuses names that are not in this list.
     pub fn query(&self, known: &[&str]) -> Result<Query> {
         Query::parse(self.query, known)
     }
 }
 
-type Answer = fn(&Asked<'_>) -> Result<Reply>;
+type Answer = fn(&ApiRequest<'_>) -> Result<Reply>;
 
 /// The path that answers even if the board cannot be read, with the reason.
 const ABOUT: &str = "/api/board";
@@ -120,14 +120,14 @@ async fn route(request: Parts, client: &Client, shared: &Shared) -> Reply {
             let unreadable = UnreadableRows::default();
             let board = &unreadable.observe(board);
             let query = request.uri.query().unwrap_or("");
-            let mut reply = answer(&Asked { board, query, id: &id, feed: &feed })?;
+            let mut reply = answer(&ApiRequest { board, query, id: &id, feed: &feed })?;
             reply::note_unreadable(&mut reply, &unreadable.list());
             Ok(reply)
         })
     });
     let outcome = match answered {
         Ok(answered) => answered.await.unwrap_or_else(|error| {
-            Err(Fault::new(Code::Internal, "a request broke down").because(error).into())
+            Err(Fault::new(Code::Internal, "internal error in a request").because(error).into())
         }),
         Err(error) => Err(error),
     };

@@ -146,7 +146,7 @@ impl Listening {
             }
         });
         feed.stop();
-        // Requests that are still reading the board have no client any more.
+        // Requests that are still reading the board no longer have a client.
         runtime.shutdown_background();
         let _ = thread.join();
         drop(claim);
@@ -297,7 +297,7 @@ struct NewConnection {
 }
 
 impl NewConnection {
-    /// Records that the server answered a request: another connection does not replace this one any more.
+    /// Records that the server answered a request: another connection no longer replaces this one.
     fn admit(&self) {
         self.all.lock().by_number.remove(&self.number);
     }

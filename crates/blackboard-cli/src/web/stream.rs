@@ -74,7 +74,7 @@ impl Stream {
         let looked_at = Arc::clone(&feed);
         blocking(move || looked_at.board()).await?;
         let changes = feed.changes();
-        let (generation, end) = feed.place();
+        let (generation, end) = feed.position();
         if query.text("board").is_some_and(|board| board != feed.identity()) {
             return Ok(refused(
                 StatusCode::GONE,
@@ -119,8 +119,8 @@ impl Stream {
 impl StreamPosition {
     /// Refuses a position that was pruned, or that is after the end of the event log.
     async fn checked(self) -> Result<StreamPosition> {
-        let (_, end) = self.feed.place();
-        if self.position == end || matches!(self.look(), Following::Next(..)) {
+        let (_, end) = self.feed.position();
+        if self.position == end || matches!(self.next_commit(), Following::Next(..)) {
             return Ok(self);
         }
         let feed = Arc::clone(&self.feed);
@@ -129,7 +129,7 @@ impl StreamPosition {
         Ok(self)
     }
 
-    fn look(&self) -> Following {
+    fn next_commit(&self) -> Following {
         self.feed.following(self.generation, self.position)
     }
 
@@ -138,7 +138,7 @@ impl StreamPosition {
         loop {
             // Subscribe before the check, so that an event after the check ends the wait.
             self.changes.borrow_and_update();
-            match self.look() {
+            match self.next_commit() {
                 Following::Next(bytes, last) => {
                     self.position = last;
                     return Some((bytes, self));
@@ -154,7 +154,7 @@ impl StreamPosition {
                 Following::InLog => {
                     let (feed, position) = (Arc::clone(&self.feed), self.position);
                     let (bytes, last) = blocking(move || feed.read_log(position)).await.ok().flatten()?;
-                    if self.feed.place().0 != self.generation {
+                    if self.feed.position().0 != self.generation {
                         return None;
                     }
                     self.position = last;
@@ -167,7 +167,7 @@ impl StreamPosition {
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .unwrap_or_else(|error| Err(Fault::new(Code::Internal, "a request broke down").because(error).into()))
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
+        Err(Fault::new(Code::Internal, "internal error in a request").because(error).into())
+    })
 }

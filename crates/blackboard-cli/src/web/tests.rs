@@ -14,7 +14,8 @@ use blackboard::store::{Memory, Sidecar, SidecarDirectory, Sidecars};
 use super::background::{Running, ServerRegistration};
 use super::feed::Feed;
 use crate::config::{Config, Database};
-use crate::open::{Engine, KeptBoard, Mode, OpenStore, Opening, ResolvedBoard};
+use crate::engine::{Engine, Mode, OpenStore, Opening};
+use crate::open::{KeptBoard, ResolvedBoard};
 
 /// A board that is not a file.
 pub struct InMemory {

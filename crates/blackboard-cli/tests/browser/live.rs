@@ -260,7 +260,7 @@ fn page_does_not_mix_a_board_with_the_one_that_it_replaces() {
         "return document.getElementById('revision').textContent === '2'",
     );
     browser.until_says("#work-count", "2");
-    browser.until("nothing is asked any more", "return performance.now() - window.lastAsked > 1500");
+    browser.until("no more requests", "return performance.now() - window.lastAsked > 1500");
     browser.view("timeline");
     timeline(&["Work item \"Other 1\" created", "Work item \"Other 0\" created"]);
 
@@ -286,7 +286,7 @@ fn page_reports_unreadable_rows_only_in_their_view() {
     browser.view("locks");
     browser.until_says("#trouble", "no locks today");
     browser.view("projects");
-    browser.until("it is not said any more", "return document.getElementById('trouble').hidden");
+    browser.until("it is no longer said", "return document.getElementById('trouble').hidden");
     browser.view("locks");
     browser.until_says("#trouble", "no locks today");
 }

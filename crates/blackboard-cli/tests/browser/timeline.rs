@@ -52,7 +52,7 @@ fn spans(browser: &Browser, kept: usize, position: usize) {
         &format!(
             "const slider = document.getElementById('timeline-slider');
              return slider.min === '1' && slider.max === '{kept}' && slider.value === '{position}' \
-             && document.getElementById('timeline-count').textContent === ({kept}).toLocaleString('en') + ' in all'"
+             && document.getElementById('timeline-count').textContent === ({kept}).toLocaleString('en') + ' total'"
         ),
     );
 }

@@ -9,7 +9,7 @@ use testkit::process::RunToEnd as _;
 /// What every example finds: a repository with a board, two sessions, work items, entries and scripts.
 const BOARD: &str = r#"
 git init -q . && git -c user.name=Ivy -c user.email=ivy@example.org commit -q --allow-empty -m "Start"
-mkdir -p src docs tests .claude .zfunc .config/fish/completions
+mkdir -p src docs tests .claude
 for script in agent.sh deploy.sh; do printf '#!/bin/sh\n' > $script && chmod +x $script; done
 echo '{"compare":[{"key":"counter","exists":true}],"then":[{"write":{"key":"b","value":1}}]}' > move.json
 blackboard init
@@ -18,7 +18,7 @@ blackboard agent register --name Ivy --session-hint Ivy
 blackboard agent register --name Oak --session-hint Oak
 blackboard work create design-schema --title "Design the SQL schema" --project pai-collab
 blackboard work create run-tests --title "Run the tests"
-blackboard work create ship --title "Ship it"
+blackboard work create "Ship it"
 blackboard write task:q3 '{"status":"done"}'
 blackboard write task:q4 '{"status":"open"}' --tag finance
 blackboard write result:log "All green"
@@ -28,13 +28,13 @@ blackboard write counter 8
 
 /// What a command needs in addition.
 const PREPARATIONS: &[(&str, &str)] = &[
-    ("work create", "blackboard work delete design-schema; blackboard work delete ship"),
+    ("work create", "blackboard work delete design-schema; blackboard work delete ship-it"),
     ("work release", CLAIM),
     ("work reassign", CLAIM),
     ("work complete", CLAIM),
     ("work wait", COMPLETE),
-    ("work unblock", "blackboard work block ship --blocked-by design-schema"),
-    ("lock release", "fence=$(blackboard lock acquire deploy)"),
+    ("work unblock", "blackboard work block ship-it --blocked-by design-schema"),
+    ("lock release", "blackboard lock acquire deploy"),
     ("file release", "blackboard file reserve 'src/store/**'"),
     ("guard remove", "blackboard guard install"),
     ("project remove", "blackboard work delete design-schema"),
@@ -42,14 +42,9 @@ const PREPARATIONS: &[(&str, &str)] = &[
     ("serve", "trap 'blackboard serve --stop 2>/dev/null' EXIT"),
 ];
 
-const CLAIM: &str =
-    r#"fence=$(blackboard work claim design-schema --json | sed 's/.*"fence":\([0-9]*\).*/\1/')"#;
+const CLAIM: &str = "blackboard work claim design-schema";
 
 const COMPLETE: &str = "blackboard work claim design-schema && blackboard work complete design-schema";
-
-/// The variable that some examples of entries use.
-const REVISION: &str =
-    r#"revision=$(blackboard read counter --json | sed 's/.*"revision":\([0-9]*\).*/\1/')"#;
 
 /// Examples that run differently here: what an example begins with, the line to run, and its exit code.
 const DIFFERENT: &[(&str, &str, i32)] = &[
@@ -83,12 +78,19 @@ fn every_example_of_every_command_runs() {
     for command in commands() {
         let help = template.run(command.split(' ').chain(["--help"])).success().stdout;
         let (_, examples) = help.split_once("\nExamples:\n").unwrap_or_else(|| panic!("{command}: {help}"));
+        // A line that sets a variable or creates a directory belongs to the next one.
+        let mut before = String::new();
         for example in examples.lines().map(str::trim) {
             assert!(example.chars().count() <= 76, "{example}");
-            assert!(example.contains(&format!("blackboard {command}")), "{command}: {example}");
-            if has_jq || !example.contains("jq ") {
-                run(template.path(), &command, example);
+            if ["revision=$(", "fence=$(", "mkdir -p "].iter().any(|begins| example.starts_with(begins)) {
+                before = format!("{example}\n");
+                continue;
             }
+            assert!(example.contains(&format!("blackboard {command}")), "{command}: {example}");
+            if has_jq || !format!("{before}{example}").contains("jq ") {
+                run(template.path(), &command, &before, example);
+            }
+            before.clear();
             count += 1;
         }
     }
@@ -96,23 +98,21 @@ fn every_example_of_every_command_runs() {
 }
 
 /// Runs an example in a copy of the prepared directory.
-fn run(template: &Path, command: &str, example: &str) {
+fn run(template: &Path, command: &str, before: &str, example: &str) {
     let scratch = Scratch::new();
     let different = DIFFERENT.iter().rfind(|(begins, ..)| example.starts_with(begins));
     let line = different.map(|(_, line, _)| *line).filter(|line| !line.is_empty()).unwrap_or(example);
     let expected = different.map_or(0, |(.., code)| *code);
     let prepare = PREPARATIONS.iter().find(|(of, _)| *of == command).map_or("", |(_, lines)| *lines);
-    let revision = if example.contains("$revision") { REVISION } else { "" };
     let script = format!(
         "set -e\n\
          cp -a {}/. .\n\
          export BLACKBOARD_SESSION_ID=Ivy\n\
          exec 3>&1 >/dev/null\n\
-         {revision}\n\
          {prepare}\n\
          exec >&3 3>&-\n\
          set +e\n\
-         {line}\n",
+         {before}{line}\n",
         template.display()
     );
     let output = Output::of(scratch.shell(&script).run_to_end());

@@ -8,7 +8,7 @@ mod sessions;
 use std::fs;
 
 use blackboard::agent::label;
-use blackboard::id::session_of_hint;
+use blackboard::id::session_id_from_hint;
 use serde_json::{Value, json};
 
 use crate::scratch::{Output, Scratch};
@@ -68,7 +68,7 @@ impl Stage {
     }
 
     fn agent(&self, hint: &str) -> Value {
-        self.scratch.json(["agent", "show", &session_of_hint(hint)])
+        self.scratch.json(["agent", "show", &session_id_from_hint(hint)])
     }
 
     fn log(&self) -> String {
@@ -87,12 +87,12 @@ impl Stage {
 /// The name of a session of a platform whose user gave none.
 fn generated_name(hint: &str) -> String {
     let (platform, _) = hint.split_once(':').unwrap();
-    format!("{platform}-{}", &session_of_hint(hint)[..4])
+    format!("{platform}-{}", &session_id_from_hint(hint)[..4])
 }
 
 /// Such a session as messages name it.
 fn label_of(hint: &str) -> String {
-    label(&generated_name(hint), &session_of_hint(hint))
+    label(&generated_name(hint), &session_id_from_hint(hint))
 }
 
 /// Everything that is text in an answer.

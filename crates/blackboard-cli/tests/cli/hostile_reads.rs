@@ -41,7 +41,8 @@ const DETAILS: &[(&[&str], i32)] = &[
     (&["history", "fact"], 0),
     (&["history", "gone"], 0),
     (&["wait", "fact", "--timeout", "30s"], 0),
-    (&["clear", "*", "--dry-run"], 0),
+    (&["clear", "fact", "--dry-run"], 0),
+    (&["clear", "*", "--dry-run"], 4),
     // The reservations of the template are of another directory.
     (&["file", "check", "src/a.rs", "--session", "oak"], 0),
     (&["lock", "acquire", "deploy", "--session", "oak"], 4),
@@ -128,7 +129,7 @@ fn a_board_with_an_unreadable_column_is_reported_harmlessly() {
             assert!(matches!(human.code, 0 | 1), "{column:?} {call:?}: {human:?}");
             assert_shown(&human, call);
             let program = scratch.run(call.iter().chain(&["--json"]));
-            // Half a list cannot become an error object any more.
+            // Half a list can no longer become an error object.
             if program.code == 0 || program.stderr.is_empty() {
                 program.json();
             }

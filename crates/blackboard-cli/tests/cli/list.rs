@@ -55,7 +55,7 @@ fn list_reports_what_its_limit_leaves_out() {
     for key in ["a", "b", "c"] {
         scratch.json(["write", key, "1"]);
     }
-    let note = "\nShowing 2 of 3. Use --limit N for more.\n";
+    let note = "\nShowing 2 of 3. More: --limit N\n";
     for call in [&["list", "--limit", "2"][..], &["list", "--long", "--limit", "2"]] {
         let shown = scratch.run(call).success().stdout;
         assert!(shown.ends_with(note), "{shown}");
@@ -76,6 +76,6 @@ fn list_on_a_terminal_reads_only_the_values_that_it_shows() {
     let database = rusqlite::Connection::open(scratch.database()).unwrap();
     database.execute_batch("UPDATE entry_versions SET version = -1 WHERE key = 'k159'").unwrap();
     let shown = scratch.on_terminal(80, ["list", "--long"]);
-    assert!(shown.contains("Showing 50 of 60. Use --limit N for more."), "{shown}");
+    assert!(shown.contains("Showing 50 of 60. More: --limit N"), "{shown}");
     assert!(!shown.contains("k159"), "{shown}");
 }

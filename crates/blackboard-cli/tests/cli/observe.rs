@@ -325,3 +325,22 @@ fn note_about_more_events_names_since_only_if_it_was_given() {
         assert_eq!(shown.lines().last(), Some(expected), "{start:?}");
     }
 }
+
+#[test]
+fn events_of_an_agent_are_found_by_name_id_and_short_id() {
+    let scratch = Scratch::new();
+    let ivy = scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    let ivy = ivy["session_id"].as_str().unwrap();
+    scratch.json(["agent", "register", "--name", "Oak", "--session-hint", "oak"]);
+    scratch.json(["work", "claim", "item", "--title", "Item", "--session", "ivy"]);
+    let claims = |agent: &str| {
+        let call = ["observe", "--since", "1h", "--filter", "work_claimed", "--agent", agent];
+        scratch.json(call)["count"].clone()
+    };
+    for agent in ["Ivy", ivy, &ivy[..8], &ivy[..6]] {
+        assert_eq!(claims(agent), 1, "{agent}");
+    }
+    for agent in ["Oak", "Elm", &ivy[..5]] {
+        assert_eq!(claims(agent), 0, "{agent}");
+    }
+}

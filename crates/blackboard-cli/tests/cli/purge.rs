@@ -1,7 +1,8 @@
 use blackboard::Code;
 use serde_json::json;
+use testkit::process::RunToEnd as _;
 
-use crate::scratch::Scratch;
+use crate::scratch::{Output, Scratch};
 use crate::shapes::is_object;
 use crate::transcript;
 
@@ -89,7 +90,21 @@ fn purge_and_its_help_are_about_entries_only() {
     assert!(events.contains("The secret title"), "{events}");
     let help = scratch.run(["purge", "--help"]).success().stdout.replace('\n', " ");
     assert!(
-        help.contains("Purges entries only: texts of agents and work items stay in the event log"),
+        help.contains("Titles, notes and agent names stay in the event log until it is pruned"),
         "{help}"
     );
+}
+
+#[test]
+fn a_dry_run_continues_without_an_ended_session_as_the_purge_does() {
+    let scratch = Scratch::new();
+    let ivy = scratch.json(["agent", "register", "--name", "Ivy"])["session_id"].clone();
+    scratch.json(["write", "token", "1"]);
+    scratch.json(["agent", "deregister", "--session", ivy.as_str().unwrap()]);
+    for options in [&["--dry-run"][..], &[]] {
+        let mut command = scratch.command(["purge", "token"].iter().chain(options));
+        command.env("BLACKBOARD_SESSION_ID", ivy.as_str().unwrap());
+        let purged = Output::of(command.run_to_end()).success();
+        assert!(purged.stderr.contains("continuing without a session"), "{options:?}: {purged:?}");
+    }
 }

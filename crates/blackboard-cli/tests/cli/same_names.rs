@@ -1,7 +1,7 @@
 //! Agents with the same name are told apart in every output, also if their ids begin with the same 8 characters.
 
 use blackboard::Code;
-use blackboard::id::session_of_hint;
+use blackboard::id::session_id_from_hint;
 use serde_json::json;
 
 use crate::mcp::client::Client;
@@ -23,7 +23,7 @@ fn board() -> Scratch {
     }
     for (hint, label) in HINTS.into_iter().zip(LABELS) {
         let id = label.trim_start_matches("Ivy (").trim_end_matches(')');
-        assert!(session_of_hint(hint).starts_with(id), "{hint}");
+        assert!(session_id_from_hint(hint).starts_with(id), "{hint}");
     }
     scratch
 }
@@ -62,9 +62,40 @@ fn lists_tell_agents_with_the_same_name_apart() {
 #[test]
 fn events_tell_agents_with_the_same_name_apart() {
     let shown = board().run(["observe", "--since", "1h"]).success().stdout;
-    assert!(shown.contains("Agent \"Ivy\" claimed \"a\""), "{shown}");
+    assert!(shown.contains("Agent \"Ivy\" (159561bc-2c) claimed \"a\""), "{shown}");
     assert!(shown.contains("Agent \"Ivy\" (159561bc-2b) claimed \"b\""), "{shown}");
     assert!(shown.contains("Agent \"Sage\" claimed \"c\""), "{shown}");
+}
+
+#[test]
+fn an_agent_is_told_apart_from_one_that_the_output_does_not_name() {
+    let scratch = Scratch::new();
+    scratch.json(["project", "register", "pai", "--name", "PAI"]);
+    for hint in HINTS {
+        scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", hint, "--project", "pai"]);
+    }
+    scratch.json(["work", "claim", "a", "--title", "A", "--project", "pai", "--session", HINTS[0]]);
+    scratch.json(["file", "reserve", "a", "--session", HINTS[0]]);
+    for call in [
+        &["work", "list"][..],
+        &["file", "list"],
+        &["status"],
+        &["project", "status", "pai"],
+        &["work", "status", "a"],
+    ] {
+        let shown = scratch.run(call).success().stdout;
+        assert!(shown.contains("(159561bc"), "{call:?}: {shown}");
+        let claimed = shown.lines().filter(|line| line.contains("(Ivy,") || line.ends_with("by Ivy"));
+        assert_eq!(claimed.count(), 0, "{call:?}: {shown}");
+    }
+    let table = scratch.run(["work", "list"]).success().stdout;
+    assert!(table.contains(LABELS[0]), "{table}");
+    let shown = scratch.run(["observe", "--last", "1", "--filter", "work_claimed"]).success().stdout;
+    assert!(shown.contains("Agent \"Ivy\" (159561bc-2c) claimed \"A\""), "{shown}");
+    // As long as one of them is left.
+    scratch.json(["agent", "deregister", "--session", HINTS[1]]);
+    let table = scratch.run(["work", "list"]).success().stdout;
+    assert!(!table.contains("159561bc"), "{table}");
 }
 
 #[test]
@@ -85,7 +116,7 @@ fn refusals_tell_agents_with_the_same_name_apart() {
 #[test]
 fn messages_name_the_session_of_an_agent() {
     let scratch = board();
-    let sage = format!("Sage ({})", &session_of_hint("sage")[..8]);
+    let sage = format!("Sage ({})", &session_id_from_hint("sage")[..8]);
     scratch.json(["work", "complete", "c", "--session", "sage"]);
     let completed = scratch.run(["work", "claim", "c", "--session", HINTS[0]]);
     assert!(completed.stderr.contains(&format!("already completed by {sage} (")), "{completed:?}");
@@ -93,9 +124,12 @@ fn messages_name_the_session_of_an_agent() {
     assert_eq!(waited, format!("Waited for work item: c (completed by {sage})\n"));
     let reset = scratch.run(["work", "reset", "c"]).success().stdout;
     assert_eq!(reset, format!("Reset work item: c (was completed by {sage})\n"));
-    let label = format!("Ivy ({})", &session_of_hint(HINTS[0])[..8]);
+    let label = format!("Ivy ({})", &session_id_from_hint(HINTS[0])[..8]);
     let reassigned = scratch.run(["work", "reassign", "a", "--to", "sage", "--session", HINTS[0]]).success();
-    assert!(reassigned.stdout.contains(&format!("Previously: claimed by {label}\n")), "{reassigned:?}");
+    assert!(
+        reassigned.stdout.starts_with(&format!("Reassigned work item: a (from {label} to {sage}, fence ")),
+        "{reassigned:?}"
+    );
     let again = ["work", "reassign", "a", "--to", "sage", "--session", HINTS[0], "--reason", "x"];
     let again = scratch.run(again).success();
     assert!(again.stderr.contains(&format!("note: {sage} already holds work item a")), "{again:?}");
@@ -120,9 +154,9 @@ fn mcp_results_have_the_sessions_of_agents_with_the_same_name() {
         .map(|agent| agent["session_id"].as_str().unwrap().to_owned())
         .collect();
     for hint in HINTS {
-        assert!(named.contains(&session_of_hint(hint)), "{who}");
+        assert!(named.contains(&session_id_from_hint(hint)), "{who}");
     }
     let refusal = client.refused("work_claim", json!({"id": "b"}), Code::AlreadyClaimed);
-    assert_eq!(refusal["held_by"], session_of_hint(HINTS[1]), "{refusal}");
+    assert_eq!(refusal["held_by"], session_id_from_hint(HINTS[1]), "{refusal}");
     assert!(refusal["error"].as_str().unwrap().contains("claimed by Ivy (159561bc)"), "{refusal}");
 }

@@ -164,6 +164,22 @@ const ELSEWHERE: &[&str] = &[
 ];
 
 #[test]
+fn text_in_the_environment_that_is_no_session_id_is_treated_as_an_unknown_session() {
+    let scratch = board();
+    for (text, shown) in [("\u{1b}[31mx", "\\u{1b}[31mx"), ("a\u{200b}b", "a\\u{200b}b")] {
+        let call = |arguments: &[&str]| output(scratch.command(arguments).env("BLACKBOARD_SESSION_ID", text));
+        let why = format!("BLACKBOARD_SESSION_ID is set to {shown}, which is not a session id");
+        for ignored in [&["status"][..], &["work", "list"], &["write", "key", "1"]] {
+            let ended = call(ignored).success();
+            assert!(ended.stderr.starts_with(&format!("warning: {why}; ")), "{ignored:?}: {ended:?}");
+        }
+        let refusal = call(&["work", "claim", "item", "--json"]).refused(Code::AgentNotFound);
+        assert_eq!(refusal["error"], why);
+        assert!(refusal["hint"].as_str().unwrap().contains("unset BLACKBOARD_SESSION_ID"), "{refusal}");
+    }
+}
+
+#[test]
 fn an_ended_session_of_the_environment_is_treated_the_same_by_every_command() {
     let covered = |command: &str| {
         ELSEWHERE.contains(&command) || WITH_AN_ENDED_SESSION.iter().any(|(known, ..)| *known == command)
@@ -268,6 +284,16 @@ fn process_with_several_sessions_gets_their_list() {
     let create = ["work", "create", "new", "--title", "New"];
     let said = output(as_agent(&mut scratch.command(create))).success().stderr;
     assert!(said.starts_with("warning: this process has 2 active sessions: "), "{said}");
+    // Commands that move no cursor do without a session.
+    for call in [
+        &["observe", "--peek"][..],
+        &["observe", "--agent", "Ivy"],
+        &["observe", "--filter", "work_created"],
+        &["file", "check", "a.rs"],
+    ] {
+        let said = output(as_agent(&mut scratch.command(call))).success().stderr;
+        assert!(said.starts_with("warning: this process has 2 active sessions: "), "{call:?}: {said}");
+    }
     let more = ["Elm", "Fir", "Yew"].map(register);
     let answer =
         output(as_agent(&mut scratch.command(["agent", "heartbeat", "--json"]))).refused(Code::NoSession);
@@ -312,7 +338,7 @@ fn failed_registration_fails_its_eval_too() {
 #[test]
 fn ended_process_is_refused_in_every_option() {
     let scratch = board();
-    let dead = crate::scratch::dead_process().to_string();
+    let dead = crate::scratch::MISSING_PROCESS.to_string();
     let register = ["agent", "register", "--name", "Ivy", "--json"];
     let named = scratch.run(register.iter().chain(&["--pid", &dead]));
     assert_eq!(named.refused(Code::InvalidValue)["error"], format!("process {dead} not found"));

@@ -2,6 +2,7 @@ mod remove;
 mod settings;
 mod status;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -13,8 +14,12 @@ use crate::scratch::{Output, Scratch};
 use crate::shapes::is_object;
 use crate::transcript;
 
-/// Every platform.
-const PLATFORMS: [&str; 6] = ["claude", "codex", "gemini", "opencode", "copilot", "cursor"];
+/// Each platform has a file with what it sends.
+fn platforms_with_examples() -> BTreeSet<String> {
+    let files = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/hooks")).unwrap();
+    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    names.filter_map(|name| name.strip_suffix(".jsonl").map(str::to_owned)).collect()
+}
 
 #[test]
 fn human_output_matches_transcript() {
@@ -38,7 +43,7 @@ fn json_has_the_change_of_each_file_and_what_is_left_to_do() {
 
 #[test]
 fn a_dry_run_shows_everything_and_writes_nothing() {
-    for platform in PLATFORMS {
+    for platform in &platforms_with_examples() {
         let scratch = Scratch::new();
         let before = scratch.contents();
         let answer = scratch.json(["setup", platform, "--dry-run"]);
@@ -92,7 +97,7 @@ fn setup_without_a_name_uses_the_installed_agents() {
     let output = without_agents.command(["setup", "all", "--json"]).env("PATH", "/nowhere").run_to_end();
     let refusal = crate::scratch::Output::of(output).refused(Code::NothingAvailable);
     let hint = refusal["hint"].as_str().unwrap();
-    assert!(PLATFORMS.iter().all(|platform| hint.contains(platform)), "{hint}");
+    assert!(platforms_with_examples().iter().all(|platform| hint.contains(platform)), "{hint}");
 }
 
 #[test]
@@ -101,7 +106,7 @@ fn json_reports_a_file_that_was_left_unchanged() {
     fs::write(scratch.path().join(".claude.json"), "{").unwrap();
     let refusal = scratch.run(["setup", "claude", "--yes", "--json"]).refused(Code::ReadOnly);
     assert!(
-        refusal["error"].as_str().unwrap().contains(".claude.json was left alone: it is not"),
+        refusal["error"].as_str().unwrap().contains(".claude.json was not changed: it is not"),
         "{refusal}"
     );
     assert_eq!((&refusal["written"], changes(&refusal).count()), (&true.into(), 3), "{refusal}");

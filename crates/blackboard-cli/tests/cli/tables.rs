@@ -315,7 +315,7 @@ fn lists_of_a_large_board_show_50_rows_on_a_terminal_and_all_in_a_pipe() {
         (&["list"], 60, 0),
         (&["list", "--long"], 60, 1),
     ] {
-        let note = format!("Showing 50 of {total}. Use --limit N for more.");
+        let note = format!("Showing 50 of {total}. More: --limit N");
         for width in WIDTHS {
             let shown = scratch.on_terminal(width, call);
             assert_eq!(shown.lines().count(), header + 50 + 1, "{shown}");

@@ -71,7 +71,7 @@ fn help_of_an_unknown_command_suggests_the_nearest() {
     ] {
         let output = scratch.run(call);
         assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{call:?}");
-        let hint = format!("\nhint: a similar command is '{expected}'\n");
+        let hint = format!("\nhint: did you mean: blackboard {expected}\n");
         assert!(output.stderr.starts_with("error: unknown command"), "{output:?}");
         assert!(output.stderr.ends_with(&hint) && output.stderr.lines().count() == 2, "{output:?}");
     }
@@ -99,7 +99,7 @@ fn call_without_a_command_prints_help_as_a_usage_error() {
 #[test]
 fn usage_error_is_printed_on_stderr() {
     for (call, expected) in [
-        (&["versoin"][..], "'version'"),
+        (&["versoin"][..], "did you mean: blackboard version"),
         (&["version", "--jsno"], "'--json'"),
         (&["completions"], "<SHELL>"),
         (&["--db"], "--db <PATH>"),
@@ -114,7 +114,7 @@ fn usage_error_is_printed_on_stderr() {
 #[test]
 fn usage_error_is_an_object_in_json() {
     for (call, error, hint) in [
-        (&["versoin", "--json"][..], "unknown command 'versoin'", "a similar command is 'version'"),
+        (&["versoin", "--json"][..], "unknown command 'versoin'", "did you mean: blackboard version"),
         (&["--json"], "a command is missing", "run `blackboard --help`"),
         (&["help", "--json"], "help has no JSON form", "leave out --json"),
         (&["--json", "--help"], "help has no JSON form", "leave out --json"),
@@ -235,10 +235,7 @@ fn usage_error_shortens_a_long_argument() {
 #[test]
 fn invalid_fence_is_explained() {
     let output = Scratch::new().run(["work", "release", "item", "--fence", "null"]);
-    assert!(
-        output.stderr.contains("a fence is the number that `work claim` or `lock acquire` printed"),
-        "{output:?}"
-    );
+    assert!(output.stderr.contains("use the number printed by `work claim` or `lock acquire`"), "{output:?}");
 }
 
 #[test]
@@ -262,7 +259,7 @@ fn empty_list_reports_what_it_leaves_out() {
     for (call, expected) in [
         (&["work", "list"][..], "No open work items. Add one: blackboard work create ID --title TEXT\n"),
         (&["work", "list", "--all"], "No work items.\n"),
-        (&["work", "list", "--status", "claimed"], "No work items.\n"),
+        (&["work", "list", "--status", "claimed"], "No work item matches.\n"),
         (&["agent", "list"], "No active agents. Use --all to include stale and completed ones.\n"),
         (&["agent", "list", "--all"], "No agents.\n"),
     ] {
@@ -438,7 +435,7 @@ fn short_options_mean_the_same_everywhere() {
 }
 
 #[test]
-fn short_options_may_stand_anywhere() {
+fn short_options_work_in_any_position() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     for call in [

@@ -127,6 +127,21 @@ fn text_of_a_file_loses_only_the_line_break_at_its_end() {
 }
 
 #[test]
+fn empty_standard_input_never_replaces_a_value() {
+    let scratch = Scratch::new();
+    scratch.json(["write", "key", "1"]);
+    for call in [&["write", "key", "-", "--json"][..], &["append", "key", "--file", "-", "--json"]] {
+        for input in [&b""[..], b"\n"] {
+            let refusal = piped(&scratch, call, input).refused(Code::InvalidValue);
+            assert_eq!(refusal["error"], "standard input is empty", "{call:?}");
+        }
+    }
+    assert_eq!(scratch.json(["read", "key"])["value"], 1);
+    piped(&scratch, &["write", "key", "-"], b"\"\"").success();
+    assert_eq!(scratch.json(["read", "key"])["value"], "");
+}
+
+#[test]
 fn invalid_utf8_is_refused_and_creates_nothing() {
     let scratch = Scratch::new();
     let before = scratch.contents();

@@ -15,7 +15,7 @@ use crate::test_board::TestBoard;
 const KILLED: usize = 30;
 
 #[test]
-fn crash_claims() {
+fn acknowledged_claims_survive_kill_9() {
     let (workers, claims) = (size(40, 200), size(10, 50));
     let board = TestBoard::new();
     let sessions = board.sessions("agent", workers);

@@ -18,7 +18,7 @@ const KILLED: usize = 30;
 const BATCH: usize = 5;
 
 #[test]
-fn crash_entries() {
+fn acknowledged_entries_survive_kill_9() {
     let (writers, rounds) = (size(20, 100), size(15, 50));
     let board = TestBoard::new();
     board.json(&["increment", "shared:count"]);

@@ -113,19 +113,26 @@ fn json_output_has_no_note_about_the_sweep() {
 }
 
 #[test]
-fn a_wait_gets_the_lock_of_a_killed_agent_when_the_ten_seconds_have_passed() {
-    let board = TestBoard::new();
-    let ivy = killed_holder(&board);
-    let oak = board.session("Oak");
-    let waiting = board.start(["lock", "acquire", "deploy", "--wait", "10m", "--session", &oak]);
-    // It waits on the board, and has been refused before.
-    wait_until("it waits", || board.beside("-wake").exists().then_some(()));
-    board.make_all_heartbeats_eleven_seconds_old();
-    let ended = end_of(waiting);
-    assert!(ended.status.success(), "{ended:?}");
-    assert!(ended.stderr.contains("note: marked Ivy ("), "{ended:?}");
-    assert_eq!(board.status_of(&ivy), "stale");
-    board.assert_sound();
+fn a_wait_gets_what_a_killed_agent_held_when_the_ten_seconds_have_passed() {
+    for wait in [
+        &["lock", "acquire", "deploy", "--wait", "10m"][..],
+        &["work", "wait", "item-0", "--status", "available", "--timeout", "10m"],
+    ] {
+        let board = TestBoard::new();
+        let ivy = killed_holder(&board);
+        let oak = board.session("Oak");
+        let mut call = board.command(wait);
+        call.env("BLACKBOARD_SESSION_ID", &oak).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let waiting = call.spawn().unwrap();
+        // It waits on the board, and did not get it before.
+        wait_until("it waits", || board.beside("-wake").exists().then_some(()));
+        board.make_all_heartbeats_eleven_seconds_old();
+        let ended = end_of(waiting);
+        assert!(ended.status.success(), "{wait:?}: {ended:?}");
+        assert!(ended.stderr.contains("note: marked Ivy ("), "{wait:?}: {ended:?}");
+        assert_eq!(board.status_of(&ivy), "stale");
+        board.assert_sound();
+    }
 }
 
 #[test]
@@ -134,9 +141,11 @@ fn calls_that_wait_sweep_agents_that_die_meanwhile() {
         &["wait", "end", "--timeout", "10m"][..],
         &["observe", "--follow", "--timeout", "10m", "--filter", "agent_stale", "--limit", "1"],
         &["lock", "acquire", "other", "--wait", "10m"],
+        &["work", "wait", "item", "--timeout", "10m"],
     ] {
         let board = TestBoard::new();
         let (oak, elm) = (board.session("Oak"), board.session("Elm"));
+        board.json(&["work", "claim", "item", "--title", "Item", "--session", &oak]);
         board.json(&["lock", "acquire", "other", "--session", &oak]);
         let mut process = AgentProcess::start();
         let pid = process.0.id().to_string();
@@ -154,6 +163,7 @@ fn calls_that_wait_sweep_agents_that_die_meanwhile() {
         // Ends each of the waits.
         board.json(&["write", "end", "1"]);
         board.json(&["lock", "release", "other", "--session", &oak]);
+        board.json(&["work", "complete", "item", "--session", &oak]);
         let ended = end_of(waiting);
         assert!(ended.status.success(), "{wait:?}: {ended:?}");
         assert!(ended.stderr.contains("note: marked Ivy ("), "{wait:?}: {ended:?}");

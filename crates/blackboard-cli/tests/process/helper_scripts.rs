@@ -14,7 +14,7 @@ use crate::test_board::TestBoard;
 /// the PID of the script, which waits at its end, and the agent that the lines wrote to `shown`.
 fn run_main(board: &TestBoard, lines: &str) -> (Orphan, Value) {
     let main = format!(
-        "until [ -e go ]; do sleep 0.02; done\n{lines}\necho $$ > pid\nmv shown done\nread end < gate\n"
+        "echo $$ > writing && mv writing pid\nuntil [ -e go ]; do sleep 0.02; done\n{lines}\nmv shown done\nread end < gate\n"
     );
     std::fs::write(board.path().join("main.sh"), main).unwrap();
     let start = "mkfifo gate; setsid sh main.sh > out 2>&1 < /dev/null &";
@@ -23,9 +23,9 @@ fn run_main(board: &TestBoard, lines: &str) -> (Orphan, Value) {
     // From here on its parent is the first process.
     std::fs::write(board.path().join("go"), "").unwrap();
     let read = |name: &str| std::fs::read_to_string(board.path().join(name)).ok();
+    let main = Orphan(wait_until("the PID of main.sh", || read("pid")?.trim().parse().ok()));
     let shown = wait_until("main.sh has come to its end", || read("done"));
-    let pid = read("pid").unwrap().trim().parse().unwrap();
-    (Orphan(pid), serde_json::from_str(&shown).unwrap_or_else(|_| panic!("{shown}{:?}", read("out"))))
+    (main, serde_json::from_str(&shown).unwrap_or_else(|_| panic!("{shown}{:?}", read("out"))))
 }
 
 fn write(board: &TestBoard, name: &str, lines: &str) {

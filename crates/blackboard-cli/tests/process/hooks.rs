@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use blackboard::Board;
-use blackboard::id::session_of_hint;
+use blackboard::id::session_id_from_hint;
 use blackboard::work::Create;
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -155,7 +155,7 @@ fn a_denial_does_not_wait_for_the_write_lock() {
     }
     for tree in &trees {
         let mut reserve = scratch.command(["file", "reserve", "**"]);
-        reserve.args(["--session", &session_of_hint("codex:oak")]);
+        reserve.args(["--session", &session_id_from_hint("codex:oak")]);
         assert!(reserve.current_dir(tree).run_to_end().status.success());
     }
     std::fs::write(scratch.database().with_file_name("config.json"), r#"{"fileGuard": "deny"}"#).unwrap();
@@ -312,7 +312,9 @@ fn a_hook_that_waits_for_the_directory_of_an_edited_file_reports_it_in_its_log()
         let input = json!({ "command": patch });
         let mut child = traced(&scratch, deadline, &tracer, "PreToolUse", "apply_patch", &input);
         let log = scratch.database().with_file_name("hook.log");
-        let ended = || std::fs::read_to_string(&log).unwrap_or_default().contains("its 2000 ms were over");
+        let ended = || {
+            std::fs::read_to_string(&log).unwrap_or_default().contains("exceeded its time limit of 2000 ms")
+        };
         let began = Instant::now();
         while !ended() && began.elapsed() < Duration::from_secs(5) {
             std::thread::sleep(Duration::from_millis(10));
@@ -401,7 +403,7 @@ fn a_hook_whose_input_never_ends_ends_by_itself() {
         assert!(ended.status.success() && ended.stdout.is_empty(), "{ended:?}");
         drop(input);
         let log = std::fs::read_to_string(&log).unwrap_or_default();
-        log.contains("its 300 ms were over").then_some(())
+        log.contains("exceeded its time limit of 300 ms").then_some(())
     });
 }
 
@@ -417,7 +419,7 @@ fn the_agent_that_was_killed_is_swept_by_the_hooks_of_others() {
         command.env("BLACKBOARD_PID", &pid);
     }));
     said(start(&scratch, "ivy", "SessionStart", |_| {}));
-    let dead = session_of_hint("claude:dead");
+    let dead = session_id_from_hint("claude:dead");
     scratch.json(["work", "claim", "--id", "x", "--title", "X", "--session", &dead]);
     agent.kill().unwrap();
     wait_for(&mut agent);
@@ -447,11 +449,11 @@ fn two_agents_of_one_process_and_a_nested_one_are_distinguished() {
     for (platform, session) in [("claude", "outer"), ("codex", "inner"), ("opencode", "inner")] {
         let mut command = scratch.command(["hook", platform]);
         // A nested agent inherits the environment.
-        command.env("BLACKBOARD_SESSION_ID", session_of_hint("claude:outer"));
+        command.env("BLACKBOARD_SESSION_ID", session_id_from_hint("claude:outer"));
         let event = if platform == "opencode" { "session.created" } else { "SessionStart" };
         let call = json!({"session_id": session, "hook_event_name": event, "cwd": scratch.path()});
         let output = Output::fed(&mut command, call.to_string());
-        let own = session_of_hint(&format!("{platform}:{session}"));
+        let own = session_id_from_hint(&format!("{platform}:{session}"));
         assert!(output.stdout.contains(&own), "{platform}");
     }
     assert_eq!(scratch.json(["agent", "list"])["count"], 3);
@@ -460,7 +462,7 @@ fn two_agents_of_one_process_and_a_nested_one_are_distinguished() {
         .map(|hint| {
             let connection = Connection::open(scratch.database()).unwrap();
             let query = "SELECT shares_process FROM agents WHERE session_id = ?1";
-            connection.query_row(query, [session_of_hint(hint)], |row| row.get(0)).unwrap()
+            connection.query_row(query, [session_id_from_hint(hint)], |row| row.get(0)).unwrap()
         })
         .collect();
     assert_eq!(sharing, [false, false, true], "a host of many sessions proves nothing about one of them");

@@ -81,7 +81,7 @@ fn originals() -> [Original; 2] {
 }
 
 #[test]
-fn mutations_of_bytes() {
+fn mutated_bytes_never_crash_a_command() {
     let originals = originals();
     let mutations = size(64, 500);
     let mut chance = Chance::new(1);

@@ -150,7 +150,7 @@ fn purge_reports_that_a_reader_keeps_the_old_bytes_and_the_next_one_erases_them(
     assert!(!files_with_secret(&board).is_empty(), "the reader needs the old pages");
     let told = board.run(["purge", "token"]);
     assert!(told.code == 6 && told.stdout.contains("Run the command again"), "{told:?}");
-    assert_eq!(board.run(["read", "token"]).code, 3, "no command shows it any more");
+    assert_eq!(board.run(["read", "token"]).code, 3, "no command shows it");
     // Writers do not wait for the reader.
     board.json(&["write", "after", "1"]);
     drop(reader);

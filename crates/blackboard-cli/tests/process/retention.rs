@@ -240,7 +240,7 @@ fn old_previous_values_are_pruned_and_current_ones_stay() {
     assert_eq!(board.run(["read", "fact", "--value", "--as-of", &current]).success().stdout, "3\n");
     let history = board.json(&["history", "fact"]);
     assert_eq!((&history["count"], &history["compacted"]), (&2.into(), &true.into()), "{history}");
-    assert_eq!(board.run(["history", "removed"]).code, 3, "nothing is known of it any more");
+    assert_eq!(board.run(["history", "removed"]).code, 3, "it has no history");
     // After one more write, the second value can be pruned too.
     assert_eq!(board.json(&["write", "fact", "4"])["version"], 4);
     board.assert_sound();

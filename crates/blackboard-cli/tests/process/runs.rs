@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use testkit::process::wait_for;
 
 use crate::crowd::{Orphan, end_of, first_words, kill, signal, wait_until};
-use crate::scratch::{dead_process, with_dying_process};
+use crate::scratch::{MISSING_PROCESS, with_dying_process};
 use crate::test_board::TestBoard;
 
 /// A command with its own session.
@@ -139,8 +139,7 @@ fn run_sends_heartbeats_and_sweeps_while_the_command_runs() {
 
 /// Makes the sweep believe that the process of a session has ended.
 fn sweep_away(board: &TestBoard, session: &str) {
-    let dead = dead_process();
-    board.tamper(&format!("UPDATE agents SET pid = {dead} WHERE session_id = '{session}'"));
+    board.tamper(&format!("UPDATE agents SET pid = {MISSING_PROCESS} WHERE session_id = '{session}'"));
     board.make_all_heartbeats_old();
     let swept = board.json(&["sweep"]);
     assert_eq!(swept["staleAgents"][0]["sessionId"], session);

@@ -204,7 +204,7 @@ fn an_export_has_what_can_be_read_and_says_what_is_missing() {
     let file = file.to_str().unwrap();
     let saved = board.run(["export", "--output", file]).success();
     // Two of them are versions that the event log refers to.
-    assert!(saved.stdout.ends_with(" without 7 rows that cannot be read\n"), "{saved:?}");
+    assert!(saved.stdout.ends_with(" without 7 rows that cannot be read)\n"), "{saved:?}");
     assert_eq!(left_out(&board.json(&["export", "--output", file])).len(), 7);
     let written: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
     assert_eq!((written["work_items"].as_array().unwrap().len(), left_out(&written).len()), (3, 7));

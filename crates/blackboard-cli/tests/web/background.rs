@@ -42,7 +42,7 @@ fn human_output_has_the_address_and_how_to_stop() {
     assert!(said.contains("URL:  http://127.0.0.1:") && said.contains("/?token="), "{said}");
     assert!(said.ends_with(&format!("Stop: blackboard serve --stop (or kill {pid})\n")), "{said}");
     let stopped = scratch.run(["serve", "--stop"]).success().stdout;
-    assert!(stopped.starts_with("Stopped the dashboard at http://127.0.0.1:"), "{stopped}");
+    assert!(stopped.starts_with("Stopped dashboard: http://127.0.0.1:"), "{stopped}");
     assert!(!stopped.contains("token"), "{stopped}");
 }
 
@@ -198,5 +198,5 @@ fn texts_and_page_of_a_board_that_was_given_by_db_name_it() {
     assert!(!refused.contains("board>"), "{refused}");
 
     let stopped = Output::of(scratch.shell(stop).run_to_end()).success().stdout;
-    assert!(stopped.starts_with("Stopped the dashboard at "), "{stopped}");
+    assert!(stopped.starts_with("Stopped dashboard: "), "{stopped}");
 }

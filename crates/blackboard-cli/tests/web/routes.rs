@@ -210,7 +210,14 @@ fn one_item_with_any_id_agrees_with_work_status() {
     let served = Served::furnished();
     for (id, path) in [("mine", "mine"), ("gh:o/r#7", "gh%3Ao%2Fr%237"), ("gh:o/r#7", "gh:o%2fr%237")] {
         let said = without_timestamp(served.says(&["work", "status", id]));
-        assert_eq!(without_timestamp(served.json(&format!("/api/work/{path}"))), said);
+        let mut item = without_timestamp(served.json(&format!("/api/work/{path}")));
+        let named = item.as_object_mut().unwrap().remove("named_agents").unwrap();
+        assert_eq!(item, said);
+        for event in item["history"].as_array().unwrap() {
+            let agent = &named[event["id"].to_string()];
+            let has_agent = event["summary"].as_str().unwrap().starts_with("Agent \"");
+            assert_eq!(agent["session_id"].is_string(), has_agent, "{event}: {named}");
+        }
     }
     assert_eq!(served.get("/api/work/none").json()["code"], "work_not_found");
 }
@@ -251,6 +258,12 @@ fn events_are_those_of_the_log_the_newest_first() {
     for name in ["lock_acquired", "work_claimed", "agent_registered"] {
         assert!(shown.contains(&Some(name)), "{name}: {shown:?}");
     }
+    let named: Vec<_> = events.as_array().unwrap().iter().map(|event| &event["named_agent"]).collect();
+    for event in events.as_array().unwrap().iter().filter(|event| event["event_type"] == "work_claimed") {
+        let expected = json!({ "name": event["actor_name"], "session_id": event["actor_id"] });
+        assert_eq!(event["named_agent"], expected);
+    }
+    assert!(named.contains(&&Value::Null), "a summary without an agent");
     let claimed = served.json("/api/events?types=work_claimed,work_completed");
     assert_eq!(column(&claimed, "event_type"), ["work_completed", "work_claimed", "work_claimed"]);
     for wrong in ["nonsense", "work_claimed,nonsense", "work_claimed,"] {

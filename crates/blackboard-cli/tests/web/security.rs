@@ -56,7 +56,7 @@ fn every_answer_has_the_headers_that_protect_it() {
 }
 
 #[test]
-fn tricks_with_paths_find_nothing() {
+fn path_traversal_is_refused() {
     let served = Served::furnished();
     let port = served.port;
     for path in [

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use super::heartbeat::beat_of;
-use super::{Agent, AgentStatus, Agents, Heartbeat, existing};
+use super::{Agent, AgentStatus, Agents, Heartbeat, changed_row, existing};
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::file::{Edit, Edited};
@@ -91,24 +91,20 @@ impl Agents<'_> {
         ];
         let edits = request.edited.as_ref().map(|edited| edited.rows(session, self.board.clock().now()));
         prefetch.extend(edits.into_iter().flatten().map(|edit| Prefetch::Row(Row::from(edit).key())));
-        let seen = self.board.read(&prefetch, |tx| Seen::at(tx, request))?;
+        let seen = self.board.read(&prefetch, |tx| BoardState::at(tx, request))?;
         if !seen.has_to_write(request) {
-            let Seen { agent, is_new, .. } = seen;
+            let BoardState { agent, is_new, .. } = seen;
             return Ok(CheckedIn { agent, updates: Updates::default(), wrote: false, is_new });
         }
         self.board.commit("agent attend", &prefetch, |tx| {
-            let seen = Seen::at(tx, request)?;
+            let seen = BoardState::at(tx, request)?;
             let mut changes = Changes::new();
             let mut agent = seen.agent;
             if is_due(&agent, request.status, tx.now()) {
                 let beat = Heartbeat { status: Some(request.status), ..Heartbeat::of(session) };
                 let (beaten, _) = beat_of(tx, &beat, &agent)?;
                 changes = beaten;
-                let its_row = changes.put.iter().find_map(|row| match row {
-                    Row::Agent(row) if row.session_id == agent.session_id => Some(row.clone()),
-                    _ => None,
-                });
-                agent = its_row.unwrap_or(agent);
+                agent = changed_row(&mut changes, &agent.session_id).cloned().unwrap_or(agent);
             }
             for edit in seen.edits {
                 changes.put(edit);
@@ -127,7 +123,7 @@ impl Agents<'_> {
 }
 
 /// The state of the board that a check-in read.
-struct Seen {
+struct BoardState {
     agent: Agent,
     is_due: bool,
     /// The edits that are to be written.
@@ -138,8 +134,8 @@ struct Seen {
     is_new: bool,
 }
 
-impl Seen {
-    fn at(tx: &dyn Tx, request: &CheckIn) -> Result<Seen> {
+impl BoardState {
+    fn at(tx: &dyn Tx, request: &CheckIn) -> Result<BoardState> {
         let agent = existing(tx, &request.session)?;
         if agent.status == AgentStatus::Completed {
             return Err(agent.has_ended());
@@ -168,7 +164,7 @@ impl Seen {
             }
         }
         let is_due = is_due(&agent, request.status, now);
-        Ok(Seen { agent, is_due, edits, updates, read_up_to, is_new })
+        Ok(BoardState { agent, is_due, edits, updates, read_up_to, is_new })
     }
 
     /// Whether a commit is needed. A cursor alone needs one only if it is far behind.

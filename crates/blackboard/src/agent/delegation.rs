@@ -11,7 +11,7 @@ use super::Agents;
 use crate::clock::Timestamp;
 use crate::error::{Code, Fault, Refusal, Result};
 use crate::revision::Revision;
-use crate::store::{Changes, Key, Operation, Prefetch};
+use crate::store::{Changes, Key, Prefetch, RememberedCall};
 
 /// The most stored tasks of one session.
 const MOST: usize = 16;
@@ -52,7 +52,7 @@ impl Agents<'_> {
         }
         let key = key_of(session);
         self.board.commit("agent task", &[Prefetch::Row(key.clone())], |tx| {
-            let waiting = tx.row::<Operation>(&key)?.map(|row| tasks_in(&row)).unwrap_or_default();
+            let waiting = tx.row::<RememberedCall>(&key)?.map(|row| tasks_in(&row)).unwrap_or_default();
             let task = Task { kind: kind.clone(), task: task.clone(), since: tx.now() };
             Ok((put(session, &announce(waiting, task, tx.now()), tx.now())?, ()))
         })
@@ -63,13 +63,13 @@ impl Agents<'_> {
         let key = key_of(session);
         let prefetch = [Prefetch::Row(key.clone())];
         // Most platforms announce no task. Then nothing is written.
-        if self.board.read(&prefetch, |tx| tx.row::<Operation>(&key))?.is_none() {
+        if self.board.read(&prefetch, |tx| tx.row::<RememberedCall>(&key))?.is_none() {
             return Ok(None);
         }
         let kind = self.board.settings().text.field(kind)?;
         let mut taken = None;
         self.board.commit("agent task", &prefetch, |tx| {
-            let waiting = tx.row::<Operation>(&key)?.map(|row| tasks_in(&row)).unwrap_or_default();
+            let waiting = tx.row::<RememberedCall>(&key)?.map(|row| tasks_in(&row)).unwrap_or_default();
             let (task, rest) = take(waiting, &kind, tx.now());
             taken = task;
             Ok((put(session, &rest, tx.now())?, ()))
@@ -79,7 +79,7 @@ impl Agents<'_> {
 }
 
 fn key_of(session: &str) -> Key {
-    Key::Operation(format!("{VERB}:{session}"))
+    Key::RememberedCall(format!("{VERB}:{session}"))
 }
 
 /// Refuses an operation name under which tasks are stored: its caller could read or replace them.
@@ -99,7 +99,7 @@ fn put(session: &str, tasks: &[Task], now: Timestamp) -> Result<Changes> {
     }
     let answer = serde_json::to_string(tasks)
         .map_err(|error| Fault::new(Code::Internal, "a task is not JSON").because(error))?;
-    changes.put(Operation {
+    changes.put(RememberedCall {
         operation_id: format!("{VERB}:{session}"),
         verb: VERB.to_owned(),
         answer,
@@ -110,7 +110,7 @@ fn put(session: &str, tasks: &[Task], now: Timestamp) -> Result<Changes> {
 }
 
 /// An unreadable row counts as absent: the delegate then has no task but its kind.
-fn tasks_in(row: &Operation) -> Vec<Task> {
+fn tasks_in(row: &RememberedCall) -> Vec<Task> {
     serde_json::from_str(&row.answer).unwrap_or_default()
 }
 

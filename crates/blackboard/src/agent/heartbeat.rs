@@ -201,8 +201,8 @@ fn decide(
         != (agent.status, &agent.current_work, &agent.metadata)
     {
         let summary = match (&agent.current_work, before.current_work == agent.current_work) {
-            (Some(work), false) => format!("Agent \"{name}\" works on \"{work}\""),
-            (None, false) => format!("Agent \"{name}\" works on nothing in particular"),
+            (Some(work), false) => format!("Agent \"{name}\" is working on \"{work}\""),
+            (None, false) => format!("Agent \"{name}\" has no current work"),
             _ => format!("Agent \"{name}\" is {}", agent.status),
         };
         revision =
@@ -281,17 +281,19 @@ impl Lost {
         let of = |scope: &str| self.leases.iter().filter(|lease| lease.scope == scope).count();
         let (locks, files) = (of(LOCKS), of(FILES));
         let parts = [
-            (self.items.len(), "work item(s)"),
-            (locks, "lock(s)"),
-            (files, "file reservation(s)"),
-            (self.leases.len() - locks - files, "leased entries"),
+            (self.items.len(), "work item", "work items"),
+            (locks, "lock", "locks"),
+            (files, "file reservation", "file reservations"),
+            (self.leases.len() - locks - files, "leased entry", "leased entries"),
         ];
-        let parts: Vec<_> = parts.iter().filter(|(count, _)| *count > 0).collect();
-        let parts: Vec<_> = parts.into_iter().map(|(count, what)| format!("{count} {what}")).collect();
+        let parts = parts.into_iter().filter(|(count, ..)| *count > 0);
+        let parts =
+            parts.map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many }));
+        let parts: Vec<String> = parts.collect();
         match &parts[..] {
             [] => String::new(),
-            [only] => format!("; it had lost {only}"),
-            [first @ .., last] => format!("; it had lost {} and {last}", first.join(", ")),
+            [only] => format!("; it lost {only}"),
+            [first @ .., last] => format!("; it lost {} and {last}", first.join(", ")),
         }
     }
 }
@@ -306,9 +308,9 @@ mod tests {
         let lease = |scope: &str| Lease { scope: scope.to_owned(), key: "a".to_owned(), pattern: None };
         for (items, scopes, expected) in [
             (0, &[][..], ""),
-            (1, &[], "; it had lost 1 work item(s)"),
-            (0, &["files"], "; it had lost 1 file reservation(s)"),
-            (1, &["locks", "team"], "; it had lost 1 work item(s), 1 lock(s) and 1 leased entries"),
+            (1, &[], "; it lost 1 work item"),
+            (0, &["files"], "; it lost 1 file reservation"),
+            (1, &["locks", "team"], "; it lost 1 work item, 1 lock and 1 leased entry"),
         ] {
             let leases = scopes.iter().map(|scope| lease(scope)).collect();
             assert_eq!(Lost { items: vec!["x".to_owned(); items], leases }.summary(), expected);

@@ -184,7 +184,7 @@ impl Agent {
         }
     }
 
-    /// Refuses if the session is stale. It holds nothing any more, and the caller has to learn that.
+    /// Refuses if the session is stale. It no longer holds anything, and the caller has to learn that.
     pub(crate) fn must_not_be_stale(&self) -> Result<()> {
         if self.status == AgentStatus::Stale { self.must_be_live() } else { Ok(()) }
     }
@@ -351,17 +351,13 @@ impl Agents<'_> {
 
     /// Adds to a verb's changes that the session acted, unless that was recorded a moment ago. Only calls of the
     /// session itself count: other sessions refresh `last_seen_at` too.
-    pub(crate) fn note_activity(self, agent: &Agent, now: Timestamp, changes: &mut Changes) {
+    pub(crate) fn record_activity(self, agent: &Agent, now: Timestamp, changes: &mut Changes) {
         // A heartbeat ahead of the clock proves nothing.
         let is_recent = agent.last_beat_at <= now && now.since(agent.last_beat_at) < self.activity_interval();
         if !agent.status.is_live() || is_recent {
             return;
         }
-        let its_row = changes.put.iter_mut().find_map(|row| match row {
-            Row::Agent(row) if row.session_id == agent.session_id => Some(row),
-            _ => None,
-        });
-        if let Some(row) = its_row {
+        if let Some(row) = changed_row(changes, &agent.session_id) {
             (row.last_seen_at, row.last_beat_at) = (now, now);
         } else {
             changes.put(Agent { last_seen_at: now, last_beat_at: now, ..agent.clone() });
@@ -369,15 +365,23 @@ impl Agents<'_> {
     }
 
     /// The same for a session that acts in a verb which does not read its row otherwise.
-    pub(crate) fn note_activity_of(
+    pub(crate) fn record_activity_of(
         self,
         tx: &dyn Tx,
         session: Option<&str>,
         changes: &mut Changes,
     ) -> Result<()> {
         if let Some(session) = session {
-            self.note_activity(&existing(tx, session)?, tx.now(), changes);
+            self.record_activity(&existing(tx, session)?, tx.now(), changes);
         }
         Ok(())
     }
+}
+
+/// The row of a session among these changes.
+fn changed_row<'a>(changes: &'a mut Changes, session: &str) -> Option<&'a mut Agent> {
+    changes.put.iter_mut().find_map(|row| match row {
+        Row::Agent(row) if row.session_id == session => Some(row),
+        _ => None,
+    })
 }

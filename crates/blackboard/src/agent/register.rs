@@ -10,7 +10,7 @@ use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::hint::Hint;
-use crate::id::session_of_hint;
+use crate::id::session_id_from_hint;
 use crate::metadata::Metadata;
 use crate::process::{Liveness, ProcessIdentity};
 use crate::revision::{Pending, Revision};
@@ -101,7 +101,7 @@ impl Agents<'_> {
     pub(crate) fn registration(self, request: &Register) -> Result<Registration> {
         let (request, text) = self.cleaned(request)?;
         let session = match &request.session_hint {
-            Some(hint) => session_of_hint(hint),
+            Some(hint) => session_id_from_hint(hint),
             None => self.board.ids().session(),
         };
         let process = request.pid.and_then(|pid| self.board.processes().mark(pid));
@@ -264,7 +264,8 @@ fn generated_name(
 }
 
 /// The agents of a range, or those that can be read: one that cannot keeps no session from registering, and only its own
-/// name counts as not taken.
+/// name counts as not taken. The failed read is validated, and so are these: two sessions that start at once would otherwise
+/// both get the same name.
 fn or_readable(tx: &dyn Tx, range: &Range, agents: Result<Vec<Agent>>) -> Result<Vec<Agent>> {
     match agents {
         Err(error) if error.is_unreadable_row() => {}
@@ -278,14 +279,14 @@ fn or_readable(tx: &dyn Tx, range: &Range, agents: Result<Vec<Agent>>) -> Result
     tx.prefetch(&keys.iter().cloned().map(Prefetch::Row).collect::<Vec<_>>())?;
     let mut readable = Vec::new();
     for key in keys {
-        readable.extend(if_readable(tx.peek_row::<Agent>(&key))?);
+        readable.extend(if_readable(tx.row::<Agent>(&key))?);
     }
     Ok(readable)
 }
 
 fn no_process(pid: u32) -> Error {
     Refusal::new(Code::InvalidValue, format!("process {pid} not found"))
-        .hint("name a process that runs as long as the session, or none; without one, heartbeats alone keep it alive")
+        .hint("pass the PID of a process that runs as long as the session, or omit it and send heartbeats")
         .detail("pid", pid)
         .into()
 }

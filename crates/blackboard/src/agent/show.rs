@@ -7,7 +7,8 @@ use serde::Serialize;
 use super::{Agent, AgentStatus, Agents, ShortIds, existing, not_found};
 use crate::entry::{Entry, Lease};
 use crate::error::{Code, Error, Refusal, Result};
-use crate::id::session_of_hint;
+use crate::hint::Hint;
+use crate::id::session_id_from_hint;
 use crate::process::Liveness;
 use crate::store::{Key, Prefetch, Range};
 use crate::unreadable::if_readable;
@@ -110,6 +111,23 @@ impl Agents<'_> {
         self.board.read(&[Prefetch::Row(key.clone())], |tx| tx.row::<Agent>(&key))
     }
 
+    /// The names and sessions of the active and idle agents.
+    ///
+    /// ```
+    /// # use blackboard::{Board, agent::Register};
+    /// # let board = Board::memory();
+    /// let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+    /// assert_eq!(board.agents().active_names()?, [("Ivy".to_owned(), ivy)]);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn active_names(&self) -> Result<Vec<(String, String)>> {
+        let live = Range::live_agents();
+        self.board.read(&[Prefetch::Candidates(live.clone(), usize::MAX)], |tx| {
+            let agents = tx.candidate_rows::<Agent>(&live, usize::MAX)?;
+            Ok(agents.into_iter().map(|agent| (agent.agent_name, agent.session_id)).collect())
+        })
+    }
+
     /// The names of agents by their session id, in one read. A session that does not exist has none, and neither has one
     /// whose row cannot be read: a list of events is complete without names.
     ///
@@ -170,7 +188,7 @@ impl Agents<'_> {
 
     fn find(self, text: &str) -> Result<(Agent, ResolvedBy)> {
         crate::text::check_known_id("session", text)?;
-        let hinted = session_of_hint(text);
+        let hinted = session_id_from_hint(text);
         let prefetch =
             [Prefetch::Row(Key::Agent(text.to_owned())), Prefetch::Row(Key::Agent(hinted.clone()))];
         self.board.read_list(&prefetch, |tx| {
@@ -214,8 +232,12 @@ impl Agents<'_> {
                 }
                 [agent] => Ok((agent.clone(), by)),
                 several => {
-                    let advice =
-                        if by == ResolvedBy::Name { "use a session id" } else { "use more characters" };
+                    let advice = match by {
+                        ResolvedBy::Name => Hint::UseSessionId,
+                        ResolvedBy::Id | ResolvedBy::Prefix | ResolvedBy::Hint => {
+                            Hint::from("use more characters")
+                        }
+                    };
                     Err(ambiguous(text, several, is_capped, advice))
                 }
             }
@@ -247,7 +269,7 @@ impl Agents<'_> {
 }
 
 /// The refusal of a text that more than one session matches. `is_capped` means that there may be further candidates.
-fn ambiguous(text: &str, candidates: &[Agent], is_capped: bool, advice: &'static str) -> Error {
+fn ambiguous(text: &str, candidates: &[Agent], is_capped: bool, advice: Hint) -> Error {
     let ids = ShortIds::of(candidates.iter().map(|agent| agent.session_id.as_str()));
     let shown: Vec<_> = candidates.iter().take(MAX_SHOWN).map(|agent| described(agent, ids)).collect();
     let count = if is_capped { format!("more than {MAX_SHOWN}") } else { candidates.len().to_string() };
@@ -280,7 +302,7 @@ mod tests {
             Agent { status: AgentStatus::Stale, ..agent("Oak", "84a674b5-9417", None) },
         ];
         assert_eq!(
-            ambiguous("84a674", &two, false, "use more characters").to_string(),
+            ambiguous("84a674", &two, false, "use more characters".into()).to_string(),
             "\"84a674\" matches 2 sessions: Ivy (84a674b5-92), active, project pai; Oak (84a674b5-94), stale"
         );
         let many: Vec<_> =
@@ -288,7 +310,7 @@ mod tests {
         for (is_capped, expected) in
             [(true, "matches more than 5 sessions: "), (false, "matches 6 sessions: ")]
         {
-            let refused = ambiguous("Ivy", &many, is_capped, "use a session id").to_string();
+            let refused = ambiguous("Ivy", &many, is_capped, Hint::UseSessionId).to_string();
             assert!(
                 refused.contains(expected) && refused.ends_with("Ivy (44a674b5), active; …"),
                 "{refused}"

@@ -44,7 +44,7 @@ impl Agents<'_> {
 
 fn decide(mut agent: Agent, pid: u32, process: &ProcessIdentity, now: Timestamp) -> Changes {
     let mut changes = Changes::new();
-    let summary = format!("Agent \"{}\" runs in process {pid} now", agent.agent_name);
+    let summary = format!("Agent \"{}\" is now watched by PID {pid}", agent.agent_name);
     let event = NewEvent::new(EventType::AgentUpdated, TargetType::Agent, &agent.session_id, summary);
     agent.revision = changes.event(event.by(Some(&agent.session_id)).with("status", agent.status.as_str()));
     (agent.pid, agent.process) = (Some(pid), Some(process.clone()));

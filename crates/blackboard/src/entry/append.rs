@@ -20,7 +20,7 @@ impl Scope<'_> {
     /// ```
     pub fn append(&self, key: &str, item: &Value) -> Result<Written> {
         self.rewrite("append", key, item, |before| match before {
-            Some(array) => array.appended(item),
+            Some(array) => array.appended_to(key, item),
             None => Value::of::<[()]>(&[])?.appended(item),
         })
     }

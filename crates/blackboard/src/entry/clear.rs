@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rules::check_not_reserved;
 use super::write::check_count;
-use super::{EventWording, Glob, Scope, check_pattern};
+use super::{EntryEditor, EventWording, Glob, Scope, check_known_scope, check_pattern};
 use crate::error::Result;
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
@@ -29,6 +29,15 @@ impl Pending for Cleared {
     }
 }
 
+/// What a clear would delete.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ClearPlan {
+    /// The scope.
+    pub scope: String,
+    /// The keys.
+    pub keys: Vec<String>,
+}
+
 impl Scope<'_> {
     /// Deletes every entry whose key matches the pattern. Each has its own event, and one more event reports the
     /// clear.
@@ -44,34 +53,19 @@ impl Scope<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn clear(&self, pattern: &str) -> Result<Cleared> {
-        check_not_reserved(&self.name)?;
-        check_pattern(&self.name, pattern)?;
-        let glob = Glob::new(pattern);
-        let range = Range::entries(&self.name, glob.literal_prefix());
-        let compared = self.compare_keys(&glob, &range)?;
-        let fits = |key: &str| compared.get(key).copied().unwrap_or_else(|| glob.matches(key));
+        let matches = self.compare_keys(pattern)?;
         self.commit(
             "clear",
             |asked| asked.text(pattern),
-            &[Prefetch::Heads(range.clone(), usize::MAX), Prefetch::Revision],
+            &[Prefetch::Heads(matches.range.clone(), usize::MAX), Prefetch::Revision],
             |editor| {
-                let heads = editor.tx.heads(&range, usize::MAX)?;
-                let keys: Vec<_> = heads
-                    .into_iter()
-                    .filter(|head| fits(&head.key) && !head.is_expired(editor.now()))
-                    .map(|head| head.key)
-                    .collect();
-                check_count(keys.len())?;
-                editor.prefetch_entries(&self.name, keys.iter())?;
-                for key in &keys {
-                    editor.delete(&self.name, key, EventWording::AsEntry)?;
-                }
+                let keys = matches.delete(editor, &self.name)?;
                 let revision = match keys.len() {
                     0 => editor.tx.revision()?,
                     count => editor.add_event(|author, session| {
                         let entries = if count == 1 { "entry" } else { "entries" };
                         let summary =
-                            format!("Agent \"{author}\" cleared {count} {entries} that fit \"{pattern}\"");
+                            format!("Agent \"{author}\" cleared {count} {entries} that match \"{pattern}\"");
                         NewEvent::new(EventType::EntriesCleared, TargetType::Scope, &self.name, summary)
                             .by(session)
                             .with("pattern", pattern)
@@ -83,21 +77,75 @@ impl Scope<'_> {
         )
     }
 
+    /// What a clear of the pattern would delete. It is refused as the clear would be.
+    ///
+    /// ```
+    /// # use blackboard::{Board, entry::{Value, Write}};
+    /// # let board = Board::memory();
+    /// let scope = board.scope("team-1");
+    /// scope.write(&Write::new("cache:a", Value::null()))?;
+    /// assert_eq!(scope.plan_clear("cache:*")?.keys, ["cache:a"]);
+    /// assert!(scope.read("cache:a")?.is_some());
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn plan_clear(&self, pattern: &str) -> Result<ClearPlan> {
+        let matches = self.compare_keys(pattern)?;
+        check_known_scope(&self.name)?;
+        let actor = self.board.checked_actor(&self.actor)?;
+        let heads = Prefetch::Heads(matches.range.clone(), usize::MAX);
+        let prefetch: Vec<_> = [heads].into_iter().chain(actor.prefetch()).collect();
+        self.board.read(&prefetch, |tx| {
+            // Its changes are dropped.
+            let mut editor = EntryEditor::new(self.board, tx, &actor)?;
+            Ok(ClearPlan { scope: self.name.clone(), keys: matches.delete(&mut editor, &self.name)? })
+        })
+    }
+
     /// The keys that match the pattern, compared without a lock: a long pattern and many long keys take seconds to
     /// compare. Only keys that are written meanwhile are compared under the lock.
-    fn compare_keys(&self, glob: &Glob, range: &Range) -> Result<HashMap<String, bool>> {
+    fn compare_keys(&self, pattern: &str) -> Result<KeyMatches> {
+        check_not_reserved(&self.name)?;
+        check_pattern(&self.name, pattern)?;
+        let glob = Glob::new(pattern);
+        let range = Range::entries(&self.name, glob.literal_prefix());
         let mut compared = HashMap::new();
-        if glob.is_prefix() {
-            return Ok(compared);
+        if !glob.is_prefix() {
+            self.board.read(&[Prefetch::Heads(range.clone(), usize::MAX)], |tx| {
+                compared.clear();
+                for head in tx.heads(&range, usize::MAX)? {
+                    let fits = glob.matches(&head.key);
+                    compared.insert(head.key, fits);
+                }
+                Ok(())
+            })?;
         }
-        self.board.read(&[Prefetch::Heads(range.clone(), usize::MAX)], |tx| {
-            compared.clear();
-            for head in tx.heads(range, usize::MAX)? {
-                let fits = glob.matches(&head.key);
-                compared.insert(head.key, fits);
-            }
-            Ok(())
-        })?;
-        Ok(compared)
+        Ok(KeyMatches { glob, range, compared })
+    }
+}
+
+/// A pattern, with the keys that were compared with it.
+struct KeyMatches {
+    glob: Glob,
+    /// The keys that begin like the pattern.
+    range: Range,
+    compared: HashMap<String, bool>,
+}
+
+impl KeyMatches {
+    /// Deletes every visible entry whose key matches, and returns the keys.
+    fn delete(&self, editor: &mut EntryEditor<'_>, scope: &str) -> Result<Vec<String>> {
+        let fits = |key: &str| self.compared.get(key).copied().unwrap_or_else(|| self.glob.matches(key));
+        let heads = editor.tx.heads(&self.range, usize::MAX)?;
+        let keys: Vec<_> = heads
+            .into_iter()
+            .filter(|head| fits(&head.key) && !head.is_expired(editor.now()))
+            .map(|head| head.key)
+            .collect();
+        check_count(keys.len())?;
+        editor.prefetch_entries(scope, keys.iter())?;
+        for key in &keys {
+            editor.delete(scope, key, EventWording::AsEntry)?;
+        }
+        Ok(keys)
     }
 }

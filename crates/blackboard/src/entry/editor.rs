@@ -10,11 +10,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::purge::Decision;
-use super::rules::{Circumstances, author_of, check_fence, check_new_name, decide, may_change};
-use super::wording::{EventWording, Removal, about, held, named, no_session_for_lease};
+use super::rules::{Circumstances, LastVersion, author_of, check_fence, check_holder, decide_write};
+use super::wording::{EventWording, Removal, about, named, no_session_for_lease};
 use super::{
-    Actor, Deleted, Entry, EntryVersion, FILES, Lease, Scope, Tombstone, Value, Write, Written,
-    check_known_scope,
+    Actor, Deleted, Entry, EntryVersion, Lease, Scope, Tombstone, Value, Write, Written, check_known_scope,
 };
 use crate::agent::{Agent, AgentStatus, existing as existing_agent};
 use crate::board::Board;
@@ -49,13 +48,6 @@ struct KeyState {
     current: Option<Entry>,
     last: LastVersion,
     changed: bool,
-}
-
-/// The version that a new version of a key continues from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct LastVersion {
-    version: u64,
-    revision: Option<Revision>,
 }
 
 impl Board {
@@ -149,23 +141,16 @@ impl<'a> EntryEditor<'a> {
         let at = self.open(scope, &write.key)?;
         self.expire_at(at);
         self.check_budget()?;
-        self.check_holder(at)?;
-        if write.lease {
-            self.agent.as_ref().ok_or_else(no_session_for_lease)?.must_be_live()?;
-        }
         let KeyState { current, last, .. } = &self.states[at];
-        if *last == LastVersion::default() && scope != FILES {
-            check_new_name(self.tx, scope, &write.key)?;
-        }
         let circumstances = Circumstances {
             scope,
             author: &self.author,
             session: self.session_id(),
-            version: last.version + 1,
+            last: *last,
             revision: Revision::of_event(self.changes.events.len()),
             now: self.tx.now(),
         };
-        let entry = decide(write, current.as_ref(), &circumstances)?;
+        let entry = decide_write(self.tx, write, current.as_ref(), self.agent.as_ref(), &circumstances)?;
         let created = current.is_none();
         let summary = match wording {
             EventWording::AsEntry => format!("Agent \"{}\" wrote {}", self.author, named(scope, &write.key)),
@@ -286,7 +271,7 @@ impl<'a> EntryEditor<'a> {
             self.changes.put(Tombstone { scope, key, version, revision: revision.unwrap_or_default() });
         }
         if let Some(agent) = &self.agent {
-            self.board.agents().note_activity(agent, self.tx.now(), &mut self.changes);
+            self.board.agents().record_activity(agent, self.tx.now(), &mut self.changes);
         }
         Ok(self.changes)
     }
@@ -310,12 +295,7 @@ impl<'a> EntryEditor<'a> {
     }
 
     fn check_holder(&self, at: usize) -> Result<()> {
-        match self.visible_at(at) {
-            Some(entry) if !may_change(entry.session_id.as_deref(), self.session_id()) => {
-                Err(held(self.tx, entry)?)
-            }
-            _ => Ok(()),
-        }
+        check_holder(self.tx, self.visible_at(at), self.session_id())
     }
 
     /// Removes an expired entry that no sweep has removed yet, before anything else happens to its key.
@@ -355,9 +335,7 @@ impl<'a> EntryEditor<'a> {
             return Ok(());
         }
         let limit = self.board.settings().max_commit_bytes;
-        let message = format!(
-            "one commit cannot take more than {limit} bytes of values, with those that it replaces, removes and reads"
-        );
+        let message = format!("one commit may change and read at most {limit} bytes of values");
         Err(Refusal::new(Code::InvalidValue, message)
             .hint("split it over several calls, or narrow the pattern")
             .into())

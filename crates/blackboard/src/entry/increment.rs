@@ -18,7 +18,7 @@ impl Scope<'_> {
     /// ```
     pub fn increment(&self, key: &str, by: i64) -> Result<Written> {
         self.rewrite("increment", key, &Value::of(&by)?, |before| match before {
-            Some(number) => number.incremented(by),
+            Some(number) => number.incremented_in(key, by),
             None => Value::of(&by),
         })
     }

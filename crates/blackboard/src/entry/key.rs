@@ -29,7 +29,7 @@ const WILDCARDS: [char; 4] = ['*', '?', '[', ']'];
 ///
 /// assert!(check_key("team-1", "task:write the docs").is_ok());
 /// let error = check_key("team-1", "team-1:task").unwrap_err();
-/// assert_eq!(error.hint().and_then(|hint| hint.advice()), Some("write \"task\"; the scope is named apart from the key"));
+/// assert_eq!(error.hint().and_then(|hint| hint.advice()), Some("write \"task\"; pass the scope separately"));
 /// ```
 pub fn check_key(scope: &str, key: &str) -> Result<()> {
     check_known_key(scope, key)?;
@@ -51,7 +51,7 @@ pub(crate) fn check_known_key(scope: &str, key: &str) -> Result<()> {
     }
     if let Some(wildcard) = key.chars().find(|character| WILDCARDS.contains(character)) {
         return refuse(
-            &format!("the {name} contains '{wildcard}', which has a meaning in patterns: \"{}\"", shown(key)),
+            &format!("the {name} contains '{wildcard}', which is a pattern character: \"{}\"", shown(key)),
             "write another character, such as '_'",
         );
     }
@@ -184,7 +184,7 @@ fn check_prefixes(what: &str, scope: &str, text: &str, example: &str) -> Result<
     };
     refuse(
         &format!("the {what} begins with \"{}\", which names a scope: \"{}\"", shown(&prefix), shown(text)),
-        &format!("write \"{instead}\"; the scope is named apart from the {what}"),
+        &format!("write \"{instead}\"; pass the scope separately"),
     )
 }
 
@@ -192,7 +192,7 @@ fn check_size_and_characters(what: &str, text: &str, max_bytes: usize) -> Result
     if text.len() > max_bytes {
         return refuse(
             &format!("the {what} has {} bytes; {max_bytes} are allowed: \"{}\"", text.len(), shown(text)),
-            "shorten it; long text belongs into the value",
+            "shorten it; put long text in the value",
         );
     }
     check_characters(what, text, forges_in_every_version)
@@ -216,7 +216,7 @@ fn check_characters(what: &str, text: &str, forges: fn(char) -> bool) -> Result<
     if text.contains(forges) {
         return refuse(
             &format!("the {what} contains control or invisible characters: \"{}\"", shown(text)),
-            "write it without them; another agent could not tell it from a different one",
+            "remove them: the name would look the same as another one",
         );
     }
     Ok(())
@@ -374,7 +374,7 @@ mod tests {
         }
         assert_eq!(
             check_pattern("team-1", "team-1:").unwrap_err().hint().and_then(Hint::advice),
-            Some("write \"*\"; the scope is named apart from the pattern")
+            Some("write \"*\"; pass the scope separately")
         );
     }
 

@@ -42,7 +42,7 @@ mod write;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-pub use self::clear::Cleared;
+pub use self::clear::{ClearPlan, Cleared};
 pub use self::delete::Deleted;
 pub(crate) use self::editor::{EntryEditor, leases_of, release_leases};
 pub use self::expire::SkippedEntry;
@@ -432,16 +432,22 @@ impl EntryVersion {
     }
 }
 
+/// The columns of a version, in the order in which the schema makes them: a literal, so that statements are made from it
+/// when the program is compiled.
+macro_rules! version_columns {
+    () => {
+        "revision, previous, scope, key, version, value, created_at, created_by, updated_at, updated_by, expires_at, \
+         tags, metadata, session_id, fence"
+    };
+}
+pub(crate) use version_columns;
+
 impl EntryVersion {
     /// The columns, in the order in which the schema makes them.
-    pub(crate) const COLUMNS: usize = 15;
-
-    /// Their names.
-    pub(crate) const COLUMN_NAMES: &str = "revision, previous, scope, key, version, value, created_at, created_by, \
-                                           updated_at, updated_by, expires_at, tags, metadata, session_id, fence";
+    pub(crate) const COLUMNS: &'static str = version_columns!();
 
     /// The values of the columns. A removal has no value.
-    pub(crate) fn cells(&self) -> [Cell<'_>; EntryVersion::COLUMNS] {
+    pub(crate) fn cells(&self) -> [Cell<'_>; 15] {
         let entry = &self.entry;
         [
             entry.revision.cell(),

@@ -17,7 +17,7 @@ use crate::event::{Event, EventType, NewEvent, TargetType};
 use crate::hint::Hint;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
-use crate::store::{Erasure, Key, Operation, Page, Prefetch, Range};
+use crate::store::{Erasure, Key, Page, Prefetch, Range, RememberedCall};
 use crate::unreadable::if_readable;
 
 /// The result of a purge.
@@ -33,7 +33,7 @@ pub struct Purged {
     pub answers: usize,
     /// The event that reports the purge.
     pub revision: Revision,
-    /// Whether the files of the board contain nothing of it any more. If not, a reader still uses an older state of
+    /// Whether the files of the board no longer contain anything of it. If not, a reader still uses an older state of
     /// the board: purge the key again when the reader has ended.
     pub scrubbed: bool,
 }
@@ -83,7 +83,7 @@ impl Scope<'_> {
             |asked| asked.text(key),
             &self.read_by_purge(key),
             |editor| {
-                let found = Found::read(editor, &self.name, key)?;
+                let found = StoredKey::read(editor, &self.name, key)?;
                 let (place, now) = (editor.next_event(), editor.now());
                 let mut purged = Purged {
                     scope: self.name.clone(),
@@ -125,7 +125,7 @@ impl Scope<'_> {
         let prefetch: Vec<_> = self.read_by_purge(key).into_iter().chain(actor.prefetch()).collect();
         self.board.read(&prefetch, |tx| {
             let mut editor = EntryEditor::new(self.board, tx, &actor)?;
-            let found = Found::read(&mut editor, &self.name, key)?;
+            let found = StoredKey::read(&mut editor, &self.name, key)?;
             let decision = decide(found, &editor.author, 0, editor.now());
             let (versions, answers) = decision.map_or((0, 0), |all| (all.versions, all.answers()));
             Ok(PurgePlan { scope: self.name.clone(), key: key.to_owned(), versions, answers })
@@ -138,13 +138,13 @@ impl Scope<'_> {
 }
 
 /// What the board stores about a key.
-struct Found {
+struct StoredKey {
     /// The newest version, without its value.
     newest: EntryVersion,
     /// Every version with a history before it, the newest first; no purge is one of them.
     versions: Vec<Erased>,
     /// Calls whose remembered answer holds a value of the key.
-    remembered: Vec<Operation>,
+    remembered: Vec<RememberedCall>,
     /// Calls whose remembered answer cannot be read and may hold a value of the key.
     damaged_calls: Vec<Key>,
 }
@@ -156,8 +156,8 @@ struct Erased {
     event: Option<Event>,
 }
 
-impl Found {
-    fn read(editor: &mut EntryEditor<'_>, scope: &str, key: &str) -> Result<Found> {
+impl StoredKey {
+    fn read(editor: &mut EntryEditor<'_>, scope: &str, key: &str) -> Result<StoredKey> {
         editor.open_to_purge(scope, key)?;
         editor.refuse_if_held(scope, key)?;
         if editor.has_visible(scope, key)? {
@@ -207,7 +207,7 @@ impl Found {
         };
         let (calls, damaged_calls) = remembered_calls(editor)?;
         let remembered = calls.into_iter().filter_map(|call| forget_value(call, scope, key)).collect();
-        Ok(Found { newest, versions, remembered, damaged_calls })
+        Ok(StoredKey { newest, versions, remembered, damaged_calls })
     }
 }
 
@@ -283,9 +283,9 @@ fn nothing_readable(
 
 /// The calls whose answers are remembered, and the keys of those that cannot be read. All are read in one range, so
 /// that none is added meanwhile; one by one only if that fails.
-fn remembered_calls(editor: &EntryEditor<'_>) -> Result<(Vec<Operation>, Vec<Key>)> {
+fn remembered_calls(editor: &EntryEditor<'_>) -> Result<(Vec<RememberedCall>, Vec<Key>)> {
     let (tx, range) = (editor.tx, Range::operations());
-    match tx.rows::<Operation>(&range) {
+    match tx.rows::<RememberedCall>(&range) {
         Err(error) if error.is_unreadable_row() => {}
         calls => return Ok((calls?, Vec::new())),
     }
@@ -298,7 +298,7 @@ fn remembered_calls(editor: &EntryEditor<'_>) -> Result<(Vec<Operation>, Vec<Key
     tx.prefetch(&keys.iter().cloned().map(Prefetch::Row).collect::<Vec<_>>())?;
     let (mut calls, mut damaged) = (Vec::new(), Vec::new());
     for key in keys {
-        match tx.row::<Operation>(&key) {
+        match tx.row::<RememberedCall>(&key) {
             Err(error) if error.is_unreadable_row() => damaged.push(key),
             call => calls.extend(call?),
         }
@@ -321,7 +321,7 @@ pub(super) struct Decision {
     pub(super) event: NewEvent,
     pub(super) erase: Vec<Erasure>,
     /// The calls, with answers that do not hold the value.
-    pub(super) remembered: Vec<Operation>,
+    pub(super) remembered: Vec<RememberedCall>,
     /// The calls that cannot be read: each is removed, because its answer may hold the value.
     pub(super) damaged_calls: Vec<Key>,
     versions: usize,
@@ -335,8 +335,8 @@ impl Decision {
 
 /// The changes; none if an earlier purge has erased everything. The event of the purge is at this position in its
 /// commit.
-fn decide(found: Found, author: &str, place: usize, now: crate::clock::Timestamp) -> Option<Decision> {
-    let Found { newest, versions, remembered, damaged_calls } = found;
+fn decide(found: StoredKey, author: &str, place: usize, now: crate::clock::Timestamp) -> Option<Decision> {
+    let StoredKey { newest, versions, remembered, damaged_calls } = found;
     if versions.is_empty() && remembered.is_empty() && damaged_calls.is_empty() {
         return None;
     }
@@ -419,7 +419,7 @@ mod tests {
 
     #[test]
     fn a_purge_erases_every_version_and_reports_how_many() {
-        let found = Found {
+        let found = StoredKey {
             newest: version(7),
             versions: vec![
                 erased(7, r#"{"op":"update","scope":"team","note":"s3cret"}"#),
@@ -445,7 +445,7 @@ mod tests {
 
     #[test]
     fn a_key_that_is_purged_already_changes_nothing() {
-        let found = Found {
+        let found = StoredKey {
             newest: version(7),
             versions: Vec::new(),
             remembered: Vec::new(),

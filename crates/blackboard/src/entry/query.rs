@@ -144,7 +144,7 @@ enum PageToken {
 }
 
 /// A head that a query found. Its entry is read if the caller needs it.
-pub(super) struct Found<'a> {
+pub(super) struct QueriedEntry<'a> {
     tx: &'a dyn Tx,
     scope: &'a str,
     pub(super) head: EntryHead,
@@ -155,7 +155,7 @@ pub(super) struct Found<'a> {
     read: Option<Entry>,
 }
 
-impl Found<'_> {
+impl QueriedEntry<'_> {
     /// The entry.
     pub(super) fn entry(&mut self) -> Result<Option<Entry>> {
         if self.read.is_none() {
@@ -193,11 +193,11 @@ impl Query {
         let after = match (&query.after, query.order) {
             (None, _) => None,
             (Some(key), Order::Key) => Some(PageToken::Key(key.clone())),
-            (Some(revision), Order::Newest) => {
-                Some(PageToken::Revision(Revision::new(revision.parse().map_err(|_| {
-                    Error::invalid("a page of the newest entries goes on after a revision, its `next`")
-                })?)))
-            }
+            (Some(revision), Order::Newest) => Some(PageToken::Revision(Revision::new(
+                revision
+                    .parse()
+                    .map_err(|_| Error::invalid("invalid page token; use `next` of the previous page"))?,
+            ))),
         };
         Ok(CheckedQuery { query, glob, prefix, impossible, after })
     }
@@ -318,7 +318,7 @@ impl CheckedQuery {
         &self,
         tx: &'a dyn Tx,
         scope: &'a str,
-        f: &mut dyn FnMut(&mut Found<'a>) -> Result<()>,
+        f: &mut dyn FnMut(&mut QueriedEntry<'a>) -> Result<()>,
     ) -> Result<()> {
         if self.impossible {
             return Ok(());
@@ -334,7 +334,7 @@ impl CheckedQuery {
         tx: &'a dyn Tx,
         scope: &'a str,
         values: Values<'_>,
-        mut f: impl FnMut(&mut Found<'a>) -> Result<bool>,
+        mut f: impl FnMut(&mut QueriedEntry<'a>) -> Result<bool>,
     ) -> Result<()> {
         if self.impossible {
             return Ok(());
@@ -351,7 +351,7 @@ impl CheckedQuery {
                 if let Some(PageToken::Revision(after)) = self.after {
                     heads.retain(|head| head.revision < after);
                 }
-                let offer = |found: &mut Found<'a>| Ok(!self.fits_entry(found)? || f(found)?);
+                let offer = |found: &mut QueriedEntry<'a>| Ok(!self.fits_entry(found)? || f(found)?);
                 return self.offer(tx, scope, &range, heads, &mut Progress::new(values), offer).map(drop);
             }
         }
@@ -393,7 +393,7 @@ impl CheckedQuery {
         scope: &'a str,
         range: Range,
         values: Values<'_>,
-        mut f: impl FnMut(&mut Found<'a>) -> Result<bool>,
+        mut f: impl FnMut(&mut QueriedEntry<'a>) -> Result<bool>,
     ) -> Result<()> {
         self.walk_heads(tx, scope, range, values, |found| Ok(!self.fits_entry(found)? || f(found)?))
     }
@@ -405,7 +405,7 @@ impl CheckedQuery {
         scope: &'a str,
         mut range: Range,
         values: Values<'_>,
-        mut f: impl FnMut(&mut Found<'a>) -> Result<bool>,
+        mut f: impl FnMut(&mut QueriedEntry<'a>) -> Result<bool>,
     ) -> Result<()> {
         // Entries below this revision are too old. If the event log is pruned, the revision alone cannot tell.
         let too_old = match self.query.updated_since.filter(|_| range.index.backwards) {
@@ -442,7 +442,7 @@ impl CheckedQuery {
         range: &Range,
         heads: Vec<EntryHead>,
         progress: &mut Progress<'_>,
-        mut f: impl FnMut(&mut Found<'a>) -> Result<bool>,
+        mut f: impl FnMut(&mut QueriedEntry<'a>) -> Result<bool>,
     ) -> Result<bool> {
         let tagged = range.index == Entry::TAGGED;
         let compares = self.compares_entries(tagged);
@@ -477,7 +477,7 @@ impl CheckedQuery {
             for head in group.drain(..) {
                 let is_announced = is_read(progress.offered, &head);
                 progress.offered += 1;
-                let mut found = Found { tx, scope, head, tagged, is_announced, read: None };
+                let mut found = QueriedEntry { tx, scope, head, tagged, is_announced, read: None };
                 if !f(&mut found)? {
                     return Ok(false);
                 }
@@ -491,7 +491,7 @@ impl CheckedQuery {
         tags.len() > usize::from(tagged) || author.is_some() || updated_since.is_some()
     }
 
-    fn fits_entry(&self, found: &mut Found<'_>) -> Result<bool> {
+    fn fits_entry(&self, found: &mut QueriedEntry<'_>) -> Result<bool> {
         if !self.compares_entries(found.tagged) {
             return Ok(true);
         }

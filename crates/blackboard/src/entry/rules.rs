@@ -11,14 +11,14 @@
 //! - **Versions.** The version counts the writes of a key. It continues after a removal for as long as the tombstone is kept.
 //!
 //! [`decide`] is the rule of a write. It takes the entry before and the circumstances, and returns the entry after or
-//! a refusal. `editor.rs` applies the rules to the keys of a commit. The text of refusals is in `wording.rs`.
+//! a refusal. [`decide_write`] also makes the checks that read more than the entry. `editor.rs` applies the rules to the keys of a commit. The text of refusals is in `wording.rs`.
 
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
-use super::wording::{conflict, exists, reserved_scope, stale_fence};
+use super::wording::{conflict, exists, held, no_session_for_lease, reserved_scope, stale_fence};
 use super::{Actor, Entry, FILES, FenceToken, LOCKS, Write, check_key, check_scope, known_tag_set};
 use crate::agent::Agent;
 use crate::clock::Timestamp;
@@ -47,10 +47,36 @@ pub(super) struct Circumstances<'a> {
     pub(super) author: &'a str,
     /// The session that acts.
     pub(super) session: Option<&'a str>,
-    /// The version and the revision that the entry gets.
-    pub(super) version: u64,
+    /// The last version of the key.
+    pub(super) last: LastVersion,
+    /// The revision that the entry gets.
     pub(super) revision: Revision,
     pub(super) now: Timestamp,
+}
+
+/// The version that a new version of a key continues from, also if the key was removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct LastVersion {
+    pub(super) version: u64,
+    pub(super) revision: Option<Revision>,
+}
+
+/// The entry after a write by this agent.
+pub(super) fn decide_write(
+    tx: &dyn Tx,
+    write: &Write,
+    before: Option<&Entry>,
+    agent: Option<&Agent>,
+    circumstances: &Circumstances<'_>,
+) -> Result<Entry> {
+    check_holder(tx, before, circumstances.session)?;
+    if write.lease {
+        agent.ok_or_else(no_session_for_lease)?.must_be_live()?;
+    }
+    if circumstances.last == LastVersion::default() && circumstances.scope != FILES {
+        check_new_name(tx, circumstances.scope, &write.key)?;
+    }
+    decide(write, before, circumstances)
 }
 
 /// The entry after a write.
@@ -59,7 +85,7 @@ pub(super) fn decide(
     before: Option<&Entry>,
     circumstances: &Circumstances<'_>,
 ) -> Result<Entry> {
-    let Circumstances { scope, author, session, version, revision, now } = *circumstances;
+    let Circumstances { scope, author, session, last, revision, now } = *circumstances;
     check_ttl(write.ttl)?;
     check_conditions(write, before, scope)?;
     let leased = before.and_then(|before| before.session_id.clone());
@@ -81,7 +107,7 @@ pub(super) fn decide(
         scope: scope.to_owned(),
         key: write.key.clone(),
         value: write.value.clone(),
-        version,
+        version: last.version + 1,
         revision,
         created_at: before.map_or(now, |before| before.created_at),
         created_by: before.map_or(author, |before| &before.created_by).to_owned(),
@@ -115,8 +141,16 @@ fn merged(before: Option<&Metadata>, after: Option<Metadata>) -> Result<Option<M
 }
 
 /// Whether the session that acts may change an entry that is leased by `holder`.
-pub(super) fn may_change(holder: Option<&str>, session: Option<&str>) -> bool {
+fn may_change(holder: Option<&str>, session: Option<&str>) -> bool {
     holder.is_none() || holder == session
+}
+
+/// Refuses to change an entry that another session leases.
+pub(super) fn check_holder(tx: &dyn Tx, entry: Option<&Entry>, session: Option<&str>) -> Result<()> {
+    match entry {
+        Some(entry) if !may_change(entry.session_id.as_deref(), session) => Err(held(tx, entry)?),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses a time to live so short that no reader could see the entry.
@@ -175,14 +209,19 @@ pub(crate) fn check_own_fence(
 
 /// Refuses the key of a new entry that has invisible characters, and a new scope that has some. Earlier versions accepted
 /// more of them, and their scopes and keys stay usable.
-pub(super) fn check_new_name(tx: &dyn Tx, scope: &str, key: &str) -> Result<()> {
+fn check_new_name(tx: &dyn Tx, scope: &str, key: &str) -> Result<()> {
     check_key(scope, key)?;
     match check_scope(scope) {
         Ok(()) => Ok(()),
         Err(refused) => {
             let scope = Range::entries(scope, "");
-            tx.prefetch(&[Prefetch::Any(scope.clone())])?;
-            if tx.any(&scope)? { Ok(()) } else { Err(refused) }
+            tx.prefetch(&[Prefetch::Heads(scope.clone(), 1)])?;
+            match tx.heads(&scope, 1) {
+                Ok(heads) if heads.is_empty() => Err(refused),
+                // An entry that cannot be read is an entry of this scope.
+                Err(error) if !error.is_unreadable_row() => Err(error),
+                _ => Ok(()),
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
-use super::rules::{Circumstances, check_not_reserved, decide};
+use super::rules::{Circumstances, LastVersion, check_not_reserved, decide};
 use super::wording::conflict;
 use super::write::check_count;
 use super::{
@@ -173,7 +173,7 @@ impl<'a> Transaction<'a> {
         TransactionScope { transaction: self, name: name.to_owned() }
     }
 
-    /// Applies the steps. Returns the conflict if a read is not valid any more.
+    /// Applies the steps. Returns the conflict if a read is no longer valid.
     fn commit(&self) -> Result<Option<Error>> {
         let actor = self.board.checked_actor(&self.actor)?;
         if self.steps.is_empty() && actor.fences.is_empty() {
@@ -215,7 +215,7 @@ impl<'a> Transaction<'a> {
         Ok(prefetch)
     }
 
-    /// The first read that is not valid any more.
+    /// The first read that is no longer valid.
     fn what_changed(&self, tx: &dyn Tx) -> Result<Option<Error>> {
         for ((scope, key), seen) in &self.read {
             let current = visible(tx, &Key::Entry(scope.clone(), key.clone()))?;
@@ -311,7 +311,10 @@ impl TransactionScope<'_, '_> {
             scope: &self.name,
             author: &author,
             session: self.transaction.actor.session.as_deref(),
-            version: before.as_ref().map_or(0, |before| before.version) + 1,
+            last: LastVersion {
+                version: before.as_ref().map_or(0, |before| before.version),
+                revision: before.as_ref().map(|before| before.revision),
+            },
             revision: Revision::ZERO,
             now: board.clock().now(),
         };

@@ -13,7 +13,7 @@ use crate::error::{Code, Error, Refusal, Result};
 use crate::fingerprint::Fingerprint;
 use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
-use crate::store::{Operation as RememberedCall, Prefetch};
+use crate::store::{Prefetch, RememberedCall};
 
 /// Comparisons, and the operations to run if they hold or fail.
 #[derive(Clone, Debug, Default, PartialEq)]

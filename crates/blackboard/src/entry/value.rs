@@ -109,7 +109,7 @@ impl Value {
         let shape = Shape::of(raw.get());
         check_depth(shape.depth)?;
         if shape.has_lone_surrogate {
-            let message = "the value has an escape that is only half of a character, such as \\ud800 alone";
+            let message = "the value contains a lone surrogate escape, for example \\ud800";
             return Err(Refusal::new(Code::InvalidValue, message)
                 .hint("write the character itself, or both halves, as in \\ud83d\\ude00")
                 .into());
@@ -180,10 +180,20 @@ impl Value {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn appended(&self, item: &Value) -> Result<Value> {
+        self.append(item, || "cannot append: the value".to_owned())
+    }
+
+    /// The same for the value of a key, which the refusal names.
+    pub(super) fn appended_to(&self, key: &str, item: &Value) -> Result<Value> {
+        self.append(item, || format!("cannot append to key {}: its value", shown(key)))
+    }
+
+    /// `subject` begins the refusal of a value that is not an array.
+    fn append(&self, item: &Value, subject: impl FnOnce() -> String) -> Result<Value> {
         let Some(items) = self.as_str().strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) else {
             return Err(Refusal::new(
                 Code::InvalidValue,
-                format!("the value is not an array, so nothing can be appended: {}", shown(self.as_str())),
+                format!("{} is not an array (found {})", subject(), shown(self.as_str())),
             )
             .hint("write an array first, such as []")
             .into());
@@ -206,20 +216,27 @@ impl Value {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn incremented(&self, by: i64) -> Result<Value> {
+        self.increment(by, || "cannot increment: the value".to_owned())
+    }
+
+    /// The same for the value of a key, which the refusal names.
+    pub(super) fn incremented_in(&self, key: &str, by: i64) -> Result<Value> {
+        self.increment(by, || format!("cannot increment key {}: its value", shown(key)))
+    }
+
+    /// `subject` begins the refusal of a value that is not an integer.
+    fn increment(&self, by: i64, subject: impl FnOnce() -> String) -> Result<Value> {
         let Ok(number) = self.as_str().parse::<i64>() else {
             return Err(Refusal::new(
                 Code::InvalidValue,
-                format!(
-                    "the value is not an integer of 64 bits, so it cannot be counted up: {}",
-                    shown(self.as_str())
-                ),
+                format!("{} is not a 64-bit integer (found {})", subject(), shown(self.as_str())),
             )
             .hint("write an integer first, such as 0")
             .into());
         };
-        let sum = number.checked_add(by).ok_or_else(|| {
-            Error::invalid(format!("{number} and {by} make more than an integer of 64 bits can hold"))
-        })?;
+        let sum = number
+            .checked_add(by)
+            .ok_or_else(|| Error::invalid(format!("adding {by} to {number} exceeds a 64-bit integer")))?;
         Value::of_own_text(sum.to_string())
     }
 
@@ -250,8 +267,7 @@ fn check_depth(depth: usize) -> Result<()> {
     if depth <= MAX_DEPTH {
         return Ok(());
     }
-    let message =
-        format!("the value has {depth} arrays and objects inside each other; {MAX_DEPTH} are allowed");
+    let message = format!("the value is nested {depth} levels deep; the maximum is {MAX_DEPTH}");
     Err(Refusal::new(Code::InvalidValue, message)
         .hint("store the inner parts under keys of their own")
         .into())

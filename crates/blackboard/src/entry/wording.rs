@@ -118,10 +118,9 @@ pub(crate) fn held(tx: &dyn Tx, entry: &Entry) -> Result<Error> {
     let (what, hint) = match entry.scope.as_str() {
         LOCKS => (format!("lock {}", entry.key), Hint::WaitForLock),
         FILES => (format!("the reservation of {}", reserved(entry)), Hint::WorkOnOtherFiles),
-        _ => (
-            named(&entry.scope, &entry.key),
-            Hint::from("it is released when its session ends or deletes it"),
-        ),
+        _ => {
+            (named(&entry.scope, &entry.key), Hint::from("wait until that session deletes the entry or ends"))
+        }
     };
     let mut refusal = Refusal::new(Code::Held, format!("{what} is held by {}", label(&name, &session)))
         .age(AgeKind::Held, Some(since), "")

@@ -90,7 +90,7 @@ impl Scope<'_> {
     /// let first = scope.write(&Write::new("counter", Value::of(&1)?))?;
     /// let next = Write { if_revision: Some(first.revision), ..Write::new("counter", Value::of(&2)?) };
     /// assert_eq!(scope.write(&next)?.version, 2);
-    /// // Another writer was faster: the same condition does not hold any more.
+    /// // Another writer was faster: the same condition no longer holds.
     /// assert_eq!(scope.write(&next).unwrap_err().code(), Code::Conflict);
     /// # Ok::<(), blackboard::Error>(())
     /// ```

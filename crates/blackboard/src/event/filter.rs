@@ -13,7 +13,8 @@ use super::change::Versions;
 use super::{Event, EventType, TargetType, names};
 use crate::agent::Agent;
 use crate::entry::{FILES, Glob, LOCKS, check_known_scope, check_known_tag, check_pattern};
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Refusal, Result};
+use crate::hint::Hint;
 use crate::store::{Key, Tx};
 use crate::text::shown;
 use crate::unreadable::if_readable;
@@ -182,13 +183,8 @@ impl FromStr for EventKind {
         }
         match EventType::from_name(name) {
             EventType::Other(_) => {
-                let short = SHORT_NAMES.iter().map(|(name, _)| *name);
-                let known: Vec<_> = short.chain(EventType::ALL.iter().map(EventType::as_str)).collect();
-                Err(Error::invalid(format!(
-                    "\"{}\" is not a type of event; known: {}",
-                    shown(name),
-                    known.join(", ")
-                )))
+                let message = format!("unknown event type \"{}\"", shown(name));
+                Err(Refusal::new(Code::InvalidValue, message).hint(Hint::ListEventTypes).into())
             }
             known => Ok(EventKind::Of(known)),
         }
@@ -240,8 +236,7 @@ impl Filters {
     }
 
     /// Whether every event matches.
-    #[cfg(test)]
-    fn want_everything(&self) -> bool {
+    pub(super) fn want_everything(&self) -> bool {
         self.filters.is_empty()
     }
 
@@ -284,7 +279,12 @@ impl Line<'_> {
 
     /// The event with its entry change, if it matches everything but perhaps a condition in the caller's code. The
     /// names of agents are announced by then.
-    pub(super) fn take(self, tx: &dyn Tx, versions: &mut Versions, names: &Names) -> Result<Option<Found>> {
+    pub(super) fn take(
+        self,
+        tx: &dyn Tx,
+        versions: &mut Versions,
+        names: &Names,
+    ) -> Result<Option<PossibleMatch>> {
         let Line { mut event, possible } = self;
         if possible.is_empty() {
             return Ok(None);
@@ -295,17 +295,17 @@ impl Line<'_> {
             if prepared.wants(&event, tx, names)? {
                 match &prepared.filter.custom {
                     Some(custom) => conditions.push(Custom::clone(custom)),
-                    None => return Ok(Some(Found { event, conditions: Vec::new() })),
+                    None => return Ok(Some(PossibleMatch { event, conditions: Vec::new() })),
                 }
             }
         }
-        Ok((!conditions.is_empty()).then_some(Found { event, conditions }))
+        Ok((!conditions.is_empty()).then_some(PossibleMatch { event, conditions }))
     }
 }
 
 /// An event that matches if one of these conditions holds, or if there is none. They are the caller's code and run
 /// without a lock on the board.
-pub(super) struct Found {
+pub(super) struct PossibleMatch {
     pub(super) event: Event,
     pub(super) conditions: Vec<Custom>,
 }
@@ -416,7 +416,8 @@ mod tests {
             assert_eq!(&format!(" {name}").parse::<EventKind>().unwrap(), kind);
         }
         let error = "moon_landed".parse::<EventKind>().unwrap_err();
-        assert!(error.to_string().contains("moon_landed") && error.to_string().contains("expire"), "{error}");
+        assert_eq!(error.to_string(), "unknown event type \"moon_landed\"");
+        assert_eq!(error.hint(), Some(&Hint::ListEventTypes));
     }
 
     #[test]

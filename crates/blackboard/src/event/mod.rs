@@ -96,7 +96,7 @@ event_types! {
     WorkCompleted = "work_completed";
     /// A work item is blocked by another one.
     WorkBlocked = "work_blocked";
-    /// A work item is not blocked any more.
+    /// A work item is no longer blocked.
     WorkUnblocked = "work_unblocked";
     /// A work item was reset.
     WorkReset = "work_reset";
@@ -235,10 +235,18 @@ pub struct Event {
     pub entry: Option<Box<EntryChange>>,
 }
 
+/// The columns of an event, in the order of [`Event::cells`]: a literal, so that statements are made from it when the
+/// program is compiled.
+macro_rules! event_columns {
+    () => {
+        "id, timestamp, event_type, actor_id, target_id, target_type, summary, metadata, commit_id"
+    };
+}
+pub(crate) use event_columns;
+
 impl Event {
     /// Its columns, in the order of [`Event::cells`].
-    pub(crate) const COLUMNS: &'static str =
-        "id, timestamp, event_type, actor_id, target_id, target_type, summary, metadata, commit_id";
+    pub(crate) const COLUMNS: &'static str = event_columns!();
 
     /// Whether this session caused it itself. The actor of a claim did not if another session assigned the item to
     /// it.

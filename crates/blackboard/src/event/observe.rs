@@ -1,11 +1,12 @@
 //! `observe`: reads the events since a cursor or moment.
 
+use super::page::WINDOW;
 use super::scan::{Batch, Scan};
 use super::{EventType, Filter, Filters};
 use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::Result;
-use crate::follow::{cursor_of, is_ahead};
+use crate::follow::{cursor_of, is_ahead, not_reached};
 use crate::revision::Revision;
 use crate::store::{Key, OnBusy, Prefetch};
 
@@ -29,7 +30,7 @@ pub enum Since {
     Moment(Timestamp),
     /// After this revision. No cursor is used or moved.
     Revision(Revision),
-    /// The last events, this many. No cursor is used or moved.
+    /// The last events that match, this many. No cursor is used or moved.
     Last(u64),
 }
 
@@ -83,6 +84,14 @@ impl Events<'_> {
     /// ```
     pub fn observe_filtered(&self, since: &Since, filters: &[Filter]) -> Result<Observation> {
         let filters = Filters::new(filters)?;
+        let found;
+        let since = match since {
+            Since::Last(count) if *count > 0 && !filters.want_everything() => {
+                found = Since::Revision(self.revision_before_last(*count, &filters)?);
+                &found
+            }
+            since => since,
+        };
         let mut wanted = vec![Prefetch::Revision];
         match since {
             Since::Cursor { session, reader } => wanted.extend([
@@ -105,7 +114,10 @@ impl Events<'_> {
                 Since::Last(count) => (tx.revision_back(Revision::MAX, *count)?, None),
             };
             if after > until {
-                return Err(is_ahead(after, until));
+                return Err(match since {
+                    Since::Revision(_) => not_reached(after, until),
+                    _ => is_ahead(after, until),
+                });
             }
             let floor = tx.floor()?;
             let compacted = after < floor && !matches!(since, Since::Moment(_));
@@ -117,6 +129,35 @@ impl Events<'_> {
                 filters: filters.clone(),
             })
         })
+    }
+
+    /// The revision before the last matching events, this many; that before all kept events if fewer match. The event log
+    /// has no index for filters, so it is read back in windows.
+    fn revision_before_last(self, count: u64, filters: &Filters) -> Result<Revision> {
+        let (mut end, mut newest) = (Revision::MAX, Vec::new());
+        loop {
+            let prefetch = [Prefetch::Revision, Prefetch::RevisionBack(end, WINDOW)];
+            let (after, until, floor) = self.board.read(&prefetch, |tx| {
+                let floor = tx.floor()?;
+                Ok((tx.revision_back(end, WINDOW)?.max(floor), end.min(tx.revision()?), floor))
+            })?;
+            let filters = filters.clone();
+            let window = Observation { after, since: None, until, compacted: false, filters };
+            let (mut matching, mut read) = (Vec::new(), after);
+            while let Some(batch) = self.next(&window, read, usize::MAX)? {
+                matching.extend(batch.events.iter().map(|event| event.id));
+                read = batch.last;
+            }
+            newest.extend(matching.into_iter().rev());
+            let first = usize::try_from(count - 1).ok().and_then(|older| newest.get(older));
+            if let Some(first) = first {
+                return Ok(first.previous());
+            }
+            if after <= floor {
+                return Ok(after);
+            }
+            end = after;
+        }
     }
 
     /// The next events after `after`, about `limit` of them, or fewer if their values are large; `None` at the end.
@@ -138,5 +179,44 @@ impl Events<'_> {
     /// the reader gets its last batch again. A cursor never goes back.
     pub fn advance(&self, session: &str, reader: &str, revision: Revision) -> Result<()> {
         self.board.store_cursor(OnBusy::Fail, session, reader, revision).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entry::{Value, Write};
+
+    #[test]
+    fn last_matching_events_are_found_behind_many_others() {
+        testkit::limit_test();
+        let board = Board::memory();
+        let scope = board.scope("team-1");
+        let write = |key: &str| scope.write(&Write::new(key, Value::null())).unwrap().revision;
+        let tasks: Vec<_> = ["task:1", "task:2", "task:3"]
+            .map(|key| {
+                for _ in 0..=WINDOW {
+                    write("note");
+                }
+                write(key)
+            })
+            .into();
+        write("note");
+        let filters = [Filter::of_keys("task:*")];
+        let last = |count, filters: &[Filter]| {
+            let observation = board.events().observe_filtered(&Since::Last(count), filters).unwrap();
+            let (mut ids, mut after) = (Vec::new(), observation.after);
+            while let Some(batch) = board.events().next(&observation, after, 100).unwrap() {
+                ids.extend(batch.events.iter().map(|event| event.id));
+                after = batch.last;
+            }
+            ids
+        };
+        for (count, expected) in [(1, &tasks[2..]), (2, &tasks[1..]), (3, &tasks[..]), (4, &tasks[..])] {
+            assert_eq!(last(count, &filters), expected, "{count}");
+        }
+        assert_eq!(last(2, &[]), [tasks[2], tasks[2].next()]);
+        assert!(last(0, &filters).is_empty());
+        assert!(last(1, &[Filter::of_keys("none")]).is_empty());
     }
 }

@@ -12,7 +12,7 @@ use crate::revision::Revision;
 use crate::store::{Page, Prefetch, Tx};
 
 /// How many events are read together.
-const WINDOW: u64 = 1000;
+pub(super) const WINDOW: u64 = 1000;
 
 /// How many events are read for one page. The next page continues from there.
 const LOOKED_AT: u64 = 200_000;
@@ -191,7 +191,7 @@ fn backwards(
     end: Revision,
 ) -> Result<(Vec<Event>, Option<Revision>)> {
     let window = wanted.window();
-    let (mut found, mut until, mut looked_at) = (Found::new(wanted), end, 0);
+    let (mut found, mut until, mut looked_at) = (PageBuilder::new(wanted), end, 0);
     while until > lowest {
         tx.prefetch(&[Prefetch::RevisionBack(until, window)])?;
         let after = tx.revision_back(until, window)?.max(lowest);
@@ -217,7 +217,7 @@ fn forwards(
     end: Revision,
 ) -> Result<(Vec<Event>, Option<Revision>)> {
     let window = wanted.window();
-    let (mut found, mut after, mut looked_at) = (Found::new(wanted), lowest, 0);
+    let (mut found, mut after, mut looked_at) = (PageBuilder::new(wanted), lowest, 0);
     while after < end {
         tx.prefetch(&[Prefetch::CountEvents(after, end)])?;
         let left = tx.count_events(after, end)?;
@@ -261,15 +261,15 @@ impl Lines {
 }
 
 /// The content of a page so far.
-struct Found<'a> {
+struct PageBuilder<'a> {
     wanted: &'a Lines,
     events: Vec<Event>,
     bytes: usize,
 }
 
-impl Found<'_> {
-    fn new(wanted: &Lines) -> Found<'_> {
-        Found { wanted, events: Vec::new(), bytes: 0 }
+impl PageBuilder<'_> {
+    fn new(wanted: &Lines) -> PageBuilder<'_> {
+        PageBuilder { wanted, events: Vec::new(), bytes: 0 }
     }
 
     /// Adds the matching events. If the page is full before the end, returns the last revision that is in it.

@@ -2,7 +2,7 @@
 
 use super::Event;
 use super::change::Versions;
-use super::filter::{Custom, Filters, Found, Line, Names};
+use super::filter::{Custom, Filters, Line, Names, PossibleMatch};
 use crate::error::Result;
 use crate::revision::Revision;
 use crate::store::{Page, Prefetch, Tx};
@@ -151,7 +151,7 @@ fn wanted(
             let names = next.clone().flat_map(Line::names).map(Prefetch::Row);
             versions = Versions::of(tx, next.map(|line| &line.event), names.collect(), ENOUGH_BYTES)?;
         }
-        if let Some(Found { event, conditions }) = line.take(tx, &mut versions, &names)? {
+        if let Some(PossibleMatch { event, conditions }) = line.take(tx, &mut versions, &names)? {
             room.take(&event);
             if !conditions.is_empty() {
                 scanned.undecided.push((scanned.events.len(), conditions));

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::{Event, EventType, TargetType};
-use crate::agent::ShortIds;
+use crate::agent::{SHORT_ID, ShortIds};
 
 /// The agent that a summary names first.
 struct NamedAgent {
@@ -36,6 +36,28 @@ impl Event {
         Cow::Owned(format!("{before} ({}){after}", ids.shorten(&found.session)))
     }
 
+    /// The same for the session that reads it: `Agent "Ivy" (84a674b5) assigned "Design" to you`.
+    pub fn summary_for(&self, reader: &str, ids: ShortIds) -> Cow<'_, str> {
+        let is_reader = self.find_agent().filter(|found| found.session == reader);
+        if let Some(found) = is_reader {
+            let (before, after) = self.summary.split_at(found.name.end + 1);
+            return Cow::Owned(if after.starts_with(" got ") {
+                format!("You{after}")
+            } else {
+                format!("{before} (you){after}")
+            });
+        }
+        let summary = self.summary_with_session(ids);
+        let fields = ["to", "held_by"].map(|field| self.named_session(field));
+        let names_reader = self.is_assignment_to(reader)
+            || (self.event_type == EventType::WorkReleased
+                && fields.iter().flatten().any(|session| session == reader));
+        match names_reader.then(|| find_other_agent(&summary, reader)).flatten() {
+            Some(named) => Cow::Owned(format!("{}you{}", &summary[..named.start], &summary[named.end..])),
+            None => summary,
+        }
+    }
+
     fn find_agent(&self) -> Option<NamedAgent> {
         let start = match &self.event_type {
             EventType::StaleLocksReleased => self.summary.find(FROM_STALE)? + FROM_STALE.len(),
@@ -56,6 +78,19 @@ impl Event {
         };
         Some(NamedAgent { name: start..start + length, session: session? })
     }
+}
+
+/// Where a summary names this session behind the first agent: `agent "NAME" (SHORT)`.
+fn find_other_agent(summary: &str, session: &str) -> Option<Range<usize>> {
+    const AGENT: &str = " agent \"";
+    let is_session = |at: usize| {
+        let (id, _) = summary[at + "\" (".len()..].split_once(')')?;
+        (id.len() >= SHORT_ID.min(session.len()) && session.starts_with(id)).then_some(id.len())
+    };
+    let mut ids = summary.match_indices("\" (").filter_map(|(at, _)| Some((at, is_session(at)?)));
+    let (at, length) = ids.next()?;
+    let start = summary[..at].rfind(AGENT)? + 1;
+    Some(start..at + "\" (".len() + length + 1)
 }
 
 const BEGINNING: &str = "Agent \"";
@@ -139,5 +174,53 @@ mod tests {
             event(EventType::WorkClaimed, Some("oaks-session"), (TargetType::WorkItem, "x"), summary);
         event.metadata = Some(Metadata::parse(r#"{"assigned_by": "ivys-session"}"#).unwrap());
         assert_eq!(event.named_agent(), Some(("Ivy", "ivys-session".to_owned())));
+    }
+
+    #[test]
+    fn an_event_addresses_the_session_that_reads_it() {
+        testkit::limit_test();
+        let [ivy, oak, elm] = ["ivys-session", "oaks-session", "elms-session"];
+        let item = (TargetType::WorkItem, "x");
+        for (event_type, actor, metadata, summary, reader, expected) in [
+            (
+                EventType::WorkClaimed,
+                oak,
+                r#"{"assigned_by": "ivys-session"}"#,
+                "Agent \"Ivy\" assigned \"X\" to agent \"Oak\" (oaks-ses) (Lunch)",
+                oak,
+                "Agent \"Ivy\" (ivys-ses) assigned \"X\" to you (Lunch)",
+            ),
+            (
+                EventType::WorkClaimed,
+                oak,
+                r#"{"assigned_by": "ivys-session"}"#,
+                "Agent \"Ivy\" assigned \"X\" to agent \"Oak\" (oaks-ses)",
+                elm,
+                "Agent \"Ivy\" (ivys-ses) assigned \"X\" to agent \"Oak\" (oaks-ses)",
+            ),
+            (
+                EventType::WorkClaimed,
+                oak,
+                r#"{"assigned_by": "ivys-session"}"#,
+                "Agent \"Oak\" got \"X\" from agent \"Ivy\" (ivys-ses)",
+                oak,
+                "You got \"X\" from agent \"Ivy\" (ivys-ses)",
+            ),
+            (
+                EventType::WorkReleased,
+                elm,
+                r#"{"held_by": "ivys-session", "to": "oaks-session"}"#,
+                "Agent \"Elm\" took \"X\" from agent \"Ivy\" (ivys-ses) for agent \"Oak\" (oaks-ses)",
+                ivy,
+                "Agent \"Elm\" (elms-ses) took \"X\" from you for agent \"Oak\" (oaks-ses)",
+            ),
+        ] {
+            let mut event = event(event_type, Some(actor), item, summary);
+            event.metadata = Some(Metadata::parse(metadata).unwrap());
+            assert_eq!(event.summary_for(reader, ShortIds::DEFAULT), expected);
+        }
+        let summary = "Agent \"Ivy\" marked stale (x)";
+        let event = event(EventType::AgentStale, None, (TargetType::Agent, ivy), summary);
+        assert_eq!(event.summary_for(ivy, ShortIds::DEFAULT), "Agent \"Ivy\" (you) marked stale (x)");
     }
 }

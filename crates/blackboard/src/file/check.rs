@@ -94,14 +94,14 @@ impl Files<'_> {
             let count = check.paths.len();
             return Err(Error::invalid(format!("{count} paths are too many; {MAX_PATHS} are allowed")));
         }
-        let asked = check.paths.iter().map(|path| Asked::parse(path)).collect::<Result<Vec<_>>>()?;
+        let asked = check.paths.iter().map(|path| PathQuery::parse(path)).collect::<Result<Vec<_>>>()?;
         let checked = self.read_reservations(check, &asked)?;
         let reservers = checked.paths.iter().flat_map(|path| &path.reserved_by);
         let holders = reservers.map(|reserver| reserver.reservation.session_id.as_str());
         if self.board.sweep_gone(holders) { self.read_reservations(check, &asked) } else { Ok(checked) }
     }
 
-    fn read_reservations(self, check: &Check, asked: &[Asked]) -> Result<Checked> {
+    fn read_reservations(self, check: &Check, asked: &[PathQuery]) -> Result<Checked> {
         self.board.read(&[Prefetch::Range(every_reservation())], |tx| {
             let (own, others): (Vec<_>, Vec<_>) = ActiveReservation::all(tx)?
                 .into_iter()
@@ -184,30 +184,30 @@ fn reserver(tx: &dyn Tx, reservation: &Reservation) -> Result<ReservationHolder>
 }
 
 /// A path to check.
-enum Asked {
+enum PathQuery {
     /// One file, whatever characters its name has.
     File(String),
     /// Everything that matches.
     Pattern(PathPattern),
 }
 
-impl Asked {
-    fn parse(path: &str) -> Result<Asked> {
+impl PathQuery {
+    fn parse(path: &str) -> Result<PathQuery> {
         if path.is_empty() {
             return Err(Error::invalid("a path is empty"));
         }
         if !path.ends_with('/') && !path.contains(['*', '?']) {
-            return Ok(Asked::File(path.to_owned()));
+            return Ok(PathQuery::File(path.to_owned()));
         }
         // Names of directories may contain characters that patterns may not contain. Matching too much is safe.
         let spelled = path.replace(['[', ']', '{', '}', '\\'], "?");
-        Ok(Asked::Pattern(PathPattern::parse(&spelled)?))
+        Ok(PathQuery::Pattern(PathPattern::parse(&spelled)?))
     }
 
     fn is_about(&self, reserved: &PathPattern) -> bool {
         match self {
-            Asked::File(path) => reserved.matches(path),
-            Asked::Pattern(pattern) => reserved.overlaps(pattern),
+            PathQuery::File(path) => reserved.covers(path),
+            PathQuery::Pattern(pattern) => reserved.conflicts_with(pattern),
         }
     }
 }
@@ -222,7 +222,14 @@ mod tests {
             ("src/lib.rs", "src/**", true),
             ("src/lib.rs", "src/*.rs", true),
             ("src/lib.rs", "docs/**", false),
-            ("src", "src/**", false),
+            // A path that does not exist may become a directory.
+            ("src", "src/**", true),
+            ("src", "src/lib.rs", true),
+            ("src/lib.rs", "src", true),
+            ("src/*.rs", "src", true),
+            ("src/lib.rs", "srcs", false),
+            ("src", "*/lib.rs", true),
+            ("src/lib.rs", "*", false),
             ("src/", "src/lib.rs", true),
             ("src/", "docs/lib.rs", false),
             ("src/*.rs", "src/lib.*", true),
@@ -231,12 +238,12 @@ mod tests {
             ("app/[id]/", "app/?id?/page.tsx", true),
             ("app/{id}\\x/", "app/**", true),
         ] {
-            let asked = Asked::parse(path).unwrap();
+            let asked = PathQuery::parse(path).unwrap();
             let is_about = asked.is_about(&PathPattern::parse(reserved).unwrap());
             assert_eq!(is_about, expected, "{path} and {reserved}");
         }
         for path in ["", "../x/", "/src/", "a**/"] {
-            assert!(Asked::parse(path).is_err(), "{path}");
+            assert!(PathQuery::parse(path).is_err(), "{path}");
         }
     }
 }

@@ -22,6 +22,9 @@ pub const JUST_NOW: Duration = Duration::from_mins(15);
 /// How long an edit is kept.
 pub(crate) const KEPT: Duration = Duration::from_hours(24);
 
+/// How many edits a brief reads.
+pub(crate) const MAX_EDITS: usize = 200;
+
 /// The most bytes of a file path, and the most characters of a tool name.
 const MAX_FILE_BYTES: usize = 4096;
 const MAX_TOOL_LETTERS: usize = 60;
@@ -69,7 +72,7 @@ pub struct FileConflict {
     pub current_work: Option<String>,
     /// Whether it reserved or edited the file.
     #[serde(flatten)]
-    pub touch: FileActivity,
+    pub activity: FileActivity,
     /// When it reserved or edited the file.
     pub since: Timestamp,
 }
@@ -99,7 +102,7 @@ impl Edit {
     }
 
     /// Merges an edit with the stored one. A session that is denied a file may have edited it before. A session that
-    /// edits the file does not wait for it any more.
+    /// edits the file no longer waits for it.
     pub(crate) fn after(self, known: Option<Edit>) -> Edit {
         match known {
             Some(known) if self.edited_at.is_none() => Edit { denied_at: self.denied_at, ..known },
@@ -193,7 +196,7 @@ impl Files<'_> {
             return Err(Error::invalid(format!("{} paths are too many", check.paths.len())));
         }
         let others = self.read_others(check)?;
-        let holds = |other: &&FileConflict| matches!(other.touch, FileActivity::Reserved { .. });
+        let holds = |other: &&FileConflict| matches!(other.activity, FileActivity::Reserved { .. });
         let holders = others.iter().filter(holds).map(|other| other.session_id.as_str());
         if self.board.sweep_gone(holders) { self.read_others(check) } else { Ok(others) }
     }
@@ -214,7 +217,7 @@ impl Files<'_> {
             for path in &check.paths {
                 let here: Vec<_> = standing
                     .iter()
-                    .filter(|one| one.reservation.worktree == check.worktree && one.pattern.matches(path))
+                    .filter(|one| one.reservation.worktree == check.worktree && one.pattern.covers(path))
                     .collect();
                 let edits = if has_edits(path) {
                     tx.rows::<Edit>(&Range::edits_of_file(&check.worktree, path))?
@@ -250,7 +253,7 @@ fn conflict_error(
         let when = edit.edited_at.filter(|when| tx.now().since(*when) < JUST_NOW)?;
         Some((&edit.session_id, FileActivity::Edited { tool: edit.tool.clone() }, when))
     });
-    for (session, touch, since) in reserved.chain(edited) {
+    for (session, activity, since) in reserved.chain(edited) {
         if others.iter().any(|known| known.session_id == *session) {
             continue;
         }
@@ -263,12 +266,58 @@ fn conflict_error(
                 session_id: agent.session_id,
                 agent_name: agent.agent_name,
                 current_work: agent.current_work,
-                touch,
+                activity,
                 since,
             });
         }
     }
     Ok(others)
+}
+
+/// What other sessions reserved or just edited among the files of a session: those that it edited or was denied in the
+/// last day, and those that it has reserved. The caller has announced the edits of the session.
+pub(crate) fn conflicts_of_session(
+    tx: &dyn Tx,
+    me: &Agent,
+    standing: &[ActiveReservation],
+) -> Result<Vec<FileConflict>> {
+    let own_edits = tx.candidate_rows::<Edit>(&Range::edits_of_session(&me.session_id), MAX_EDITS)?;
+    let (own, others): (Vec<_>, Vec<_>) =
+        standing.iter().partition(|one| one.reservation.session_id == me.session_id);
+    if own_edits.is_empty() && own.is_empty() {
+        return Ok(Vec::new());
+    }
+    let recent = Range::all(Edit::OLDEST).from(tx.now().minus(JUST_NOW));
+    tx.prefetch(&[Prefetch::Candidates(recent.clone(), MAX_EDITS)])?;
+    let mut recent = tx.candidate_rows::<Edit>(&recent, MAX_EDITS)?;
+    recent.retain(|edit| edit.session_id != me.session_id);
+    let is_own = |edit: &Edit| {
+        own_edits.iter().any(|own| own.worktree == edit.worktree && own.path == edit.path)
+            || own
+                .iter()
+                .any(|one| one.reservation.worktree == edit.worktree && one.pattern.covers(&edit.path))
+    };
+    let mut files: BTreeSet<(&str, &str)> =
+        own_edits.iter().map(|edit| (&*edit.worktree, &*edit.path)).collect();
+    files.extend(recent.iter().filter(|edit| is_own(edit)).map(|edit| (&*edit.worktree, &*edit.path)));
+    let mut conflicts = Vec::new();
+    for (worktree, path) in files {
+        let has_path =
+            |one: &&ActiveReservation| one.reservation.worktree == worktree && one.pattern.covers(path);
+        let here: Vec<_> = standing.iter().filter(has_path).collect();
+        let edits = recent.iter().filter(|edit| edit.worktree == worktree && edit.path == path);
+        let edits: Vec<_> = edits.cloned().collect();
+        conflicts.extend(conflict_error(tx, path, Some(me), &here, &edits)?);
+    }
+    for one in &own {
+        let overlapping = others.iter().filter(|other| {
+            other.reservation.worktree == one.reservation.worktree
+                && other.pattern.conflicts_with(&one.pattern)
+        });
+        let here: Vec<_> = overlapping.copied().chain([*one]).collect();
+        conflicts.extend(conflict_error(tx, &one.reservation.pattern, Some(me), &here, &[])?);
+    }
+    Ok(conflicts)
 }
 
 /// Whether two sessions may work on the same file: they are the same, or one is the parent of the other. Siblings do

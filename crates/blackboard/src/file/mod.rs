@@ -17,8 +17,8 @@ use uuid::Uuid;
 
 use self::check::MAX_PATHS;
 pub use self::check::{Check, Checked, CheckedPath, ReservationHolder};
-pub(crate) use self::edit::KEPT as EDITS_KEPT;
 pub use self::edit::{Edit, Edited, FileActivity, FileConflict, JUST_NOW};
+pub(crate) use self::edit::{KEPT as EDITS_KEPT, MAX_EDITS, conflicts_of_session};
 pub use self::list::FileFilter;
 pub use self::pattern::PathPattern;
 pub use self::release::{Release, ReleasedFiles, Selection};
@@ -124,7 +124,7 @@ impl ActiveReservation {
                 note: stored.note,
                 repository: stored.repository,
                 worktree: stored.worktree,
-                session_id: session.ok_or_else(|| unreadable(entry, "it hangs on no session"))?,
+                session_id: session.ok_or_else(|| unreadable(entry, "it has no session"))?,
                 agent_name: entry.created_by.clone(),
                 since: held_since(tx, entry)?,
                 expires_at: entry.expires_at,

@@ -65,6 +65,9 @@ enum Token {
     AnyText,
 }
 
+/// How many comparisons of characters take as long as the beginning of a comparison of two segments.
+const STEPS_OF_A_SEGMENT: u64 = 10;
+
 /// Counts the comparisons that [`PathPattern::overlaps`] makes, so that a caller can limit the work for many patterns.
 #[derive(Debug, Default)]
 pub(super) struct Steps(Cell<u64>);
@@ -74,8 +77,8 @@ impl Steps {
         self.0.get()
     }
 
-    fn add_one(&self) {
-        self.0.set(self.0.get() + 1);
+    fn add(&self, steps: u64) {
+        self.0.set(self.0.get() + steps);
     }
 }
 
@@ -166,16 +169,82 @@ impl PathPattern {
         self.overlaps_counted(other, &Steps::default())
     }
 
+    /// Whether a reservation of these files is about this path: the pattern matches it or something below it, or is a path
+    /// above it. A path may become a directory, so one without wildcards also means everything below it.
+    ///
+    /// ```
+    /// use blackboard::file::PathPattern;
+    ///
+    /// let library = PathPattern::parse("lib")?;
+    /// assert!(library.covers("lib") && library.covers("lib/a.rs") && !library.covers("library"));
+    /// assert!(PathPattern::parse("lib/**")?.covers("lib"));
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn covers(&self, path: &str) -> bool {
+        let is_path = path.split('/').all(|name| !matches!(name, "" | "." | ".."));
+        is_path && (self.matches(path) || self.matches_below(path, &Steps::default()) || self.is_above(path))
+    }
+
+    /// Whether two sessions cannot reserve both: the patterns overlap, or one is a path without wildcards above files
+    /// of the other.
+    ///
+    /// ```
+    /// use blackboard::file::PathPattern;
+    ///
+    /// let library = PathPattern::parse("lib")?;
+    /// assert!(library.conflicts_with(&PathPattern::parse("lib/*.rs")?));
+    /// assert!(!library.conflicts_with(&PathPattern::parse("src/*.rs")?));
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn conflicts_with(&self, other: &PathPattern) -> bool {
+        self.conflicts_counted(other, &Steps::default())
+    }
+
     /// The same, and adds the number of comparisons to `steps`.
+    pub(super) fn conflicts_counted(&self, other: &PathPattern, steps: &Steps) -> bool {
+        self.overlaps_counted(other, steps)
+            || (self.is_literal() && other.matches_below(&self.text, steps))
+            || (other.is_literal() && self.matches_below(&other.text, steps))
+    }
+
+    /// Whether it is one path.
+    fn is_literal(&self) -> bool {
+        !self.text.contains(['*', '?'])
+    }
+
+    /// Whether it is one path, and above this one.
+    fn is_above(&self, path: &str) -> bool {
+        self.is_literal() && path.strip_prefix(&*self.text).is_some_and(|rest| rest.starts_with('/'))
+    }
+
+    /// Whether a path below this one can match.
+    fn matches_below(&self, path: &str, steps: &Steps) -> bool {
+        let mut segments = self.segments.iter();
+        for name in path.split('/') {
+            steps.add(STEPS_OF_A_SEGMENT);
+            match segments.next() {
+                // It matches the rest of the names, and another segment follows.
+                Some(Segment::AnyDepth) => return true,
+                Some(segment) if segment.fits(name) => {}
+                Some(_) | None => return false,
+            }
+        }
+        segments.next().is_some()
+    }
+
+    /// Counts the comparisons of [`PathPattern::overlaps`].
     pub(super) fn overlaps_counted(&self, other: &PathPattern, steps: &Steps) -> bool {
         wildcard::overlap(
             &self.segments,
             &other.segments,
             |segment| *segment == Segment::AnyDepth,
-            |ours, theirs| match (ours, theirs) {
-                (Segment::Name(ours), Segment::Name(theirs)) => names_overlap(ours, theirs, steps),
-                // At least one name matches the other segment.
-                (Segment::AnyDepth, _) | (_, Segment::AnyDepth) => true,
+            |ours, theirs| {
+                steps.add(STEPS_OF_A_SEGMENT);
+                match (ours, theirs) {
+                    (Segment::Name(ours), Segment::Name(theirs)) => names_overlap(ours, theirs, steps),
+                    // At least one name matches the other segment.
+                    (Segment::AnyDepth, _) | (_, Segment::AnyDepth) => true,
+                }
             },
         )
     }
@@ -230,7 +299,7 @@ fn names_overlap(ours: &[Token], theirs: &[Token], steps: &Steps) -> bool {
             theirs,
             |token| *token == Token::AnyText,
             |one, two| {
-                steps.add_one();
+                steps.add(1);
                 one.fits(*two)
             },
         )
@@ -247,13 +316,15 @@ fn names_overlap(ours: &[Token], theirs: &[Token], steps: &Steps) -> bool {
     }
     // A text this short is a name if one of its characters is not a dot.
     (0..fixed.len()).any(|index| {
-        let mut name = fixed.to_vec();
+        let mut name = [Token::AnyCharacter; "..".len()];
+        let name = &mut name[..fixed.len()];
+        name.copy_from_slice(fixed);
         name[index] = match name[index] {
             Token::Literal('.') => return false,
             Token::AnyCharacter => Token::AnyCharacterButDot,
             token => token,
         };
-        overlap(&name, other)
+        overlap(name, other)
     })
 }
 
@@ -322,12 +393,9 @@ fn check_characters(text: &str) -> Result<()> {
     }
     if let Some(bracket) = text.chars().find(|character| WITHOUT_MEANING.contains(character)) {
         return refuse(
+            format!("\"{}\" contains '{bracket}', which patterns do not support", shown(text)),
             format!(
-                "the pattern contains '{bracket}', but has neither classes nor braces: \"{}\"",
-                shown(text)
-            ),
-            format!(
-                "reserve each pattern by itself; for a file with such a name, write \"{}\"",
+                "only *, ? and ** are special; for this file name, write \"{}\"",
                 shown(&text.replace(WITHOUT_MEANING, "?"))
             ),
         );

@@ -6,8 +6,7 @@ use serde::Serialize;
 
 use super::pattern::Steps;
 use super::{
-    ActiveReservation, Files, Mode, PathPattern, Reservation, Stored, as_pattern, check_place,
-    every_reservation, key_of,
+    ActiveReservation, Files, Mode, PathPattern, Reservation, Stored, check_place, every_reservation, key_of,
 };
 use crate::agent::{Agent, label};
 use crate::entry::{Actor, EntryEditor, EventWording, FILES, Value, Write, check_ttl};
@@ -222,7 +221,7 @@ fn clashes(
     }
     Ok(other.reservation.session_id != reserve.session
         && !(reserve.mode() == Mode::Shared && other.reservation.mode == Mode::Shared)
-        && pattern.overlaps_counted(&other.pattern, steps))
+        && pattern.conflicts_counted(&other.pattern, steps))
 }
 
 /// The first pattern that cannot be reserved, and the conflicting reservation.
@@ -333,14 +332,17 @@ fn conflict_error(pattern: &PathPattern, other: &Reservation) -> Error {
     let Reservation { agent_name: name, since, .. } = other;
     let note = other.note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();
     let holder = label(name, &other.session_id);
-    let message = format!("{pattern} is reserved by {holder}");
-    let rest = format!("{}{note}", as_pattern(pattern.as_str(), &other.pattern));
+    let message = if pattern.as_str() == other.pattern {
+        format!("{pattern} is reserved by {holder}")
+    } else {
+        format!("{pattern} overlaps {}, which {holder} has reserved", other.pattern)
+    };
     let hint = match other.mode {
         Mode::Exclusive => Hint::WorkOnOtherFiles,
         Mode::Shared => Hint::ShareFiles,
     };
     let mut refusal = Refusal::new(Code::Held, message)
-        .age(AgeKind::Held, Some(*since), &rest)
+        .age(AgeKind::Held, Some(*since), &note)
         .hint(hint)
         .held_by(other.session_id.clone(), name.clone(), Some(*since))
         .detail("pattern", other.pattern.clone())
@@ -418,7 +420,7 @@ mod tests {
     fn a_conflict_names_the_holder_the_pattern_and_the_note() {
         let other = standing("other", "/w", "src/**", Mode::Exclusive).reservation;
         let refused = conflict_error(&PathPattern::parse("src/lib.rs").unwrap(), &other);
-        assert_eq!(refused.to_string(), "src/lib.rs is reserved by Ivy (other) as src/**: a note");
+        assert_eq!(refused.to_string(), "src/lib.rs overlaps src/**, which Ivy (other) has reserved: a note");
         let refused = conflict_error(&PathPattern::parse("src/").unwrap(), &other);
         assert_eq!(refused.to_string(), "src/** is reserved by Ivy (other): a note");
         let details = refused.details().unwrap();
@@ -478,13 +480,21 @@ mod tests {
     #[test]
     fn patterns_that_take_too_long_to_compare_are_refused() {
         testkit::limit_test();
-        let pattern = |text: String| PathPattern::parse_stored(&text).unwrap();
-        let mut held = standing("other", "/w", "x", Mode::Exclusive);
-        held.pattern = pattern(format!("*{}b*", "a".repeat(500)));
-        let patterns = vec![pattern("a".repeat(1000)); 200];
-        let steps = Steps::default();
-        let refused = first_conflict(&Reserve::of("/w", &[], "me"), &patterns, &[held], &steps).unwrap_err();
-        assert_eq!(refused.code(), Code::InvalidValue);
-        assert!(steps.count() <= MAX_STEPS + 1024 * 1024, "{} comparisons", steps.count());
+        for (held_pattern, held_count, pattern, count) in [
+            (format!("*{}b*", "a".repeat(500)), 1, "a".repeat(1000), 200),
+            // Each comparison of two segments is short, but there are many.
+            (format!("{}q*", "a/".repeat(62)), 1024, format!("**/{}z/**/x", "*/".repeat(30)), 256),
+        ] {
+            let parse = |text: &str| PathPattern::parse_stored(text).unwrap();
+            let mut one = standing("other", "/w", "x", Mode::Exclusive);
+            one.pattern = parse(&held_pattern);
+            let held: Vec<_> = std::iter::repeat_n(one, held_count).collect();
+            let patterns = vec![parse(&pattern); count];
+            let steps = Steps::default();
+            let refused =
+                first_conflict(&Reserve::of("/w", &[], "me"), &patterns, &held, &steps).unwrap_err();
+            assert_eq!(refused.code(), Code::InvalidValue);
+            assert!(steps.count() <= MAX_STEPS + 1024 * 1024, "{} comparisons", steps.count());
+        }
     }
 }

@@ -93,6 +93,12 @@ impl Locks<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn acquire(&self, acquire: &Acquire) -> Result<Acquired> {
+        self.attempt(acquire, &mut Revision::default())
+    }
+
+    /// Attempts to acquire a lock. If the attempt is refused because a session holds it, sets `held_at` to the revision of
+    /// that state.
+    fn attempt(self, acquire: &Acquire, held_at: &mut Revision) -> Result<Acquired> {
         check_known_key(LOCKS, &acquire.name)?;
         let rules = &self.board.settings().text;
         rules.check_unaltered([&*acquire.name])?;
@@ -103,7 +109,7 @@ impl Locks<'_> {
         check_ttl(acquire.ttl)?;
         let registration =
             acquire.register.as_ref().map(|new| self.board.agents().registration(new)).transpose()?;
-        let mut prefetch = vec![Prefetch::Entry(LOCKS, &acquire.name)];
+        let mut prefetch = vec![Prefetch::Entry(LOCKS, &acquire.name), Prefetch::Revision];
         let callers = if let Some(new) = &registration {
             prefetch.extend(new.prefetch());
             new.callers()
@@ -139,8 +145,14 @@ impl Locks<'_> {
                         Acquired { lock, acquired: false, already_held: true, text: changed_text },
                     ))
                 }
-                Verdict::Refused(entry) => Err(held(tx, &entry)?),
-                Verdict::AlreadyHeld(entry) => Err(already_held_error(&agent, &Lock::of(tx, &entry)?)),
+                Verdict::Refused(entry) => {
+                    *held_at = tx.revision()?;
+                    Err(held(tx, &entry)?)
+                }
+                Verdict::AlreadyHeld(entry) => {
+                    *held_at = tx.revision()?;
+                    Err(already_held_error(&agent, &Lock::of(tx, &entry)?))
+                }
                 Verdict::Takes => {
                     let value = Value::of(&Stored { note: note.clone() })?;
                     let write = Write { ttl: acquire.ttl, lease: true, ..Write::new(&acquire.name, value) };
@@ -248,19 +260,20 @@ impl Locks<'_> {
     /// ```
     pub fn can_acquire(&self, acquire: &Acquire, check_process: bool) -> Result<bool> {
         let key = Key::Entry(LOCKS.to_owned(), acquire.name.clone());
-        let lock = self.board.read(&[Prefetch::Row(key.clone())], |tx| visible(tx, &key))?;
-        let Some(lock) = lock else { return Ok(true) };
-        let Some(holder) = lock.session_id else { return Ok(false) };
-        if acquire.caller() == Some(&*holder) {
-            return Ok(!acquire.refuse_own);
-        }
-        if !check_process {
-            return Ok(false);
-        }
-        let key = Key::Agent(holder);
-        let (holder, now) =
-            self.board.read(&[Prefetch::Row(key.clone())], |tx| Ok((tx.row::<Agent>(&key)?, tx.now())))?;
-        Ok(holder.is_some_and(|holder| self.board.is_gone_and_quiet(&holder, now)))
+        self.board.read(&[Prefetch::Row(key.clone())], |tx| {
+            let Some(lock) = visible(tx, &key)? else { return Ok(true) };
+            let Some(holder) = lock.session_id else { return Ok(false) };
+            if acquire.caller() == Some(&*holder) {
+                return Ok(!acquire.refuse_own);
+            }
+            if !check_process {
+                return Ok(false);
+            }
+            let holder = Key::Agent(holder);
+            tx.prefetch(&[Prefetch::Row(holder.clone())])?;
+            let holder = tx.row::<Agent>(&holder)?;
+            Ok(holder.is_some_and(|holder| self.board.is_gone_and_quiet(&holder, tx.now())))
+        })
     }
 
     /// Records that a waiting session is alive. A session that ended meanwhile is refused.
@@ -269,7 +282,7 @@ impl Locks<'_> {
             let agent = existing_agent(tx, session)?;
             agent.must_be_live()?;
             let mut changes = Changes::new();
-            self.board.agents().note_activity(&agent, tx.now(), &mut changes);
+            self.board.agents().record_activity(&agent, tx.now(), &mut changes);
             Ok((changes, ()))
         })
     }
@@ -324,9 +337,9 @@ impl LockWait {
     pub fn check(&mut self, board: &Board, acquire: &Acquire, wake: Wake) -> Result<Check<Acquired>> {
         let locks = board.locks();
         match wake {
-            Wake::First => self.seen = board.wait(Revision::ZERO, Duration::ZERO)?,
             Wake::Changed(revision) => self.seen = revision,
-            Wake::Unchanged => {}
+            // The first attempt sets it.
+            Wake::First | Wake::Unchanged => {}
         }
         if let Some(session) = acquire.caller()
             && self.heartbeat_sent.elapsed() >= board.agents().activity_interval()
@@ -340,8 +353,9 @@ impl LockWait {
         }
         // A read costs other processes nothing; an attempt takes the write lock.
         if wake == Wake::First || locks.can_acquire(acquire, check_process)? {
-            match locks.acquire(acquire) {
-                Err(error) if error.code() == Code::Held => {}
+            let mut held_at = self.seen;
+            match locks.attempt(acquire, &mut held_at) {
+                Err(error) if error.code() == Code::Held => self.seen = held_at,
                 done => return done.map(Check::Done),
             }
         }

@@ -85,7 +85,7 @@ impl FromStr for ProcessIdentity {
             let [host, boot, namespace] = [host, boot, namespace].map(str::to_owned);
             return Ok(ProcessIdentity { host, boot, namespace, started });
         }
-        Err(Error::invalid(format!("\"{text}\" is not the mark of a process (host/boot/namespace/started)")))
+        Err(Error::invalid(format!("\"{text}\" is not a process identity (host/boot/namespace/started)")))
     }
 }
 

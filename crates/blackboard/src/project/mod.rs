@@ -68,7 +68,7 @@ impl Range {
 /// The project, or a refusal that hints at the list of projects.
 pub(crate) fn known(tx: &dyn Tx, project: &str) -> Result<Project> {
     tx.row::<Project>(&Key::Project(project.to_owned()))?.ok_or_else(|| {
-        Refusal::new(Code::ProjectNotFound, format!("project {project} is not registered"))
+        Refusal::new(Code::ProjectNotFound, format!("project {project} not found"))
             .hint(Hint::ListProjects)
             .into()
     })
@@ -80,7 +80,7 @@ pub(crate) fn existing(tx: &dyn Tx, project: &str) -> Result<Project> {
 }
 
 pub(crate) fn not_found(project: &str) -> Error {
-    Refusal::new(Code::ProjectNotFound, format!("project {project} is not registered"))
+    Refusal::new(Code::ProjectNotFound, format!("project {project} not found"))
         .hint(Hint::RegisterProject(project.to_owned()))
         .into()
 }

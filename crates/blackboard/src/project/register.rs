@@ -91,7 +91,7 @@ impl Projects<'_> {
         self.board.commit("project register", &prefetch, |tx| {
             let (mut changes, mut registered) = decide(&request, tx.row(&key)?, tx.now())?;
             registered.text.clone_from(&text);
-            self.board.agents().note_activity_of(tx, request.session.as_deref(), &mut changes)?;
+            self.board.agents().record_activity_of(tx, request.session.as_deref(), &mut changes)?;
             Ok((changes, registered))
         })
     }

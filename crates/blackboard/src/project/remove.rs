@@ -44,7 +44,7 @@ impl Projects<'_> {
             let project = known(tx, id)?;
             let items = tx.rows(&Range::work_of_project(id))?;
             let (mut changes, removed) = decide(project, items, force, session)?;
-            self.board.agents().note_activity_of(tx, session, &mut changes)?;
+            self.board.agents().record_activity_of(tx, session, &mut changes)?;
             Ok((changes, removed))
         })
     }

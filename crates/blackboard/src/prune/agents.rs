@@ -53,8 +53,8 @@ impl Board {
                 continue;
             }
             match forget(tx, agent, BATCH) {
-                Ok((Forgotten::Everything | Forgotten::Part, _)) => batch.due.push(candidate.session_id),
-                Ok((Forgotten::Nothing, _)) => {}
+                Ok((PruneExtent::Everything | PruneExtent::Part, _)) => batch.due.push(candidate.session_id),
+                Ok((PruneExtent::Nothing, _)) => {}
                 Err(error) if error.is_unreadable_row() => batch.skipped.push(candidate.skipped(&error)),
                 Err(error) => return Err(error),
             }
@@ -97,10 +97,10 @@ impl Board {
             changes.put.extend(with_it.put);
             changes.remove.extend(with_it.remove);
             match forgotten {
-                Forgotten::Everything => pruned.agents += 1,
-                Forgotten::Nothing => {}
+                PruneExtent::Everything => pruned.agents += 1,
+                PruneExtent::Nothing => {}
                 // The next batch removes the rest.
-                Forgotten::Part => {
+                PruneExtent::Part => {
                     pruned.more = true;
                     break;
                 }
@@ -111,14 +111,14 @@ impl Board {
 }
 
 /// How much of an agent was removed.
-enum Forgotten {
+enum PruneExtent {
     Everything,
     Part,
     Nothing,
 }
 
 /// Removes an agent and its rows, as far as the batch allows. Its past actions keep its name.
-fn forget(tx: &dyn Tx, agent: &Agent, mut room: usize) -> Result<(Forgotten, Changes)> {
+fn forget(tx: &dyn Tx, agent: &Agent, mut room: usize) -> Result<(PruneExtent, Changes)> {
     let session = &agent.session_id;
     let (delegates, claimed) = (Range::delegates_of(session), Range::claimed_by(session));
     let (own, edits) = (Range::heartbeats_of(session), Range::edits_of_session(session));
@@ -133,7 +133,7 @@ fn forget(tx: &dyn Tx, agent: &Agent, mut room: usize) -> Result<(Forgotten, Cha
     let mut changes = Changes::new();
     // An agent stays while a delegate refers to it.
     if !tx.rows::<Agent>(&delegates)?.is_empty() {
-        return Ok((Forgotten::Nothing, changes));
+        return Ok((PruneExtent::Nothing, changes));
     }
     let mut items = tx.candidate_rows::<WorkItem>(&claimed, room + 1)?;
     let all_items_go = items.len() <= room;
@@ -147,7 +147,7 @@ fn forget(tx: &dyn Tx, agent: &Agent, mut room: usize) -> Result<(Forgotten, Cha
     }
     if items.iter().any(|item| item.status != Status::Completed) {
         // No verb leaves open work with an agent that has ended, and no agent loses work without an event.
-        return Ok((Forgotten::Nothing, changes));
+        return Ok((PruneExtent::Nothing, changes));
     }
     for item in items {
         let key = Key::WorkItem(item.item_id);
@@ -165,7 +165,7 @@ fn forget(tx: &dyn Tx, agent: &Agent, mut room: usize) -> Result<(Forgotten, Cha
     remove_heartbeats(tx, &heartbeats, &mut changes)?;
     room -= heartbeats.len();
     if !all_items_go || !all_heartbeats_go {
-        return Ok((Forgotten::Part, changes));
+        return Ok((PruneExtent::Part, changes));
     }
     let edits = tx.candidate_rows::<Edit>(&edits, room + 1)?;
     let all_edits_go = edits.len() <= room;
@@ -178,11 +178,11 @@ fn forget(tx: &dyn Tx, agent: &Agent, mut room: usize) -> Result<(Forgotten, Cha
         }
     }
     if !all_edits_go {
-        return Ok((Forgotten::Part, changes));
+        return Ok((PruneExtent::Part, changes));
     }
     for cursor in tx.rows::<Cursor>(&cursors)? {
         changes.remove(Key::Cursor(cursor.owner, cursor.reader));
     }
     changes.remove(Key::Agent(session.to_owned()));
-    Ok((Forgotten::Everything, changes))
+    Ok((PruneExtent::Everything, changes))
 }

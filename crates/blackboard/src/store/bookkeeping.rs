@@ -41,7 +41,7 @@ record! {
 
 /// The remembered answer of a call with an idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Operation {
+pub struct RememberedCall {
     /// The idempotency key.
     pub operation_id: String,
     /// The verb that ran.
@@ -55,7 +55,7 @@ pub struct Operation {
 }
 
 record! {
-    Operation in "operations", generation 0 {
+    RememberedCall in "operations", generation 0 {
         key { operation_id }
         columns { verb, answer, revision, created_at }
     }
@@ -90,7 +90,7 @@ impl Range {
 
     /// All remembered calls.
     pub fn operations() -> Range {
-        Range::all(Operation::OLDEST)
+        Range::all(RememberedCall::OLDEST)
     }
 
     /// Calls that were remembered before `moment`.

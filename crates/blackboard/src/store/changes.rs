@@ -11,7 +11,7 @@ pub struct Changes {
     /// Rows to insert or replace. Their keys were read in the same run, or their table is [appended](super::record::Table::appended).
     pub put: Vec<Row>,
     /// Rows to remove. Their keys were read in the same run, or their table is [appended](super::record::Table::appended).
-    /// None of them is also put.
+    /// A row is put or removed once.
     pub remove: Vec<Key>,
     /// Events, in their order.
     pub events: Vec<NewEvent>,

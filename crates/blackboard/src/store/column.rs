@@ -126,7 +126,7 @@ impl DamagedValue {
     pub(crate) fn column(&self) -> Cow<'static, str> {
         let columns = match self.table {
             "events" => Some(Event::COLUMNS),
-            "entry_versions" => Some(EntryVersion::COLUMN_NAMES),
+            "entry_versions" => Some(EntryVersion::COLUMNS),
             name => TABLES.iter().find(|table| table.name == name).map(|table| table.sql.columns),
         };
         let name = columns.and_then(|columns| columns.split(", ").nth(self.column));

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use self::state::State;
 use self::view::{Reader, Recorder};
-use super::{Changes, Commit, Committed, Prefetch, Store, Tx};
+use super::{Changes, Commit, Committed, OnBusy, Prefetch, Store, Tx};
 use crate::clock::Clock;
 use crate::error::{Code, Refusal, Result};
 use crate::revision::Revision;
@@ -37,7 +37,7 @@ pub struct Memory {
     clock: Arc<dyn Clock>,
     runs_twice: AtomicBool,
     skips_revisions: AtomicBool,
-    /// How often a starving commit has lost; zero if none is starving.
+    /// How often the starving commits have lost, all together; zero if none is starving.
     starving: AtomicUsize,
 }
 
@@ -55,19 +55,16 @@ impl Memory {
         }
     }
 
-    /// Yields to a commit that keeps losing, the longer the more often it has lost.
-    fn yield_to_starving(&self, run: usize) {
-        if run >= STARVING_RUNS {
-            self.starving.store(run, Ordering::Relaxed);
-            return;
-        }
+    /// Yields to commits that keep losing, the longer the more often they have lost.
+    fn yield_to_starving(&self) {
         let lost = self.starving.load(Ordering::Relaxed);
         if lost > 0 {
             std::thread::sleep(Duration::from_millis(lost as u64).min(MOST_YIELD));
         }
     }
 
-    /// For tests: every commit loses its first run, as if another writer had been faster.
+    /// For tests: every commit loses its first run, as if another writer had been faster, and every read runs again, as if
+    /// it had announced more.
     #[must_use]
     pub fn running_everything_twice(self) -> Memory {
         self.runs_twice.store(true, Ordering::Relaxed);
@@ -100,11 +97,35 @@ impl Memory {
     }
 }
 
+/// The part of one commit in [`Memory::starving`], which ends with it, also if it panics.
+struct Starving<'a> {
+    lost: usize,
+    all: &'a AtomicUsize,
+}
+
+impl Starving<'_> {
+    fn set_lost(&mut self, lost: usize) {
+        self.all.fetch_add(lost - self.lost, Ordering::Relaxed);
+        self.lost = lost;
+    }
+}
+
+impl Drop for Starving<'_> {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.lost, Ordering::Relaxed);
+    }
+}
+
 impl Store for Memory {
     fn read(&self, _wanted: &[Prefetch<'_>], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
         // With this guard the complete read sees one state.
         let state = self.shared();
-        f(&Reader { state: &state, now: self.clock.now() })
+        let reader = Reader { state: &state, now: self.clock.now() };
+        if self.runs_twice.load(Ordering::Relaxed) {
+            // Only the last run counts, also if this one fails.
+            let _ = f(&reader);
+        }
+        f(&reader)
     }
 
     fn commit(
@@ -112,18 +133,27 @@ impl Store for Memory {
         commit: &Commit<'_>,
         f: &mut dyn FnMut(&dyn Tx) -> Result<Changes>,
     ) -> Result<Committed> {
+        let waits = commit.on_busy == OnBusy::Wait;
+        let mut starving = Starving { lost: 0, all: &self.starving };
         for run in 0..MAX_RUNS {
-            self.yield_to_starving(run);
+            if run >= STARVING_RUNS {
+                starving.set_lost(run);
+            } else if waits {
+                self.yield_to_starving();
+            }
             let view = Recorder { memory: self, now: self.clock.now(), seen: RefCell::default() };
             let outcome = f(&view);
             let seen = view.seen.into_inner();
             let mut state = self.exclusive();
-            let lost = run == 0 && self.runs_twice.load(Ordering::Relaxed);
-            if lost || !seen.still_holds(&state) {
+            if run == 0 && self.runs_twice.load(Ordering::Relaxed) {
                 continue;
             }
-            if run >= STARVING_RUNS {
-                self.starving.store(0, Ordering::Relaxed);
+            if !seen.still_holds(&state) {
+                if waits {
+                    continue;
+                }
+                let message = format!("{} lost against another commit; nothing was changed", commit.name);
+                return Err(Refusal::new(Code::Busy, message).hint("retry").into());
             }
             // A refusal is an answer too, and was just validated like any other.
             let changes = outcome?;
@@ -132,7 +162,6 @@ impl Store for Memory {
             self.tell(state.revision());
             return Ok(committed);
         }
-        self.starving.store(0, Ordering::Relaxed);
         Err(Refusal::new(Code::Conflict, format!("{} lost against others {MAX_RUNS} times", commit.name))
             .into())
     }
@@ -148,5 +177,60 @@ impl Store for Memory {
 
     fn size(&self) -> Result<u64> {
         Ok(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+    use crate::clock::FixedClock;
+    use crate::store::Key;
+    use crate::store::conformance::an_item;
+
+    fn memory() -> Memory {
+        testkit::limit_test();
+        Memory::new(Arc::new(FixedClock::at("2026-02-03T15:30:00Z").unwrap()))
+    }
+
+    /// Commits a change of an item. It loses its first `losing` runs, and then calls `last`.
+    fn change(memory: &Memory, id: &str, losing: usize, last: &dyn Fn()) {
+        let commit = Commit { name: "test", prefetch: &[], on_busy: OnBusy::Wait, callers: &[] };
+        let mut run = 0;
+        let changed = memory.commit(&commit, &mut |tx| {
+            tx.get(&Key::WorkItem(id.to_owned()))?;
+            run += 1;
+            if run <= losing {
+                change(memory, id, 0, &|| {});
+            } else {
+                last();
+            }
+            Ok(Changes { put: vec![an_item(id).into()], ..Changes::new() })
+        });
+        changed.unwrap();
+    }
+
+    #[test]
+    fn a_commit_that_panics_while_it_is_starving_is_not_starving_any_more() {
+        let memory = memory();
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            change(&memory, "x", STARVING_RUNS, &|| {
+                assert_eq!(memory.starving.load(Ordering::Relaxed), STARVING_RUNS);
+                panic!("in the last run");
+            });
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(memory.starving.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_starving_commit_stays_starving_when_another_one_ends() {
+        let memory = memory();
+        change(&memory, "x", STARVING_RUNS, &|| {
+            change(&memory, "y", STARVING_RUNS + 1, &|| {});
+            assert_eq!(memory.starving.load(Ordering::Relaxed), STARVING_RUNS);
+        });
+        assert_eq!(memory.starving.load(Ordering::Relaxed), 0);
     }
 }

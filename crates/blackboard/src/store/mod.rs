@@ -15,16 +15,17 @@
 //! - A verb puts and removes only rows whose keys it has read in the same run, by [`Tx::get`] or in a [`Tx::range`].
 //!   [`Tx::heads`], [`Tx::candidates`] and [`Tx::peek`] are not enough. An engine refuses a commit that breaks this
 //!   as a fault of this program. An unreadable row that was requested by [`Tx::get`] counts as read: a put replaces
-//!   it completely, and it can be removed. Rows of a table that is [appended](record::Table::appended) are put and
+//!   it completely, and it can be removed. A range that fails because of an unreadable row counts as read as well: no row
+//!   has entered or left it at the moment of the commit, so [`Tx::keys`] of it is true after such a failure. Rows of a table that is [appended](record::Table::appended) are put and
 //!   removed without being read: a heartbeat needs no further read, and retention removes one that cannot be read.
-//! - A commit that puts an entry without its version, or puts and removes the same row, is a fault as well:
-//!   [`check_changes`] finds both, for every engine.
+//! - A commit that puts an entry without its version, or changes the same row twice (two puts, two removals, or one
+//!   of each), is a fault as well: [`check_changes`] finds both, for every engine.
 //! - Event ids are assigned inside the commit and only grow. Between two commits there may be a gap of any size,
 //!   because an engine may have to skip ids. Inside one commit there is none: event *k* has the id of the first event
 //!   plus *k*, as [`Revision::of_event`] assumes. No code above the engines counts events by subtracting ids, or
 //!   searches by them: the engine counts ([`Tx::count_events`], [`Tx::revision_back`]).
 //! - Timestamps of events never go back, unless the last one is more than a day ahead of the clock.
-//! - [`Store::read`] sees one state of the board from beginning to end, and waits for no writer.
+//! - A run of [`Store::read`] sees one state of the board from beginning to end, and waits for no writer.
 //! - [`Store::wait`] returns after an event that follows the known one, from any process. It is only a way to sleep:
 //!   the event log is the truth. A caller that reads it after each return misses nothing, even if every wake-up were
 //!   lost. A lost wake-up costs at most 300 ms: a sleep of a quarter of a second, and a check. A waiting thread
@@ -56,7 +57,7 @@ mod view;
 use std::collections::HashSet;
 use std::time::Duration;
 
-pub use self::bookkeeping::{BookkeepingRow, Cursor, Operation};
+pub use self::bookkeeping::{BookkeepingRow, Cursor, RememberedCall};
 pub use self::changes::{Changes, Erasure};
 pub use self::directory::create_private_directory;
 pub use self::memory::Memory;
@@ -75,7 +76,10 @@ use crate::status::SpaceUsage;
 
 /// A storage engine of a board.
 pub trait Store: Send + Sync {
-    /// Runs `f` on one state of the board. If it reads more than it announced, it may run again, on another state.
+    /// Runs `f` on one state of the board. An engine that cannot keep that state may run `f` again from its beginning, on a
+    /// newer state, when `f` announces more ([`Tx::prefetch`]) or reads more than it announced. Everything that was
+    /// announced so far is then fetched together, so `f` runs at most once more for each announcement with something
+    /// new. Only the last run counts: `f` keeps nothing of an earlier one.
     fn read(&self, prefetch: &[Prefetch<'_>], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()>;
 
     /// Runs `f`, and commits the changes that it returned. See the module's documentation for the contract.
@@ -135,9 +139,11 @@ pub struct Commit<'a> {
 /// How long a commit waits for other writers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnBusy {
-    /// Up to the engine's limit, then fails with `busy`.
+    /// Up to the engine's limit, then fails with `busy`. An engine without a writer lock runs the function again after
+    /// each conflict, and fails with `conflict` after its limit of runs.
     Wait,
-    /// Not at all: fails with `busy` at once.
+    /// Not at all. An engine with a writer lock fails with `busy` at once if another commit has the lock. An engine
+    /// without one runs the function once, and fails with `busy` if something that the run read has changed.
     Fail,
 }
 
@@ -200,7 +206,9 @@ pub struct Committed {
 /// The reads of a run are announced: in the call ([`Commit::prefetch`], [`Store::read`]), or here by
 /// [`Tx::prefetch`], if they depend on earlier reads of the run. Every read has its [`Prefetch`].
 pub trait Tx {
-    /// Announces the next reads of this run.
+    /// Announces the next reads of this run. In a read, a remote engine may end the run here with an error, which `f` has
+    /// to return, and run `f` again with these reads fetched too. In a commit it continues the run, and validates
+    /// everything at the end.
     fn prefetch(&self, _next: &[Prefetch<'_>]) -> Result<()> {
         Ok(())
     }
@@ -297,16 +305,17 @@ impl Page<'_> {
 }
 
 /// For engines: fails with a fault if changes contradict each other. An entry that is put has the version of an event
-/// of the same commit, and no row is both put and removed. Revisions may still be pending.
+/// of the same commit, and a commit puts or removes each row once. Revisions may still be pending.
 pub fn check_changes(changes: &Changes, first: Revision) -> Result<()> {
     check_versions(changes, first)?;
-    if changes.put.is_empty() || changes.remove.is_empty() {
+    if changes.put.len() + changes.remove.len() < 2 {
         return Ok(());
     }
-    let removed: HashSet<&Key> = changes.remove.iter().collect();
-    match changes.put.iter().map(Row::key).find(|key| removed.contains(key)) {
+    let put: Vec<Key> = changes.put.iter().map(Row::key).collect();
+    let mut keys = HashSet::with_capacity(put.len() + changes.remove.len());
+    match put.iter().chain(&changes.remove).find(|key| !keys.insert(*key)) {
         Some(key) => {
-            let message = format!("{key:?} is put and removed in one commit");
+            let message = format!("{key:?} is changed twice in one commit");
             Err(Fault::new(Code::Internal, message).into())
         }
         None => Ok(()),

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use super::bookkeeping::{BookkeepingRow, Cursor, Operation};
+use super::bookkeeping::{BookkeepingRow, Cursor, RememberedCall};
 use super::record::{Cell, Column, Record, Table};
 use crate::agent::{Agent, HeartbeatRow};
 use crate::clock::Timestamp;
@@ -103,7 +103,7 @@ rows! {
     /// A session (or another name) and one of its readers.
     Cursor(owner: String, reader: String);
     /// By idempotency key.
-    Operation(id: String);
+    RememberedCall(id: String);
     /// By name.
     BookkeepingRow(name: Cow<'static, str>);
     /// A scope, and a key in it.

@@ -34,7 +34,7 @@ impl Refusal {
 }
 
 impl Board {
-    /// Handles a failed commit. Returns the session that it was refused for, if that session holds nothing any more,
+    /// Handles a failed commit. Returns the session that it was refused for, if that session no longer holds anything,
     /// so that the commit can be retried. Otherwise returns the error, which names the holder's process if that is
     /// gone. A holder in `tried` was a reason for a retry before.
     pub(crate) fn sweep_gone_holder(
@@ -49,37 +49,43 @@ impl Board {
             return Err(Error::Refusal(refusal));
         }
         // An error here does not replace the refusal.
-        match self.sweep_if_gone(&holder, commit.on_busy) {
+        let Ok((agent, now)) = self.agent_row(&holder) else { return Err(Error::Refusal(refusal)) };
+        match self.sweep_row_if_gone(agent.as_ref(), now, commit.on_busy) {
             Ok(true) => Ok(holder),
-            _ => Err(self.add_gone_holder_hint(*refusal, &holder).into()),
+            _ => Err(self.add_gone_holder_hint(*refusal, agent).into()),
         }
     }
 
     /// Sweeps a session if its process is provably gone and it has sent no heartbeat of its own for a while. Returns
-    /// whether the session holds nothing any more: it was swept by this call or another one, has ended, or does not
+    /// whether the session no longer holds anything: it was swept by this call or another one, has ended, or does not
     /// exist.
     pub(crate) fn sweep_if_gone(&self, session: &str, on_busy: OnBusy) -> Result<bool> {
         let (agent, now) = self.agent_row(session)?;
+        self.sweep_row_if_gone(agent.as_ref(), now, on_busy)
+    }
+
+    /// The same for a row that was just read, at this time.
+    fn sweep_row_if_gone(&self, agent: Option<&Agent>, now: Timestamp, on_busy: OnBusy) -> Result<bool> {
         let Some(agent) = agent.filter(|agent| agent.status.is_live()) else { return Ok(true) };
-        if !self.is_gone_and_quiet(&agent, now) || !self.clock_can_be_trusted(&Sweep::default(), on_busy)? {
+        if !self.is_gone_and_quiet(agent, now) || !self.clock_can_be_trusted(&Sweep::default(), on_busy)? {
             // The threshold begins now, and not when the clock reaches the heartbeat.
             if agent.last_seen_at > latest_heartbeat(now) {
-                self.set_heartbeat_to_now(&agent, on_busy)?;
+                self.set_heartbeat_to_now(agent, on_busy)?;
             }
             return Ok(false);
         }
-        let stale = self.mark_stale(&agent, Liveness::Dead, false, on_busy)?;
+        let stale = self.mark_stale(agent, Liveness::Dead, false, on_busy)?;
         let swept = Swept { stale_agents: stale.into_iter().collect(), ..Swept::default() };
         self.report_sweep(&swept);
         if !swept.stale_agents.is_empty() {
             return Ok(true);
         }
         // Another sweep may have been faster.
-        Ok(self.agent_row(session)?.0.is_none_or(|agent| !agent.status.is_live()))
+        Ok(self.agent_row(&agent.session_id)?.0.is_none_or(|agent| !agent.status.is_live()))
     }
 
     /// Sweeps those of the sessions that [`Board::sweep_if_gone`] may sweep, for a call that reads: without waiting,
-    /// and without failing. Returns whether one of them holds nothing any more.
+    /// and without failing. Returns whether one of them no longer holds anything.
     pub(crate) fn sweep_gone<'a>(&self, sessions: impl Iterator<Item = &'a str>) -> bool {
         let sessions: BTreeSet<_> = sessions.collect();
         let mut is_any_swept = false;
@@ -102,14 +108,13 @@ impl Board {
     }
 
     /// If the holder's process is gone, adds that to the refusal, with a hint how to release its holdings at once.
-    fn add_gone_holder_hint(&self, refusal: Refusal, holder: &str) -> Refusal {
-        let agent = self.agent_row(holder).ok().and_then(|(agent, _)| agent);
-        match agent.and_then(|agent| agent.pid.map(|pid| (agent, pid))) {
-            Some((agent, pid))
-                if self.processes().liveness(pid, agent.process.as_ref()) == Liveness::Dead =>
+    fn add_gone_holder_hint(&self, refusal: Refusal, holder: Option<Agent>) -> Refusal {
+        match holder.and_then(|holder| holder.pid.map(|pid| (holder, pid))) {
+            Some((holder, pid))
+                if self.processes().liveness(pid, holder.process.as_ref()) == Liveness::Dead =>
             {
                 refusal
-                    .hint(Hint::EndGoneHolder { session: agent.session_id, pid })
+                    .hint(Hint::EndGoneHolder { session: holder.session_id, pid })
                     .detail(HOLDER_PROCESS, "gone")
             }
             _ => refusal,

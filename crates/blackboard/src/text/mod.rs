@@ -238,7 +238,7 @@ pub(crate) fn ambiguity(name: &str) -> Option<Ambiguity> {
     } else if is_nfc(name) {
         return None;
     } else {
-        "has an accent that is separate from its letter"
+        "contains a character that looks like another one"
     };
     let plain = trimmed.nfc().map(|each| if each.is_whitespace() { ' ' } else { each });
     Some(Ambiguity { problem, plain: plain.collect() })

@@ -21,7 +21,7 @@ enum Effect {
     Completes,
     /// The holder releases the item, or another session reassigns it.
     Releases,
-    /// The item has no holder any more.
+    /// The item no longer has a holder.
     Frees,
     /// The holder is blocked.
     Blocks,

@@ -6,13 +6,13 @@ use super::dependencies::{
     Blocker, NamedBlocker, blocked_event, blockers_of, follow_blockers, missing_among, named_blockers,
     open_among, prefetch_named,
 };
-use super::{Dependency, Status, Work, WorkItem, existing};
+use super::{Dependency, Status, Work, WorkItem, clean_reason, existing};
 use crate::agent::prefetch_agent;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch, Range};
-use crate::text::{Cleaner, IN_A_SENTENCE, Kind, TextChanges, excerpt};
+use crate::text::{Cleaner, IN_A_SENTENCE, TextChanges, excerpt};
 
 /// The item to block, and its blockers.
 #[derive(Clone, Debug, Default)]
@@ -70,8 +70,8 @@ impl Work<'_> {
     pub fn block(&self, block: &Block) -> Result<Blocked> {
         let rules = &self.board.settings().text;
         let mut cleaner = Cleaner::new(rules);
-        let reason = cleaner.maybe("reason", Kind::Summary, block.reason.as_ref())?;
-        let block = Block { reason: reason.filter(|reason| !reason.is_empty()), ..block.clone() };
+        let reason = clean_reason(&mut cleaner, block.reason.as_ref())?;
+        let block = Block { reason, ..block.clone() };
         let text = cleaner.changes();
         for blocker in &block.blocked_by {
             rules.check_listed_id("blocking work item", blocker)?;
@@ -90,7 +90,7 @@ impl Work<'_> {
             if blocked.ignored.is_empty() {
                 blocked.text.clone_from(&text);
             }
-            self.board.agents().note_activity_of(tx, block.session.as_deref(), &mut changes)?;
+            self.board.agents().record_activity_of(tx, block.session.as_deref(), &mut changes)?;
             Ok((changes, blocked))
         })
     }

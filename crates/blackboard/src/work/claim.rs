@@ -148,11 +148,11 @@ impl Work<'_> {
                 None => (Changes::new(), existing_agent(tx, &claim.session)?, TextChanges::default()),
             };
             let candidate = match (tx.row::<WorkItem>(&key)?, &create) {
-                (Some(item), create) => Candidate::existing(tx, item, create.as_ref(), before)?,
+                (Some(item), create) => ClaimTarget::existing(tx, item, create.as_ref(), before)?,
                 (None, Some(create)) => {
                     create.its_project_must_exist(tx)?;
                     let named = named_blockers(tx, &create.id, &create.blocked_by)?;
-                    Candidate::created(new_item(create, named, tx.now(), before)?)
+                    ClaimTarget::created(new_item(create, named, tx.now(), before)?)
                 }
                 (None, None) => return Err(not_found(&claim.id)),
             };
@@ -161,7 +161,7 @@ impl Work<'_> {
             if claimed.created {
                 claimed.text.extend(&text);
             }
-            self.board.agents().note_activity(&agent, tx.now(), &mut changes);
+            self.board.agents().record_activity(&agent, tx.now(), &mut changes);
             Ok((changes, claimed))
         })
     }
@@ -207,13 +207,13 @@ impl Work<'_> {
             let item = first_available(self.board, tx, next, &mut contention)?
                 .ok_or_else(|| nothing_available(next))?;
             let (mut changes, claimed) =
-                decide(&agent, Candidate::existing(tx, item, None, Changes::new())?, tx.now())?;
-            self.board.agents().note_activity(&agent, tx.now(), &mut changes);
+                decide(&agent, ClaimTarget::existing(tx, item, None, Changes::new())?, tx.now())?;
+            self.board.agents().record_activity(&agent, tx.now(), &mut changes);
             Ok((changes, claimed))
         })
     }
 
-    /// Sweeps holders of matching items whose process is gone. Returns whether one of them holds nothing any more. An
+    /// Sweeps holders of matching items whose process is gone. Returns whether one of them no longer holds anything. An
     /// error here does not change the answer that nothing is available.
     fn free_claims_of_gone(self, next: &ClaimNext) -> bool {
         let claimed = next.queue(Status::Claimed);
@@ -252,7 +252,7 @@ impl ClaimNext {
 }
 
 /// An item that a session wants to claim.
-struct Candidate {
+struct ClaimTarget {
     item: WorkItem,
     open_blockers: Vec<String>,
     missing_blockers: Vec<String>,
@@ -264,8 +264,13 @@ struct Candidate {
     before: Changes,
 }
 
-impl Candidate {
-    fn existing(tx: &dyn Tx, item: WorkItem, create: Option<&Create>, before: Changes) -> Result<Candidate> {
+impl ClaimTarget {
+    fn existing(
+        tx: &dyn Tx,
+        item: WorkItem,
+        create: Option<&Create>,
+        before: Changes,
+    ) -> Result<ClaimTarget> {
         let names_blockers = create.is_some_and(|create| !create.blocked_by.is_empty());
         let blockers = if item.status == Status::Blocked || names_blockers {
             blockers_of(tx, &item.item_id)?
@@ -273,7 +278,7 @@ impl Candidate {
             Vec::new()
         };
         let ignored = create.map(|create| create.differing_from(&item, &blockers)).unwrap_or_default();
-        Ok(Candidate {
+        Ok(ClaimTarget {
             open_blockers: open_among(&blockers),
             missing_blockers: missing_among(&blockers),
             item,
@@ -283,15 +288,15 @@ impl Candidate {
         })
     }
 
-    fn created(new: NewItem) -> Candidate {
+    fn created(new: NewItem) -> ClaimTarget {
         let NewItem { item, open_blockers, missing_blockers, changes: before } = new;
-        Candidate { item, open_blockers, missing_blockers, ignored: Vec::new(), created: true, before }
+        ClaimTarget { item, open_blockers, missing_blockers, ignored: Vec::new(), created: true, before }
     }
 }
 
 /// Decides whether this session gets this item.
-fn decide(agent: &Agent, candidate: Candidate, now: Timestamp) -> Result<(Changes, Claimed)> {
-    let Candidate { mut item, open_blockers, missing_blockers, ignored, created, before: mut changes } =
+fn decide(agent: &Agent, candidate: ClaimTarget, now: Timestamp) -> Result<(Changes, Claimed)> {
+    let ClaimTarget { mut item, open_blockers, missing_blockers, ignored, created, before: mut changes } =
         candidate;
     agent.must_be_live()?;
     if item.is_held_by(&agent.session_id) {
@@ -421,7 +426,7 @@ fn first_available(
 ) -> Result<Option<WorkItem>> {
     let queue = next.queue(Status::Available);
     let mut candidates = match tx.candidate_rows::<WorkItem>(&queue, NEXT_BATCH) {
-        Err(error) if error.is_unreadable_row() => return first_readable(board, tx, next, &queue),
+        Err(error) if error.is_unreadable_row() => return first_in_queue(board, tx, next, &queue),
         candidates => candidates?,
     };
     contention.note(&candidates);
@@ -437,15 +442,19 @@ fn first_available(
     }
     // Candidates may be outdated, and no call is refused because of them: only the queue itself shows that nothing is
     // available.
-    tx.prefetch(&[Prefetch::Range(queue.clone())])?;
-    match tx.rows::<WorkItem>(&queue) {
-        Err(error) if error.is_unreadable_row() => first_readable(board, tx, next, &queue),
-        items => Ok(items?.into_iter().find(|item| next.fits(item))),
-    }
+    first_in_queue(board, tx, next, &queue)
 }
 
-/// The same if an item of the queue cannot be read: the others can still be claimed.
-fn first_readable(board: &Board, tx: &dyn Tx, next: &ClaimNext, queue: &Range) -> Result<Option<WorkItem>> {
+/// The first matching item of the complete queue. An item that cannot be read does not keep the others from being
+/// claimed.
+fn first_in_queue(board: &Board, tx: &dyn Tx, next: &ClaimNext, queue: &Range) -> Result<Option<WorkItem>> {
+    tx.prefetch(&[Prefetch::Range(queue.clone())])?;
+    // A read that fails is validated too, so that no item has entered the queue when this answer is given. The keys
+    // alone are not validated.
+    match tx.rows::<WorkItem>(queue) {
+        Err(error) if error.is_unreadable_row() => {}
+        items => return Ok(items?.into_iter().find(|item| next.fits(item))),
+    }
     tx.prefetch(&[Prefetch::Keys(queue.clone(), usize::MAX)])?;
     let keys = tx.keys(queue, usize::MAX)?;
     tx.prefetch(&keys.iter().flatten().cloned().map(Prefetch::Row).collect::<Vec<_>>())?;
@@ -476,7 +485,7 @@ mod tests {
         let outcomes = |agent: AgentStatus, item: Status, holder: Option<&str>| {
             let agent = Agent { status: agent, ..an_agent("me") };
             let item = WorkItem { status: item, claimed_by: holder.map(str::to_owned), ..an_item("x") };
-            let candidate = Candidate {
+            let candidate = ClaimTarget {
                 item,
                 open_blockers: Vec::new(),
                 missing_blockers: Vec::new(),
@@ -542,7 +551,7 @@ mod tests {
     #[test]
     fn claim_does_not_create_a_blocked_item() {
         let item = WorkItem { status: Status::Blocked, ..an_item("x") };
-        let candidate = Candidate {
+        let candidate = ClaimTarget {
             item,
             open_blockers: vec!["a".to_owned()],
             missing_blockers: Vec::new(),
@@ -561,7 +570,7 @@ mod tests {
             (false, "work item x is blocked by a, b (not created)"),
             (true, "cannot claim x: it would be blocked by a, b (not created); nothing was created"),
         ] {
-            let candidate = Candidate {
+            let candidate = ClaimTarget {
                 item: WorkItem { status: Status::Blocked, ..an_item("x") },
                 open_blockers: vec!["a".to_owned(), "b".to_owned()],
                 missing_blockers: vec!["b".to_owned()],

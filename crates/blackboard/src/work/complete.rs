@@ -45,7 +45,7 @@ pub struct Completed {
     pub already_completed: bool,
     /// How long it was held.
     pub held_seconds: u64,
-    /// The items that are not blocked any more.
+    /// The items that are no longer blocked.
     pub unblocked: Vec<String>,
     /// The changes to the summary.
     #[serde(flatten)]
@@ -92,7 +92,7 @@ impl Work<'_> {
             if !completed.already_completed {
                 completed.text.clone_from(&text);
             }
-            self.board.agents().note_activity(&agent, tx.now(), &mut changes);
+            self.board.agents().record_activity(&agent, tx.now(), &mut changes);
             Ok((changes, completed))
         })
     }

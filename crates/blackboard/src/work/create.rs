@@ -88,14 +88,14 @@ impl Work<'_> {
     pub fn create(&self, create: &Create) -> Result<Created> {
         let (create, text) = create.cleaned(&self.board.settings().text)?;
         self.board.commit("work create", &create.prefetch(), |tx| {
-            let known = Known::read(tx, &create)?;
+            let known = ExistingItem::read(tx, &create)?;
             if known.is_none() {
                 create.its_project_must_exist(tx)?;
             }
             let named = named_blockers(tx, &create.id, &create.blocked_by)?;
             let (mut changes, mut created) = decide(&create, known, named, tx.now())?;
             created.text.clone_from(&text);
-            self.board.agents().note_activity_of(tx, create.session.as_deref(), &mut changes)?;
+            self.board.agents().record_activity_of(tx, create.session.as_deref(), &mut changes)?;
             Ok((changes, created))
         })
     }
@@ -112,21 +112,23 @@ impl Work<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn create_with_generated_id(&self, create: &Create) -> Result<Created> {
-        let numbered = |number| Create { id: generated_id(&create.title, number), ..create.clone() };
-        let (first, text) = numbered(1).cleaned(&self.board.settings().text)?;
+        // The filter comes first: what it removes from the title must not be in the id.
+        let unnamed = Create { id: generated_id("", 1), ..create.clone() };
+        let (mut first, text) = unnamed.cleaned(&self.board.settings().text)?;
+        first.id = generated_id(&first.title, 1);
         self.board.commit("work create", &first.prefetch(), |tx| {
             let mut create = first.clone();
             let mut number = 1;
             while tx.row::<WorkItem>(&Key::WorkItem(create.id.clone()))?.is_some() {
                 number += 1;
-                create.id = numbered(number).id;
+                create.id = generated_id(&create.title, number);
                 tx.prefetch(&create.prefetch())?;
             }
             create.its_project_must_exist(tx)?;
             let named = named_blockers(tx, &create.id, &create.blocked_by)?;
             let (mut changes, mut created) = decide(&create, None, named, tx.now())?;
             created.text.clone_from(&text);
-            self.board.agents().note_activity_of(tx, create.session.as_deref(), &mut changes)?;
+            self.board.agents().record_activity_of(tx, create.session.as_deref(), &mut changes)?;
             Ok((changes, created))
         })
     }
@@ -240,21 +242,21 @@ fn check_source(source: &str) -> Result<()> {
 }
 
 /// The existing item with the same id.
-struct Known {
+struct ExistingItem {
     item: WorkItem,
     blockers: Vec<Blocker>,
 }
 
-impl Known {
-    fn read(tx: &dyn Tx, create: &Create) -> Result<Option<Known>> {
+impl ExistingItem {
+    fn read(tx: &dyn Tx, create: &Create) -> Result<Option<ExistingItem>> {
         let item = tx.row::<WorkItem>(&Key::WorkItem(create.id.clone()))?;
-        item.map(|item| Ok(Known { item, blockers: blockers_of(tx, &create.id)? })).transpose()
+        item.map(|item| Ok(ExistingItem { item, blockers: blockers_of(tx, &create.id)? })).transpose()
     }
 }
 
 fn decide(
     create: &Create,
-    known: Option<Known>,
+    known: Option<ExistingItem>,
     named: Vec<NamedBlocker>,
     now: Timestamp,
 ) -> Result<(Changes, Created)> {
@@ -344,8 +346,8 @@ pub(crate) fn blank_item(create: &Create, now: Timestamp) -> WorkItem {
 }
 
 /// The answer to a request for an existing item: accepted if it is the same one.
-fn already_there(create: &Create, known: Known, named: &[NamedBlocker]) -> Result<Created> {
-    let Known { item, blockers } = known;
+fn already_there(create: &Create, known: ExistingItem, named: &[NamedBlocker]) -> Result<Created> {
+    let ExistingItem { item, blockers } = known;
     let asked = blank_item(create, item.created_at);
     let open_blockers = open_among(&blockers);
     // A completed item blocks nothing, whether it was named again or not.
@@ -481,7 +483,7 @@ mod tests {
             let item = WorkItem { title: title.to_owned(), ..blank_item(&create, Timestamp::EPOCH) };
             let context = format!("{title}, {blockers:?}, {named:?}");
             let missing = missing_among(&blockers);
-            let decided = decide(&create, Some(Known { item, blockers }), named, Timestamp::EPOCH);
+            let decided = decide(&create, Some(ExistingItem { item, blockers }), named, Timestamp::EPOCH);
             if let Ok((changes, created)) = &decided {
                 assert!(changes.is_empty() && !created.created, "{context}");
                 assert_eq!(created.missing_blockers, missing, "{context}");

@@ -20,7 +20,7 @@ pub struct Deleted {
     pub title: String,
     /// Its status before.
     pub previous_status: Status,
-    /// The items that are not blocked any more.
+    /// The items that are no longer blocked.
     pub unblocked: Vec<String>,
 }
 
@@ -56,7 +56,7 @@ impl Work<'_> {
                 heartbeats: tx.rows(&Range::heartbeats_about(id))?,
             };
             let (mut changes, deleted) = decide(item, surroundings, force, session)?;
-            self.board.agents().note_activity_of(tx, session, &mut changes)?;
+            self.board.agents().record_activity_of(tx, session, &mut changes)?;
             Ok((changes, deleted))
         })
     }

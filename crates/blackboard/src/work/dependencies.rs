@@ -345,7 +345,7 @@ pub(super) fn dependents_of(tx: &dyn Tx, blocker: &str, will_be_open: bool) -> R
     Ok(dependents)
 }
 
-/// Updates dependents to match their blockers. Returns the ids of those that are not blocked any more.
+/// Updates dependents to match their blockers. Returns the ids of those that are no longer blocked.
 pub(super) fn update_dependents(
     dependents: Vec<Dependent>,
     session: Option<&str>,
@@ -372,13 +372,13 @@ pub(super) fn follow_blockers(
     let is_in_line =
         item.blocked_by.as_ref() == open.first() && (item.status == Status::Blocked) != open.is_empty();
     if !is_in_line {
-        follow_and_tell(item, open, session, changes);
+        follow_with_event(item, open, session, changes);
     }
 }
 
 /// Updates one item to match its blockers, with an event even if it stays the same: one of several dependencies was
 /// removed.
-pub(super) fn follow_and_tell(
+pub(super) fn follow_with_event(
     item: &mut WorkItem,
     open: &[String],
     session: Option<&str>,

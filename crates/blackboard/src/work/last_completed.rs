@@ -38,9 +38,7 @@ impl PageToken {
         let mark = text.split_once(' ').and_then(|(completed_at, item_id)| {
             Some(PageToken { completed_at: completed_at.parse().ok()?, item_id: item_id.to_owned() })
         });
-        mark.ok_or_else(|| {
-            Error::invalid("a page of completed work goes on after the `next` of the one before")
-        })
+        mark.ok_or_else(|| Error::invalid("invalid page token; use `next` of the previous page"))
     }
 
     fn to_text(&self) -> String {

@@ -54,6 +54,7 @@ use crate::metadata::Metadata;
 use crate::revision::Revision;
 use crate::store::record::record;
 use crate::store::{Changes, Key, Prefetch, Range, Tx};
+use crate::text::{Cleaner, Kind};
 
 /// The work of a board: `board.work()`.
 #[derive(Clone, Copy)]
@@ -419,6 +420,12 @@ impl Holder {
     fn without(&self, item: &WorkItem) -> Option<Agent> {
         self.agent.without_current_work(item, &self.held)
     }
+}
+
+/// The reason of a change, if something is left of it.
+fn clean_reason(cleaner: &mut Cleaner<'_>, reason: Option<&String>) -> Result<Option<String>> {
+    let reason = cleaner.maybe("reason", Kind::Summary, reason)?;
+    Ok(reason.filter(|reason| !reason.is_empty()))
 }
 
 /// The item, or a refusal that says it does not exist.

@@ -71,7 +71,7 @@ impl PageToken {
                 item_id: item_id.to_owned(),
             })
         })();
-        mark.ok_or_else(|| Error::invalid("a page of work goes on after the `next` of the one before"))
+        mark.ok_or_else(|| Error::invalid("invalid page token; use `next` of the previous page"))
     }
 }
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::claim::{is_blocked, is_claimed};
 use super::dependencies::{Blocker, blockers_of, missing_among, open_among};
-use super::{Holder, Status, Work, WorkItem, existing};
+use super::{Holder, Status, Work, WorkItem, clean_reason, existing};
 use crate::agent::{Agent, ShortIds, existing as existing_agent};
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
@@ -12,7 +12,7 @@ use crate::event::{EventType, NewEvent, TargetType};
 use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch, Range};
-use crate::text::{Cleaner, IN_A_SENTENCE, Kind, TextChanges, excerpt};
+use crate::text::{Cleaner, IN_A_SENTENCE, TextChanges, excerpt};
 
 /// The item to reassign, and its new session.
 #[derive(Clone, Debug)]
@@ -90,8 +90,8 @@ impl Work<'_> {
     /// ```
     pub fn reassign(&self, reassign: &Reassign) -> Result<Reassigned> {
         let mut cleaner = Cleaner::new(&self.board.settings().text);
-        let reason = cleaner.maybe("reason", Kind::Summary, reassign.reason.as_ref())?;
-        let reassign = Reassign { reason: reason.filter(|reason| !reason.is_empty()), ..reassign.clone() };
+        let reason = clean_reason(&mut cleaner, reassign.reason.as_ref())?;
+        let reassign = Reassign { reason, ..reassign.clone() };
         let text = cleaner.changes();
         let prefetch = [
             Prefetch::Row(Key::Agent(reassign.session.clone())),
@@ -113,7 +113,7 @@ impl Work<'_> {
             if reassigned.reassigned {
                 reassigned.text.clone_from(&text);
             }
-            self.board.agents().note_activity(&agent, tx.now(), &mut changes);
+            self.board.agents().record_activity(&agent, tx.now(), &mut changes);
             Ok((changes, reassigned))
         })
     }

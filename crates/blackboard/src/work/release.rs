@@ -73,7 +73,7 @@ impl Work<'_> {
             let item = existing(tx, &release.id)?;
             let held = held_beside(tx, &agent, &item)?;
             let (mut changes, released) = decide(&agent, item, &held, release.fence, tx.now())?;
-            self.board.agents().note_activity(&agent, tx.now(), &mut changes);
+            self.board.agents().record_activity(&agent, tx.now(), &mut changes);
             Ok((changes, released))
         })
     }

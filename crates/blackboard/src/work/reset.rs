@@ -64,7 +64,7 @@ impl Work<'_> {
             let holder = Holder::of(tx, &item)?;
             let (mut changes, reset) =
                 decide(item, holder.as_ref(), open_blockers, missing_blockers, dependents, session);
-            self.board.agents().note_activity_of(tx, session, &mut changes)?;
+            self.board.agents().record_activity_of(tx, session, &mut changes)?;
             Ok((changes, reset))
         })
     }

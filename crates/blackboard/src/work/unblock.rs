@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::dependencies::{Blocker, blockers_of, follow_and_tell, missing_among, open_among};
+use super::dependencies::{Blocker, blockers_of, follow_with_event, missing_among, open_among};
 use super::{Status, Work, WorkItem, existing};
 use crate::agent::prefetch_agent;
 use crate::error::Result;
@@ -50,7 +50,7 @@ impl Work<'_> {
         self.board.commit("work unblock", &prefetch, |tx| {
             let item = existing(tx, id)?;
             let (mut changes, unblocked) = decide(item, blockers_of(tx, id)?, blocked_by, session);
-            self.board.agents().note_activity_of(tx, session, &mut changes)?;
+            self.board.agents().record_activity_of(tx, session, &mut changes)?;
             Ok((changes, unblocked))
         })
     }
@@ -74,7 +74,7 @@ fn decide(
         for Blocker { dependency, .. } in gone {
             changes.remove(Key::Dependency(dependency.item_id, dependency.blocked_by));
         }
-        follow_and_tell(&mut item, &open_blockers, session, &mut changes);
+        follow_with_event(&mut item, &open_blockers, session, &mut changes);
     }
     let unblocked = was_blocked && item.status != Status::Blocked;
     (changes, Unblocked { item, open_blockers, missing_blockers, unblocked, not_blockers })

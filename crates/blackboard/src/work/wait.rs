@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use super::{Status, Work, WorkItem, existing};
 use crate::error::{AgeKind, Code, Error, Refusal, Result};
-use crate::follow::{Check, Sweeping, Wait};
+use crate::follow::{Check, Sweeping, Wait, Wake};
 use crate::hint::Hint;
+use crate::revision::Revision;
 use crate::store::{Key, Prefetch};
 
 /// The longest time between two checks.
@@ -64,10 +65,13 @@ impl Work<'_> {
             stop: None,
         };
         let mut last = None;
-        let found = self.board.check_until(&waiting, |_| {
-            let prefetch = [Prefetch::Row(Key::WorkItem(wait.id.clone())), Prefetch::Revision];
-            let (item, seen) =
-                self.board.read(&prefetch, |tx| Ok((existing(tx, &wait.id)?, tx.revision()?)))?;
+        let found = self.board.check_until(&waiting, |wake| {
+            let (mut item, mut seen) = self.item_to_wait_for(&wait.id)?;
+            // No event reports that the process of the holder is gone.
+            let holder = item.claimed_by.as_deref().filter(|holder| Some(*holder) != wait.session.as_deref());
+            if !matches!(wake, Wake::Changed(_)) && self.board.sweep_gone(holder.into_iter()) {
+                (item, seen) = self.item_to_wait_for(&wait.id)?;
+            }
             if statuses.contains(&item.status) {
                 return Ok(Check::Done(item));
             }
@@ -75,6 +79,12 @@ impl Work<'_> {
             Ok(Check::After(seen))
         })?;
         found.ok_or_else(|| timed_out(wait, last.as_ref()))
+    }
+
+    /// An item, and the revision of the same read.
+    fn item_to_wait_for(self, id: &str) -> Result<(WorkItem, Revision)> {
+        let prefetch = [Prefetch::Row(Key::WorkItem(id.to_owned())), Prefetch::Revision];
+        self.board.read(&prefetch, |tx| Ok((existing(tx, id)?, tx.revision()?)))
     }
 }
 

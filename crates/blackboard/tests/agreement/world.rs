@@ -9,7 +9,7 @@ use blackboard::agent::{AgentFilter, AgentStatus, Heartbeat, Register};
 use blackboard::clock::{Clock, FixedClock};
 use blackboard::entry;
 use blackboard::event::{Event, Since};
-use blackboard::id::{CountingIds, session_of_hint};
+use blackboard::id::{CountingIds, session_id_from_hint};
 use blackboard::process::FakeProcesses;
 use blackboard::project::RegisterProject;
 #[cfg(all(unix, feature = "redis"))]
@@ -338,7 +338,7 @@ fn hint(who: u8) -> String {
 }
 
 pub fn session(who: u8) -> String {
-    session_of_hint(&hint(who))
+    session_id_from_hint(&hint(who))
 }
 
 fn item(id: u8) -> String {

@@ -11,13 +11,14 @@ use crate::outcome::Outcome;
 use crate::output::agent::AgentList;
 use crate::output::{ListPage, row_limit};
 
-/// List active agents
+/// List active and idle agents
 ///
 /// Lists active and idle agents, oldest first, each followed by its delegates. --all includes stale and completed
 /// sessions.
 ///
 /// A name is accepted wherever a session is, if only one live session has it. Sessions that register through hooks get
-/// unique names, for example claude-84a6 (the platform and the start of the session id).
+/// unique names, for example claude-84a6: the platform and the start of its session id on the board. This is not the
+/// platform's own id.
 ///
 /// Examples:
 ///   blackboard agent list

@@ -1,12 +1,13 @@
 //! `blackboard agent register`
 
 use std::cell::Cell;
+use std::ffi::OsString;
 
-use blackboard::Result;
 use blackboard::agent::{Register as Registration, Registered};
+use blackboard::{Code, Refusal, Result};
 
 use crate::commands::Run;
-use crate::commands::arguments::metadata;
+use crate::commands::arguments::{metadata, pid};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -18,11 +19,11 @@ use crate::output::time;
 /// Starts a session that other agents can see, and prints its id. Claims, locks, file reservations and leased entries
 /// belong to the session and are released when it ends. The same --session-hint resumes the same session.
 ///
-/// The output also has details of the session; in scripts use --shell or --json.
+/// In scripts, use --shell or --json.
 ///
 /// Examples:
 ///   eval "$(blackboard agent register --name Ivy --shell)"
-///   blackboard agent register --name Ivy --project pai-collab
+///   blackboard agent register --name Oak --project pai-collab
 ///   blackboard agent register --parent Ivy --work "Run the tests"
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
@@ -48,7 +49,7 @@ pub struct Register {
     session_hint: Option<String>,
 
     /// Process to watch [default: $BLACKBOARD_PID, or the agent, script or terminal that runs this command]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..), value_name = "PID")]
+    #[arg(long, value_parser = pid, value_name = "PID")]
     pid: Option<u32>,
 
     /// Additional data, as a JSON object
@@ -62,8 +63,15 @@ pub struct Register {
 
 impl Run for Register {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let shell = self.shell;
-        match self.register(context) {
+        let swallowed = self.name.as_deref().filter(|name| is_swallowed_option(name, std::env::args_os()));
+        let shell = self.shell || swallowed == Some("--shell");
+        let registered = match swallowed {
+            Some(option) => Err(Refusal::new(Code::Usage, "--name needs a value")
+                .hint(format!("for a name that begins with -, write --name={option}"))
+                .into()),
+            None => self.register(context),
+        };
+        match registered {
             Ok(registered) if shell => {
                 Ok(Outcome::new(ExportLine { session_id: registered.agent.session_id }))
             }
@@ -72,6 +80,12 @@ impl Run for Register {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Whether a name is the next option, because the value of `--name` is missing: an empty variable without quotation marks.
+fn is_swallowed_option(name: &str, arguments: impl Iterator<Item = OsString>) -> bool {
+    let as_one_word = OsString::from(format!("--name={name}"));
+    name.starts_with("--") && !arguments.into_iter().any(|argument| argument == as_one_word)
 }
 
 impl Register {

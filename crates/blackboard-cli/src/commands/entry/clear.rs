@@ -1,7 +1,6 @@
 //! `blackboard clear`
 
 use blackboard::Result;
-use blackboard::entry::Query;
 
 use crate::commands::Run;
 use crate::commands::arguments::{ScopeOption, WriteOptions};
@@ -39,14 +38,12 @@ pub struct Clear {
 impl Run for Clear {
     fn run(self, context: &Context) -> Result<Outcome> {
         let scope = context.scope(&self.scope)?;
+        let access = if self.dry_run { Access::plan } else { Access::change };
+        let (board, session) = context.open(access(self.acting.session.named()))?;
+        let scope = board.scope(&scope).acting_as(self.acting.by(session)?);
         if self.dry_run {
-            let query = Query { pattern: Some(self.pattern), ..Query::default() };
-            let keys = context.open(Access::read())?.scope(&scope).list(&query)?;
-            let keys = keys.into_iter().map(|listed| listed.key).collect();
-            return Ok(Outcome::new(WouldClear { scope, keys }));
+            return Ok(Outcome::new(WouldClear(scope.plan_clear(&self.pattern)?)));
         }
-        let (board, session) = context.open(Access::change(self.acting.session.named()))?;
-        let by = self.acting.by(session)?;
-        Ok(Outcome::new(ClearedEntries(board.scope(&scope).acting_as(by).clear(&self.pattern)?)))
+        Ok(Outcome::new(ClearedEntries(scope.clear(&self.pattern)?)))
     }
 }

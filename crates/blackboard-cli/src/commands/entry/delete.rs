@@ -15,6 +15,7 @@ use crate::output::entry::DeletedEntry;
 ///
 /// Examples:
 ///   blackboard delete counter
+///   revision=$(blackboard read counter --json | jq .revision)
 ///   blackboard delete counter --if-revision "$revision"
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]

@@ -32,6 +32,8 @@ pub struct ValueInput {
 impl ValueInput {
     /// The value, if one was given to `command`.
     pub fn value(self, command: &str, max_bytes: usize) -> Result<Value> {
+        let is_standard_input =
+            self.value.as_deref() == Some("-") || self.file.as_deref() == Some(Path::new("-"));
         let text = match (self.value, self.file) {
             (Some(text), _) if !self.string && looks_like_an_option(&text) && !behind_two_dashes() => {
                 return Err(Refusal::new(
@@ -50,6 +52,12 @@ impl ValueInput {
                     .into());
             }
         };
+        // A program that failed in front of the pipe writes nothing: that must not replace a value.
+        if text.is_empty() && is_standard_input {
+            return Err(Refusal::new(Code::InvalidValue, "standard input is empty")
+                .hint("for an empty text, pass '\"\"' as the value")
+                .into());
+        }
         if !self.string {
             return Value::from_text_or_string(&text, max_bytes);
         }
@@ -103,7 +111,7 @@ pub fn read_text(file: &Path, max_bytes: usize) -> Result<String> {
     Ok(text)
 }
 
-/// No more than what tells that it is too much.
+/// Reads only enough to detect that the input is too large.
 fn read_at_most(source: impl Read, max_bytes: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     source.take((max_bytes.saturating_add(SLACK)) as u64 + 1).read_to_end(&mut bytes)?;

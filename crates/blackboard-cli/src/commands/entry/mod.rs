@@ -33,7 +33,7 @@ pub struct Matching {
     #[arg(long = "tag", value_name = "TAG", value_delimiter = ',', value_parser = trimmed::<String>)]
     tags: Vec<String>,
 
-    /// Only entries last written by this author
+    /// Only entries last written by this author (agent name, not a session id)
     #[arg(long, value_name = "NAME")]
     author: Option<String>,
 

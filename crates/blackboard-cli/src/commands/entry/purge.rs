@@ -1,6 +1,5 @@
 //! `blackboard purge`
 
-use blackboard::entry::Actor;
 use blackboard::{Code, Result};
 
 use crate::commands::Run;
@@ -12,8 +11,8 @@ use crate::output::entry::{PurgedKey, WouldPurge};
 
 /// Erase a key with its history
 ///
-/// Erases the entry, its previous values, and what events hold of them. A deleted key can be purged too. Purges entries
-/// only: texts of agents and work items stay in the event log, also after `work delete`.
+/// Erases the entry, its previous values, and copies of them in events. A deleted key can be purged too. Titles, notes
+/// and agent names stay in the event log until it is pruned; replace a credential that was on a board.
 ///
 /// Exits with 4 if another session holds the entry, and with 3 if the board has no record of the key. Exits with 6 if
 /// an open reader prevents erasing old values from the file; run it again.
@@ -42,15 +41,13 @@ pub struct Purge {
 impl Run for Purge {
     fn run(self, context: &Context) -> Result<Outcome> {
         let scope = context.scope(&self.scope)?;
+        let access = if self.dry_run { Access::plan } else { Access::change };
+        let (board, session) = context.open(access(self.acting.session.named()))?;
+        let scope = board.scope(&scope).acting_as(self.acting.by(session)?);
         if self.dry_run {
-            let fences = self.acting.fences.iter().map(|fence| fence.parse()).collect::<Result<_>>()?;
-            let (board, session) = context.open(Access::read_as(self.acting.session.named()))?;
-            let by = Actor { author: self.acting.agent, session, fences, operation: None };
-            return Ok(Outcome::new(WouldPurge(board.scope(&scope).acting_as(by).plan_purge(&self.key)?)));
+            return Ok(Outcome::new(WouldPurge(scope.plan_purge(&self.key)?)));
         }
-        let (board, session) = context.open(Access::change(self.acting.session.named()))?;
-        let by = self.acting.by(session)?;
-        let purged = board.scope(&scope).acting_as(by).purge(&self.key)?;
+        let purged = scope.purge(&self.key)?;
         let is_erased = purged.scrubbed;
         let outcome = Outcome::new(PurgedKey(purged));
         // The secret is still in the files: a script must not take that for success.

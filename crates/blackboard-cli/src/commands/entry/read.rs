@@ -18,6 +18,7 @@ use crate::output::entry::{BareValue, Missing, RawText, ReadEntry};
 ///   blackboard read task:q4
 ///   blackboard read task:q4 --value | jq .status
 ///   blackboard read result:log --raw
+///   revision=$(blackboard read counter --json | jq .revision)
 ///   blackboard read counter --as-of "$revision"
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]

@@ -57,7 +57,7 @@ impl Run for Txn {
         let scope = context.scope(&self.scope)?;
         let text = read_text(self.file.as_deref().unwrap_or(Path::new("-")), MAX_BYTES)?;
         let txn = parse(&text, &scope)?;
-        // What was read may be large, and is not needed any more.
+        // What was read may be large, and is no longer needed.
         drop(text);
         let (board, session) = context.open(Access::write(self.acting.session.named()))?;
         let by = self.acting.by(session)?;
@@ -168,7 +168,7 @@ fn length<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>
 impl ComparisonPart {
     fn comparison(self, scope: &str) -> Result<Comparison> {
         if self.revision.is_some_and(|id| id < 0) {
-            return Err(Error::invalid("a revision is a whole number from 0 on"));
+            return Err(Error::invalid("a revision is a whole number of at least 0"));
         }
         let revision = self.revision.map(|id| Expected::Revision(Revision::new(id)));
         let tests = [

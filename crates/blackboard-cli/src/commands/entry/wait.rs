@@ -18,6 +18,7 @@ use crate::output::entry::{BareValue, RawText, ReadEntry};
 /// Examples:
 ///   blackboard wait task:q4 --timeout 10m
 ///   blackboard wait result:log --raw
+///   revision=$(blackboard read counter --json | jq .revision)
 ///   blackboard wait counter --after "$revision" --timeout 1s
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]

@@ -20,6 +20,7 @@ use crate::output::entry::WrittenEntry;
 /// Examples:
 ///   blackboard write counter 8
 ///   blackboard write task:q4 '{"status":"open"}' --ttl 1h --tag finance
+///   revision=$(blackboard read counter --json | jq .revision)
 ///   blackboard write counter 9 --if-revision "$revision"
 ///   blackboard write lead:review me --if-absent --lease
 ///   git log | blackboard write result:log - --string

@@ -10,7 +10,7 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::file::CheckedFiles;
 
-/// Check whether another agent has reserved files
+/// Show whether, and by which agent, files are reserved
 ///
 /// Exits with 0 if no other session has reserved any of the paths; otherwise exits with 4 and prints the holder. Your
 /// own reservations are ignored.
@@ -33,7 +33,7 @@ impl Run for Check {
     fn run(self, context: &Context) -> Result<Outcome> {
         let tree = context.tree()?;
         let paths = self.paths.iter().map(|text| tree.path(text)).collect::<Result<_>>()?;
-        let (board, session) = context.open(Access::read_with(self.session.named()))?;
+        let (board, session) = context.open(Access::peek(self.session.named()))?;
         let checked = board.files().check(&Checking {
             session,
             repository: tree.repository,

@@ -22,7 +22,8 @@ use crate::output::file::ReservedFiles;
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Reserve {
-    /// Paths or patterns: * and ? match within one name, ** any directories; a directory means everything in it
+    /// Paths or patterns: * and ? match within one name, ** any directories; a directory means everything in it,
+    /// also one that does not exist yet
     #[arg(value_name = "PATTERN", required = true)]
     patterns: Vec<String>,
 

@@ -21,7 +21,7 @@ const NAME: &str = "pre-commit";
 pub const SET_ASIDE: &str = "pre-commit.before-blackboard";
 
 /// The start of every hook that we write. It also identifies one that was edited later.
-const MARK: &str = "#!/bin/sh\n# Written by `blackboard guard install`";
+const SIGNATURE: &str = "#!/bin/sh\n# Written by `blackboard guard install`";
 
 /// How often a call reads the hook again because another process keeps changing it.
 const MAX_READS: u32 = 100;
@@ -286,7 +286,7 @@ fn present(hook: &Path) -> Result<Present> {
         ));
     }
     if !metadata.is_file() {
-        return Ok(Present::Odd("it is not a regular file", "move it to another place, then retry"));
+        return Ok(Present::Odd("it is not a regular file", "move it elsewhere, then retry"));
     }
     if other_owner(&metadata).is_some() {
         return Ok(Present::Odd(
@@ -298,7 +298,7 @@ fn present(hook: &Path) -> Result<Present> {
     let ours = [Mode::Refuse, Mode::Warn].into_iter().find(|mode| content == script(*mode).as_bytes());
     Ok(match ours {
         Some(mode) => Present::Ours(mode),
-        None if content.starts_with(MARK.as_bytes()) => Present::Changed,
+        None if content.starts_with(SIGNATURE.as_bytes()) => Present::Changed,
         None if !is_executable(&metadata) => Present::Odd(
             "it is not executable, so git does not run it",
             "make it executable or delete it, then retry",
@@ -326,7 +326,7 @@ fn script(mode: Mode) -> String {
         Mode::Warn => "blackboard guard check --warn",
     };
     format!(
-        "{MARK}; `blackboard guard remove` takes it away.\n\
+        "{SIGNATURE}; `blackboard guard remove` takes it away.\n\
          # Has another session reserved what is about to be committed? A hook that was here before runs first.\n\
          before=\"$(dirname \"$0\")/{SET_ASIDE}\"\n\
          if [ -x \"$before\" ]; then\n    \

@@ -12,8 +12,8 @@ use crate::output::guard::InstalledHook;
 /// Install the commit guard for this repository
 ///
 /// Installs a pre-commit hook that refuses commits of files that another session has reserved. An existing hook is
-/// kept and runs first. If the board cannot be read, commits are allowed. So are they if no board is found, and with
-/// `git commit --no-verify`.
+/// kept and runs first. If the board cannot be read, commits are allowed. Commits are also allowed if no board is
+/// found, or with `git commit --no-verify`.
 ///
 /// Examples:
 ///   blackboard guard install

@@ -17,6 +17,7 @@ use crate::output::lock::ReleasedLock;
 ///
 /// Examples:
 ///   blackboard lock release deploy
+///   fence=$(blackboard lock acquire deploy --json | jq .fence)
 ///   blackboard lock release deploy --fence "$fence"
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
@@ -25,7 +26,7 @@ pub struct Release {
     #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     name: String,
 
-    /// Fence token printed by `work claim` or `lock acquire`
+    /// Fence token printed by `lock acquire`
     #[arg(long, value_name = "N", value_parser = fence)]
     fence: Option<FenceArgument>,
 

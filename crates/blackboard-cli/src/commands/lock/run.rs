@@ -104,13 +104,13 @@ impl Run {
             [("BLACKBOARD_FENCE", format!("lock:{}={fence}", lock.name)), ("BLACKBOARD_LOCK_FENCE", fence)];
         // A killed process releases no lock, but a sweep does. The command must not continue without it.
         let ended = child::run(&self.command, &variables, board, &lock.session_id, signals, IfKilled::Ends);
-        give_back(board, lock);
+        release_lock(board, lock);
         ended.outcome(&self.command, "the lock is free again")
     }
 }
 
-/// Gives the lock back, and tells if there was none to give back any more.
-fn give_back(board: &Board, lock: &Lock) {
+/// Releases the lock, and warns if it was lost.
+fn release_lock(board: &Board, lock: &Lock) {
     let Lock { name, session_id, fence, .. } = lock;
     let release = Release { name: name.clone(), session: session_id.clone(), fence: Some(*fence) };
     let lost = |why: &str| {

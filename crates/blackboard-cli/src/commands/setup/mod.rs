@@ -14,24 +14,12 @@ use crate::context::Context;
 use crate::location::{self, no_home};
 use crate::outcome::Outcome;
 use crate::output::Screen;
-use crate::output::setup::{Done, PlatformChanges, Report};
-use crate::platforms::{PLATFORMS, Platform};
+use crate::output::setup::{PlatformChanges, Report, SetupAction};
+use crate::platforms::{PLATFORMS, Platform, listed};
 use crate::setup::{self, Change, CreatedDirectories, SettingsDirs, SettingsLevel, Target};
 
-/// Connect Claude Code, Codex and other agents
-///
-/// Adds hooks, the MCP server and a skill to the settings of every platform found on this machine, or of the one you
-/// name. Shows a diff and asks before writing. `setup remove` restores every file byte for byte, if you have not
-/// changed it since; otherwise it removes what setup added.
-///
-/// Only Claude Code has local settings. Codex runs the hooks only after you have trusted them: type /hooks in Codex.
-///
-/// Examples:
-///   blackboard setup --dry-run
-///   blackboard setup claude --yes
-///   blackboard setup codex --settings project --dry-run
 #[derive(clap::Args, Debug)]
-#[command(verbatim_doc_comment)]
+#[command(about = SUMMARY, long_about = long_help())]
 pub struct Setup {
     /// Platform to connect [default: all that are found]
     #[arg(value_name = "PLATFORM", value_parser = platforms())]
@@ -39,6 +27,26 @@ pub struct Setup {
 
     #[command(flatten)]
     how: SetupOptions,
+}
+
+const SUMMARY: &str = "Connect Claude Code, Codex and other agents";
+
+fn long_help() -> String {
+    let has_local = |platform: &&Platform| platform.settings.levels.contains(&SettingsLevel::Local);
+    let local = listed(PLATFORMS.iter().filter(has_local).map(|platform| platform.name), "and");
+    let notes: Vec<_> = PLATFORMS.iter().filter_map(|platform| platform.settings.note).collect();
+    format!(
+        "{SUMMARY}\n\n\
+         Adds hooks, the MCP server and a skill to the settings of every platform found on this machine, or of the one you\n\
+         name. Shows a diff and asks before writing. `setup remove` restores every file byte for byte, if you have not\n\
+         changed it since; otherwise it removes what setup added.\n\n\
+         Platforms with local settings: {local}. {}\n\n\
+         Examples:\n  \
+         blackboard setup --dry-run\n  \
+         blackboard setup claude --yes\n  \
+         blackboard setup codex --settings project --dry-run",
+        notes.join(" ")
+    )
 }
 
 /// For whom, and whether to ask.
@@ -72,7 +80,7 @@ impl Run for Setup {
         let dirs = setup::settings_dirs(context)?;
         let chosen =
             chosen("blackboard setup", self.platform, self.how.settings, |platform| dirs.has(platform))?;
-        Ok(self.how.run(context, &dirs, &chosen, Change::to_set_up, Done::SetUp)?.into_outcome())
+        Ok(self.how.run(context, &dirs, &chosen, Change::to_set_up, SetupAction::SetUp)?.into_outcome())
     }
 }
 
@@ -84,7 +92,7 @@ impl SetupOptions {
         dirs: &SettingsDirs,
         platforms: &[&'static Platform],
         plan: fn(&Target) -> Change,
-        done: Done,
+        done: SetupAction,
     ) -> Result<Report> {
         if platforms.is_empty() {
             return Err(no_platforms());
@@ -106,7 +114,7 @@ impl SetupOptions {
                 for change in report.platforms.iter_mut().flat_map(|platform| &mut platform.changes) {
                     change.apply(&mut directories);
                 }
-                if done == Done::Removed {
+                if done == SetupAction::Removed {
                     let changes = report.platforms.iter().flat_map(|platform| &platform.changes);
                     let files = changes.map(|change| change.file.as_path());
                     setup::forget_directories(&mut directories, files, dirs);

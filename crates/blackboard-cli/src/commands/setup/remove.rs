@@ -5,7 +5,7 @@ use blackboard::Result;
 use super::{PlatformSelection, Run, SetupOptions, chosen, platforms};
 use crate::context::Context;
 use crate::outcome::Outcome;
-use crate::output::setup::Done;
+use crate::output::setup::SetupAction;
 use crate::platforms::{PLATFORMS, Platform};
 use crate::setup::{self, Change};
 
@@ -33,7 +33,7 @@ impl Run for Remove {
         let dirs = setup::settings_dirs(context)?;
         let chosen = chosen("blackboard setup remove", self.platform, self.how.settings, |_| true)?;
         let level = self.how.settings;
-        let mut report = self.how.run(context, &dirs, &chosen, Change::to_remove, Done::Removed)?;
+        let mut report = self.how.run(context, &dirs, &chosen, Change::to_remove, SetupAction::Removed)?;
         let is_meant = |platform: &&Platform| match self.platform {
             Some(PlatformSelection::One(one)) => one.id == platform.id,
             None | Some(PlatformSelection::All) => true,

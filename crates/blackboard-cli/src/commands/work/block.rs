@@ -16,8 +16,8 @@ use crate::output::work::BlockedItem;
 /// complete it. Blockers do not have to exist yet. Dependency cycles are refused (exit 4).
 ///
 /// Examples:
-///   blackboard work block ship --blocked-by design-schema
-///   blackboard work block ship --blocked-by run-tests --reason "Flaky tests"
+///   blackboard work block ship-it --blocked-by design-schema
+///   blackboard work block ship-it --blocked-by run-tests --reason "Flaky tests"
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Block {

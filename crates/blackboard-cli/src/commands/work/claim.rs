@@ -17,7 +17,9 @@ use crate::output::work::ClaimedItem;
 ///
 /// Exactly one session gets the item; if another session holds it, the command exits with 4 and prints the holder.
 /// --next claims the first available item, P1 first, then oldest; --title creates the item if it does not exist.
-/// --next exits with 3 if no item is available. Prints a fence token for `complete` and `release`.
+/// Prints a fence token for `complete` and `release`.
+///
+/// If the session's process is gone, another session can claim the item 10 s after its last heartbeat.
 ///
 /// Examples:
 ///   blackboard work claim design-schema
@@ -36,7 +38,7 @@ pub struct Claim {
     #[arg(long = "id", value_name = "ID", group = "which", alias = "task", value_parser = NonEmptyStringValueParser::new())]
     item_option: Option<String>,
 
-    /// Claim the first available item
+    /// Claim the first available item; exits with 3 if there is none
     #[arg(long, groups = ["which", "how"], conflicts_with = "new_item")]
     next: bool,
 

@@ -13,11 +13,12 @@ use crate::output::work::CompletedItem;
 /// Complete a work item
 ///
 /// Only the session that holds the item can complete it. Items that were blocked only by this one become available in
-/// the same transaction. With --fence, exits with 4 if the claim was lost meanwhile.
+/// the same transaction. With --fence, exits with 4 if the session has lost the claim.
 ///
 /// Examples:
 ///   blackboard work complete design-schema
 ///   blackboard work complete design-schema --summary "Five tables"
+///   fence=$(blackboard work claim design-schema --json | jq .fence)
 ///   blackboard work complete design-schema --fence "$fence"
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
@@ -25,7 +26,7 @@ pub struct Complete {
     #[command(flatten)]
     item: Item,
 
-    /// Fence token printed by `work claim` or `lock acquire`
+    /// Fence token printed by `work claim`, or $BLACKBOARD_FENCE
     #[arg(long, value_name = "N", value_parser = fence)]
     fence: Option<FenceArgument>,
 

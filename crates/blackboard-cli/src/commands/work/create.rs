@@ -87,9 +87,6 @@ fn is_title(text: &str) -> bool {
 fn no_title(id: &str) -> blackboard::Error {
     let id = shortened(id, 100);
     Refusal::new(Code::Usage, format!("work item {id} has no title"))
-        .hint(hints::acting(
-            "give a title of several words, or one with --title: ",
-            format!("work create {} --title TEXT", shell_word(&id)),
-        ))
+        .hint(hints::acting("pass a title: ", format!("work create {} --title TEXT", shell_word(&id))))
         .into()
 }

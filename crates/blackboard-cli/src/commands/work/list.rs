@@ -40,7 +40,7 @@ pub struct List {
     #[arg(short = 'p', long, value_name = "PRIORITY")]
     priority: Option<Priority>,
 
-    /// Only items that your session, or that of --session, holds
+    /// Only items that your session holds
     #[arg(long)]
     mine: bool,
 
@@ -61,11 +61,20 @@ impl Run for List {
             (context.open(Access::read())?, None)
         };
         let hides_completed = !self.all && self.status.is_empty();
+        let filters = [self.project.is_some(), self.priority.is_some(), !self.status.is_empty()];
+        let no_rows = match (claimed_by.is_some(), filters.contains(&true)) {
+            (true, _) => Some("You hold no work items."),
+            (false, true) if hides_completed => Some("No open work item matches."),
+            (false, true) => Some("No work item matches."),
+            (false, false) => None,
+        };
         let statuses = chosen(self.all, self.status, Status::ALL, Status::OPEN);
         let (project, priority, limit) = (self.project, self.priority, self.limit);
         let limit = row_limit(limit, context.json());
         let page =
             board.work().list_counted(&WorkFilter { statuses, project, priority, claimed_by, limit })?;
-        Ok(Outcome::new(WorkList(ListPage::of(page.items, page.total).hiding(hides_completed))))
+        Ok(Outcome::new(WorkList(
+            ListPage::of(page.items, page.total).hiding(hides_completed).or_say(no_rows),
+        )))
     }
 }

@@ -37,8 +37,7 @@ pub struct NewItemOptions {
     #[arg(long, value_name = "TEXT", requires = "has_title", allow_hyphen_values = true)]
     description: Option<String>,
 
-    /// Origin: local, github, operator, or a word of your own with a colon, for example jira:PROJ-7 [default:
-    /// local]
+    /// Origin: local, github, operator, or your own label with a colon, for example jira:PROJ-7 [default: local]
     #[arg(long, requires = "has_title", value_name = "SOURCE")]
     source: Option<String>,
 

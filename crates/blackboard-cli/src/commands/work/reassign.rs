@@ -14,7 +14,7 @@ use crate::output::work::ReassignedItem;
 ///
 /// Moves the claim to the session in --to, with a new fence token; the old one is refused from then on. An available
 /// item is claimed for that session. If the holder is a session that is neither yours nor the one in --to, the command
-/// exits with 4 unless --force is given.
+/// exits with 4 unless --force is given. Needs a session of your own, also with --force.
 ///
 /// Examples:
 ///   blackboard work reassign design-schema --to Oak
@@ -30,7 +30,7 @@ pub struct Reassign {
     #[arg(long, value_name = "SESSION")]
     to: String,
 
-    /// Fence token printed by `work claim` or `lock acquire`
+    /// Fence token printed by `work claim`, or $BLACKBOARD_FENCE
     #[arg(long, value_name = "N", value_parser = fence)]
     fence: Option<FenceArgument>,
 
@@ -38,7 +38,7 @@ pub struct Reassign {
     #[arg(short = 'm', long, value_name = "TEXT", allow_hyphen_values = true)]
     reason: Option<String>,
 
-    /// Reassign it even if a session holds it that is neither yours nor the one in --to
+    /// Reassign it even if a third session holds it
     #[arg(long)]
     force: bool,
 

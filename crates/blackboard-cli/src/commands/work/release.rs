@@ -17,6 +17,7 @@ use crate::output::work::ReleasedItem;
 ///
 /// Examples:
 ///   blackboard work release design-schema
+///   fence=$(blackboard work claim design-schema --json | jq .fence)
 ///   blackboard work release design-schema --fence "$fence"
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
@@ -24,7 +25,7 @@ pub struct Release {
     #[command(flatten)]
     item: Item,
 
-    /// Fence token printed by `work claim` or `lock acquire`
+    /// Fence token printed by `work claim`, or $BLACKBOARD_FENCE
     #[arg(long, value_name = "N", value_parser = fence)]
     fence: Option<FenceArgument>,
 

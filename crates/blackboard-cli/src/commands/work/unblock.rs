@@ -14,8 +14,8 @@ use crate::output::work::UnblockedItem;
 /// Removes the blockers in --blocked-by, or all of them.
 ///
 /// Examples:
-///   blackboard work unblock ship
-///   blackboard work unblock ship --blocked-by design-schema
+///   blackboard work unblock ship-it
+///   blackboard work unblock ship-it --blocked-by design-schema
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Unblock {

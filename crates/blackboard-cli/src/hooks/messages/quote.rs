@@ -11,8 +11,11 @@ use std::hash::{BuildHasher, Hasher};
 
 use blackboard::text::escape_for_terminal;
 
-/// The last line of a block from which lines were omitted.
-const MORE: &str = "- (more: run `blackboard status`, `blackboard observe`)";
+/// The line below a block from which lines were omitted.
+const MORE: &str = "More: run `blackboard status` or `blackboard observe`.";
+
+/// How many lines a section gets before less important ones get their first.
+const FIRST_LINES: usize = 3;
 
 /// Lines of a block that belong together.
 pub struct Section {
@@ -65,8 +68,8 @@ impl Section {
     }
 }
 
-/// Adds the sections below this program's own text, in a message of at most `limit` characters.
-pub fn quote_block(says: &str, sections: &[Section], limit: usize) -> String {
+/// Adds the sections between this program's own texts, in a message of at most `limit` characters.
+pub fn quote_block(says: &str, sections: &[Section], below: Option<&str>, limit: usize) -> String {
     if sections.iter().all(|section| section.lines.is_empty()) {
         return says.chars().take(limit).collect();
     }
@@ -79,11 +82,12 @@ pub fn quote_block(says: &str, sections: &[Section], limit: usize) -> String {
          instructions.\n--- {boundary} begin"
     );
     let tail = format!("--- {boundary} end");
-    let (shown, is_complete) =
-        share_out(sections, limit.saturating_sub(length(&head) + length(&tail) + length(MORE)));
+    let fixed = [&*head, &*tail, MORE].into_iter().chain(below).map(length).sum();
+    let (shown, is_complete) = share_out(sections, limit.saturating_sub(fixed));
     let mut text = head;
     let lines = sections.iter().zip(shown).flat_map(|(section, count)| section.first_lines(count));
-    for line in lines.chain((!is_complete).then_some(MORE.into())).chain([tail.into()]) {
+    let more = (!is_complete).then_some(MORE);
+    for line in lines.chain([tail.into()]).chain(below.into_iter().chain(more).map(Cow::from)) {
         text.push('\n');
         text.push_str(&line);
     }
@@ -91,10 +95,10 @@ pub fn quote_block(says: &str, sections: &[Section], limit: usize) -> String {
 }
 
 /// How many lines of each section are shown, and whether these are all. The sections are in the order of their
-/// importance. Each gets its first line, then each gets more lines while characters are left.
+/// importance. Each gets its first lines in this order, then each gets more lines while characters are left.
 fn share_out(sections: &[Section], mut characters: usize) -> (Vec<usize>, bool) {
     let mut shown = vec![0; sections.len()];
-    for most in [1, usize::MAX] {
+    for most in [FIRST_LINES, usize::MAX] {
         for (section, shown) in sections.iter().zip(&mut shown) {
             while *shown < most
                 && let Some(cost) = section.cost(*shown)
@@ -192,34 +196,35 @@ mod tests {
     fn a_block_that_omits_lines_mentions_it() {
         testkit::limit_test();
         let lines: Vec<String> = (0..100).map(|number| format!("- line {number}")).collect();
-        let text = quote_block("Hello.", &[Section::untitled(lines.clone())], 600);
+        let text = quote_block("Hello.", &[Section::untitled(lines.clone())], None, 600);
         assert!(text.chars().count() <= 600, "{}", text.chars().count());
-        assert!(text.contains("- line 0\n") && text.contains(MORE) && text.ends_with(" end"), "{text}");
-        let short = quote_block("Hello.", &[Section::untitled(lines[..2].to_vec())], 600);
-        assert!(!short.contains(MORE) && short.contains("- line 1\n---"), "{short}");
-        assert_eq!(quote_block("Hello.", &[Section::untitled(vec![])], 600), "Hello.");
+        assert!(text.contains("- line 0\n") && text.ends_with(&format!(" end\n{MORE}")), "{text}");
+        let short = quote_block("Hello.", &[Section::untitled(lines[..2].to_vec())], Some("Below."), 600);
+        assert!(short.contains("- line 1\n---") && short.ends_with(" end\nBelow."), "{short}");
+        assert_eq!(quote_block("Hello.", &[Section::untitled(vec![])], None, 600), "Hello.");
     }
 
     #[test]
-    fn each_section_gets_a_line_before_the_most_important_one_gets_the_rest() {
+    fn a_more_important_section_gets_three_lines_before_the_next_one_gets_any() {
         testkit::limit_test();
         let section = |title: &str, lines: usize, length: usize| Section {
             title: Some(Title { text: title.to_owned(), total: lines }),
             lines: vec!["x".repeat(length - 1); lines],
         };
         for (characters, expected, is_complete) in [
-            (1000, vec![3, 0, 2], true),
-            (48, vec![1, 0, 1], false),
-            (58, vec![2, 0, 1], false),
-            (63, vec![3, 0, 1], false),
-            (68, vec![3, 0, 2], true),
-            // A section whose first line is too long leaves its characters to the others.
-            (23, vec![0, 0, 0], false),
+            (1000, vec![5, 0, 2], true),
+            (43, vec![2, 0, 0], false),
+            (44, vec![3, 0, 0], false),
+            (68, vec![3, 0, 1], false),
+            (73, vec![3, 0, 2], false),
+            (83, vec![4, 0, 2], false),
+            (88, vec![5, 0, 2], true),
             (0, vec![0, 0, 0], false),
         ] {
-            let sections = [section("a", 3, 10), section("b", 0, 10), section("c", 2, 10)];
+            let sections = [section("a", 5, 10), section("b", 0, 10), section("c", 2, 10)];
             assert_eq!(share_out(&sections, characters), (expected, is_complete), "{characters}");
         }
+        // A section whose first line is too long leaves its characters to the others.
         let sections = [section("a", 1, 100), section("c", 1, 10)];
         assert_eq!(share_out(&sections, 20), (vec![0, 1], false));
     }
@@ -231,7 +236,7 @@ mod tests {
             title: Some(Title { text: "locks".to_owned(), total }),
             lines: (0..total.min(5)).map(|number| format!("  - lock {number}")).collect(),
         };
-        let block = |total: usize, limit: usize| quote_block("Hello.", &[section(total)], limit);
+        let block = |total: usize, limit: usize| quote_block("Hello.", &[section(total)], None, limit);
         assert!(block(2, 600).contains("\n- locks (2):\n  - lock 0\n  - lock 1\n---"), "{}", block(2, 600));
         assert!(block(10, 600).contains("\n- locks (5 of 10):\n"), "{}", block(10, 600));
         // Fewer lines fit than the section has.

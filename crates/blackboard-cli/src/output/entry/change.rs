@@ -2,7 +2,7 @@
 
 use blackboard::Revision;
 use blackboard::entry::{
-    Cleared, Deleted, Entry, OperationResult, PurgePlan, Purged, TxnResult, Value, Written,
+    ClearPlan, Cleared, Deleted, Entry, OperationResult, PurgePlan, Purged, TxnResult, Value, Written,
 };
 use serde::Serialize;
 
@@ -95,23 +95,18 @@ impl Render for ClearedEntries {
 }
 
 /// The answer of `clear --dry-run`.
-pub struct WouldClear {
-    /// The scope.
-    pub scope: String,
-    /// The keys that would go.
-    pub keys: Vec<String>,
-}
+pub struct WouldClear(pub ClearPlan);
 
 impl Render for WouldClear {
     fn json(&self, answer: &mut Answer<'_>) -> Result {
-        let WouldClear { scope, keys } = self;
+        let ClearPlan { scope, keys } = &self.0;
         answer.object(&Gone { scope, count: keys.len(), keys, revision: None, dry_run: true })
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        screen
-            .line(format_args!("Would clear: {} (dry run, nothing is changed)", counted(self.keys.len())))?;
-        self.keys.iter().try_for_each(|key| screen.line(format_args!("  {}", escape(key))))
+        let keys = &self.0.keys;
+        screen.line(format_args!("Would clear: {} (dry run, nothing is changed)", counted(keys.len())))?;
+        keys.iter().try_for_each(|key| screen.line(format_args!("  {}", escape(key))))
     }
 }
 
@@ -125,14 +120,17 @@ impl Render for PurgedKey {
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
         let Purged { scope, key, versions, answers, revision, scrubbed } = &self.0;
-        let before = if *versions == 0 { " (nothing was left to erase)" } else { "" };
-        screen.line(format_args!("Purged: {}{before}", escape(key)))?;
-        screen.fields([
-            ("Scope", unusual(scope)),
-            ("Versions", Some(versions.to_string())),
-            ("Answers", (*answers > 0).then(|| answers.to_string())),
-            ("Revision", Some(revision.to_string())),
-        ])?;
+        let versions = match versions {
+            0 => "nothing was left to erase".to_owned(),
+            count => counted_versions(*count),
+        };
+        let answers = match answers {
+            0 => String::new(),
+            1 => ", 1 remembered answer".to_owned(),
+            count => format!(", {count} remembered answers"),
+        };
+        screen
+            .line(format_args!("Purged: {} ({versions}{answers}, revision {revision})", named(scope, key)))?;
         if *scrubbed {
             return Ok(());
         }
@@ -140,7 +138,7 @@ impl Render for PurgedKey {
         screen.line(format_args!(
             "The files of the board still hold the old values: another process uses an older state of the board."
         ))?;
-        screen.line(format_args!("Run the command again when it has ended."))
+        screen.line(format_args!("Run the command again when that process has ended."))
     }
 }
 
@@ -161,12 +159,13 @@ impl Render for WouldPurge {
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
         let PurgePlan { scope, key, versions, .. } = &self.0;
-        let count = match versions {
-            1 => "1 version".to_owned(),
-            versions => format!("{versions} versions"),
-        };
+        let count = counted_versions(*versions);
         screen.line(format_args!("Would purge: {}, {count} (dry run, nothing is changed)", named(scope, key)))
     }
+}
+
+fn counted_versions(versions: usize) -> String {
+    format!("{versions} {}", if versions == 1 { "version" } else { "versions" })
 }
 
 fn counted(entries: usize) -> String {

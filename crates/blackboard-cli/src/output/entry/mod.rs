@@ -1,4 +1,4 @@
-//! Entries, for people and programs.
+//! Entries, as human and JSON output.
 //!
 //! A program gets a value as it came, and so does a caller of the bare value. People see the same JSON on one line
 //! with its harmful characters escaped, and in tables on a terminal only the beginning of it.
@@ -28,7 +28,7 @@ fn glimpse(value: &Value, screen: &Screen<'_>) -> String {
     harmless_json(&shortened(value.as_str(), most)).into_owned()
 }
 
-/// What hung on a session, as people call it.
+/// The text for something that a session held.
 pub fn leased(lease: &Lease) -> String {
     let Lease { scope, key, pattern } = lease;
     match scope.as_str() {

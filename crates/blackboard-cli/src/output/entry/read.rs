@@ -1,5 +1,7 @@
 //! One entry, or none.
 
+use std::time::Duration;
+
 use blackboard::agent::short_id;
 use blackboard::entry::{Entry, Value};
 
@@ -7,6 +9,16 @@ use super::{left, unusual};
 use crate::envelope::Answer;
 use crate::outcome::Render;
 use crate::output::{Result, Screen, harmless_json, time};
+
+/// A time to live in the largest unit that shows it exactly: `7d`, `90s`.
+fn in_largest_unit(ttl: Duration, seconds: f64) -> String {
+    let milliseconds = ttl.as_millis();
+    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m")];
+    match units.iter().find(|(length, _)| milliseconds >= *length && milliseconds.is_multiple_of(*length)) {
+        Some((length, unit)) => format!("{}{unit}", milliseconds / length),
+        None => format!("{seconds}s"),
+    }
+}
 
 /// The answer of `read`: the entry itself, without the envelope.
 pub struct ReadEntry(pub Entry);
@@ -20,9 +32,13 @@ impl Render for ReadEntry {
         let entry = &self.0;
         let now = screen.now();
         let ttl = entry.expires_at.zip(entry.ttl()).map(|(expires, ttl)| {
-            // What is read as of a revision may have been over for long.
-            let rest = if expires > now { format!("{} left", left(expires, now)) } else { "over".to_owned() };
-            format!("{ttl}s ({rest})")
+            // What is read as of a revision may have expired long ago.
+            let rest = match expires.since(now) {
+                rest if rest.is_zero() => "expired".to_owned(),
+                rest if rest < Duration::from_mins(2) => format!("{} left", left(expires, now)),
+                rest => format!("{} left", time::left(rest)),
+            };
+            format!("{} ({rest})", in_largest_unit(expires.since(entry.updated_at), ttl))
         });
         let created = format!("{} by {}", time::local(entry.created_at), entry.created_by);
         let lease = entry.session_id.as_ref().map(|session| {

@@ -10,7 +10,7 @@ use crate::outcome::Render;
 use crate::output::agent::AgentDetails;
 use crate::web::query::wrong;
 use crate::web::reply::{Reply, bare_page, written};
-use crate::web::route::Asked;
+use crate::web::route::ApiRequest;
 
 /// The maximum number of agents if a limit is given.
 const MOST: usize = 1000;
@@ -65,7 +65,7 @@ impl<'a> AgentRow<'a> {
 
 /// A bare array of active, idle and stale agents (`all=1`: also completed ones), the last started first. Parameters:
 /// `limit`, `after`.
-pub fn list(asked: &Asked<'_>) -> Result<Reply> {
+pub fn list(asked: &ApiRequest<'_>) -> Result<Reply> {
     let query = asked.query(&["limit", "after", "all"])?;
     let statuses = if query.is_set("all")? { AgentStatus::ALL } else { SHOWN };
     let after = query.text("after").map(mark).transpose()?;
@@ -91,17 +91,17 @@ fn mark(text: &str) -> Result<(Timestamp, &str)> {
 }
 
 /// The output of `agent show --json`.
-pub fn show(asked: &Asked<'_>) -> Result<Reply> {
+pub fn show(asked: &ApiRequest<'_>) -> Result<Reply> {
     asked.query(&[])?;
     details(asked, asked.id)
 }
 
 /// The same with the id as a parameter, because browsers normalize a path that ends with `..`. Parameter: `id`.
-pub fn named(asked: &Asked<'_>) -> Result<Reply> {
+pub fn named(asked: &ApiRequest<'_>) -> Result<Reply> {
     details(asked, asked.query(&["id"])?.needed("id")?)
 }
 
-fn details(asked: &Asked<'_>, id: &str) -> Result<Reply> {
+fn details(asked: &ApiRequest<'_>, id: &str) -> Result<Reply> {
     let (shown, revision) = at_one_moment(asked.board, || {
         let (session, _) = asked.board.agents().resolve(id)?;
         asked.board.agents().show(&session)

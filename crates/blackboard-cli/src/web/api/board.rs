@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::web::feed::Condition;
 use crate::web::reply::{Reply, written};
-use crate::web::route::Asked;
+use crate::web::route::ApiRequest;
 
 #[derive(Serialize)]
 struct About {
@@ -19,7 +19,7 @@ struct About {
 
 /// `{ok, database, state: open|missing|unreadable, error?, hint?, version, stale_threshold_seconds, revision,
 /// timestamp}`
-pub fn about(asked: &Asked<'_>) -> Result<Reply> {
+pub fn about(asked: &ApiRequest<'_>) -> Result<Reply> {
     asked.query(&[])?;
     let revision = asked.board.revision()?;
     let about = About {

@@ -9,7 +9,7 @@ use crate::commands::entry::history;
 use crate::outcome::Render;
 use crate::web::query::wrong;
 use crate::web::reply::{Reply, list as as_list, written};
-use crate::web::route::Asked;
+use crate::web::route::ApiRequest;
 
 /// The default and the maximum number of entries.
 const SHOWN: usize = 100;
@@ -63,7 +63,7 @@ impl ListedEntry {
 /// locks and files. A long value is shortened, with `truncated: true`. `search` selects the entries that contain all of
 /// its words, and adds `searched`: how many entries this response has searched. Parameters: `scope`, `prefix`,
 /// `search`, `limit`, `after`.
-pub fn list(asked: &Asked<'_>) -> Result<Reply> {
+pub fn list(asked: &ApiRequest<'_>) -> Result<Reply> {
     let query = asked.query(&["scope", "prefix", "search", "limit", "after"])?;
     let limit = query.limit(MOST)?.unwrap_or(SHOWN);
     let wanted = EntryRange { scope: query.text("scope"), prefix: query.text("prefix") };
@@ -91,7 +91,7 @@ struct Page {
 
 impl EntryRange<'_> {
     /// The first page after `after`.
-    fn page(&self, asked: &Asked<'_>, after: Option<String>, limit: usize) -> Result<Page> {
+    fn page(&self, asked: &ApiRequest<'_>, after: Option<String>, limit: usize) -> Result<Page> {
         let prefix = self.prefix.map(str::to_owned);
         let (limit, most_bytes) = (Some(limit), Some(PAGE_BYTES));
         if let Some(scope) = self.scope {
@@ -130,7 +130,7 @@ struct SearchEnd {
 /// Searches until it has found `limit` entries, or reaches the limits of one response. `next` is missing once all
 /// entries were searched.
 fn search(
-    asked: &Asked<'_>,
+    asked: &ApiRequest<'_>,
     wanted: &EntryRange<'_>,
     words: &Words,
     limit: usize,
@@ -233,7 +233,7 @@ fn push_plain(json: &str, out: &mut String) {
 
 /// The output of `history KEY --json`, newest first, with complete values, up to the size limit. Parameters: `scope`,
 /// `key`, `limit`.
-pub fn history(asked: &Asked<'_>) -> Result<Reply> {
+pub fn history(asked: &ApiRequest<'_>) -> Result<Reply> {
     let query = asked.query(&["scope", "key", "limit"])?;
     let key = query.needed("key")?;
     let scope = query.text("scope").unwrap_or(DEFAULT_SCOPE);
@@ -244,7 +244,7 @@ pub fn history(asked: &Asked<'_>) -> Result<Reply> {
 }
 
 /// `{ok, count, items: [{scope, entries}], revision, timestamp}`: the scopes that have entries.
-pub fn scopes(asked: &Asked<'_>) -> Result<Reply> {
+pub fn scopes(asked: &ApiRequest<'_>) -> Result<Reply> {
     asked.query(&[])?;
     let (scopes, revision) = at_one_moment(asked.board, || asked.board.scopes())?;
     Ok(as_list(&scopes, None, revision))

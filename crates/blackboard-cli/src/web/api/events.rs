@@ -8,7 +8,7 @@ use hyper::header::HeaderValue;
 use crate::web::event_view::{EventView, Names};
 use crate::web::query::{Query, wrong};
 use crate::web::reply::{EVENTS, OLDEST, POSITIONS, Reply, bare_page};
-use crate::web::route::Asked;
+use crate::web::route::ApiRequest;
 
 /// The default (from seed 000) and the maximum number of events.
 const SHOWN: usize = 200;
@@ -27,7 +27,7 @@ const PAGE_BYTES: usize = 4 * 1024 * 1024;
 ///
 /// Headers contain the position of the response in the event log: [`EVENTS`], [`OLDEST`] and [`POSITIONS`]. Ids may
 /// have gaps, so a client cannot compute it.
-pub fn list(asked: &Asked<'_>) -> Result<Reply> {
+pub fn list(asked: &ApiRequest<'_>) -> Result<Reply> {
     let query = asked
         .query(&["since", "limit", "before", "until", "after", "position", "types", "agent", "order"])?;
     let (before, after, position) = (end(&query)?, query.revision("after")?, query.position("position")?);

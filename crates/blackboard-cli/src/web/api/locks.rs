@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::at_one_moment;
 use crate::web::reply::{Reply, written};
-use crate::web::route::Asked;
+use crate::web::route::ApiRequest;
 
 /// The default and the maximum number of each.
 const MOST: usize = 5000;
@@ -23,7 +23,7 @@ struct Held<'a> {
 }
 
 /// `{ok, locks, files, more, revision, timestamp}`. Parameter: `limit` (of each).
-pub fn list(asked: &Asked<'_>) -> Result<Reply> {
+pub fn list(asked: &ApiRequest<'_>) -> Result<Reply> {
     let limit = asked.query(&["limit"])?.limit(MOST)?.unwrap_or(MOST);
     let ((locks, files), revision) = at_one_moment(asked.board, || {
         Ok((asked.board.locks().list()?, asked.board.files().list(&FileFilter::default())?))

@@ -4,13 +4,13 @@ use blackboard::Result;
 
 use super::at_one_moment;
 use crate::web::reply::{Reply, list as as_list};
-use crate::web::route::Asked;
+use crate::web::route::ApiRequest;
 
 /// The default and the maximum number of projects.
 const MOST: usize = 1000;
 
 /// `{ok, count, items, next?, revision, timestamp}`, by id. Parameters: `limit`, `after` (an id).
-pub fn list(asked: &Asked<'_>) -> Result<Reply> {
+pub fn list(asked: &ApiRequest<'_>) -> Result<Reply> {
     let query = asked.query(&["limit", "after"])?;
     let limit = query.limit(MOST)?.unwrap_or(MOST);
     let (mut projects, revision) = at_one_moment(asked.board, || asked.board.projects().list())?;

@@ -5,7 +5,7 @@ use blackboard::{Result, Revision};
 use serde::Serialize;
 
 use crate::web::reply::{Reply, bare};
-use crate::web::route::Asked;
+use crate::web::route::ApiRequest;
 
 #[derive(Serialize)]
 struct Count {
@@ -22,7 +22,7 @@ struct Status {
 }
 
 /// `{agents: [{status, count}], work: [{status, count}], projects: {count}, events_24h: {count}, revision}`
-pub fn counts(asked: &Asked<'_>) -> Result<Reply> {
+pub fn counts(asked: &ApiRequest<'_>) -> Result<Reply> {
     asked.query(&[])?;
     let counts = asked.board.counts()?;
     let status = Status {

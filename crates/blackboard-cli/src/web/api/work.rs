@@ -1,18 +1,20 @@
 //! `/api/work`, `/api/work/{id}` and `/api/lanes`: work items and their history.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use blackboard::clock::Timestamp;
-use blackboard::work::{AgentActivity, LastCompleted, NewestWork, Priority, Status, WorkItem, WorkPage};
+use blackboard::work::{
+    AgentActivity, LastCompleted, NewestWork, Priority, Status, WorkHistory, WorkItem, WorkPage,
+};
 use blackboard::{Result, Revision};
 use serde::Serialize;
 
 use super::at_one_moment;
-use crate::outcome::Render;
-use crate::output::work::ItemDetails;
+use crate::web::event_view::NamedAgent;
 use crate::web::query::wrong;
 use crate::web::reply::{Reply, bare_page, written};
-use crate::web::route::Asked;
+use crate::web::route::ApiRequest;
 
 /// The maximum number of items if a limit is given.
 const MOST: usize = 1000;
@@ -70,7 +72,7 @@ impl<'a> WorkRow<'a> {
 /// A bare array of open items (`all=1`: all items), P1 first, then the newest first. With
 /// `status=completed&order=completed`: completed items, the last completed first. Parameters: `limit`, `after`,
 /// `status` (one or several, separated by commas), `project`, `order`.
-pub fn list(asked: &Asked<'_>) -> Result<Reply> {
+pub fn list(asked: &ApiRequest<'_>) -> Result<Reply> {
     let query = asked.query(&["limit", "after", "status", "project", "all", "order"])?;
     let (limit, after) = (query.limit(MOST)?, query.text("after").map(str::to_owned));
     let project = query.text("project").map(str::to_owned);
@@ -90,20 +92,31 @@ pub fn list(asked: &Asked<'_>) -> Result<Reply> {
     Ok(bare_page(&shown, page.next.as_deref(), page.revision))
 }
 
-/// The output of `work status --json`.
-pub fn show(asked: &Asked<'_>) -> Result<Reply> {
+/// The output of `work status --json`, with the agents that its events name.
+#[derive(Serialize)]
+struct ItemView<'a> {
+    #[serde(flatten)]
+    item: &'a WorkHistory,
+    /// By the id of the event.
+    named_agents: BTreeMap<Revision, NamedAgent<'a>>,
+}
+
+/// The output of `work status --json`, with the agents that its events name.
+pub fn show(asked: &ApiRequest<'_>) -> Result<Reply> {
     asked.query(&[])?;
     details(asked, asked.id)
 }
 
 /// The same with the id as a parameter, because browsers normalize a path that ends with `..`. Parameter: `id`.
-pub fn named(asked: &Asked<'_>) -> Result<Reply> {
+pub fn named(asked: &ApiRequest<'_>) -> Result<Reply> {
     details(asked, asked.query(&["id"])?.needed("id")?)
 }
 
-fn details(asked: &Asked<'_>, id: &str) -> Result<Reply> {
-    let (history, revision) = at_one_moment(asked.board, || asked.board.work().status(id))?;
-    Ok(written(revision, |answer| ItemDetails(history).json(answer)))
+fn details(asked: &ApiRequest<'_>, id: &str) -> Result<Reply> {
+    let (item, revision) = at_one_moment(asked.board, || asked.board.work().status(id))?;
+    let named_agents =
+        item.history.iter().filter_map(|event| Some((event.id, NamedAgent::of(event)?))).collect();
+    Ok(written(revision, |answer| answer.object(&ItemView { item: &item, named_agents })))
 }
 
 #[derive(Serialize)]
@@ -114,7 +127,7 @@ struct LanesEnd {
 
 /// `{ok, count, items: [{session_id, agent_name, project, spans: [{item_id, title, from, to, ended}]}], since,
 /// revision, timestamp}`: which agent worked on which item in the last hours. Parameter: `hours`.
-pub fn lanes(asked: &Asked<'_>) -> Result<Reply> {
+pub fn lanes(asked: &ApiRequest<'_>) -> Result<Reply> {
     let query = asked.query(&["hours"])?;
     let hours = match query.text("hours") {
         Some(text) => text.parse::<u64>().ok().filter(|hours| (1..=MOST_HOURS).contains(hours)),

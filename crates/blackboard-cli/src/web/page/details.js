@@ -84,7 +84,7 @@ function openItem(id) {
         part("Blocked by", listOf(blockersOf(item).map((each) => blockerLink(item, each)))),
         part("Blocks", listOf((item.dependents || []).map((each) => itemLink(each)))),
         metadataOf(item),
-        part("History", historyOf(item.history)),
+        part("History", historyOf(item.history.map((event) => ({ ...event, named_agent: item.named_agents[event.id] })))),
       ];
     },
   });

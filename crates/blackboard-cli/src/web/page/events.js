@@ -43,8 +43,8 @@ const kindOf = (event) => KIND_OF.get(event.event_type) || "other";
 let recentEvents = [];
 
 function knowAgentOf(event) {
-  const agent = agentOf(event);
-  if (agent) knowAgent(agent.name, agent.session);
+  const agent = event.named_agent;
+  if (agent) knowAgent(agent.name, agent.session_id);
 }
 
 const recentResource = new Resource({
@@ -66,6 +66,7 @@ function keepRecent(events) {
 
 // Events as the stream tells them, the oldest first. The timeline knows by itself which of them it has.
 function addEvents(events) {
+  noteCompleted(events);
   keepRecent(events);
   if (currentView() === "overview") showEventsTable();
   timelineArrived([...events].reverse());

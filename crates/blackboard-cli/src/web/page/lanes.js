@@ -116,7 +116,7 @@ function drawTrack(chart, { spans }) {
   const focused = chart.contains(document.activeElement) && document.activeElement.dataset.span;
   chart.replaceChildren(...marks, ...bars);
   if (focused) bars.find((bar) => bar.dataset.span === focused)?.focus({ preventScroll: true });
-  setAttribute(chart, "aria-label", bars.length ? counted(bars.length, "item", "items") : "nothing in this time");
+  setAttribute(chart, "aria-label", bars.length ? counted(bars.length, "item", "items") : "no work in this period");
 }
 
 function ticks() {

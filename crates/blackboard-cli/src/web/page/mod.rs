@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_comes_from_elsewhere_and_no_style_is_inline() {
+    fn page_loads_no_external_resource_and_has_no_inline_style() {
         let namespace = "http://www.w3.org/2000/svg";
         let scripts = SCRIPTS.iter().map(|(name, text)| (*name, *text));
         for (name, text) in scripts.chain([("page.html", DOCUMENT), ("page.css", STYLE)]) {

@@ -27,20 +27,14 @@ const agentLabel = (name, session) =>
 // An agent in a row: the short id is shown if another session has the same name.
 const agentName = (name, session) => (sessionsByName.get(name)?.size > 1 ? agentLabel(name, session) : name);
 
-// The agent that the summary of an event begins with: summaries have only its name.
-function agentOf(event) {
-  const session = event.target_type === "agent" ? event.target_id : event.actor_id;
-  const [, name] = /^Agent "(.*?)"[ :]/.exec(event.summary) || [];
-  // The actor of an assignment is the session that gets the item.
-  return name && session && !event.summary.startsWith(`Agent "${name}" assigned `) ? { name, session } : null;
-}
-
+// Summaries have only the name of an agent. The short id follows it if another session has the same name.
 function summaryOf(event) {
-  const agent = agentOf(event);
-  if (!agent || !(sessionsByName.get(agent.name)?.size > 1)) return event.summary;
-  const { length } = `Agent "${agent.name}"`;
-  const id = shortId(agent.session, sessionsByName.get(agent.name));
-  return `${event.summary.slice(0, length)} (${id})${event.summary.slice(length)}`;
+  const { name, session_id: session } = event.named_agent || {};
+  if (!(sessionsByName.get(name)?.size > 1)) return event.summary;
+  // A summary begins with "Agent", or has "agent" in its middle.
+  const quoted = `gent "${name}"`;
+  const end = event.summary.indexOf(quoted) + quoted.length;
+  return `${event.summary.slice(0, end)} (${shortId(session, sessionsByName.get(name))})${event.summary.slice(end)}`;
 }
 
 const isAbout =
@@ -84,12 +78,25 @@ workResource.neededBy("overview", "work");
 
 const COMPLETED_SHOWN = 1000;
 
+// The items that are shown as completed, or that an event completed since then. Events about other items change nothing
+// that is shown. None is removed, because an answer may be older than the last event.
+const everCompleted = new Set();
+
+function noteCompleted(events) {
+  for (const event of events) if (event.event_type === "work_completed") everCompleted.add(event.target_id);
+}
+
 const completedResource = new Resource({
   path: query("/api/work", { status: "completed", order: "completed", limit: COMPLETED_SHOWN }),
-  concerns: (event) => ["work_completed", "work_reset", "work_deleted"].includes(event.event_type),
+  concerns(event) {
+    return event.target_type === "work_item" && (this.readAt < 0 || everCompleted.has(event.target_id));
+  },
   show(items) {
     model.completed = items;
-    for (const item of items) knowAgent(item.claimed_by_name, item.claimed_by);
+    for (const item of items) {
+      everCompleted.add(item.item_id);
+      knowAgent(item.claimed_by_name, item.claimed_by);
+    }
     workChanged();
   },
 });

@@ -41,7 +41,7 @@ class Resource {
     return this.views.has(currentView()) && !document.hidden;
   }
 
-  // The question itself changed: what is under way does not count any more.
+  // The question itself changed: what is under way no longer counts.
   restart() {
     this.generation += 1;
     this.readAt = -1;

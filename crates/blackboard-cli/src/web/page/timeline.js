@@ -103,7 +103,7 @@ async function readLog(place) {
   }
 }
 
-// The log is another one, or not known without a gap any more.
+// The log is another one, or no longer known without a gap.
 function timelineReset() {
   timeline.log += 1;
   timeline.generation += 1;
@@ -322,7 +322,7 @@ function showCount() {
   byId("timeline-slider").max = Math.max(timeline.kept, 1);
   say(
     byId("timeline-count"),
-    timeline.kinds.size || timeline.agent ? "filtered" : `${timeline.kept.toLocaleString("en")} in all`,
+    timeline.kinds.size || timeline.agent ? "filtered" : `${timeline.kept.toLocaleString("en")} total`,
   );
 }
 

@@ -148,6 +148,6 @@ function showBoard() {
     const items = all.filter((item) => item.status === status && wanted(item));
     rows.show(items);
     const more = status === "completed" && model.completed.length >= COMPLETED_SHOWN;
-    say(count, more ? `${items.length} of more` : items.length);
+    say(count, more ? `${items.length}+` : items.length);
   }
 }

@@ -16,7 +16,7 @@ use crate::open::ResolvedBoard;
 use crate::web::api;
 use crate::web::feed::{Feed, Following};
 use crate::web::reply::{Body, EVENTS, NEXT, OLDEST, POSITIONS, Reply};
-use crate::web::route::Asked;
+use crate::web::route::ApiRequest;
 
 /// A board with some items and a session, and its feed.
 struct Gaps {
@@ -53,7 +53,7 @@ impl Gaps {
     }
 
     fn ask(&self, query: &str) -> Result<Reply> {
-        api::events::list(&Asked { board: &self.board, query, id: "", feed: &self.feed })
+        api::events::list(&ApiRequest { board: &self.board, query, id: "", feed: &self.feed })
     }
 
     /// The ids in a response, and the response.
@@ -135,9 +135,9 @@ fn a_follower_gets_every_commit_although_ids_have_gaps() {
     let directory = testkit::tempdir().unwrap();
     let gaps = Gaps::new(directory.path());
     let end = Revision::new(*gaps.log().last().unwrap());
-    let generation = gaps.feed.place().0;
+    let generation = gaps.feed.position().0;
     let read_to = |end: Revision| {
-        testkit::wait_until("the feed has read the log", || (gaps.feed.place().1 == end).then_some(()));
+        testkit::wait_until("the feed has read the log", || (gaps.feed.position().1 == end).then_some(()));
     };
     read_to(end);
     gaps.create(20..30);

@@ -30,9 +30,9 @@ fn list_and_details_both_show_that_a_process_is_gone() {
         assert_eq!(agents["items"][place]["process"], process);
         assert_eq!(scratch.json(["agent", "show", name])["process"], process);
     }
-    for call in [&["agent", "list"][..], &["agent", "show", "oak"]] {
+    for (call, gone) in [(&["agent", "list"][..], "gone"), (&["agent", "show", "oak"], "(gone)")] {
         let text = scratch.run(call).success().stdout;
-        assert!(text.contains(&format!("{dead} gone")), "{call:?}: {text}");
+        assert!(text.contains(&format!("{dead} {gone}")), "{call:?}: {text}");
     }
 }
 

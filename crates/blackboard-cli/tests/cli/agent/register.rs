@@ -1,3 +1,5 @@
+use blackboard::Code;
+
 use crate::scratch::Scratch;
 use crate::shapes::{AGENT, is_object};
 use crate::transcript;
@@ -25,4 +27,16 @@ fn json_has_the_agent() {
     assert_eq!(agent["pid"], std::process::id());
     let again = scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "a"]);
     assert_eq!((&again["session_id"], again["resumed"].as_bool()), (&agent["session_id"], Some(true)));
+}
+
+#[test]
+fn an_option_is_not_taken_for_a_missing_name() {
+    let scratch = Scratch::new();
+    let refused = scratch.run(["agent", "register", "--name", "--project", "--json"]).refused(Code::Usage);
+    assert_eq!(refused["error"], "--name needs a value");
+    assert_eq!(refused["hint"], "for a name that begins with -, write --name=--project");
+    let shell = scratch.run(["agent", "register", "--name", "--shell"]);
+    assert!(shell.stderr.contains("error: --name needs a value"), "{shell:?}");
+    assert!(shell.stdout.contains("false"), "{shell:?}");
+    assert_eq!(scratch.json(["agent", "register", "--name=--shell"])["agent_name"], "--shell");
 }

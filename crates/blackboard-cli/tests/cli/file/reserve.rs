@@ -2,7 +2,7 @@ use std::fs;
 
 use blackboard::Code;
 use blackboard::agent::label;
-use blackboard::id::session_of_hint;
+use blackboard::id::session_id_from_hint;
 use testkit::process::RunToEnd as _;
 
 use super::repository;
@@ -140,7 +140,7 @@ fn reservations_of_another_worktree_are_shown_and_do_not_conflict() {
     assert!(
         checked.stdout.starts_with(&format!(
             "Not reserved by another session.\nReserved by you: src/lib.rs\nIn another worktree: {} reserved src/** in ",
-            label("Ivy", &session_of_hint("ivy"))
+            label("Ivy", &session_id_from_hint("ivy"))
         )),
         "{checked:?}"
     );
@@ -160,4 +160,19 @@ fn outside_of_a_repository_a_file_is_the_same_from_everywhere() {
             run_in(&scratch, directory, &call).refused(Code::Held);
         }
     }
+}
+
+#[test]
+fn a_directory_that_does_not_exist_yet_conflicts_with_files_in_it() {
+    let scratch = repository();
+    for name in ["Ivy", "Oak"] {
+        scratch.json(["agent", "register", "--name", name, "--session-hint", name]);
+    }
+    for (held, asked) in [("lib/a.rs", "lib"), ("new", "new/a.rs"), ("d2/**", "d2"), ("d3", "d3/*.rs")] {
+        scratch.json(["file", "reserve", held, "--session", "Ivy"]);
+        for verb in ["reserve", "check"] {
+            scratch.run(["file", verb, asked, "--session", "Oak", "--json"]).refused(Code::Held);
+        }
+    }
+    scratch.run(["file", "check", "library", "d3x/a.rs", "--session", "Oak"]).success();
 }

@@ -2,7 +2,7 @@ use std::fs;
 
 use blackboard::Code;
 use blackboard::agent::label;
-use blackboard::id::session_of_hint;
+use blackboard::id::session_id_from_hint;
 use testkit::process::RunToEnd as _;
 
 use super::{git, repository};
@@ -165,8 +165,8 @@ fn reservation_of_another_worktree_is_reported_and_stops_no_commit() {
     fs::remove_dir_all(&tree).unwrap();
     assert!(
         told.stdout.starts_with(&format!(
-            "Free.\nIn another worktree: {} reserved src/",
-            label("Ivy", &session_of_hint("ivy"))
+            "No staged file is reserved by another session.\nIn another worktree: {} reserved src/",
+            label("Ivy", &session_id_from_hint("ivy"))
         )),
         "{told:?}"
     );

@@ -36,6 +36,17 @@ fn installing_twice_changes_nothing_the_second_time() {
 }
 
 #[test]
+fn hook_is_executable_under_every_umask() {
+    for umask in ["000", "111", "177", "777"] {
+        let Some(scratch) = repository() else { return };
+        let line = format!("umask {umask}; exec blackboard guard install");
+        Output::of(scratch.shell(&line).run_to_end()).success();
+        let mode = fs::metadata(hook(&scratch)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o700, 0o700, "umask {umask}: {mode:o}");
+    }
+}
+
+#[test]
 fn installation_with_a_named_board_reports_which_board_the_hook_uses() {
     let Some(scratch) = repository() else { return };
     let named = scratch.path().join("other.db");

@@ -1,7 +1,7 @@
 //! Subagents: sessions with a parent session.
 
 use blackboard::agent::label;
-use blackboard::id::session_of_hint;
+use blackboard::id::session_id_from_hint;
 use serde_json::{Value, json};
 
 use super::{NONE, Stage, generated_name, text_of};
@@ -43,10 +43,10 @@ fn subagents_are_delegates_with_their_own_sessions() {
     stage.hook("claude", "ivy", "SessionStart", NONE());
     let sub = || json!({"agent_id": "sub1", "agent_type": "Explore"});
     let said = stage.hook("claude", "ivy", "SubagentStart", sub()).unwrap();
-    let session = session_of_hint("claude:ivy/sub1");
+    let session = session_id_from_hint("claude:ivy/sub1");
     assert!(text_of(&said).contains(&format!("--session {session}")), "{said}");
     let agent = stage.agent("claude:ivy/sub1");
-    assert_eq!(agent["parent_id"], session_of_hint("claude:ivy"));
+    assert_eq!(agent["parent_id"], session_id_from_hint("claude:ivy"));
     assert_eq!(
         (&agent["agent_name"], &agent["current_work"], &agent["project"]),
         (&json!(delegate_of("claude:ivy")), &json!("Explore"), &json!("collab"))
@@ -81,7 +81,7 @@ fn subagents_are_delegates_with_their_own_sessions() {
     // OpenCode has sessions with parents instead.
     stage.hook("opencode", "s0", "session.created", NONE());
     stage.hook("opencode", "s1", "session.created", json!({"parent_id": "s0"}));
-    assert_eq!(stage.agent("opencode:s1")["parent_id"], session_of_hint("opencode:s0"));
+    assert_eq!(stage.agent("opencode:s1")["parent_id"], session_id_from_hint("opencode:s0"));
 }
 
 /// Its subagents have their own sessions, and the call that reports one has another form than all the others.
@@ -93,10 +93,10 @@ fn subagent_of_copilot_is_a_delegate() {
         "agentName": "general-purpose", "agent_id": "sub", "agent_type": "general-purpose",
         "parent_agent_id": "cop"});
     let said = stage.run("copilot", started.to_string().as_bytes(), &[]).success().json();
-    let session = session_of_hint("copilot:sub");
+    let session = session_id_from_hint("copilot:sub");
     assert!(said["additionalContext"].as_str().unwrap().contains(&format!("--session {session}")), "{said}");
     let agent = stage.agent("copilot:sub");
-    assert_eq!(agent["parent_id"], session_of_hint("copilot:cop"));
+    assert_eq!(agent["parent_id"], session_id_from_hint("copilot:cop"));
     assert_eq!(
         (&agent["agent_name"], &agent["current_work"]),
         (&json!(delegate_of("copilot:cop")), &json!("general-purpose"))

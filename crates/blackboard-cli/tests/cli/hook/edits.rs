@@ -1,6 +1,6 @@
 //! Edits of files that another session has reserved or edited.
 
-use blackboard::id::session_of_hint;
+use blackboard::id::session_id_from_hint;
 use serde_json::{Value, json};
 use testkit::process::RunToEnd as _;
 
@@ -15,7 +15,7 @@ fn every_form_of_an_edit_is_checked_against_reservations() {
     stage.hook("gemini", "oak", "SessionStart", NONE());
     stage.configure(r#"{"fileGuard": "deny"}"#);
     let mut command = stage.scratch.command(["file", "reserve", "src/held.rs"]);
-    command.current_dir(stage.directory()).args(["--session", &session_of_hint("gemini:oak")]);
+    command.current_dir(stage.directory()).args(["--session", &session_id_from_hint("gemini:oak")]);
     Output::of(command.run_to_end()).success();
     let patch = |files: &[String]| {
         let files: Vec<String> = files.iter().map(|file| format!("*** Add File: {file}\n+x")).collect();
@@ -118,7 +118,7 @@ fn agent_is_warned_before_it_edits_a_file_of_another_agent() {
         "--work",
         "The engine",
         "--session",
-        &session_of_hint("codex:oak"),
+        &session_id_from_hint("codex:oak"),
     ]);
     for (platform, start, before, after, tool, field) in [
         ("claude", "SessionStart", "PreToolUse", "PostToolUse", "Edit", "file_path"),
@@ -165,7 +165,7 @@ fn denied_agent_sees_an_update_when_the_file_is_released() {
     stage.configure(r#"{"fileGuard": "deny"}"#);
     let in_project = |words: &[&str]| {
         let mut command = stage.scratch.command(words);
-        command.current_dir(stage.directory()).args(["--session", &session_of_hint("codex:oak")]);
+        command.current_dir(stage.directory()).args(["--session", &session_id_from_hint("codex:oak")]);
         Output::of(command.run_to_end()).success();
     };
     in_project(&["file", "reserve", "src/", "--note", "rewriting"]);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use blackboard::id::session_of_hint;
+use blackboard::id::session_id_from_hint;
 use serde_json::{Value, json};
 
 use super::{NONE, Stage, generated_name, label_of, text_of};
@@ -26,7 +26,7 @@ fn hooks_register_a_session_keep_it_active_and_end_it() {
         let hint = format!("{platform}:s1");
         let [start, prompt, tool, idle, end] = events;
         let said = stage.hook(platform, "s1", start, NONE()).unwrap();
-        assert!(text_of(&said).contains(&session_of_hint(&hint)), "{platform}: {said}");
+        assert!(text_of(&said).contains(&session_id_from_hint(&hint)), "{platform}: {said}");
         let agent = stage.agent(&hint);
         let name = generated_name(&hint);
         assert_eq!((&agent["agent_name"], &agent["project"]), (&json!(name), &json!("collab")), "{platform}");
@@ -60,9 +60,9 @@ fn session_whose_start_was_missed_starts_with_a_prompt_or_a_tool() {
         ("cursor", "beforeSubmitPrompt", "postToolUse", "sessionEnd"),
         ("opencode", "chat.message", "tool.execute.after", "session.deleted"),
     ] {
-        let session = |name: &str| session_of_hint(&format!("{platform}:{name}"));
+        let session = |name: &str| session_id_from_hint(&format!("{platform}:{name}"));
         let is_brief = |said: Option<Value>, name: &str| {
-            said.is_some_and(|said| text_of(&said).contains(&format!("session {}. ", session(name))))
+            said.is_some_and(|said| text_of(&said).contains(&format!(", session {} ", session(name))))
         };
         assert_eq!(stage.hook(platform, "never", end, NONE()), None, "{platform}");
         assert_eq!(stage.scratch.run(["agent", "show", &session("never")]).code, 3, "{platform}");
@@ -83,7 +83,7 @@ fn session_whose_start_was_missed_starts_with_a_prompt_or_a_tool() {
     // A subagent proves that its parent is alive, unless the parent has just ended.
     let edit = |agent: &str| json!({"tool_name": "Bash", "agent_id": agent});
     assert!(stage.hook("claude", "lost", "PostToolUse", edit("sub1")).is_some());
-    assert_eq!(stage.agent("claude:lost/sub1")["parent_id"], session_of_hint("claude:lost"));
+    assert_eq!(stage.agent("claude:lost/sub1")["parent_id"], session_id_from_hint("claude:lost"));
     stage.hook("claude", "lost", "SessionEnd", NONE());
     assert_eq!(stage.hook("claude", "lost", "PostToolUse", edit("sub2")), None);
     assert_eq!(stage.agent("claude:lost")["status"], "completed");
@@ -95,7 +95,7 @@ fn two_sessions_of_one_platform_are_told_apart_by_their_names() {
     let (ivy, oak) = ("claude:ivy", "claude:oak");
     for hint in [ivy, oak] {
         let said = stage.hook("claude", &hint["claude:".len()..], "SessionStart", NONE()).unwrap();
-        let own = format!("You are {}, session {}", generated_name(hint), session_of_hint(hint));
+        let own = format!("You are {}, session {}", generated_name(hint), session_id_from_hint(hint));
         assert!(text_of(&said).contains(&own), "{said}");
     }
     assert_ne!(generated_name(ivy), generated_name(oak));
@@ -107,7 +107,8 @@ fn two_sessions_of_one_platform_are_told_apart_by_their_names() {
     stage.hook("claude", "ivy", "SessionEnd", NONE());
     stage.hook("claude", "ivy", "SessionStart", NONE());
     let said = stage.hook("claude", "oak", "PostToolUse", NONE()).unwrap();
-    let registered = format!("Agent \"{}\" ({}) registered", generated_name(ivy), &session_of_hint(ivy)[..8]);
+    let registered =
+        format!("Agent \"{}\" ({}) registered", generated_name(ivy), &session_id_from_hint(ivy)[..8]);
     assert!(text_of(&said).contains(&registered), "{said}");
     // A warning.
     let edit = || json!({"tool_name": "Edit", "tool_input": {"file_path": "a.rs"}});
@@ -182,7 +183,7 @@ fn sessions_with_one_configured_name_are_told_apart() {
         stage.hook_in("claude", session, "SessionStart", NONE(), &ivy);
         stage.agent(&format!("claude:{session}"))["agent_name"].as_str().unwrap().to_owned()
     };
-    let second = format!("Ivy-{}", &session_of_hint("claude:2")[..4]);
+    let second = format!("Ivy-{}", &session_id_from_hint("claude:2")[..4]);
     assert_eq!([start("1"), start("2")], ["Ivy", &second]);
     stage.hook_in("claude", "2", "SessionEnd", NONE(), &ivy);
     assert_eq!(start("2"), second, "a session that is resumed keeps its name");
@@ -203,7 +204,7 @@ fn hooks_find_names_projects_and_sessions_and_export_them() {
     let file = stage.file("env file");
     let environment = [("BLACKBOARD_AGENT_NAME", "Ivy"), ("CLAUDE_ENV_FILE", &*file)];
     stage.hook_in("claude", "1", "SessionStart", NONE(), &environment);
-    let session = session_of_hint("claude:1");
+    let session = session_id_from_hint("claude:1");
     assert_eq!(fs::read_to_string(&file).unwrap(), format!("export BLACKBOARD_SESSION_ID='{session}'\n"));
     assert_eq!(stage.agent("claude:1")["agent_name"], "Ivy");
     stage.hook_in("gemini", "1", "SessionStart", NONE(), &environment);
@@ -233,7 +234,7 @@ fn hooks_find_names_projects_and_sessions_and_export_them() {
     stage.hook("claude", "4", "SessionStart", json!({"cwd": plain}));
     assert_eq!(stage.agent("claude:4")["project"], "outer");
     let cursor = stage.hook("cursor", "1", "sessionStart", NONE()).unwrap();
-    assert_eq!(cursor["env"]["BLACKBOARD_SESSION_ID"], session_of_hint("cursor:1"));
+    assert_eq!(cursor["env"]["BLACKBOARD_SESSION_ID"], session_id_from_hint("cursor:1"));
 }
 
 #[test]

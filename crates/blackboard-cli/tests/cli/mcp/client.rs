@@ -154,7 +154,7 @@ impl Client {
         self.answers.contains_key(&id)
     }
 
-    /// Waits until a call waits for something that happens on the board, or until none does any more: as long as one
+    /// Waits until a call waits for something that happens on the board, or until none does: as long as one
     /// does, a thread of the server follows the log.
     #[track_caller]
     pub fn wait_until_followed(&mut self, is_followed: bool) {

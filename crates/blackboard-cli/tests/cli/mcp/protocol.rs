@@ -188,6 +188,13 @@ fn arguments_of_wrong_types_are_refused_in_the_result() {
         let refusal = client.refused(tool, arguments.clone(), blackboard::Code::Usage);
         assert!(refusal["hint"].is_string(), "{tool} {arguments}: {refusal}");
     }
+    for (arguments, error) in [
+        (json!({}), "no item given"),
+        (json!({"id": "x", "next": true}), "both id and next are given"),
+        (json!({"next": true, "title": "X"}), "title and description require an id"),
+    ] {
+        assert_eq!(client.refused("work_claim", arguments, blackboard::Code::Usage)["error"], error);
+    }
     for (tool, arguments) in [
         ("work_find", json!({"status": ["finished"]})),
         ("work_claim", json!({"next": true, "priority": "P9"})),

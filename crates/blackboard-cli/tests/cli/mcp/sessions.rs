@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
-use blackboard::id::session_of_hint;
+use blackboard::id::session_id_from_hint;
 use serde_json::{Value, json};
 use testkit::process::wait_for;
 
@@ -123,7 +123,7 @@ fn session_argument_is_accepted_only_from_the_same_process() {
         Output::fed(hook.env("BLACKBOARD_PID", pid), started.to_string()).success();
     }
     let mut client = Client::new(&scratch);
-    let sessions = ["first", "second", "foreign"].map(|id| session_of_hint(&format!("opencode:{id}")));
+    let sessions = ["first", "second", "foreign"].map(|id| session_id_from_hint(&format!("opencode:{id}")));
     for (session, expected) in sessions.iter().zip([json!(sessions[0]), json!(sessions[1]), json!(null)]) {
         assert_eq!(client.call("who", json!({"blackboard_session": session}))["you"], expected);
     }
@@ -236,7 +236,7 @@ fn opencode(scratch: &Scratch, session: &str, event: &str, more: &Value) -> Stri
 /// Begins a session of such a host.
 fn hosted(scratch: &Scratch, session: &str) -> Value {
     opencode(scratch, session, "session.created", &json!({}));
-    json!(blackboard::id::session_of_hint(&format!("opencode:{session}")))
+    json!(blackboard::id::session_id_from_hint(&format!("opencode:{session}")))
 }
 
 /// The answer before a session of such a host edits a file.

@@ -278,3 +278,17 @@ fn lists_show_what_can_be_read_and_report_the_rest() {
     assert_eq!(client.call("work_claim", json!({"next": true}))["item_id"], "fine");
     assert_eq!(client.call("observe", json!({})).get("unreadable"), None);
 }
+
+#[test]
+fn merge_keeps_tags_and_replaces_the_value() {
+    let scratch = Scratch::new();
+    let mut client = Client::new(&scratch);
+    client.call("entry_write", json!({"key": "a", "value": {"x": 1}, "tags": ["t"]}));
+    client.call("entry_write", json!({"key": "a", "value": {"y": 2}, "merge": true}));
+    let entry = client.call("entry_read", json!({"key": "a"}))["entry"].take();
+    assert_eq!((&entry["value"], &entry["tags"]), (&json!({"y": 2}), &json!(["t"])), "{entry}");
+    let tools = client.ask("tools/list", json!({}))["result"]["tools"].take();
+    let write = tools.as_array().unwrap().iter().find(|tool| tool["name"] == "entry_write").unwrap();
+    let merge = write["inputSchema"]["properties"]["merge"]["description"].as_str().unwrap();
+    assert_eq!(merge, "Keep tags and TTL that are not given; the value is replaced");
+}

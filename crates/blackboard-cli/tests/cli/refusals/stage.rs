@@ -99,7 +99,7 @@ impl Stage {
         if call.iter().any(|word| word.ends_with("locked-away/local.db")) && is_root() {
             command.uid(OTHER_USER).env("HOME", self.scratch.path().join("locked-away"));
         }
-        if call.iter().any(|word| word == "--peek" || word == "check") {
+        if call.iter().any(|word| word == "check") {
             // An agent with several sessions, which names none of them.
             command.env("CLAUDE_PID", std::process::id().to_string());
         }
@@ -196,6 +196,6 @@ fn is_root() -> bool {
 #[test]
 fn twin_hints_share_their_prefix() {
     for hint in TWINS {
-        assert!(blackboard::id::session_of_hint(hint).starts_with(TWINS_PREFIX));
+        assert!(blackboard::id::session_id_from_hint(hint).starts_with(TWINS_PREFIX));
     }
 }

@@ -25,7 +25,7 @@ fn changes_of_the_user_stay_after_removal() {
     fs::write(&file, &changed).unwrap();
     let answer = scratch.json(["setup", "remove", "gemini", "--yes"]);
     assert_eq!(fs::read_to_string(&file).unwrap(), before.replace("dark", "light"));
-    // The backup does not match the file any more: it stays, and its path is printed.
+    // The backup no longer matches the file: it stays, and its path is printed.
     let backup = scratch.path().join(".gemini/settings.json.before-blackboard");
     assert_eq!(answer["platforms"][0]["changes"][0]["backup"], backup.to_str().unwrap());
     assert_eq!(fs::read_to_string(backup).unwrap(), before);
@@ -137,7 +137,7 @@ fn in_the_home_directory_user_settings_are_not_named_as_project_settings_too() {
 
 #[test]
 fn entries_of_an_older_version_are_removed_completely() {
-    for platform in super::PLATFORMS {
+    for platform in &super::platforms_with_examples() {
         let scratch = Scratch::new();
         let before = scratch.contents();
         let answer = scratch.json(["setup", platform, "--yes"]);
@@ -183,7 +183,7 @@ fn backup_of_a_deleted_file_is_not_used_for_a_new_one() {
 
 #[test]
 fn agent_that_is_not_installed_is_not_found_after_removal() {
-    for platform in super::PLATFORMS {
+    for platform in &super::platforms_with_examples() {
         let scratch = Scratch::new();
         scratch.json(["setup", platform, "--yes"]);
         scratch.json(["setup", "remove", platform, "--yes"]);
@@ -217,7 +217,7 @@ fn settings_in_a_linked_directory_are_changed_at_its_target() {
 
 #[test]
 fn removal_deletes_the_directories_that_setup_created_and_no_others() {
-    for platform in super::PLATFORMS {
+    for platform in &super::platforms_with_examples() {
         for level in ["user", "project"] {
             let run = |scratch: &Scratch, command: &[&str]| {
                 let call = command.iter().copied().chain([platform, "--settings", level, "--yes", "--json"]);

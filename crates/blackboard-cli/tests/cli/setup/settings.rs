@@ -186,7 +186,7 @@ impl Case {
             }
             _ => {
                 assert_eq!(look(path).as_ref(), before, "{}", self.name());
-                assert_eq!(look(&backup_of(path)), None, "{}: the backup is of no use any more", self.name());
+                assert_eq!(look(&backup_of(path)), None, "{}: the backup is no longer of use", self.name());
             }
         }
     }

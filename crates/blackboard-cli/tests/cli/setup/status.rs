@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use super::platforms_with_examples;
 use crate::scratch::Scratch;
 use crate::shapes::{has_fields, is_list};
 use crate::transcript;
@@ -24,7 +25,11 @@ fn json_has_every_file_of_every_platform() {
     let gemini = items.iter().find(|one| one["platform"] == "gemini").unwrap();
     assert_eq!((gemini["installed"].as_bool(), gemini["title"].as_str()), (Some(true), Some("Gemini CLI")));
     has_fields(&gemini["files"][0], &["scope", "part", "file", "state"]);
-    let state = || scratch.json(["setup", "status"])["items"][2]["files"][0].clone();
+    let state = || {
+        let answer = scratch.json(["setup", "status"]);
+        let items = answer["items"].as_array().unwrap();
+        items.iter().find(|one| one["platform"] == "gemini").unwrap()["files"][0].clone()
+    };
     assert_eq!(state()["state"], "set_up");
     let old = fs::read_to_string(&file).unwrap().replace("\"blackboard hook", "\"/old/blackboard hook");
     fs::write(&file, old).unwrap();
@@ -32,13 +37,6 @@ fn json_has_every_file_of_every_platform() {
     fs::write(&file, "{ broken").unwrap();
     assert_eq!(state()["state"], "unknown");
     assert!(state()["reason"].as_str().unwrap().contains("not valid JSON"), "{}", state());
-}
-
-/// Each platform has a file with what it sends.
-fn platforms_with_examples() -> BTreeSet<String> {
-    let files = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/hooks")).unwrap();
-    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
-    names.filter_map(|name| name.strip_suffix(".jsonl").map(str::to_owned)).collect()
 }
 
 #[test]

@@ -62,10 +62,7 @@ fn id_without_a_title_is_a_usage_error() {
     for call in [&["work", "create", "item", "--json"][..], &["work", "create", "--id", "item", "--json"]] {
         let refused = scratch.run(call).refused(Code::Usage);
         assert_eq!(refused["error"], "work item item has no title");
-        assert_eq!(
-            refused["hint"],
-            "give a title of several words, or one with --title: blackboard work create item --title TEXT"
-        );
+        assert_eq!(refused["hint"], "pass a title: blackboard work create item --title TEXT");
     }
     assert_eq!(scratch.run(["work", "create"]).code, 2);
     assert_eq!(scratch.run(["work", "create", "--id", "x", "--description", "y"]).code, 2);

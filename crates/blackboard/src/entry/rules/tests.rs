@@ -11,7 +11,7 @@ fn circumstances(session: Option<&'static str>) -> Circumstances<'static> {
         scope: "team",
         author: "Oak",
         session,
-        version: 4,
+        last: LastVersion { version: 3, revision: Some(Revision::new(7)) },
         revision: Revision::new(9),
         now: NOW.plus(Duration::from_secs(10)),
     }

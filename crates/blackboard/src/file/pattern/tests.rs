@@ -143,6 +143,39 @@ fn patterns_overlap_when_one_path_matches_both() {
     }
 }
 
+#[test]
+fn a_path_without_wildcards_means_everything_below_it() {
+    testkit::limit_test();
+    for (one, two, expected) in [
+        ("lib", "lib/a.rs", true),
+        ("lib", "lib/**", true),
+        ("lib", "lib/*/b/*.rs", true),
+        ("lib/a", "lib/*/b", true),
+        ("lib/a", "**/b", true),
+        ("lib", "lib", true),
+        ("lib", "libs/a.rs", false),
+        ("lib/a", "*", false),
+        ("lib/a", "src/**", false),
+        // Only a path can become a directory.
+        ("li?", "lib/a.rs", false),
+    ] {
+        let (one, two) = (pattern(one), pattern(two));
+        assert_eq!(one.conflicts_with(&two), expected, "{one} and {two}");
+        assert_eq!(two.conflicts_with(&one), expected, "{two} and {one}");
+    }
+    for (text, path, expected) in [
+        ("lib", "lib/a.rs", true),
+        ("lib", "lib", true),
+        ("lib/**", "lib", true),
+        ("lib/a.rs", "lib", true),
+        ("lib", "library", false),
+        ("lib", "lib/../a", false),
+        ("lib/*.rs", "src", false),
+    ] {
+        assert_eq!(pattern(text).covers(path), expected, "{text} and {path}");
+    }
+}
+
 /// Every text of at most `length` of these characters.
 fn texts(alphabet: &[char], length: usize) -> Vec<String> {
     let mut all = vec![String::new()];
@@ -218,7 +251,9 @@ fn patterns_with_wildcards_are_compared_in_linear_time() {
     ] {
         let steps = Steps::default();
         pattern(&one).overlaps_counted(&pattern(&two), &steps);
-        assert!(steps.count() <= (one.len() + two.len()) as u64, "{}: {one} and {two}", steps.count());
+        let segments = one.split('/').count().min(two.split('/').count()) as u64;
+        let most = (one.len() + two.len()) as u64 + segments * STEPS_OF_A_SEGMENT;
+        assert!(steps.count() <= most, "{}: {one} and {two}", steps.count());
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::agent::{AgentFilter, ListedAgent, ResolvedBy};
-use crate::id::session_of_hint;
+use crate::id::session_id_from_hint;
 use crate::work::Block;
 
 on_every_engine![
@@ -60,7 +60,7 @@ fn session_registers_with_the_given_fields(fixture: &Fixture) {
 
 fn same_session_hint_resumes_the_session_and_updates_given_fields(fixture: &Fixture) {
     let first = fixture.register(&Register { work: Some("Design".to_owned()), ..hinted("terminal-1") });
-    assert_eq!(first.session_id, session_of_hint("terminal-1"));
+    assert_eq!(first.session_id, session_id_from_hint("terminal-1"));
     fixture.pass(10);
     let (again, recorded) =
         fixture.events_of(|| fixture.board.agents().register(&hinted("terminal-1")).unwrap());
@@ -128,7 +128,7 @@ fn hints_with_one_prefix() -> [String; 2] {
     let mut seen = std::collections::BTreeMap::new();
     for number in 0.. {
         let hint = format!("claude:{number}");
-        if let Some(other) = seen.insert(session_of_hint(&hint)[..4].to_owned(), hint.clone()) {
+        if let Some(other) = seen.insert(session_id_from_hint(&hint)[..4].to_owned(), hint.clone()) {
             return [other, hint];
         }
     }
@@ -142,14 +142,14 @@ fn generated_name_is_unique_and_kept_when_the_session_is_resumed(fixture: &Fixtu
         ..Register::default()
     };
     let name_of = |hint: &str| fixture.register(&generated(hint)).agent_name;
-    let end = |hint: &str| fixture.board.agents().deregister(&session_of_hint(hint)).unwrap();
+    let end = |hint: &str| fixture.board.agents().deregister(&session_id_from_hint(hint)).unwrap();
     let [first, second] = hints_with_one_prefix();
-    let name = |hint: &str, length: usize| format!("claude-{}", &session_of_hint(hint)[..length]);
+    let name = |hint: &str, length: usize| format!("claude-{}", &session_id_from_hint(hint)[..length]);
     assert_eq!(name_of(&first), name(&first, 4));
     let longer = name_of(&second);
     assert!(longer.len() > name(&second, 4).len() && longer.starts_with(&name(&second, 4)), "{longer}");
     for hint in [&first, &second] {
-        let before = fixture.agent(&session_of_hint(hint)).agent_name;
+        let before = fixture.agent(&session_id_from_hint(hint)).agent_name;
         assert_eq!(name_of(hint), before, "it is active");
         end(hint);
         assert_eq!(name_of(hint), before, "it is resumed");
@@ -178,8 +178,8 @@ fn configured_name_is_unique_among_live_agents(fixture: &Fixture) {
         };
         fixture.register(&request).agent_name
     };
-    let end = |hint: &str| fixture.board.agents().deregister(&session_of_hint(hint)).unwrap();
-    let second = format!("Ivy-{}", &session_of_hint("b")[..4]);
+    let end = |hint: &str| fixture.board.agents().deregister(&session_id_from_hint(hint)).unwrap();
+    let second = format!("Ivy-{}", &session_id_from_hint("b")[..4]);
     assert_eq!(register("a", "Ivy"), "Ivy");
     assert_eq!(register("b", "Ivy"), second);
     for (hint, name) in [("a", "Ivy"), ("b", second.as_str())] {
@@ -192,7 +192,7 @@ fn configured_name_is_unique_among_live_agents(fixture: &Fixture) {
     assert_eq!(register("b", "Oak"), "Oak", "the configuration changed");
     // A name that is given by hand is kept as it is, and counts.
     assert_eq!(fixture.register(&Register::named("Oak")).agent_name, "Oak");
-    assert_eq!(register("c", "Oak"), format!("Oak-{}", &session_of_hint("c")[..4]));
+    assert_eq!(register("c", "Oak"), format!("Oak-{}", &session_id_from_hint("c")[..4]));
 }
 
 fn delegates_without_names_are_numbered_from_the_second_on(fixture: &Fixture) {
@@ -208,7 +208,7 @@ fn delegates_without_names_are_numbered_from_the_second_on(fixture: &Fixture) {
     assert_eq!(delegate(0, "a"), "Ivy (delegate)");
     assert_eq!(delegate(0, "b"), "Ivy (delegate 2)");
     assert_eq!(delegate(1, "c"), "Ivy (delegate 3)", "names are unique on the board");
-    fixture.board.agents().deregister(&session_of_hint("a")).unwrap();
+    fixture.board.agents().deregister(&session_id_from_hint("a")).unwrap();
     assert_eq!(delegate(0, "d"), "Ivy (delegate)", "the first one has ended");
     assert_eq!(delegate(0, "b"), "Ivy (delegate 2)");
     assert_eq!(delegate(0, "a"), "Ivy (delegate 4)", "its name is taken now");

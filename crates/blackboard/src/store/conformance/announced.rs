@@ -2,13 +2,16 @@
 //! would need.
 //!
 //! A call costs one round trip for the reads that it announces, one for each later [`Tx::prefetch`] with something
-//! new, and one for a commit with changes.
+//! new, and one for a commit with changes. A run of a commit that has fetched more than once and changes nothing costs
+//! one more: its reads are of several states, and are validated before its answer counts.
+//!
+//! A read begins again after each later [`Tx::prefetch`] with something new, as on an engine that cannot keep a state.
 //!
 //! There are no exceptions. A verb that reads page by page announces each page when it knows where that begins, and
 //! `round_trips.snap` shows the cost. Reads and commits of a test without a verb bypass this store:
 //! [`Fixture::read`](super::Fixture::read) and [`Fixture::commit`](super::Fixture::commit) use the engine below.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -67,19 +70,28 @@ impl Announced {
         Arc::clone(&self.round_trips)
     }
 
-    fn tx<'a>(&'a self, tx: &'a dyn Tx, prefetch: &[Prefetch<'_>]) -> AnnouncedTx<'a> {
+    /// Fetches what a call announces.
+    fn fetch(&self, prefetch: &[Prefetch<'_>]) -> RefCell<Known> {
         self.round_trips.add_read();
         let mut known = Known::default();
         for one in prefetch {
             known.add(one);
         }
-        AnnouncedTx { tx, known: RefCell::new(known), round_trips: &self.round_trips }
+        RefCell::new(known)
     }
 }
 
 impl Store for Announced {
     fn read(&self, prefetch: &[Prefetch<'_>], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
-        self.store.read(prefetch, &mut |tx| f(&self.tx(tx, prefetch)))
+        let known = self.fetch(prefetch);
+        loop {
+            let has_fetched = Cell::new(false);
+            let run = Run { known: &known, round_trips: &self.round_trips, has_fetched: &has_fetched };
+            let outcome = self.store.read(prefetch, &mut |tx| f(&AnnouncedTx { tx, run, is_read: true }));
+            if !has_fetched.get() {
+                return outcome;
+            }
+        }
     }
 
     fn commit(
@@ -88,11 +100,15 @@ impl Store for Announced {
         f: &mut dyn FnMut(&dyn Tx) -> Result<Changes>,
     ) -> Result<Committed> {
         self.store.commit(commit, &mut |tx| {
-            let changes = f(&self.tx(tx, commit.prefetch))?;
-            if !changes.is_empty() {
+            let (known, has_fetched) = (self.fetch(commit.prefetch), Cell::new(false));
+            let run = Run { known: &known, round_trips: &self.round_trips, has_fetched: &has_fetched };
+            let outcome = f(&AnnouncedTx { tx, run, is_read: false });
+            if outcome.as_ref().is_ok_and(|changes| !changes.is_empty()) {
                 self.round_trips.commits.fetch_add(1, Ordering::Relaxed);
+            } else if has_fetched.get() {
+                self.round_trips.add_read();
             }
-            Ok(changes)
+            outcome
         })
     }
 
@@ -201,16 +217,25 @@ impl Known {
     }
 }
 
+/// One run of a function.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    known: &'a RefCell<Known>,
+    round_trips: &'a RoundTrips,
+    /// Whether it announced more, so that a second fetch was needed.
+    has_fetched: &'a Cell<bool>,
+}
+
 struct AnnouncedTx<'a> {
     tx: &'a dyn Tx,
-    known: RefCell<Known>,
-    round_trips: &'a RoundTrips,
+    run: Run<'a>,
+    is_read: bool,
 }
 
 impl AnnouncedTx<'_> {
     /// Refuses a read that was not announced.
     fn check(&self, is_known: impl FnOnce(&Known) -> bool, what: &dyn std::fmt::Debug) -> Result<()> {
-        if is_known(&self.known.borrow()) {
+        if is_known(&self.run.known.borrow()) {
             return Ok(());
         }
         Err(Fault::new(Code::Internal, format!("{what:?} was read without being announced")).into())
@@ -218,20 +243,24 @@ impl AnnouncedTx<'_> {
 
     /// Rows that came with a range need no announcement of their own.
     fn note(&self, rows: Vec<Row>) -> Vec<Row> {
-        self.known.borrow_mut().rows.extend(rows.iter().map(Row::key));
+        self.run.known.borrow_mut().rows.extend(rows.iter().map(Row::key));
         rows
     }
 }
 
 impl Tx for AnnouncedTx<'_> {
     fn prefetch(&self, next: &[Prefetch<'_>]) -> Result<()> {
-        let mut known = self.known.borrow_mut();
+        let mut known = self.run.known.borrow_mut();
         let new: Vec<_> = next.iter().filter(|one| known.add(one)).collect();
-        if !new.is_empty() {
-            self.round_trips.add_read();
-        }
         let is_value = |one: &&&Prefetch<'_>| matches!(one, Prefetch::Entry(..) | Prefetch::Version(_));
-        self.round_trips.add_values(new.iter().filter(is_value).count());
+        self.run.round_trips.add_values(new.iter().filter(is_value).count());
+        if !new.is_empty() {
+            self.run.round_trips.add_read();
+            self.run.has_fetched.set(true);
+            if self.is_read {
+                return Err(Fault::new(Code::Internal, "the read begins again").into());
+            }
+        }
         self.tx.prefetch(next)
     }
 

@@ -59,8 +59,8 @@ fn brief_includes_events_of_the_last_hour(fixture: &Fixture) {
     fixture.item("new");
     let delegate = fixture.register(&Register { parent: Some(ivy.clone()), ..Register::default() });
     let brief = fixture.board.brief(&delegate.session_id).unwrap();
-    let lately: Vec<_> = brief.lately.events.iter().filter_map(|event| event.target_id.as_deref()).collect();
-    assert_eq!(lately, ["new"]);
+    let recent: Vec<_> = brief.recent.events.iter().filter_map(|event| event.target_id.as_deref()).collect();
+    assert_eq!(recent, ["new"]);
     assert_eq!(brief.parent_name.as_deref(), Some("Ivy"));
 }
 

@@ -338,7 +338,7 @@ fn an_item_is_completed_once(fixture: &Fixture) {
     let event = fixture.events().pop().unwrap();
     assert_eq!(event.summary, "Agent \"Ivy\" completed \"Title of x\": All of it");
     let agent = fixture.agent(&session);
-    assert_eq!((agent.current_work, agent.revision), (None, event.id), "it does not work on it any more");
+    assert_eq!((agent.current_work, agent.revision), (None, event.id), "it no longer works on it");
     assert_eq!(metadata(&event), serde_json::json!({"summary": "All of it"}));
     fixture.pass(10);
     let (again, recorded) = fixture.events_of(|| fixture.board.work().complete(&complete).unwrap());

@@ -6,7 +6,7 @@ use super::*;
 use crate::agent::HeartbeatRow;
 use crate::entry::{EntryVersion, Tombstone};
 use crate::file::Edit;
-use crate::store::{BookkeepingRow, Cursor, Key, Operation, Range, TABLES};
+use crate::store::{BookkeepingRow, Cursor, Key, Range, RememberedCall, TABLES};
 use crate::work::Dependency;
 
 on_every_engine![
@@ -19,7 +19,7 @@ on_every_engine![
     candidate_does_not_count_as_read,
     head_does_not_count_as_read,
     an_entry_is_put_only_as_the_version_of_an_event,
-    a_row_is_not_put_and_removed_in_one_commit,
+    a_row_is_changed_once_in_one_commit,
     every_kind_of_row_round_trips_unchanged,
     rows_may_come_in_any_order_though_one_refers_to_the_other,
     event_times_stay_monotonic_unless_the_clock_was_a_day_ahead,
@@ -152,21 +152,26 @@ fn an_entry_is_put_only_as_the_version_of_an_event(fixture: &Fixture) {
     }
 }
 
-fn a_row_is_not_put_and_removed_in_one_commit(fixture: &Fixture) {
+fn a_row_is_changed_once_in_one_commit(fixture: &Fixture) {
     fixture.put(&[an_agent("a").into(), an_item("x").into()]);
     let heartbeat: Row =
         HeartbeatRow { session_id: "a".to_owned(), timestamp: at(5), progress: None, work_item_id: None }
             .into();
-    for row in [an_item("x").into(), an_item("new").into(), heartbeat] {
-        let both = fixture.commit(|tx| {
-            tx.get(&row.key())?;
-            tx.get(&Key::WorkItem("x".to_owned()))?;
-            let put = vec![WorkItem { title: "Other".to_owned(), ..an_item("x") }.into(), row.clone()];
-            Ok(Changes { put, remove: vec![row.key()], events: vec![an_event()], ..Changes::new() })
-        });
-        assert_eq!(code(both), Code::Internal, "{row:?}");
+    let new: Row = an_item("new").into();
+    for row in [an_item("x").into(), new, heartbeat] {
+        for (puts, removals) in [(1, 1), (2, 0), (0, 2)] {
+            let twice = fixture.commit(|tx| {
+                tx.get(&row.key())?;
+                tx.get(&Key::Agent("a".to_owned()))?;
+                let mut put = vec![row.clone(); puts];
+                put.push(Agent { agent_name: "Changed".to_owned(), ..an_agent("a") }.into());
+                let remove = vec![row.key(); removals];
+                Ok(Changes { put, remove, events: vec![an_event()], ..Changes::new() })
+            });
+            assert_eq!(code(twice), Code::Internal, "{puts} puts and {removals} removals of {row:?}");
+        }
     }
-    assert_eq!(fixture.work("x"), an_item("x"), "nothing of such a commit is applied");
+    assert_eq!(fixture.agent("a"), an_agent("a"), "nothing of such a commit is applied");
     assert_eq!(fixture.revision(), fixture.id(2));
 }
 
@@ -239,7 +244,7 @@ pub(crate) fn every_kind_of_row() -> Vec<Row> {
             updated_at: at(7),
         }
         .into(),
-        Operation {
+        RememberedCall {
             operation_id: "op".to_owned(),
             verb: "agent heartbeat".to_owned(),
             answer: "{}".to_owned(),

@@ -49,7 +49,7 @@ fn recent_editor_of_a_file_is_named_with_its_work(fixture: &Fixture) {
     let found = others(fixture, "src/lib.rs", &oak);
     assert_eq!(names(&found), ["Ivy"]);
     assert_eq!((found[0].current_work.as_deref(), found[0].since), (Some("The engine"), fixture.now()));
-    assert_eq!(found[0].touch, FileActivity::Edited { tool: Some("Edit".to_owned()) });
+    assert_eq!(found[0].activity, FileActivity::Edited { tool: Some("Edit".to_owned()) });
     assert!(others(fixture, "src/lib.rs", &ivy).is_empty(), "its own edit is not in its way");
     assert!(others(fixture, "src/main.rs", &oak).is_empty());
     let elsewhere = Check::of("/other", &["src/lib.rs"], Some(&oak));
@@ -78,7 +78,7 @@ fn reservations_conflict_and_edits_of_stale_agents_do_not(fixture: &Fixture) {
     let found = others(fixture, "src/lib.rs", &elm);
     assert_eq!(names(&found), ["Ivy", "Oak"], "each once, and first who said so");
     let (pattern, note) = ("src/**".to_owned(), Some("rewriting".to_owned()));
-    assert_eq!(found[0].touch, FileActivity::Reserved { pattern, note });
+    assert_eq!(found[0].activity, FileActivity::Reserved { pattern, note });
     fixture.board.agents().deregister(&oak).unwrap();
     assert_eq!(names(&others(fixture, "src/lib.rs", &elm)), ["Ivy"]);
 }

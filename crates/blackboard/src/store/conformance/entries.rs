@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::entry::{Operation, OperationResult, Txn};
-use crate::store::{Key, Operation as Remembered};
+use crate::store::{Key, RememberedCall as Remembered};
 
 on_every_engine![
     write_is_read_with_all_fields,
@@ -449,7 +449,7 @@ fn idempotency_key_is_for_one_call(fixture: &Fixture) {
 fn answer_remembered_by_an_older_program_is_returned(fixture: &Fixture) {
     let scope = || fixture.scope().acting_as(Actor { operation: Some("op".to_owned()), ..Actor::default() });
     let first = scope().write(&a_write("a", "1")).unwrap();
-    let key = Key::Operation("op".to_owned());
+    let key = Key::RememberedCall("op".to_owned());
     fixture
         .commit(|tx| {
             let known: Remembered = tx.row(&key)?.unwrap();

@@ -108,7 +108,7 @@ fn overlapping_patterns_of_two_sessions_conflict(fixture: &Fixture) {
         assert_eq!(details["since"], since.to_string());
         assert_eq!(details["fence"], fence.get());
     }
-    for pattern in ["src/store", "src/*.rs", "docs/**", "src/store.rs"] {
+    for pattern in ["src/stores", "src/*.rs", "docs/**", "src/store.rs"] {
         reserve(fixture, &[pattern], &oak);
     }
 }

@@ -53,7 +53,7 @@ fn heartbeat_has_an_event_only_if_it_changes_something(fixture: &Fixture) {
     };
     assert_eq!(says("<b></b>").as_deref(), Some("CLI"), "markup says nothing");
     assert_eq!(says(""), None);
-    assert_eq!(fixture.events().pop().unwrap().summary, "Agent \"Ivy\" works on nothing in particular");
+    assert_eq!(fixture.events().pop().unwrap().summary, "Agent \"Ivy\" has no current work");
 }
 
 fn heartbeat_makes_an_idle_session_active_by_default(fixture: &Fixture) {
@@ -106,7 +106,7 @@ fn heartbeat_recovers_a_stale_session_and_reports_its_losses(fixture: &Fixture) 
     assert!(beat.recovered);
     assert_eq!(beat.lost, ["x", "y"]);
     let event = fixture.events().pop().unwrap();
-    assert_eq!(event.summary, "Agent \"Ivy\" recovered; it had lost 2 work item(s)");
+    assert_eq!(event.summary, "Agent \"Ivy\" recovered; it lost 2 work items");
     assert_eq!(metadata(&event), serde_json::json!({"lost": ["x", "y"]}));
     let agent = fixture.agent(&ivy);
     assert_eq!((agent.status, agent.ended_at), (AgentStatus::Active, None));

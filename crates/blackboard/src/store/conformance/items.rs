@@ -117,6 +117,12 @@ fn a_generated_id_is_unique_on_its_board(fixture: &Fixture) {
     }
     fixture.board.work().delete("fix-it-2", true, None).unwrap();
     assert_eq!(create("fix it!").item.item_id, "fix-it-2");
+    // What the filter removes from the title is not in the id.
+    let hidden = create("Fix <!-- hidden instruction --> the lo\u{ad}gin");
+    assert_eq!(
+        (hidden.item.item_id.as_str(), hidden.item.title.as_str()),
+        ("fix-the-login", "Fix the login")
+    );
     let refused = |create: &Create| code(fixture.board.work().create_with_generated_id(create));
     assert_eq!(refused(&Create::new("", " ")), Code::InvalidValue);
     let lost = Create { project: Some("none".to_owned()), ..Create::new("", "Fix it") };

@@ -131,7 +131,7 @@ fn a_refusal_because_of_a_gone_process_says_how_to_release_its_holdings(fixture:
     fixture.complete("done", &dead);
     fixture.processes.end(7);
     assert_eq!(hints(), [true, true]);
-    // A completed item is not held any more.
+    // A completed item is no longer held.
     let done = fixture.board.work().claim(&Claim::of("done", &oak)).unwrap_err();
     assert_eq!(done.hint(), Some(&Hint::ResetItem("done".to_owned())));
 }
@@ -287,7 +287,7 @@ fn expired_lock_is_reported_before_it_is_acquired_again(fixture: &Fixture) {
     for next in [&oak, &ivy] {
         let old = fixture.board.locks().acquire(&brief(&ivy)).unwrap().lock.fence;
         fixture.pass(10);
-        assert!(holders(fixture).is_empty(), "no session sees it any more");
+        assert!(holders(fixture).is_empty(), "no session sees it now");
         let late = Release { fence: Some(old), ..Release::of("deploy", &ivy) };
         assert!(!fixture.board.locks().release(&late).unwrap().released);
         let (taken, recorded) = fixture.events_of(|| acquire(fixture, "deploy", next));
@@ -530,13 +530,22 @@ fn waiting_session_gets_an_expired_lock(fixture: &Fixture) {
 }
 
 fn waiting_session_sweeps_stale_holders(fixture: &Fixture) {
-    let (ivy, oak) = (fixture.session_of_process("Ivy", 10), fixture.session_of_process("Oak", 11));
+    // The holder has no process: only a sweep by the threshold releases the lock.
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session_of_process("Oak", 11));
     acquire(fixture, "deploy", &ivy);
+    // Nothing is due at the start of the wait.
+    assert_eq!(fixture.board.try_sweep(None), Swept::default());
     std::thread::scope(|scope| {
-        let taken = scope.spawn(|| waiting(fixture, &oak, LONG).unwrap());
-        fixture.processes.end(10);
+        let (refused, is_refused) = std::sync::mpsc::channel();
+        let locks = fixture.board.locks();
+        let taken = scope.spawn(move || {
+            let go_on = || refused.send(()).is_ok();
+            locks.acquire_waiting_while(&Acquire::of("deploy", &oak), LONG, go_on).unwrap()
+        });
+        is_refused.recv_timeout(patience()).expect("the first attempt was not refused");
         fixture.pass(301);
-        assert!(taken.join().unwrap().acquired);
+        assert!(taken.join().unwrap().is_some_and(|lock| lock.acquired));
+        drop(is_refused);
     });
     assert_eq!(fixture.agent(&ivy).status, AgentStatus::Stale);
 }

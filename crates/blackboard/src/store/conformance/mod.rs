@@ -39,7 +39,6 @@ mod items;
 mod leases;
 mod locks;
 mod log;
-#[cfg(test)]
 mod optimism;
 mod overview;
 mod projects;
@@ -159,6 +158,7 @@ const FILES: &[&[Test]] = &[
     leases::TESTS,
     locks::TESTS,
     log::TESTS,
+    optimism::TESTS,
     overview::TESTS,
     projects::TESTS,
     prune::TESTS,
@@ -211,7 +211,7 @@ pub(crate) struct Fixture {
 #[derive(Default)]
 struct Revisions {
     known: Vec<Revision>,
-    /// Whether events were pruned before the fixture recorded their ids, so that numbers mean nothing any more.
+    /// Whether events were pruned before the fixture recorded their ids, so that numbers no longer mean anything.
     incomplete: bool,
 }
 
@@ -497,6 +497,17 @@ impl Fixture {
             Ok(())
         })?;
         Ok(answer.unwrap())
+    }
+
+    /// How often the engine runs the function of a read. A test switch runs it twice.
+    fn runs_of_a_read(&self) -> usize {
+        let mut runs = 0;
+        self.read(|_| {
+            runs += 1;
+            Ok(())
+        })
+        .unwrap();
+        runs
     }
 
     /// Commits what `f` returns, without the verbs.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::agent::HeartbeatRow;
-use crate::store::{Cursor, Key, Operation, Range};
+use crate::store::{Cursor, Key, Range, RememberedCall};
 use crate::work::Dependency;
 
 on_every_engine![
@@ -27,7 +27,7 @@ fn names(fixture: &Fixture, range: &Range) -> Vec<String> {
     keys(fixture, range)
         .into_iter()
         .map(|key| match key {
-            Key::Agent(id) | Key::Project(id) | Key::WorkItem(id) | Key::Operation(id) => id,
+            Key::Agent(id) | Key::Project(id) | Key::WorkItem(id) | Key::RememberedCall(id) => id,
             Key::HeartbeatRow(session, timestamp) => format!("{session} {}", timestamp.millis() / 1000),
             Key::Dependency(item, blocker) => format!("{item}<{blocker}"),
             Key::Cursor(_, reader) => reader,
@@ -70,7 +70,7 @@ fn fill(fixture: &Fixture) {
         blocked_by: blocker.to_owned(),
         created_at: at(created),
     };
-    let operation = |id: &str, created| Operation {
+    let operation = |id: &str, created| RememberedCall {
         operation_id: id.to_owned(),
         verb: String::new(),
         answer: String::new(),

@@ -274,6 +274,8 @@ fn count_entries(counted: &mut Counted) {
     });
     counted.count("Scope::delete", "delete", |fixture| fixture.scope().delete("a").unwrap());
     count_transactions(counted, &ivy);
+    counted
+        .count("Scope::plan_clear", "clear --dry-run", |fixture| fixture.scope().plan_clear("b*").unwrap());
     counted.count("Scope::clear", "clear", |fixture| fixture.scope().clear("b*").unwrap());
     counted
         .count("Scope::plan_purge", "purge --dry-run", |fixture| fixture.scope().plan_purge("list").unwrap());
@@ -425,6 +427,9 @@ fn count_readers(counted: &mut Counted) {
     });
     counted.count("Agents::show", "agent show", |fixture| fixture.board.agents().show(&ivy).unwrap());
     counted.count("Agents::get", "agent row", |fixture| fixture.board.agents().get(&ivy).unwrap().unwrap());
+    counted.count("Agents::active_names", "names of active agents", |fixture| {
+        fixture.board.agents().active_names().unwrap()
+    });
     counted.count("Agents::names_of", "names of 3 sessions", |fixture| {
         fixture.board.agents().names_of(["a", "b", &ivy]).unwrap()
     });
@@ -493,8 +498,8 @@ fn count_readers(counted: &mut Counted) {
     });
     counted.count("Board::export", "export", |fixture| fixture.board.export().unwrap());
     let brief = counted.count("Board::brief", "brief", |fixture| fixture.board.brief(&ivy).unwrap());
-    counted.count("Board::note_brief", "brief, noted as shown", |fixture| {
-        fixture.board.note_brief(&brief, Duration::ZERO).unwrap()
+    counted.count("Board::record_brief", "brief, noted as shown", |fixture| {
+        fixture.board.record_brief(&brief, Duration::ZERO).unwrap()
     });
     count_log(counted, &ivy);
     counted.count("Board::try_sweep", "sweep automatically, nothing due", |fixture| {

@@ -407,7 +407,7 @@ fn a_new_named_cursor_misses_nothing_before_it_is_first_moved(fixture: &Fixture)
     write(fixture, "a", 3);
     assert_eq!(ids(fixture, &drain(&mut from_the_start)), [3]);
     drop(from_the_start);
-    // The cursor is not new any more.
+    // The cursor is no longer new.
     assert!(drain(&mut subscribe(&fixture.board, start, &[])).is_empty());
 }
 

@@ -47,6 +47,8 @@ fn a_wait_returns_when_a_stale_holder_loses_the_item(fixture: &Fixture) {
     fixture.item("x");
     fixture.claim("x", &dead);
     fixture.processes.end(10);
+    // Nothing is due at the start of the wait.
+    assert_eq!(fixture.board.try_sweep(None), Swept::default());
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| wait_for(fixture, "x", &[Status::Available], LONG).unwrap());
         // No other call is made: the wait itself sweeps.

@@ -29,14 +29,25 @@ fn marks_while_waiting(fixture: &Fixture, wait: impl FnOnce() + Send, end: impl 
     assert_eq!(fixture.board.try_sweep(None), Swept::default());
     std::thread::scope(|scope| {
         let waiting = scope.spawn(wait);
+        // Ends the wait if the test fails, too.
+        let end = AtEnd(Some(end));
         fixture.pass(300);
         wait_until("the agent is stale", || {
             assert!(!waiting.is_finished(), "the wait ended early");
             (fixture.agent(&dead).status == AgentStatus::Stale).then_some(())
         });
-        end();
+        drop(end);
         waiting.join().unwrap();
     });
+}
+
+/// Calls something when it is dropped.
+struct AtEnd<F: FnOnce()>(Option<F>);
+
+impl<F: FnOnce()> Drop for AtEnd<F> {
+    fn drop(&mut self) {
+        self.0.take().into_iter().for_each(|end| end());
+    }
 }
 
 fn a_follower_keeps_sweeping(fixture: &Fixture) {
@@ -122,10 +133,16 @@ fn a_wait_never_marks_its_own_session(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     let oak = fixture.session("Oak");
     fixture.pass(300);
-    let wait = WaitFor { timeout: Some(Duration::from_millis(1)), after: None };
-    let in_vain = fixture.board.scope("team").acting_as(Actor::session(&ivy)).wait("never", &wait);
-    assert_eq!(code(in_vain), Code::TimedOut);
-    assert_eq!(fixture.agent(&oak).status, AgentStatus::Stale);
+    let wait = WaitFor { timeout: Some(LONG), after: None };
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| fixture.scope().acting_as(Actor::session(&ivy)).wait("end", &wait));
+        let end = AtEnd(Some(|| drop(fixture.write("end", "1"))));
+        wait_until("the other agent is stale", || {
+            (fixture.agent(&oak).status == AgentStatus::Stale).then_some(())
+        });
+        drop(end);
+        waiting.join().unwrap().unwrap();
+    });
     assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active);
 }
 

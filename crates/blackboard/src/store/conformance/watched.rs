@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::Board;
 use crate::clock::Clock;
+use crate::entry::EntryHead;
 use crate::error::Result;
 use crate::revision::Revision;
 use crate::store::{Changes, Commit, Committed, Key, Prefetch, Range, Row, Store, Tx, TxView};
@@ -20,6 +21,8 @@ pub(super) enum Look<'a> {
     Peek(&'a Key),
     /// Of the first rows of a range, perhaps outdated.
     Candidates(&'a [Row]),
+    /// Of the first entries of a range, without their values.
+    Heads,
 }
 
 type Watch = dyn Fn(Look<'_>) + Send + Sync;
@@ -97,6 +100,12 @@ impl TxView for WatchedTx<'_> {
         (self.watch)(Look::Candidates(&rows));
         Ok(rows)
     }
+
+    fn heads(&self, range: &Range, limit: usize) -> Result<Vec<EntryHead>> {
+        let heads = self.tx.heads(range, limit)?;
+        (self.watch)(Look::Heads);
+        Ok(heads)
+    }
 }
 
 /// Counts the entries that are read with their values, on a watched board.
@@ -112,7 +121,7 @@ impl ValuesRead {
         let board = watched(board, clock, move |look| {
             let values = match look {
                 Look::Row(Key::Entry(..)) | Look::Peek(Key::Entry(..)) => 1,
-                Look::Row(_) | Look::Peek(_) => 0,
+                Look::Row(_) | Look::Peek(_) | Look::Heads => 0,
                 Look::Rows(rows) | Look::Candidates(rows) => {
                     rows.iter().filter(|row| matches!(row, Row::Entry(_))).count()
                 }

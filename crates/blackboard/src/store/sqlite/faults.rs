@@ -18,7 +18,7 @@ pub(super) fn translate(path: &Path, error: rusqlite::Error) -> Error {
         }
         _ if is_out_of_room(&error) => {
             Fault::new(Code::DiskFull, format!("no space left for {shown}; nothing was written"))
-                .hint("free some space on this file system and run the command again")
+                .hint("free some space on this file system, then retry")
                 .because(error)
                 .into()
         }
@@ -27,7 +27,7 @@ pub(super) fn translate(path: &Path, error: rusqlite::Error) -> Error {
         Some(ErrorCode::NotADatabase) => foreign(path, "it is not a SQLite database"),
         Some(ErrorCode::OutOfMemory) => {
             Fault::new(Code::Io, format!("there was not enough memory to work on {shown}"))
-                .hint("nothing was changed; run the command again when there is more")
+                .hint("nothing was changed; retry when more memory is available")
                 .because(error)
                 .into()
         }
@@ -41,9 +41,9 @@ pub(super) fn translate(path: &Path, error: rusqlite::Error) -> Error {
         {
             Fault::new(
                 Code::Io,
-                format!("{shown}, or what lies beside it, cannot be opened or was moved away"),
+                format!("cannot open {shown} or one of its SQLite files; it may have been moved"),
             )
-            .hint("this user may write there; perhaps it was moved, or this process has too many open files")
+            .hint("check that it was not moved, and the limit of open files")
             .because(error)
             .into()
         }

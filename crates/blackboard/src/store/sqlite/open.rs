@@ -160,7 +160,7 @@ fn percent_encoded(path: &Path) -> String {
 
 /// The refusal of a write on a board that was opened for reading.
 pub(super) fn reads_only(path: &Path) -> Error {
-    Refusal::new(Code::ReadOnly, format!("{} was opened to be read alone", path.display())).into()
+    Refusal::new(Code::ReadOnly, format!("{} is open read-only", path.display())).into()
 }
 
 fn open_file(path: &Path) -> rusqlite::Result<Connection> {
@@ -327,9 +327,9 @@ fn refuse_orphans(path: &Path) -> Result<()> {
         ["-wal", "-journal"].map(|ending| beside(path, ending)).into_iter().find(|file| file.exists());
     match orphan {
         Some(orphan) if !path.exists() => {
-            let what = format!("{} is left over from a board that is gone", orphan.display());
+            let what = format!("{} belongs to a deleted board", orphan.display());
             Err(Fault::new(Code::Io, what)
-                .hint("locks do not work on this file system; move it away, and run the command again")
+                .hint("locks do not work on this file system; move it elsewhere, then retry")
                 .into())
         }
         _ => Ok(()),
@@ -360,7 +360,7 @@ pub(super) fn io_fault(path: &Path, what: &str, error: io::Error) -> Error {
         }
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             Fault::new(Code::DiskFull, format!("no space left for {shown}; nothing was written"))
-                .hint("free some space on this file system and run the command again")
+                .hint("free some space on this file system, then retry")
                 .because(error)
                 .into()
         }

@@ -149,7 +149,7 @@ pub(super) fn check_same(path: &Path, looked_at: &Identity) -> Result<()> {
         return Ok(());
     }
     Err(Fault::new(Code::Io, format!("{} was replaced while it was being opened", path.display()))
-        .hint("run the command again; if this goes on, find out who does that")
+        .hint("retry; if it happens again, find the process that replaces the file")
         .into())
 }
 

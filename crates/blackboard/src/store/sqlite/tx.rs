@@ -244,23 +244,11 @@ impl<'a> SqliteTx<'a> {
         first: Revision,
         timestamp: Timestamp,
     ) -> Result<()> {
-        const INSERT: &str = "INSERT INTO events (id, timestamp, event_type, actor_id, target_id, target_type, \
-                              summary, metadata, commit_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-        let timestamp = timestamp.to_string();
-        for (id, event) in (first.get()..).zip(events) {
-            let row = params![
-                id,
-                timestamp,
-                event.event_type.as_str(),
-                event.actor_id,
-                event.target_id,
-                event.target_type.map(crate::event::TargetType::as_str),
-                event.summary,
-                event.metadata.as_ref().map(Metadata::as_str),
-                first.get(),
-            ];
-            self.execute(INSERT, row)?;
-            if let Some(version) = &event.version {
+        for (id, mut event) in (first.get()..).zip(events) {
+            let version = event.version.take();
+            let event = event.at(Revision::new(id), first, timestamp);
+            self.execute(cells::INSERT_EVENT, params_from_iter(event.cells()))?;
+            if let Some(version) = &version {
                 self.append_version(version)?;
             }
         }

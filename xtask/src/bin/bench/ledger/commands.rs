@@ -51,7 +51,7 @@ pub fn measure(scale: &Scale) -> Result<Vec<Line>> {
         line("`work claim` against `/bin/true`", 3.5, &claims[1], &claims[0], None),
         line("`work claim` against the baseline", 1.35, &claims[1], &claims[2], None),
         line("`--version` against `/bin/true`", 1.2, &words[1], &words[0], None),
-        line("`--help` against `/bin/true`", 3.0, &words[2], &words[0], None),
+        line("`--help` against `/bin/true`", 2.5, &words[2], &words[0], None),
     ])
 }
 

@@ -10,7 +10,7 @@ use crate::e2e_agents::story::{Scene, Stage, ended, holds, prompt, text};
 
 pub const CHECKS: &[&str] = &[APART, OWN_CLAIMS, OUTLIVED];
 
-const APART: &str = "an agent in its shell is another session";
+const APART: &str = "an agent started in its shell has its own session";
 const OWN_CLAIMS: &str = "both claim for themselves, by MCP and shell";
 const OUTLIVED: &str = "the end of the inner one ends only that";
 

@@ -16,9 +16,9 @@ pub const CHECKS: &[&str] = &[STARTED, WAITS, UPDATES, CLEARED, CLAIMED, LEFT];
 
 const STARTED: &str = "at a terminal: registered with its PID, briefed";
 const WAITS: &str = "idle while it waits for a prompt, then active";
-const UPDATES: &str = "news with the next prompt, and once";
+const UPDATES: &str = "updates arrive once, with the next prompt";
 const CLEARED: &str = "/clear begins another session of the process";
-const CLAIMED: &str = "which claims for itself, by MCP and shell";
+const CLAIMED: &str = "the new session claims through MCP and the shell";
 const LEFT: &str = "/exit deregisters";
 
 /// The scenes before and after `/clear`.
@@ -39,10 +39,7 @@ pub fn play(stage: &Stage, checks: &mut Checks) -> Result {
     enter(&mut scene, &prompt(TYPED))?;
     let turn = scene.turn()?;
     checks.see(STARTED, || {
-        let agent = scene.running.agent(stage.client.is_agent)?;
-        if session["pid"] != agent {
-            return Err(format!("the board has {}, the agent is {agent}", session["pid"]).into());
-        }
+        scene.running.wait_for_agent(&session["pid"], stage.client.is_agent)?;
         if !turn.reads(text(&session["session_id"])) {
             return Err("the model does not read its session".into());
         }

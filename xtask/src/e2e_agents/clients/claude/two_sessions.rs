@@ -18,7 +18,7 @@ const WARNED_MCP: &str = "edit of a file reserved by MCP: warned";
 const WARNED_EDITED: &str = "edit of a file just edited: warned";
 const DENIED_RESERVED: &str = "fileGuard deny, reserved file: denied";
 const DENIED_EDITED: &str = "fileGuard deny, edited file: denied";
-const FREED: &str = "told when a denied file is free again";
+const FREED: &str = "notified when a denied file is released";
 
 const WARNING: &str = "[blackboard] Another agent is working on a file you are about to edit.";
 const DENIAL: &str = "[blackboard] Edit blocked: another agent is working on this file";

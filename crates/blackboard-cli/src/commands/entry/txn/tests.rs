@@ -80,7 +80,7 @@ fn a_time_to_live_is_seconds_or_a_text() {
 }
 
 #[test]
-fn what_is_not_understood_is_named() {
+fn parse_error_names_the_unknown_field() {
     testkit::limit_test();
     for (text, part) in [
         (" ", "requires a transaction"),
@@ -97,7 +97,7 @@ fn what_is_not_understood_is_named() {
         (r#"{"then":[{"delete":{"key":"a","value":1}}]}"#, "unknown field `value`"),
         (r#"{"then":[{"delete":{"key":"a"},"read":{"key":"a"}}]}"#, "exactly one of write, delete, read"),
         (r#"{"then":[{}]}"#, "exactly one of write, delete, read"),
-        (r#"{"compare":[{"key":"a","revision":-1}]}"#, "from 0 on"),
+        (r#"{"compare":[{"key":"a","revision":-1}]}"#, "of at least 0"),
         (r#"{"then":[]} {"then":[]}"#, "trailing characters"),
     ] {
         let message = refused(text);
@@ -112,5 +112,5 @@ fn depth_is_bounded_before_anything_else_sees_it() {
     testkit::limit_test();
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let message = refused(&format!(r#"{{"then":[{{"write":{{"key":"a","value":{deep}}}}}]}}"#));
-    assert!(message.contains("128 are allowed"), "{message}");
+    assert!(message.contains("the maximum is 128"), "{message}");
 }

@@ -102,6 +102,21 @@ fn every_declared_index_has_an_index_in_the_file() {
     assert_eq!(scanned, SCANNED);
 }
 
+#[test]
+fn statements_of_every_table_fit_the_schema() {
+    let scratch = Scratch::new();
+    let store = scratch.open().unwrap();
+    let connection = store.take().unwrap();
+    let tables = crate::store::TABLES.iter().flat_map(|table| [table.sql.select, table.sql.insert]);
+    for sql in tables.chain([cells::INSERT_EVENT, cells::INSERT_VERSION, cells::VERSION_QUERY]) {
+        connection.prepare(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+    // Versions are read without the names of their columns.
+    let versions = connection.prepare(cells::VERSION_QUERY).unwrap();
+    let columns: Vec<&str> = versions.column_names().collect();
+    assert_eq!(columns.join(", "), crate::entry::EntryVersion::COLUMNS);
+}
+
 /// The ranges of entries that commands read, with the index that has them in their order.
 fn ranges_of_entries(moment: Timestamp) -> Vec<(Range, &'static str)> {
     vec![

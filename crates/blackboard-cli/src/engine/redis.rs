@@ -16,11 +16,11 @@ use blackboard::{Code, Refusal, Result};
 use uuid::Uuid;
 
 use self::back_off::BackOff;
+use super::{Engine, Mode, OpenStore, Opening};
 use crate::config::Database;
 use crate::context::warn;
 use crate::envelope::BoardState;
 use crate::environment::Environment;
-use crate::open::{Engine, Mode, OpenStore, Opening};
 
 /// The directory in the home of boards with a directory for each board without a file.
 const DIRECTORY: &str = "remote";

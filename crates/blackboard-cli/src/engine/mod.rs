@@ -1,0 +1,130 @@
+//! The engines of boards: which one a location has, how it is opened, and what programs keep beside it.
+
+mod redis;
+mod sqlite;
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use blackboard::Result;
+use blackboard::clock::Clock;
+use blackboard::store::{Sidecars, Store};
+
+use self::redis::RedisServer;
+use self::sqlite::SqliteFile;
+use crate::config::Database;
+use crate::envelope::BoardState;
+use crate::environment::Environment;
+use crate::location::{Location, Source, Target, no_home};
+
+/// The engine of one board, which may not exist.
+pub trait Engine: Send + Sync {
+    /// The location of the board, for human output.
+    fn name(&self) -> String;
+
+    /// Whether the board exists.
+    fn exists(&self) -> bool;
+
+    /// The identity that distinguishes this board from another one at the same location; `None` if it does not exist.
+    fn identity(&self) -> Option<String>;
+
+    /// The location of the board's sidecars.
+    fn sidecars(&self) -> &dyn Sidecars;
+
+    /// Creates the directory of the sidecars of an existing board, if it is missing. Boards in a file have it.
+    fn create_sidecar_directory(&self) -> io::Result<()> {
+        self.sidecars().create_directory()
+    }
+
+    /// The file of the board, if it is in one.
+    fn file(&self) -> Option<&Path> {
+        None
+    }
+
+    /// Whether maintenance is due and takes too long for a process with a deadline.
+    fn is_maintenance_overdue(&self) -> bool {
+        false
+    }
+
+    /// Opens the store of the board. `None` if it does not exist and must not be created.
+    fn open(&self, database: &Database, opening: Opening) -> Result<Option<OpenStore>>;
+}
+
+/// How a board is opened, apart from its configuration.
+#[derive(Clone, Copy, Debug)]
+pub struct Opening {
+    /// Whether it is created, and whether it is written.
+    pub mode: Mode,
+    /// Whether the process keeps it open, while others may delete or replace it.
+    pub stays_open: bool,
+    /// How long all writes together may wait for other writers. A hook gives up a write rather than be late.
+    pub write_limit: Option<Duration>,
+}
+
+/// Whether a board is created, and whether it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// It is created if it does not exist.
+    Create,
+    /// It is not created.
+    Existing,
+    /// It is not created, and nothing is ever written to it.
+    ReadOnly,
+}
+
+impl Opening {
+    /// For a process that does one thing and exits.
+    pub const fn new(mode: Mode) -> Opening {
+        Opening { mode, stays_open: false, write_limit: None }
+    }
+
+    /// For a process that keeps the board open.
+    pub const fn staying(mode: Mode) -> Opening {
+        Opening { stays_open: true, ..Opening::new(mode) }
+    }
+
+    /// For a hook, which gives up a write rather than be late. Only the start of a session creates a missing board, so
+    /// that agents see each other without setup.
+    pub const fn hook(starts_session: bool, write_limit: Duration) -> Opening {
+        let mode = if starts_session { Mode::Create } else { Mode::Existing };
+        Opening { write_limit: Some(write_limit), ..Opening::new(mode) }
+    }
+}
+
+/// A store that was opened.
+pub struct OpenStore {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// The clock that it uses.
+    pub clock: Arc<dyn Clock>,
+    /// The special state of the board, apart from [`BoardState::Missing`].
+    pub state: Option<BoardState>,
+}
+
+/// The engine of the board at this location, to find its sidecars.
+pub fn engine_at(location: &Location) -> Result<Arc<dyn Engine>> {
+    engine_for(location, &Environment::default())
+}
+
+/// The engine of the board at this location. Only this function distinguishes engines.
+pub fn engine_for(location: &Location, environment: &Environment) -> Result<Arc<dyn Engine>> {
+    match &location.target {
+        Target::File(file) => {
+            let owns_directory = location.project_config.is_some() || location.source == Source::Home;
+            // A path on the command line may be mistyped. Every other location was configured once.
+            let creates_directories = location.source != Source::Option;
+            Ok(Arc::new(SqliteFile::new(file, owns_directory, creates_directories)))
+        }
+        Target::Redis(url) => {
+            let home = location.home.as_deref().ok_or_else(no_home)?;
+            Ok(Arc::new(RedisServer::new(url, home, environment)?))
+        }
+    }
+}
+
+/// The engine of a board in this file, which is no board of a project.
+pub fn of_file(file: &Path) -> Arc<dyn Engine> {
+    Arc::new(SqliteFile::new(file, false, true))
+}

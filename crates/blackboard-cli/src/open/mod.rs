@@ -1,0 +1,261 @@
+//! Opens boards, for commands, hooks, the MCP server, the dashboard and the demo. No other module does that.
+//!
+//! A [`ResolvedBoard`] is a located board: its engine (`engine/`) and its configuration. [`ResolvedBoard::open`] opens it.
+//! A command declares what it needs with an [`Access`], and [`Context::open`] does the rest: it locates the board
+//! (`location/`, `config/`), opens it, finds the session (`session.rs`), and sweeps without waiting for a lock. A
+//! server that outlives boards has a [`KeptBoard`].
+//!
+//! | Edge | Opens | Session | Sweeps |
+//! |---|---|---|---|
+//! | command | [`Context::open`] with an [`Access`] | `session::Search` | with its first read or commit |
+//! | hook (`hooks/handle.rs`) | [`Opening::hook`] | the id that its platform names | after its answer, if it wrote |
+//! | MCP call (`mcp/state.rs`) | [`KeptBoard`] | `session::Client` | as a command |
+//! | dashboard (`web/feed.rs`) | [`Mode::ReadOnly`](crate::engine::Mode) | none | never |
+
+mod access;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use blackboard::clock::{Clock, SystemClock};
+use blackboard::store::{Memory, Store};
+use blackboard::{Board, Error, Result, Settings};
+
+pub use self::access::Access;
+use crate::config::{self, Config};
+use crate::context::{Context, warn};
+use crate::engine::{self, Engine, Mode, OpenStore, Opening};
+use crate::envelope::BoardState;
+use crate::environment::Environment;
+use crate::location::{self, Location, Source};
+
+/// A located board, which may not exist. It can be sent to another thread and opened there.
+#[derive(Clone)]
+pub struct ResolvedBoard {
+    /// Its engine.
+    pub engine: Arc<dyn Engine>,
+    /// Its configuration.
+    pub config: Config,
+    /// The settings of its rules, from that configuration.
+    pub settings: Settings,
+    /// Whether it is the default board of this user, because no other was found.
+    pub is_home: bool,
+}
+
+/// An opened board.
+pub struct OpenBoard {
+    /// The board; an empty one if it does not exist and must not be created.
+    pub board: Board,
+    /// Its special state.
+    pub state: Option<BoardState>,
+}
+
+impl OpenBoard {
+    /// The board, if it exists.
+    pub fn existing(self) -> Option<Board> {
+        (self.state != Some(BoardState::Missing)).then_some(self.board)
+    }
+}
+
+impl ResolvedBoard {
+    /// The board at a location. `warn` gets warnings about the location and the configuration.
+    pub fn at(
+        location: &Location,
+        environment: &Environment,
+        allow_secret_looking: bool,
+        warn: impl FnMut(&str),
+    ) -> Result<ResolvedBoard> {
+        let (config, warnings) =
+            config::load(location.home_config.as_deref(), location.project_config.as_deref(), environment)?;
+        location.warnings.iter().chain(&warnings).map(String::as_str).for_each(warn);
+        let (engine, settings) = (engine::engine_for(location, environment)?, config.settings(allow_secret_looking));
+        let is_home = location.source == Source::Home;
+        Ok(ResolvedBoard { engine, config, settings, is_home })
+    }
+
+    /// A board in this file, without any configuration of the user.
+    pub fn unconfigured(file: &Path) -> ResolvedBoard {
+        let config = Config::default();
+        let settings = config.settings(false);
+        ResolvedBoard { engine: engine::of_file(file), config, settings, is_home: false }
+    }
+
+    /// Opens the board.
+    pub fn open(&self, opening: Opening) -> Result<OpenBoard> {
+        Ok(match self.engine.open(&self.config.database, opening)? {
+            Some(OpenStore { store, clock, state }) => {
+                // A board works without sidecars. A program that needs one reports that it cannot be created.
+                let _ = self.engine.create_sidecar_directory();
+                OpenBoard { board: self.board(store, clock), state }
+            }
+            None => OpenBoard { board: self.empty(), state: Some(BoardState::Missing) },
+        })
+    }
+
+    /// The empty board that represents a missing one.
+    pub fn empty(&self) -> Board {
+        let clock = Arc::new(SystemClock);
+        self.board(Arc::new(Memory::new(clock.clone())), clock)
+    }
+
+    fn board(&self, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Board {
+        Board::on(store, clock).with_settings(self.settings.clone())
+    }
+}
+
+/// A board that a server keeps open, while other processes may create, delete or replace it.
+pub struct KeptBoard {
+    resolved: ResolvedBoard,
+    board: Mutex<Option<Board>>,
+}
+
+impl KeptBoard {
+    /// The board, not open yet.
+    pub fn new(resolved: ResolvedBoard) -> KeptBoard {
+        KeptBoard { resolved, board: Mutex::default() }
+    }
+
+    /// Opens the current board. If the one that was open is gone, `on_gone` is called with the reason before any caller
+    /// gets another one.
+    pub fn open(&self, mode: Mode, on_gone: impl FnOnce(&Error)) -> Result<OpenBoard> {
+        let mut kept = self.board.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(gone) = kept.as_ref().and_then(|board| board.check_still_there().err()) {
+            *kept = None;
+            on_gone(&gone);
+        }
+        if let Some(board) = &*kept {
+            return Ok(OpenBoard { board: board.clone(), state: None });
+        }
+        let opened = self.resolved.open(Opening::staying(mode))?;
+        if opened.state != Some(BoardState::Missing) {
+            *kept = Some(opened.board.clone());
+        }
+        Ok(opened)
+    }
+
+    /// The settings of its rules.
+    pub fn settings(&self) -> &Settings {
+        &self.resolved.settings
+    }
+}
+
+impl Context {
+    /// Locates the board of this call. The first time, prints warnings about it.
+    pub fn resolve(&self) -> Result<&ResolvedBoard> {
+        if let Some(resolved) = self.resolved.get() {
+            return Ok(resolved);
+        }
+        let resolved = self.resolve_at(&location::find(&self.request())?, warn)?;
+        Ok(self.resolved.get_or_init(|| resolved))
+    }
+
+    /// The board at another location, as this call would use it.
+    pub fn resolve_at(&self, location: &Location, warn: impl FnMut(&str)) -> Result<ResolvedBoard> {
+        ResolvedBoard::at(location, self.environment(), self.globals.allow_secret_looking, warn)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blackboard::Revision;
+    use blackboard::entry::{Value, Write};
+    use blackboard::store::{SidecarDirectory, Sidecars};
+
+    use super::*;
+    use crate::config::Database;
+    use crate::web::ServerRegistration;
+
+    #[test]
+    fn the_default_configuration_has_the_default_settings() {
+        let (configured, default) = (Config::default().settings(false), Settings::default());
+        assert_eq!(format!("{configured:?}"), format!("{default:?}"));
+    }
+
+    #[test]
+    fn a_missing_board_is_empty_until_it_is_created() {
+        let scratch = testkit::tempdir().unwrap();
+        let resolved = ResolvedBoard::unconfigured(&scratch.path().join("local.db"));
+        for mode in [Mode::Existing, Mode::ReadOnly] {
+            let missing = resolved.open(Opening::new(mode)).unwrap();
+            assert_eq!(missing.state, Some(BoardState::Missing));
+            assert!(missing.existing().is_none());
+        }
+        assert!(!resolved.engine.exists());
+        assert_eq!(resolved.engine.identity(), None);
+        assert!(resolved.open(Opening::new(Mode::Create)).unwrap().existing().is_some());
+        assert!(resolved.engine.exists());
+        for mode in [Mode::Create, Mode::Existing, Mode::ReadOnly] {
+            assert_eq!(resolved.open(Opening::new(mode)).unwrap().state, None);
+        }
+    }
+
+    /// A board without a file, which may exist or not.
+    struct Remote {
+        sidecars: SidecarDirectory,
+        exists: bool,
+    }
+
+    impl Engine for Remote {
+        fn name(&self) -> String {
+            "remote".to_owned()
+        }
+
+        fn exists(&self) -> bool {
+            self.exists
+        }
+
+        fn identity(&self) -> Option<String> {
+            None
+        }
+
+        fn sidecars(&self) -> &dyn Sidecars {
+            &self.sidecars
+        }
+
+        fn open(&self, _: &Database, _: Opening) -> Result<Option<OpenStore>> {
+            let clock = Arc::new(SystemClock);
+            let store = || OpenStore {
+                store: Arc::new(Memory::new(clock.clone())),
+                clock: clock.clone(),
+                state: None,
+            };
+            Ok(self.exists.then(store))
+        }
+    }
+
+    #[test]
+    fn an_open_board_without_a_file_has_a_place_for_its_server() {
+        let scratch = testkit::tempdir().unwrap();
+        let directory = scratch.path().join("remote").join("board");
+        for exists in [false, true] {
+            let sidecars = SidecarDirectory::new(&directory);
+            let engine = Arc::new(Remote { sidecars, exists });
+            let resolved = ResolvedBoard { engine, ..ResolvedBoard::unconfigured(Path::new("unused")) };
+            resolved.open(Opening::new(Mode::ReadOnly)).unwrap();
+            assert_eq!(directory.exists(), exists, "nothing is created for a board that does not exist");
+            let registered = ServerRegistration::take(resolved.engine.sidecars()).unwrap();
+            assert_eq!(registered.is_found(), exists);
+        }
+    }
+
+    #[test]
+    fn a_kept_board_is_opened_again_when_it_is_replaced() {
+        let scratch = testkit::tempdir().unwrap();
+        let (file, aside) = (scratch.path().join("local.db"), scratch.path().join("aside.db"));
+        let kept = KeptBoard::new(ResolvedBoard::unconfigured(&file));
+        let mut lost = 0;
+        let mut open = |mode| {
+            let opened = kept.open(mode, |_| lost += 1).unwrap();
+            (opened.existing(), lost)
+        };
+        assert!(matches!(open(Mode::Existing), (None, 0)), "it is not created, and not kept as an empty one");
+        let (Some(first), 0) = open(Mode::Create) else { panic!("it was not created") };
+        first.scope("default").write(&Write::new("a", Value::of(&1).unwrap())).unwrap();
+        let (Some(same), 0) = open(Mode::Existing) else { panic!("it is not kept") };
+        assert_eq!(same.revision().unwrap(), first.revision().unwrap());
+        std::fs::rename(&file, &aside).unwrap();
+        assert!(matches!(open(Mode::Existing), (None, 1)), "it is gone, which is reported once");
+        let (Some(other), 1) = open(Mode::Create) else { panic!("it was not created again") };
+        assert_eq!(other.revision().unwrap(), Revision::ZERO);
+    }
+}
