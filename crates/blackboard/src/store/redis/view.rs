@@ -240,11 +240,10 @@ impl Tx for View<'_> {
         let rows = self.rows_of(&want)?;
         self.note_range(&want);
         let mut reads = self.reads.borrow_mut();
-        let head = |(field, row): &(Vec<u8>, StoredRow)| {
+        for (field, row) in &rows {
             reads.add(field, Some(row), false);
-            row.head(&bytes::key_of(field)?)
-        };
-        rows.iter().map(head).collect()
+        }
+        rows.iter().map(|(field, row)| row.head(&bytes::key_of(field)?)).collect()
     }
 
     fn any(&self, range: &Range) -> Result<bool> {
