@@ -68,7 +68,8 @@ impl ResolvedBoard {
         let (config, warnings) =
             config::load(location.home_config.as_deref(), location.project_config.as_deref(), environment)?;
         location.warnings.iter().chain(&warnings).map(String::as_str).for_each(warn);
-        let (engine, settings) = (engine::engine_for(location, environment)?, config.settings(allow_secret_looking));
+        let (engine, settings) =
+            (engine::engine_for(location, environment)?, config.settings(allow_secret_looking));
         let is_home = location.source == Source::Home;
         Ok(ResolvedBoard { engine, config, settings, is_home })
     }
