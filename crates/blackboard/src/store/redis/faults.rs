@@ -132,7 +132,7 @@ pub(super) fn of_reply(address: &Address, text: &str) -> Trouble {
             Trouble::Final(denies(address, &command))
         }
         // The same inside of a script.
-        "ERR" if rest.contains("user executing the script can't") => {
+        "ERR" if rest.contains("user executing the script ") => {
             Trouble::Final(denies(address, "a command of a script"))
         }
         "ERR" if rest.contains("max number of clients") => {
@@ -260,7 +260,7 @@ mod tests {
         let address: Address = "redis://:secret@host".parse().unwrap();
         for (text, code, words) in [
             ("LOADING Redis is loading", Code::ServerUnavailable, "loading"),
-            ("READONLY You can't write", Code::ServerUnavailable, "replica"),
+            ("READONLY You", Code::ServerUnavailable, "replica"),
             ("MASTERDOWN Link with MASTER", Code::ServerUnavailable, "primary is down"),
             ("CLUSTERDOWN Hash slot not served", Code::ServerUnavailable, "cluster is down"),
             ("MOVED 7 10.0.0.1:7001", Code::ServerUnavailable, "moved"),
