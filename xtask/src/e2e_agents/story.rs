@@ -137,9 +137,7 @@ impl Scene<'_> {
         if !self.sessions()?.is_empty() {
             return Err("there is a second session".into());
         }
-        if agent["pid"] != self.running.agent(self.stage.client.is_agent)? {
-            return Err(format!("it has the process {}", agent["pid"]).into());
-        }
+        self.running.wait_for_agent(&agent["pid"], self.stage.client.is_agent)?;
         Ok("active again, with its new process".to_owned())
     }
 
@@ -268,8 +266,9 @@ fn dies(stage: &Stage, checks: &mut Checks) -> Result {
     let _turn = scene.turn()?;
     checks.see(check::SWEPT, || {
         holds(stage, SECOND, text(&session["session_id"]))?;
-        let agent = scene.running.agent(client.is_agent)?;
-        scene.running.kill(agent)?;
+        scene.running.wait_for_agent(&session["pid"], client.is_agent)?;
+        let agent = session["pid"].as_u64().and_then(|pid| pid.try_into().ok());
+        scene.running.kill(agent.ok_or("the session has no PID")?)?;
         // Only a session without a recent heartbeat is checked; this does not wait five minutes.
         thread::sleep(Duration::from_millis(1_200));
         let mut sweep = scratch.command(scratch.program());

@@ -208,8 +208,8 @@ fn a_cut_never_divides_a_visible_character() {
 #[test]
 fn row_with_a_long_id_continues_below_its_headers() {
     let mut table = items();
-    let id = format!("gh:{}", "long-name/".repeat(8));
-    let cells = [&id, "A title", "pai-collab", "claimed", "P1", "Ivy (84a674b5)", "1h"];
+    let id = "gh:an-organization-with-a-long-name/a-repository-whose-name-is-long-as-well#1077-and-more";
+    let cells = [id, "A title", "pai-collab", "claimed", "P1", "Ivy (84a674b5)", "1h"];
     table.row(cells.map(Cell::new));
     let text = table.layout(Some(80), PLAIN);
     let lines: Vec<_> = text.lines().collect();
