@@ -140,8 +140,11 @@ fn call_killed_at_any_moment_is_applied_once_after_retries() {
             &["increment", "count", "--op", &format!("count-{operation}")],
             &["txn", "--file", MOVE, "--op", &format!("move-{operation}")],
         ] {
-            while !lives_to_answer(&board, call, &session, &mut chance) {
+            // Each attempt lives longer than the one before: on a busy machine no call answers within some milliseconds.
+            let mut attempt = 1;
+            while !lives_to_answer(&board, call, &session, chance.below(8_000) * attempt) {
                 kills += 1;
+                attempt += 1;
             }
         }
         progress("unknown-outcome, rounds", round, rounds);
@@ -160,9 +163,10 @@ fn call_killed_at_any_moment_is_applied_once_after_retries() {
     println!("unknown-outcome: {} calls, {kills} kills, each happened once", rounds * 8);
 }
 
-fn lives_to_answer(board: &TestBoard, call: &[&str], session: &str, chance: &mut Chance) -> bool {
+/// Whether a call that is killed after some microseconds has answered before.
+fn lives_to_answer(board: &TestBoard, call: &[&str], session: &str, microseconds: usize) -> bool {
     let child = board.start(call.iter().chain(&["--session", session]));
-    thread::sleep(Duration::from_micros(chance.below(8_000) as u64));
+    thread::sleep(Duration::from_micros(microseconds as u64));
     kill(child.id());
     let ended = end_of(child);
     assert_eq!(ended.stderr, "", "{call:?}");
