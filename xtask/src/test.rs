@@ -76,6 +76,7 @@ fn steps(options: &Options, skips: &Skips, report: &mut Report) -> Result {
     report.step("documentation", documentation, TO_COMPILE)?;
     report.step("build", cargo(&["build", "--workspace", "--all-features"]), TO_COMPILE)?;
     provide_strace(report)?;
+    provide_redis(report)?;
     provide_inspector(thorough, report);
     provide_chromium(report)?;
     provide_axe(thorough, report);
@@ -135,6 +136,11 @@ fn provide_strace(report: &mut Report) -> Result {
 /// The browser for the tests of the dashboard. Without it, they are skipped.
 fn provide_chromium(report: &mut Report) -> Result {
     provide_packages("chromium", &["chromium", "chromedriver"], report)
+}
+
+/// The server for tests of boards on Redis. Without it, they are skipped.
+fn provide_redis(report: &mut Report) -> Result {
+    provide_packages("redis", &["redis-server"], report)
 }
 
 /// Installs the packages of programs that tests on Linux need, if possible.

@@ -141,6 +141,9 @@ const ENVIRONMENT: &str = "\
 Environment variables:
   BLACKBOARD_SESSION_ID          Session to act as, if --session is not given
   BLACKBOARD_DB                  Board to use, if --db is not given
+  BLACKBOARD_REDIS_PASSWORD      Password of a Redis server, if the URL has none
+  BLACKBOARD_REDIS_PASSWORD_FILE
+                                 File with that password
   BLACKBOARD_SCOPE               Scope of entries, if --scope is not given
                                  [default: default]
   BLACKBOARD_HOME                Directory of the board used outside projects

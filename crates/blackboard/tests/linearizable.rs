@@ -14,11 +14,15 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use blackboard::entry::{Entry, Value, Write};
+#[cfg(feature = "redis")]
+use blackboard::store::redis::{Redis, RedisOptions};
 use blackboard::{Board, Code, Result};
 use porcupine_rs::{CheckResult, Model, Operation, check_operations_timeout};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 use testkit::process::wait_for;
+#[cfg(feature = "redis")]
+use testkit::redis::RedisServer;
 
 /// The environment of a client process: its directory, its number, and its job.
 const DIRECTORY: &str = "BLACKBOARD_TEST_DIRECTORY";
@@ -114,6 +118,16 @@ impl Scratch {
         scratch
     }
 
+    /// The same with a board on a server.
+    #[cfg(feature = "redis")]
+    fn on(server: &RedisServer) -> Scratch {
+        let directory = testkit::tempdir().unwrap();
+        fs::write(directory.path().join(URL), server.url("a")).unwrap();
+        let scratch = Scratch(directory);
+        drop(scratch.board());
+        scratch
+    }
+
     fn board(&self) -> Board {
         board_in(self.0.path())
     }
@@ -157,7 +171,11 @@ impl Scratch {
                 // A process that was killed may have left half a line at the end.
                 let Ok(note) = serde_json::from_str::<Note>(line) else { break };
                 match note.call {
-                    Some(call) => open = Some((note.at, call)),
+                    Some(call) => {
+                        // The outcome of the call before is unknown: it may happen at any later time.
+                        finish(&mut open, i64::MAX, None);
+                        open = Some((note.at, call));
+                    }
                     None => finish(&mut open, note.at, note.answer),
                 }
             }
@@ -167,7 +185,18 @@ impl Scratch {
     }
 }
 
+/// The file with the address of a board on a server.
+#[cfg(feature = "redis")]
+const URL: &str = "url";
+
 fn board_in(directory: &Path) -> Board {
+    #[cfg(feature = "redis")]
+    if let Ok(url) = fs::read_to_string(directory.join(URL)) {
+        let options = RedisOptions { patience: Duration::from_mins(1), ..RedisOptions::default() };
+        let store = Redis::open(url.parse().unwrap(), &options).unwrap();
+        let clock = store.clock();
+        return Board::on(std::sync::Arc::new(store), clock);
+    }
     Board::open(&directory.join("local.db")).unwrap()
 }
 
@@ -247,8 +276,10 @@ fn note_everything(directory: &Path, client: usize, calls: usize, faulty: bool) 
             _ => Call::Move(key, (key + 1) % 3, 5),
         };
         note(Note { at: moment(), call: Some(call.clone()), answer: None });
-        let answer = run(&board, &call, &mut seen, faulty).unwrap();
-        note(Note { at: moment(), call: None, answer: Some(answer) });
+        match run(&board, &call, &mut seen, faulty) {
+            Err(error) if error.code() == Code::OutcomeUnknown => {}
+            answer => note(Note { at: moment(), call: None, answer: Some(answer.unwrap()) }),
+        }
     }
 }
 
@@ -307,13 +338,31 @@ const KILLED: usize = 4;
 
 #[test]
 fn history_of_killed_clients_is_linearizable() {
-    let scratch = Scratch::new();
+    check_history(&Scratch::new(), || {});
+}
+
+/// The server is killed as often as a client is, and starts again with its data.
+#[cfg(feature = "redis")]
+#[test]
+fn history_on_a_killed_server_is_linearizable() {
+    let settings = [("appendonly", "yes"), ("appendfsync", "always")];
+    let Some(mut server) = RedisServer::start(&settings) else { return };
+    let scratch = Scratch::on(&server);
+    check_history(&scratch, || {
+        server.kill();
+        server.start_again();
+    });
+}
+
+/// Runs clients of which some are killed, and `disturb` after each of these.
+fn check_history(scratch: &Scratch, mut disturb: impl FnMut()) {
     let job = |number| if number < KILLED { "endless" } else { "honest" };
     let mut clients: Vec<_> = (0..CLIENTS).map(|number| scratch.client(number, job(number))).collect();
     for (number, client) in clients.iter_mut().enumerate().take(KILLED) {
         scratch.wait_for_calls(number, 10 * (number + 1));
         // SIGKILL, whatever it is doing.
         client.kill().unwrap();
+        disturb();
     }
     for (number, client) in clients.iter_mut().enumerate() {
         assert_eq!(wait_for(client).success(), number >= KILLED, "client {number}");
@@ -336,7 +385,17 @@ fn a_planted_fault_is_found() {
 
 #[test]
 fn sixteen_processes_increment_by_transactions_without_loss() {
-    let scratch = Scratch::new();
+    check_counter(&Scratch::new());
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn sixteen_processes_increment_on_a_server_without_loss() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    check_counter(&Scratch::on(&server));
+}
+
+fn check_counter(scratch: &Scratch) {
     let mut clients: Vec<_> = (0..16).map(|number| scratch.client(number, "count")).collect();
     for client in &mut clients {
         assert!(wait_for(client).success());

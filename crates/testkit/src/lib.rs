@@ -9,6 +9,7 @@
 //! | `process` | processes that a test starts, and waits for them with a limit |
 //! | `processes` | processes as the system shows them, and their descendants |
 //! | `programs` | programs that a test makes and then runs |
+//! | `redis` | Redis servers that a test starts |
 //! | `machine` | what a test needs from the machine |
 //! | `skip` | the report of tests that cannot run here |
 //! | `scale` | how large a test is |
@@ -31,6 +32,8 @@ pub mod process;
 pub mod processes;
 #[cfg(unix)]
 mod programs;
+#[cfg(unix)]
+pub mod redis;
 pub mod scale;
 #[cfg(all(unix, feature = "program"))]
 pub mod scratch;

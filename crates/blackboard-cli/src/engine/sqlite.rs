@@ -101,7 +101,7 @@ impl Engine for SqliteFile {
                 (false, true) => Some(BoardState::ReadOnly),
                 (false, false) => None,
             };
-            OpenStore { state, store: Arc::new(store) }
+            OpenStore { state, store: Arc::new(store), clock: Arc::new(SystemClock) }
         }))
     }
 }

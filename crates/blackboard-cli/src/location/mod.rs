@@ -10,11 +10,13 @@
 mod repository;
 mod tree;
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use blackboard::store::redis;
 use blackboard::{Code, Refusal, Result};
 
 pub(crate) use self::tree::{Tree, lexically};
@@ -252,7 +254,9 @@ fn target(text: &OsStr, name: &str, base: &Path) -> Result<Target> {
     }
     // A URL may contain a password, so messages repeat only its scheme.
     match text.to_str().and_then(|text| text.split_once("://")) {
-        Some(("redis" | "rediss", _)) => return Ok(Target::Redis(text.to_string_lossy().into_owned())),
+        Some((scheme, _)) if redis::SCHEMES.contains(&scheme) => {
+            return Ok(Target::Redis(text.to_string_lossy().into_owned()));
+        }
         Some((scheme, _)) if is_scheme(scheme) => {
             return Err(Refusal::new(
                 Code::InvalidValue,
@@ -266,6 +270,17 @@ fn target(text: &OsStr, name: &str, base: &Path) -> Result<Target> {
     let names_directory = text.as_encoded_bytes().ends_with(b"/");
     let path: PathBuf = base.join(text).components().collect();
     Ok(Target::File(if names_directory || path.is_dir() { path.join(DATABASE_FILE) } else { path }))
+}
+
+/// The name of a board without the login of a URL, which may be a secret: for output, and for the arguments of a process.
+pub(crate) fn without_login(name: &str) -> Cow<'_, str> {
+    match name.split_once("://") {
+        Some((scheme, rest)) if redis::SCHEMES.contains(&scheme) => match rest.rsplit_once('@') {
+            Some((_, address)) => format!("{scheme}://{address}").into(),
+            None => name.into(),
+        },
+        _ => name.into(),
+    }
 }
 
 fn is_scheme(text: &str) -> bool {

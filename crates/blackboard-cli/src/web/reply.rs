@@ -247,6 +247,11 @@ fn known_status(code: Code) -> Option<StatusCode> {
         | Code::Corrupt
         | Code::ForeignDatabase
         | Code::NewerSchema
+        | Code::ServerUnavailable
+        | Code::ServerUnsuitable
+        | Code::ServerFull
+        | Code::OutcomeUnknown
+        | Code::AccessDenied
         | Code::UnsafePermissions
         | Code::NetworkFilesystem
         | Code::ReadOnly

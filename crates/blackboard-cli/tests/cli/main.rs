@@ -51,6 +51,7 @@ mod missing_board;
 mod output;
 mod permissions;
 mod publishing;
+mod redis;
 mod refusals;
 mod same_names;
 mod sessions;

@@ -78,8 +78,9 @@ impl FromStr for ProcessIdentity {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<ProcessIdentity> {
-        let parts: Vec<&str> = text.split('/').collect();
-        if let [host, boot, namespace, started] = parts[..]
+        let mut parts = text.split('/');
+        if let (Some(host), Some(boot), Some(namespace), Some(started), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next(), parts.next())
             && let Ok(started) = started.parse()
         {
             let [host, boot, namespace] = [host, boot, namespace].map(str::to_owned);
@@ -140,6 +141,9 @@ pub trait Processes: Send + Sync {
     /// Whether the process that had `pid` when `mark` was recorded still runs. Without an identity any process with
     /// that PID counts.
     fn liveness(&self, pid: u32, mark: Option<&ProcessIdentity>) -> Liveness;
+
+    /// The id of this machine, empty if unknown.
+    fn host(&self) -> String;
 
     /// The id of this boot of this machine, empty if unknown. Values of a monotonic clock are valid only in one boot.
     fn boot(&self) -> String;
@@ -203,6 +207,10 @@ impl Processes for SystemProcesses {
     fn liveness(&self, pid: u32, mark: Option<&ProcessIdentity>) -> Liveness {
         let place = self.place();
         place.liveness(mark, || system::look(place, pid))
+    }
+
+    fn host(&self) -> String {
+        self.place().host.clone()
     }
 
     fn boot(&self) -> String {

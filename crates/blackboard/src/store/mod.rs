@@ -46,6 +46,8 @@ mod directory;
 mod memory;
 mod range;
 pub mod record;
+#[cfg(feature = "redis")]
+pub mod redis;
 mod rows;
 mod sidecars;
 pub mod sqlite;
@@ -303,7 +305,7 @@ impl Page<'_> {
 }
 
 /// For engines: fails with a fault if changes contradict each other. An entry that is put has the version of an event
-/// of the same commit, and a commit puts or removes each row once. Revisions are resolved.
+/// of the same commit, and a commit puts or removes each row once. Revisions may still be pending.
 pub fn check_changes(changes: &Changes, first: Revision) -> Result<()> {
     check_versions(changes, first)?;
     if changes.put.len() + changes.remove.len() < 2 {
@@ -323,7 +325,8 @@ pub fn check_changes(changes: &Changes, first: Revision) -> Result<()> {
 fn check_versions(changes: &Changes, first: Revision) -> Result<()> {
     for row in &changes.put {
         let Row::Entry(entry) = row else { continue };
-        let place = usize::try_from(entry.revision.get() - first.get()).ok();
+        let resolved = || usize::try_from(entry.revision.get() - first.get()).ok();
+        let place = entry.revision.event().or_else(resolved);
         let event = place.and_then(|place| changes.events.get(place));
         let version = event.and_then(|event| event.version.as_deref());
         if version.is_none_or(|version| version.removed || version.entry != *entry) {

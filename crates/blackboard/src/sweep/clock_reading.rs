@@ -1,4 +1,5 @@
-//! The stored difference between the wall clock and the monotonic clock, against which missing heartbeats are judged.
+//! The stored difference between the board's clock and the monotonic clock of a machine, against which missing heartbeats
+//! are judged. Each machine has its own, because monotonic clocks of two machines have nothing in common.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -8,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::Result;
-use crate::store::{BookkeepingRow, Changes, Key, Tx};
-use crate::unreadable::if_readable;
+use crate::revision::Revision;
+use crate::store::{BookkeepingRow, Changes, Key, Prefetch, Tx};
 
 /// How far the clocks may drift apart before the clock must have been set, or the machine slept.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(30);
@@ -23,29 +24,48 @@ pub(crate) struct ClockReading {
 }
 
 impl ClockReading {
-    /// The key of its row.
-    pub(crate) const KEY: Key = Key::BookkeepingRow(Cow::Borrowed("clock"));
+    /// The key of the row of this machine.
+    fn key(board: &Board) -> Key {
+        Key::BookkeepingRow(ClockReading::name(board))
+    }
+
+    /// What [`ClockReading::note`] reads.
+    pub(crate) fn prefetch(board: &Board) -> [Prefetch<'static>; 2] {
+        [Prefetch::Row(ClockReading::key(board)), Prefetch::Revision]
+    }
+
+    fn name(board: &Board) -> Cow<'static, str> {
+        format!("clock:{}", board.processes().host()).into()
+    }
 
     /// Records the clocks, if no call has done so in this boot, or if they have moved against each other. Then every
-    /// session gets one threshold of grace.
+    /// session gets one threshold of grace. So it does if this machine has no reading: the board's clock may just have
+    /// been set. An empty board has no session that needs it.
     pub(crate) fn note(board: &Board, tx: &dyn Tx, changes: &mut Changes) -> Result<()> {
         let mut seen = ClockReading::reading(board);
-        match ClockReading::stored(tx)? {
-            Some(known) if known.agrees_with(&seen) => return Ok(()),
-            Some(known) if known.boot == seen.boot => {
-                seen.grace_until = Some(tx.now().plus(board.settings().stale_threshold));
-            }
-            _ => {}
+        let needs_grace = match ClockReading::stored(board, tx)? {
+            StoredReading::Readable(known) if known.agrees_with(&seen) => return Ok(()),
+            StoredReading::Readable(known) => known.boot == seen.boot,
+            StoredReading::Unreadable => false,
+            StoredReading::Missing => tx.revision()? > Revision::ZERO,
+        };
+        if needs_grace {
+            seen.grace_until = Some(tx.now().plus(board.settings().stale_threshold));
         }
         let value = serde_json::to_string(&seen).unwrap_or_default();
-        changes.put(BookkeepingRow { name: Cow::Borrowed("clock"), value });
+        changes.put(BookkeepingRow { name: ClockReading::name(board), value });
         Ok(())
     }
 
-    pub(super) fn stored(tx: &dyn Tx) -> Result<Option<ClockReading>> {
-        // If it cannot be read, the next reading replaces it.
-        let mark = if_readable(tx.row::<BookkeepingRow>(&ClockReading::KEY))?;
-        Ok(mark.and_then(|mark| serde_json::from_str(&mark.value).ok()))
+    pub(super) fn stored(board: &Board, tx: &dyn Tx) -> Result<StoredReading> {
+        Ok(match tx.row::<BookkeepingRow>(&ClockReading::key(board)) {
+            Ok(Some(row)) => {
+                serde_json::from_str(&row.value).map_or(StoredReading::Unreadable, StoredReading::Readable)
+            }
+            Ok(None) => StoredReading::Missing,
+            Err(error) if error.is_unreadable_row() => StoredReading::Unreadable,
+            Err(error) => return Err(error),
+        })
     }
 
     pub(super) fn reading(board: &Board) -> ClockReading {
@@ -60,6 +80,16 @@ impl ClockReading {
         let apart = Duration::from_millis(self.offset_millis.abs_diff(other.offset_millis));
         self.boot == other.boot && apart <= CLOCK_TOLERANCE
     }
+}
+
+/// The stored reading of this machine.
+#[derive(Debug)]
+pub(super) enum StoredReading {
+    Readable(ClockReading),
+    /// The next reading replaces it.
+    Unreadable,
+    /// The machine has not used the board yet.
+    Missing,
 }
 
 /// The latest moment that a heartbeat may have. One after that was recorded before the clock was set back, and proves

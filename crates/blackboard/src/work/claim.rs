@@ -132,7 +132,7 @@ impl Work<'_> {
         let key = Key::WorkItem(claim.id.clone());
         let mut prefetch = vec![Prefetch::Row(key.clone())];
         let callers = if let Some(new) = &registration {
-            prefetch.extend(new.prefetch());
+            prefetch.extend(new.prefetch(self.board));
             new.callers()
         } else {
             prefetch.push(Prefetch::Row(Key::Agent(claim.session.clone())));

@@ -26,6 +26,11 @@ use testkit::process::RunToEnd as _;
 const NOT_PROVOKED: &[(Code, &str)] = &[
     (Code::DiskFull, "needs a file system without room, which `cargo xtask torture` makes"),
     (Code::NetworkFilesystem, "needs another file system, which tests/process/file_systems.rs makes"),
+    (Code::ServerUnavailable, "needs a Redis server, which tests/redis_server of the library starts"),
+    (Code::ServerUnsuitable, "needs a Redis server, which tests/redis_server of the library starts"),
+    (Code::ServerFull, "needs a Redis server, which tests/redis_server of the library starts"),
+    (Code::OutcomeUnknown, "needs a connection that breaks, which tests/redis_server of the library makes"),
+    (Code::AccessDenied, "needs a Redis server, which tests/redis_server of the library starts"),
     (Code::Internal, "would be a bug of this program"),
 ];
 

@@ -242,6 +242,31 @@ fn refusal_is_never_based_on_an_inconsistent_state(fixture: &Fixture) {
     if !fixture.is_optimistic() {
         return;
     }
+    // `x` and `y` are created together, so no state of the board has one of them.
+    let refuse_with_one = |meddle_in: usize| {
+        let ran = Cell::new(0);
+        let outcome = fixture.commit(|tx| {
+            ran.set(ran.get() + 1);
+            let has_x = tx.get(&x())?.is_some();
+            if ran.get() == meddle_in {
+                fixture.put(&[an_item("x").into(), an_item("y").into()]);
+            }
+            let has_y = tx.get(&y())?.is_some();
+            if has_x == has_y { Ok(Changes::new()) } else { Err(crate::Error::invalid("one is missing")) }
+        });
+        (outcome.is_ok(), ran.get())
+    };
+    let (accepted, undisturbed) = refuse_with_one(0);
+    assert!(accepted);
+    let (accepted, ran) = refuse_with_one(undisturbed);
+    assert!(accepted, "the refusal is based on a state that did not exist");
+    assert_eq!(ran, undisturbed + 1);
+}
+
+/// The contract allows an engine to refuse by an earlier state of the board, which existed during the call.
+#[test]
+fn memory_validates_a_refusal_at_its_end() {
+    let fixture = Fixture::memory();
     let refuse_without_x = |meddle_in: usize| {
         let ran = Cell::new(0);
         let outcome = fixture.commit(|tx| {

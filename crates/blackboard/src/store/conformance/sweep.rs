@@ -104,6 +104,7 @@ fn a_sweep_reads_its_candidates_at_once(fixture: &Fixture) {
         let is_agent = matches!(look, Look::Row(crate::store::Key::Agent(_)));
         counted.fetch_add(usize::from(is_agent), Ordering::Relaxed);
     });
+    let board = board.with_processes(fixture.processes.clone());
     let swept = board.sweep(&Sweep { dry_run: true, ..Sweep::default() }).unwrap();
     assert_eq!(swept.stale_agents.len(), 20);
     assert_eq!(rows.load(Ordering::Relaxed), 0, "agents that were read one by one");
