@@ -89,12 +89,12 @@ impl Agents<'_> {
 }
 
 /// Processes that were checked, by PID: several sessions may share one process, and two processes one PID.
-type Judged = HashMap<u32, Vec<(Option<ProcessIdentity>, Liveness)>>;
+pub(super) type Judged = HashMap<u32, Vec<(Option<ProcessIdentity>, Liveness)>>;
 
 impl Agents<'_> {
     /// Whether the process of a session runs. A process that several sessions share is checked once. That of an ended
     /// session does not matter, and there may be thousands of such sessions.
-    fn judge(self, agent: &Agent, judged: &mut Judged) -> &'static str {
+    pub(super) fn judge(self, agent: &Agent, judged: &mut Judged) -> &'static str {
         let Some(pid) = agent.pid.filter(|_| agent.status.is_live()) else { return UNKNOWN };
         let judged = judged.entry(pid).or_default();
         if let Some((_, liveness)) = judged.iter().find(|(process, _)| *process == agent.process) {
