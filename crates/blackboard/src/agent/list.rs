@@ -88,16 +88,21 @@ impl Agents<'_> {
     }
 }
 
-/// Processes that were checked: several sessions may share one.
-pub(super) type Judged = HashMap<(u32, Option<ProcessIdentity>), Liveness>;
+/// Processes that were checked, by PID: several sessions may share one process, and two processes one PID.
+pub(super) type Judged = HashMap<u32, Vec<(Option<ProcessIdentity>, Liveness)>>;
 
 impl Agents<'_> {
     /// Whether the process of a session runs. A process that several sessions share is checked once. That of an ended
     /// session does not matter, and there may be thousands of such sessions.
     pub(super) fn judge(self, agent: &Agent, judged: &mut Judged) -> &'static str {
         let Some(pid) = agent.pid.filter(|_| agent.status.is_live()) else { return UNKNOWN };
-        let process = (pid, agent.process.clone());
-        judged.entry(process).or_insert_with(|| self.process_of(agent)).as_str()
+        let judged = judged.entry(pid).or_default();
+        if let Some((_, liveness)) = judged.iter().find(|(process, _)| *process == agent.process) {
+            return liveness.as_str();
+        }
+        let liveness = self.process_of(agent);
+        judged.push((agent.process.clone(), liveness));
+        liveness.as_str()
     }
 }
 
@@ -106,6 +111,9 @@ pub(super) const UNKNOWN: &str = "unknown";
 
 /// Sorts delegates behind their parents. A delegate whose parent is not in the list is at the top level.
 fn as_tree(agents: Vec<Agent>) -> Vec<ListedAgent> {
+    if agents.iter().all(|agent| agent.parent_id.is_none()) {
+        return agents.into_iter().map(ListedAgent::unchecked).collect();
+    }
     let known: HashMap<String, usize> =
         agents.iter().enumerate().map(|(place, agent)| (agent.session_id.clone(), place)).collect();
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); agents.len()];

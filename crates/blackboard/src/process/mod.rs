@@ -78,8 +78,9 @@ impl FromStr for ProcessIdentity {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<ProcessIdentity> {
-        let parts: Vec<&str> = text.split('/').collect();
-        if let [host, boot, namespace, started] = parts[..]
+        let mut parts = text.split('/');
+        if let (Some(host), Some(boot), Some(namespace), Some(started), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next(), parts.next())
             && let Ok(started) = started.parse()
         {
             let [host, boot, namespace] = [host, boot, namespace].map(str::to_owned);
