@@ -1,5 +1,7 @@
-//! Every example in the help of every command runs, on a board that is prepared for it. So do the commands of the README.
+//! Every example in the help of every command runs, on a board that is prepared for it. So do all commands of the README but
+//! its loop (`process/readme.rs`).
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::machine::can;
@@ -121,11 +123,11 @@ fn run(template: &Path, command: &str, before: &str, example: &str) {
     assert_eq!(failed, expected != 0, "{example}: {output:?}");
 }
 
-/// The README's section with commands to type, from the first to the last.
-fn commands_of_readme() -> String {
+/// The block of commands in a section of the README.
+fn commands_of_readme(section: &str) -> String {
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
     let readme = std::fs::read_to_string(readme).unwrap();
-    let (_, section) = readme.split_once("\n## By hand\n\n```\n").unwrap();
+    let (_, section) = readme.split_once(&format!("\n## {section}\n\n```\n")).unwrap();
     let (block, _) = section.split_once("```").unwrap();
     block.to_owned()
 }
@@ -138,9 +140,50 @@ fn commands_of_the_readme_run_in_their_order() {
     let scratch = Scratch::new();
     let prepare =
         "set -e\ngit init -q .\nmkdir -p src/store\nprintf '#!/bin/sh\\n' > deploy.sh\nchmod +x deploy.sh\n";
-    let script = format!("{prepare}{}", commands_of_readme());
+    let script = format!("{prepare}{}", commands_of_readme("By hand"));
     let output = Output::of(scratch.shell(&script).run_to_end());
     assert_eq!(output.code, 0, "{output:?}");
     assert!(!output.stderr.contains("error:"), "{output:?}");
     assert!(output.stdout.contains("Completed work item: design-schema"), "{output:?}");
+}
+
+/// What the README's commands that connect agents must do, as a shell checks it. They ask at a terminal, and a browser is
+/// started by `xdg-open`.
+const CONNECTED: &[(&str, &str)] = &[
+    ("blackboard setup", "at_terminal y; grep -q '\"hook\", \"claude\"' .claude/settings.json"),
+    (
+        "blackboard serve --open",
+        "$command --port 0 > address & server=$!\n\
+         until test -s opened; do kill -0 $server; sleep 0.05; done\n\
+         grep -q http \"$(cat opened)\"\n\
+         kill $server; wait $server || true",
+    ),
+    ("blackboard setup remove", "at_terminal y; if grep -rq '\"hook\"' .claude; then exit 1; fi"),
+];
+
+#[test]
+fn commands_of_the_readme_connect_agents() {
+    if !can("commands of the README", "script", &["-qec", "true", "/dev/null"]) {
+        return;
+    }
+    let scratch = Scratch::new();
+    testkit::write_program(
+        &scratch.path().join("xdg-open"),
+        "#!/bin/sh\nprintf '%s' \"$1\" > opening\nmv opening opened\n",
+    );
+    let mut script = "set -e\nPATH=$PWD:$PATH\nmkdir .claude\n\
+                      at_terminal() { printf '%s\\n' \"$1\" | script -qec \"$command\" /dev/null; }\n"
+        .to_owned();
+    let block = commands_of_readme("Connect your agents");
+    let commands = block.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+    let named: Vec<&str> = CONNECTED.iter().map(|(command, _)| *command).collect();
+    assert_eq!(commands.collect::<Vec<_>>(), named);
+    for (command, check) in CONNECTED {
+        writeln!(script, "command='{command}'\n{check}\necho \"did $command\"").unwrap();
+    }
+    let output = Output::of(scratch.shell(&script).run_to_end());
+    assert_eq!(output.code, 0, "{output:?}");
+    for command in named {
+        assert!(output.stdout.contains(&format!("did {command}\n")), "{output:?}");
+    }
 }
