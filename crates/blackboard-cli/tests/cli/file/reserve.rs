@@ -175,4 +175,9 @@ fn a_directory_that_does_not_exist_yet_conflicts_with_files_in_it() {
         }
     }
     scratch.run(["file", "check", "library", "d3x/a.rs", "--session", "Oak"]).success();
+    // A pattern is about no file but those that match.
+    scratch.json(["file", "reserve", "**/*.md", "src/**/*.toml", "--session", "Ivy"]);
+    scratch.run(["file", "check", "main.c", "src/a.rs", "--session", "Oak"]).success();
+    scratch.run(["file", "reserve", "main.c", "src/a.rs", "--session", "Oak"]).success();
+    scratch.run(["file", "check", "docs/a.md", "--session", "Oak", "--json"]).refused(Code::Held);
 }
