@@ -156,7 +156,9 @@ impl Render for CopiedBoard {
         ))?;
         let rows: u64 = self.copied.copied.iter().filter(|(table, _)| is_rows(table)).map(|(_, count)| count).sum();
         let (events, versions) = (self.count("events"), self.count("entry_versions"));
-        screen.line(format_args!("{rows} rows, {events} events, {versions} versions of entries; compared"))?;
+        screen.line(format_args!(
+            "Rows: {rows}, events: {events}, versions of entries: {versions}. Both boards are equal."
+        ))?;
         if self.sealed {
             screen.line(format_args!("{} refuses changes from now on", escape(&self.from)))?;
         }
