@@ -79,12 +79,7 @@ pub fn copy(
     target: &mut dyn LoadingBoard,
     observe: &mut dyn FnMut(CopyProgress),
 ) -> Result<Copied> {
-    let mut loader = Loader {
-        target,
-        batch: Vec::new(),
-        bytes: 0,
-        tally: Tally::new(false, observe),
-    };
+    let mut loader = Loader { target, batch: Vec::new(), bytes: 0, tally: Tally::new(false, observe) };
     source.dump(&mut loader)?;
     loader.store()?;
     let Tally { extent, parts, left_out, .. } = loader.tally;

@@ -85,7 +85,7 @@ fn resolve(context: &Context, db: OsString) -> Result<ResolvedBoard> {
 }
 
 fn open_source(source: &ResolvedBoard) -> Result<OpenStore> {
-    let opened = source.engine.open(&source.config.database, Opening::staying(Mode::Existing))?;
+    let opened = source.engine.open(&source.config.database, Opening::new(Mode::Existing))?;
     opened.ok_or_else(|| {
         Refusal::new(Code::BoardNotFound, format!("no board at {}", source.engine.name()))
             .hint("check the location of the board to copy")
@@ -154,7 +154,8 @@ impl Render for CopiedBoard {
             escape(&self.to),
             self.copied.revision
         ))?;
-        let rows: u64 = self.copied.copied.iter().filter(|(table, _)| is_rows(table)).map(|(_, count)| count).sum();
+        let rows: u64 =
+            self.copied.copied.iter().filter(|(table, _)| is_rows(table)).map(|(_, count)| count).sum();
         let (events, versions) = (self.count("events"), self.count("entry_versions"));
         screen.line(format_args!(
             "Rows: {rows}, events: {events}, versions of entries: {versions}. Both boards are equal."

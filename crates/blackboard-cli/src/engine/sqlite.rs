@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use blackboard::Result;
 use blackboard::clock::SystemClock;
-use blackboard::store::{LoadingBoard, Sidecars};
 use blackboard::store::sqlite::{self, Sqlite, SqliteOptions, SqliteSidecars, Waiting};
+use blackboard::store::{LoadingBoard, Sidecars};
 
 use super::{Engine, Mode, OpenStore, Opening};
 use crate::config::{Database, Durability};

@@ -160,7 +160,7 @@ impl Context {
 mod tests {
     use blackboard::Revision;
     use blackboard::entry::{Value, Write};
-    use blackboard::store::{LoadingBoard, SidecarDirectory, Sidecars};
+    use blackboard::store::{SidecarDirectory, Sidecars};
 
     use super::*;
     use crate::config::Database;
@@ -221,10 +221,6 @@ mod tests {
                 state: None,
             };
             Ok(self.exists.then(store))
-        }
-
-        fn create_to_load(&self, _: &Database, _: bool) -> Result<Box<dyn LoadingBoard>> {
-            Err(Error::invalid("no copies"))
         }
     }
 

@@ -75,7 +75,8 @@ fn tokens_idempotency_keys_and_cursors_are_valid_on_the_copy() {
     let Some(server) = RedisServer::start(&[]) else { return };
     let (scratch, url) = (Scratch::new(), server.url("team"));
     fill(&scratch, "team.db");
-    let refused = |call: &[&str], code| scratch.run(call.iter().chain(&["--json", "--db", &url])).refused(code);
+    let refused =
+        |call: &[&str], code| scratch.run(call.iter().chain(&["--json", "--db", &url])).refused(code);
     let held_again = |noun: &str, take: &str, name: &str| {
         let take = || on(&scratch, "team.db", &[noun, take, name, "--session", "ivy"])["fence"].to_string();
         on(&scratch, "team.db", &[noun, "release", name, "--session", "ivy"]);

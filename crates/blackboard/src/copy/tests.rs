@@ -37,7 +37,9 @@ impl Place {
 
     fn open(&self) -> Result<Arc<dyn Store>> {
         Ok(match self {
-            Place::File(path) => Arc::new(Sqlite::open(path, Arc::new(SystemClock), &SqliteOptions::default())?),
+            Place::File(path) => {
+                Arc::new(Sqlite::open(path, Arc::new(SystemClock), &SqliteOptions::default())?)
+            }
             Place::Server(url) => Arc::new(Redis::open(url.parse()?, &options())?),
         })
     }
@@ -139,7 +141,9 @@ fn fill(store: &Arc<dyn Store>) {
         write("replaced", value);
         write("new", value);
     }
-    scope.write(&Write { ttl: Some(Duration::from_hours(1)), ..Write::new("expires", Value::null()) }).unwrap();
+    scope
+        .write(&Write { ttl: Some(Duration::from_hours(1)), ..Write::new("expires", Value::null()) })
+        .unwrap();
     write("deleted", 1);
     scope.delete("deleted").unwrap();
     commit(&**store, &mut |tx| {
@@ -182,7 +186,8 @@ fn board_is_equal_after_it_was_copied_there_and_back() {
     assert!(extent.floor > Revision::ZERO && all > expected.len(), "{extent:?}");
     let mut from = source.clone();
     let on_file = |name: &str| Place::file(directory.path(), name);
-    let targets = [server, on_file("back.db"), on_file("again.db"), Place::server().unwrap(), Place::server().unwrap()];
+    let targets =
+        [server, on_file("back.db"), on_file("again.db"), Place::server().unwrap(), Place::server().unwrap()];
     for (round, target) in targets.into_iter().enumerate() {
         let copied = copy_to(&*from, &target);
         for table in TABLES {
@@ -210,7 +215,8 @@ fn old_fence_token_is_refused_after_a_copy_and_the_current_one_is_valid() {
     let Some(server) = Place::server() else { return };
     let source = Place::file(directory.path(), "source.db");
     let board = source.board();
-    let agents = ["Ivy", "Oak"].map(|name| board.agents().register(&Register::named(name)).unwrap().agent.session_id);
+    let agents =
+        ["Ivy", "Oak"].map(|name| board.agents().register(&Register::named(name)).unwrap().agent.session_id);
     let [ivy, oak] = &agents;
     board.work().create(&Create::new("x", "X")).unwrap();
     let old = board.work().claim(&Claim::of("x", ivy)).unwrap().item.fence;

@@ -92,7 +92,10 @@ impl Table {
         let columns = |index: &Index| index.partition.len() + index.order.len();
         let has_all = |index: &&&'static Index| {
             let is_whole = index.condition.is_none() && index.includes.is_none() && index.each.is_none();
-            is_whole && key.iter().all(|name| index.partition.iter().chain(index.order).any(|column| column == name))
+            is_whole
+                && key
+                    .iter()
+                    .all(|name| index.partition.iter().chain(index.order).any(|column| column == name))
         };
         self.indexes.iter().filter(has_all).min_by_key(|index| columns(index)).copied()
     }

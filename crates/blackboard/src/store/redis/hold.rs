@@ -68,7 +68,8 @@ impl Inner {
         }
         let mut request = Request::default();
         request.command(&[b"HGET", &self.keys.rows, layout::MOVED_TO]);
-        let location = match self.replies(lease, &request).ok().and_then(|replies| replies.into_iter().next()) {
+        let location = match self.replies(lease, &request).ok().and_then(|replies| replies.into_iter().next())
+        {
             Some(Reply::Bytes(location)) => String::from_utf8(location).ok(),
             _ => None,
         };

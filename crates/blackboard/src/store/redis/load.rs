@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use super::Redis;
 use super::address::Address;
 use super::faults::{self, Trouble};
 use super::resp::{Reply, Request};
 use super::{Creating, Inner, Opened, RedisOptions, bytes, layout, script};
-use super::Redis;
 use crate::clock::Timestamp;
 use crate::entry::EntryVersion;
 use crate::error::{Code, Fault, Result};

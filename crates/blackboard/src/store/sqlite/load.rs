@@ -100,8 +100,7 @@ impl LoadingFile {
         let mut statement = self.connection.prepare("PRAGMA foreign_key_check").map_err(fault)?;
         let mut found = statement.query([]).map_err(fault)?;
         let Some(row) = found.next().map_err(fault)? else { return Ok(()) };
-        let (table, parent): (String, String) =
-            (row.get(0).map_err(fault)?, row.get(2).map_err(fault)?);
+        let (table, parent): (String, String) = (row.get(0).map_err(fault)?, row.get(2).map_err(fault)?);
         Err(faults::corrupt(self.path(), format!("a row of {table} refers to a missing one of {parent}")))
     }
 }
