@@ -53,14 +53,14 @@ pub struct Copy {
 
 impl Run for Copy {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let source = resolve(context, self.from)?;
+        let source = resolve(context, self.from, "FROM")?;
         let from = source.engine.name();
         let OpenStore { store, .. } = open_source(&source)?;
         let Some(to) = self.to.filter(|_| !self.unseal) else {
             let unsealed = store.unseal()?;
             return Ok(Outcome::new(Unsealed { from, unsealed }));
         };
-        let target = resolve(context, to)?;
+        let target = resolve(context, to, "TO")?;
         let to = target.engine.name();
         let mut loading = target.engine.create_to_load(&target.config.database, self.replace)?;
         let sealing = if self.seal { Some(Sealing::of(&*store, &to)?) } else { None };
@@ -79,8 +79,8 @@ impl Run for Copy {
     }
 }
 
-fn resolve(context: &Context, db: OsString) -> Result<ResolvedBoard> {
-    let location = location::find(&Request { db: Some(db), ..context.request() })?;
+fn resolve(context: &Context, board: OsString, argument: &str) -> Result<ResolvedBoard> {
+    let location = location::find_named(&Request { db: Some(board), ..context.request() }, argument)?;
     context.resolve_at(&location, warn)
 }
 

@@ -131,6 +131,18 @@ fn target_with_a_board_is_refused_and_unchanged() {
     on(&scratch, "a.db", &["write", "key", "1"]);
 }
 
+#[test]
+fn refused_location_is_called_by_its_name() {
+    let scratch = Scratch::new();
+    for (from, to, name) in [("ftp://a", "b.db", "FROM"), ("", "b.db", "FROM")] {
+        let refused = scratch.run(["copy", from, to, "--json"]).refused(Code::InvalidValue);
+        assert!(refused["error"].as_str().unwrap().starts_with(name), "{refused}");
+    }
+    on(&scratch, "a.db", &["write", "key", "1"]);
+    let refused = scratch.run(["copy", "a.db", "ftp://b", "--json"]).refused(Code::InvalidValue);
+    assert!(refused["error"].as_str().unwrap().starts_with("TO"), "{refused}");
+}
+
 /// Starts a copy of a board on a server that delays it, so that it cannot end.
 fn start_delayed_copy(scratch: &Scratch, source: &RedisServer, to: &str) -> Child {
     // The copy of the keys on the server is a write.

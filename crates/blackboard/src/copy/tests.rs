@@ -307,3 +307,23 @@ fn copy_is_of_one_revision_while_the_source_changes_and_leaves_nothing_on_the_se
     }
     assert_eq!(server.command(&["DBSIZE"]), ":3\r\n", "the snapshot is gone");
 }
+
+#[test]
+fn restarted_server_assigns_no_id_of_the_copied_board_again() {
+    let settings = [("appendonly", "yes"), ("appendfsync", "always")];
+    let Some(mut server) = RedisServer::start(&settings) else { return };
+    let directory = testkit::tempdir().unwrap();
+    let path = directory.path().join("source.db");
+    let skipping = Sqlite::open(&path, Arc::new(SystemClock), &SqliteOptions::default()).unwrap();
+    let source: Arc<dyn Store> = Arc::new(skipping.skipping_revisions());
+    fill(&source);
+    let target = Place::Server(server.url("copy"));
+    let copied = copy_to(&*source, &target);
+    server.kill();
+    server.start_again();
+    let board = target.board();
+    assert_eq!(board.revision().unwrap(), copied.revision);
+    let next = board.scope("default").write(&Write::new("next", Value::null())).unwrap().revision;
+    // It is as old as its revision requires, and not much older: ids last for thousands of years.
+    assert!(next > copied.revision && next.get() < copied.revision.get() + (1 << 30), "{next}");
+}
