@@ -21,6 +21,7 @@ const TORMENTS: &[(&str, &str, &str)] = &[
     ("counters", "counters::", "16 shells count 500 times each by write --if-revision"),
     ("expiry", "expiry::", "200 entries expire while 20 processes read them"),
     ("many-entries", "many_entries::", "100,000 entries, and little memory"),
+    ("copy", "large_copy::", "100,000 entries and 1,000,000 events to a server and back"),
     ("unknown-outcome", "unknown_outcome::", "killed at any moment, repeated until answered: happened once"),
     ("disk-full", "disk_full::", "no space, then space again"),
     ("mutations", "mutations::", "500 corrupted files"),

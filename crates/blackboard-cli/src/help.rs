@@ -124,7 +124,7 @@ More commands:
   Projects       project register, list, status, remove
   Setup          setup status, remove; guard install, check, remove; mcp, hook,
                  completions, version
-  Maintenance    sweep, export
+  Maintenance    sweep, export, copy
 
 Options:
   --db <PATH>    Board to use: a file, or an existing directory

@@ -179,6 +179,8 @@ codes! {
     PortTaken, "port_taken", 4;
     /// The data kept changing while it was read.
     Conflict, "conflict", 4;
+    /// The board is being copied to this location, or a copy to it was interrupted.
+    BeingCopied, "being_copied", 4;
     /// The cursor or revision is ahead of the board.
     CursorAhead, "cursor_ahead", 4;
     /// Retention or a purge has removed what was asked for.
@@ -190,6 +192,8 @@ codes! {
     NetworkFilesystem, "network_filesystem", 5;
     /// The file system does not let this user write here.
     ReadOnly, "read_only", 5;
+    /// The board was copied to another location, and accepts no more changes.
+    BoardSealed, "board_sealed", 5;
     /// The server denies this user access, or a command.
     AccessDenied, "access_denied", 5;
     /// The text seems to contain a credential.

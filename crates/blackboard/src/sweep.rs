@@ -26,7 +26,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::json;
 
-pub(crate) use self::clock_reading::ClockReading;
+pub(crate) use self::clock_reading::{ClockReading, is_clock_reading};
 use self::clock_reading::{StoredReading, latest_heartbeat};
 pub(crate) use self::deferred::{DeferredSweep, Due};
 pub(crate) use self::gone::QUIET;

@@ -8,9 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blackboard::Result;
 use blackboard::clock::Clock;
-use blackboard::store::{Sidecars, Store};
+use blackboard::store::{LoadingBoard, Sidecars, Store};
+use blackboard::{Error, Result};
 
 use self::redis::RedisServer;
 use self::sqlite::SqliteFile;
@@ -50,6 +50,11 @@ pub trait Engine: Send + Sync {
 
     /// Opens the store of the board. `None` if it does not exist and must not be created.
     fn open(&self, database: &Database, opening: Opening) -> Result<Option<OpenStore>>;
+
+    /// Creates the board to copy another one into. Refuses if it exists, unless it is an interrupted copy and is replaced.
+    fn create_to_load(&self, _database: &Database, _replaces: bool) -> Result<Box<dyn LoadingBoard>> {
+        Err(Error::invalid(format!("no board can be copied to {}", self.name())))
+    }
 }
 
 /// How a board is opened, apart from its configuration.

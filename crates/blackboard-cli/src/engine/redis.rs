@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blackboard::store::redis::{Address, Redis, RedisOptions};
-use blackboard::store::{SidecarDirectory, Sidecars};
+use blackboard::store::{LoadingBoard, SidecarDirectory, Sidecars};
 use blackboard::{Code, Refusal, Result};
 use uuid::Uuid;
 
@@ -126,6 +126,11 @@ impl Engine for RedisServer {
             }
             OpenStore { clock: store.clock(), store: Arc::new(store), state }
         }))
+    }
+
+    fn create_to_load(&self, _: &Database, replaces: bool) -> Result<Box<dyn LoadingBoard>> {
+        let loading = Redis::create_to_load(self.address.clone(), &RedisOptions::default(), replaces)?;
+        Ok(Box::new(loading))
     }
 }
 

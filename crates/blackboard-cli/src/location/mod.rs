@@ -80,6 +80,11 @@ pub(crate) enum Source {
 
 /// Finds the location of the board.
 pub(crate) fn find(request: &Request) -> Result<Location> {
+    find_named(request, "--db")
+}
+
+/// The same for a board that another argument than `--db` names. `argument` is its name.
+pub(crate) fn find_named(request: &Request, argument: &str) -> Result<Location> {
     let Request { db, environment, current_dir } = request;
     let home = home(request);
     let home_config = home.as_ref().map(|home| home.join(CONFIG_FILE));
@@ -87,7 +92,7 @@ pub(crate) fn find(request: &Request) -> Result<Location> {
     let mut warnings = Vec::new();
 
     let (target, source) = if let Some(db) = db {
-        (target(db, "--db", current_dir)?, Source::Option)
+        (target(db, argument, current_dir)?, Source::Option)
     } else if let Some(database) = &environment.database {
         (target(database, "BLACKBOARD_DB", current_dir)?, Source::Environment)
     } else if let Some(directory) = find_project(request, &project_directory, &mut warnings) {

@@ -255,6 +255,8 @@ fn known_status(code: Code) -> Option<StatusCode> {
         | Code::UnsafePermissions
         | Code::NetworkFilesystem
         | Code::ReadOnly
+        | Code::BoardSealed
+        | Code::BeingCopied
         | Code::Conflict
         | Code::Busy
         | Code::TimedOut

@@ -63,6 +63,12 @@ const DIFFERENT: &[(&str, &str, i32)] = &[
     ("blackboard serve --background", "blackboard serve --background --port 0", 0),
     ("blackboard serve --status", "blackboard serve --background --port 0 && blackboard serve --status", 0),
     ("blackboard serve --stop", "blackboard serve --background --port 0 && blackboard serve --stop", 0),
+    // There is no such server.
+    (
+        "blackboard copy .blackboard/local.db redis://",
+        "blackboard copy .blackboard/local.db copy.db --seal && blackboard copy copy.db again.db",
+        0,
+    ),
     // The story takes half a minute at the pace of a reader.
     ("blackboard demo", "blackboard demo --pace 10", 0),
 ];

@@ -9,6 +9,7 @@ mod agent;
 mod append;
 mod clear;
 mod completions;
+mod copy;
 mod delete;
 mod demo;
 mod export;

@@ -150,8 +150,10 @@ const WITH_AN_ENDED_SESSION: &[(&str, &[&str], Treatment)] = {
 };
 
 /// Commands that have their own tests for this, or nothing to do with sessions of the environment: the guard needs a
-/// repository, hooks use the session of their platform, and the MCP server registers a session when it needs one.
+/// repository, hooks use the session of their platform, the MCP server registers a session when it needs one, and a copy
+/// is made without one.
 const ELSEWHERE: &[&str] = &[
+    "copy",
     "guard install",
     "guard check",
     "guard remove",

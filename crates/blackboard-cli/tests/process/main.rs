@@ -27,6 +27,7 @@ mod gone_holders;
 mod guard;
 mod helper_scripts;
 mod hooks;
+mod large_copy;
 mod liveness;
 mod locks;
 mod many_entries;

@@ -196,7 +196,7 @@ impl Entry {
     }
 
     /// How many bytes its value and its metadata have.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.value.as_str().len() + self.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len())
     }
 
@@ -584,5 +584,8 @@ record! {
         key { scope, key }
         columns { version, revision }
     }
-    indexes {}
+    indexes {
+        /// All tombstones, by scope and key.
+        ALL: by (scope, key);
+    }
 }

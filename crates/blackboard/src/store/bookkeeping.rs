@@ -79,7 +79,10 @@ record! {
         key { name }
         columns { value }
     }
-    indexes {}
+    indexes {
+        /// All of them, by name.
+        ALL: by (name);
+    }
 }
 
 impl Range {

@@ -52,6 +52,7 @@ mod rows;
 mod sidecars;
 pub mod sqlite;
 mod stored;
+mod transfer;
 mod view;
 
 use std::collections::HashSet;
@@ -65,6 +66,7 @@ pub use self::range::Range;
 pub use self::record::Index;
 pub use self::rows::{Key, Row, TABLES};
 pub use self::sidecars::{Sidecar, SidecarDirectory, Sidecars};
+pub use self::transfer::{Extent, LoadingBoard, Part, Recipient};
 pub(crate) use self::view::TxView;
 use crate::Result;
 use crate::clock::Timestamp;
@@ -119,6 +121,23 @@ pub trait Store: Send + Sync {
     /// Does maintenance that can wait until the answer is printed, for example a checkpoint of a log. Never waits,
     /// never fails.
     fn maintain(&self) {}
+
+    /// Gives every part of one state of the board to a recipient, in batches of a limited size. What only this engine needs is
+    /// no part of it.
+    fn dump(&self, _to: &mut dyn Recipient) -> Result<()> {
+        Err(transfer::unsupported(self))
+    }
+
+    /// Makes the board refuse every commit, from any process, with `board_sealed`. It can still be read. `moved_to` is the
+    /// location that the refusal names. Returns whether the board was not sealed yet.
+    fn seal(&self, _moved_to: &str) -> Result<bool> {
+        Err(transfer::unsupported(self))
+    }
+
+    /// Lets a sealed board accept commits again. Returns whether it was sealed.
+    fn unseal(&self) -> Result<bool> {
+        Err(transfer::unsupported(self))
+    }
 }
 
 /// The name of a commit, its reads, and how long it may wait.

@@ -15,6 +15,14 @@ use crate::store::{BookkeepingRow, Changes, Key, Prefetch, Tx};
 /// How far the clocks may drift apart before the clock must have been set, or the machine slept.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(30);
 
+/// The beginning of the names of the rows with a reading.
+const NAME: &str = "clock:";
+
+/// Whether a bookkeeping row of this name is the clock reading of a machine. Older boards have one for all machines.
+pub(crate) fn is_clock_reading(name: &str) -> bool {
+    name.starts_with(NAME) || name == "clock"
+}
+
 /// The wall clock and the monotonic clock at the last reading.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ClockReading {
@@ -35,7 +43,7 @@ impl ClockReading {
     }
 
     fn name(board: &Board) -> Cow<'static, str> {
-        format!("clock:{}", board.processes().host()).into()
+        format!("{NAME}{}", board.processes().host()).into()
     }
 
     /// Records the clocks, if no call has done so in this boot, or if they have moved against each other. Then every

@@ -31,6 +31,8 @@ const NOT_PROVOKED: &[(Code, &str)] = &[
     (Code::ServerFull, "needs a Redis server, which tests/redis_server of the library starts"),
     (Code::OutcomeUnknown, "needs a connection that breaks, which tests/redis_server of the library makes"),
     (Code::AccessDenied, "needs a Redis server, which tests/redis_server of the library starts"),
+    (Code::BeingCopied, "needs an interrupted copy, which tests/cli/copy.rs makes"),
+    (Code::BoardSealed, "needs a sealed board, which tests/cli/copy.rs makes"),
     (Code::Internal, "would be a bug of this program"),
 ];
 

@@ -58,6 +58,8 @@ const INDEX_BYTES: &[(&str, u8)] = &[
     ("file_edits.OF_FILE", b'Y'),
     ("file_edits.OF_SESSION", b'Z'),
     ("file_edits.OLDEST", b'a'),
+    ("entry_tombstones.ALL", b'b'),
+    ("marks.ALL", b'c'),
 ];
 
 /// The first byte of the field of a row.
@@ -229,11 +231,16 @@ pub(super) fn bounds_of(range: &Range) -> Result<(Vec<u8>, Vec<u8>)> {
 pub(super) fn bounds_of_table(table: &Table) -> Result<Vec<Vec<u8>>> {
     let mut bounds = Vec::new();
     for index in table.indexes {
-        let prefix = vec![byte_of(INDEX_BYTES, index.name)?];
-        bounds.push(included(&prefix));
-        bounds.push(excluded(&after_prefix(prefix)));
+        let (from, before) = bounds_of_index(index)?;
+        bounds.extend([from, before]);
     }
     Ok(bounds)
+}
+
+/// The bounds of all places of an index.
+pub(super) fn bounds_of_index(index: &Index) -> Result<(Vec<u8>, Vec<u8>)> {
+    let prefix = vec![byte_of(INDEX_BYTES, index.name)?];
+    Ok((included(&prefix), excluded(&after_prefix(prefix))))
 }
 
 /// A bound that includes these bytes.
@@ -241,7 +248,8 @@ pub(super) fn included(bytes: &[u8]) -> Vec<u8> {
     [b"[", bytes].concat()
 }
 
-fn excluded(bytes: &[u8]) -> Vec<u8> {
+/// A bound that does not.
+pub(super) fn excluded(bytes: &[u8]) -> Vec<u8> {
     [b"(", bytes].concat()
 }
 

@@ -257,7 +257,7 @@ impl<'a> Sending<'a> {
             Some(b"old") => Ok(Some(Outcome::Old)),
             Some(b"reserved") => Ok(Some(Outcome::Reserved)),
             Some(b"gone") => Err(Trouble::Final(faults::gone(address))),
-            Some(b"version") => Err(Trouble::Final(faults::newer(address))),
+            Some(b"version") => Err(Trouble::Final(self.inner.held(lease, text(1).unwrap_or_default()))),
             _ => Err(odd()),
         }
     }

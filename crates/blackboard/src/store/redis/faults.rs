@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind};
 
 use super::address::{Address, Host};
 use crate::error::{Code, Error, Fault, Refusal};
+use crate::store::transfer;
 
 /// A failed exchange with a server.
 pub(super) enum Trouble {
@@ -208,6 +209,27 @@ pub(super) fn gone(address: &Address) -> Error {
 /// The board was written by a newer program.
 pub(super) fn newer(address: &Address) -> Error {
     Fault::new(Code::NewerSchema, format!("{address} was written by a newer version of blackboard")).into()
+}
+
+/// The board is being loaded, or that was interrupted.
+pub(super) fn being_copied(address: &Address) -> Error {
+    Refusal::new(Code::BeingCopied, format!("{address} is being copied, or a copy to it was interrupted"))
+        .hint("wait until the copy ends; if none runs, copy the board again and replace this one")
+        .into()
+}
+
+/// The board was sealed.
+pub(super) fn sealed(address: &Address, location: Option<&str>) -> Error {
+    let message = format!("{address} is sealed: {}", transfer::moved_to(location));
+    let refusal = Refusal::new(Code::BoardSealed, message).hint("use the board that it was copied to");
+    location.into_iter().fold(refusal, |refusal, location| refusal.detail("moved_to", location)).into()
+}
+
+/// There is a board where another one is to be loaded.
+pub(super) fn exists(address: &Address) -> Error {
+    Refusal::new(Code::InUse, format!("cannot copy to {address}: there is a board"))
+        .hint("name another board with ?board=NAME, or remove that board first")
+        .into()
 }
 
 /// The board changed while it was read.

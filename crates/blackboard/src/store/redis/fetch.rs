@@ -13,6 +13,7 @@ use super::{Inner, script};
 use crate::clock::{Clock, Timestamp};
 use crate::error::{Code, Result};
 use crate::revision::Revision;
+use crate::store::transfer::Hold;
 use crate::store::{Key, Page, Prefetch, Range};
 
 /// How many events are read at once, if a call has no smaller limit.
@@ -544,7 +545,13 @@ impl Inner {
             StateError::Newer => faults::newer(address),
             StateError::Damaged => faults::foreign(address),
         })?;
-        if state.board == self.board { Ok(state) } else { Err(faults::gone(address)) }
+        if state.board != self.board {
+            return Err(faults::gone(address));
+        }
+        if state.hold == Hold::Loading && !self.is_loading {
+            return Err(faults::being_copied(address));
+        }
+        Ok(state)
     }
 
     /// The time of a run: the estimate that the request was made with, unless it was wrong.

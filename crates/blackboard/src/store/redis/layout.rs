@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! bb:{NAME}:rows    hash     ! the state of the board · r… rows · vREVISION versions · dSLOT outcomes
+//!                            ? a reservation · > where a sealed board went
 //! bb:{NAME}:index   zset     every position of every row, with score 0, read in the order of its bytes
 //! bb:{NAME}:log     stream   the event REVISION-0, in the field e
 //! ```
@@ -27,12 +28,20 @@ use crate::error::{Code, Fault, Result};
 use crate::event::Event;
 use crate::revision::{Pending, Revision};
 use crate::store::record::checked_revision;
+use crate::store::transfer::Hold;
 use crate::store::{Key, Row};
 
 use super::bytes;
 
 /// The version of the layout.
 pub(super) const VERSION: &str = "1";
+
+/// The same in the state of a board that is sealed, or that is being loaded. Every script that writes compares it.
+pub(super) const SEALED: &str = "1-sealed";
+pub(super) const LOADING: &str = "1-loading";
+
+/// The field with the location that a sealed board was copied to.
+pub(super) const MOVED_TO: &[u8] = b">";
 
 /// The field with the state of the board.
 pub(super) const STATE: &[u8] = b"!";
@@ -61,6 +70,17 @@ impl BoardKeys {
     pub(super) fn all(&self) -> [&[u8]; 3] {
         [&self.rows, &self.index, &self.log]
     }
+
+    /// The keys of a copy of the board on the same server, in the same slot of a cluster.
+    pub(super) fn snapshot(&self, id: &str) -> BoardKeys {
+        let key = |key: &[u8]| [key, b":", id.as_bytes()].concat();
+        BoardKeys {
+            rows: key(&self.rows),
+            index: key(&self.index),
+            log: key(&self.log),
+            scratch: key(&self.scratch),
+        }
+    }
 }
 
 /// The state of a board.
@@ -72,6 +92,8 @@ pub(super) struct State {
     pub(super) floor: Revision,
     /// The stamp of the last commit. Two reads with the same stamp see the same board.
     pub(super) stamp: Vec<u8>,
+    /// Whether the board can be used.
+    pub(super) hold: Hold,
 }
 
 /// Why the state of a board cannot be used.
@@ -87,14 +109,20 @@ impl State {
         let parts: Vec<&[u8]> = stored.splitn(9, |byte| *byte == b' ').collect();
         let text = |part: usize| std::str::from_utf8(parts.get(part)?).ok();
         let revision = |part| checked_revision(text(part)?.parse().ok()?);
-        match text(0).and_then(|version| version.parse::<u64>().ok()) {
-            Some(version) if version.to_string() == VERSION => {}
-            Some(_) => return Err(StateError::Newer),
-            None => return Err(StateError::Damaged),
-        }
+        let hold = match text(0) {
+            Some(VERSION) => Hold::None,
+            Some(SEALED) => Hold::Sealed,
+            Some(LOADING) => Hold::Loading,
+            // The number of a newer layout, perhaps with a hold.
+            Some(version) if version.starts_with(|first: char| first.is_ascii_digit()) => {
+                return Err(StateError::Newer);
+            }
+            _ => return Err(StateError::Damaged),
+        };
         let state = || {
             let board = text(1)?.to_owned();
-            Some(State { board, revision: revision(2)?, floor: revision(7)?, stamp: parts.get(8)?.to_vec() })
+            let (revision, floor) = (revision(2)?, revision(7)?);
+            Some(State { board, revision, floor, stamp: parts.get(8)?.to_vec(), hold })
         };
         state().ok_or(StateError::Damaged)
     }
@@ -307,6 +335,11 @@ mod tests {
             ("id", Revision::new(7), Revision::new(3))
         );
         assert_eq!(state.stamp, b"12\0 5678");
+        assert_eq!(state.hold, Hold::None);
+        for (version, hold) in [(SEALED, Hold::Sealed), (LOADING, Hold::Loading)] {
+            let stored = format!("{version} id 7 1000 9 500 run 3 12345678");
+            assert_eq!(State::read(stored.as_bytes()).unwrap().hold, hold);
+        }
         assert_eq!(State::read(b"2 whatever"), Err(StateError::Newer));
         for stored in [&b""[..], b"x", b"1 id 7", b"1 id -7 1000 9 500 run 3 s"] {
             assert_eq!(State::read(stored), Err(StateError::Damaged));

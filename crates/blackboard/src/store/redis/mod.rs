@@ -19,10 +19,13 @@ mod bytes;
 mod clock;
 mod commit;
 mod connection;
+mod dump;
 mod faults;
 mod fetch;
+mod hold;
 mod layout;
 mod listener;
+mod load;
 mod pool;
 mod resp;
 mod script;
@@ -44,9 +47,11 @@ use self::connection::{Connection, info_field};
 use self::faults::Trouble;
 use self::layout::{BoardKeys, State, StateError};
 use self::listener::Listening;
+pub use self::load::LoadingKeys;
 use self::pool::{Lease, Pool};
 use self::resp::{Reply, Request};
 use self::view::View;
+use super::transfer::{Hold, Recipient};
 use super::{Changes, Commit, Committed, Prefetch, Store, Tx};
 use crate::clock::Clock;
 use crate::error::{Code, Refusal, Result};
@@ -96,18 +101,20 @@ struct Inner {
     listening: Listening,
     runs_twice: bool,
     skips_revisions: bool,
+    /// Whether the board is being loaded by this value.
+    is_loading: bool,
 }
 
 impl Redis {
     /// Opens the board at an address, and creates it if it does not exist.
     pub fn open(address: Address, options: &RedisOptions) -> Result<Redis> {
-        let (inner, opened) = Opened::by(address, options, true)?;
+        let (inner, opened) = Opened::by(address, options, Creating::IfMissing)?;
         Ok(Redis::new(inner, opened))
     }
 
     /// Opens the board at an address, if it exists.
     pub fn open_existing(address: Address, options: &RedisOptions) -> Result<Option<Redis>> {
-        let (inner, opened) = Opened::by(address, options, false)?;
+        let (inner, opened) = Opened::by(address, options, Creating::Never)?;
         Ok((!opened.board.is_empty()).then(|| Redis::new(inner, opened)))
     }
 
@@ -177,8 +184,19 @@ struct Opened {
     keeps_log: bool,
 }
 
+/// What happens to a board that does not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Creating {
+    Never,
+    IfMissing,
+    /// It is created to be loaded. One that exists is refused.
+    ToLoad,
+    /// The same, and one whose loading was interrupted is replaced.
+    ToLoadAgain,
+}
+
 impl Opened {
-    fn by(address: Address, options: &RedisOptions, creates: bool) -> Result<(Inner, Opened)> {
+    fn by(address: Address, options: &RedisOptions, creating: Creating) -> Result<(Inner, Opened)> {
         let inner = Inner {
             keys: BoardKeys::of(address.board()),
             pool: Pool::new(address, options.reply_limit),
@@ -188,14 +206,15 @@ impl Opened {
             listening: Listening::default(),
             runs_twice: false,
             skips_revisions: false,
+            is_loading: creating == Creating::ToLoad || creating == Creating::ToLoadAgain,
         };
-        let opened = inner.lease(options.patience).retry(|lease| inner.open_on(lease, creates))?;
+        let opened = inner.lease(options.patience).retry(|lease| inner.open_on(lease, creating))?;
         Ok((inner, opened))
     }
 }
 
 impl Inner {
-    fn open_on(&self, lease: &mut Lease<'_>, creates: bool) -> Result<Opened, Trouble> {
+    fn open_on(&self, lease: &mut Lease<'_>, creating: Creating) -> Result<Opened, Trouble> {
         let mut request = Request::default();
         request.command(&[b"HGET", &self.keys.rows, layout::STATE]).command(&[
             b"INFO",
@@ -229,12 +248,19 @@ impl Inner {
         }
         let keeps_log = info_field(&info, "aof_enabled") != Some("0");
         let (state, is_new) = match replies.into_iter().next() {
+            Some(Reply::Nil) if creating == Creating::Never => (None, false),
+            Some(Reply::Nil) => self.create_on(lease, creating)?,
+            Some(Reply::Bytes(_)) if self.is_loading => self.create_on(lease, creating)?,
             Some(Reply::Bytes(state)) => (Some(state), false),
-            Some(Reply::Nil) if creates => self.create_on(lease)?,
-            Some(Reply::Nil) => (None, false),
             _ => return Err(Trouble::Final(faults::odd_reply(&self.pool.address))),
         };
         let board = match state.map(|state| State::read(&state)).transpose() {
+            Ok(Some(state)) if state.hold == Hold::Loading && !is_new => {
+                return Err(Trouble::Final(faults::being_copied(&self.pool.address)));
+            }
+            Ok(Some(_)) if self.is_loading && !is_new => {
+                return Err(Trouble::Final(faults::exists(&self.pool.address)));
+            }
             Ok(state) => state.map(|state| state.board).unwrap_or_default(),
             Err(StateError::Newer) => return Err(Trouble::Final(faults::newer(&self.pool.address))),
             Err(StateError::Damaged) => return Err(Trouble::Final(faults::foreign(&self.pool.address))),
@@ -243,12 +269,18 @@ impl Inner {
     }
 
     /// Creates the board. Returns its state, and whether this call created it.
-    fn create_on(&self, lease: &mut Lease<'_>) -> Result<(Option<Vec<u8>>, bool), Trouble> {
+    fn create_on(
+        &self,
+        lease: &mut Lease<'_>,
+        creating: Creating,
+    ) -> Result<(Option<Vec<u8>>, bool), Trouble> {
         let run = lease.connection()?.run.clone();
         let fixed_time = self.fixed_clock.as_ref().map(|clock| clock.now().millis().to_string());
         let fixed_time = fixed_time.unwrap_or_default();
         let id = Uuid::new_v4().simple().to_string();
-        let arguments = [layout::VERSION.as_bytes(), id.as_bytes(), run.as_bytes(), fixed_time.as_bytes()];
+        let version = if self.is_loading { layout::LOADING } else { layout::VERSION };
+        let replaces = if creating == Creating::ToLoadAgain { layout::LOADING } else { "" };
+        let arguments = [version, &id, &run, &fixed_time, replaces].map(str::as_bytes);
         let mut request = Request::default();
         script::CREATE.call(&mut request, &self.keys, &arguments);
         let replies = match self.replies(lease, &request) {
@@ -370,6 +402,18 @@ impl Store for Redis {
 
     fn scrub(&self) -> Result<bool> {
         self.inner.scrub()
+    }
+
+    fn dump(&self, to: &mut dyn Recipient) -> Result<()> {
+        self.inner.dump(to)
+    }
+
+    fn seal(&self, moved_to: &str) -> Result<bool> {
+        self.inner.set_hold(layout::VERSION, layout::SEALED, moved_to)
+    }
+
+    fn unseal(&self) -> Result<bool> {
+        self.inner.set_hold(layout::SEALED, layout::VERSION, "")
     }
 
     fn space_usage(&self) -> Result<Vec<SpaceUsage>> {

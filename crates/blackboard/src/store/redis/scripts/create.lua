@@ -1,9 +1,11 @@
 #!lua
--- Creates a board, unless it exists. Answers with its state.
+-- Creates a board, unless it exists. Answers with its state. `replaces` is the version of a board that is replaced.
 local rows, index, log = KEYS[1], KEYS[2], KEYS[3]
-local version, board, run, fixed_time = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local version, board, run, fixed_time, replaces = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local meta = redis.call('HGET', rows, '!')
-if meta then
+if meta and string.match(meta, '^%S+') == replaces then
+  redis.call('UNLINK', rows, index, log)
+elseif meta then
   return { 'exists', meta }
 end
 if redis.call('EXISTS', rows, index, log) > 0 then
