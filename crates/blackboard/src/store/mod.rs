@@ -116,6 +116,12 @@ pub trait Store: Send + Sync {
         Ok(true)
     }
 
+    /// Whether sessions of several machines may use the board. Then a PID is checked only in the boot of the machine
+    /// that its identity names; for every other one the time decides.
+    fn is_shared_by_machines(&self) -> bool {
+        false
+    }
+
     /// Does maintenance that can wait until the answer is printed, for example a checkpoint of a log. Never waits,
     /// never fails.
     fn maintain(&self) {}

@@ -372,6 +372,10 @@ impl Store for Redis {
         self.inner.scrub()
     }
 
+    fn is_shared_by_machines(&self) -> bool {
+        true
+    }
+
     fn space_usage(&self) -> Result<Vec<SpaceUsage>> {
         let mut usage = self.inner.memory()?;
         usage.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
