@@ -58,6 +58,7 @@ const INDEX_BYTES: &[(&str, u8)] = &[
     ("file_edits.OF_FILE", b'Y'),
     ("file_edits.OF_SESSION", b'Z'),
     ("file_edits.OLDEST", b'a'),
+    ("marks.BY_NAME", b'b'),
 ];
 
 /// The first byte of the field of a row.
