@@ -17,6 +17,8 @@ pub(super) enum Trouble {
         /// Whether every connection to this server is useless: it is not the primary any more.
         elsewhere: bool,
     },
+    /// The cluster moves the board: this call is to be announced to another server, and the next one is not.
+    Asks { error: Error, host: Host },
     /// The server does not know a script. Nothing was executed.
     UnknownScript,
     /// Trying again does not help.
@@ -35,7 +37,7 @@ impl Trouble {
     /// The error for the caller.
     pub(super) fn into_error(self, address: &Address) -> Error {
         match self {
-            Trouble::Temporary { error, .. } | Trouble::Final(error) => error,
+            Trouble::Temporary { error, .. } | Trouble::Asks { error, .. } | Trouble::Final(error) => error,
             Trouble::UnknownScript => unreachable(address, "it forgets its scripts at once").into(),
         }
     }
@@ -96,7 +98,13 @@ pub(super) fn of_reply(address: &Address, text: &str) -> Trouble {
         "NOSCRIPT" => Trouble::UnknownScript,
         "LOADING" => Trouble::temporary(unreachable(address, "it is still loading its data")),
         "BUSY" => Trouble::temporary(unreachable(address, "a script of another program blocks it")),
-        "TRYAGAIN" | "ASK" => Trouble::temporary(unreachable(address, "the cluster moves the board")),
+        "TRYAGAIN" => Trouble::temporary(unreachable(address, "the cluster moves the board")),
+        "ASK" => match moved_to(rest) {
+            Some(host) => {
+                Trouble::Asks { error: unreachable(address, "the cluster moves the board").into(), host }
+            }
+            None => Trouble::Final(odd(address, "a redirection that cannot be read")),
+        },
         "CLUSTERDOWN" => Trouble::elsewhere(unreachable(address, "its cluster is down")),
         "MASTERDOWN" => Trouble::elsewhere(unreachable(address, "its primary is down")),
         "READONLY" => Trouble::elsewhere(unreachable(address, "it is a replica, which accepts no changes")),
@@ -265,6 +273,8 @@ mod tests {
             ("CLUSTERDOWN Hash slot not served", Code::ServerUnavailable, "cluster is down"),
             ("MOVED 7 10.0.0.1:7001", Code::ServerUnavailable, "moved"),
             ("MOVED nowhere", Code::ServerUnsuitable, "redirection"),
+            ("ASK 7 10.0.0.1:7001", Code::ServerUnavailable, "moves"),
+            ("TRYAGAIN Multiple keys", Code::ServerUnavailable, "moves"),
             ("OOM command not allowed", Code::ServerFull, "full"),
             ("MISCONF Redis is configured", Code::ServerUnsuitable, "disk"),
             ("NOREPLICAS Not enough", Code::ServerUnavailable, "replicas"),
