@@ -120,7 +120,12 @@ impl Engine for RedisServer {
             Ok(_) => self.back_off.note_success(),
         }
         Ok(opened?.map(|store| {
-            let state = store.is_new().then_some(BoardState::Created);
+            // A board that is opened to be read says nothing about the rights of the user.
+            let state = match (store.is_new(), store.is_read_only() && opening.mode != Mode::ReadOnly) {
+                (true, _) => Some(BoardState::Created),
+                (false, true) => Some(BoardState::ReadOnly),
+                (false, false) => None,
+            };
             if store.is_new() && !store.keeps_log() && !is_hook {
                 warn("the server has no append-only file: it may lose changes when it stops (see docs/redis.md)");
             }
