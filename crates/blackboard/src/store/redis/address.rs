@@ -36,6 +36,8 @@ pub struct Address {
     pub(super) server: Server,
     pub(super) user: Option<String>,
     pub(super) password: Option<String>,
+    /// The password of the sentinels.
+    pub(super) sentinel_password: Option<String>,
     pub(super) database: u32,
     pub(super) board: String,
     /// How many replicas have a commit before it is acknowledged.
@@ -75,6 +77,12 @@ impl Address {
     pub fn with_default_password(mut self, password: Option<String>) -> Address {
         self.password = self.password.or(password);
         self
+    }
+
+    /// The same address with this password of its sentinels. That of the server is never sent to them.
+    #[must_use]
+    pub fn with_sentinel_password(self, sentinel_password: Option<String>) -> Address {
+        Address { sentinel_password, ..self }
     }
 
     /// Whether it has a password.
@@ -135,6 +143,7 @@ impl std::str::FromStr for Address {
             server,
             user,
             password,
+            sentinel_password: None,
             database,
             board: DEFAULT_BOARD.to_owned(),
             replicas: 0,

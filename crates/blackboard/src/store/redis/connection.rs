@@ -206,9 +206,14 @@ fn ask_sentinel(
     let mut connection =
         Connection { socket, replies, run: String::new(), slot: 0, time: Timestamp::EPOCH, asks: false };
     let mut request = Request::default();
+    if let Some(password) = &address.sentinel_password {
+        request.command(&[b"AUTH", password.as_bytes()]);
+    }
     request.command(&[b"SENTINEL", b"get-master-addr-by-name", service.as_bytes()]);
     let replies = connection.exchange(&request, deadline).map_err(|broken| failed(broken.error))?;
-    match replies.first() {
+    // A failed login makes the question fail, too, so the first error is the reason.
+    let error = replies.iter().find(|reply| matches!(reply, Reply::Error(_)));
+    match error.or(replies.last()) {
         Some(Reply::List(parts)) => match &parts[..] {
             [Reply::Bytes(name), Reply::Bytes(port)] => {
                 let port = std::str::from_utf8(port).ok().and_then(|port| port.parse().ok());
@@ -221,7 +226,7 @@ fn ask_sentinel(
             _ => Err(Trouble::Final(faults::odd_reply(address))),
         },
         Some(Reply::Nil) => Err(Trouble::Final(faults::odd(address, "no server of this service"))),
-        Some(Reply::Error(text)) => Err(faults::of_reply(address, text)),
+        Some(Reply::Error(text)) => Err(faults::of_sentinel(address, text)),
         _ => Err(Trouble::Final(faults::odd_reply(address))),
     }
 }

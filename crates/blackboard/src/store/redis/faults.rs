@@ -159,6 +159,22 @@ pub(super) fn of_reply(address: &Address, text: &str) -> Trouble {
     }
 }
 
+/// A sentinel answered with an error.
+pub(super) fn of_sentinel(address: &Address, text: &str) -> Trouble {
+    let denied = |reason: &str| {
+        let message = format!("a sentinel of {address} {reason}");
+        Trouble::Final(Refusal::new(Code::AccessDenied, message).hint(SENTINEL_PASSWORD_HINT).into())
+    };
+    match text.split(' ').next() {
+        Some("NOAUTH") => denied("requires a password"),
+        Some("WRONGPASS") => denied("refuses the password"),
+        Some("ERR") if text.contains("AUTH") && text.contains("without any password") => {
+            denied("has no password, and one was given")
+        }
+        _ => of_reply(address, text),
+    }
+}
+
 /// The ACL of the server denies something.
 pub(super) fn denies(address: &Address, what: &str) -> Error {
     Refusal::new(Code::AccessDenied, format!("the server of {address} denies this user {what}"))
@@ -167,6 +183,9 @@ pub(super) fn denies(address: &Address, what: &str) -> Error {
 }
 
 const PASSWORD_HINT: &str = "set BLACKBOARD_REDIS_PASSWORD, or a password file";
+
+/// The password of the server is not sent to sentinels: they may be operated by others, and have their own.
+const SENTINEL_PASSWORD_HINT: &str = "set BLACKBOARD_REDIS_SENTINEL_PASSWORD, or remove it";
 
 fn moved_to(rest: &str) -> Option<Host> {
     let (name, port) = rest.split_once(' ')?.1.rsplit_once(':')?;
