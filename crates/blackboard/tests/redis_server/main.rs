@@ -9,6 +9,7 @@ mod cluster;
 mod crash;
 mod proxy;
 mod refusals;
+mod scrub;
 mod sentinel;
 mod tls;
 

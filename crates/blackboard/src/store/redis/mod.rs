@@ -386,7 +386,7 @@ impl Store for Redis {
         Ok(self.inner.memory()?.into_iter().map(|(_, size)| size).sum())
     }
 
-    fn scrub(&self) -> Result<bool> {
+    fn scrub(&self) -> Result<Vec<String>> {
         self.inner.scrub()
     }
 
