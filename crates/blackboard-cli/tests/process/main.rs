@@ -29,6 +29,7 @@ mod helper_scripts;
 mod hooks;
 mod liveness;
 mod locks;
+mod machines;
 mod many_entries;
 mod migration;
 mod mutations;
