@@ -163,7 +163,10 @@ fn body(server: &Server, path: &str) -> Value {
 /// How many connections of a Redis server block on something.
 fn blocked(shared: &Shared) -> usize {
     let list = shared.server.command(&["CLIENT", "LIST"]);
-    list.lines().filter(|line| line.contains(" flags=b ") && line.contains("cmd=xread")).count()
+    let flags =
+        |line: &str| line.split(' ').find_map(|field| field.strip_prefix("flags=").map(str::to_owned));
+    let is_blocked = |line: &&str| flags(line).is_some_and(|flags| flags.contains('b'));
+    list.lines().filter(is_blocked).filter(|line| line.contains(" cmd=xread ")).count()
 }
 
 #[test]
