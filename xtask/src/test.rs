@@ -77,6 +77,7 @@ fn steps(options: &Options, skips: &Skips, report: &mut Report) -> Result {
     report.step("build", cargo(&["build", "--workspace", "--all-features"]), TO_COMPILE)?;
     provide_strace(report)?;
     provide_redis(report)?;
+    provide_ip(report)?;
     provide_inspector(thorough, report);
     provide_chromium(report)?;
     provide_axe(thorough, report);
@@ -141,6 +142,11 @@ fn provide_chromium(report: &mut Report) -> Result {
 /// The server for tests of boards on Redis. Without it, they are skipped.
 fn provide_redis(report: &mut Report) -> Result {
     provide_packages("redis", &["redis-server"], report)
+}
+
+/// The tool that connects the two machines of some tests. Without it, they are skipped.
+fn provide_ip(report: &mut Report) -> Result {
+    provide_packages("ip", &["ip"], report)
 }
 
 /// Installs the packages of programs that tests on Linux need, if possible.

@@ -16,6 +16,8 @@ pub(crate) struct Environment {
     pub(crate) redis_password: Option<Secret>,
     /// `BLACKBOARD_REDIS_PASSWORD_FILE`: the file that has it.
     pub(crate) redis_password_file: Option<OsString>,
+    /// `BLACKBOARD_REDIS_SENTINEL_PASSWORD`: the password of the sentinels that name the server.
+    pub(crate) redis_sentinel_password: Option<Secret>,
     /// `BLACKBOARD_HOME`: replaces `~/.pai/blackboard`.
     pub(crate) home: Option<OsString>,
     /// `HOME`, or `USERPROFILE` on Windows.
@@ -83,6 +85,7 @@ impl Environment {
             database: set("BLACKBOARD_DB"),
             redis_password: set("BLACKBOARD_REDIS_PASSWORD").map(Secret),
             redis_password_file: set("BLACKBOARD_REDIS_PASSWORD_FILE"),
+            redis_sentinel_password: set("BLACKBOARD_REDIS_SENTINEL_PASSWORD").map(Secret),
             home: set("BLACKBOARD_HOME"),
             user_home: set("HOME").or_else(|| set("USERPROFILE")),
             heartbeat_interval: set("BLACKBOARD_HEARTBEAT_INTERVAL"),
@@ -116,6 +119,7 @@ mod tests {
                 database: Some("BLACKBOARD_DB".into()),
                 redis_password: Some(Secret("BLACKBOARD_REDIS_PASSWORD".into())),
                 redis_password_file: Some("BLACKBOARD_REDIS_PASSWORD_FILE".into()),
+                redis_sentinel_password: Some(Secret("BLACKBOARD_REDIS_SENTINEL_PASSWORD".into())),
                 home: Some("BLACKBOARD_HOME".into()),
                 user_home: Some("HOME".into()),
                 heartbeat_interval: Some("BLACKBOARD_HEARTBEAT_INTERVAL".into()),

@@ -144,6 +144,8 @@ Environment variables:
   BLACKBOARD_REDIS_PASSWORD      Password of a Redis server, if the URL has none
   BLACKBOARD_REDIS_PASSWORD_FILE
                                  File with that password
+  BLACKBOARD_REDIS_SENTINEL_PASSWORD
+                                 Password of the sentinels, if they have one
   BLACKBOARD_SCOPE               Scope of entries, if --scope is not given
                                  [default: default]
   BLACKBOARD_HOME                Directory of the board used outside projects

@@ -236,10 +236,7 @@ impl Board {
                 return Ok(());
             }
         };
-        let liveness = match agent.pid {
-            Some(pid) => self.processes().liveness(pid, agent.process.as_ref()),
-            None => Liveness::Unknown,
-        };
+        let liveness = self.agents().process_of(agent);
         if liveness == Liveness::Alive && !agent.shares_process {
             if !sweep.dry_run {
                 self.refresh(agent, on_busy)?;

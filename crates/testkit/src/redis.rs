@@ -60,10 +60,23 @@ impl RedisServer {
             return None;
         }
         let directory = tempfile::tempdir().unwrap();
-        let settings = settings.iter().flat_map(|(name, value)| [format!("--{name}"), (*value).to_owned()]);
-        let settings: Vec<String> = settings.collect();
+        let settings = options(settings);
         let child = start(directory.path(), &settings);
         Some(RedisServer { directory, child, settings, port: None })
+    }
+
+    /// The same with a configuration file, whose settings come before these.
+    #[track_caller]
+    pub fn start_with_file(file: &Path, settings: &[(&str, &str)]) -> Option<RedisServer> {
+        limit_test();
+        if skip_without_redis() {
+            return None;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let mut own = vec![file.display().to_string()];
+        own.extend(options(settings));
+        let child = start(directory.path(), &own);
+        Some(RedisServer { directory, child, settings: own, port: None })
     }
 
     /// The same with a port on this machine, for other servers.
@@ -85,6 +98,11 @@ impl RedisServer {
     /// Its Unix socket.
     pub fn socket(&self) -> PathBuf {
         socket_in(self.directory.path())
+    }
+
+    /// The directory of its files.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
     }
 
     /// The address of a board on it.
@@ -172,10 +190,18 @@ fn arguments(directory: &Path) -> Vec<String> {
     defaults.as_flattened().iter().map(|argument| (*argument).to_owned()).collect()
 }
 
+fn options(settings: &[(&str, &str)]) -> Vec<String> {
+    settings.iter().flat_map(|(name, value)| [format!("--{name}"), (*value).to_owned()]).collect()
+}
+
 fn start(directory: &Path, settings: &[String]) -> Child {
     let program = redis_program().unwrap();
-    let child = Command::new(program).args(arguments(directory)).args(settings).stdout(Stdio::null()).spawn();
-    let child = child.unwrap();
+    // A configuration file is the first argument.
+    let file = settings.iter().take_while(|setting| !setting.starts_with("--")).take(1).count();
+    let (file, settings) = settings.split_at(file);
+    let mut command = Command::new(program);
+    command.args(file).args(arguments(directory)).args(settings);
+    let child = command.stdout(Stdio::null()).spawn().unwrap();
     wait_until_ready(directory);
     child
 }

@@ -20,7 +20,7 @@ use super::{Engine, Mode, OpenStore, Opening};
 use crate::config::Database;
 use crate::context::warn;
 use crate::envelope::BoardState;
-use crate::environment::Environment;
+use crate::environment::{Environment, Secret};
 
 /// The directory in the home of boards with a directory for each board without a file.
 const DIRECTORY: &str = "remote";
@@ -46,7 +46,9 @@ impl RedisServer {
     pub fn new(url: &str, home: &Path, environment: &Environment) -> Result<RedisServer> {
         let address: Address = url.parse()?;
         let password = if address.has_password() { None } else { password(environment)? };
-        let address = address.with_default_password(password);
+        let address = address
+            .with_default_password(password)
+            .with_sentinel_password(checked(environment.redis_sentinel_password.as_ref())?);
         let directory = Uuid::new_v5(&BOARDS, address.to_string().as_bytes()).simple().to_string();
         let directory = home.join(DIRECTORY).join(directory);
         let sidecars = SidecarDirectory::new(&directory);
@@ -74,20 +76,28 @@ impl RedisServer {
 
 /// The password of the environment, or of the file that it names.
 fn password(environment: &Environment) -> Result<Option<String>> {
-    let invalid = |message: String| Refusal::new(Code::InvalidValue, message);
-    let password = match (&environment.redis_password, &environment.redis_password_file) {
-        (Some(password), _) => password.0.to_str().map(str::to_owned),
+    match (&environment.redis_password, &environment.redis_password_file) {
         (None, Some(file)) => {
             let text = fs::read_to_string(file).map_err(|error| {
-                invalid(format!("the file of BLACKBOARD_REDIS_PASSWORD_FILE cannot be read: {error}"))
+                let message = format!("the file of BLACKBOARD_REDIS_PASSWORD_FILE cannot be read: {error}");
+                Refusal::new(Code::InvalidValue, message)
             })?;
-            Some(text.strip_suffix('\n').unwrap_or(&text).to_owned())
+            checked(Some(&Secret(text.strip_suffix('\n').unwrap_or(&text).into())))
         }
-        (None, None) => return Ok(None),
-    };
-    let password = password.filter(|password| !password.is_empty() && password.len() <= MAX_PASSWORD);
-    let message = "the password of the server is empty, too long or not UTF-8".to_owned();
-    password.map(Some).ok_or_else(|| invalid(message).into())
+        (password, _) => checked(password.as_ref()),
+    }
+}
+
+/// A password as text, if it can be one.
+fn checked(password: Option<&Secret>) -> Result<Option<String>> {
+    let Some(Secret(password)) = password else { return Ok(None) };
+    match password.to_str().filter(|text| !text.is_empty() && text.len() <= MAX_PASSWORD) {
+        Some(text) => Ok(Some(text.to_owned())),
+        None => {
+            let message = "the password of the server is empty, too long or not UTF-8";
+            Err(Refusal::new(Code::InvalidValue, message).into())
+        }
+    }
 }
 
 impl Engine for RedisServer {
@@ -120,7 +130,12 @@ impl Engine for RedisServer {
             Ok(_) => self.back_off.note_success(),
         }
         Ok(opened?.map(|store| {
-            let state = store.is_new().then_some(BoardState::Created);
+            // A board that is opened to be read says nothing about the rights of the user.
+            let state = match (store.is_new(), store.is_read_only() && opening.mode != Mode::ReadOnly) {
+                (true, _) => Some(BoardState::Created),
+                (false, true) => Some(BoardState::ReadOnly),
+                (false, false) => None,
+            };
             if store.is_new() && !store.keeps_log() && !is_hook {
                 warn("the server has no append-only file: it may lose changes when it stops (see docs/redis.md)");
             }
@@ -139,7 +154,6 @@ mod tests {
     use blackboard::store::Sidecar;
 
     use super::*;
-    use crate::environment::Secret;
 
     fn server(url: &str) -> RedisServer {
         RedisServer::new(url, Path::new("/home/ivy/.pai/blackboard"), &Environment::default()).unwrap()

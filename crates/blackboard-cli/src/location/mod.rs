@@ -288,6 +288,25 @@ pub(crate) fn without_login(name: &str) -> Cow<'_, str> {
     }
 }
 
+/// The URL of a board without its password. The user stays.
+pub(crate) fn without_password(url: &str) -> Cow<'_, str> {
+    let parts = url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?)));
+    match parts {
+        Some((scheme, (login, address))) if redis::SCHEMES.contains(&scheme) => {
+            match login.split_once(':').map_or(login, |(user, _)| user) {
+                "" => format!("{scheme}://{address}").into(),
+                user => format!("{scheme}://{user}@{address}").into(),
+            }
+        }
+        _ => url.into(),
+    }
+}
+
+/// Whether a text is the URL of a board on a server.
+pub(crate) fn is_server(text: &str) -> bool {
+    text.split_once("://").is_some_and(|(scheme, _)| redis::SCHEMES.contains(&scheme))
+}
+
 fn is_scheme(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_alphabetic())
         && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "+-.".contains(letter))

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use blackboard::clock::{Clock, SystemClock};
 use blackboard::store::{Memory, Store};
-use blackboard::{Board, Error, Result, Settings};
+use blackboard::{Board, Code, Error, Result, Settings};
 
 pub use self::access::Access;
 use crate::config::{self, Config};
@@ -120,9 +120,16 @@ impl KeptBoard {
     /// gets another one.
     pub fn open(&self, mode: Mode, on_gone: impl FnOnce(&Error)) -> Result<OpenBoard> {
         let mut kept = self.board.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(gone) = kept.as_ref().and_then(|board| board.check_still_there().err()) {
-            *kept = None;
-            on_gone(&gone);
+        match kept.as_ref().and_then(|board| board.check_still_there().err()) {
+            // A server that cannot be used now has not lost the board.
+            Some(error) if matches!(error.code(), Code::ServerUnavailable | Code::AccessDenied) => {
+                return Err(error);
+            }
+            Some(gone) => {
+                *kept = None;
+                on_gone(&gone);
+            }
+            None => {}
         }
         if let Some(board) = &*kept {
             return Ok(OpenBoard { board: board.clone(), state: None });

@@ -1,9 +1,50 @@
 //! Commands on a board on a Redis server.
 
+mod edges;
+mod examples;
+mod rights;
+mod setup;
+
+use std::process::Command;
+
 use blackboard::Code;
 use testkit::process::RunToEnd;
 use testkit::redis::RedisServer;
 use testkit::scratch::{Output, Scratch};
+
+/// A server with a board, and the directory in which commands use it.
+struct Shared {
+    server: RedisServer,
+    scratch: Scratch,
+}
+
+impl Shared {
+    fn new() -> Option<Shared> {
+        Some(Shared { server: RedisServer::start(&[])?, scratch: Scratch::new() })
+    }
+
+    fn url(&self) -> String {
+        self.server.url("team")
+    }
+
+    /// A command whose environment names the board.
+    fn command(&self, call: &[&str]) -> Command {
+        let mut command = self.scratch.command(call);
+        command.env("BLACKBOARD_DB", self.url());
+        command
+    }
+
+    #[track_caller]
+    fn run(&self, call: &[&str]) -> Output {
+        Output::of(self.command(call).run_to_end())
+    }
+
+    /// The JSON of a call that succeeds.
+    #[track_caller]
+    fn json(&self, call: &[&str]) -> serde_json::Value {
+        self.run(&[call, &["--json"]].concat()).success().json()
+    }
+}
 
 #[test]
 fn commands_work_on_a_board_of_a_redis_server() {

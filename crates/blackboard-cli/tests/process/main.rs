@@ -30,6 +30,7 @@ mod hooks;
 mod large_copy;
 mod liveness;
 mod locks;
+mod machines;
 mod many_entries;
 mod migration;
 mod mutations;

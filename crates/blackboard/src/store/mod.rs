@@ -113,9 +113,16 @@ pub trait Store: Send + Sync {
     }
 
     /// Erases the remains of removed, replaced and erased rows from the storage itself: free space, logs, older
-    /// states. Returns whether nothing is left. It waits a limited time for a reader that still uses an older state.
-    fn scrub(&self) -> Result<bool> {
-        Ok(true)
+    /// states. Returns the reasons why some may be left, none if nothing is left. It waits a limited time for a reader
+    /// that still uses an older state.
+    fn scrub(&self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
+    /// Whether sessions of several machines may use the board. Then a PID is checked only in the boot of the machine
+    /// that its identity names; for every other one the time decides.
+    fn is_shared_by_machines(&self) -> bool {
+        false
     }
 
     /// Does maintenance that can wait until the answer is printed, for example a checkpoint of a log. Never waits,

@@ -10,17 +10,23 @@ use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::revision::Revision;
-use crate::store::{BookkeepingRow, Changes, Key, Prefetch, Tx};
+use crate::store::{BookkeepingRow, Changes, Key, Prefetch, Range, Tx};
 
 /// How far the clocks may drift apart before the clock must have been set, or the machine slept.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(30);
 
-/// The beginning of the names of the rows with a reading.
-const NAME: &str = "clock:";
+/// How often a machine records that it still uses the board.
+const SEEN_INTERVAL: Duration = Duration::from_hours(24);
+
+/// How long the reading of a machine is kept that does not use the board.
+const KEPT: Duration = Duration::from_hours(30 * 24);
+
+/// The start of the names of all readings. The rest is the id of the machine.
+const PREFIX: &str = "clock:";
 
 /// Whether a bookkeeping row of this name is the clock reading of a machine. Older boards have one for all machines.
 pub(crate) fn is_clock_reading(name: &str) -> bool {
-    name.starts_with(NAME) || name == "clock"
+    name.starts_with(PREFIX) || name == "clock"
 }
 
 /// The wall clock and the monotonic clock at the last reading.
@@ -29,6 +35,9 @@ pub(crate) struct ClockReading {
     pub(super) boot: String,
     offset_millis: i64,
     pub(super) grace_until: Option<Timestamp>,
+    /// When the machine recorded it, at least once a day if it starts sessions.
+    #[serde(default)]
+    seen_at: Option<Timestamp>,
 }
 
 impl ClockReading {
@@ -42,17 +51,43 @@ impl ClockReading {
         [Prefetch::Row(ClockReading::key(board)), Prefetch::Revision]
     }
 
+    /// Whether a key is that of this machine.
+    pub(crate) fn is_own(board: &Board, key: &Key) -> bool {
+        *key == ClockReading::key(board)
+    }
+
     fn name(board: &Board) -> Cow<'static, str> {
-        format!("{NAME}{}", board.processes().host()).into()
+        format!("{PREFIX}{}", board.processes().host()).into()
+    }
+
+    /// The readings of all machines.
+    pub(crate) fn all() -> Range {
+        Range::bookkeeping_rows(PREFIX)
+    }
+
+    /// Whether a row is the reading of another machine that has not used the board for long. Without it, that machine
+    /// waits for one threshold before it marks agents by time.
+    pub(crate) fn is_abandoned(board: &Board, row: &BookkeepingRow, now: Timestamp) -> bool {
+        let reading = serde_json::from_str::<ClockReading>(&row.value);
+        row.name != ClockReading::name(board)
+            && reading.is_ok_and(|known| known.seen_at.is_none_or(|seen| now.since(seen) >= KEPT))
     }
 
     /// Records the clocks, if no call has done so in this boot, or if they have moved against each other. Then every
     /// session gets one threshold of grace. So it does if this machine has no reading: the board's clock may just have
-    /// been set. An empty board has no session that needs it.
+    /// been set. An empty board has no session that needs it. A reading that did not change is recorded again after a
+    /// day.
     pub(crate) fn note(board: &Board, tx: &dyn Tx, changes: &mut Changes) -> Result<()> {
-        let mut seen = ClockReading::reading(board);
+        let mut seen = ClockReading { seen_at: Some(tx.now()), ..ClockReading::reading(board) };
         let needs_grace = match ClockReading::stored(board, tx)? {
-            StoredReading::Readable(known) if known.agrees_with(&seen) => return Ok(()),
+            StoredReading::Readable(known) if known.agrees_with(&seen) => {
+                let is_recent = |seen: Timestamp| tx.now().since(seen) < SEEN_INTERVAL;
+                if known.seen_at.is_some_and(is_recent) {
+                    return Ok(());
+                }
+                seen = ClockReading { seen_at: seen.seen_at, ..known };
+                false
+            }
             StoredReading::Readable(known) => known.boot == seen.boot,
             StoredReading::Unreadable => false,
             StoredReading::Missing => tx.revision()? > Revision::ZERO,
@@ -81,6 +116,7 @@ impl ClockReading {
             boot: board.processes().boot(),
             offset_millis: board.clock().now().millis() - board.clock().monotonic_millis(),
             grace_until: None,
+            seen_at: None,
         }
     }
 
@@ -116,6 +152,7 @@ mod tests {
             boot: boot.to_owned(),
             offset_millis,
             grace_until: None,
+            seen_at: None,
         };
         for (boot, offset, expected) in
             [("a", 0, true), ("a", 30_000, true), ("a", -30_000, true), ("a", 30_001, false), ("b", 0, false)]

@@ -5,10 +5,12 @@
 #![cfg(all(unix, feature = "redis"))]
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
+mod clocks;
 mod cluster;
 mod crash;
 mod proxy;
 mod refusals;
+mod scrub;
 mod sentinel;
 mod tls;
 

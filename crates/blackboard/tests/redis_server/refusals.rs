@@ -158,6 +158,46 @@ fn commands_of_the_documented_acl_are_enough_and_each_one_is_needed() {
 }
 
 #[test]
+fn user_without_the_right_to_write_reads_the_board() {
+    const RULES: &str = "+multi +exec +time +hmget +hget +zrangebylex +zrevrangebylex +zlexcount +zcard +xrange +xrevrange \
+                         +xread +evalsha +script|load +info";
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let owner = open(&server.url("a"));
+    write(&owner, "x", 1).unwrap();
+    let mut command = vec!["ACL", "SETUSER", "ivy", "on", ">secret", "~bb:{*}:*", "-@all"];
+    command.extend(RULES.split_ascii_whitespace());
+    assert_eq!(server.command(&command), "+OK\r\n");
+    server.command(&["SCRIPT", "FLUSH"]);
+    let address = |board: &str| -> blackboard::store::redis::Address {
+        server.url(board).replacen("://", "://ivy:secret@", 1).parse().unwrap()
+    };
+    for open in [Redis::open_existing, Redis::open_to_read] {
+        let store = open(address("a"), &impatient()).unwrap().unwrap();
+        assert!(store.is_read_only());
+        let clock = store.clock();
+        let board = blackboard::Board::on(std::sync::Arc::new(store), clock);
+        assert_eq!(value(&board, "x"), Some(1));
+        assert_eq!(crate::log(&board).len(), 1);
+        board.wait(board.revision().unwrap(), Duration::from_millis(10)).unwrap();
+        assert!(board.try_sweep(None).stale_agents.is_empty());
+    }
+    let store = Redis::open_existing(address("a"), &impatient()).unwrap().unwrap();
+    let clock = store.clock();
+    let error = write(&blackboard::Board::on(std::sync::Arc::new(store), clock), "x", 2).unwrap_err();
+    assert_eq!(error.code(), Code::AccessDenied, "{error}");
+    assert!(error.to_string().contains("hset"), "{error}");
+    assert!(Redis::open_existing(address("b"), &impatient()).unwrap().is_none());
+    for board in ["a", "b"] {
+        let error = Redis::open(address(board), &impatient()).err().unwrap();
+        assert_eq!(error.code(), Code::AccessDenied, "{error}");
+    }
+    assert_eq!(
+        server.command(&["DBSIZE"]),
+        server.command(&["EXISTS", "bb:{a}:rows", "bb:{a}:index", "bb:{a}:log"])
+    );
+}
+
+#[test]
 fn server_that_does_not_answer_costs_no_more_than_the_limit() {
     let Some(server) = RedisServer::start(&[]) else { return };
     let board = try_open(&server.url("a"), &impatient()).unwrap();

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::process::{Child, Command, Stdio};
 
 use blackboard::Revision;
+use blackboard::store::redis::{Address, Redis};
 use testkit::redis::{RedisServer, redis_program};
 use testkit::wait_until;
 
@@ -107,11 +108,16 @@ struct Sentinel {
 
 impl Sentinel {
     fn of(primary: &RedisServer) -> Sentinel {
+        Sentinel::with(primary, "")
+    }
+
+    /// A sentinel with further settings.
+    fn with(primary: &RedisServer, settings: &str) -> Sentinel {
         let (directory, port) = (testkit::tempdir().unwrap(), testkit::redis::free_port());
         let file = directory.path().join("sentinel.conf");
         let text = format!(
             "port {port}\nbind 127.0.0.1\ndir {}\nsentinel monitor main 127.0.0.1 {} 1\n\
-             sentinel down-after-milliseconds main 1000\nsentinel failover-timeout main 5000\n",
+             sentinel down-after-milliseconds main 1000\nsentinel failover-timeout main 5000\n{settings}",
             directory.path().display(),
             primary.port()
         );
@@ -153,4 +159,29 @@ fn client_follows_a_failover_of_sentinels_and_loses_nothing_with_replicas() {
     assert!(after.get() > last.get() + 1, "the new primary skips ids: {last} {after}");
     assert_eq!(value(&without_replicas, "x"), Some(19));
     assert_eq!(write(&board, "x", 20).unwrap_err().code(), blackboard::Code::OutcomeUnknown);
+}
+
+#[test]
+fn sentinels_get_their_own_password_and_never_that_of_the_server() {
+    let Some(server) = RedisServer::start_with_port(&[("requirepass", "s3rver")]) else { return };
+    let own = "requirepass sent1nel\nsentinel auth-pass main s3rver\n";
+    let (closed, open) = (Sentinel::with(&server, own), Sentinel::of(&server));
+    let address = |sentinel: &Sentinel, password: Option<&str>| -> Address {
+        let url = format!("redis+sentinel://:s3rver@127.0.0.1:{}/main?board=a", sentinel.port);
+        url.parse::<Address>().unwrap().with_sentinel_password(password.map(str::to_owned))
+    };
+    let opened = |address: Address| Redis::open(address, &crate::impatient()).map(drop);
+    // It listens when it is ready.
+    for sentinel in [&closed, &open] {
+        wait_until("a sentinel", || std::net::TcpStream::connect(("127.0.0.1", sentinel.port)).ok());
+    }
+    opened(address(&closed, Some("sent1nel"))).unwrap();
+    opened(address(&open, None)).unwrap();
+    for (sentinel, password) in [(&closed, None), (&closed, Some("wr0ng")), (&open, Some("sent1nel"))] {
+        let error = opened(address(sentinel, password)).unwrap_err();
+        assert_eq!(error.code(), blackboard::Code::AccessDenied, "{error}");
+        let text = format!("{error} {error:?}");
+        assert!(text.contains("sentinel"), "{text}");
+        assert!(["s3rver", "sent1nel", "wr0ng"].iter().all(|secret| !text.contains(secret)), "{text}");
+    }
 }

@@ -1,7 +1,7 @@
 //! The address of a board on a server: a URL, without its password in anything that is printed.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
@@ -36,6 +36,8 @@ pub struct Address {
     pub(super) server: Server,
     pub(super) user: Option<String>,
     pub(super) password: Option<String>,
+    /// The password of the sentinels.
+    pub(super) sentinel_password: Option<String>,
     pub(super) database: u32,
     pub(super) board: String,
     /// How many replicas have a commit before it is acknowledged.
@@ -44,6 +46,8 @@ pub struct Address {
     pub(super) certificates: Option<PathBuf>,
     /// The address without its login and options.
     shown: String,
+    /// Whether an option names the database, and not the path.
+    has_database_option: bool,
 }
 
 /// Where the server is.
@@ -77,9 +81,20 @@ impl Address {
         self
     }
 
+    /// The same address with this password of its sentinels. That of the server is never sent to them.
+    #[must_use]
+    pub fn with_sentinel_password(self, sentinel_password: Option<String>) -> Address {
+        Address { sentinel_password, ..self }
+    }
+
     /// Whether it has a password.
     pub fn has_password(&self) -> bool {
         self.password.is_some()
+    }
+
+    /// The file with the certificates to trust.
+    pub fn certificates(&self) -> Option<&Path> {
+        self.certificates.as_deref()
     }
 
     /// The name of the board on its server.
@@ -92,7 +107,15 @@ impl Address {
 impl fmt::Display for Address {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.shown)?;
-        if self.board == DEFAULT_BOARD { Ok(()) } else { write!(formatter, "?board={}", self.board) }
+        let mut mark = '?';
+        if self.has_database_option {
+            write!(formatter, "{mark}db={}", self.database)?;
+            mark = '&';
+        }
+        if self.board != DEFAULT_BOARD {
+            write!(formatter, "{mark}board={}", self.board)?;
+        }
+        Ok(())
     }
 }
 
@@ -135,11 +158,13 @@ impl std::str::FromStr for Address {
             server,
             user,
             password,
+            sentinel_password: None,
             database,
             board: DEFAULT_BOARD.to_owned(),
             replicas: 0,
             certificates: None,
             shown: format!("{scheme}://{location}"),
+            has_database_option: false,
         };
         options.split('&').filter(|option| !option.is_empty()).try_fold(address, read_option)
     }
@@ -156,7 +181,10 @@ fn read_option(mut address: Address, option: &str) -> Result<Address> {
             )));
         }
         "replicas" => address.replicas = read_number(&value, "replicas", MAX_REPLICAS)?,
-        "db" => address.database = read_number(&value, "db", MAX_DATABASE)?,
+        "db" => {
+            address.database = read_number(&value, "db", MAX_DATABASE)?;
+            address.has_database_option = true;
+        }
         "ca" if value.is_empty() => return Err(invalid("has an empty ca")),
         "ca" => address.certificates = Some(value.into()),
         _ => return Err(invalid("has an option other than board, replicas, db and ca")),
@@ -290,6 +318,19 @@ mod tests {
             assert_eq!((address.user.as_deref(), address.password.as_deref()), (user, password));
             assert_eq!(address.to_string(), "redis://host/1?board=b");
             assert_eq!(format!("{address:?}"), "Address(redis://host/1?board=b)");
+        }
+    }
+
+    #[test]
+    fn text_of_an_address_distinguishes_boards_and_databases() {
+        for (text, expected) in [
+            ("redis://ivy@host", "redis://host"),
+            ("redis://host/1?replicas=2&ca=/ca.pem", "redis://host/1"),
+            ("redis+unix:///run/a?db=2", "redis+unix:///run/a?db=2"),
+            ("redis+unix:///run/a?board=b&db=2", "redis+unix:///run/a?db=2&board=b"),
+            ("redis+unix:///run/a?board=default", "redis+unix:///run/a"),
+        ] {
+            assert_eq!(text.parse::<Address>().unwrap().to_string(), expected, "{text}");
         }
     }
 

@@ -59,7 +59,7 @@ const INDEX_BYTES: &[(&str, u8)] = &[
     ("file_edits.OF_SESSION", b'Z'),
     ("file_edits.OLDEST", b'a'),
     ("entry_tombstones.ALL", b'b'),
-    ("marks.ALL", b'c'),
+    ("marks.BY_NAME", b'c'),
 ];
 
 /// The first byte of the field of a row.

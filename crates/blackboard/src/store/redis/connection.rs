@@ -28,6 +28,8 @@ pub(super) struct Connection {
     pub(super) slot: u16,
     /// The time of the server when it was opened.
     pub(super) time: Timestamp,
+    /// Whether the cluster is moving the board to this server, which then expects each command to be announced.
+    pub(super) asks: bool,
 }
 
 /// The connection broke.
@@ -57,7 +59,8 @@ impl Connection {
         let socket = socket.map_err(|error| faults::of_connection(address, error))?;
         let slot = u16::try_from(Uuid::new_v4().as_u128() % SLOTS).unwrap_or(0);
         let replies = ReplyReader::default();
-        let mut connection = Connection { socket, replies, run: String::new(), slot, time: Timestamp::EPOCH };
+        let (run, time) = (String::new(), Timestamp::EPOCH);
+        let mut connection = Connection { socket, replies, run, slot, time, asks: false };
         connection.log_in(address, deadline)?;
         Ok(connection)
     }
@@ -112,6 +115,24 @@ impl Connection {
 
     /// Sends a request and reads its replies. After an error the connection is useless.
     pub(super) fn exchange(&mut self, request: &Request, deadline: Instant) -> Result<Vec<Reply>, Broken> {
+        if !self.asks {
+            return self.exchange_exactly(request, deadline);
+        }
+        let (asking, is_added) = request.asking();
+        let replies = self.exchange_exactly(&asking, deadline)?;
+        let (mut list, mut refused) = (Vec::with_capacity(request.commands()), None);
+        for (reply, is_added) in replies.into_iter().zip(is_added) {
+            match reply {
+                // The server denies this user `ASKING`: that is the reason why the next command fails.
+                Reply::Error(_) if is_added => refused = Some(reply),
+                _ if is_added => {}
+                reply => list.push(refused.take().unwrap_or(reply)),
+            }
+        }
+        Ok(list)
+    }
+
+    fn exchange_exactly(&mut self, request: &Request, deadline: Instant) -> Result<Vec<Reply>, Broken> {
         if let Err(error) = self.socket.send(request.bytes(), deadline) {
             return Err(Broken { may_have_arrived: !self.socket.reports_unsent(), error });
         }
@@ -182,11 +203,17 @@ fn ask_sentinel(
     let failed = |error| faults::of_connection(address, error);
     let socket = Socket::tcp(sentinel, tls, address.certificates.as_deref(), deadline).map_err(failed)?;
     let replies = ReplyReader::default();
-    let mut connection = Connection { socket, replies, run: String::new(), slot: 0, time: Timestamp::EPOCH };
+    let mut connection =
+        Connection { socket, replies, run: String::new(), slot: 0, time: Timestamp::EPOCH, asks: false };
     let mut request = Request::default();
+    if let Some(password) = &address.sentinel_password {
+        request.command(&[b"AUTH", password.as_bytes()]);
+    }
     request.command(&[b"SENTINEL", b"get-master-addr-by-name", service.as_bytes()]);
     let replies = connection.exchange(&request, deadline).map_err(|broken| failed(broken.error))?;
-    match replies.first() {
+    // A failed login makes the question fail, too, so the first error is the reason.
+    let error = replies.iter().find(|reply| matches!(reply, Reply::Error(_)));
+    match error.or(replies.last()) {
         Some(Reply::List(parts)) => match &parts[..] {
             [Reply::Bytes(name), Reply::Bytes(port)] => {
                 let port = std::str::from_utf8(port).ok().and_then(|port| port.parse().ok());
@@ -199,7 +226,7 @@ fn ask_sentinel(
             _ => Err(Trouble::Final(faults::odd_reply(address))),
         },
         Some(Reply::Nil) => Err(Trouble::Final(faults::odd(address, "no server of this service"))),
-        Some(Reply::Error(text)) => Err(faults::of_reply(address, text)),
+        Some(Reply::Error(text)) => Err(faults::of_sentinel(address, text)),
         _ => Err(Trouble::Final(faults::odd_reply(address))),
     }
 }

@@ -18,6 +18,8 @@ pub(super) enum Trouble {
         /// Whether every connection to this server is useless: it is not the primary any more.
         elsewhere: bool,
     },
+    /// The cluster moves the board: this call is to be announced to another server, and the next one is not.
+    Asks { error: Error, host: Host },
     /// The server does not know a script. Nothing was executed.
     UnknownScript,
     /// Trying again does not help.
@@ -36,7 +38,7 @@ impl Trouble {
     /// The error for the caller.
     pub(super) fn into_error(self, address: &Address) -> Error {
         match self {
-            Trouble::Temporary { error, .. } | Trouble::Final(error) => error,
+            Trouble::Temporary { error, .. } | Trouble::Asks { error, .. } | Trouble::Final(error) => error,
             Trouble::UnknownScript => unreachable(address, "it forgets its scripts at once").into(),
         }
     }
@@ -97,7 +99,13 @@ pub(super) fn of_reply(address: &Address, text: &str) -> Trouble {
         "NOSCRIPT" => Trouble::UnknownScript,
         "LOADING" => Trouble::temporary(unreachable(address, "it is still loading its data")),
         "BUSY" => Trouble::temporary(unreachable(address, "a script of another program blocks it")),
-        "TRYAGAIN" | "ASK" => Trouble::temporary(unreachable(address, "the cluster moves the board")),
+        "TRYAGAIN" => Trouble::temporary(unreachable(address, "the cluster moves the board")),
+        "ASK" => match moved_to(rest) {
+            Some(host) => {
+                Trouble::Asks { error: unreachable(address, "the cluster moves the board").into(), host }
+            }
+            None => Trouble::Final(odd(address, "a redirection that cannot be read")),
+        },
         "CLUSTERDOWN" => Trouble::elsewhere(unreachable(address, "its cluster is down")),
         "MASTERDOWN" => Trouble::elsewhere(unreachable(address, "its primary is down")),
         "READONLY" => Trouble::elsewhere(unreachable(address, "it is a replica, which accepts no changes")),
@@ -152,6 +160,22 @@ pub(super) fn of_reply(address: &Address, text: &str) -> Trouble {
     }
 }
 
+/// A sentinel answered with an error.
+pub(super) fn of_sentinel(address: &Address, text: &str) -> Trouble {
+    let denied = |reason: &str| {
+        let message = format!("a sentinel of {address} {reason}");
+        Trouble::Final(Refusal::new(Code::AccessDenied, message).hint(SENTINEL_PASSWORD_HINT).into())
+    };
+    match text.split(' ').next() {
+        Some("NOAUTH") => denied("requires a password"),
+        Some("WRONGPASS") => denied("refuses the password"),
+        Some("ERR") if text.contains("AUTH") && text.contains("without any password") => {
+            denied("has no password, and one was given")
+        }
+        _ => of_reply(address, text),
+    }
+}
+
 /// The ACL of the server denies something.
 pub(super) fn denies(address: &Address, what: &str) -> Error {
     Refusal::new(Code::AccessDenied, format!("the server of {address} denies this user {what}"))
@@ -160,6 +184,9 @@ pub(super) fn denies(address: &Address, what: &str) -> Error {
 }
 
 const PASSWORD_HINT: &str = "set BLACKBOARD_REDIS_PASSWORD, or a password file";
+
+/// The password of the server is not sent to sentinels: they may be operated by others, and have their own.
+const SENTINEL_PASSWORD_HINT: &str = "set BLACKBOARD_REDIS_SENTINEL_PASSWORD, or remove it";
 
 fn moved_to(rest: &str) -> Option<Host> {
     let (name, port) = rest.split_once(' ')?.1.rsplit_once(':')?;
@@ -287,6 +314,8 @@ mod tests {
             ("CLUSTERDOWN Hash slot not served", Code::ServerUnavailable, "cluster is down"),
             ("MOVED 7 10.0.0.1:7001", Code::ServerUnavailable, "moved"),
             ("MOVED nowhere", Code::ServerUnsuitable, "redirection"),
+            ("ASK 7 10.0.0.1:7001", Code::ServerUnavailable, "moves"),
+            ("TRYAGAIN Multiple keys", Code::ServerUnavailable, "moves"),
             ("OOM command not allowed", Code::ServerFull, "full"),
             ("MISCONF Redis is configured", Code::ServerUnsuitable, "disk"),
             ("NOREPLICAS Not enough", Code::ServerUnavailable, "replicas"),

@@ -88,6 +88,7 @@ pub struct Redis {
     is_new: bool,
     reads_only: bool,
     keeps_log: bool,
+    denied: Option<String>,
 }
 
 /// What the store and its listener share.
@@ -112,7 +113,7 @@ impl Redis {
         Ok(Redis::new(inner, opened))
     }
 
-    /// Opens the board at an address, if it exists.
+    /// Opens the board at an address, if it exists. A user without the right to write can read it.
     pub fn open_existing(address: Address, options: &RedisOptions) -> Result<Option<Redis>> {
         let (inner, opened) = Opened::by(address, options, Creating::Never)?;
         Ok((!opened.board.is_empty()).then(|| Redis::new(inner, opened)))
@@ -125,8 +126,9 @@ impl Redis {
     }
 
     fn new(inner: Inner, opened: Opened) -> Redis {
-        let inner = Arc::new(Inner { board: opened.board, ..inner });
-        Redis { inner, is_new: opened.is_new, reads_only: false, keeps_log: opened.keeps_log }
+        let Opened { board, is_new, keeps_log, denied } = opened;
+        let inner = Arc::new(Inner { board, ..inner });
+        Redis { inner, is_new, reads_only: false, keeps_log, denied }
     }
 
     /// Whether this call created the board.
@@ -136,7 +138,7 @@ impl Redis {
 
     /// Whether the board is never written.
     pub fn is_read_only(&self) -> bool {
-        self.reads_only
+        self.reads_only || self.denied.is_some()
     }
 
     /// Whether the server writes each change to a file. Otherwise it may lose changes that were acknowledged when it
@@ -182,6 +184,20 @@ struct Opened {
     board: String,
     is_new: bool,
     keeps_log: bool,
+    /// A command of every commit that the server denies this user.
+    denied: Option<String>,
+}
+
+/// The first denied command of a read and of a commit, in the words of errors.
+fn denied_commands(reply: Option<&Reply>) -> (Option<String>, Option<String>) {
+    let Some(Reply::List(commands)) = reply else { return (None, None) };
+    let text = |place: usize| match commands.get(place) {
+        Some(Reply::Bytes(command)) if !command.is_empty() => {
+            Some(format!("the command {}", String::from_utf8_lossy(command)))
+        }
+        _ => None,
+    };
+    (text(0), text(1))
 }
 
 /// What happens to a board that does not exist.
@@ -230,10 +246,9 @@ impl Inner {
             }
             replies => replies?,
         };
-        if let Some(Reply::Bytes(command)) = replies.get(2)
-            && !command.is_empty()
-        {
-            let command = format!("the command {}", String::from_utf8_lossy(command));
+        let (read, write) = denied_commands(replies.get(2));
+        // A board that is only read needs no right to write it.
+        if let Some(command) = read.or_else(|| write.clone().filter(|_| creates)) {
             return Err(Trouble::Final(faults::denies(&self.pool.address, &command)));
         }
         let info = if let Some(Reply::Bytes(info)) = replies.get(1) { &info[..] } else { b"" };
@@ -265,7 +280,7 @@ impl Inner {
             Err(StateError::Newer) => return Err(Trouble::Final(faults::newer(&self.pool.address))),
             Err(StateError::Damaged) => return Err(Trouble::Final(faults::foreign(&self.pool.address))),
         };
-        Ok(Opened { board, is_new, keeps_log })
+        Ok(Opened { board, is_new, keeps_log, denied: write })
     }
 
     /// Creates the board. Returns its state, and whether this call created it.
@@ -385,6 +400,9 @@ impl Store for Redis {
             let message = format!("{} was opened to be read", self.inner.pool.address);
             return Err(Refusal::new(Code::ReadOnly, message).into());
         }
+        if let Some(command) = &self.denied {
+            return Err(faults::denies(&self.inner.pool.address, command));
+        }
         self.inner.commit(commit, f)
     }
 
@@ -400,7 +418,7 @@ impl Store for Redis {
         Ok(self.inner.memory()?.into_iter().map(|(_, size)| size).sum())
     }
 
-    fn scrub(&self) -> Result<bool> {
+    fn scrub(&self) -> Result<Vec<String>> {
         self.inner.scrub()
     }
 
@@ -414,6 +432,10 @@ impl Store for Redis {
 
     fn unseal(&self) -> Result<bool> {
         self.inner.set_hold(layout::SEALED, layout::VERSION, "")
+    }
+
+    fn is_shared_by_machines(&self) -> bool {
+        true
     }
 
     fn space_usage(&self) -> Result<Vec<SpaceUsage>> {

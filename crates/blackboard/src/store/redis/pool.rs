@@ -57,6 +57,14 @@ impl Pool {
         connection
     }
 
+    /// A new connection to a server to which the cluster is moving the board.
+    fn connect_asking(&self, host: &Host, deadline: Instant) -> Result<Connection, Trouble> {
+        let mut connection = Connection::open(&self.address, Some(host), self.limit(deadline))?;
+        self.clock.set(connection.time);
+        connection.asks = true;
+        Ok(connection)
+    }
+
     /// The end of one exchange.
     pub(super) fn limit(&self, deadline: Instant) -> Instant {
         deadline.min(Instant::now() + self.reply_limit)
@@ -64,7 +72,8 @@ impl Pool {
 
     fn put_back(&self, connection: Connection) {
         let mut idle = self.idle();
-        if idle.len() < MAX_IDLE {
+        // When the board has moved, its server need not be asked.
+        if idle.len() < MAX_IDLE && !connection.asks {
             idle.push(connection);
         }
     }
@@ -84,6 +93,8 @@ pub(super) struct Lease<'a> {
     connection: Option<Connection>,
     /// Whether the connection may have been closed while it was unused.
     was_idle: bool,
+    /// The server to which the cluster is moving the board, for the next connection.
+    asked: Option<Host>,
     /// The slot of the call's commits. A replaced connection continues with it.
     slot: Option<u16>,
     pub(super) deadline: Instant,
@@ -94,13 +105,16 @@ impl<'a> Lease<'a> {
         let connection = pool.idle().pop();
         let was_idle = connection.is_some();
         let slot = connection.as_ref().map(|connection| connection.slot);
-        Lease { pool, connection, was_idle, slot, deadline }
+        Lease { pool, connection, was_idle, asked: None, slot, deadline }
     }
 
     /// The connection, a new one if there is none.
     pub(super) fn connection(&mut self) -> Result<&mut Connection, Trouble> {
         if self.connection.is_none() {
-            let mut connection = self.pool.connect(self.deadline)?;
+            let mut connection = match self.asked.take() {
+                Some(host) => self.pool.connect_asking(&host, self.deadline)?,
+                None => self.pool.connect(self.deadline)?,
+            };
             self.was_idle = false;
             connection.slot = *self.slot.get_or_insert(connection.slot);
             self.connection = Some(connection);
@@ -144,6 +158,9 @@ impl<'a> Lease<'a> {
         self.pool.learn(&trouble);
         if matches!(trouble, Trouble::Temporary { elsewhere: true, .. }) {
             self.connection = None;
+        }
+        if let Trouble::Asks { host, .. } = &trouble {
+            (self.connection, self.asked) = (None, Some(host.clone()));
         }
         // A connection that was closed while it was unused is no sign of a problem.
         if std::mem::take(&mut self.was_idle) && self.connection.is_none() {

@@ -62,6 +62,29 @@ impl Request {
         self.bytes.extend(b"\r\n");
     }
 
+    /// The same commands for a server to which a cluster moves the board: `ASKING` precedes each command, and each
+    /// transaction as a whole. Also returns which of the replies are those of `ASKING`.
+    pub(super) fn asking(&self) -> (Request, Vec<bool>) {
+        let (mut asking, mut is_added, mut in_transaction) = (Request::default(), Vec::new(), false);
+        let mut rest = &self.bytes[..];
+        while let Some((command, name, after)) = split_command(rest) {
+            if !in_transaction {
+                asking.command(&[b"ASKING"]);
+                is_added.push(true);
+            }
+            in_transaction = match name {
+                b"MULTI" => true,
+                b"EXEC" => false,
+                _ => in_transaction,
+            };
+            asking.commands += 1;
+            asking.bytes.extend(command);
+            is_added.push(false);
+            rest = after;
+        }
+        (asking, is_added)
+    }
+
     /// What is sent.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -71,6 +94,26 @@ impl Request {
     pub(super) fn commands(&self) -> usize {
         self.commands
     }
+}
+
+/// The first command of a request, its name, and what follows it.
+fn split_command(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+    let header = |at: usize| -> Option<(usize, usize)> {
+        let line = bytes.get(at + 1..)?;
+        let length = line.iter().position(|byte| *byte == b'\r')?;
+        let number = std::str::from_utf8(&line[..length]).ok()?.parse().ok()?;
+        Some((number, at + 1 + length + 2))
+    };
+    let (arguments, mut at) = header(0)?;
+    let mut name = &bytes[..0];
+    for argument in 0..arguments {
+        let (length, start) = header(at)?;
+        if argument == 0 {
+            name = bytes.get(start..start + length)?;
+        }
+        at = start + length + 2;
+    }
+    Some((bytes.get(..at)?, name, &bytes[at..]))
 }
 
 /// Reads replies from a source. What a source sends beyond the last reply stays for the next one.
@@ -208,6 +251,20 @@ mod tests {
             Ok(count)
         };
         (0..replies).map(|_| reader.read(&mut fill)).collect()
+    }
+
+    #[test]
+    fn each_command_and_each_transaction_is_announced_once() {
+        let mut request = Request::default();
+        request.command(&[b"HGET", b"key", b"*1\r\n$4\r\nEXEC"]).command(&[b"MULTI"]).command(&[b"TIME"]);
+        request.command(&[b"EXEC"]).command(&[b"PING"]);
+        let (asking, is_added) = request.asking();
+        let mut expected = Request::default();
+        expected.command(&[b"ASKING"]).command(&[b"HGET", b"key", b"*1\r\n$4\r\nEXEC"]);
+        expected.command(&[b"ASKING"]).command(&[b"MULTI"]).command(&[b"TIME"]).command(&[b"EXEC"]);
+        expected.command(&[b"ASKING"]).command(&[b"PING"]);
+        assert_eq!((asking.bytes(), asking.commands()), (expected.bytes(), expected.commands()));
+        assert_eq!(is_added, [true, false, true, false, false, false, true, false]);
     }
 
     #[test]

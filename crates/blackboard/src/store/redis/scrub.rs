@@ -17,41 +17,80 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// How long to wait between two checks.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// A file that the server writes again when it is told to.
+struct Rewrite {
+    command: &'static str,
+    /// What it is, in messages.
+    name: &'static str,
+    /// The fields of `INFO`: whether it is being written, and whether the last time succeeded.
+    in_progress: &'static str,
+    status: &'static str,
+}
+
+const LOG: Rewrite = Rewrite {
+    command: "BGREWRITEAOF",
+    name: "the append-only file",
+    in_progress: "aof_rewrite_in_progress",
+    status: "aof_last_bgrewrite_status",
+};
+
+const SNAPSHOT: Rewrite = Rewrite {
+    command: "BGSAVE",
+    name: "the snapshot",
+    in_progress: "rdb_bgsave_in_progress",
+    status: "rdb_last_bgsave_status",
+};
+
 impl Inner {
-    /// Returns whether nothing is left.
-    pub(super) fn scrub(&self) -> Result<bool> {
+    /// Returns the reasons why something may be left.
+    pub(super) fn scrub(&self) -> Result<Vec<String>> {
         let info = self.info()?;
         let end = Instant::now() + LIMIT;
-        let has_replicas = info_field(&info, "connected_slaves") != Some("0");
-        let has_log = info_field(&info, "aof_enabled") != Some("0");
+        let mut remains = Vec::new();
+        if info_field(&info, "aof_enabled") != Some("0") {
+            remains.extend(self.rewrite(&LOG, end)?);
+        }
         // A server that hides its settings may make snapshots.
         let settings = self.answer(&[b"CONFIG", b"GET", b"save"])?;
-        let has_snapshots =
-            !matches!(&settings, Some(Reply::List(parts)) if parts.last() == Some(&Reply::Bytes(Vec::new())));
-        let rewritten =
-            !has_log || self.rewrite(&[b"BGREWRITEAOF"], "aof_rewrite", "aof_last_bgrewrite_status", end)?;
-        let snapshotted =
-            !has_snapshots || self.rewrite(&[b"BGSAVE"], "rdb_bgsave", "rdb_last_bgsave_status", end)?;
-        Ok(rewritten && snapshotted && !has_replicas)
-    }
-
-    /// Starts to write a file again, and waits until it is done. Returns whether it was.
-    fn rewrite(&self, command: &[&[u8]], what: &str, status: &str, end: Instant) -> Result<bool> {
-        let in_progress = format!("{what}_in_progress");
-        // One that runs already may have begun before the data was removed.
-        if !self.wait_for_end(&in_progress, end)? || self.answer(command)?.is_none() {
-            return Ok(false);
+        let has_none =
+            matches!(&settings, Some(Reply::List(parts)) if parts.last() == Some(&Reply::Bytes(Vec::new())));
+        if !has_none {
+            remains.extend(self.rewrite(&SNAPSHOT, end)?);
         }
-        let is_done = self.wait_for_end(&in_progress, end)?;
-        Ok(is_done && info_field(&self.info()?, status) == Some("ok"))
+        match info_field(&info, "connected_slaves") {
+            Some("0") => {}
+            Some("1") => remains.push("a replica of the server has files of its own".to_owned()),
+            count => remains.push(format!(
+                "{} replicas of the server have files of their own",
+                count.unwrap_or("an unknown number of")
+            )),
+        }
+        Ok(remains)
     }
 
-    /// Waits until nothing is in progress; returns whether that is so.
-    fn wait_for_end(&self, in_progress: &str, end: Instant) -> Result<bool> {
+    /// Starts to write a file again, and waits until it is done. Returns why it was not.
+    fn rewrite(&self, file: &Rewrite, end: Instant) -> Result<Option<String>> {
+        let Rewrite { command, name, .. } = file;
+        // One that runs already may have begun before the data was removed.
+        if !self.wait_for_end(file, end)? {
+            return Ok(Some(format!("the server has been rewriting {name} for too long")));
+        }
+        if self.answer(&[command.as_bytes()])?.is_none() {
+            return Ok(Some(format!("the server does not let this user rewrite {name} ({command})")));
+        }
+        if !self.wait_for_end(file, end)? {
+            return Ok(Some(format!("the server is still rewriting {name}")));
+        }
+        let is_done = info_field(&self.info()?, file.status) == Some("ok");
+        Ok((!is_done).then(|| format!("the server could not rewrite {name}: look at its log")))
+    }
+
+    /// Waits until the file is not being written; returns whether that is so.
+    fn wait_for_end(&self, file: &Rewrite, end: Instant) -> Result<bool> {
         loop {
             let info = self.info()?;
             let is_scheduled = info_field(&info, "aof_rewrite_scheduled") == Some("1");
-            if info_field(&info, in_progress) == Some("0") && !is_scheduled {
+            if info_field(&info, file.in_progress) == Some("0") && !is_scheduled {
                 return Ok(true);
             }
             if Instant::now() >= end {

@@ -478,7 +478,7 @@ impl Store for Sqlite {
         Ok(room)
     }
 
-    fn scrub(&self) -> Result<bool> {
+    fn scrub(&self) -> Result<Vec<String>> {
         if self.reads_only {
             return Err(open::reads_only(&self.path));
         }
@@ -492,11 +492,12 @@ impl Store for Sqlite {
             scrub::empty_wal(&connection, self.options.busy_timeout)
         });
         let scrubbed = scrubbed.map_err(|error| faults::translate(&self.path, error))?;
-        if scrubbed {
-            self.frames.store(0, Ordering::Relaxed);
-            self.wal_bytes.store(0, Ordering::Relaxed);
+        if !scrubbed {
+            return Ok(vec![scrub::IN_USE.to_owned()]);
         }
-        Ok(scrubbed)
+        self.frames.store(0, Ordering::Relaxed);
+        self.wal_bytes.store(0, Ordering::Relaxed);
+        Ok(Vec::new())
     }
 
     fn dump(&self, to: &mut dyn Recipient) -> Result<()> {
