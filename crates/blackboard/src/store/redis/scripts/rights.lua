@@ -21,6 +21,7 @@ local commands = {
   { 'xrange', log, '-', '+' },
   { 'xrevrange', log, '+', '-' },
   { 'time' },
+  { 'info', 'replication' },
 }
 for _, command in ipairs(commands) do
   if not redis.acl_check_cmd(unpack(command)) then
