@@ -3,6 +3,8 @@
 //! Processes read, write, compare-and-swap, delete, count up and move amounts between keys. They record each call
 //! before it and each answer after it. Some are killed in the middle: their last call has happened, or it has not. A
 //! checker looks for an order in which every answer is right. One run has a planted fault, which has to be found.
+//!
+//! On a server the same holds while it is killed, while another one takes over, and while connections break.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
@@ -13,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use blackboard::entry::{Entry, Value, Write};
+use blackboard::entry::{Actor, Entry, Value, Write};
 #[cfg(feature = "redis")]
 use blackboard::store::redis::{Redis, RedisOptions};
 use blackboard::{Board, Code, Result};
@@ -22,7 +24,11 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 use testkit::process::wait_for;
 #[cfg(feature = "redis")]
+use testkit::proxy::Proxy;
+#[cfg(feature = "redis")]
 use testkit::redis::RedisServer;
+#[cfg(feature = "redis")]
+use testkit::redis_sentinel::SentinelGroup;
 
 /// The environment of a client process: its directory, its number, and its job.
 const DIRECTORY: &str = "BLACKBOARD_TEST_DIRECTORY";
@@ -121,11 +127,23 @@ impl Scratch {
     /// The same with a board on a server.
     #[cfg(feature = "redis")]
     fn on(server: &RedisServer) -> Scratch {
+        Scratch::at(&server.url("a"))
+    }
+
+    #[cfg(feature = "redis")]
+    fn at(url: &str) -> Scratch {
         let directory = testkit::tempdir().unwrap();
-        fs::write(directory.path().join(URL), server.url("a")).unwrap();
+        fs::write(directory.path().join(URL), url).unwrap();
         let scratch = Scratch(directory);
         drop(scratch.board());
         scratch
+    }
+
+    /// Clients repeat a call whose outcome is unknown, as the same operation, and pause after each call.
+    #[cfg(feature = "redis")]
+    fn repeating(self, pause: Duration) -> Scratch {
+        fs::write(self.0.path().join(PAUSE), pause.as_millis().to_string()).unwrap();
+        self
     }
 
     fn board(&self) -> Board {
@@ -188,6 +206,9 @@ impl Scratch {
 /// The file with the address of a board on a server.
 #[cfg(feature = "redis")]
 const URL: &str = "url";
+
+/// The file with the milliseconds between the calls of clients that repeat what they do not know.
+const PAUSE: &str = "pause";
 
 fn board_in(directory: &Path) -> Board {
     #[cfg(feature = "redis")]
@@ -265,6 +286,8 @@ fn note_everything(directory: &Path, client: usize, calls: usize, faulty: bool) 
     };
     // What this client last read of each key, for its comparisons.
     let mut seen: [Option<Entry>; 3] = Default::default();
+    // Long faults make long histories, which take long to check, so some clients pause.
+    let pause = fs::read_to_string(directory.join(PAUSE)).ok().and_then(|pause| pause.parse().ok());
     for number in 0..calls {
         let (key, value) = (next(3), i64::try_from(client * 1_000_000 + number).unwrap());
         let call = match next(6) {
@@ -276,15 +299,32 @@ fn note_everything(directory: &Path, client: usize, calls: usize, faulty: bool) 
             _ => Call::Move(key, (key + 1) % 3, 5),
         };
         note(Note { at: moment(), call: Some(call.clone()), answer: None });
-        match run(&board, &call, &mut seen, faulty) {
+        let operation = pause.map(|_| format!("{client}-{number}"));
+        // A transaction cannot be repeated as the same operation.
+        let repeats = operation.is_some() && !matches!(call, Call::Move(..));
+        let answer = loop {
+            match run(&board, &call, &mut seen, faulty, operation.as_deref()) {
+                Err(error) if error.code() == Code::OutcomeUnknown && repeats => {}
+                answer => break answer,
+            }
+        };
+        match answer {
             Err(error) if error.code() == Code::OutcomeUnknown => {}
             answer => note(Note { at: moment(), call: None, answer: Some(answer.unwrap()) }),
         }
+        std::thread::sleep(Duration::from_millis(pause.unwrap_or(0)));
     }
 }
 
-fn run(board: &Board, call: &Call, seen: &mut [Option<Entry>; 3], faulty: bool) -> Result<Answer> {
-    let scope = board.scope("default");
+fn run(
+    board: &Board,
+    call: &Call,
+    seen: &mut [Option<Entry>; 3],
+    faulty: bool,
+    operation: Option<&str>,
+) -> Result<Answer> {
+    let by = Actor { operation: operation.map(str::to_owned), ..Actor::default() };
+    let scope = board.scope("default").acting_as(by);
     let written = |version| Ok(Answer::Written(version));
     let refused = |error: blackboard::Error| match error.code() {
         Code::Conflict | Code::EntryNotFound => Ok(Answer::Refused),
@@ -352,6 +392,34 @@ fn history_on_a_killed_server_is_linearizable() {
         server.kill();
         server.start_again();
     });
+}
+
+/// Another server takes over, twice.
+#[cfg(feature = "redis")]
+#[test]
+fn history_through_failovers_is_linearizable() {
+    testkit::limit_test();
+    let Some(mut group) = SentinelGroup::start() else { return };
+    let scratch = Scratch::at(&format!("{}&replicas=2", group.url("a")));
+    let mut failovers = testkit::scale::size(2, KILLED);
+    check_history(&scratch.repeating(Duration::from_millis(50)), || {
+        if failovers > 0 {
+            failovers -= 1;
+            group.fail_over();
+        }
+    });
+}
+
+/// Requests and replies are cut, swallowed, delayed and repeated.
+#[cfg(feature = "redis")]
+#[test]
+fn history_through_broken_connections_is_linearizable() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let proxy = Proxy::before(&server);
+    let scratch = Scratch::at(&proxy.url("a")).repeating(Duration::ZERO);
+    proxy.fail_at_random(3, 10);
+    check_history(&scratch, || proxy.cut_all());
+    assert!(proxy.faults() > 20, "{} faults", proxy.faults());
 }
 
 /// Runs clients of which some are killed, and `disturb` after each of these.

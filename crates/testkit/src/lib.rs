@@ -9,7 +9,10 @@
 //! | `process` | processes that a test starts, and waits for them with a limit |
 //! | `processes` | processes as the system shows them, and their descendants |
 //! | `programs` | programs that a test makes and then runs |
+//! | `proxy` | a proxy in front of a server, whose connections break |
 //! | `redis` | Redis servers that a test starts |
+//! | `redis_cluster` | a cluster of three servers |
+//! | `redis_sentinel` | a primary, its replicas and their sentinels |
 //! | `machine` | what a test needs from the machine |
 //! | `skip` | the report of tests that cannot run here |
 //! | `scale` | how large a test is |
@@ -33,7 +36,13 @@ pub mod processes;
 #[cfg(unix)]
 mod programs;
 #[cfg(unix)]
+pub mod proxy;
+#[cfg(unix)]
 pub mod redis;
+#[cfg(unix)]
+pub mod redis_cluster;
+#[cfg(unix)]
+pub mod redis_sentinel;
 pub mod scale;
 #[cfg(all(unix, feature = "program"))]
 pub mod scratch;

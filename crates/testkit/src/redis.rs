@@ -148,24 +148,27 @@ pub fn shared_redis() -> Option<String> {
     if skip_without_redis() {
         return None;
     }
-    let socket = SOCKET.get_or_init(|| {
-        // The processes of a test end with its thread, so another thread starts this one and never ends.
-        let (sender, receiver) = std::sync::mpsc::channel();
-        thread::Builder::new()
-            .name("main".to_owned())
-            .spawn(move || {
-                let directory = tempfile::tempdir().unwrap().keep();
-                let child = start_until_we_end(&directory);
-                sender.send(socket_in(&directory)).unwrap();
-                let _child = child;
-                loop {
-                    thread::park();
-                }
-            })
-            .unwrap();
-        receiver.recv_timeout(2 * patience()).unwrap()
-    });
+    let socket = SOCKET.get_or_init(|| start_for_all_tests(Vec::new()));
     Some(url_of(socket, &format!("test-{}", BOARDS.fetch_add(1, Ordering::Relaxed))))
+}
+
+/// Starts a server that ends with this process, and returns its socket.
+pub(crate) fn start_for_all_tests(settings: Vec<String>) -> PathBuf {
+    // The processes of a test end with its thread, so another thread starts this one and never ends.
+    let (sender, receiver) = std::sync::mpsc::channel();
+    thread::Builder::new()
+        .name("main".to_owned())
+        .spawn(move || {
+            let directory = tempfile::tempdir().unwrap().keep();
+            let child = start_until_we_end(&directory, &settings);
+            sender.send(socket_in(&directory)).unwrap();
+            let _child = child;
+            loop {
+                thread::park();
+            }
+        })
+        .unwrap();
+    receiver.recv_timeout(2 * patience()).unwrap()
 }
 
 fn socket_in(directory: &Path) -> PathBuf {
@@ -207,12 +210,13 @@ fn start(directory: &Path, settings: &[String]) -> Child {
 }
 
 /// Starts a server that ends when this process ends, however that happens: its shell waits for the end of a pipe.
-fn start_until_we_end(directory: &Path) -> Child {
+fn start_until_we_end(directory: &Path, settings: &[String]) -> Child {
     const SCRIPT: &str = r#""$@" & server=$!; read -r _; kill -9 $server; rm -rf "$DIRECTORY""#;
     let child = Command::new("sh")
         .args(["-c", SCRIPT, "sh"])
         .arg(redis_program().unwrap())
         .args(arguments(directory))
+        .args(settings)
         .env("DIRECTORY", directory)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
@@ -237,7 +241,7 @@ pub fn free_port() -> u16 {
 }
 
 /// Sends one command on a new connection.
-fn command(socket: &Path, arguments: &[&str]) -> std::io::Result<String> {
+pub(crate) fn command(socket: &Path, arguments: &[&str]) -> std::io::Result<String> {
     let stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;
     ask(stream, arguments)

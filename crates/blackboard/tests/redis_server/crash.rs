@@ -41,14 +41,19 @@ fn killed_server_loses_nothing_acknowledged_and_does_nothing_twice() {
                 })
             })
             .collect();
-        for _ in 0..kills {
+        for kill in 0..kills {
             let before = acknowledged.load(Ordering::Relaxed);
             wait_until("writers that continue", || {
                 (acknowledged.load(Ordering::Relaxed) > before + 20).then_some(())
             });
             server.kill();
             server.start_again();
+            scale::progress("redis-kills", kill + 1, kills);
         }
+        let before = acknowledged.load(Ordering::Relaxed);
+        wait_until("writers that continue", || {
+            (acknowledged.load(Ordering::Relaxed) > before + 20).then_some(())
+        });
         stop.store(true, Ordering::Relaxed);
         writers.into_iter().map(|writer| writer.join().unwrap()).collect()
     });
@@ -66,6 +71,8 @@ fn killed_server_loses_nothing_acknowledged_and_does_nothing_twice() {
     let ids: BTreeSet<_> = written.map(|event| event.id).collect();
     assert_eq!(i64::try_from(ids.len()).unwrap(), most);
     assert!(ids.last().unwrap().get() > 32_768 * i64::try_from(kills).unwrap());
+    let count: i64 = answers.iter().map(|(count, _)| count).sum();
+    println!("redis-kills: {kills} kills, {count} acknowledged, 0 lost, {} in flight", most - count);
 }
 
 #[test]

@@ -1,158 +1,20 @@
 //! Connections that break at every point of a commit: it is applied once, or its outcome is reported as unknown.
 
 use std::io::{Read, Write as _};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::sync::{Arc, Mutex};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use blackboard::Code;
+use blackboard::agent::Register;
+use blackboard::lock::{Acquire, Release};
 use blackboard::store::redis::RedisOptions;
+use testkit::proxy::{Fault, Proxy, Target};
 use testkit::redis::RedisServer;
+use testkit::{scale, wait_until};
 
 use crate::{log, open, try_open, value, write};
-
-/// What a request contains that changes an entry.
-const COMMIT: &[u8] = b"entry_written";
-
-/// What happens to the next commit.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Fault {
-    /// Only this many bytes of it arrive, then both sides are closed.
-    CutRequest(usize),
-    /// It arrives, but only this many bytes of the reply.
-    CutReply(usize),
-    /// It arrives, and then nothing more on this connection, which stays open.
-    SwallowReply,
-    /// It does not arrive, and the connection stays open.
-    SwallowRequest,
-    /// It arrives, and no connection works from then on.
-    CutReplyAndRefuse,
-}
-
-#[derive(Default)]
-struct Plan {
-    next: Option<Fault>,
-    refuses: bool,
-    /// The last commit.
-    commit: Vec<u8>,
-    connections: Vec<UnixStream>,
-}
-
-/// A proxy in front of a server.
-struct Proxy {
-    directory: tempfile::TempDir,
-    plan: Arc<Mutex<Plan>>,
-}
-
-impl Proxy {
-    fn before(server: &RedisServer) -> Proxy {
-        let (directory, plan) = (testkit::tempdir().unwrap(), Arc::new(Mutex::new(Plan::default())));
-        let listener = UnixListener::bind(directory.path().join("socket")).unwrap();
-        let (socket, of_all) = (server.socket(), Arc::clone(&plan));
-        thread::spawn(move || {
-            for client in listener.incoming().flatten() {
-                if of_all.lock().unwrap().refuses {
-                    continue;
-                }
-                let Ok(server) = UnixStream::connect(&socket) else { continue };
-                of_all.lock().unwrap().connections.push(client.try_clone().unwrap());
-                let plan = Arc::clone(&of_all);
-                thread::spawn(move || forward(client, server, &plan));
-            }
-        });
-        Proxy { directory, plan }
-    }
-
-    fn url(&self) -> String {
-        format!("redis+unix://{}/socket?board=a", self.directory.path().display())
-    }
-
-    fn fail_next(&self, fault: Fault) {
-        self.plan.lock().unwrap().next = Some(fault);
-    }
-
-    /// Cuts all connections that are open.
-    fn cut_all(&self) {
-        for connection in self.plan.lock().unwrap().connections.drain(..) {
-            let _ = connection.shutdown(std::net::Shutdown::Both);
-        }
-    }
-
-    /// Whether the fault has happened.
-    fn has_failed(&self) -> bool {
-        self.plan.lock().unwrap().next.is_none()
-    }
-}
-
-/// Forwards requests and replies, one after the other: a client waits for each reply.
-fn forward(mut client: UnixStream, mut server: UnixStream, plan: &Mutex<Plan>) {
-    let mut buffer = vec![0; 1 << 20];
-    server.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    let (mut replies_to, mut replies_from) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-    // The number of bytes of replies that still arrive.
-    let left = Arc::new(Mutex::new(usize::MAX));
-    let of_replies = Arc::clone(&left);
-    let replies = thread::spawn(move || {
-        let mut buffer = vec![0; 1 << 20];
-        while let Ok(count) = replies_from.read(&mut buffer) {
-            let mut left = of_replies.lock().unwrap();
-            let passed = count.min(*left);
-            if count == 0 || replies_to.write_all(&buffer[..passed]).is_err() {
-                break;
-            }
-            if *left != usize::MAX {
-                *left -= passed;
-                if *left == 0 {
-                    break;
-                }
-            }
-        }
-        let _ = replies_to.shutdown(std::net::Shutdown::Both);
-    });
-    while let Ok(count) = client.read(&mut buffer) {
-        let request = &buffer[..count];
-        let is_commit = request.windows(COMMIT.len()).any(|part| part == COMMIT);
-        let fault = if is_commit { plan.lock().unwrap().next.take() } else { None };
-        if is_commit {
-            plan.lock().unwrap().commit = request.to_vec();
-        }
-        match fault {
-            None => {}
-            Some(Fault::CutRequest(bytes)) => {
-                let _ = server.write_all(&request[..bytes.min(count)]);
-                break;
-            }
-            Some(Fault::CutReply(bytes)) => *left.lock().unwrap() = bytes,
-            Some(Fault::SwallowRequest) => {
-                park(&client);
-                break;
-            }
-            Some(Fault::SwallowReply) => {
-                *left.lock().unwrap() = 0;
-                let _ = server.write_all(request);
-                park(&client);
-                break;
-            }
-            Some(Fault::CutReplyAndRefuse) => {
-                plan.lock().unwrap().refuses = true;
-                *left.lock().unwrap() = 0;
-            }
-        }
-        if count == 0 || server.write_all(&buffer[..count]).is_err() {
-            break;
-        }
-    }
-    let _ = server.shutdown(std::net::Shutdown::Both);
-    let _ = client.shutdown(std::net::Shutdown::Both);
-    let _ = replies.join();
-}
-
-/// Reads until the client gives up, and answers nothing.
-fn park(client: &UnixStream) {
-    let mut buffer = [0; 1024];
-    while matches!((&mut &*client).read(&mut buffer), Ok(count) if count > 0) {}
-}
 
 fn options() -> RedisOptions {
     RedisOptions {
@@ -166,11 +28,25 @@ fn options() -> RedisOptions {
 fn commit_is_applied_once_wherever_its_connection_breaks() {
     let Some(server) = RedisServer::start(&[]) else { return };
     let proxy = Proxy::before(&server);
-    let board = try_open(&proxy.url(), &options()).unwrap();
+    let board = try_open(&proxy.url("a"), &options()).unwrap();
     let requests = [0, 1, 5, 50, 200, 500, 900, 1200, 1400].map(Fault::CutRequest);
     let replies = [0, 1, 4, 9, 12, 15].map(Fault::CutReply);
-    let swallowed = [Fault::SwallowRequest, Fault::SwallowReply];
-    let faults = requests.into_iter().chain(replies).chain(swallowed);
+    let (short, long) = (Duration::from_millis(50), Duration::from_millis(700));
+    let others = [
+        Fault::SwallowRequest,
+        Fault::SwallowReply,
+        Fault::DelayRequest(short),
+        Fault::DelayReply(short),
+        // Longer than the client waits for one reply.
+        Fault::DelayRequest(long),
+        Fault::DelayReply(long),
+        Fault::HalfCloseBefore,
+        Fault::HalfCloseAfter,
+        Fault::HalfCloseReply,
+        Fault::ReplayBefore,
+        Fault::ReplayInstead,
+    ];
+    let faults = requests.into_iter().chain(replies).chain(others);
     let mut count = 0;
     for fault in faults {
         proxy.fail_next(fault);
@@ -187,7 +63,7 @@ fn commit_whose_answer_never_comes_is_reported_as_unknown() {
     let Some(server) = RedisServer::start(&[]) else { return };
     let proxy = Proxy::before(&server);
     let options = RedisOptions { patience: Duration::from_millis(500), ..options() };
-    let board = try_open(&proxy.url(), &options).unwrap();
+    let board = try_open(&proxy.url("a"), &options).unwrap();
     write(&board, "x", 1).unwrap();
     proxy.fail_next(Fault::CutReplyAndRefuse);
     let error = write(&board, "x", 2).unwrap_err();
@@ -200,11 +76,11 @@ fn change_that_was_never_sent_is_not_reported_as_unknown() {
     let Some(server) = RedisServer::start(&[]) else { return };
     let proxy = Proxy::before(&server);
     let options = RedisOptions { patience: Duration::from_millis(500), ..options() };
-    let board = try_open(&proxy.url(), &options).unwrap();
-    proxy.plan.lock().unwrap().refuses = true;
+    let board = try_open(&proxy.url("a"), &options).unwrap();
+    proxy.refuse();
     proxy.cut_all();
     assert_eq!(write(&board, "x", 1).unwrap_err().code(), Code::ServerUnavailable);
-    assert_eq!(try_open(&proxy.url(), &options).err().unwrap().code(), Code::ServerUnavailable);
+    assert_eq!(try_open(&proxy.url("a"), &options).err().unwrap().code(), Code::ServerUnavailable);
     assert_eq!(value(&open(&server.url("a")), "x"), None);
 }
 
@@ -212,7 +88,7 @@ fn change_that_was_never_sent_is_not_reported_as_unknown() {
 fn commit_that_arrives_again_later_is_not_applied_again() {
     let Some(server) = RedisServer::start(&[]) else { return };
     let proxy = Proxy::before(&server);
-    let board = try_open(&proxy.url(), &options()).unwrap();
+    let board = try_open(&proxy.url("a"), &options()).unwrap();
     let replay = |request: &[u8]| {
         let mut stream = UnixStream::connect(server.socket()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -222,7 +98,7 @@ fn commit_that_arrives_again_later_is_not_applied_again() {
         String::from_utf8_lossy(&reply[..count]).into_owned()
     };
     board.scope("team").increment("x", 1).unwrap();
-    let first = proxy.plan.lock().unwrap().commit.clone();
+    let first = proxy.last_commit();
     assert!(replay(&first).contains("ok"), "the answer that was lost");
     assert_eq!(value(&board, "x"), Some(1));
     board.scope("team").increment("x", 1).unwrap();
@@ -232,10 +108,28 @@ fn commit_that_arrives_again_later_is_not_applied_again() {
 }
 
 #[test]
+fn replayed_connection_changes_nothing_even_if_everything_is_as_before() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let proxy = Proxy::before(&server);
+    let board = try_open(&proxy.url("a"), &options()).unwrap();
+    let session = board.agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
+    // A lock that is acquired and released leaves nothing that a copy of these requests could conflict with.
+    for _ in 0..3 {
+        board.locks().acquire(&Acquire::of("lock", &session)).unwrap();
+        board.locks().release(&Release::of("lock", &session)).unwrap();
+    }
+    proxy.fail_next(Fault::ReplayBefore);
+    let before = log(&board).len();
+    write(&board, "x", 1).unwrap();
+    assert!(proxy.has_failed());
+    assert_eq!(log(&board).len(), before + 1, "only the new change");
+}
+
+#[test]
 fn waiting_thread_misses_nothing_when_its_connection_is_cut() {
     let Some(server) = RedisServer::start(&[]) else { return };
     let proxy = Proxy::before(&server);
-    let (board, other) = (try_open(&proxy.url(), &options()).unwrap(), open(&server.url("a")));
+    let (board, other) = (try_open(&proxy.url("a"), &options()).unwrap(), open(&server.url("a")));
     let mut seen = write(&other, "x", 0).unwrap();
     for round in 1..6 {
         let written = thread::scope(|scope| {
@@ -247,4 +141,132 @@ fn waiting_thread_misses_nothing_when_its_connection_is_cut() {
         });
         seen = written;
     }
+}
+
+/// Faults of the connection that waits for events.
+fn faults_of_a_listener() -> [Fault; 9] {
+    [
+        Fault::CutRequest(10),
+        Fault::CutReply(0),
+        Fault::CutReply(30),
+        Fault::SwallowReply,
+        Fault::SwallowRequest,
+        Fault::DelayReply(Duration::from_millis(700)),
+        Fault::HalfCloseBefore,
+        Fault::HalfCloseAfter,
+        Fault::HalfCloseReply,
+    ]
+}
+
+#[test]
+fn waiting_thread_misses_nothing_whatever_happens_to_its_connection() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let proxy = Proxy::before(&server);
+    let (board, other) = (try_open(&proxy.url("a"), &options()).unwrap(), open(&server.url("a")));
+    let mut seen = write(&other, "x", 0).unwrap();
+    for (round, fault) in (1..).zip(faults_of_a_listener()) {
+        seen = thread::scope(|scope| {
+            proxy.fail_next_of(Target::Listen, fault);
+            let waiting = scope.spawn(|| board.wait(seen, Duration::from_mins(2)).unwrap());
+            wait_until(&format!("a listener with {fault:?}"), || proxy.has_failed().then_some(()));
+            let (written, began) = (write(&other, "x", round).unwrap(), Instant::now());
+            assert_eq!(waiting.join().unwrap(), written, "{fault:?}");
+            // The listener waits 2 s for a reply. A lost wake-up would take 2 min.
+            assert!(began.elapsed() < testkit::patience(), "{fault:?}: {:?}", began.elapsed());
+            written
+        });
+    }
+}
+
+#[test]
+fn wait_ends_at_its_timeout_whatever_happens_to_its_connection() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let proxy = Proxy::before(&server);
+    let board = try_open(&proxy.url("a"), &options()).unwrap();
+    let seen = write(&board, "x", 0).unwrap();
+    for fault in faults_of_a_listener() {
+        proxy.fail_next_of(Target::Listen, fault);
+        let began = Instant::now();
+        assert_eq!(board.wait(seen, Duration::from_millis(1500)).unwrap(), seen, "{fault:?}");
+        assert!(began.elapsed() < testkit::patience(), "{fault:?}: {:?}", began.elapsed());
+    }
+}
+
+#[test]
+fn call_ends_at_its_limit_whatever_happens_to_its_connection() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let options = RedisOptions { patience: Duration::from_millis(700), ..options() };
+    for fault in [Fault::SwallowRequest, Fault::SwallowReply, Fault::DelayReply(Duration::from_secs(10))] {
+        let proxy = Proxy::before(&server);
+        let board = try_open(&proxy.url("a"), &options).unwrap();
+        write(&board, "x", 0).unwrap();
+        let (ended, began) = (AtomicBool::new(false), Instant::now());
+        thread::scope(|scope| {
+            // Every attempt meets the fault.
+            scope.spawn(|| {
+                while !ended.load(Ordering::Relaxed) {
+                    proxy.fail_next(fault);
+                    thread::yield_now();
+                }
+            });
+            let outcome = write(&board, "x", 1);
+            ended.store(true, Ordering::Relaxed);
+            assert_eq!(outcome.unwrap_err().code(), Code::OutcomeUnknown, "{fault:?}");
+        });
+        assert!(began.elapsed() < Duration::from_secs(9), "{fault:?}: {:?}", began.elapsed());
+    }
+}
+
+#[test]
+fn commit_that_arrives_after_its_client_gave_up_is_not_applied_twice() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let proxy = Proxy::before(&server);
+    let board = try_open(&proxy.url("a"), &options()).unwrap();
+    for count in 1..6 {
+        proxy.fail_next(Fault::DelayRequestPastItsClient);
+        board.scope("team").increment("x", 1).unwrap();
+        assert!(proxy.has_failed());
+        assert_eq!(value(&board, "x"), Some(count));
+    }
+    assert_eq!(log(&board).len(), 5, "one event each");
+}
+
+#[test]
+fn changes_through_random_faults_are_made_once() {
+    const WRITERS: usize = 4;
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let (proxy, each) = (Proxy::before(&server), scale::size(50, 2000));
+    open(&server.url("a"));
+    proxy.fail_at_random(7, 4);
+    let answers: Vec<(i64, i64)> = thread::scope(|scope| {
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|writer| {
+                let url = proxy.url("a");
+                scope.spawn(move || {
+                    let board = try_open(&url, &options()).unwrap();
+                    let (key, mut count, mut unknown) = (format!("counter-{writer}"), 0, 0);
+                    for _ in 0..each {
+                        // Half of them meet each other.
+                        let key = if count % 2 == 0 { key.as_str() } else { "counter" };
+                        match board.scope("team").increment(key, 1) {
+                            Ok(_) => count += 1,
+                            Err(error) if error.code() == Code::OutcomeUnknown => unknown += 1,
+                            Err(error) => panic!("a writer has to recover: {error}"),
+                        }
+                    }
+                    (count, unknown)
+                })
+            })
+            .collect();
+        writers.into_iter().map(|writer| writer.join().unwrap()).collect()
+    });
+    assert!(proxy.faults() > each / 2, "{} faults", proxy.faults());
+    let board = open(&server.url("a"));
+    let keys = (0..WRITERS).map(|writer| format!("counter-{writer}")).chain(["counter".to_owned()]);
+    let stored: i64 = keys.map(|key| value(&board, &key).unwrap_or(0)).sum();
+    let (count, unknown): (Vec<i64>, Vec<i64>) = answers.into_iter().unzip();
+    let (count, unknown): (i64, i64) = (count.iter().sum(), unknown.iter().sum());
+    assert!((count..=count + unknown).contains(&stored), "{count} + {unknown} unknown, but {stored}");
+    assert_eq!(i64::try_from(log(&board).len()).unwrap(), stored, "one event each");
+    println!("redis-proxy: {count} changes, {unknown} unknown, {} faults", proxy.faults());
 }

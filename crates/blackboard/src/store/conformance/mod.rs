@@ -108,6 +108,8 @@ macro_rules! on_every_engine {
         on_every_engine!(@skipping on_redis_running_twice = redis_running_twice: $($test),+);
         #[cfg(feature = "redis")]
         on_every_engine!(@skipping on_redis_with_gaps = redis_with_gaps: $($test),+);
+        #[cfg(feature = "redis")]
+        on_every_engine!(@skipping on_redis_cluster = redis_cluster: $($test),+);
     };
     // An engine whose server this machine may lack.
     (@skipping $engine:ident = $constructor:ident: $($test:ident),+) => {
@@ -275,24 +277,30 @@ impl Fixture {
 
     #[cfg(all(test, unix, feature = "redis"))]
     pub(crate) fn redis() -> Option<Fixture> {
-        Fixture::on_redis(|store| store)
+        Fixture::on_redis(testkit::redis::shared_redis(), |store| store)
+    }
+
+    /// A board on a cluster. The server of its address need not be the one that has it.
+    #[cfg(all(test, unix, feature = "redis"))]
+    pub(crate) fn redis_cluster() -> Option<Fixture> {
+        Fixture::on_redis(testkit::redis_cluster::shared_cluster(), |store| store)
     }
 
     #[cfg(all(test, unix, feature = "redis"))]
     pub(crate) fn redis_running_twice() -> Option<Fixture> {
-        Fixture::on_redis(Redis::running_everything_twice)
+        Fixture::on_redis(testkit::redis::shared_redis(), Redis::running_everything_twice)
     }
 
     #[cfg(all(test, unix, feature = "redis"))]
     pub(crate) fn redis_with_gaps() -> Option<Fixture> {
-        Fixture::on_redis(Redis::skipping_revisions)
+        Fixture::on_redis(testkit::redis::shared_redis(), Redis::skipping_revisions)
     }
 
     /// `None` if this machine has no server.
     #[cfg(all(test, unix, feature = "redis"))]
-    fn on_redis(change: impl FnOnce(Redis) -> Redis) -> Option<Fixture> {
+    fn on_redis(url: Option<String>, change: impl FnOnce(Redis) -> Redis) -> Option<Fixture> {
         testkit::limit_test();
-        let address: Address = testkit::redis::shared_redis()?.parse().unwrap();
+        let address: Address = url?.parse().unwrap();
         Some(Fixture::on(|clock| {
             // A long limit, because the test machine may have two cores and other work.
             let (patience, reply_limit) = (Duration::from_mins(1), Duration::from_secs(30));

@@ -1,7 +1,8 @@
 //! Commits: a run, and one script that validates its reads and applies its changes.
 //!
-//! A commit has a random id, which the script stores in a slot of the connection. If the answer is lost, the same commit
-//! is sent again with the same id, and the script answers from the slot. It is never applied twice.
+//! A commit has an id, which the script stores in a slot of the connection. If the answer is lost, the same commit is
+//! sent again with the same id, and the script answers from the slot. It is never applied twice: ids of a connection
+//! grow, so the script refuses an older commit that arrives late, even if everything that it has read is as it was.
 
 use std::collections::HashSet;
 use std::thread;
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use super::Inner;
+use super::address::Address;
 use super::bytes::{self, Place};
 use super::faults::{self, Trouble};
 use super::fetch::{Want, fetch};
@@ -87,7 +89,11 @@ impl Inner {
                 }
                 outcome => {
                     let first = view.answers.borrow().state.revision.next();
-                    return outcome.map(|_| Committed { first, held: Duration::ZERO });
+                    outcome?;
+                    if commit.on_busy == OnBusy::Wait {
+                        self.confirm(commit.name, &mut view.lease.borrow_mut())?;
+                    }
+                    return Ok(Committed { first, held: Duration::ZERO });
                 }
             };
             let mut sending = Sending::new(self, commit.name, &view, changes, max_age)?;
@@ -106,6 +112,34 @@ impl Inner {
         Err(faults::lost(commit.name, MAX_RUNS))
     }
 
+    /// Waits until replicas have what a call has found done already: a remembered call was perhaps reported as
+    /// unknown because they did not have it.
+    fn confirm(&self, name: &'static str, lease: &mut Lease<'_>) -> Result<()> {
+        let address = &self.pool.address;
+        if address.replicas == 0 {
+            return Ok(());
+        }
+        let mut request = Request::default();
+        script::CONFIRM.call(&mut request, &self.keys, &[self.board.as_bytes()]);
+        add_wait(&mut request, address.replicas);
+        let replies = lease.retry(|lease| {
+            lease.connection()?;
+            match self.replies(lease, &request) {
+                Err(Trouble::UnknownScript) => {
+                    self.load_scripts(lease)?;
+                    self.replies(lease, &request)
+                }
+                replies => replies,
+            }
+        });
+        let replies = replies.map_err(|error| faults::outcome_unknown(name, &error.to_string()))?;
+        match replies.first() {
+            Some(Reply::Bytes(answer)) if answer == b"ok" => check_replicas(address, name, replies.get(1)),
+            Some(Reply::Bytes(_)) => Err(faults::gone(address)),
+            _ => Err(faults::odd_reply(address)),
+        }
+    }
+
     /// Lets this call be the next one to commit, unless another call is.
     fn reserve(&self, lease: &mut Lease<'_>, token: &str, limit: Duration) -> Result<()> {
         let mut request = Request::default();
@@ -121,6 +155,28 @@ impl Inner {
                 replies => replies.map(drop),
             }
         })
+    }
+}
+
+/// Lets the server answer when this many replicas have what the connection has written.
+fn add_wait(request: &mut Request, replicas: u32) {
+    if replicas > 0 {
+        let limit = REPLICA_LIMIT.as_millis().to_string();
+        request.command(&[b"WAIT", replicas.to_string().as_bytes(), limit.as_bytes()]);
+    }
+}
+
+/// Whether enough replicas have it.
+fn check_replicas(address: &Address, name: &str, reply: Option<&Reply>) -> Result<()> {
+    let wanted = i64::from(address.replicas);
+    match reply {
+        None if wanted == 0 => Ok(()),
+        Some(Reply::Integer(found)) if *found >= wanted => Ok(()),
+        Some(Reply::Integer(found)) => {
+            let reason = format!("only {found} of {wanted} replicas have it, so a failover may undo it");
+            Err(faults::outcome_unknown(name, &reason))
+        }
+        _ => Err(faults::odd_reply(address)),
     }
 }
 
@@ -180,7 +236,7 @@ impl<'a> Sending<'a> {
         Ok(Sending {
             inner,
             name,
-            id: Uuid::new_v4().into_bytes(),
+            id: view.lease.borrow_mut().next_commit_id()?,
             latest: view.now().plus(max_age),
             outcome_before: view.answers.borrow().outcome.clone(),
             written,
@@ -230,7 +286,7 @@ impl<'a> Sending<'a> {
     fn attempt(&self, lease: &mut Lease<'_>, may_be_done: &mut bool) -> Result<Option<Outcome>, Trouble> {
         let address = &self.inner.pool.address;
         let connection = lease.connection()?;
-        let (run, slot) = (self.inner.run_of(connection), connection.slot);
+        let (run, slot) = (self.inner.run_of(connection), connection.slot.number);
         let replies = lease.exchange(&self.request(&run, slot)).map_err(|broken| {
             *may_be_done |= broken.may_have_arrived;
             faults::of_connection(address, broken.error)
@@ -249,10 +305,19 @@ impl<'a> Sending<'a> {
             Some(b"ok") => {
                 let first = text(1).and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
                 let first = first.and_then(checked_revision).ok_or_else(odd)?;
-                self.check_replicas(replies.get(1)).map_err(Trouble::Final)?;
+                if let Some(Reply::Error(text)) = replies.get(1) {
+                    // The server was demoted while it waited for replicas. The new primary has the commit, or it has not.
+                    *may_be_done = true;
+                    return Err(faults::of_reply(address, text));
+                }
+                check_replicas(address, self.name, replies.get(1)).map_err(Trouble::Final)?;
                 Ok(Some(Outcome::Done(first)))
             }
-            Some(b"conflict") if *may_be_done && text(1) != Some(&self.outcome_before[..]) => Ok(None),
+            Some(b"conflict" | b"old" | b"reserved")
+                if *may_be_done && text(1) != Some(&self.outcome_before[..]) =>
+            {
+                Ok(None)
+            }
             Some(b"conflict") => Ok(Some(Outcome::Conflict)),
             Some(b"old") => Ok(Some(Outcome::Old)),
             Some(b"reserved") => Ok(Some(Outcome::Reserved)),
@@ -285,23 +350,8 @@ impl<'a> Sending<'a> {
         for argument in head.into_iter().chain(self.arguments.iter().map(Vec::as_slice)) {
             request.argument(argument);
         }
-        let replicas = self.inner.pool.address.replicas;
-        if replicas > 0 {
-            let limit = REPLICA_LIMIT.as_millis().to_string();
-            request.command(&[b"WAIT", replicas.to_string().as_bytes(), limit.as_bytes()]);
-        }
+        add_wait(&mut request, self.inner.pool.address.replicas);
         request
-    }
-
-    fn check_replicas(&self, reply: Option<&Reply>) -> Result<()> {
-        let wanted = i64::from(self.inner.pool.address.replicas);
-        match reply {
-            None if wanted == 0 => Ok(()),
-            Some(Reply::Integer(found)) if *found >= wanted => Ok(()),
-            Some(Reply::Integer(found)) => Err(self
-                .unknown(&format!("only {found} of {wanted} replicas have it, so a failover may undo it"))),
-            _ => Err(faults::odd_reply(&self.inner.pool.address)),
-        }
     }
 
     /// Looks for a row that only this commit can have written.

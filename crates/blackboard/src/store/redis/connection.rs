@@ -2,12 +2,13 @@
 //! that of another request.
 
 use std::io;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
 use super::address::{Address, Host, Server};
 use super::faults::{self, Trouble};
+use super::layout;
 use super::resp::{Reply, ReplyReader, Request};
 use super::socket::Socket;
 use crate::clock::Timestamp;
@@ -15,26 +16,58 @@ use crate::clock::Timestamp;
 /// The oldest version of the server: it has script flags, and replicates effects instead of scripts.
 const MIN_VERSION: u64 = 7;
 
-/// How many outcomes a board stores. Each connection has one of these slots.
-const SLOTS: u128 = 1 << 16;
+/// How much of a replication id is kept.
+const SHORT_ID: usize = 16;
 
 /// A connection to the primary of a board.
 pub(super) struct Connection {
     socket: Socket,
     replies: ReplyReader,
-    /// The process of the server: another one after each restart.
+    /// The run of the server: another one after each restart and each promotion.
     pub(super) run: String,
-    /// The number of the slot with the outcome of its last commit.
-    pub(super) slot: u16,
+    /// When it was checked that the server is a primary.
+    checked_at: Instant,
+    /// Where the outcome of its last commit is.
+    pub(super) slot: CommitSlot,
     /// The time of the server when it was opened.
     pub(super) time: Timestamp,
     /// Whether the cluster is moving the board to this server, which then expects each command to be announced.
     pub(super) asks: bool,
+    /// How often the pool had learned that the primary is another server.
+    pub(super) epoch: u64,
+}
+
+/// Where the outcomes of a connection, and of those that replace it, are stored: each commit replaces the one before.
+#[derive(Clone, Copy)]
+pub(super) struct CommitSlot {
+    /// One of all numbers, at random, so that a board stores no more outcomes than that.
+    pub(super) number: u16,
+    /// Two connections may have the same number.
+    owner: [u8; 4],
+    commits: u32,
+}
+
+impl CommitSlot {
+    fn new() -> CommitSlot {
+        let random = Uuid::new_v4().into_bytes();
+        let [high, low, a, b, .., c, d] = random;
+        CommitSlot { number: u16::from_be_bytes([high, low]), owner: [a, b, c, d], commits: 0 }
+    }
+
+    /// The id of the next commit: random, then the owner, then a number that grows. So the server knows a copy of an
+    /// older commit that arrives late.
+    pub(super) fn next_id(&mut self) -> [u8; layout::COMMIT_ID] {
+        self.commits = self.commits.wrapping_add(1);
+        let mut id = Uuid::new_v4().into_bytes();
+        id[layout::STAMP..layout::STAMP + 4].copy_from_slice(&self.owner);
+        id[layout::STAMP + 4..].copy_from_slice(&self.commits.to_be_bytes());
+        id
+    }
 }
 
 /// The connection broke.
 pub(super) struct Broken {
-    /// Whether the last byte of the request may have left.
+    /// Whether the server may have a complete command of the request.
     pub(super) may_have_arrived: bool,
     pub(super) error: io::Error,
 }
@@ -53,16 +86,31 @@ impl Connection {
             | (Server::Tcp { host, tls }, None) => tcp(host, *tls),
             (Server::Unix(path), _) => Socket::unix(path, deadline),
             (Server::Sentinels { sentinels, service, tls }, None) => {
-                tcp(&find_primary(address, sentinels, service, *tls, deadline)?, *tls)
+                return by_sentinels(address, sentinels, service, *tls, deadline);
             }
         };
+        Connection::on(address, socket, deadline)
+    }
+
+    /// Logs in on a new socket.
+    fn on(address: &Address, socket: io::Result<Socket>, deadline: Instant) -> Result<Connection, Trouble> {
         let socket = socket.map_err(|error| faults::of_connection(address, error))?;
-        let slot = u16::try_from(Uuid::new_v4().as_u128() % SLOTS).unwrap_or(0);
-        let replies = ReplyReader::default();
-        let (run, time) = (String::new(), Timestamp::EPOCH);
-        let mut connection = Connection { socket, replies, run, slot, time, asks: false };
+        let mut connection = Connection::new(socket);
         connection.log_in(address, deadline)?;
         Ok(connection)
+    }
+
+    fn new(socket: Socket) -> Connection {
+        Connection {
+            socket,
+            replies: ReplyReader::default(),
+            run: String::new(),
+            checked_at: Instant::now(),
+            slot: CommitSlot::new(),
+            time: Timestamp::EPOCH,
+            asks: false,
+            epoch: 0,
+        }
     }
 
     fn log_in(&mut self, address: &Address, deadline: Instant) -> Result<(), Trouble> {
@@ -91,25 +139,55 @@ impl Connection {
             return Err(Trouble::Final(faults::odd_reply(address)));
         };
         let info = String::from_utf8_lossy(info);
-        let version = info_field(&info, "redis_version").unwrap_or_default();
-        let major = version.split('.').next().and_then(|major| major.parse::<u64>().ok());
-        let run = info_field(&info, "run_id").filter(|run| is_word(run));
-        let (Some(major), Some(run)) = (major, run) else {
-            return Err(Trouble::Final(faults::odd(address, "no version or no run id")));
-        };
-        if major < MIN_VERSION {
-            return Err(faults::too_old(address, version));
-        }
-        if info_field(&info, "role").is_some_and(|role| role != "master") {
-            return Err(faults::replica(address));
-        }
-        run.clone_into(&mut self.run);
+        self.learn(address, &info)?;
         self.time = replies
             .iter()
             .rev()
             .nth(1)
             .and_then(read_time)
             .ok_or_else(|| Trouble::Final(faults::odd(address, "no time")))?;
+        Ok(())
+    }
+
+    /// Checks again that the server is the primary, and which run it is, if the last check is older than `belief`.
+    /// Nothing closes a connection when an operator changes the role of a server.
+    pub(super) fn check(
+        &mut self,
+        address: &Address,
+        belief: Duration,
+        deadline: Instant,
+    ) -> Result<(), Trouble> {
+        if self.checked_at.elapsed() < belief {
+            return Ok(());
+        }
+        let mut request = Request::default();
+        request.command(&[b"INFO", b"server", b"replication"]);
+        let replies = self.exchange(&request, deadline);
+        match replies.map_err(|broken| faults::of_connection(address, broken.error))?.first() {
+            Some(Reply::Bytes(info)) => self.learn(address, &String::from_utf8_lossy(info)),
+            Some(Reply::Error(text)) => Err(faults::of_reply(address, text)),
+            _ => Err(Trouble::Final(faults::odd_reply(address))),
+        }
+    }
+
+    /// Notes what the server tells of itself.
+    fn learn(&mut self, address: &Address, info: &str) -> Result<(), Trouble> {
+        let version = info_field(info, "redis_version").unwrap_or_default();
+        let major = version.split('.').next().and_then(|major| major.parse::<u64>().ok());
+        let run = info_field(info, "run_id").filter(|run| is_word(run));
+        let (Some(major), Some(run)) = (major, run) else {
+            return Err(Trouble::Final(faults::odd(address, "no version or no run id")));
+        };
+        if major < MIN_VERSION {
+            return Err(faults::too_old(address, version));
+        }
+        if info_field(info, "role").is_some_and(|role| role != "master") {
+            return Err(faults::replica(address));
+        }
+        // A process may be a replica for a while: its replication id tells. See docs/decisions/0021.
+        let history = info_field(info, "master_replid").filter(|id| is_word(id)).unwrap_or_default();
+        self.run = format!("{run}.{}", &history[..history.len().min(SHORT_ID)]);
+        self.checked_at = Instant::now();
         Ok(())
     }
 
@@ -134,7 +212,9 @@ impl Connection {
 
     fn exchange_exactly(&mut self, request: &Request, deadline: Instant) -> Result<Vec<Reply>, Broken> {
         if let Err(error) = self.socket.send(request.bytes(), deadline) {
-            return Err(Broken { may_have_arrived: !self.socket.reports_unsent(), error });
+            // Of several commands the first ones may be complete.
+            let may_have_arrived = !self.socket.reports_unsent() || request.commands() > 1;
+            return Err(Broken { may_have_arrived, error });
         }
         let (socket, replies) = (&mut self.socket, &mut self.replies);
         let mut fill = |buffer: &mut [u8]| socket.receive(buffer, deadline);
@@ -171,23 +251,30 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Asks the sentinels for the primary of a service, one after the other.
-fn find_primary(
+/// Connects to the primary of a service: the first server that a sentinel names and that is a primary. A sentinel may
+/// not know of a failover yet, so the next one is asked if the server does not answer or is a replica.
+fn by_sentinels(
     address: &Address,
     sentinels: &[Host],
     service: &str,
     tls: bool,
     deadline: Instant,
-) -> Result<Host, Trouble> {
+) -> Result<Connection, Trouble> {
+    let certificates = address.certificates.as_deref();
     let mut last = None;
     for (number, sentinel) in sentinels.iter().enumerate() {
         // One sentinel that does not answer leaves time for the others.
         let now = Instant::now();
         let share =
             deadline.saturating_duration_since(now) / u32::try_from(sentinels.len() - number).unwrap_or(1);
-        match ask_sentinel(address, sentinel, service, tls, now + share) {
-            Ok(host) => return Ok(host),
-            Err(trouble) => last = Some(trouble),
+        let limit = now + share;
+        let connection = ask_sentinel(address, sentinel, service, tls, limit)
+            .and_then(|host| Connection::on(address, Socket::tcp(&host, tls, certificates, limit), limit));
+        match connection {
+            Ok(connection) => return Ok(connection),
+            // One that may work soon is a better reason to try again than one that does not know the service.
+            Err(trouble) if matches!(last, None | Some(Trouble::Final(_))) => last = Some(trouble),
+            Err(_) => {}
         }
     }
     Err(last.unwrap_or_else(|| Trouble::Final(faults::odd_reply(address))))
@@ -202,9 +289,7 @@ fn ask_sentinel(
 ) -> Result<Host, Trouble> {
     let failed = |error| faults::of_connection(address, error);
     let socket = Socket::tcp(sentinel, tls, address.certificates.as_deref(), deadline).map_err(failed)?;
-    let replies = ReplyReader::default();
-    let mut connection =
-        Connection { socket, replies, run: String::new(), slot: 0, time: Timestamp::EPOCH, asks: false };
+    let mut connection = Connection::new(socket);
     let mut request = Request::default();
     if let Some(password) = &address.sentinel_password {
         request.command(&[b"AUTH", password.as_bytes()]);

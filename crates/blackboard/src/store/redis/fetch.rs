@@ -302,7 +302,7 @@ fn fetch_once(
     kind: Reading,
 ) -> Result<Answers, Trouble> {
     let address = &inner.pool.address;
-    let slot = lease.connection()?.slot;
+    let slot = lease.connection()?.slot.number;
     let replies = lease.exchange(&request_for(inner, slot, wants, kind));
     let mut replies = replies.map_err(|broken| faults::of_connection(address, broken.error))?;
     // A command that is refused before `EXEC` is the reason why that fails.

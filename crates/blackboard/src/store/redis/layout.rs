@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! bb:{NAME}:rows    hash     ! the state of the board · r… rows · vREVISION versions · dSLOT outcomes
-//!                            ? a reservation · > where a sealed board went
+//!                            ? a reservation · > where a sealed board went · dw written to wait for replicas
 //! bb:{NAME}:index   zset     every position of every row, with score 0, read in the order of its bytes
 //! bb:{NAME}:log     stream   the event REVISION-0, in the field e
 //! ```
@@ -19,7 +19,8 @@
 //! | event | `TIME K ORDINAL v \0 payload`, `-` instead of `v` without a version |
 //! | outcome | the commit id, and FIRST |
 //!
-//! A stamp is the start of the random id of the commit that wrote the value: no counter that a failover could repeat.
+//! A stamp is the random start of the id of the commit that wrote the value: no counter that a failover could repeat.
+//! The end of the id is the connection and the number of the commit there.
 //! FIRST is the first revision of that commit. Payloads contain pending revisions, and a reader resolves them with it.
 
 use crate::clock::Timestamp;

@@ -21,6 +21,9 @@ const BLOCK: Duration = Duration::from_secs(1);
 /// How much longer than that the answer may take.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// How long the listener believes that its server is still the primary. A demoted one also ends its wait.
+const BELIEF: Duration = Duration::from_secs(5);
+
 /// How long a thread sleeps between two checks while the listener has no connection.
 const CHECK: Duration = Duration::from_millis(250);
 
@@ -152,7 +155,9 @@ impl Inner {
                 pause = Duration::from_millis(10);
                 self.listen_on(&mut connection)
             });
-            if listened.is_err() {
+            if let Err(trouble) = listened {
+                // If the server is not the primary any more, other connections to it are useless, too.
+                self.pool.learn(&trouble);
                 self.listening.note_failure();
                 thread::sleep(pause);
                 pause = (pause * 2).min(BLOCK);
@@ -163,6 +168,8 @@ impl Inner {
     /// Listens on a connection until no thread waits any more.
     fn listen_on(&self, connection: &mut Connection) -> Result<(), Trouble> {
         while !self.listening.ends() {
+            // A replica would answer, and may not know of new events.
+            connection.check(&self.pool.address, BELIEF, Instant::now() + GRACE)?;
             let known = self.listening.state().known;
             self.listening.set_listens(true);
             let mut request = Request::default();

@@ -1,5 +1,6 @@
 //! The connections of one store, and retries with a limit.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,8 +9,9 @@ use uuid::Uuid;
 
 use super::address::{Address, Host};
 use super::clock::ServerClock;
-use super::connection::{Broken, Connection};
+use super::connection::{Broken, CommitSlot, Connection};
 use super::faults::{self, Trouble};
+use super::layout;
 use super::resp::{Reply, Request};
 use crate::error::{Error, Result};
 
@@ -20,6 +22,9 @@ const MAX_IDLE: usize = 8;
 pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(4);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
+/// How long a call believes that the server of its connection is still the same primary.
+const BELIEF: Duration = Duration::from_millis(100);
+
 /// The connections to the server of a board.
 pub(super) struct Pool {
     pub(super) address: Address,
@@ -29,12 +34,15 @@ pub(super) struct Pool {
     idle: Mutex<Vec<Connection>>,
     /// The server that has the board, if the one of the address has named another.
     moved: Mutex<Option<Host>>,
+    /// How often it was learned that the primary is another server. Connections from before are useless.
+    epoch: AtomicU64,
 }
 
 impl Pool {
     pub(super) fn new(address: Address, reply_limit: Duration) -> Pool {
         let clock = Arc::new(ServerClock::new());
-        Pool { address, clock, reply_limit, idle: Mutex::default(), moved: Mutex::default() }
+        let (idle, moved, epoch) = (Mutex::default(), Mutex::default(), AtomicU64::default());
+        Pool { address, clock, reply_limit, idle, moved, epoch }
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
@@ -47,10 +55,13 @@ impl Pool {
 
     /// A new connection.
     pub(super) fn connect(&self, deadline: Instant) -> Result<Connection, Trouble> {
-        let moved = self.moved().clone();
-        let connection = Connection::open(&self.address, moved.as_ref(), self.limit(deadline));
-        match &connection {
-            Ok(connection) => self.clock.set(connection.time),
+        let (moved, epoch) = (self.moved().clone(), self.epoch());
+        let mut connection = Connection::open(&self.address, moved.as_ref(), self.limit(deadline));
+        match &mut connection {
+            Ok(connection) => {
+                connection.epoch = epoch;
+                self.clock.set(connection.time);
+            }
             // The server that was named may be gone. The one of the address knows where the board is now.
             Err(_) => *self.moved() = None,
         }
@@ -59,9 +70,10 @@ impl Pool {
 
     /// A new connection to a server to which the cluster is moving the board.
     fn connect_asking(&self, host: &Host, deadline: Instant) -> Result<Connection, Trouble> {
+        let epoch = self.epoch();
         let mut connection = Connection::open(&self.address, Some(host), self.limit(deadline))?;
         self.clock.set(connection.time);
-        connection.asks = true;
+        (connection.asks, connection.epoch) = (true, epoch);
         Ok(connection)
     }
 
@@ -70,18 +82,23 @@ impl Pool {
         deadline.min(Instant::now() + self.reply_limit)
     }
 
+    fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
     fn put_back(&self, connection: Connection) {
         let mut idle = self.idle();
         // When the board has moved, its server need not be asked.
-        if idle.len() < MAX_IDLE && !connection.asks {
+        if idle.len() < MAX_IDLE && !connection.asks && connection.epoch == self.epoch() {
             idle.push(connection);
         }
     }
 
     /// Considers a failure: which server has the board now, and whether other connections are useless.
-    fn learn(&self, trouble: &Trouble) {
+    pub(super) fn learn(&self, trouble: &Trouble) {
         if let Trouble::Temporary { moved, elsewhere: true, .. } = trouble {
             self.moved().clone_from(moved);
+            self.epoch.fetch_add(1, Ordering::AcqRel);
             self.idle().clear();
         }
     }
@@ -96,7 +113,7 @@ pub(super) struct Lease<'a> {
     /// The server to which the cluster is moving the board, for the next connection.
     asked: Option<Host>,
     /// The slot of the call's commits. A replaced connection continues with it.
-    slot: Option<u16>,
+    slot: Option<CommitSlot>,
     pub(super) deadline: Instant,
 }
 
@@ -110,7 +127,7 @@ impl<'a> Lease<'a> {
 
     /// The connection, a new one if there is none.
     pub(super) fn connection(&mut self) -> Result<&mut Connection, Trouble> {
-        if self.connection.is_none() {
+        if self.connection.as_ref().is_none_or(|connection| connection.epoch != self.pool.epoch()) {
             let mut connection = match self.asked.take() {
                 Some(host) => self.pool.connect_asking(&host, self.deadline)?,
                 None => self.pool.connect(self.deadline)?,
@@ -119,7 +136,31 @@ impl<'a> Lease<'a> {
             connection.slot = *self.slot.get_or_insert(connection.slot);
             self.connection = Some(connection);
         }
+        let limit = self.pool.limit(self.deadline);
+        if let Some(connection) = &mut self.connection
+            && let Err(trouble) = connection.check(&self.pool.address, BELIEF, limit)
+        {
+            self.connection = None;
+            return Err(trouble);
+        }
         self.connection.as_mut().ok_or_else(|| Trouble::Final(faults::odd_reply(&self.pool.address)))
+    }
+
+    /// The id of the call's next commit.
+    pub(super) fn next_commit_id(&mut self) -> Result<[u8; layout::COMMIT_ID]> {
+        let slot = match &mut self.slot {
+            Some(slot) => slot,
+            None => {
+                let slot = self.retry(|lease| lease.connection().map(|connection| connection.slot))?;
+                self.slot.insert(slot)
+            }
+        };
+        let id = slot.next_id();
+        let slot = *slot;
+        if let Some(connection) = &mut self.connection {
+            connection.slot = slot;
+        }
+        Ok(id)
     }
 
     /// One exchange. A broken connection is dropped.

@@ -44,6 +44,8 @@ pub(super) static RIGHTS: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("scripts/rights.lua")));
 pub(super) static RESERVE: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("scripts/reserve.lua")));
+pub(super) static CONFIRM: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("scripts/confirm.lua")));
 pub(super) static RANGE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("scripts/range.lua")));
 pub(super) static ENTRIES: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("scripts/entries.lua")));
@@ -57,7 +59,9 @@ pub(super) static LOAD: LazyLock<Script> = LazyLock::new(|| Script::new(include_
 /// A request that loads every script.
 pub(super) fn load_all() -> Request {
     let mut request = Request::default();
-    for script in [&COMMIT, &CREATE, &RIGHTS, &RESERVE, &RANGE, &ENTRIES, &VERSIONS, &FIND, &HOLD, &LOAD] {
+    for script in
+        [&COMMIT, &CREATE, &RIGHTS, &RESERVE, &CONFIRM, &RANGE, &ENTRIES, &VERSIONS, &FIND, &HOLD, &LOAD]
+    {
         request.command(&[b"SCRIPT", b"LOAD", script.text.as_bytes()]);
     }
     request

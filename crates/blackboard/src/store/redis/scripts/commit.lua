@@ -67,6 +67,14 @@ if outcome and sub(outcome, 1, 16) == commit then
   local first = match(outcome, '^%d+', 17)
   return { 'ok', first }
 end
+if outcome and sub(outcome, 9, 12) == sub(commit, 9, 12) then
+  -- A copy of an earlier commit of this connection, which was delayed or is replayed.
+  local a, b, c, d = string.byte(outcome, 13, 16)
+  local e, f, g, h = string.byte(commit, 13, 16)
+  if ((a * 256 + b) * 256 + c) * 256 + d > ((e * 256 + f) * 256 + g) * 256 + h then
+    return { 'conflict', outcome }
+  end
+end
 local function clock()
   local time = call('TIME')
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
@@ -76,7 +84,7 @@ if reserved then
   local other, ends = match(reserved, '^(%S+) (%d+)$')
   local now = clock()
   if other ~= token and tonumber(ends) > now and tonumber(ends) < now + 60000 then
-    return { 'reserved' }
+    return { 'reserved', outcome or '' }
   end
 end
 for i = 1, #stamps do
@@ -104,15 +112,23 @@ else
   now = clock()
   if now > latest then
     -- The run is based on a moment that has passed: the client was stopped, or the request was delayed.
-    return { 'old' }
+    return { 'old', outcome or '' }
   end
 end
 revision, time, ordinal, born, floor =
   tonumber(revision), tonumber(time), tonumber(ordinal), tonumber(born), tonumber(floor)
 local last = revision
+if now - time >= 10 or now < time then
+  -- This process may have been a replica meanwhile, and lost its last commits. That takes longer than 10 ms, and the
+  -- client need not notice.
+  local history = match(call('INFO', 'replication'), 'master_replid:(%w+)')
+  if history then
+    run = match(run, '^[^.]*') .. '.' .. sub(history, 1, 16)
+  end
+end
 if run ~= last_run then
   -- Another process of the server may have assigned ids that were lost. See docs/decisions/0021.
-  last = math.max(revision + 32768, math.floor((now - born) / 1000) * 32768)
+  last = math.max(revision + 32768, math.min((now - born) * 1024, 4503599627370496))
 end
 local first = last + 1
 local first_text = format('%.0f', first)

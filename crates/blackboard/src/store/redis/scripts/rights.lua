@@ -13,6 +13,7 @@ local reads = {
   { 'xrange', log, '-', '+' },
   { 'xrevrange', log, '+', '-' },
   { 'time' },
+  { 'info', 'replication' },
 }
 local writes = {
   { 'hset', rows, '!', '' },
