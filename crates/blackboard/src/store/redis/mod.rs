@@ -248,7 +248,7 @@ impl Inner {
         };
         let (read, write) = denied_commands(replies.get(2));
         // A board that is only read needs no right to write it.
-        if let Some(command) = read.or_else(|| write.clone().filter(|_| creates)) {
+        if let Some(command) = read.or_else(|| write.clone().filter(|_| creating != Creating::Never)) {
             return Err(Trouble::Final(faults::denies(&self.pool.address, &command)));
         }
         let info = if let Some(Reply::Bytes(info)) = replies.get(1) { &info[..] } else { b"" };
