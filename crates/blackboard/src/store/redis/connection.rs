@@ -26,6 +26,8 @@ pub(super) struct Connection {
     pub(super) run: String,
     /// The number of the slot with the outcome of its last commit.
     pub(super) slot: u16,
+    /// The content of that slot, if it is known.
+    pub(super) outcome: Option<Vec<u8>>,
     /// The time of the server when it was opened.
     pub(super) time: Timestamp,
 }
@@ -57,7 +59,8 @@ impl Connection {
         let socket = socket.map_err(|error| faults::of_connection(address, error))?;
         let slot = u16::try_from(Uuid::new_v4().as_u128() % SLOTS).unwrap_or(0);
         let replies = ReplyReader::default();
-        let mut connection = Connection { socket, replies, run: String::new(), slot, time: Timestamp::EPOCH };
+        let mut connection =
+            Connection { socket, replies, run: String::new(), slot, outcome: None, time: Timestamp::EPOCH };
         connection.log_in(address, deadline)?;
         Ok(connection)
     }
@@ -182,7 +185,8 @@ fn ask_sentinel(
     let failed = |error| faults::of_connection(address, error);
     let socket = Socket::tcp(sentinel, tls, address.certificates.as_deref(), deadline).map_err(failed)?;
     let replies = ReplyReader::default();
-    let mut connection = Connection { socket, replies, run: String::new(), slot: 0, time: Timestamp::EPOCH };
+    let mut connection =
+        Connection { socket, replies, run: String::new(), slot: 0, outcome: None, time: Timestamp::EPOCH };
     let mut request = Request::default();
     request.command(&[b"SENTINEL", b"get-master-addr-by-name", service.as_bytes()]);
     let replies = connection.exchange(&request, deadline).map_err(|broken| failed(broken.error))?;

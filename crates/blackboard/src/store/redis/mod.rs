@@ -2,7 +2,7 @@
 //!
 //! A run reads what it has announced in one round trip, from one state of the board (`fetch.rs`, `view.rs`). One script
 //! validates these reads and applies the changes, rows, indexes and events together, in another round trip
-//! (`commit.rs`, `scripts/commit.lua`). `layout.rs` has the three keys of a board. The time is that of the server
+//! (`commit.rs`, `scripts/commit.lua`). A process that saw these rows before skips the read (`last_seen.rs`). `layout.rs` has the three keys of a board. The time is that of the server
 //! (`clock.rs`). Waiting threads share one connection that blocks on the event log (`listener.rs`).
 //!
 //! - Every request has a deadline, and no layer below [`Lease::retry`](pool::Lease::retry) repeats one.
@@ -21,6 +21,7 @@ mod commit;
 mod connection;
 mod faults;
 mod fetch;
+mod last_seen;
 mod layout;
 mod listener;
 mod pool;
@@ -42,6 +43,7 @@ pub use self::address::{Address, SCHEMES};
 pub use self::clock::ServerClock;
 use self::connection::{Connection, info_field};
 use self::faults::Trouble;
+use self::last_seen::LastSeen;
 use self::layout::{BoardKeys, State, StateError};
 use self::listener::Listening;
 use self::pool::{Lease, Pool};
@@ -94,6 +96,7 @@ struct Inner {
     patience: Duration,
     fixed_clock: Option<Arc<dyn Clock>>,
     listening: Listening,
+    last_seen: LastSeen,
     runs_twice: bool,
     skips_revisions: bool,
 }
@@ -186,6 +189,7 @@ impl Opened {
             patience: options.patience,
             fixed_clock: options.fixed_clock.clone(),
             listening: Listening::default(),
+            last_seen: LastSeen::default(),
             runs_twice: false,
             skips_revisions: false,
         };

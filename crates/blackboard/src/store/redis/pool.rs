@@ -108,6 +108,11 @@ impl<'a> Lease<'a> {
         self.connection.as_mut().ok_or_else(|| Trouble::Final(faults::odd_reply(&self.pool.address)))
     }
 
+    /// The content of the slot of its connection, if it is known.
+    pub(super) fn known_outcome(&self) -> Option<&[u8]> {
+        self.connection.as_ref()?.outcome.as_deref()
+    }
+
     /// One exchange. A broken connection is dropped.
     pub(super) fn exchange(&mut self, request: &Request) -> Result<Vec<Reply>, Broken> {
         let limit = self.pool.limit(self.deadline);
