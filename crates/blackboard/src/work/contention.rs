@@ -1,8 +1,8 @@
 //! Concurrent claims of the next item, on an engine without a writer lock.
 //!
 //! Sessions that choose the same item conflict, and all but one of them run again. A call that lost an item chooses among
-//! more items, and records on the board that it did. For a short time after that every call chooses among many items
-//! at once, also in a process that starts only then. See `docs/decisions/0018`.
+//! many items, and records on the board that it did. For a short time after that every call chooses among many items,
+//! also in a process that starts only then. See `docs/decisions/0018`.
 
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -98,15 +98,10 @@ impl Contention {
         Ok(())
     }
 
-    /// Among how many items a call chooses: among twice as many after each loss, and among many at once while other
-    /// calls lose items.
+    /// Among how many items a call chooses: among many as soon as it or another call has lost an item.
     fn choice(&self, now: Timestamp) -> usize {
         let is_known = self.recorded.is_some_and(|loss| loss.is_within(LASTS, now));
-        if is_known {
-            MOST_CHOICE
-        } else {
-            1_usize.checked_shl(self.lost).unwrap_or(MOST_CHOICE).min(MOST_CHOICE)
-        }
+        if is_known || self.lost > 0 { MOST_CHOICE } else { 1 }
     }
 
     /// Records a loss of this call, unless a recent one is recorded.
@@ -182,18 +177,16 @@ mod tests {
     }
 
     #[test]
-    fn calls_choose_among_more_items_after_each_loss_and_among_many_while_others_lose_items() {
-        let now = Timestamp::EPOCH.plus(Duration::from_millis(10_000));
+    fn calls_choose_among_many_items_while_calls_lose_items() {
+        let now = Timestamp::EPOCH.plus(Duration::from_secs(10));
         for (lost, recorded, expected) in [
             (0, None, 1),
-            (1, None, 2),
-            (3, None, 8),
-            (6, None, 64),
-            (99, None, 64),
+            (1, None, 64),
+            (2, None, 64),
             (0, Some(10_000), 64),
             (0, Some(5_001), 64),
             (0, Some(5_000), 1),
-            (2, Some(5_000), 4),
+            (2, Some(5_000), 64),
             (0, Some(99_000), 1),
         ] {
             assert_eq!(
