@@ -73,7 +73,8 @@ impl Inner {
                 reservation = (reservation * 2).min(LONGEST_RESERVATION);
             }
             // A wrong guess costs a run, which a caller that does not wait does not have.
-            let may_guess = run == 0 && commit.on_busy == OnBusy::Wait && !self.runs_twice;
+            let may_guess =
+                run == 0 && commit.on_busy == OnBusy::Wait && !self.runs_twice && !self.reads_first;
             let guess = if may_guess { self.guess(&lease, commit.prefetch)? } else { None };
             let is_guess = guess.is_some();
             let view = match guess {
@@ -168,8 +169,6 @@ struct Sending<'a> {
     latest: Timestamp,
     /// What the slot of the connection had before.
     outcome_before: Vec<u8>,
-    /// The field of a row that it writes, and the event of that row's number.
-    written: Option<(Vec<u8>, usize)>,
     /// All rows that it writes, and how many events it has.
     rows: Vec<WrittenRow>,
     events: usize,
@@ -194,14 +193,13 @@ impl<'a> Sending<'a> {
         arguments.add_reads(view);
         arguments.add_erasures(view, &changes.erase)?;
         let (erases, events) = (!changes.erase.is_empty(), changes.events.len());
-        let (written, rows) = arguments.add_changes(view, changes)?;
+        let rows = arguments.add_changes(view, changes)?;
         Ok(Sending {
             inner,
             name,
             id: Uuid::new_v4().into_bytes(),
             latest: view.now().plus(max_age),
             outcome_before: view.answers.borrow().outcome.clone(),
-            written,
             rows,
             events,
             erases,
@@ -327,14 +325,15 @@ impl<'a> Sending<'a> {
 
     /// Looks for a row that only this commit can have written.
     fn find_lost(&self, lease: &mut Lease<'_>) -> Result<Option<Outcome>> {
-        let Some((field, event)) = &self.written else { return Ok(None) };
+        let put = self.rows.iter().find_map(|row| Some((&row.field, row.content.as_ref()?.event.unwrap_or(0))));
+        let Some((field, event)) = put else { return Ok(None) };
         let want = Want::Row(field.clone());
         let answers = fetch(self.inner, lease, std::slice::from_ref(&want), self.inner.now())?;
         let row = answers.rows.get(field).and_then(Option::as_ref);
         let row = row.filter(|row| row.stamp() == &self.id[..layout::STAMP]);
         let first = row
             .and_then(StoredRow::number)
-            .map(|number| Revision::new(number.get() - i64::try_from(*event).unwrap_or(0)));
+            .map(|number| Revision::new(number.get() - i64::try_from(event).unwrap_or(0)));
         Ok(first.map(Outcome::Done))
     }
 
@@ -396,12 +395,8 @@ impl Arguments {
         Ok(())
     }
 
-    /// Everything else. Returns the field of a row that is written with the event of its number, and all rows.
-    fn add_changes(
-        &mut self,
-        view: &View<'_>,
-        changes: Changes,
-    ) -> Result<(Option<(Vec<u8>, usize)>, Vec<WrittenRow>)> {
+    /// Everything else. Returns the rows that are written.
+    fn add_changes(&mut self, view: &View<'_>, changes: Changes) -> Result<Vec<WrittenRow>> {
         let Changes { put, remove, events, erase, trim_events, remove_versions } = changes;
         self.add_number(events.len());
         let mut event_versions = Vec::with_capacity(events.len());
@@ -425,7 +420,6 @@ impl Arguments {
             self.add(field);
             self.add_list(bounds);
         }
-        let written = rows.put.first().map(|put| (put.field.clone(), put.event.unwrap_or(0)));
         self.add_number(rows.put.len());
         for PutRow { field, kind, event, payload } in rows.put {
             self.add(field);
@@ -440,7 +434,7 @@ impl Arguments {
             self.add(tail);
         }
         self.add(trim_events.unwrap_or(Revision::ZERO).to_string());
-        Ok((written, all))
+        Ok(all)
     }
 }
 

@@ -99,6 +99,7 @@ struct Inner {
     last_seen: LastSeen,
     runs_twice: bool,
     skips_revisions: bool,
+    reads_first: bool,
 }
 
 impl Redis {
@@ -164,6 +165,12 @@ impl Redis {
         self.changed(|inner| inner.skips_revisions = true)
     }
 
+    /// For tests and measurements: every commit begins with a read, as in a process that has just started.
+    #[must_use]
+    pub fn reading_first(self) -> Redis {
+        self.changed(|inner| inner.reads_first = true)
+    }
+
     fn changed(mut self, change: impl FnOnce(&mut Inner)) -> Redis {
         if let Some(inner) = Arc::get_mut(&mut self.inner) {
             change(inner);
@@ -192,6 +199,7 @@ impl Opened {
             last_seen: LastSeen::default(),
             runs_twice: false,
             skips_revisions: false,
+            reads_first: false,
         };
         let opened = inner.lease(options.patience).retry(|lease| inner.open_on(lease, creates))?;
         Ok((inner, opened))

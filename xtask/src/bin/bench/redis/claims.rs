@@ -24,9 +24,12 @@ pub fn claiming(scale: &Scale) -> Result<Vec<Line>> {
     let mut bare = BareScript::on(&server)?;
     let (mut round_trips, mut ours, mut floor) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..scale.rounds {
-        let board = open(&server.url(&format!("claims-{round}")))?;
-        let session = register(&board, AGENTS)?.swap_remove(0);
-        add_items(&board, 2 * claims)?;
+        let url = server.url(&format!("claims-{round}"));
+        let other = open(&url)?;
+        let session = register(&other, AGENTS)?.swap_remove(0);
+        add_items(&other, 2 * claims)?;
+        // A process that has not seen the items.
+        let board = open(&url)?;
         let claim = |number: usize| -> Result<f64> {
             let claim = Claim::of(&format!("item-{number}"), &session);
             board.sweep_with_next_call(Some(&session));
