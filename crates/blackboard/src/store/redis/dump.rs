@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use super::fetch::{Bounds, RangeWant, Want};
+use super::last_seen::LastSeen;
 use super::layout::{BoardKeys, StoredRow};
 use super::listener::Listening;
 use super::pool::Pool;
@@ -49,9 +50,11 @@ impl Inner {
             patience: COPY_LIMIT,
             fixed_clock: self.fixed_clock.clone(),
             listening: Listening::default(),
+            last_seen: LastSeen::default(),
             runs_twice: false,
             skips_revisions: false,
             is_loading: self.is_loading,
+            reads_first: true,
         }
     }
 }

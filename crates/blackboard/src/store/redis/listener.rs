@@ -93,11 +93,15 @@ impl Listening {
 impl Inner {
     pub(super) fn wait(self: &Arc<Inner>, after: Revision, timeout: Duration) -> Result<Revision> {
         let end = Instant::now().checked_add(timeout);
+        // A listener that blocks on the stream knows of every later event. Otherwise, and in the end, this thread asks.
+        let mut is_informed = !timeout.is_zero() && self.listening.state().listens;
         loop {
-            let now = self.revision()?;
-            self.listening.tell(now);
-            if now > after || end.is_some_and(|end| Instant::now() >= end) {
-                return Ok(now);
+            if !std::mem::take(&mut is_informed) {
+                let now = self.revision()?;
+                self.listening.tell(now);
+                if now > after || end.is_some_and(|end| Instant::now() >= end) {
+                    return Ok(now);
+                }
             }
             self.start_listener();
             if let Some(revision) = self.sleep(after, end) {
