@@ -37,6 +37,8 @@ pub struct Address {
     pub(super) user: Option<String>,
     pub(super) password: Option<String>,
     pub(super) database: u32,
+    /// Whether the number of the database is an option, as it has to be for a socket.
+    has_database_option: bool,
     pub(super) board: String,
     /// How many replicas have a commit before it is acknowledged.
     pub(super) replicas: u32,
@@ -92,7 +94,12 @@ impl Address {
 impl fmt::Display for Address {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.shown)?;
-        if self.board == DEFAULT_BOARD { Ok(()) } else { write!(formatter, "?board={}", self.board) }
+        let database = self.has_database_option.then(|| format!("db={}", self.database));
+        let board = (self.board != DEFAULT_BOARD).then(|| format!("board={}", self.board));
+        for (option, before) in database.into_iter().chain(board).zip(["?", "&"]) {
+            write!(formatter, "{before}{option}")?;
+        }
+        Ok(())
     }
 }
 
@@ -136,6 +143,7 @@ impl std::str::FromStr for Address {
             user,
             password,
             database,
+            has_database_option: false,
             board: DEFAULT_BOARD.to_owned(),
             replicas: 0,
             certificates: None,
@@ -156,7 +164,10 @@ fn read_option(mut address: Address, option: &str) -> Result<Address> {
             )));
         }
         "replicas" => address.replicas = read_number(&value, "replicas", MAX_REPLICAS)?,
-        "db" => address.database = read_number(&value, "db", MAX_DATABASE)?,
+        "db" => {
+            address.database = read_number(&value, "db", MAX_DATABASE)?;
+            address.has_database_option = true;
+        }
         "ca" if value.is_empty() => return Err(invalid("has an empty ca")),
         "ca" => address.certificates = Some(value.into()),
         _ => return Err(invalid("has an option other than board, replicas, db and ca")),
@@ -290,6 +301,18 @@ mod tests {
             assert_eq!((address.user.as_deref(), address.password.as_deref()), (user, password));
             assert_eq!(address.to_string(), "redis://host/1?board=b");
             assert_eq!(format!("{address:?}"), "Address(redis://host/1?board=b)");
+        }
+    }
+
+    #[test]
+    fn addresses_of_different_boards_are_shown_differently() {
+        for (text, shown) in [
+            ("redis+unix:///s", "redis+unix:///s"),
+            ("redis+unix:///s?db=2", "redis+unix:///s?db=2"),
+            ("redis+unix:///s?board=b&db=2", "redis+unix:///s?db=2&board=b"),
+            ("redis://host/1?board=default", "redis://host/1"),
+        ] {
+            assert_eq!(text.parse::<Address>().unwrap().to_string(), shown);
         }
     }
 
