@@ -10,10 +10,12 @@
 //! | `processes` | processes as the system shows them, and their descendants |
 //! | `programs` | programs that a test makes and then runs |
 //! | `redis` | Redis servers that a test starts |
+//! | `engine` | the engines on which a test runs |
 //! | `machine` | what a test needs from the machine |
 //! | `skip` | the report of tests that cannot run here |
 //! | `scale` | how large a test is |
 //! | `scratch` | a board for the real program: the fixture of its tests |
+//! | `tables` | a board as tables, to look at it with SQL |
 //! | `server` | the server of a board: the fixture of a served board |
 //! | `shapes` | the fields of JSON output |
 //! | `hostile_board` | boards with hostile text in every column |
@@ -24,6 +26,8 @@
 #![expect(clippy::missing_panics_doc, reason = "a fixture that cannot continue fails its test")]
 #![expect(clippy::expect_used, clippy::unwrap_used, reason = "a fixture that cannot continue fails its test")]
 
+#[cfg(unix)]
+pub mod engine;
 #[cfg(all(unix, feature = "program"))]
 pub mod hostile_board;
 mod limit;
@@ -44,6 +48,8 @@ pub mod shapes;
 #[cfg(unix)]
 mod signals;
 mod skip;
+#[cfg(all(unix, feature = "program"))]
+mod tables;
 mod wait;
 
 pub use limit::{limit_test, limited, without_limit};
