@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::Result;
-use crate::revision::Revision;
-use crate::store::{BookkeepingRow, Changes, Key, Prefetch, Tx};
+use crate::store::{BookkeepingRow, Changes, Key, Prefetch, Range, Tx};
 
 /// How far the clocks may drift apart before the clock must have been set, or the machine slept.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(30);
@@ -31,7 +30,7 @@ impl ClockReading {
 
     /// What [`ClockReading::note`] reads.
     pub(crate) fn prefetch(board: &Board) -> [Prefetch<'static>; 2] {
-        [Prefetch::Row(ClockReading::key(board)), Prefetch::Revision]
+        [Prefetch::Row(ClockReading::key(board)), Prefetch::Any(Range::live_agents())]
     }
 
     fn name(board: &Board) -> Cow<'static, str> {
@@ -40,14 +39,14 @@ impl ClockReading {
 
     /// Records the clocks, if no call has done so in this boot, or if they have moved against each other. Then every
     /// session gets one threshold of grace. So it does if this machine has no reading: the board's clock may just have
-    /// been set. An empty board has no session that needs it.
+    /// been set. A board without a live session has none that needs it.
     pub(crate) fn note(board: &Board, tx: &dyn Tx, changes: &mut Changes) -> Result<()> {
         let mut seen = ClockReading::reading(board);
         let needs_grace = match ClockReading::stored(board, tx)? {
             StoredReading::Readable(known) if known.agrees_with(&seen) => return Ok(()),
             StoredReading::Readable(known) => known.boot == seen.boot,
             StoredReading::Unreadable => false,
-            StoredReading::Missing => tx.revision()? > Revision::ZERO,
+            StoredReading::Missing => tx.any(&Range::live_agents())?,
         };
         if needs_grace {
             seen.grace_until = Some(tx.now().plus(board.settings().stale_threshold));
