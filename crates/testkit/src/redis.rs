@@ -6,6 +6,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -188,6 +189,13 @@ impl SharedBoard {
     pub fn let_time_pass(&self) {
         let reply = self.command(&["EVAL", EXPIRE, "2", &self.key("rows"), &self.key("index")]);
         assert_eq!(reply, "+OK\r\n");
+    }
+
+    /// Lets other users of the machine connect to the server.
+    pub fn allow_other_users(&self) {
+        for (path, mode) in [(self.socket.parent().unwrap(), 0o711), (&*self.socket, 0o777)] {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        }
     }
 
     /// Deletes the board.

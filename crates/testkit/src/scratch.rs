@@ -145,6 +145,13 @@ impl Scratch {
         (Arc::new(store), clock)
     }
 
+    /// Lets other users of the machine reach the board, if it is on a server. A file belongs to its user.
+    pub fn allow_other_users(&self) {
+        if let Some(board) = &self.served {
+            board.allow_other_users();
+        }
+    }
+
     /// Deletes the board from its server, or with everything that is in its directory. A waiting process may create a
     /// file there meanwhile.
     pub fn delete_board(&self) {

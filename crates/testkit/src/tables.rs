@@ -68,7 +68,15 @@ fn copy_of(tx: &dyn Tx) -> Result<Copy> {
     tombstones.dedup();
     let second = of_sessions.iter().cloned().map(Prefetch::Range);
     let second = second.chain(tombstones.iter().cloned().map(Prefetch::Row));
-    let second = second.chain(heads.iter().map(|head| Prefetch::Version(head.revision)));
+    // The event of an entry may have been pruned. Its version is kept.
+    let mut versions: Vec<Revision> = heads.iter().map(|head| head.revision).collect();
+    versions.extend(rows.iter().filter_map(|row| match row {
+        Row::Entry(entry) => Some(entry.revision),
+        _ => None,
+    }));
+    versions.sort_unstable();
+    versions.dedup();
+    let second = second.chain(versions.iter().copied().map(Prefetch::Version));
     tx.prefetch(&second.collect::<Vec<_>>())?;
     for range in &of_sessions {
         rows.extend(tx.range(range)?);
@@ -76,11 +84,11 @@ fn copy_of(tx: &dyn Tx) -> Result<Copy> {
     for key in &tombstones {
         rows.extend(tx.get(key)?);
     }
-    let mut versions = Vec::new();
-    for head in &heads {
-        versions.extend(tx.version(head.revision)?);
+    let mut copied = Vec::new();
+    for revision in versions {
+        copied.extend(tx.version(revision)?);
     }
-    Ok(Copy { rows, versions, events })
+    Ok(Copy { rows, versions: copied, events })
 }
 
 fn session_of(row: &Row) -> Option<String> {

@@ -1,7 +1,7 @@
 use std::process::Stdio;
 
-use blackboard::event::{EventType, NewEvent, TargetType};
-use blackboard::store::{Changes, Commit, OnBusy};
+use blackboard::event::EventType;
+use blackboard::work::Create;
 use serde_json::{Value, json};
 use testkit::process::RunToEnd as _;
 
@@ -62,16 +62,10 @@ fn json_has_events_and_the_cursor() {
 
 /// Appends events as other commands would, only faster.
 fn append_events(scratch: &Scratch, count: u32) {
-    let (store, _) = scratch.store();
-    let commit = Commit { name: "test", prefetch: &[], on_busy: OnBusy::Wait, callers: &[] };
+    let board = scratch.board();
     for number in 1..=count {
-        let summary = format!("Work item \"Number {number}\" created");
-        let committed = store.commit(&commit, &mut |_| {
-            let mut changes = Changes::new();
-            changes.event(NewEvent::new(EventType::WorkCreated, TargetType::WorkItem, "number", &summary));
-            Ok(changes)
-        });
-        committed.unwrap();
+        let create = Create::new(&format!("number-{number}"), &format!("Number {number}"));
+        board.work().create(&create).unwrap();
     }
 }
 

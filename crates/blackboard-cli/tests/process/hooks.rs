@@ -139,8 +139,13 @@ fn session_whose_start_was_lost_is_registered_by_its_next_prompt() {
         }
     };
     together("SessionStart", usual_deadline);
-    together("UserPromptSubmit", |_| {});
-    assert_eq!(scratch.json(["agent", "list"])["count"], 101);
+    // Hooks leave a server alone for some seconds if it did not answer one of them in time. A file is always tried.
+    wait_until("all sessions are registered", || {
+        together("UserPromptSubmit", |_| {});
+        let count = scratch.json(["agent", "list"])["count"].as_u64();
+        assert!(scratch.is_served() || count == Some(101), "{count:?}");
+        (count == Some(101)).then_some(())
+    });
 }
 
 /// A hook under a tracer. `deadline` sets its time limit.

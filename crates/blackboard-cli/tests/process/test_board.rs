@@ -216,6 +216,11 @@ impl TestBoard {
         self.scratch.let_time_pass();
     }
 
+    /// Lets other users of the machine reach the board, if it is on a server.
+    pub fn allow_other_users(&self) {
+        self.scratch.allow_other_users();
+    }
+
     /// Waits until a process waits for something on the board.
     #[track_caller]
     pub fn wait_until_followed(&self) {
