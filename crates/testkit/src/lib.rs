@@ -13,10 +13,12 @@
 //! | `redis` | Redis servers that a test starts |
 //! | `redis_cluster` | a cluster of three servers |
 //! | `redis_sentinel` | a primary, its replicas and their sentinels |
+//! | `engine` | the engines on which a test runs |
 //! | `machine` | what a test needs from the machine |
 //! | `skip` | the report of tests that cannot run here |
 //! | `scale` | how large a test is |
 //! | `scratch` | a board for the real program: the fixture of its tests |
+//! | `tables` | a board as tables, to look at it with SQL |
 //! | `server` | the server of a board: the fixture of a served board |
 //! | `shapes` | the fields of JSON output |
 //! | `hostile_board` | boards with hostile text in every column |
@@ -27,6 +29,8 @@
 #![expect(clippy::missing_panics_doc, reason = "a fixture that cannot continue fails its test")]
 #![expect(clippy::expect_used, clippy::unwrap_used, reason = "a fixture that cannot continue fails its test")]
 
+#[cfg(unix)]
+pub mod engine;
 #[cfg(all(unix, feature = "program"))]
 pub mod hostile_board;
 mod limit;
@@ -53,6 +57,8 @@ pub mod shapes;
 #[cfg(unix)]
 mod signals;
 mod skip;
+#[cfg(all(unix, feature = "program"))]
+mod tables;
 mod wait;
 
 pub use limit::{limit_test, limited, without_limit};

@@ -1,11 +1,12 @@
 //! Real Redis servers, each in a temporary directory.
 //!
 //! A test that needs its own server, to stop it or to change its settings, has a [`RedisServer`]. Other tests share one
-//! per process, each with a board of its own: [`shared_redis`].
+//! per process, each with a board of its own: [`SharedBoard`].
 
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -143,13 +144,82 @@ impl Drop for RedisServer {
 /// The address of a new board on the server that the tests of this process share; `None` if this machine has none.
 #[track_caller]
 pub fn shared_redis() -> Option<String> {
-    static SOCKET: OnceLock<PathBuf> = OnceLock::new();
-    static BOARDS: AtomicU64 = AtomicU64::new(0);
-    if skip_without_redis() {
-        return None;
+    SharedBoard::new().map(|board| board.url())
+}
+
+/// How many databases the shared server has: more than the tests of a process have boards.
+const DATABASES: u64 = 10_000;
+
+/// A board on the server that the tests of this process share, in a database of its own.
+pub struct SharedBoard {
+    socket: PathBuf,
+    name: String,
+    database: u64,
+}
+
+impl SharedBoard {
+    /// A new board, which the first call creates; `None` if this machine has no server.
+    #[track_caller]
+    pub fn new() -> Option<SharedBoard> {
+        static SOCKET: OnceLock<PathBuf> = OnceLock::new();
+        static BOARDS: AtomicU64 = AtomicU64::new(0);
+        if skip_without_redis() {
+            return None;
+        }
+        let settings = ["--appendonly", "yes", "--appendfsync", "no", "--databases", &DATABASES.to_string()];
+        let settings = settings.map(str::to_owned).to_vec();
+        // As on a server of a user, without the cost of a disk.
+        let socket = SOCKET.get_or_init(|| start_for_all_tests(settings));
+        let number = BOARDS.fetch_add(1, Ordering::Relaxed);
+        Some(SharedBoard {
+            socket: socket.clone(),
+            name: format!("test-{number}"),
+            database: number % DATABASES,
+        })
     }
-    let socket = SOCKET.get_or_init(|| start_for_all_tests(Vec::new()));
-    Some(url_of(socket, &format!("test-{}", BOARDS.fetch_add(1, Ordering::Relaxed))))
+
+    /// Its address.
+    pub fn url(&self) -> String {
+        format!("redis+unix://{}?db={}&board={}", self.socket.display(), self.database, self.name)
+    }
+
+    /// Whether a process blocks on the event log, and so waits for something on this board.
+    pub fn is_followed(&self) -> bool {
+        let clients = command(&self.socket, &["CLIENT", "LIST", "TYPE", "normal"]).unwrap();
+        let database = format!(" db={} ", self.database);
+        clients.lines().any(|client| client.contains(&database) && client.contains(" cmd=xread "))
+    }
+
+    /// Makes every entry with a time to live expire, as if time had passed.
+    pub fn let_time_pass(&self) {
+        let reply = self.command(&["EVAL", EXPIRE, "2", &self.key("rows"), &self.key("index")]);
+        assert_eq!(reply, "+OK\r\n");
+    }
+
+    /// Lets other users of the machine connect to the server.
+    pub fn allow_other_users(&self) {
+        for (path, mode) in [(self.socket.parent().unwrap(), 0o711), (&*self.socket, 0o777)] {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+    }
+
+    /// Deletes the board.
+    pub fn delete(&self) {
+        self.command(&["DEL", &self.key("rows"), &self.key("index"), &self.key("log")]);
+    }
+
+    fn key(&self, name: &str) -> String {
+        format!("bb:{{{}}}:{name}", self.name)
+    }
+
+    /// Sends a command to the database of the board.
+    fn command(&self, arguments: &[&str]) -> String {
+        let mut stream = UnixStream::connect(&self.socket).unwrap();
+        stream.set_read_timeout(Some(patience())).unwrap();
+        let selected = ask(&mut stream, &["SELECT", &self.database.to_string()]).unwrap();
+        assert_eq!(selected, "+OK\r\n");
+        ask(&mut stream, arguments).unwrap()
+    }
 }
 
 /// Starts a server that ends with this process, and returns its socket.
@@ -170,6 +240,45 @@ pub(crate) fn start_for_all_tests(settings: Vec<String>) -> PathBuf {
         .unwrap();
     receiver.recv_timeout(2 * patience()).unwrap()
 }
+
+/// Changes the expiry of every entry that has one: in its row, in its version, and in the index. `layout.rs` and
+/// `bytes.rs` of the engine describe the bytes.
+const EXPIRE: &str = r#"
+local rows, index = KEYS[1], KEYS[2]
+local PAST, TEXT = 1577836800000, '2020-01-01T00:00:00.000Z'
+local function bytes(number)
+  local text = ''
+  for _ = 1, 8 do
+    text = string.char(number % 256) .. text
+    number = math.floor(number / 256)
+  end
+  return string.char(string.byte(text) + 128) .. string.sub(text, 2)
+end
+local all = redis.call('HGETALL', rows)
+for i = 1, #all, 2 do
+  local field, value = all[i], all[i + 1]
+  if string.sub(field, 1, 2) == 're' and string.sub(value, 9, 9) == 'e' then
+    local at = string.find(value, '\0', 10, true)
+    local revision, expiry = string.sub(value, 10, at - 1), tonumber(string.sub(value, at + 1))
+    if expiry then
+      redis.call('HSET', rows, field, string.sub(value, 1, at) .. string.format('%.0f', PAST))
+      local version = redis.call('HGET', rows, 'v' .. revision)
+      local header = string.find(version, '\0', 1, true)
+      local cells = cjson.decode(string.sub(version, header + 1))
+      cells[13] = TEXT
+      redis.call('HSET', rows, 'v' .. revision, string.sub(version, 1, header) .. cjson.encode(cells))
+      local before = 'W' .. bytes(expiry)
+      for _, place in ipairs(redis.call('ZRANGEBYLEX', index, '[' .. before, '(X')) do
+        if string.sub(place, 1, 9) == before and string.sub(place, -2 - #field, -3) == field then
+          redis.call('ZREM', index, place)
+          redis.call('ZADD', index, 0, 'W' .. bytes(PAST) .. string.sub(place, 10))
+        end
+      end
+    end
+  end
+end
+return redis.status_reply('OK')
+"#;
 
 fn socket_in(directory: &Path) -> PathBuf {
     directory.join("socket")
@@ -247,14 +356,27 @@ pub(crate) fn command(socket: &Path, arguments: &[&str]) -> std::io::Result<Stri
     ask(stream, arguments)
 }
 
-/// Sends one command. The reply is short, or only its start is returned.
+/// Sends one command. A text is returned completely; of any other long reply, perhaps only its start.
 pub fn ask(mut stream: impl Read + Write, arguments: &[&str]) -> std::io::Result<String> {
     let mut request = format!("*{}\r\n", arguments.len()).into_bytes();
     for argument in arguments {
         write!(request, "${}\r\n{argument}\r\n", argument.len()).unwrap();
     }
     stream.write_all(&request)?;
-    let mut reply = vec![0; 1 << 16];
-    let count = stream.read(&mut reply)?;
-    Ok(String::from_utf8_lossy(&reply[..count]).into_owned())
+    let (mut reply, mut part) = (Vec::new(), vec![0; 1 << 16]);
+    loop {
+        let count = stream.read(&mut part)?;
+        reply.extend(&part[..count]);
+        if count == 0 || is_complete(&reply) {
+            return Ok(String::from_utf8_lossy(&reply).into_owned());
+        }
+    }
+}
+
+/// Whether the start of a reply is all of it, as far as that is easy to see.
+fn is_complete(reply: &[u8]) -> bool {
+    let Some(text) = reply.strip_prefix(b"$") else { return true };
+    let end = text.windows(2).position(|bytes| bytes == b"\r\n");
+    let length = end.and_then(|end| std::str::from_utf8(&text[..end]).ok()?.parse::<usize>().ok());
+    end.is_some_and(|end| length.is_none_or(|length| text.len() >= end + 2 + length + 2))
 }

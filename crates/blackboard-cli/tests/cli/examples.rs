@@ -8,6 +8,8 @@ use crate::machine::can;
 use crate::scratch::{Output, Scratch, commands};
 use testkit::process::RunToEnd as _;
 
+testkit::on_each_engine![every_example_of_every_command_runs, commands_of_the_readme_run_in_their_order,];
+
 /// What every example finds: a repository with a board, two sessions, work items, entries and scripts.
 const BOARD: &str = r#"
 git init -q . && git -c user.name=Ivy -c user.email=ivy@example.org commit -q --allow-empty -m "Start"
@@ -73,7 +75,6 @@ const DIFFERENT: &[(&str, &str, i32)] = &[
     ("blackboard demo", "blackboard demo --pace 10", 0),
 ];
 
-#[test]
 fn every_example_of_every_command_runs() {
     if !can("examples in help", "git", &["--version"]) {
         return;
@@ -138,7 +139,6 @@ fn commands_of_readme(section: &str) -> String {
     block.to_owned()
 }
 
-#[test]
 fn commands_of_the_readme_run_in_their_order() {
     if !can("commands of the README", "git", &["--version"]) {
         return;

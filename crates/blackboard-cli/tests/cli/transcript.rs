@@ -95,6 +95,8 @@ fn replay(transcript: &str) -> Replayed {
             });
         }
     }
+    // A transcript shows where a board in a file is, and stands for other engines too.
+    let text = text.replace(&scratch.location(), "/home/ivy/.pai/blackboard/local.db");
     let text = text.replace(scratch.path().to_str().unwrap(), "/home/ivy");
     Replayed { text: Names::default().normalize(&text, &dead), took: begin.elapsed() }
 }

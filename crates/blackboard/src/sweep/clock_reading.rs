@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::Result;
-use crate::revision::Revision;
 use crate::store::{BookkeepingRow, Changes, Key, Prefetch, Range, Tx};
 
 /// How far the clocks may drift apart before the clock must have been set, or the machine slept.
@@ -48,7 +47,7 @@ impl ClockReading {
 
     /// What [`ClockReading::note`] reads.
     pub(crate) fn prefetch(board: &Board) -> [Prefetch<'static>; 2] {
-        [Prefetch::Row(ClockReading::key(board)), Prefetch::Revision]
+        [Prefetch::Row(ClockReading::key(board)), Prefetch::Any(Range::live_agents())]
     }
 
     /// Whether a key is that of this machine.
@@ -75,8 +74,8 @@ impl ClockReading {
 
     /// Records the clocks, if no call has done so in this boot, or if they have moved against each other. Then every
     /// session gets one threshold of grace. So it does if this machine has no reading: the board's clock may just have
-    /// been set. An empty board has no session that needs it. A reading that did not change is recorded again after a
-    /// day.
+    /// been set. A board without a live session has none that needs it. A reading that did not change is recorded again
+    /// after a day.
     pub(crate) fn note(board: &Board, tx: &dyn Tx, changes: &mut Changes) -> Result<()> {
         let mut seen = ClockReading { seen_at: Some(tx.now()), ..ClockReading::reading(board) };
         let needs_grace = match ClockReading::stored(board, tx)? {
@@ -90,7 +89,7 @@ impl ClockReading {
             }
             StoredReading::Readable(known) => known.boot == seen.boot,
             StoredReading::Unreadable => false,
-            StoredReading::Missing => tx.revision()? > Revision::ZERO,
+            StoredReading::Missing => tx.any(&Range::live_agents())?,
         };
         if needs_grace {
             seen.grace_until = Some(tx.now().plus(board.settings().stale_threshold));

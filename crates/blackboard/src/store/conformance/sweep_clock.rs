@@ -13,6 +13,7 @@ on_every_engine![
     a_machine_notices_a_changed_clock_after_another_one_registered,
     a_machine_without_a_clock_reading_marks_no_agent_for_one_threshold,
     registering_from_another_machine_gives_that_machine_one_threshold,
+    the_first_session_of_a_board_with_work_needs_no_grace,
     a_heartbeat_ahead_of_the_clock_keeps_no_gone_session,
     a_heartbeat_ahead_of_the_clock_counts_as_the_current_time,
     a_threshold_of_zero_includes_a_heartbeat_ahead_of_the_clock,
@@ -128,6 +129,13 @@ fn a_machine_without_a_clock_reading_marks_no_agent_for_one_threshold(fixture: &
     assert_eq!(marks(true), 1);
     assert_eq!(marks(false), 1);
     assert_eq!(fixture.agent(&ivy).status, AgentStatus::Stale);
+}
+
+fn the_first_session_of_a_board_with_work_needs_no_grace(fixture: &Fixture) {
+    fixture.item("x");
+    fixture.session("Ivy");
+    fixture.pass(300);
+    assert_eq!(marks(fixture), 1);
 }
 
 fn registering_from_another_machine_gives_that_machine_one_threshold(fixture: &Fixture) {

@@ -39,6 +39,8 @@ pub struct Address {
     /// The password of the sentinels.
     pub(super) sentinel_password: Option<String>,
     pub(super) database: u32,
+    /// Whether the number of the database is an option, as it has to be for a socket.
+    has_database_option: bool,
     pub(super) board: String,
     /// How many replicas have a commit before it is acknowledged.
     pub(super) replicas: u32,
@@ -107,13 +109,10 @@ impl Address {
 impl fmt::Display for Address {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.shown)?;
-        let mut mark = '?';
-        if self.has_database_option {
-            write!(formatter, "{mark}db={}", self.database)?;
-            mark = '&';
-        }
-        if self.board != DEFAULT_BOARD {
-            write!(formatter, "{mark}board={}", self.board)?;
+        let database = self.has_database_option.then(|| format!("db={}", self.database));
+        let board = (self.board != DEFAULT_BOARD).then(|| format!("board={}", self.board));
+        for (option, before) in database.into_iter().chain(board).zip(["?", "&"]) {
+            write!(formatter, "{before}{option}")?;
         }
         Ok(())
     }
@@ -160,6 +159,7 @@ impl std::str::FromStr for Address {
             password,
             sentinel_password: None,
             database,
+            has_database_option: false,
             board: DEFAULT_BOARD.to_owned(),
             replicas: 0,
             certificates: None,
