@@ -48,8 +48,6 @@ pub struct Address {
     pub(super) certificates: Option<PathBuf>,
     /// The address without its login and options.
     shown: String,
-    /// Whether an option names the database, and not the path.
-    has_database_option: bool,
 }
 
 /// Where the server is.
@@ -164,7 +162,6 @@ impl std::str::FromStr for Address {
             replicas: 0,
             certificates: None,
             shown: format!("{scheme}://{location}"),
-            has_database_option: false,
         };
         options.split('&').filter(|option| !option.is_empty()).try_fold(address, read_option)
     }
