@@ -148,15 +148,14 @@ impl<'a> Lease<'a> {
 
     /// The id of the call's next commit.
     pub(super) fn next_commit_id(&mut self) -> Result<[u8; layout::COMMIT_ID]> {
-        let slot = match &mut self.slot {
-            Some(slot) => slot,
-            None => {
-                let slot = self.retry(|lease| lease.connection().map(|connection| connection.slot))?;
-                self.slot.insert(slot)
-            }
+        let known = self.slot;
+        let mut slot = if let Some(slot) = known {
+            slot
+        } else {
+            self.retry(|lease| lease.connection().map(|connection| connection.slot))?
         };
         let id = slot.next_id();
-        let slot = *slot;
+        self.slot = Some(slot);
         if let Some(connection) = &mut self.connection {
             connection.slot = slot;
         }
