@@ -17,7 +17,7 @@ use crate::machine::can;
 use crate::mcp::client::{Client, Generation, succeeded};
 use crate::scratch::{Output, Scratch};
 
-fn hook(shared: &Shared, session: &str, event: &str, more: Value) -> String {
+fn hook(shared: &Shared, session: &str, event: &str, more: &Value) -> String {
     let mut input = json!({"session_id": session, "hook_event_name": event, "cwd": shared.scratch.path()});
     for (name, value) in more.as_object().into_iter().flatten() {
         input[name] = value.clone();
@@ -32,19 +32,19 @@ fn hook_registers_its_session_shows_updates_and_denies_an_edit_of_a_reserved_fil
     fs::create_dir_all(&home).unwrap();
     fs::write(home.join("config.json"), r#"{"fileGuard": "deny"}"#).unwrap();
     for session in ["ivy", "oak"] {
-        hook(&shared, session, "SessionStart", json!({"source": "startup"}));
+        hook(&shared, session, "SessionStart", &json!({"source": "startup"}));
     }
     assert_eq!(shared.json(&["agent", "list"])["count"], 2);
     let oak = session_id_from_hint("claude:oak");
     shared.json(&["file", "reserve", "held.rs", "--session", &oak]);
     shared.json(&["work", "create", "x", "--title", "Something new"]);
-    let updates = hook(&shared, "ivy", "UserPromptSubmit", json!({"prompt": "go"}));
+    let updates = hook(&shared, "ivy", "UserPromptSubmit", &json!({"prompt": "go"}));
     assert!(updates.contains("Something new"), "{updates}");
     let edit = json!({"tool_name": "Write", "tool_input": {"file_path": "held.rs"}});
-    let denied: Value = serde_json::from_str(&hook(&shared, "ivy", "PreToolUse", edit.clone())).unwrap();
+    let denied: Value = serde_json::from_str(&hook(&shared, "ivy", "PreToolUse", &edit)).unwrap();
     assert_eq!(denied["hookSpecificOutput"]["permissionDecision"], "deny", "{denied}");
-    assert_eq!(hook(&shared, "oak", "PreToolUse", edit), "", "its own reservation does not stop it");
-    hook(&shared, "ivy", "SessionEnd", json!({"reason": "exit"}));
+    assert_eq!(hook(&shared, "oak", "PreToolUse", &edit), "", "its own reservation does not stop it");
+    hook(&shared, "ivy", "SessionEnd", &json!({"reason": "exit"}));
     assert_eq!(shared.json(&["agent", "list"])["count"], 1);
 }
 
