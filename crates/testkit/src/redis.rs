@@ -198,17 +198,12 @@ impl SharedBoard {
         }
     }
 
-    /// Copies the board to another one, which has none.
-    fn copy(&self, key: &str, other: &SharedBoard) {
-        let database = other.database.to_string();
-        let copied = self.command(&["COPY", &self.key(key), &other.key(key), "DB", &database]);
-        assert_eq!(copied, ":1\r\n");
-    }
-
     /// Copies the board, as it is, to a place without one.
     pub fn copy_to(&self, other: &SharedBoard) {
+        let database = other.database.to_string();
         for key in ["rows", "index", "log"] {
-            self.copy(key, other);
+            let copied = self.command(&["COPY", &self.key(key), &other.key(key), "DB", &database]);
+            assert_eq!(copied, ":1\r\n");
         }
     }
 
