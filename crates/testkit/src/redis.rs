@@ -228,7 +228,7 @@ impl SharedBoard {
 
 /// Changes the expiry of every entry that has one: in its row, in its version, and in the index. `layout.rs` and
 /// `bytes.rs` of the engine describe the bytes.
-const EXPIRE: &str = r#"
+const EXPIRE: &str = r"
 local rows, index = KEYS[1], KEYS[2]
 local PAST, TEXT = 1577836800000, '2020-01-01T00:00:00.000Z'
 local function bytes(number)
@@ -263,7 +263,7 @@ for i = 1, #all, 2 do
   end
 end
 return redis.status_reply('OK')
-"#;
+";
 
 fn socket_in(directory: &Path) -> PathBuf {
     directory.join("socket")
