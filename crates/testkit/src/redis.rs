@@ -203,6 +203,15 @@ impl SharedBoard {
         }
     }
 
+    /// Copies the board, as it is, to a place without one.
+    pub fn copy_to(&self, other: &SharedBoard) {
+        let database = other.database.to_string();
+        for key in ["rows", "index", "log"] {
+            let copied = self.command(&["COPY", &self.key(key), &other.key(key), "DB", &database]);
+            assert_eq!(copied, ":1\r\n");
+        }
+    }
+
     /// Deletes the board.
     pub fn delete(&self) {
         self.command(&["DEL", &self.key("rows"), &self.key("index"), &self.key("log")]);
@@ -243,7 +252,7 @@ pub(crate) fn start_for_all_tests(settings: Vec<String>) -> PathBuf {
 
 /// Changes the expiry of every entry that has one: in its row, in its version, and in the index. `layout.rs` and
 /// `bytes.rs` of the engine describe the bytes.
-const EXPIRE: &str = r#"
+const EXPIRE: &str = r"
 local rows, index = KEYS[1], KEYS[2]
 local PAST, TEXT = 1577836800000, '2020-01-01T00:00:00.000Z'
 local function bytes(number)
@@ -278,7 +287,7 @@ for i = 1, #all, 2 do
   end
 end
 return redis.status_reply('OK')
-"#;
+";
 
 fn socket_in(directory: &Path) -> PathBuf {
     directory.join("socket")

@@ -145,6 +145,13 @@ impl Scratch {
         (Arc::new(store), clock)
     }
 
+    /// Copies the board of another directory, if it is on a server.
+    pub fn copy_served_board(&self, other: &Scratch) {
+        if let (Some(board), Some(other)) = (&self.served, &other.served) {
+            other.copy_to(board);
+        }
+    }
+
     /// Lets other users of the machine reach the board, if it is on a server. A file belongs to its user.
     pub fn allow_other_users(&self) {
         if let Some(board) = &self.served {

@@ -97,7 +97,7 @@ fn every_example_of_every_command_runs() {
             }
             assert!(example.contains(&format!("blackboard {command}")), "{command}: {example}");
             if has_jq || !format!("{before}{example}").contains("jq ") {
-                run(template.path(), &command, &before, example);
+                run(&template, &command, &before, example);
             }
             before.clear();
             count += 1;
@@ -106,9 +106,10 @@ fn every_example_of_every_command_runs() {
     assert!(count > 100, "{count} examples");
 }
 
-/// Runs an example in a copy of the prepared directory.
-fn run(template: &Path, command: &str, before: &str, example: &str) {
+/// Runs an example in a copy of the prepared directory, on a copy of its board.
+fn run(template: &Scratch, command: &str, before: &str, example: &str) {
     let scratch = Scratch::new();
+    scratch.copy_served_board(template);
     let different = DIFFERENT.iter().rfind(|(begins, ..)| example.starts_with(begins));
     let line = different.map(|(_, line, _)| *line).filter(|line| !line.is_empty()).unwrap_or(example);
     let expected = different.map_or(0, |(.., code)| *code);
@@ -122,7 +123,7 @@ fn run(template: &Path, command: &str, before: &str, example: &str) {
          exec >&3 3>&-\n\
          set +e\n\
          {before}{line}\n",
-        template.display()
+        template.path().display()
     );
     let output = Output::of(scratch.shell(&script).run_to_end());
     assert_eq!(output.code, expected, "{example}: {output:?}");

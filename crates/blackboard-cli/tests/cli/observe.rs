@@ -63,8 +63,9 @@ fn json_has_events_and_the_cursor() {
 /// Appends events as other commands would, only faster.
 fn append_events(scratch: &Scratch, count: u32) {
     let board = scratch.board();
+    let before = board.revision().unwrap();
     for number in 1..=count {
-        let create = Create::new(&format!("number-{number}"), &format!("Number {number}"));
+        let create = Create::new(&format!("item-{before}-{number}"), &format!("Number {number}"));
         board.work().create(&create).unwrap();
     }
 }

@@ -223,9 +223,10 @@ fn a_killed_python_script_loses_its_claim() {
 }
 
 fn an_agent_of_another_machine_or_an_earlier_boot_is_judged_as_such() {
+    type Change = fn(&mut ProcessIdentity);
     let board = TestBoard::new();
     let sleeper = Sleeper::start();
-    let changes: [(fn(&mut ProcessIdentity), &str); 2] =
+    let changes: [(Change, &str); 2] =
         [(|process| process.host.push('0'), "host"), (|process| process.boot.push('0'), "boot")];
     for (change, meaning) in changes {
         let session = register(&board, &sleeper.pid());

@@ -12,6 +12,11 @@ testkit::on_each_engine![
     waits_and_subscriptions_continue_on_a_replaced_board,
 ];
 
+/// A file that is gone is an error of the file system. A server knows that it has no such board.
+fn code_of_a_gone_board(scratch: &Scratch) -> Code {
+    if scratch.is_served() { Code::BoardNotFound } else { Code::Io }
+}
+
 fn nothing_is_acknowledged_on_a_board_that_was_replaced() {
     let scratch = Scratch::new();
     let mut client = Client::new(&scratch);
@@ -22,7 +27,7 @@ fn nothing_is_acknowledged_on_a_board_that_was_replaced() {
     scratch.json(["work", "claim", "same", "--title", "Same", "--session", "oak"]);
 
     // The first call reports that the claim is lost; then it is an agent like any other on the new board.
-    let told = client.refused("work_claim", json!({"id": "same"}), Code::Io);
+    let told = client.refused("work_claim", json!({"id": "same"}), code_of_a_gone_board(&scratch));
     assert!(told["error"].as_str().unwrap().contains("lost") && told["hint"].is_string(), "{told}");
     let refusal = client.refused("work_claim", json!({"id": "same"}), Code::AlreadyClaimed);
     assert_eq!(refusal["held_by_name"], "Oak", "{refusal}");
@@ -45,7 +50,7 @@ fn deleted_board_is_empty_for_readers_and_created_again_by_the_next_writer() {
     scratch.delete_board();
     assert_eq!(client.call("entry_read", json!({"key": "fact"}))["found"], false);
     assert_eq!(scratch.json(["status"])["board"], "missing", "who reads creates nothing");
-    client.refused("entry_write", json!({"key": "fact", "value": 2}), Code::Io);
+    client.refused("entry_write", json!({"key": "fact", "value": 2}), code_of_a_gone_board(&scratch));
     client.call("entry_write", json!({"key": "fact", "value": 2}));
     assert_eq!(scratch.json(["read", "fact"])["value"], 2);
 }

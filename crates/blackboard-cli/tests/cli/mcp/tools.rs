@@ -40,7 +40,7 @@ fn who_shows_agents_their_holdings_and_the_caller() {
     assert_eq!((who["agents"]["count"].as_u64(), who["work_items"]["claimed"].as_u64()), (Some(2), Some(1)));
     let own =
         who["agents"]["items"].as_array().unwrap().iter().find(|agent| agent["session_id"] == who["you"]);
-    let own = own.expect("the caller");
+    let own = own.unwrap();
     assert_eq!((&own["current_work"], &own["pid"]), (&json!("X"), &json!(std::process::id())));
     assert_eq!(client.call("who", json!({"project": "elsewhere"}))["agents"]["count"], 0);
 }

@@ -75,8 +75,22 @@ fn byte_of(bytes: &[(&str, u8)], name: &str) -> Result<u8> {
     })
 }
 
-/// The field of a row.
+/// The field of a row that is written.
 pub(super) fn row_field(key: &Key) -> Result<Vec<u8>> {
+    let field = any_field(key)?;
+    if field.len() > MAX_KEY {
+        return Err(Fault::new(Code::Internal, "the key of a row is too long").into());
+    }
+    Ok(field)
+}
+
+/// The field of a row that is read. No row has a key that is too long, so its field is one that no row has.
+pub(super) fn field_to_read(key: &Key) -> Result<Vec<u8>> {
+    let field = any_field(key)?;
+    Ok(if field.len() > MAX_KEY { vec![ROW] } else { field })
+}
+
+fn any_field(key: &Key) -> Result<Vec<u8>> {
     let mut field = vec![ROW, byte_of(TABLE_BYTES, key.table().name)?];
     for cell in key.cells() {
         match cell {
@@ -96,9 +110,6 @@ pub(super) fn row_field(key: &Key) -> Result<Vec<u8>> {
                 return Err(Fault::new(Code::Internal, format!("{key:?} cannot be a key")).into());
             }
         }
-    }
-    if field.len() > MAX_KEY {
-        return Err(Fault::new(Code::Internal, "the key of a row is too long").into());
     }
     Ok(field)
 }

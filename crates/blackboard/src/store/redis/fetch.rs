@@ -84,7 +84,7 @@ impl RangeWant {
 
 impl Want {
     pub(super) fn row(key: &Key) -> Result<Want> {
-        let field = bytes::row_field(key)?;
+        let field = bytes::field_to_read(key)?;
         Ok(if matches!(key, Key::Entry(..)) { Want::Entry(field) } else { Want::Row(field) })
     }
 
