@@ -325,7 +325,8 @@ impl<'a> Sending<'a> {
 
     /// Looks for a row that only this commit can have written.
     fn find_lost(&self, lease: &mut Lease<'_>) -> Result<Option<Outcome>> {
-        let put = self.rows.iter().find_map(|row| Some((&row.field, row.content.as_ref()?.event.unwrap_or(0))));
+        let put =
+            self.rows.iter().find_map(|row| Some((&row.field, row.content.as_ref()?.event.unwrap_or(0))));
         let Some((field, event)) = put else { return Ok(None) };
         let want = Want::Row(field.clone());
         let answers = fetch(self.inner, lease, std::slice::from_ref(&want), self.inner.now())?;
