@@ -31,6 +31,7 @@ impl Server {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let process = Command::new("redis-server")
             .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""])
+            .args(["--enable-debug-command", "local"])
             .args(settings)
             .arg("--dir")
             .arg(directory.path())

@@ -147,7 +147,7 @@ impl Load {
     }
 }
 
-impl<'a> Fleet<'a> {
+impl Fleet<'_> {
     /// Starts a thread, unless there are too many.
     fn add_thread<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
         let is_allowed = |threads: usize| (threads < MOST_THREADS).then_some(threads + 1);

@@ -16,7 +16,8 @@ use super::schedule::{Kind, Pace};
 use crate::Result;
 use crate::redis_server::{Client, Server};
 use crate::remote_board::open;
-use crate::server_counters::{Counters, KeyMemory, reported};
+use crate::server_counters::{Counters, KeyMemory, memory_of_waiting, reported};
+use crate::statistics::median;
 
 /// How many operations of a kind are measured at most.
 const SAMPLE: usize = 1000;
@@ -213,7 +214,6 @@ impl Measured<'_> {
 
     /// The memory of a connection that waits for events.
     fn connect(&mut self, server: &Server) -> Result {
-        let before = reported(&mut self.client, "memory", "mem_clients_normal")?;
         let mut connections = (0..CONNECTIONS).map(|_| server.connect()).collect::<Result<Vec<_>>>()?;
         for connection in &mut connections {
             connection.send(&["XREAD", "BLOCK", "0", "STREAMS", "nothing", "$"])?;
@@ -224,8 +224,7 @@ impl Measured<'_> {
         });
         // The server reduces the buffers of a connection that is not used for some seconds.
         thread::sleep(SETTLED);
-        let after = reported(&mut self.client, "memory", "mem_clients_normal")?;
-        let bytes = (after - before) / CONNECTIONS as f64;
+        let bytes = median(&memory_of_waiting(&mut self.client)?);
         self.bytes("connection", bytes);
         Ok(())
     }

@@ -26,7 +26,7 @@ pub fn hearing(scale: &Scale) -> Result<Vec<Line>> {
     let url = server.url("follow");
     let board = open(&url)?;
     let (sender, heard) = mpsc::channel();
-    let stop = follow(open(&url)?, sender)?;
+    let stop = follow(&open(&url)?, sender)?;
     let scope = board.scope("default");
     let mut tell = |number: usize| -> Result {
         scope.write(&Write::new("task:a", Value::of(&number)?))?;
@@ -56,7 +56,7 @@ pub fn hearing(scale: &Scale) -> Result<Vec<Line>> {
 }
 
 /// Follows a board in a thread, until it is stopped.
-fn follow(board: Board, seen: Seen) -> Result<StopHandle> {
+fn follow(board: &Board, seen: Seen) -> Result<StopHandle> {
     let mut follower = board.follow(&Follow { without_sweep: true, ..Follow::default() })?;
     let stop = follower.stop_handle();
     let stopped = stop.clone();
