@@ -316,7 +316,7 @@ fn untrusted_text_cannot_escape_its_quote_block() {
             messages::updates(&brief.recent, &brief.agent.session_id),
             messages::warning(&others, false),
             messages::warning(&others, true),
-            messages::deny_message(&others),
+            messages::deny_message(&others, true),
         ] {
             nothing_breaks_out(&injected, text);
             for platform in PLATFORMS {
