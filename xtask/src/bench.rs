@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: builds and runs the measurements.
+//! `cargo xtask bench` and `cargo xtask fleet`: build and run the measurements.
 
 use std::process::Command;
 use std::time::Duration;
@@ -17,6 +17,8 @@ pub enum Kind {
     Entries(Suite),
     /// What agents call: hooks and the MCP server
     Hooks(Suite),
+    /// A board on a Redis server; needs redis-server
+    Redis(Suite),
     /// The dashboard's server
     Web(Suite),
     /// Count the instructions of the hot commands
@@ -30,22 +32,43 @@ pub struct Suite {
     options: Vec<String>,
 }
 
+#[derive(clap::Args)]
+pub struct Fleet {
+    /// --agents N, --minutes M or --seconds S, --claims-per-second RATE, --writes-per-second RATE, --heartbeat SECONDS,
+    /// --appendfsync off|everysec|always, --json
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    options: Vec<String>,
+}
+
+/// The server that boards on a server need.
+const REDIS: &[&str] = &["redis-server"];
+
 /// Runs one suite of measurements.
 pub fn run(kind: &Kind) -> Result {
     match kind {
-        Kind::Ledger(suite) => measure("ledger", suite),
+        Kind::Ledger(suite) => measure("ledger", &suite.options),
         Kind::Entries(suite) => {
-            packages::install_missing(&["redis-server"])?;
-            measure("entries", suite)
+            packages::install_missing(REDIS)?;
+            measure("entries", &suite.options)
         }
-        Kind::Hooks(suite) => measure("hooks", suite),
-        Kind::Web(suite) => measure("web", suite),
+        Kind::Redis(suite) => {
+            packages::install_missing(REDIS)?;
+            measure("redis", &suite.options)
+        }
+        Kind::Hooks(suite) => measure("hooks", &suite.options),
+        Kind::Web(suite) => measure("web", &suite.options),
         Kind::Instructions(options) => instructions::run(options),
     }
 }
 
-fn measure(name: &str, suite: &Suite) -> Result {
+/// Simulates many agents.
+pub fn fleet(fleet: &Fleet) -> Result {
+    packages::install_missing(REDIS)?;
+    measure("fleet", &fleet.options)
+}
+
+fn measure(name: &str, options: &[String]) -> Result {
     let programs = release::build(Options { bench: true, ..Options::default() })?;
     let mut measurement = Command::new(programs.join(release::program("bench")));
-    run::success(measurement.arg(name).args(&suite.options), TO_MEASURE)
+    run::success(measurement.arg(name).args(options), TO_MEASURE)
 }

@@ -46,7 +46,7 @@ fn every_test_that_the_guarantees_name_exists() {
 }
 
 /// Calls that start the limit of a test: directly, or in the constructor of a fixture.
-const LIMITED: [&str; 11] = [
+const LIMITED: [&str; 12] = [
     "limit_test()",
     "testkit::tempdir()",
     // The same, in the fixtures of testkit itself.
@@ -56,6 +56,7 @@ const LIMITED: [&str; 11] = [
     "Site::",
     "Served::",
     "Fixture::",
+    "RedisServer::",
     "BoardFile::",
     "transcript::check",
     "World::",

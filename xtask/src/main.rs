@@ -49,6 +49,8 @@ enum Task {
     /// Measure the program against the best possible results
     #[command(subcommand)]
     Bench(bench::Kind),
+    /// Simulate many agents on a board of a local Redis server
+    Fleet(bench::Fleet),
     /// Run real agents with stand-in models
     E2eAgents(e2e_agents::Options),
     /// Take the pictures of the README from the demo, with Chromium
@@ -66,6 +68,7 @@ impl Task {
             Task::Load(options) => load::run(&options),
             Task::Torture(options) => torture::run(&options),
             Task::Bench(kind) => bench::run(&kind),
+            Task::Fleet(fleet) => bench::fleet(&fleet),
             Task::E2eAgents(options) => e2e_agents::run(&options),
             Task::Pictures => pictures::run(),
             Task::CliDocs => cli_docs::run(),

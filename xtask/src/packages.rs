@@ -30,6 +30,7 @@ pub fn install_missing(programs: &[&str]) -> Result {
 fn package_of(program: &str) -> &str {
     match program {
         "chromedriver" => "chromium-driver",
+        "ip" => "iproute2",
         other => other,
     }
 }

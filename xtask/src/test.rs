@@ -76,6 +76,8 @@ fn steps(options: &Options, skips: &Skips, report: &mut Report) -> Result {
     report.step("documentation", documentation, TO_COMPILE)?;
     report.step("build", cargo(&["build", "--workspace", "--all-features"]), TO_COMPILE)?;
     provide_strace(report)?;
+    provide_redis(report)?;
+    provide_ip(report)?;
     provide_inspector(thorough, report);
     provide_chromium(report)?;
     provide_axe(thorough, report);
@@ -135,6 +137,16 @@ fn provide_strace(report: &mut Report) -> Result {
 /// The browser for the tests of the dashboard. Without it, they are skipped.
 fn provide_chromium(report: &mut Report) -> Result {
     provide_packages("chromium", &["chromium", "chromedriver"], report)
+}
+
+/// The server for tests of boards on Redis. Without it, they are skipped.
+fn provide_redis(report: &mut Report) -> Result {
+    provide_packages("redis", &["redis-server"], report)
+}
+
+/// The tool that connects the two machines of some tests. Without it, they are skipped.
+fn provide_ip(report: &mut Report) -> Result {
+    provide_packages("ip", &["ip"], report)
 }
 
 /// Installs the packages of programs that tests on Linux need, if possible.

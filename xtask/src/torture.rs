@@ -12,8 +12,8 @@ use clap::builder::PossibleValuesParser;
 use crate::skips::Skips;
 use crate::{Result, release, run};
 
-/// The tortures: name, module of the tests, description. Those of `web::` are tests of the dashboard's server, all
-/// others of many processes.
+/// The tortures: name, module of the tests, description. Those of `web::` are tests of the dashboard's server, those of
+/// `redis_server::` and `linearizable::` of the library, all others of many processes.
 const TORMENTS: &[(&str, &str, &str)] = &[
     ("crash-claims", "crash_claims::", "200 processes claim 50 times each, 30 % of them are killed"),
     ("crash-entries", "crash_entries::", "100 processes write 50 times each, 30 % of them are killed"),
@@ -21,6 +21,7 @@ const TORMENTS: &[(&str, &str, &str)] = &[
     ("counters", "counters::", "16 shells count 500 times each by write --if-revision"),
     ("expiry", "expiry::", "200 entries expire while 20 processes read them"),
     ("many-entries", "many_entries::", "100,000 entries, and little memory"),
+    ("copy", "large_copy::", "100,000 entries and 1,000,000 events to a server and back"),
     ("unknown-outcome", "unknown_outcome::", "killed at any moment, repeated until answered: happened once"),
     ("disk-full", "disk_full::", "no space, then space again"),
     ("mutations", "mutations::", "500 corrupted files"),
@@ -32,11 +33,25 @@ const TORMENTS: &[(&str, &str, &str)] = &[
     ("sweep-race", "sweep_race::", "10,000 rounds of sweep against heartbeat"),
     ("web-crowd", "web::crowd::", "1,000 browsers for a minute, 20 writes a second"),
     ("web-limits", "web::limits::", "10,000 requests, and 500 that never end"),
+    ("redis-kills", "redis_server::crash::", "a Redis server is killed 50 times under load"),
+    ("redis-failovers", "redis_server::sentinel::", "20 failovers of three servers under load"),
+    ("redis-cluster", "redis_server::cluster::", "a cluster of three, and a board that moves"),
+    ("redis-proxy", "redis_server::proxy::", "connections that are cut, delayed, half-closed and replayed"),
+    ("linearizable", "linearizable::history_", "histories through kills, failovers and broken connections"),
 ];
 
-/// The tests of many processes, and of the dashboard's server.
-const PROCESSES: &str = "process";
-const WEB: &str = "web";
+/// The test binaries: those of many processes, of the dashboard's server, and those of the library.
+const PROCESSES: Target = Target { package: "blackboard-cli", name: "process" };
+const WEB: Target = Target { package: "blackboard-cli", name: "web" };
+const REDIS: Target = Target { package: "blackboard", name: "redis_server" };
+const LINEARIZABLE: Target = Target { package: "blackboard", name: "linearizable" };
+
+/// A test binary.
+#[derive(Clone, Copy)]
+struct Target {
+    package: &'static str,
+    name: &'static str,
+}
 
 /// The limit of one test at its full size.
 const LIMIT: Duration = Duration::from_hours(2);
@@ -62,7 +77,7 @@ fn names() -> PossibleValuesParser {
 pub fn run(options: &Options) -> Result {
     let torments: Vec<_> =
         TORMENTS.iter().filter(|(name, ..)| options.name == ALL || options.name == *name).collect();
-    for target in [PROCESSES, WEB] {
+    for target in [PROCESSES, WEB, REDIS, LINEARIZABLE] {
         run::success(tests(target).arg("--no-run"), release::TO_BUILD)?;
     }
     let mut outcomes = Vec::new();
@@ -122,11 +137,14 @@ fn endure(name: &'static str, module: &'static str) -> Result<Outcome> {
 }
 
 /// The test binary of a module, and its name there.
-fn target_of(module: &str) -> (&str, &str) {
-    match module.strip_prefix("web::") {
-        Some(module) => (WEB, module),
-        None => (PROCESSES, module),
+fn target_of(module: &str) -> (Target, &str) {
+    for target in [WEB, REDIS, LINEARIZABLE] {
+        let rest = module.strip_prefix(target.name).and_then(|rest| rest.strip_prefix("::"));
+        if let Some(rest) = rest {
+            return (target, rest);
+        }
     }
+    (PROCESSES, module)
 }
 
 /// Whether this line of output says that at least one test begins.
@@ -135,9 +153,9 @@ fn is_start_of_tests(line: &str) -> bool {
     count.is_some_and(|count: u64| count > 0)
 }
 
-fn tests(target: &str) -> Command {
+fn tests(target: Target) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["test", "--quiet", "--release", "--package", "blackboard-cli", "--test", target]);
+    cargo.args(["test", "--quiet", "--release", "--package", target.package, "--test", target.name]);
     cargo
 }
 
@@ -151,10 +169,14 @@ mod tests {
         testkit::limit_test();
         for (name, module, _) in TORMENTS {
             let (target, module) = target_of(module);
-            let file = module.trim_end_matches("::");
-            let path = root().join("crates/blackboard-cli/tests").join(target).join(format!("{file}.rs"));
+            let tests = root().join("crates").join(target.package).join("tests");
+            let path = match module.strip_suffix("::") {
+                Some(file) => tests.join(target.name).join(format!("{file}.rs")),
+                None => tests.join(format!("{}.rs", target.name)),
+            };
             let text = std::fs::read_to_string(&path).unwrap_or_default();
-            assert!(text.contains("#[test]"), "{name}: {}", path.display());
+            let is_there = module.ends_with("::") || text.contains(&format!("fn {module}"));
+            assert!(is_there && text.contains("#[test]"), "{name}: {}", path.display());
         }
     }
 

@@ -12,6 +12,12 @@ use crate::platforms::PLATFORMS;
 pub(crate) struct Environment {
     /// `BLACKBOARD_DB`: the board.
     pub(crate) database: Option<OsString>,
+    /// `BLACKBOARD_REDIS_PASSWORD`: the password of the board's server.
+    pub(crate) redis_password: Option<Secret>,
+    /// `BLACKBOARD_REDIS_PASSWORD_FILE`: the file that has it.
+    pub(crate) redis_password_file: Option<OsString>,
+    /// `BLACKBOARD_REDIS_SENTINEL_PASSWORD`: the password of the sentinels that name the server.
+    pub(crate) redis_sentinel_password: Option<Secret>,
     /// `BLACKBOARD_HOME`: replaces `~/.pai/blackboard`.
     pub(crate) home: Option<OsString>,
     /// `HOME`, or `USERPROFILE` on Windows.
@@ -36,6 +42,16 @@ pub(crate) struct Environment {
     pub(crate) path: Option<OsString>,
     /// The variables that platforms declare, if they are set.
     pub(crate) platform_variables: Vec<(&'static str, OsString)>,
+}
+
+/// A value that is never printed.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Secret(pub(crate) OsString);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Secret")
+    }
 }
 
 /// The time limit of a hook, in milliseconds.
@@ -67,6 +83,9 @@ impl Environment {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
         Environment {
             database: set("BLACKBOARD_DB"),
+            redis_password: set("BLACKBOARD_REDIS_PASSWORD").map(Secret),
+            redis_password_file: set("BLACKBOARD_REDIS_PASSWORD_FILE"),
+            redis_sentinel_password: set("BLACKBOARD_REDIS_SENTINEL_PASSWORD").map(Secret),
             home: set("BLACKBOARD_HOME"),
             user_home: set("HOME").or_else(|| set("USERPROFILE")),
             heartbeat_interval: set("BLACKBOARD_HEARTBEAT_INTERVAL"),
@@ -98,6 +117,9 @@ mod tests {
             environment,
             Environment {
                 database: Some("BLACKBOARD_DB".into()),
+                redis_password: Some(Secret("BLACKBOARD_REDIS_PASSWORD".into())),
+                redis_password_file: Some("BLACKBOARD_REDIS_PASSWORD_FILE".into()),
+                redis_sentinel_password: Some(Secret("BLACKBOARD_REDIS_SENTINEL_PASSWORD".into())),
                 home: Some("BLACKBOARD_HOME".into()),
                 user_home: Some("HOME".into()),
                 heartbeat_interval: Some("BLACKBOARD_HEARTBEAT_INTERVAL".into()),

@@ -124,7 +124,7 @@ More commands:
   Projects       project register, list, status, remove
   Setup          setup status, remove; guard install, check, remove; mcp, hook,
                  completions, version
-  Maintenance    sweep, export
+  Maintenance    sweep, export, copy
 
 Options:
   --db <PATH>    Board to use: a file, or an existing directory
@@ -141,6 +141,11 @@ const ENVIRONMENT: &str = "\
 Environment variables:
   BLACKBOARD_SESSION_ID          Session to act as, if --session is not given
   BLACKBOARD_DB                  Board to use, if --db is not given
+  BLACKBOARD_REDIS_PASSWORD      Password of a Redis server, if the URL has none
+  BLACKBOARD_REDIS_PASSWORD_FILE
+                                 File with that password
+  BLACKBOARD_REDIS_SENTINEL_PASSWORD
+                                 Password of the sentinels, if they have one
   BLACKBOARD_SCOPE               Scope of entries, if --scope is not given
                                  [default: default]
   BLACKBOARD_HOME                Directory of the board used outside projects

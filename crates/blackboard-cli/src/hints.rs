@@ -9,6 +9,8 @@ use blackboard::agent::short_id;
 use blackboard::entry::DEFAULT_SCOPE;
 use blackboard::text::shell_word;
 
+use crate::location::without_login;
+
 /// The options of the call that a command in a hint repeats, so that it is about the same board and session.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GivenOptions<'a> {
@@ -27,7 +29,7 @@ impl GivenOptions<'_> {
     /// The beginning of such a command.
     pub fn program(&self) -> Cow<'static, str> {
         match self.db.and_then(OsStr::to_str) {
-            Some(db) => format!("blackboard --db {}", shell_word(db)).into(),
+            Some(db) => format!("blackboard --db {}", shell_word(&without_login(db))).into(),
             None => "blackboard".into(),
         }
     }
@@ -83,6 +85,9 @@ pub fn as_command<'a>(hint: &'a Hint, given: &GivenOptions<'_>) -> Cow<'a, str> 
         }
         Hint::AllowSecret => {
             return "remove it, or pass --allow-secret-looking if it is not a secret".into();
+        }
+        Hint::RepeatWithOperation => {
+            return "repeat it with the same --op; without --op, check first whether it was done".into();
         }
         Hint::PassName => return "pass one with --name NAME".into(),
         Hint::UseRealFile => return "name the real file with --db or BLACKBOARD_DB".into(),

@@ -50,8 +50,12 @@ pub struct Brief {
     pub agents: Vec<ListedAgent>,
     /// The available items of its project or without a project, in the order of priority.
     pub available: Vec<WorkItem>,
+    /// Whether there may be more available items: the first 200 of the board are read.
+    pub more_available: bool,
     /// The claimed items of its project or without a project.
     pub claimed: Vec<WorkItem>,
+    /// Whether there may be more claimed items.
+    pub more_claimed: bool,
     /// The held locks.
     pub locks: Vec<Lock>,
     /// The reserved files.
@@ -117,10 +121,11 @@ impl Board {
             agents.retain(|other| other.session_id != agent.session_id);
             agents
                 .sort_by_key(|other| (other.project != agent.project, std::cmp::Reverse(other.last_seen_at)));
-            let items = |status| -> Result<Vec<WorkItem>> {
+            let items = |status| -> Result<(Vec<WorkItem>, bool)> {
                 let mut items = tx.candidate_rows::<WorkItem>(&Range::work_queue(status), LOOKED_AT)?;
+                let may_be_more = items.len() == LOOKED_AT;
                 items.retain(|item| item.project_id.is_none() || item.project_id == agent.project);
-                Ok(items)
+                Ok((items, may_be_more))
             };
             let mut locks = Vec::new();
             for entry in tx.candidate_rows::<Entry>(&Range::entries(LOCKS, ""), LOOKED_AT)? {
@@ -130,7 +135,8 @@ impl Board {
             }
             let reservations = ActiveReservation::all(tx)?;
             let conflicts = conflicts_of_session(tx, &agent, &reservations)?;
-            let claimed = items(Status::Claimed)?;
+            let (claimed, more_claimed) = items(Status::Claimed)?;
+            let (available, more_available) = items(Status::Available)?;
             let mut files = Vec::new();
             for standing in reservations {
                 files.push(standing.reservation.with_name_of_today(tx)?);
@@ -140,10 +146,12 @@ impl Board {
             Ok(Brief {
                 parent_name: parent.map(|parent| parent.agent_name),
                 has_registered_project,
-                available: items(Status::Available)?,
+                available,
+                more_available,
                 conflicts,
                 assigned_by: assigners(tx, &agent, &claimed)?,
                 claimed,
+                more_claimed,
                 recent: Updates::between(tx, &agent, an_hour_ago, revision)?,
                 agents: agents.into_iter().map(ListedAgent::unchecked).collect(),
                 locks,

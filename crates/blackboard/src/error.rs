@@ -119,6 +119,14 @@ codes! {
     ForeignDatabase, "foreign_database", 1;
     /// The board was written by a newer version of this program.
     NewerSchema, "newer_schema", 1;
+    /// The server of the board cannot be reached, or is not ready.
+    ServerUnavailable, "server_unavailable", 1;
+    /// The server is no Redis server of version 7 or later, or its settings are not suitable for a board.
+    ServerUnsuitable, "server_unsuitable", 1;
+    /// The memory of the server is full; nothing was written.
+    ServerFull, "server_full", 1;
+    /// The connection to the server was lost during a change, which may have been made or not.
+    OutcomeUnknown, "outcome_unknown", 1;
     /// A bug of this program.
     Internal, "internal", 1;
     /// Usage error.
@@ -171,6 +179,8 @@ codes! {
     PortTaken, "port_taken", 4;
     /// The data kept changing while it was read.
     Conflict, "conflict", 4;
+    /// The board is being copied to this location, or a copy to it was interrupted.
+    BeingCopied, "being_copied", 4;
     /// The cursor or revision is ahead of the board.
     CursorAhead, "cursor_ahead", 4;
     /// Retention or a purge has removed what was asked for.
@@ -182,6 +192,10 @@ codes! {
     NetworkFilesystem, "network_filesystem", 5;
     /// The file system does not let this user write here.
     ReadOnly, "read_only", 5;
+    /// The board was copied to another location, and accepts no more changes.
+    BoardSealed, "board_sealed", 5;
+    /// The server denies this user access, or a command.
+    AccessDenied, "access_denied", 5;
     /// The text seems to contain a credential.
     SecretLooking, "secret_looking", 5;
     /// Another process held the write lock for longer than the time limit.

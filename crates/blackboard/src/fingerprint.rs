@@ -23,6 +23,11 @@ impl Fingerprint {
         Fingerprint(Uuid::new_v5(&self.0, text.as_bytes()))
     }
 
+    /// The digest as a number.
+    pub(crate) fn number(self) -> u128 {
+        self.0.as_u128()
+    }
+
     /// Adds a value with a canonical text.
     #[must_use]
     pub(crate) fn of(self, what: impl fmt::Display) -> Fingerprint {

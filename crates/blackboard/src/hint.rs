@@ -21,6 +21,8 @@ pub enum Hint {
         /// Whether the command acts for the session of the call.
         acts: bool,
     },
+    /// Repeat the call with the idempotency key of this call, or look first whether it was done.
+    RepeatWithOperation,
     /// Pass a name.
     PassName,
     /// Pass a session, or register one.

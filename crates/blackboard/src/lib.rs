@@ -37,7 +37,7 @@
 //! |---|---|
 //! | [`board`] | [`Board`]: the handles to everything |
 //! | [`agent`], [`project`], [`work`], [`entry`], [`lock`], [`file`](mod@file), [`event`] | the nouns; each verb is a method, in its own file |
-//! | [`sweep`], [`prune`], [`status`], [`export`] | operations on the complete board |
+//! | [`sweep`], [`prune`], [`status`], [`export`], [`copy`](mod@copy) | operations on the complete board |
 //! | [`brief`], [`updates`] | what hooks show to an agent: when it starts, and later |
 //! | [`follow`] | following the event log, and every call that waits |
 //! | [`store`] | the contract of the engines, memory and SQLite |
@@ -49,6 +49,7 @@ pub mod agent;
 pub mod board;
 pub mod brief;
 pub mod clock;
+pub mod copy;
 pub mod duration;
 pub mod entry;
 pub mod error;

@@ -12,8 +12,10 @@
 //! | `agents.rs` | agents that ended long ago, and their rows |
 //! | `heartbeats.rs` | heartbeats that are too old or too many |
 //! | `events.rs` | the event log, by age and by size |
+//! | `clocks.rs` | clock readings of machines that do not use the board any more |
 
 mod agents;
+mod clocks;
 mod events;
 mod heartbeats;
 
@@ -23,6 +25,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use self::agents::AgentBatch;
+use self::clocks::ClockBatch;
 #[cfg(any(test, feature = "conformance"))]
 pub(crate) use self::events::cut_log;
 use self::heartbeats::{HeartbeatBatch, remove_heartbeats};
@@ -32,7 +35,7 @@ use crate::error::Result;
 use crate::file::{EDITS_KEPT, Edit};
 use crate::revision::{Pending, Revision};
 use crate::store::{BookkeepingRow, Changes, Cursor, Key, Prefetch, Range, RememberedCall, Row, Tx};
-use crate::sweep::{SkippedAgent, Swept};
+use crate::sweep::{ClockReading, SkippedAgent, Swept};
 use crate::unreadable::if_readable;
 
 /// How many rows one transaction removes.
@@ -55,6 +58,9 @@ const KEY: Key = Key::BookkeepingRow(Cow::Borrowed("prune"));
 #[derive(Serialize, Deserialize)]
 struct PruneState {
     due_at: Timestamp,
+    /// After which clock reading the next search begins; at the first one if it is empty.
+    #[serde(default)]
+    clocks_after: String,
 }
 
 /// What one batch removed.
@@ -86,12 +92,13 @@ struct Due {
     cursors: Vec<Key>,
     operations: Vec<Key>,
     edits: Vec<Key>,
+    clocks: ClockBatch,
 }
 
 impl Due {
     /// The known part of what the commit reads.
     fn prefetch(&self) -> Vec<Prefetch<'static>> {
-        let keys = [&self.heartbeats.due, &self.cursors, &self.operations, &self.edits];
+        let keys = [&self.heartbeats.due, &self.cursors, &self.operations, &self.edits, &self.clocks.due];
         let agents = self.agents.due.iter().map(|session| Key::Agent(session.clone()));
         let rows = agents.chain(keys.into_iter().flatten().cloned()).chain([KEY]).map(Prefetch::Row);
         let cut = self.events.iter().flat_map(|(until, _)| events::prefetch_cut(self.floor, *until));
@@ -150,8 +157,12 @@ impl Board {
             // A session may have edited the file again meanwhile.
             let is_old = |edit: &Edit| edit.noted_at() < oldest_edit(tx);
             prune_rows(tx, &due.edits, is_old, &mut changes, &mut pruned)?;
+            // The machine may have registered a session meanwhile.
+            let is_old = |row: &BookkeepingRow| ClockReading::is_abandoned(self, row, tx.now());
+            prune_rows(tx, &due.clocks.due, is_old, &mut changes, &mut pruned)?;
             if !pruned.more {
-                let due = PruneState { due_at: tx.now().plus(REST) };
+                let due =
+                    PruneState { due_at: tx.now().plus(REST), clocks_after: due.clocks.position.clone() };
                 changes.put(BookkeepingRow {
                     name: Cow::Borrowed("prune"),
                     value: serde_json::to_string(&due).unwrap_or_default(),
@@ -166,7 +177,9 @@ impl Board {
         let (operations, edits) =
             (Range::operations_before(oldest_operation(tx)), Range::edits_before(oldest_edit(tx)));
         let cursors = Range::cursors_of(Cursor::OWNERLESS);
+        let clocks_after = prune_state(tx)?.map(|state| state.clocks_after).unwrap_or_default();
         tx.prefetch(&[
+            clocks::prefetch(&clocks_after),
             Prefetch::Keys(operations.clone(), BATCH),
             Prefetch::Keys(edits.clone(), BATCH),
             Prefetch::Range(cursors.clone()),
@@ -182,6 +195,7 @@ impl Board {
             cursors: abandoned.map(|cursor| Key::Cursor(cursor.owner, cursor.reader)).take(BATCH).collect(),
             operations: readable(tx.keys(&operations, BATCH)?)?,
             edits: readable(tx.keys(&edits, BATCH)?)?,
+            clocks: self.clocks_to_prune(tx, &clocks_after)?,
         })
     }
 
@@ -246,9 +260,13 @@ fn readable_rows<T: TryFrom<Row>>(tx: &dyn Tx, range: &Range) -> Result<Vec<T>> 
 }
 
 fn is_due(tx: &dyn Tx) -> Result<bool> {
-    // If it cannot be read, the next batch replaces it.
-    let mark = if_readable(tx.row::<BookkeepingRow>(&KEY))?;
-    let mark = mark.and_then(|mark| serde_json::from_str::<PruneState>(&mark.value).ok());
+    let mark = prune_state(tx)?;
     // A due time further away than the interval was written under another clock.
     Ok(mark.is_none_or(|mark| tx.now() >= mark.due_at || mark.due_at > tx.now().plus(REST)))
+}
+
+/// The state of the last batch. If it cannot be read, the next batch replaces it.
+fn prune_state(tx: &dyn Tx) -> Result<Option<PruneState>> {
+    let row = if_readable(tx.row::<BookkeepingRow>(&KEY))?;
+    Ok(row.and_then(|row| serde_json::from_str(&row.value).ok()))
 }

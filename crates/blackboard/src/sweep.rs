@@ -26,8 +26,8 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::json;
 
-pub(crate) use self::clock_reading::ClockReading;
-use self::clock_reading::latest_heartbeat;
+pub(crate) use self::clock_reading::{ClockReading, is_clock_reading};
+use self::clock_reading::{StoredReading, latest_heartbeat};
 pub(crate) use self::deferred::{DeferredSweep, Due};
 pub(crate) use self::gone::QUIET;
 pub(crate) use self::schedule::SweepSchedule;
@@ -236,10 +236,7 @@ impl Board {
                 return Ok(());
             }
         };
-        let liveness = match agent.pid {
-            Some(pid) => self.processes().liveness(pid, agent.process.as_ref()),
-            None => Liveness::Unknown,
-        };
+        let liveness = self.agents().process_of(agent);
         if liveness == Liveness::Alive && !agent.shares_process {
             if !sweep.dry_run {
                 self.refresh(agent, on_busy)?;
@@ -360,34 +357,32 @@ impl Board {
 
     /// Whether a missing heartbeat means anything. If the wall clock moved against the monotonic one, no session
     /// could send heartbeats in the time that seems to have passed. Then every session gets one threshold from now.
-    /// A threshold of zero ignores the heartbeat, and so the clock.
+    /// A machine without a reading cannot see whether the clock moved, so it waits for one threshold too. A threshold
+    /// of zero ignores the heartbeat, and so the clock.
     fn clock_can_be_trusted(&self, sweep: &Sweep, on_busy: OnBusy) -> Result<bool> {
         if self.threshold_of(sweep).is_zero() {
             return Ok(true);
         }
         let seen = ClockReading::reading(self);
-        let (known, now) =
-            self.read(&[Prefetch::Row(ClockReading::KEY)], |tx| Ok((ClockReading::stored(tx)?, tx.now())))?;
+        let prefetch = ClockReading::prefetch(self);
+        let (known, now) = self.read(&prefetch, |tx| Ok((ClockReading::stored(self, tx)?, tx.now())))?;
         match known {
-            Some(known) if known.agrees_with(&seen) => Ok(known.grace_until.is_none_or(|until| now >= until)),
-            // Another boot: processes of the one before are gone, whatever the clock says.
-            Some(known) if known.boot != seen.boot => Ok(true),
-            None => Ok(true),
-            Some(_) if sweep.dry_run => Ok(false),
-            Some(_) => {
-                self.commit_with_on_busy(
-                    on_busy,
-                    "sweep clock",
-                    &[Prefetch::Row(ClockReading::KEY)],
-                    |tx| {
-                        let mut changes = Changes::new();
-                        ClockReading::note(self, tx, &mut changes)?;
-                        Ok((changes, ()))
-                    },
-                )?;
-                Ok(false)
+            StoredReading::Readable(known) if known.agrees_with(&seen) => {
+                return Ok(known.grace_until.is_none_or(|until| now >= until));
             }
+            // Another boot: processes of the one before are gone, whatever the clock says.
+            StoredReading::Readable(known) if known.boot != seen.boot => return Ok(true),
+            StoredReading::Unreadable => return Ok(true),
+            StoredReading::Readable(_) | StoredReading::Missing => {}
         }
+        if !sweep.dry_run {
+            self.commit_with_on_busy(on_busy, "sweep clock", &prefetch, |tx| {
+                let mut changes = Changes::new();
+                ClockReading::note(self, tx, &mut changes)?;
+                Ok((changes, ()))
+            })?;
+        }
+        Ok(false)
     }
 }
 

@@ -3,6 +3,8 @@
 //! Processes read, write, compare-and-swap, delete, count up and move amounts between keys. They record each call
 //! before it and each answer after it. Some are killed in the middle: their last call has happened, or it has not. A
 //! checker looks for an order in which every answer is right. One run has a planted fault, which has to be found.
+//!
+//! On a server the same holds while it is killed, while another one takes over, and while connections break.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
@@ -13,12 +15,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use blackboard::entry::{Entry, Value, Write};
+use blackboard::entry::{Actor, Entry, Value, Write};
+#[cfg(feature = "redis")]
+use blackboard::store::redis::{Redis, RedisOptions};
 use blackboard::{Board, Code, Result};
 use porcupine_rs::{CheckResult, Model, Operation, check_operations_timeout};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 use testkit::process::wait_for;
+#[cfg(feature = "redis")]
+use testkit::proxy::Proxy;
+#[cfg(feature = "redis")]
+use testkit::redis::RedisServer;
+#[cfg(feature = "redis")]
+use testkit::redis_sentinel::SentinelGroup;
 
 /// The environment of a client process: its directory, its number, and its job.
 const DIRECTORY: &str = "BLACKBOARD_TEST_DIRECTORY";
@@ -114,6 +124,28 @@ impl Scratch {
         scratch
     }
 
+    /// The same with a board on a server.
+    #[cfg(feature = "redis")]
+    fn on(server: &RedisServer) -> Scratch {
+        Scratch::at(&server.url("a"))
+    }
+
+    #[cfg(feature = "redis")]
+    fn at(url: &str) -> Scratch {
+        let directory = testkit::tempdir().unwrap();
+        fs::write(directory.path().join(URL), url).unwrap();
+        let scratch = Scratch(directory);
+        drop(scratch.board());
+        scratch
+    }
+
+    /// Clients repeat a call whose outcome is unknown, as the same operation, and pause after each call.
+    #[cfg(feature = "redis")]
+    fn repeating(self, pause: Duration) -> Scratch {
+        fs::write(self.0.path().join(PAUSE), pause.as_millis().to_string()).unwrap();
+        self
+    }
+
     fn board(&self) -> Board {
         board_in(self.0.path())
     }
@@ -157,7 +189,11 @@ impl Scratch {
                 // A process that was killed may have left half a line at the end.
                 let Ok(note) = serde_json::from_str::<Note>(line) else { break };
                 match note.call {
-                    Some(call) => open = Some((note.at, call)),
+                    Some(call) => {
+                        // The outcome of the call before is unknown: it may happen at any later time.
+                        finish(&mut open, i64::MAX, None);
+                        open = Some((note.at, call));
+                    }
                     None => finish(&mut open, note.at, note.answer),
                 }
             }
@@ -167,7 +203,21 @@ impl Scratch {
     }
 }
 
+/// The file with the address of a board on a server.
+#[cfg(feature = "redis")]
+const URL: &str = "url";
+
+/// The file with the milliseconds between the calls of clients that repeat what they do not know.
+const PAUSE: &str = "pause";
+
 fn board_in(directory: &Path) -> Board {
+    #[cfg(feature = "redis")]
+    if let Ok(url) = fs::read_to_string(directory.join(URL)) {
+        let options = RedisOptions { patience: Duration::from_mins(1), ..RedisOptions::default() };
+        let store = Redis::open(url.parse().unwrap(), &options).unwrap();
+        let clock = store.clock();
+        return Board::on(std::sync::Arc::new(store), clock);
+    }
     Board::open(&directory.join("local.db")).unwrap()
 }
 
@@ -236,6 +286,8 @@ fn note_everything(directory: &Path, client: usize, calls: usize, faulty: bool) 
     };
     // What this client last read of each key, for its comparisons.
     let mut seen: [Option<Entry>; 3] = Default::default();
+    // Long faults make long histories, which take long to check, so some clients pause.
+    let pause = fs::read_to_string(directory.join(PAUSE)).ok().and_then(|pause| pause.parse().ok());
     for number in 0..calls {
         let (key, value) = (next(3), i64::try_from(client * 1_000_000 + number).unwrap());
         let call = match next(6) {
@@ -247,13 +299,32 @@ fn note_everything(directory: &Path, client: usize, calls: usize, faulty: bool) 
             _ => Call::Move(key, (key + 1) % 3, 5),
         };
         note(Note { at: moment(), call: Some(call.clone()), answer: None });
-        let answer = run(&board, &call, &mut seen, faulty).unwrap();
-        note(Note { at: moment(), call: None, answer: Some(answer) });
+        let operation = pause.map(|_| format!("{client}-{number}"));
+        // A transaction cannot be repeated as the same operation.
+        let repeats = operation.is_some() && !matches!(call, Call::Move(..));
+        let answer = loop {
+            match run(&board, &call, &mut seen, faulty, operation.as_deref()) {
+                Err(error) if error.code() == Code::OutcomeUnknown && repeats => {}
+                answer => break answer,
+            }
+        };
+        match answer {
+            Err(error) if error.code() == Code::OutcomeUnknown => {}
+            answer => note(Note { at: moment(), call: None, answer: Some(answer.unwrap()) }),
+        }
+        std::thread::sleep(Duration::from_millis(pause.unwrap_or(0)));
     }
 }
 
-fn run(board: &Board, call: &Call, seen: &mut [Option<Entry>; 3], faulty: bool) -> Result<Answer> {
-    let scope = board.scope("default");
+fn run(
+    board: &Board,
+    call: &Call,
+    seen: &mut [Option<Entry>; 3],
+    faulty: bool,
+    operation: Option<&str>,
+) -> Result<Answer> {
+    let by = Actor { operation: operation.map(str::to_owned), ..Actor::default() };
+    let scope = board.scope("default").acting_as(by);
     let written = |version| Ok(Answer::Written(version));
     let refused = |error: blackboard::Error| match error.code() {
         Code::Conflict | Code::EntryNotFound => Ok(Answer::Refused),
@@ -307,13 +378,59 @@ const KILLED: usize = 4;
 
 #[test]
 fn history_of_killed_clients_is_linearizable() {
-    let scratch = Scratch::new();
+    check_history(&Scratch::new(), || {});
+}
+
+/// The server is killed as often as a client is, and starts again with its data.
+#[cfg(feature = "redis")]
+#[test]
+fn history_on_a_killed_server_is_linearizable() {
+    let settings = [("appendonly", "yes"), ("appendfsync", "always")];
+    let Some(mut server) = RedisServer::start(&settings) else { return };
+    let scratch = Scratch::on(&server);
+    check_history(&scratch, || {
+        server.kill();
+        server.start_again();
+    });
+}
+
+/// Another server takes over, twice.
+#[cfg(feature = "redis")]
+#[test]
+fn history_through_failovers_is_linearizable() {
+    testkit::limit_test();
+    let Some(mut group) = SentinelGroup::start() else { return };
+    let scratch = Scratch::at(&format!("{}&replicas=2", group.url("a")));
+    let mut failovers = testkit::scale::size(2, KILLED);
+    check_history(&scratch.repeating(Duration::from_millis(50)), || {
+        if failovers > 0 {
+            failovers -= 1;
+            group.fail_over();
+        }
+    });
+}
+
+/// Requests and replies are cut, swallowed, delayed and repeated.
+#[cfg(feature = "redis")]
+#[test]
+fn history_through_broken_connections_is_linearizable() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let proxy = Proxy::before(&server);
+    let scratch = Scratch::at(&proxy.url("a")).repeating(Duration::ZERO);
+    proxy.fail_at_random(3, 10);
+    check_history(&scratch, || proxy.cut_all());
+    assert!(proxy.faults() > 20, "{} faults", proxy.faults());
+}
+
+/// Runs clients of which some are killed, and `disturb` after each of these.
+fn check_history(scratch: &Scratch, mut disturb: impl FnMut()) {
     let job = |number| if number < KILLED { "endless" } else { "honest" };
     let mut clients: Vec<_> = (0..CLIENTS).map(|number| scratch.client(number, job(number))).collect();
     for (number, client) in clients.iter_mut().enumerate().take(KILLED) {
         scratch.wait_for_calls(number, 10 * (number + 1));
         // SIGKILL, whatever it is doing.
         client.kill().unwrap();
+        disturb();
     }
     for (number, client) in clients.iter_mut().enumerate() {
         assert_eq!(wait_for(client).success(), number >= KILLED, "client {number}");
@@ -336,7 +453,17 @@ fn a_planted_fault_is_found() {
 
 #[test]
 fn sixteen_processes_increment_by_transactions_without_loss() {
-    let scratch = Scratch::new();
+    check_counter(&Scratch::new());
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn sixteen_processes_increment_on_a_server_without_loss() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    check_counter(&Scratch::on(&server));
+}
+
+fn check_counter(scratch: &Scratch) {
     let mut clients: Vec<_> = (0..16).map(|number| scratch.client(number, "count")).collect();
     for client in &mut clients {
         assert!(wait_for(client).success());

@@ -1,5 +1,5 @@
-//! Concurrent threads on one board: one clone each in memory, and in a SQLite file both one clone and one connection
-//! each.
+//! Concurrent threads on one board: one clone each in memory, and in a SQLite file and on a Redis server both one clone
+//! and one connection each.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
@@ -14,6 +14,8 @@ use blackboard::event::{Event, EventType, Since};
 use blackboard::file::{FileFilter, Reserve};
 use blackboard::lock::{Acquire, Release as Unlock};
 use blackboard::store::Memory;
+#[cfg(all(unix, feature = "redis"))]
+use blackboard::store::redis::{Redis, RedisOptions};
 use blackboard::store::sqlite::{Sqlite, SqliteOptions};
 use blackboard::sweep::Sweep;
 use blackboard::work::{Claim, ClaimNext, Create, Reassign, Status, WorkFilter};
@@ -49,6 +51,33 @@ impl Shared {
         let of_all = clock.clone();
         let handle = move || open_at(&path, &of_all);
         Shared { clock, handle: Box::new(handle), _directory: Some(directory) }
+    }
+
+    /// Every thread shares one handle. `None` if this machine has no server.
+    #[cfg(all(unix, feature = "redis"))]
+    fn redis() -> Option<Shared> {
+        let shared = Shared::redis_opened_by_each()?;
+        let board = shared.board();
+        Some(Shared { handle: Box::new(move || board.clone()), ..shared })
+    }
+
+    /// Every thread connects for itself, as every process does. `None` if this machine has no server.
+    #[cfg(all(unix, feature = "redis"))]
+    fn redis_opened_by_each() -> Option<Shared> {
+        testkit::limit_test();
+        let (clock, url) = (clock(), testkit::redis::shared_redis()?);
+        let of_all = clock.clone();
+        let handle = move || {
+            let clock: Arc<dyn Clock> = of_all.clone();
+            // A long limit, because the test machine may have two cores and other work.
+            let options = RedisOptions {
+                patience: Duration::from_mins(1),
+                reply_limit: Duration::from_secs(30),
+                fixed_clock: Some(clock.clone()),
+            };
+            Board::on(Arc::new(Redis::open(url.parse().unwrap(), &options).unwrap()), clock)
+        };
+        Some(Shared { clock, handle: Box::new(handle), _directory: None })
     }
 
     fn board(&self) -> Board {
@@ -114,6 +143,14 @@ macro_rules! on_every_engine {
         mod sqlite { $(#[test] fn $test() { super::$test(&super::Shared::sqlite()); })+ }
         mod sqlite_opened_by_each {
             $(#[test] fn $test() { super::$test(&super::Shared::sqlite_opened_by_each()); })+
+        }
+        #[cfg(all(unix, feature = "redis"))]
+        mod redis {
+            $(#[test] fn $test() { super::Shared::redis().as_ref().into_iter().for_each(super::$test); })+
+        }
+        #[cfg(all(unix, feature = "redis"))]
+        mod redis_opened_by_each {
+            $(#[test] fn $test() { super::Shared::redis_opened_by_each().as_ref().into_iter().for_each(super::$test); })+
         }
     };
 }

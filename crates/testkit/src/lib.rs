@@ -9,10 +9,16 @@
 //! | `process` | processes that a test starts, and waits for them with a limit |
 //! | `processes` | processes as the system shows them, and their descendants |
 //! | `programs` | programs that a test makes and then runs |
+//! | `proxy` | a proxy in front of a server, whose connections break |
+//! | `redis` | Redis servers that a test starts |
+//! | `redis_cluster` | a cluster of three servers |
+//! | `redis_sentinel` | a primary, its replicas and their sentinels |
+//! | `engine` | the engines on which a test runs |
 //! | `machine` | what a test needs from the machine |
 //! | `skip` | the report of tests that cannot run here |
 //! | `scale` | how large a test is |
 //! | `scratch` | a board for the real program: the fixture of its tests |
+//! | `tables` | a board as tables, to look at it with SQL |
 //! | `server` | the server of a board: the fixture of a served board |
 //! | `shapes` | the fields of JSON output |
 //! | `hostile_board` | boards with hostile text in every column |
@@ -23,6 +29,8 @@
 #![expect(clippy::missing_panics_doc, reason = "a fixture that cannot continue fails its test")]
 #![expect(clippy::expect_used, clippy::unwrap_used, reason = "a fixture that cannot continue fails its test")]
 
+#[cfg(unix)]
+pub mod engine;
 #[cfg(all(unix, feature = "program"))]
 pub mod hostile_board;
 mod limit;
@@ -31,6 +39,14 @@ pub mod process;
 pub mod processes;
 #[cfg(unix)]
 mod programs;
+#[cfg(unix)]
+pub mod proxy;
+#[cfg(unix)]
+pub mod redis;
+#[cfg(unix)]
+pub mod redis_cluster;
+#[cfg(unix)]
+pub mod redis_sentinel;
 pub mod scale;
 #[cfg(all(unix, feature = "program"))]
 pub mod scratch;
@@ -41,6 +57,8 @@ pub mod shapes;
 #[cfg(unix)]
 mod signals;
 mod skip;
+#[cfg(all(unix, feature = "program"))]
+mod tables;
 mod wait;
 
 pub use limit::{limit_test, limited, without_limit};

@@ -6,13 +6,23 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
+use blackboard::agent::Agent;
+use blackboard::clock::{Clock, SystemClock, Timestamp};
+use blackboard::store::redis::{Redis, RedisOptions};
+use blackboard::store::sqlite::{Sqlite, SqliteOptions};
+use blackboard::store::{Changes, Commit, OnBusy, Range, Row, Store, Tx};
+use blackboard::{Board, Revision};
 use rusqlite::Connection;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::engine::Engine;
 use crate::process::{RunToEnd as _, wait_for};
+use crate::redis::SharedBoard;
+use crate::tables::tables_of;
 use crate::{patience, wait_until};
 
 /// The program. Cargo builds it for the tests of its package, and passes its path to them.
@@ -24,9 +34,15 @@ pub fn program() -> &'static Path {
     })
 }
 
-/// A temporary directory that is the home and working directory of every call.
+/// A temporary directory that is the home and working directory of every call, and a board on the engine of the test.
 pub struct Scratch {
     directory: TempDir,
+    /// The board in a file, relative to the directory.
+    file: PathBuf,
+    /// Whether calls are told where the file is.
+    names_file: bool,
+    /// The board on a server.
+    served: Option<SharedBoard>,
 }
 
 /// The result of a call.
@@ -41,10 +57,24 @@ pub struct Output {
 }
 
 impl Scratch {
-    /// An empty directory.
+    /// An empty directory, and no board.
     #[expect(clippy::new_without_default, reason = "a test asks for its fixture by name")]
     pub fn new() -> Scratch {
-        Scratch { directory: crate::tempdir().unwrap() }
+        Scratch::of(".pai/blackboard/local.db", false)
+    }
+
+    /// The same with a board that is not in the home of boards, if it is in a file.
+    pub fn with_file(file: &str) -> Scratch {
+        Scratch::of(file, true)
+    }
+
+    fn of(file: &str, names_file: bool) -> Scratch {
+        let directory = crate::tempdir().unwrap();
+        let served = match Engine::of_this_test() {
+            Engine::Sqlite => None,
+            Engine::Redis => Some(SharedBoard::new().expect("a test without a server was skipped")),
+        };
+        Scratch { directory, file: file.into(), names_file, served }
     }
 
     /// The directory; home and working directory of every call.
@@ -52,25 +82,179 @@ impl Scratch {
         self.directory.path()
     }
 
-    /// The board that a call uses by default.
+    /// The file of the board that a call uses by default, if it is in one.
     pub fn database(&self) -> PathBuf {
-        self.path().join(".pai/blackboard/local.db")
+        self.path().join(&self.file)
+    }
+
+    /// Whether the board is on a server.
+    pub fn is_served(&self) -> bool {
+        self.served.is_some()
+    }
+
+    /// The location of the board, as an option or a variable names it.
+    pub fn location(&self) -> String {
+        match &self.served {
+            Some(board) => board.url(),
+            None => self.database().display().to_string(),
+        }
+    }
+
+    /// A file in the home of boards.
+    pub fn home_file(&self, name: &str) -> PathBuf {
+        self.path().join(".pai/blackboard").join(name)
+    }
+
+    /// A file that programs keep for the board. On a server it is in the only directory of such files in this home,
+    /// which the first call creates.
+    pub fn sidecar(&self, name: &str) -> PathBuf {
+        if self.served.is_none() {
+            return self.database().with_file_name(name);
+        }
+        let remote = self.path().join(".pai/blackboard/remote");
+        let found = std::fs::read_dir(&remote).ok().and_then(|mut boards| boards.next());
+        found.map_or_else(|| remote.join("none"), |board| board.unwrap().path()).join(name)
+    }
+
+    /// The board for the library, which prepares it faster than a process for each step could.
+    pub fn board(&self) -> Board {
+        let (store, clock) = self.store();
+        Board::on(store, clock)
+    }
+
+    /// The same with a clock of the test.
+    pub fn board_at(&self, clock: Arc<dyn Clock>) -> Board {
+        Board::on(self.open(Some(clock.clone())).0, clock)
+    }
+
+    /// Its store, and the clock of the store.
+    pub fn store(&self) -> (Arc<dyn Store>, Arc<dyn Clock>) {
+        self.open(None)
+    }
+
+    fn open(&self, fixed_clock: Option<Arc<dyn Clock>>) -> (Arc<dyn Store>, Arc<dyn Clock>) {
+        let Some(board) = &self.served else {
+            let clock = fixed_clock.unwrap_or_else(|| Arc::new(SystemClock));
+            let store = Sqlite::open(&self.database(), clock.clone(), &SqliteOptions::default());
+            return (Arc::new(store.unwrap()), clock);
+        };
+        // A long limit, because the test machine may have two cores and other work.
+        let options = RedisOptions { patience: 2 * patience(), reply_limit: patience(), fixed_clock };
+        let store = Redis::open(board.url().parse().unwrap(), &options).unwrap();
+        let clock = store.clock();
+        (Arc::new(store), clock)
+    }
+
+    /// Copies the board of another directory, if it is on a server.
+    pub fn copy_served_board(&self, other: &Scratch) {
+        if let (Some(board), Some(other)) = (&self.served, &other.served) {
+            other.copy_to(board);
+        }
+    }
+
+    /// Lets other users of the machine reach the board, if it is on a server. A file belongs to its user.
+    pub fn allow_other_users(&self) {
+        if let Some(board) = &self.served {
+            board.allow_other_users();
+        }
+    }
+
+    /// Deletes the board from its server, or with everything that is in its directory. A waiting process may create a
+    /// file there meanwhile.
+    pub fn delete_board(&self) {
+        if let Some(board) = &self.served {
+            return board.delete();
+        }
+        let directory = self.database().parent().unwrap().to_owned();
+        while let Err(error) = std::fs::remove_dir_all(&directory) {
+            assert_eq!(error.kind(), std::io::ErrorKind::DirectoryNotEmpty);
+        }
+    }
+
+    /// The board as tables, to look at it with SQL: those of its file, or a copy of a board on a server.
+    pub fn tables(&self) -> Connection {
+        if self.served.is_some() {
+            return tables_of(&*self.store().0).unwrap();
+        }
+        let connection = Connection::open(self.database()).unwrap();
+        connection.busy_timeout(patience()).unwrap();
+        connection
+    }
+
+    /// Commits changes without the verbs.
+    pub fn change(&self, mut change: impl FnMut(&dyn Tx, &mut Changes) -> blackboard::Result<()>) {
+        let commit = Commit { name: "test", prefetch: &[], on_busy: OnBusy::Wait, callers: &[] };
+        let changed = self.store().0.commit(&commit, &mut |tx| {
+            let mut changes = Changes::new();
+            change(tx, &mut changes)?;
+            Ok(changes)
+        });
+        changed.unwrap();
+    }
+
+    /// Changes every row of a range without the verbs. `change` gets the time of the board.
+    pub fn change_rows<T: TryFrom<Row> + Into<Row>>(
+        &self,
+        range: &Range,
+        change: impl Fn(&mut T, Timestamp),
+    ) {
+        self.change(|tx, changes| {
+            for row in tx.range(range)? {
+                let mut row = T::try_from(row).ok().expect("a range has rows of one table");
+                change(&mut row, tx.now());
+                changes.put(row);
+            }
+            Ok(())
+        });
+    }
+
+    /// Changes every session without the verbs.
+    pub fn change_agents(&self, change: impl Fn(&mut Agent, Timestamp)) {
+        self.change_rows(&Range::agents(), change);
+    }
+
+    /// Removes the event log up to and including a revision, and these versions of entries, as retention does.
+    pub fn prune(&self, until: i64, versions: &[i64]) {
+        self.change(|_, changes| {
+            changes.trim_events = Some(Revision::new(until));
+            changes.remove_versions = versions.iter().copied().map(Revision::new).collect();
+            Ok(())
+        });
+    }
+
+    /// Makes all sessions sessions without a known process.
+    pub fn forget_processes(&self) {
+        self.change_agents(|agent, _| (agent.pid, agent.process) = (None, None));
+    }
+
+    /// Makes the last heartbeat of every session this old. `seen` is when others last saw its process running.
+    pub fn set_heartbeats(&self, age: Duration, seen: Duration) {
+        self.change_agents(|agent, now| {
+            (agent.last_beat_at, agent.last_seen_at) = (now.minus(age), now.minus(seen));
+        });
     }
 
     /// Makes every entry with a TTL expire.
     pub fn let_time_pass(&self) {
-        let connection = Connection::open(self.database()).unwrap();
-        connection.busy_timeout(patience()).unwrap();
-        let_time_pass(&connection);
+        match &self.served {
+            Some(board) => board.let_time_pass(),
+            None => let_time_pass(&self.tables()),
+        }
     }
 
     /// Waits until a process has waited for something on the board, which comes after the sweep at its start. It creates
-    /// the file that it sleeps on, where there is one.
+    /// the file that it sleeps on, where there is one. On a server it blocks on the event log.
     #[track_caller]
     pub fn wait_until_followed(&self) {
-        let name = if cfg!(target_os = "linux") { "local.db-wake" } else { "local.db" };
-        let file = self.database().with_file_name(name);
-        wait_until("a process that waits", || file.exists().then_some(()));
+        let mut name = self.database().into_os_string();
+        if cfg!(target_os = "linux") {
+            name.push("-wake");
+        }
+        let file = PathBuf::from(name);
+        wait_until("a process that waits", || match &self.served {
+            Some(board) => board.is_followed().then_some(()),
+            None => file.exists().then_some(()),
+        });
     }
 
     /// Runs the program to its end.
@@ -143,6 +327,9 @@ impl Scratch {
             .env("BLACKBOARD_PID", std::process::id().to_string())
             // A hook that exceeds its time limit prints nothing. Most tests need its answer on a slow machine, too.
             .env("BLACKBOARD_HOOK_DEADLINE", "60000");
+        if self.names_file || self.served.is_some() {
+            command.env("BLACKBOARD_DB", self.location());
+        }
         command
     }
 }

@@ -17,6 +17,7 @@ const LEFT_OUT_IN_CI: &[(&str, &str)] = &[
     ("read-only media", "only root may mount a directory so that root cannot write to it"),
     ("a reused PID", "only root may make a PID namespace"),
     ("another PID namespace", "only root may make a PID namespace"),
+    ("two machines", "only root may make a network namespace"),
     ("EPERM", "only root may become another user, who may have no access to the program"),
     ("a process of another user", "only root may become another user"),
     ("files of another user", "only root may give files away"),

@@ -7,6 +7,7 @@
 mod agent;
 pub mod arguments;
 mod completions;
+mod copy;
 mod demo;
 pub mod entry;
 mod export;
@@ -98,6 +99,7 @@ pub const COMMANDS: &[Command] = &[
     command::<version::Version>("version", Group::Setup),
     command::<sweep::Sweep>("sweep", Group::Maintenance),
     command::<export::Export>("export", Group::Maintenance),
+    command::<copy::Copy>("copy", Group::Maintenance),
 ];
 
 /// How wide help is at most.

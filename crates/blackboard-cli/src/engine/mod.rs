@@ -8,13 +8,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blackboard::Result;
-use blackboard::store::{Sidecars, Store};
+use blackboard::clock::Clock;
+use blackboard::store::{LoadingBoard, Sidecars, Store};
+use blackboard::{Error, Result};
 
 use self::redis::RedisServer;
 use self::sqlite::SqliteFile;
 use crate::config::Database;
 use crate::envelope::BoardState;
+use crate::environment::Environment;
 use crate::location::{Location, Source, Target, no_home};
 
 /// The engine of one board, which may not exist.
@@ -48,6 +50,11 @@ pub trait Engine: Send + Sync {
 
     /// Opens the store of the board. `None` if it does not exist and must not be created.
     fn open(&self, database: &Database, opening: Opening) -> Result<Option<OpenStore>>;
+
+    /// Creates the board to copy another one into. Refuses if it exists, unless it is an interrupted copy and is replaced.
+    fn create_to_load(&self, _database: &Database, _replaces: bool) -> Result<Box<dyn LoadingBoard>> {
+        Err(Error::invalid(format!("no board can be copied to {}", self.name())))
+    }
 }
 
 /// How a board is opened, apart from its configuration.
@@ -95,12 +102,19 @@ impl Opening {
 pub struct OpenStore {
     /// The store.
     pub store: Arc<dyn Store>,
+    /// The clock that it uses.
+    pub clock: Arc<dyn Clock>,
     /// The special state of the board, apart from [`BoardState::Missing`].
     pub state: Option<BoardState>,
 }
 
-/// The engine of the board at this location. Only this function distinguishes engines.
+/// The engine of the board at this location, to find its sidecars.
 pub fn engine_at(location: &Location) -> Result<Arc<dyn Engine>> {
+    engine_for(location, &Environment::default())
+}
+
+/// The engine of the board at this location. Only this function distinguishes engines.
+pub fn engine_for(location: &Location, environment: &Environment) -> Result<Arc<dyn Engine>> {
     match &location.target {
         Target::File(file) => {
             let owns_directory = location.project_config.is_some() || location.source == Source::Home;
@@ -110,7 +124,7 @@ pub fn engine_at(location: &Location) -> Result<Arc<dyn Engine>> {
         }
         Target::Redis(url) => {
             let home = location.home.as_deref().ok_or_else(no_home)?;
-            Ok(Arc::new(RedisServer::new(url, home)))
+            Ok(Arc::new(RedisServer::new(url, home, environment)?))
         }
     }
 }

@@ -1,16 +1,26 @@
-//! A board on a Redis server, which this version finds but cannot open.
+//! A board on a Redis server.
 //!
 //! Such a board has no file, so its sidecars have a directory of their own in the home of boards. Its name is made from the
 //! URL without the login, which may have a password in it.
 
-use std::path::Path;
+mod back_off;
 
-use blackboard::store::{SidecarDirectory, Sidecars};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use blackboard::store::redis::{Address, Redis, RedisOptions};
+use blackboard::store::{LoadingBoard, SidecarDirectory, Sidecars};
 use blackboard::{Code, Refusal, Result};
 use uuid::Uuid;
 
-use super::{Engine, OpenStore, Opening};
+use self::back_off::BackOff;
+use super::{Engine, Mode, OpenStore, Opening};
 use crate::config::Database;
+use crate::context::warn;
+use crate::envelope::BoardState;
+use crate::environment::{Environment, Secret};
 
 /// The directory in the home of boards with a directory for each board without a file.
 const DIRECTORY: &str = "remote";
@@ -18,53 +28,125 @@ const DIRECTORY: &str = "remote";
 /// The name space of those directories. It never changes: a running server is found by it.
 const BOARDS: Uuid = Uuid::from_u128(0x2f8c_91d4_7a3e_4b60_8d15_c2e7_09ab_f346);
 
+/// How long a check whether the board exists may take.
+const CHECK: Duration = Duration::from_secs(3);
+
+/// A password that is longer is no password.
+const MAX_PASSWORD: usize = 64 << 10;
+
 /// A board on a Redis server.
 pub struct RedisServer {
-    /// The URL without its login.
-    name: String,
+    address: Address,
     sidecars: SidecarDirectory,
+    back_off: BackOff,
 }
 
 impl RedisServer {
-    /// The board at this URL.
-    pub fn new(url: &str, home: &Path) -> RedisServer {
-        let name = without_login(url);
-        let directory = Uuid::new_v5(&BOARDS, name.as_bytes()).simple().to_string();
-        RedisServer { name, sidecars: SidecarDirectory::new(&home.join(DIRECTORY).join(directory)) }
+    /// The board at this URL, with the password of the environment if the URL has none.
+    pub fn new(url: &str, home: &Path, environment: &Environment) -> Result<RedisServer> {
+        let address: Address = url.parse()?;
+        let password = if address.has_password() { None } else { password(environment)? };
+        let address = address
+            .with_default_password(password)
+            .with_sentinel_password(checked(environment.redis_sentinel_password.as_ref())?);
+        let directory = Uuid::new_v5(&BOARDS, address.to_string().as_bytes()).simple().to_string();
+        let directory = home.join(DIRECTORY).join(directory);
+        let sidecars = SidecarDirectory::new(&directory);
+        Ok(RedisServer { address, sidecars, back_off: BackOff::in_directory(&directory) })
+    }
+
+    fn check(&self) -> Option<Redis> {
+        let options = RedisOptions { patience: CHECK, reply_limit: CHECK, ..RedisOptions::default() };
+        Redis::open_to_read(self.address.clone(), &options).ok().flatten()
+    }
+
+    fn open_store(&self, opening: Opening) -> Result<Option<Redis>> {
+        let mut options = RedisOptions::default();
+        if let Some(limit) = opening.write_limit {
+            (options.patience, options.reply_limit) = (limit, limit);
+        }
+        let address = self.address.clone();
+        match opening.mode {
+            Mode::Create => Redis::open(address, &options).map(Some),
+            Mode::Existing => Redis::open_existing(address, &options),
+            Mode::ReadOnly => Redis::open_to_read(address, &options),
+        }
+    }
+}
+
+/// The password of the environment, or of the file that it names.
+fn password(environment: &Environment) -> Result<Option<String>> {
+    match (&environment.redis_password, &environment.redis_password_file) {
+        (None, Some(file)) => {
+            let text = fs::read_to_string(file).map_err(|error| {
+                let message = format!("the file of BLACKBOARD_REDIS_PASSWORD_FILE cannot be read: {error}");
+                Refusal::new(Code::InvalidValue, message)
+            })?;
+            checked(Some(&Secret(text.strip_suffix('\n').unwrap_or(&text).into())))
+        }
+        (password, _) => checked(password.as_ref()),
+    }
+}
+
+/// A password as text, if it can be one.
+fn checked(password: Option<&Secret>) -> Result<Option<String>> {
+    let Some(Secret(password)) = password else { return Ok(None) };
+    match password.to_str().filter(|text| !text.is_empty() && text.len() <= MAX_PASSWORD) {
+        Some(text) => Ok(Some(text.to_owned())),
+        None => {
+            let message = "the password of the server is empty, too long or not UTF-8";
+            Err(Refusal::new(Code::InvalidValue, message).into())
+        }
     }
 }
 
 impl Engine for RedisServer {
     fn name(&self) -> String {
-        self.name.clone()
+        self.address.to_string()
     }
 
     fn exists(&self) -> bool {
-        false
+        self.check().is_some()
     }
 
     fn identity(&self) -> Option<String> {
-        None
+        self.check().map(|store| store.id().to_owned())
     }
 
     fn sidecars(&self) -> &dyn Sidecars {
         &self.sidecars
     }
 
-    fn open(&self, _: &Database, _: Opening) -> Result<Option<OpenStore>> {
-        Err(Refusal::new(Code::InvalidValue, "this version has no Redis engine yet")
-            .hint("name a file with --db or BLACKBOARD_DB")
-            .into())
+    fn open(&self, _: &Database, opening: Opening) -> Result<Option<OpenStore>> {
+        // A hook has little time, and runs after every tool call: a server that does not answer is left alone for a while.
+        let is_hook = opening.write_limit.is_some();
+        if is_hook {
+            self.back_off.check(&self.address.to_string())?;
+        }
+        let opened = self.open_store(opening);
+        match &opened {
+            Err(error) if error.code() == Code::ServerUnavailable => self.back_off.note_failure(),
+            Err(_) => {}
+            Ok(_) => self.back_off.note_success(),
+        }
+        Ok(opened?.map(|store| {
+            // A board that is opened to be read says nothing about the rights of the user.
+            let state = match (store.is_new(), store.is_read_only() && opening.mode != Mode::ReadOnly) {
+                (true, _) => Some(BoardState::Created),
+                (false, true) => Some(BoardState::ReadOnly),
+                (false, false) => None,
+            };
+            if store.is_new() && !store.keeps_log() && !is_hook {
+                warn("the server has no append-only file: it may lose changes when it stops (see docs/redis.md)");
+            }
+            OpenStore { clock: store.clock(), store: Arc::new(store), state }
+        }))
     }
-}
 
-/// The server and the database of a URL. A password may contain any character, also a slash, so the login ends at the last
-/// `@`. Options are removed too: they may contain a password, and do not identify the board.
-fn without_login(url: &str) -> String {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("redis", url));
-    let address = rest.rsplit_once('@').map_or(rest, |(_, address)| address);
-    let address = address.split(['?', '#']).next().unwrap_or_default();
-    format!("{scheme}://{address}")
+    fn create_to_load(&self, _: &Database, replaces: bool) -> Result<Box<dyn LoadingBoard>> {
+        let loading = Redis::create_to_load(self.address.clone(), &RedisOptions::default(), replaces)?;
+        Ok(Box::new(loading))
+    }
 }
 
 #[cfg(test)]
@@ -73,29 +155,34 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_url_is_shown_without_its_login() {
-        for (url, expected) in [
-            ("redis://localhost:6379/0", "redis://localhost:6379/0"),
-            ("rediss://ivy:secret@host/1", "rediss://host/1"),
-            ("redis://:secret@host", "redis://host"),
-            ("redis://secret@host", "redis://host"),
-            ("redis://:se/cr@et?#@host/1", "redis://host/1"),
-            ("redis://host/1?password=secret", "redis://host/1"),
-        ] {
-            assert_eq!(without_login(url), expected, "{url}");
-        }
+    fn server(url: &str) -> RedisServer {
+        RedisServer::new(url, Path::new("/home/ivy/.pai/blackboard"), &Environment::default()).unwrap()
     }
 
     #[test]
     fn sidecars_of_a_board_do_not_depend_on_the_login() {
-        let path = |url| {
-            let board = RedisServer::new(url, Path::new("/home/ivy/.pai/blackboard"));
-            board.sidecars().path(Sidecar::ServerRegistration)
-        };
+        let path = |url| server(url).sidecars().path(Sidecar::ServerRegistration);
         let expected = "/home/ivy/.pai/blackboard/remote/b17a8fafd73854ef9640814c28532458/serve";
         assert_eq!(path("redis://host/1"), Path::new(expected));
         assert_eq!(path("redis://ivy:secret@host/1"), path("redis://host/1"));
         assert_ne!(path("redis://host/2"), path("redis://host/1"));
+        assert_ne!(path("redis://host/1?board=b"), path("redis://host/1"));
+    }
+
+    #[test]
+    fn password_of_the_environment_or_of_its_file_is_used_and_never_shown() {
+        let directory = testkit::tempdir().unwrap();
+        let file = directory.path().join("password");
+        fs::write(&file, "of the file\n").unwrap();
+        let environment = |password: Option<&str>, file: Option<&Path>| Environment {
+            redis_password: password.map(|password| Secret(password.into())),
+            redis_password_file: file.map(Into::into),
+            ..Environment::default()
+        };
+        assert_eq!(password(&environment(None, None)).unwrap(), None);
+        assert_eq!(password(&environment(Some("p"), Some(&file))).unwrap().as_deref(), Some("p"));
+        assert_eq!(password(&environment(None, Some(&file))).unwrap().as_deref(), Some("of the file"));
+        assert!(password(&environment(None, Some(Path::new("/nowhere")))).is_err());
+        assert!(!format!("{:?}", environment(Some("secret"), None)).contains("secret"));
     }
 }

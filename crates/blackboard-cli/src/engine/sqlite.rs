@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use blackboard::Result;
 use blackboard::clock::SystemClock;
-use blackboard::store::Sidecars;
 use blackboard::store::sqlite::{self, Sqlite, SqliteOptions, SqliteSidecars, Waiting};
+use blackboard::store::{LoadingBoard, Sidecars};
 
 use super::{Engine, Mode, OpenStore, Opening};
 use crate::config::{Database, Durability};
@@ -101,7 +101,13 @@ impl Engine for SqliteFile {
                 (false, true) => Some(BoardState::ReadOnly),
                 (false, false) => None,
             };
-            OpenStore { state, store: Arc::new(store) }
+            OpenStore { state, store: Arc::new(store), clock: Arc::new(SystemClock) }
         }))
+    }
+
+    fn create_to_load(&self, database: &Database, replaces: bool) -> Result<Box<dyn LoadingBoard>> {
+        let options = self.options(database, Opening::staying(Mode::Create));
+        let loading = Sqlite::create_to_load(self.database(), Arc::new(SystemClock), &options, replaces)?;
+        Ok(Box::new(loading))
     }
 }

@@ -402,6 +402,8 @@ impl HookHandler<'_> {
         if others.is_empty() {
             return Ok(Handled::new(Reply::Silence, false));
         }
+        // Only a session that is registered can be notified. Its next tool call or prompt registers this one.
+        let is_registered = self.board().agents().get(&session)?.is_some_and(|agent| agent.status.is_live());
         // That the agent waits is recorded, but the answer does not depend on it.
         let wanted = files.edited(used.tool.as_deref(), |path| others.iter().any(|other| other.path == path));
         let to_note = wanted.into_iter().map(|edited| CheckIn {
@@ -411,7 +413,7 @@ impl HookHandler<'_> {
         });
         Ok(Handled {
             to_note: to_note.collect(),
-            ..Handled::new(Reply::Deny(messages::deny_message(&others)), false)
+            ..Handled::new(Reply::Deny(messages::deny_message(&others, is_registered)), false)
         })
     }
 

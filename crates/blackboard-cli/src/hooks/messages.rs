@@ -60,7 +60,8 @@ pub fn brief(brief: &Brief) -> String {
                 format!(", claimed by {}", agent_label(name, session, ids))
             });
             format!("{}{}", work(item), holder.unwrap_or_default())
-        }),
+        })
+        .or_more(brief.more_claimed),
         section("reserved files", &brief.files, |reserved| {
             let holder = agent_label(&reserved.agent_name, &reserved.session_id, ids);
             format!("{} by {holder} since {}", quote_line(&reserved.pattern, PATH), clock(reserved.since))
@@ -69,7 +70,7 @@ pub fn brief(brief: &Brief) -> String {
             let holder = agent_label(&lock.agent_name, &lock.session_id, ids);
             format!("{} held by {holder} since {}", quote_line(&lock.name, NAME), clock(lock.since))
         }),
-        section("available work", &brief.available, work),
+        section("available work", &brief.available, work).or_more(brief.more_available),
         section("last hour, newest first", &newest, |event| event_line(event, session, ids)),
     ];
     quote_block(&greeting(&brief.agent, brief.has_registered_project), &sections, None, LIMIT)
@@ -144,11 +145,11 @@ pub fn warning(others: &[FileConflict], after: bool) -> String {
 }
 
 /// The reason why an edit is denied.
-pub fn deny_message(others: &[FileConflict]) -> String {
+pub fn deny_message(others: &[FileConflict], is_registered: bool) -> String {
     let says = format!(
         "[blackboard] Edit blocked: another agent is working on this file, and this board denies concurrent edits \
          (fileGuard: deny). Work on something else; {}.",
-        when_to_try_again(others)
+        when_to_try_again(others, is_registered)
     );
     quote_block(&says, &[Section::untitled(conflict_lines(others))], None, LIMIT)
 }
@@ -173,14 +174,18 @@ pub fn unchecked_denial() -> String {
     )
 }
 
-/// When to try again. The agent is notified when a reservation ends, but not when the last edit is long ago.
-fn when_to_try_again(others: &[FileConflict]) -> String {
+/// When to try again. A registered agent is notified when a reservation ends, but not when the last edit is long ago.
+fn when_to_try_again(others: &[FileConflict], is_registered: bool) -> String {
     let is_reserved = |other: &&FileConflict| matches!(other.activity, FileActivity::Reserved { .. });
     let last_edit = others.iter().filter(|other| !is_reserved(other)).map(|other| other.since).max();
     let quiet = last_edit.map(|edit| clock(edit.plus(JUST_NOW)));
     match (others.iter().any(|other| is_reserved(&other)), quiet) {
-        (_, None) => "you will be notified when the file is released".to_owned(),
+        (_, None) if is_registered => "you will be notified when the file is released".to_owned(),
+        (_, None) => "run `blackboard file check PATH` before you try again".to_owned(),
         (false, Some(quiet)) => format!("try again after {quiet} if no agent edits it until then"),
+        (true, Some(quiet)) if !is_registered => {
+            format!("run `blackboard file check PATH` before you try again, after {quiet}")
+        }
         (true, Some(quiet)) => {
             format!("you will be notified when the file is released; then try again after {quiet}")
         }
@@ -212,7 +217,8 @@ fn conflict(other: &FileConflict, ids: ShortIds) -> String {
 
 fn section<T>(title: &str, items: &[T], line: impl Fn(&T) -> String) -> Section {
     let lines = items.iter().take(LINES).map(|item| format!("  - {}", line(item)));
-    Section { title: Some(Title { text: title.to_owned(), total: items.len() }), lines: lines.collect() }
+    let title = Title { text: title.to_owned(), total: items.len(), or_more: false };
+    Section { title: Some(title), lines: lines.collect() }
 }
 
 fn agent(listed: &ListedAgent, ids: ShortIds) -> String {

@@ -43,6 +43,20 @@ fn hook_that_panics() {
 }
 
 #[test]
+fn brief_says_that_it_has_not_counted_all_items() {
+    testkit::limit_test();
+    let board = Board::memory();
+    let ivy = board.agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
+    for number in 0..199 {
+        board.work().create(&Create::new(&format!("item-{number}"), "Title")).unwrap();
+    }
+    assert!(messages::brief(&board.brief(&ivy).unwrap()).contains(" of 199):"));
+    board.work().create(&Create::new("item-199", "Title")).unwrap();
+    board.work().create(&Create::new("item-200", "Title")).unwrap();
+    assert!(messages::brief(&board.brief(&ivy).unwrap()).contains(" of 200+):"));
+}
+
+#[test]
 fn a_denied_edit_says_when_to_try_again() {
     let since: Timestamp = "2026-11-16T10:00:00.000Z".parse().unwrap();
     let other = |activity| FileConflict {
@@ -55,14 +69,17 @@ fn a_denied_edit_says_when_to_try_again() {
     };
     let reserved = || other(FileActivity::Reserved { pattern: "a".to_owned(), note: None });
     let edited = || other(FileActivity::Edited { tool: None });
-    for (others, notified, again) in [
-        (vec![reserved()], true, false),
-        (vec![edited()], false, true),
-        (vec![edited(), reserved()], true, true),
+    for (others, is_registered, notified, again) in [
+        (vec![reserved()], true, true, false),
+        (vec![reserved()], false, false, false),
+        (vec![edited()], true, false, true),
+        (vec![edited(), reserved()], true, true, true),
+        (vec![edited(), reserved()], false, false, true),
     ] {
-        let text = messages::deny_message(&others);
+        let text = messages::deny_message(&others, is_registered);
         assert_eq!(text.contains("you will be notified when"), notified, "{text}");
-        assert_eq!(text.contains("try again after 10:15Z"), again, "{text}");
+        assert_eq!(text.contains("after 10:15Z"), again, "{text}");
+        assert_eq!(text.contains("blackboard file check PATH"), !is_registered, "{text}");
     }
 }
 
@@ -299,7 +316,7 @@ fn untrusted_text_cannot_escape_its_quote_block() {
             messages::updates(&brief.recent, &brief.agent.session_id),
             messages::warning(&others, false),
             messages::warning(&others, true),
-            messages::deny_message(&others),
+            messages::deny_message(&others, true),
         ] {
             nothing_breaks_out(&injected, text);
             for platform in PLATFORMS {

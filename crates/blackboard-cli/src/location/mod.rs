@@ -10,11 +10,13 @@
 mod repository;
 mod tree;
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use blackboard::store::redis;
 use blackboard::{Code, Refusal, Result};
 
 pub(crate) use self::tree::{Tree, lexically};
@@ -78,6 +80,11 @@ pub(crate) enum Source {
 
 /// Finds the location of the board.
 pub(crate) fn find(request: &Request) -> Result<Location> {
+    find_named(request, "--db")
+}
+
+/// The same for a board that another argument than `--db` names. `argument` is its name.
+pub(crate) fn find_named(request: &Request, argument: &str) -> Result<Location> {
     let Request { db, environment, current_dir } = request;
     let home = home(request);
     let home_config = home.as_ref().map(|home| home.join(CONFIG_FILE));
@@ -85,7 +92,7 @@ pub(crate) fn find(request: &Request) -> Result<Location> {
     let mut warnings = Vec::new();
 
     let (target, source) = if let Some(db) = db {
-        (target(db, "--db", current_dir)?, Source::Option)
+        (target(db, argument, current_dir)?, Source::Option)
     } else if let Some(database) = &environment.database {
         (target(database, "BLACKBOARD_DB", current_dir)?, Source::Environment)
     } else if let Some(directory) = find_project(request, &project_directory, &mut warnings) {
@@ -252,7 +259,9 @@ fn target(text: &OsStr, name: &str, base: &Path) -> Result<Target> {
     }
     // A URL may contain a password, so messages repeat only its scheme.
     match text.to_str().and_then(|text| text.split_once("://")) {
-        Some(("redis" | "rediss", _)) => return Ok(Target::Redis(text.to_string_lossy().into_owned())),
+        Some((scheme, _)) if redis::SCHEMES.contains(&scheme) => {
+            return Ok(Target::Redis(text.to_string_lossy().into_owned()));
+        }
         Some((scheme, _)) if is_scheme(scheme) => {
             return Err(Refusal::new(
                 Code::InvalidValue,
@@ -266,6 +275,36 @@ fn target(text: &OsStr, name: &str, base: &Path) -> Result<Target> {
     let names_directory = text.as_encoded_bytes().ends_with(b"/");
     let path: PathBuf = base.join(text).components().collect();
     Ok(Target::File(if names_directory || path.is_dir() { path.join(DATABASE_FILE) } else { path }))
+}
+
+/// The name of a board without the login of a URL, which may be a secret: for output, and for the arguments of a process.
+pub(crate) fn without_login(name: &str) -> Cow<'_, str> {
+    match name.split_once("://") {
+        Some((scheme, rest)) if redis::SCHEMES.contains(&scheme) => match rest.rsplit_once('@') {
+            Some((_, address)) => format!("{scheme}://{address}").into(),
+            None => name.into(),
+        },
+        _ => name.into(),
+    }
+}
+
+/// The URL of a board without its password. The user stays.
+pub(crate) fn without_password(url: &str) -> Cow<'_, str> {
+    let parts = url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?)));
+    match parts {
+        Some((scheme, (login, address))) if redis::SCHEMES.contains(&scheme) => {
+            match login.split_once(':').map_or(login, |(user, _)| user) {
+                "" => format!("{scheme}://{address}").into(),
+                user => format!("{scheme}://{user}@{address}").into(),
+            }
+        }
+        _ => url.into(),
+    }
+}
+
+/// Whether a text is the URL of a board on a server.
+pub(crate) fn is_server(text: &str) -> bool {
+    text.split_once("://").is_some_and(|(scheme, _)| redis::SCHEMES.contains(&scheme))
 }
 
 fn is_scheme(text: &str) -> bool {

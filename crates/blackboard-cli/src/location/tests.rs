@@ -449,3 +449,17 @@ fn a_new_board_belongs_to_the_root_of_the_main_worktree_or_to_the_working_direct
         assert_eq!(new_project_directory(&request).unwrap(), place.root.join(expected), "{current_dir}");
     }
 }
+
+#[test]
+fn login_of_a_url_is_removed_for_output() {
+    for (name, expected) in [
+        ("redis://localhost:6379/0", "redis://localhost:6379/0"),
+        ("rediss://ivy:secret@host/1?board=b", "rediss://host/1?board=b"),
+        ("redis://:se/cr@et?#@host/1", "redis://host/1"),
+        ("redis+unix://:secret@/run/socket", "redis+unix:///run/socket"),
+        ("a@b.db", "a@b.db"),
+        ("dir/x://a@b", "dir/x://a@b"),
+    ] {
+        assert_eq!(without_login(name), expected, "{name}");
+    }
+}

@@ -61,6 +61,7 @@ pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
         Hint::ShareFiles => "it is shared: reserve it with `shared: true` too, or work on other files".into(),
         Hint::StartOver => "start over with `observe` and `since: \"1h\"`".into(),
         Hint::NewIdempotencyKey => "use a new `op` for each call, and repeat it only to retry".into(),
+        Hint::RepeatWithOperation => "repeat it with the same `op`".into(),
         Hint::PassName => "pass a name".into(),
         Hint::AllowSecret => "remove it".into(),
         Hint::Advice(advice) => Cow::Borrowed(advice),

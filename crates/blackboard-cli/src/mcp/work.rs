@@ -151,6 +151,7 @@ impl Tool for Claim {
 #[serde(deny_unknown_fields)]
 pub struct Update {
     action: Action,
+    /// create: generated if missing
     id: Option<String>,
     fence: Option<i64>,
     /// complete: result; block: reason; create: description; progress: note
@@ -192,7 +193,7 @@ impl Update {
         check_arguments(
             &self.action,
             &[
-                argument("id", self.id.is_some(), all, &[Complete, Release, Block, Unblock, Create][..]),
+                argument("id", self.id.is_some(), all, &[Complete, Release, Block, Unblock][..]),
                 argument("fence", self.fence.is_some(), &[Complete, Release], &[]),
                 argument("text", self.text.is_some(), &[Complete, Block, Create, Progress], &[Progress]),
                 argument("blocked_by", !self.blocked_by.is_empty(), &[Block, Unblock, Create], &[Block]),
@@ -222,14 +223,21 @@ impl Tool for Update {
                 Reply::new(&work.block(&Block { id, blocked_by, reason, session: Some(session) })?)
             }
             Action::Unblock => Reply::new(&work.unblock(&id, &self.blocked_by, Some(&session))?),
-            Action::Create => Reply::new(&work.create(&Create {
-                description: self.text,
-                project: self.project,
-                priority,
-                blocked_by: self.blocked_by,
-                session: Some(session),
-                ..Create::new(&id, &self.title.unwrap_or_default())
-            })?),
+            Action::Create => {
+                let item = Create {
+                    description: self.text,
+                    project: self.project,
+                    priority,
+                    blocked_by: self.blocked_by,
+                    session: Some(session),
+                    ..Create::new(&id, &self.title.unwrap_or_default())
+                };
+                Reply::new(&if self.id.is_some() {
+                    work.create(&item)?
+                } else {
+                    work.create_with_generated_id(&item)?
+                })
+            }
             Action::Progress => {
                 let (progress, work_item) = (self.text, self.id);
                 let beat = Heartbeat { progress, work_item, ..Heartbeat::of(&session) };

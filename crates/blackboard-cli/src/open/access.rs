@@ -206,8 +206,9 @@ impl Context {
         let writes = matches!(purpose, Purpose::Write | Purpose::Change);
         let mode = match purpose {
             Purpose::Write => Mode::Create,
-            // It exists, and is opened like every other board that is written.
-            Purpose::Change if resolved.engine.exists() => Mode::Create,
+            // It exists, and is opened like every other board that is written. A board on a server is always opened so,
+            // and a check would need a connection of its own.
+            Purpose::Change if resolved.engine.file().is_some() && resolved.engine.exists() => Mode::Create,
             Purpose::Read | Purpose::Follow | Purpose::Change => Mode::Existing,
         };
         let OpenBoard { board, state } = resolved.open(Opening::new(mode))?;

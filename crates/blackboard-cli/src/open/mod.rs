@@ -17,9 +17,9 @@ mod access;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use blackboard::clock::SystemClock;
+use blackboard::clock::{Clock, SystemClock};
 use blackboard::store::{Memory, Store};
-use blackboard::{Board, Error, Result, Settings};
+use blackboard::{Board, Code, Error, Result, Settings};
 
 pub use self::access::Access;
 use crate::config::{self, Config};
@@ -68,7 +68,8 @@ impl ResolvedBoard {
         let (config, warnings) =
             config::load(location.home_config.as_deref(), location.project_config.as_deref(), environment)?;
         location.warnings.iter().chain(&warnings).map(String::as_str).for_each(warn);
-        let (engine, settings) = (engine::engine_at(location)?, config.settings(allow_secret_looking));
+        let (engine, settings) =
+            (engine::engine_for(location, environment)?, config.settings(allow_secret_looking));
         let is_home = location.source == Source::Home;
         Ok(ResolvedBoard { engine, config, settings, is_home })
     }
@@ -83,10 +84,10 @@ impl ResolvedBoard {
     /// Opens the board.
     pub fn open(&self, opening: Opening) -> Result<OpenBoard> {
         Ok(match self.engine.open(&self.config.database, opening)? {
-            Some(OpenStore { store, state }) => {
+            Some(OpenStore { store, clock, state }) => {
                 // A board works without sidecars. A program that needs one reports that it cannot be created.
                 let _ = self.engine.create_sidecar_directory();
-                OpenBoard { board: self.board(store), state }
+                OpenBoard { board: self.board(store, clock), state }
             }
             None => OpenBoard { board: self.empty(), state: Some(BoardState::Missing) },
         })
@@ -94,11 +95,12 @@ impl ResolvedBoard {
 
     /// The empty board that represents a missing one.
     pub fn empty(&self) -> Board {
-        self.board(Arc::new(Memory::new(Arc::new(SystemClock))))
+        let clock = Arc::new(SystemClock);
+        self.board(Arc::new(Memory::new(clock.clone())), clock)
     }
 
-    fn board(&self, store: Arc<dyn Store>) -> Board {
-        Board::on(store, Arc::new(SystemClock)).with_settings(self.settings.clone())
+    fn board(&self, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Board {
+        Board::on(store, clock).with_settings(self.settings.clone())
     }
 }
 
@@ -118,9 +120,16 @@ impl KeptBoard {
     /// gets another one.
     pub fn open(&self, mode: Mode, on_gone: impl FnOnce(&Error)) -> Result<OpenBoard> {
         let mut kept = self.board.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(gone) = kept.as_ref().and_then(|board| board.check_still_there().err()) {
-            *kept = None;
-            on_gone(&gone);
+        match kept.as_ref().and_then(|board| board.check_still_there().err()) {
+            // A server that cannot be used now has not lost the board.
+            Some(error) if matches!(error.code(), Code::ServerUnavailable | Code::AccessDenied) => {
+                return Err(error);
+            }
+            Some(gone) => {
+                *kept = None;
+                on_gone(&gone);
+            }
+            None => {}
         }
         if let Some(board) = &*kept {
             return Ok(OpenBoard { board: board.clone(), state: None });
@@ -212,7 +221,12 @@ mod tests {
         }
 
         fn open(&self, _: &Database, _: Opening) -> Result<Option<OpenStore>> {
-            let store = || OpenStore { store: Arc::new(Memory::new(Arc::new(SystemClock))), state: None };
+            let clock = Arc::new(SystemClock);
+            let store = || OpenStore {
+                store: Arc::new(Memory::new(clock.clone())),
+                clock: clock.clone(),
+                state: None,
+            };
             Ok(self.exists.then(store))
         }
     }

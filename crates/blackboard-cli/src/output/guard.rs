@@ -11,7 +11,7 @@ use blackboard::{Code, Error, MessageAge, Refusal};
 use serde::Serialize;
 
 use super::file::show_all_elsewhere;
-use super::{Result, Screen, escape};
+use super::{Result, Screen, escape, time};
 use crate::context::{note, warn};
 use crate::envelope::{Answer, Failure};
 use crate::outcome::Render;
@@ -214,6 +214,9 @@ fn described(path: &CheckedPath) -> String {
         return path.path.clone();
     };
     let note = reservation.note.as_ref().or(current_work.as_ref());
-    let note = note.map(|note| format!(" ({note})")).unwrap_or_default();
-    format!("{} is reserved by {} since {}{note}", path.path, reservation.agent_name, reservation.since)
+    let note = note.map(|note| format!(": {note}")).unwrap_or_default();
+    let since = &time::of_day(reservation.since)[..5];
+    let pattern =
+        if path.path == reservation.pattern { String::new() } else { format!(" as {}", reservation.pattern) };
+    format!("{} is reserved by {} since {since}{pattern}{note}", path.path, reservation.agent_name)
 }

@@ -14,6 +14,7 @@ pub mod guard;
 mod json_text;
 pub mod lock;
 mod names;
+pub mod progress;
 pub mod project;
 mod screen;
 pub mod serve;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use blackboard::text::shell_word;
 use blackboard::{Code, Refusal};
 use serde::Serialize;
 use serde_json::Value;
@@ -10,7 +11,7 @@ use super::{Cell, Column, Result, Screen, Table, Tone, escape};
 use crate::envelope::{Answer, Failure};
 use crate::outcome::Render;
 use crate::platforms::Platform;
-use crate::setup::{Action, Change, Part, SettingsLevel, State};
+use crate::setup::{Action, BoardLocation, Change, Part, SettingsLevel, State};
 
 /// The answer of `setup` and `setup remove`.
 pub struct Report {
@@ -24,8 +25,18 @@ pub struct Report {
     pub on_path: bool,
     /// What it is about.
     pub platforms: Vec<PlatformChanges>,
+    /// The location of the board that it names.
+    pub board: Option<BoardChange>,
     /// After a removal: the other settings levels at which a platform is still set up.
     pub still_set_up: Vec<(&'static Platform, SettingsLevel)>,
+    /// After a removal: the server of the board in the home configuration, and that file.
+    pub board_kept: Option<(String, PathBuf)>,
+}
+
+/// What happens to the location of the board.
+pub struct BoardChange {
+    pub location: BoardLocation,
+    pub change: Change,
 }
 
 /// What the call does.
@@ -48,7 +59,33 @@ struct ReportFields<'a> {
     program_on_path: bool,
     platforms: Vec<PlatformFields<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    board: Option<BoardFields<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     still_set_up: Option<Vec<LevelFields>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    board_kept: Option<KeptFields<'a>>,
+}
+
+#[derive(Serialize)]
+struct BoardFields<'a> {
+    url: &'a str,
+    password_written: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    used_instead: Option<&'a str>,
+    #[serde(flatten)]
+    change: &'a Change,
+}
+
+#[derive(Serialize)]
+struct KeptFields<'a> {
+    url: &'a str,
+    file: String,
+}
+
+impl<'a> KeptFields<'a> {
+    fn of((url, file): &'a (String, PathBuf)) -> KeptFields<'a> {
+        KeptFields { url, file: file.display().to_string() }
+    }
 }
 
 #[derive(Serialize)]
@@ -66,15 +103,26 @@ struct PlatformFields<'a> {
 }
 
 impl Report {
+    /// The changes of all files.
+    pub fn changes(&self) -> impl Iterator<Item = &Change> {
+        let platforms = self.platforms.iter().flat_map(|platform| &platform.changes);
+        platforms.chain(self.board.iter().map(|board| &board.change))
+    }
+
+    /// The changes of all files.
+    pub fn changes_mut(&mut self) -> impl Iterator<Item = &mut Change> {
+        let platforms = self.platforms.iter_mut().flat_map(|platform| &mut platform.changes);
+        platforms.chain(self.board.iter_mut().map(|board| &mut board.change))
+    }
+
     /// Whether anything is to be written.
     pub fn is_pending(&self) -> bool {
-        self.platforms.iter().flat_map(|platform| &platform.changes).any(Change::is_pending)
+        self.changes().any(Change::is_pending)
     }
 
     /// What the call means if a file was not changed.
     pub fn refusal(&self) -> Option<Refusal> {
-        let changes = self.platforms.iter().flat_map(|platform| &platform.changes);
-        let refused: Vec<_> = changes.filter(|change| change.action == Action::Refused).collect();
+        let refused: Vec<_> = self.changes().filter(|change| change.action == Action::Refused).collect();
         let first = refused.first()?;
         let (file, reason) = (first.file.display(), first.reason.as_deref().unwrap_or_default());
         let more = match refused.len() {
@@ -98,11 +146,7 @@ impl Report {
 
     /// The differences.
     fn show_changes(&self, screen: &mut Screen<'_>) -> Result {
-        let diffs = self
-            .platforms
-            .iter()
-            .flat_map(|platform| &platform.changes)
-            .filter_map(|change| change.diff.as_deref());
+        let diffs = self.changes().filter_map(|change| change.diff.as_deref());
         for line in diffs.flat_map(str::lines) {
             let tone = match line.as_bytes().first() {
                 Some(b'+') => Tone::Good,
@@ -153,6 +197,13 @@ impl Render for Report {
             written: self.written,
             program_on_path: self.on_path,
             platforms: platforms.collect(),
+            board: self.board.as_ref().map(|BoardChange { location, change }| BoardFields {
+                url: &location.url,
+                password_written: false,
+                used_instead: location.instead.as_deref(),
+                change,
+            }),
+            board_kept: self.board_kept.as_ref().map(KeptFields::of),
             still_set_up: (self.done == SetupAction::Removed).then(|| still.collect()),
         };
         let Some(mut refusal) = self.refusal() else { return answer.object(&fields) };
@@ -175,6 +226,14 @@ impl Render for Report {
                 "{name} is still set up in {level} settings: blackboard setup remove {id} --settings {level}"
             ))?;
         }
+        if let Some((url, file)) = &self.board_kept {
+            screen.line(format_args!(
+                "The board of this user stays {} ({}): blackboard setup remove --db {}",
+                escape(url),
+                escape(&file.display().to_string()),
+                shell_word(url)
+            ))?;
+        }
         if self.is_pending() && !self.written {
             screen.line(format_args!("Nothing was written."))?;
         }
@@ -188,7 +247,7 @@ impl Report {
             let nothing = platform.changes.iter().all(|change| change.action == Action::None);
             !(nothing && self.done == SetupAction::Removed && self.platforms.len() > 1)
         };
-        if !self.platforms.iter().any(|platform| is_of_interest(&platform)) {
+        if !self.platforms.iter().any(|platform| is_of_interest(&platform)) && self.board.is_none() {
             let level = self.platforms.first().map(|platform| platform.scope.as_str());
             let level = level.filter(|_| !self.still_set_up.is_empty());
             let level = level.map(|level| format!(" in {level} settings")).unwrap_or_default();
@@ -204,6 +263,9 @@ impl Report {
                 screen.line(format_args!("  {when}: {step}."))?;
             }
         }
+        if let Some(board) = &self.board {
+            self.show_board(board, screen)?;
+        }
         if self.done == SetupAction::SetUp {
             if self.platforms.iter().any(|platform| platform.scope == SettingsLevel::Project) {
                 screen.line(format_args!(
@@ -216,8 +278,24 @@ impl Report {
         Ok(())
     }
 
+    fn show_board(&self, board: &BoardChange, screen: &mut Screen<'_>) -> Result {
+        let BoardChange { location, change } = board;
+        screen.heading(&format!("Board {}", location.url))?;
+        self.show(change, screen)?;
+        if self.done == SetupAction::SetUp && location.has_password {
+            screen.line(format_args!(
+                "  The password is not written: set BLACKBOARD_REDIS_PASSWORD or BLACKBOARD_REDIS_PASSWORD_FILE where the \
+                 agents run."
+            ))?;
+        }
+        if let (SetupAction::SetUp, Some(instead)) = (self.done, &location.instead) {
+            screen.line(format_args!("  Commands here do not use it: {}.", escape(instead)))?;
+        }
+        Ok(())
+    }
+
     fn has_differences(&self) -> bool {
-        self.platforms.iter().flat_map(|platform| &platform.changes).any(|change| change.diff.is_some())
+        self.changes().any(|change| change.diff.is_some())
     }
 
     fn show(&self, change: &Change, screen: &mut Screen<'_>) -> Result {
@@ -260,13 +338,17 @@ fn warn_not_on_path(on_path: bool, screen: &mut Screen<'_>) -> Result {
 pub struct SetupStatus {
     /// Every platform.
     pub platforms: Vec<PlatformStatus>,
+    /// The server of the board in the home configuration, and that file.
+    pub board: Option<(String, PathBuf)>,
     /// Whether agents find this program.
     pub on_path: bool,
 }
 
 #[derive(Serialize)]
-struct OnPath {
+struct OnPath<'a> {
     program_on_path: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    board: Option<KeptFields<'a>>,
 }
 
 /// What is known about one platform.
@@ -333,7 +415,8 @@ impl Render for SetupStatus {
             installed: status.installed,
             files: status.targets.iter().map(TargetStatus::fields).collect(),
         });
-        let more = OnPath { program_on_path: self.on_path };
+        let board = self.board.as_ref().map(KeptFields::of);
+        let more = OnPath { program_on_path: self.on_path, board };
         answer.list_with(&platforms.collect::<Vec<_>>(), &more)
     }
 
@@ -375,6 +458,10 @@ impl Render for SetupStatus {
         if !others.is_empty() {
             screen.line(format_args!("Neither installed nor set up: {}", others.join(", ")))?;
         }
+        if let Some((url, file)) = &self.board {
+            let file = file.display().to_string();
+            screen.line(format_args!("Board of this user: {} ({})", escape(url), escape(&file)))?;
+        }
         warn_not_on_path(self.on_path, screen)
     }
 }
@@ -409,7 +496,9 @@ mod tests {
             shown: false,
             on_path: true,
             platforms,
+            board: None,
             still_set_up: Vec::new(),
+            board_kept: None,
         };
         let mut bytes = Vec::new();
         let mut screen = Screen::new(&mut bytes, Styles::new(false), None, Timestamp::EPOCH);

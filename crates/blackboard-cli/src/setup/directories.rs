@@ -44,6 +44,16 @@ impl CreatedDirectories {
         }
     }
 
+    /// Creates the home of this program, private to the user.
+    pub fn create_home(&mut self) -> io::Result<()> {
+        if let Some(home) = self.record.parent().map(Path::to_owned) {
+            for path in create_private_directory(&home)? {
+                self.add(&path);
+            }
+        }
+        Ok(())
+    }
+
     /// Creates a directory and its missing parents.
     pub fn create(&mut self, directory: &Path) -> io::Result<()> {
         let missing: Vec<_> = directory.ancestors().take_while(|path| !path.exists()).collect();
@@ -88,11 +98,7 @@ impl CreatedDirectories {
     }
 
     fn write(&mut self) -> io::Result<()> {
-        if let Some(home) = self.record.parent() {
-            for path in create_private_directory(home)? {
-                self.add(&path);
-            }
-        }
+        self.create_home()?;
         let directories = &self.directories;
         disk::replace(&self.record, Access::Private, |out| {
             serde_json::to_writer_pretty(&mut *out, directories)?;

@@ -17,6 +17,8 @@ pub enum Wanted {
     Hooks(Vec<(&'static str, CstInputValue)>),
     /// One member, by its path, that starts our MCP server.
     Server(Vec<String>, CstInputValue),
+    /// One member, by its path, with exactly this text.
+    Text(&'static [&'static str], String),
     /// A member that the format requires, for example its version: added if it is missing, otherwise kept.
     Format(&'static str, CstInputValue),
 }
@@ -46,6 +48,7 @@ pub fn with(wanted: &[Wanted], text: Option<&str>) -> Result<String, EditError> 
                     object.append(key, value.clone());
                 }
             }
+            Wanted::Text(path, text) => put_text(&object, path, text)?,
             Wanted::Server(path, value) => put_server(&object, path, value)?,
             Wanted::Hooks(events) => put_hooks(&object, events)?,
         }
@@ -65,7 +68,13 @@ pub fn without(wanted: &[Wanted], text: &str, before: Option<&str>) -> Result<Re
     for one in wanted {
         removed |= match one {
             Wanted::Format(..) => false,
-            Wanted::Server(path, _) => take_server(&object, path, before.as_ref())?,
+            Wanted::Text(path, text) => {
+                let path: Vec<_> = path.iter().map(|&name| name.to_owned()).collect();
+                take_member(&object, &path, before.as_ref(), |value| value.as_str() == Some(text.as_str()))?
+            }
+            Wanted::Server(path, _) => {
+                take_member(&object, path, before.as_ref(), |value| command::runs(value, "mcp"))?
+            }
             Wanted::Hooks(_) => take_hooks(&object, before.as_ref())?,
         };
     }
@@ -140,7 +149,35 @@ fn put_server(root: &CstObject, path: &[String], value: &CstInputValue) -> Resul
     Ok(())
 }
 
-fn take_server(root: &CstObject, path: &[String], before: Option<&Value>) -> Result<bool, EditError> {
+/// Adds a text. Another text at its path is the user's own.
+fn put_text(root: &CstObject, path: &[&str], text: &str) -> Result<(), EditError> {
+    let [parents @ .., name] = path else { return Ok(()) };
+    let mut object = root.clone();
+    for parent in parents {
+        object = match only(&object, parent)? {
+            Some(property) => object_of(&property, parent)?,
+            None => object.object_value_or_set(parent),
+        };
+    }
+    match only(&object, name)? {
+        None => {
+            object.append(name, text.into());
+            Ok(())
+        }
+        Some(property) if property.to_serde_value().unwrap_or_default().as_str() == Some(text) => Ok(()),
+        Some(_) => {
+            Err(EditError::shape(&format!("\"{}\" has another value: change or remove that", path.join("."))))
+        }
+    }
+}
+
+/// Removes a member that is ours, and objects that become empty, unless they were empty `before`.
+fn take_member(
+    root: &CstObject,
+    path: &[String],
+    before: Option<&Value>,
+    is_ours: impl Fn(&Value) -> bool,
+) -> Result<bool, EditError> {
     let [parents @ .., name] = path else { return Ok(false) };
     let mut chain = Vec::new();
     let mut object = root.clone();
@@ -150,7 +187,7 @@ fn take_server(root: &CstObject, path: &[String], before: Option<&Value>) -> Res
         chain.push((property, object.clone()));
     }
     let Some(property) = only(&object, name)? else { return Ok(false) };
-    if !command::runs(&property.to_serde_value().unwrap_or_default(), "mcp") {
+    if !is_ours(&property.to_serde_value().unwrap_or_default()) {
         return Ok(false);
     }
     property.remove();

@@ -6,6 +6,7 @@
 //!
 //! The commands in the settings contain neither a path nor a version of this program.
 
+mod board;
 mod change;
 mod command;
 mod content;
@@ -24,6 +25,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use blackboard::{Code, Refusal, Result};
+pub use board::BoardLocation;
 pub use change::{Action, Change};
 pub use content::{Content, State};
 pub use directories::CreatedDirectories;

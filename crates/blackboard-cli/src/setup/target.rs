@@ -72,6 +72,9 @@ pub enum Part {
     HooksAndServer,
     #[serde(rename = "skill")]
     Skill,
+    /// The location of the board, in the home configuration of this program.
+    #[serde(rename = "board")]
+    Board,
 }
 
 /// The directories that contain settings.
@@ -148,6 +151,7 @@ impl Part {
             Part::Server => "MCP server",
             Part::HooksAndServer => "hooks, MCP server",
             Part::Skill => "skill",
+            Part::Board => "board",
         }
     }
 }

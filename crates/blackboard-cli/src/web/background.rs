@@ -24,6 +24,7 @@ use super::access::Secret;
 use crate::context::Context;
 use crate::disk::own_file;
 use crate::hints;
+use crate::location::without_login;
 
 /// The maximum number of bytes read from the file: more than any server writes.
 const MOST_BYTES: u64 = 4096;
@@ -243,7 +244,11 @@ pub fn start_in_background(context: &Context, port: u16, token: bool) -> Result<
         command.arg("--no-token");
     }
     if let Some(db) = context.db() {
-        command.arg("--db").arg(db);
+        // The arguments of a process are visible to all users, and a URL may contain a password.
+        match db.to_str().filter(|name| *without_login(name) != **name) {
+            Some(url) => command.env("BLACKBOARD_DB", url),
+            None => command.arg("--db").arg(db),
+        };
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let line = first_line(command.spawn().map_err(fault)?, TO_START)?;

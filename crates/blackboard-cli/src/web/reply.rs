@@ -247,9 +247,16 @@ fn known_status(code: Code) -> Option<StatusCode> {
         | Code::Corrupt
         | Code::ForeignDatabase
         | Code::NewerSchema
+        | Code::ServerUnavailable
+        | Code::ServerUnsuitable
+        | Code::ServerFull
+        | Code::OutcomeUnknown
+        | Code::AccessDenied
         | Code::UnsafePermissions
         | Code::NetworkFilesystem
         | Code::ReadOnly
+        | Code::BoardSealed
+        | Code::BeingCopied
         | Code::Conflict
         | Code::Busy
         | Code::TimedOut

@@ -48,7 +48,7 @@ impl Engine for InMemory {
     }
 
     fn open(&self, _: &Database, _: Opening) -> Result<Option<OpenStore>> {
-        Ok(Some(OpenStore { store: self.store.clone(), state: None }))
+        Ok(Some(OpenStore { store: self.store.clone(), clock: Arc::new(SystemClock), state: None }))
     }
 }
 

@@ -3,7 +3,14 @@
 use crate::scratch::Scratch;
 use testkit::process::RunToEnd as _;
 
-#[test]
+testkit::on_each_engine![
+    commands_of_the_original_proposal_run_unchanged,
+    every_alias_does_what_its_command_does,
+    help_of_a_command_names_its_aliases,
+    an_alias_presets_options_that_can_be_overridden,
+    help_of_the_program_does_not_list_aliases_but_each_explains_itself,
+];
+
 fn commands_of_the_original_proposal_run_unchanged() {
     let scratch = Scratch::new();
     let session = scratch.json(["register", "--name", "Ivy", "--session-id", "abc"])["session_id"].clone();
@@ -65,7 +72,6 @@ const ALIASES: &[(&str, &str, &str)] = &[
     ("project show", "project status", "pai"),
 ];
 
-#[test]
 fn every_alias_does_what_its_command_does() {
     for (alias, command, arguments) in ALIASES {
         let [first, second] = [alias, command].map(|words| {
@@ -88,7 +94,6 @@ fn every_alias_does_what_its_command_does() {
     }
 }
 
-#[test]
 fn help_of_a_command_names_its_aliases() {
     let scratch = Scratch::new();
     for (alias, command, _) in ALIASES {
@@ -100,7 +105,6 @@ fn help_of_a_command_names_its_aliases() {
     }
 }
 
-#[test]
 fn an_alias_presets_options_that_can_be_overridden() {
     let scratch = Scratch::new();
     for number in 0..30 {
@@ -114,7 +118,6 @@ fn an_alias_presets_options_that_can_be_overridden() {
     scratch.run(["watch", "--cursor", "mirror", "--timeout", "0s"]).success();
 }
 
-#[test]
 fn help_of_the_program_does_not_list_aliases_but_each_explains_itself() {
     let scratch = Scratch::new();
     let help = scratch.run(["--help"]).success().stdout;

@@ -4,12 +4,12 @@ use crate::scratch::Scratch;
 use crate::shapes::is_object;
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![human_output_matches_transcript, append_keeps_existing_values_unchanged,];
+
 fn human_output_matches_transcript() {
     transcript::check("append");
 }
 
-#[test]
 fn append_keeps_existing_values_unchanged() {
     let scratch = Scratch::new();
     scratch.json(["write", "list", "[1.0, 2]", "--tag", "x", "--ttl", "1h"]);

@@ -5,12 +5,16 @@ use crate::scratch::Scratch;
 use crate::shapes::is_object;
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    clear_deletes_all_matching_entries_or_none,
+    a_dry_run_is_refused_as_the_clear_is,
+];
+
 fn human_output_matches_transcript() {
     transcript::check("clear");
 }
 
-#[test]
 fn clear_deletes_all_matching_entries_or_none() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
@@ -29,7 +33,6 @@ fn clear_deletes_all_matching_entries_or_none() {
     assert_eq!(scratch.json(["list"]), json!(["result:a"]));
 }
 
-#[test]
 fn a_dry_run_is_refused_as_the_clear_is() {
     let scratch = Scratch::new();
     for name in ["ivy", "oak"] {

@@ -5,12 +5,16 @@ use crate::scratch::Scratch;
 use crate::shapes::is_object;
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    delete_removes_a_key_once_and_its_versions_continue,
+    calls_with_a_stale_fence_change_no_entry,
+];
+
 fn human_output_matches_transcript() {
     transcript::check("delete");
 }
 
-#[test]
 fn delete_removes_a_key_once_and_its_versions_continue() {
     let scratch = Scratch::new();
     scratch.json(["write", "key", "1"]);
@@ -22,7 +26,6 @@ fn delete_removes_a_key_once_and_its_versions_continue() {
     assert_eq!((&again["created"], &again["version"]), (&json!(true), &json!(2)));
 }
 
-#[test]
 fn calls_with_a_stale_fence_change_no_entry() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);

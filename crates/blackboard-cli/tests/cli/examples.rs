@@ -8,6 +8,8 @@ use crate::machine::can;
 use crate::scratch::{Output, Scratch, commands};
 use testkit::process::RunToEnd as _;
 
+testkit::on_each_engine![every_example_of_every_command_runs, commands_of_the_readme_run_in_their_order,];
+
 /// What every example finds: a repository with a board, two sessions, work items, entries and scripts.
 const BOARD: &str = r#"
 git init -q . && git -c user.name=Ivy -c user.email=ivy@example.org commit -q --allow-empty -m "Start"
@@ -63,11 +65,16 @@ const DIFFERENT: &[(&str, &str, i32)] = &[
     ("blackboard serve --background", "blackboard serve --background --port 0", 0),
     ("blackboard serve --status", "blackboard serve --background --port 0 && blackboard serve --status", 0),
     ("blackboard serve --stop", "blackboard serve --background --port 0 && blackboard serve --stop", 0),
+    // There is no such server.
+    (
+        "blackboard copy .blackboard/local.db redis://",
+        "blackboard copy .blackboard/local.db copy.db --seal && blackboard copy copy.db again.db",
+        0,
+    ),
     // The story takes half a minute at the pace of a reader.
     ("blackboard demo", "blackboard demo --pace 10", 0),
 ];
 
-#[test]
 fn every_example_of_every_command_runs() {
     if !can("examples in help", "git", &["--version"]) {
         return;
@@ -90,7 +97,7 @@ fn every_example_of_every_command_runs() {
             }
             assert!(example.contains(&format!("blackboard {command}")), "{command}: {example}");
             if has_jq || !format!("{before}{example}").contains("jq ") {
-                run(template.path(), &command, &before, example);
+                run(&template, &command, &before, example);
             }
             before.clear();
             count += 1;
@@ -99,9 +106,10 @@ fn every_example_of_every_command_runs() {
     assert!(count > 100, "{count} examples");
 }
 
-/// Runs an example in a copy of the prepared directory.
-fn run(template: &Path, command: &str, before: &str, example: &str) {
+/// Runs an example in a copy of the prepared directory, on a copy of its board.
+fn run(template: &Scratch, command: &str, before: &str, example: &str) {
     let scratch = Scratch::new();
+    scratch.copy_served_board(template);
     let different = DIFFERENT.iter().rfind(|(begins, ..)| example.starts_with(begins));
     let line = different.map(|(_, line, _)| *line).filter(|line| !line.is_empty()).unwrap_or(example);
     let expected = different.map_or(0, |(.., code)| *code);
@@ -115,7 +123,7 @@ fn run(template: &Path, command: &str, before: &str, example: &str) {
          exec >&3 3>&-\n\
          set +e\n\
          {before}{line}\n",
-        template.display()
+        template.path().display()
     );
     let output = Output::of(scratch.shell(&script).run_to_end());
     assert_eq!(output.code, expected, "{example}: {output:?}");
@@ -132,7 +140,6 @@ fn commands_of_readme(section: &str) -> String {
     block.to_owned()
 }
 
-#[test]
 fn commands_of_the_readme_run_in_their_order() {
     if !can("commands of the README", "git", &["--version"]) {
         return;

@@ -2,12 +2,12 @@ use crate::scratch::Scratch;
 use crate::shapes::{AGENT, EVENT, PROJECT, WORK_ITEM, is_object};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![human_output_matches_transcript, json_has_the_complete_state,];
+
 fn human_output_matches_transcript() {
     transcript::check("export");
 }
 
-#[test]
 fn json_has_the_complete_state() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);

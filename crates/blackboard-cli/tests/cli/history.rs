@@ -2,12 +2,18 @@ use crate::scratch::Scratch;
 use crate::shapes::is_list;
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    json_has_the_history_of_a_key,
+    history_reports_that_older_versions_were_pruned,
+    history_shows_every_version_and_reports_what_a_limit_leaves_out,
+    history_of_an_unknown_key_names_its_scope,
+];
+
 fn human_output_matches_transcript() {
     transcript::check("history");
 }
 
-#[test]
 fn json_has_the_history_of_a_key() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
@@ -35,23 +41,17 @@ fn json_has_the_history_of_a_key() {
     assert_eq!(scratch.json(["history", "key", "--limit", "2"])["count"], 2);
 }
 
-#[test]
 fn history_reports_that_older_versions_were_pruned() {
     let scratch = Scratch::new();
     for value in ["1", "2", "3"] {
         scratch.json(["write", "key", value]);
     }
-    // As if retention had come by.
-    let database = rusqlite::Connection::open(scratch.database()).unwrap();
-    database
-        .execute_batch("DELETE FROM entry_versions WHERE revision = 1; DELETE FROM events WHERE id = 1")
-        .unwrap();
+    scratch.prune(1, &[1]);
     let history = scratch.json(["history", "key"]);
     assert_eq!((history["count"].as_u64(), history["compacted"].as_bool()), (Some(2), Some(true)));
     assert!(scratch.run(["history", "key"]).stdout.ends_with("\nOlder versions have been pruned.\n"));
 }
 
-#[test]
 fn history_shows_every_version_and_reports_what_a_limit_leaves_out() {
     let scratch = Scratch::new();
     for value in 0..25 {
@@ -66,7 +66,6 @@ fn history_shows_every_version_and_reports_what_a_limit_leaves_out() {
     assert_eq!(scratch.run(["history", "key"]).stdout.lines().count(), 26);
 }
 
-#[test]
 fn history_of_an_unknown_key_names_its_scope() {
     let scratch = Scratch::new();
     scratch.json(["write", "key", "1"]);

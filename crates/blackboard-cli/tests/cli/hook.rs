@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 use crate::scratch::{Output, Scratch};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![human_output_matches_transcript,];
+
 fn human_output_matches_transcript() {
     transcript::check("hook");
 }
@@ -71,8 +72,15 @@ impl Stage {
         self.scratch.json(["agent", "show", &session_id_from_hint(hint)])
     }
 
+    /// The lines of all hook logs: a board on a server has one of its own.
     fn log(&self) -> String {
-        fs::read_to_string(self.scratch.path().join(".pai/blackboard/hook.log")).unwrap_or_default()
+        self.logs().into_iter().map(|(_, content)| String::from_utf8(content).unwrap()).collect()
+    }
+
+    /// The mode and the content of each hook log.
+    fn logs(&self) -> Vec<(u32, Vec<u8>)> {
+        let files = self.scratch.contents().into_iter().filter(|(path, ..)| path.ends_with("hook.log"));
+        files.map(|(_, mode, content)| (mode, content)).collect()
     }
 
     fn file(&self, name: &str) -> String {
@@ -80,7 +88,7 @@ impl Stage {
     }
 
     fn configure(&self, text: &str) {
-        fs::write(self.scratch.path().join(".pai/blackboard/config.json"), text).unwrap();
+        fs::write(self.scratch.home_file("config.json"), text).unwrap();
     }
 }
 

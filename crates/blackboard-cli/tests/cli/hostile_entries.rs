@@ -6,6 +6,15 @@ use serde_json::{Value, json};
 use crate::hostile_text::{HOSTILE, is_harmless};
 use crate::scratch::{Output, Scratch};
 
+testkit::on_each_engine![
+    a_hostile_value_is_only_a_value,
+    hostile_json_comes_back_byte_for_byte,
+    depth_has_a_bound_and_needs_no_stack,
+    large_value_is_shown_completely_and_shortened_in_a_table_on_a_terminal,
+    a_name_that_could_be_mistaken_for_another_is_refused,
+    hostile_transaction_is_a_usage_error_and_forges_nothing,
+];
+
 /// Commands with human output of entries.
 const SHOWING: &[&[&str]] = &[
     &["read", "key"],
@@ -20,7 +29,6 @@ const SHOWING: &[&[&str]] = &[
     &["txn", "--file", "read.json"],
 ];
 
-#[test]
 fn a_hostile_value_is_only_a_value() {
     for text in HOSTILE {
         let scratch = Scratch::new();
@@ -59,7 +67,6 @@ fn hidden_escaped(json: &str) -> String {
     escaped.collect()
 }
 
-#[test]
 fn hostile_json_comes_back_byte_for_byte() {
     let scratch = Scratch::new();
     for value in [
@@ -83,7 +90,6 @@ fn hostile_json_comes_back_byte_for_byte() {
     }
 }
 
-#[test]
 fn depth_has_a_bound_and_needs_no_stack() {
     let scratch = Scratch::new();
     let deep = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
@@ -101,7 +107,6 @@ fn depth_has_a_bound_and_needs_no_stack() {
     assert_eq!(output.code, 0, "what is no JSON is a string");
 }
 
-#[test]
 fn large_value_is_shown_completely_and_shortened_in_a_table_on_a_terminal() {
     let scratch = Scratch::new();
     let large = format!("\"{}\"", "漢".repeat(349_524));
@@ -114,7 +119,6 @@ fn large_value_is_shown_completely_and_shortened_in_a_table_on_a_terminal() {
     }
 }
 
-#[test]
 fn a_name_that_could_be_mistaken_for_another_is_refused() {
     let scratch = Scratch::new();
     for name in ["a\nb", "a\u{1b}[0m", "a\u{202e}b", "a\u{200b}", "\t", "a\u{2028}b", "", &"x".repeat(1025)] {
@@ -142,7 +146,6 @@ fn a_name_that_could_be_mistaken_for_another_is_refused() {
     assert_eq!(scratch.json(["list"]), json!([]));
 }
 
-#[test]
 fn hostile_transaction_is_a_usage_error_and_forges_nothing() {
     let scratch = Scratch::new();
     for text in HOSTILE {

@@ -10,6 +10,20 @@ use testkit::process::RunToEnd as _;
 use crate::refusals::CALLS;
 use crate::scratch::{Output, Scratch, with_options};
 
+testkit::on_each_engine![
+    stored_text_is_only_text_wherever_it_is_shown,
+    code_and_comparisons_survive,
+    the_largest_possible_argument_is_shortened,
+    an_id_that_could_be_mistaken_for_another_is_refused,
+    a_name_that_looks_like_another_has_no_second_holder,
+    white_space_at_the_ends_of_a_name_is_refused,
+    text_that_is_not_stored_as_given_is_reported,
+    usage_error_with_hostile_text_forges_nothing,
+    invalid_utf8_is_refused_everywhere_but_in_paths,
+    variables_with_invalid_utf8_are_refused,
+    text_that_looks_like_a_credential_is_stored_only_with_its_option,
+];
+
 /// Hostile text. Each has a row that must never be at the start of a line.
 pub const HOSTILE: &[&str] = &[
     "\u{1b}[2J\u{1b}[31mred\u{1b}[0m",
@@ -93,7 +107,6 @@ fn board_of(text: &str) -> Scratch {
     scratch
 }
 
-#[test]
 fn stored_text_is_only_text_wherever_it_is_shown() {
     for text in HOSTILE {
         let scratch = board_of(text);
@@ -124,7 +137,6 @@ fn stored_text_is_only_text_wherever_it_is_shown() {
     }
 }
 
-#[test]
 fn code_and_comparisons_survive() {
     let code = "if a < b && c > d { Vec<String> }";
     let scratch = Scratch::new();
@@ -138,7 +150,6 @@ fn code_and_comparisons_survive() {
     assert!(seen.contains(&format!("Agent \"{code}\": {code}")), "{seen}");
 }
 
-#[test]
 fn the_largest_possible_argument_is_shortened() {
     // The kernel takes no argument of more than 128 KiB; many of them make a megabyte.
     let long = "x y ".repeat(32 * 1024 - 1);
@@ -189,7 +200,6 @@ fn the_largest_possible_argument_is_shortened() {
     }
 }
 
-#[test]
 fn an_id_that_could_be_mistaken_for_another_is_refused() {
     let scratch = Scratch::new();
     for id in ["a\nb", "a\u{1b}[0m", "a\u{202e}b", "a\u{200b}", " a", "a ", "\t", "a\u{2028}b"]
@@ -218,7 +228,6 @@ fn an_id_that_could_be_mistaken_for_another_is_refused() {
 const INVISIBLE_IN_IDS: [&str; 6] =
     ["t1\u{34f}", "deploy\u{fe0f}", "a\u{ad}b", "a\u{200d}b", "\u{3164}", "1\u{fe0f}"];
 
-#[test]
 fn a_name_that_looks_like_another_has_no_second_holder() {
     let scratch = Scratch::new();
     for name in ["ivy", "oak"] {
@@ -244,7 +253,6 @@ fn a_name_that_looks_like_another_has_no_second_holder() {
     assert_eq!(scratch.json(["lock", "list"])["count"], 1);
 }
 
-#[test]
 fn white_space_at_the_ends_of_a_name_is_refused() {
     let scratch = Scratch::new();
     for name in ["ivy", "oak"] {
@@ -269,7 +277,6 @@ fn white_space_at_the_ends_of_a_name_is_refused() {
     assert_eq!(scratch.json(["lock", "list"])["count"], 1);
 }
 
-#[test]
 fn text_that_is_not_stored_as_given_is_reported() {
     let scratch = Scratch::new();
     scratch.run(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]).success();
@@ -301,7 +308,6 @@ fn text_that_is_not_stored_as_given_is_reported() {
     );
 }
 
-#[test]
 fn usage_error_with_hostile_text_forges_nothing() {
     let scratch = Scratch::new();
     for text in HOSTILE {
@@ -333,7 +339,6 @@ fn without_own_colors(text: &str) -> String {
     text
 }
 
-#[test]
 fn invalid_utf8_is_refused_everywhere_but_in_paths() {
     let scratch = Scratch::new();
     let bytes = OsStr::from_bytes(b"x\xff\xfe");
@@ -371,7 +376,6 @@ fn invalid_utf8_is_refused_everywhere_but_in_paths() {
     scratch.run(export).success().json();
 }
 
-#[test]
 fn variables_with_invalid_utf8_are_refused() {
     let scratch = Scratch::new();
     for (name, call, code) in [
@@ -390,7 +394,6 @@ fn variables_with_invalid_utf8_are_refused() {
     }
 }
 
-#[test]
 fn text_that_looks_like_a_credential_is_stored_only_with_its_option() {
     let token = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
     let metadata = format!("{{\"token\": \"{token}\"}}");

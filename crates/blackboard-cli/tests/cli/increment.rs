@@ -4,12 +4,16 @@ use crate::scratch::Scratch;
 use crate::shapes::is_object;
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    json_has_the_number_that_this_call_produced,
+    number_that_is_not_whole_is_refused_with_what_is_allowed,
+];
+
 fn human_output_matches_transcript() {
     transcript::check("increment");
 }
 
-#[test]
 fn json_has_the_number_that_this_call_produced() {
     let scratch = Scratch::new();
     let first = scratch.json(["increment", "counter", "--by", "5", "--op", "five"]);
@@ -21,7 +25,6 @@ fn json_has_the_number_that_this_call_produced() {
     assert_eq!(scratch.json(["read", "counter"])["value"], json!(6));
 }
 
-#[test]
 fn number_that_is_not_whole_is_refused_with_what_is_allowed() {
     let scratch = Scratch::new();
     for number in ["0.5", "-0.5", "one", "9223372036854775808"] {

@@ -4,12 +4,17 @@ use crate::scratch::Scratch;
 use crate::shapes::{ENTRY, is_list};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    json_has_an_array_of_keys_or_the_entries,
+    list_has_no_limit_by_default,
+    list_reports_what_its_limit_leaves_out,
+];
+
 fn human_output_matches_transcript() {
     transcript::check("list");
 }
 
-#[test]
 fn json_has_an_array_of_keys_or_the_entries() {
     let scratch = Scratch::new();
     for (key, tags) in [("task:b", "x"), ("task:a", "x,y"), ("other", "y")] {
@@ -34,7 +39,6 @@ fn json_has_an_array_of_keys_or_the_entries() {
     }
 }
 
-#[test]
 fn list_has_no_limit_by_default() {
     let scratch = Scratch::new();
     let writes: Vec<_> = (0..1234)
@@ -49,7 +53,6 @@ fn list_has_no_limit_by_default() {
     assert_eq!(scratch.json(["query"])["count"], 100);
 }
 
-#[test]
 fn list_reports_what_its_limit_leaves_out() {
     let scratch = Scratch::new();
     for key in ["a", "b", "c"] {
@@ -65,17 +68,22 @@ fn list_reports_what_its_limit_leaves_out() {
     assert_eq!(scratch.run(["list", "--limit", "3"]).stdout, "a\nb\nc\n");
 }
 
-#[test]
-fn list_on_a_terminal_reads_only_the_values_that_it_shows() {
-    let scratch = Scratch::new();
-    let writes: Vec<_> =
-        (100..160).map(|key| json!({"write": {"key": format!("k{key}"), "value": 1}})).collect();
-    std::fs::write(scratch.path().join("many.json"), json!({"then": writes}).to_string()).unwrap();
-    scratch.json(["txn", "--file", "many.json"]);
-    // A value that cannot be read, after the last one that is shown.
-    let database = rusqlite::Connection::open(scratch.database()).unwrap();
-    database.execute_batch("UPDATE entry_versions SET version = -1 WHERE key = 'k159'").unwrap();
-    let shown = scratch.on_terminal(80, ["list", "--long"]);
-    assert!(shown.contains("Showing 50 of 60. More: --limit N"), "{shown}");
-    assert!(!shown.contains("k159"), "{shown}");
+/// What damages a row.
+mod of_a_file {
+    use super::*;
+
+    #[test]
+    fn list_on_a_terminal_reads_only_the_values_that_it_shows() {
+        let scratch = Scratch::new();
+        let writes: Vec<_> =
+            (100..160).map(|key| json!({"write": {"key": format!("k{key}"), "value": 1}})).collect();
+        std::fs::write(scratch.path().join("many.json"), json!({"then": writes}).to_string()).unwrap();
+        scratch.json(["txn", "--file", "many.json"]);
+        // A value that cannot be read, after the last one that is shown.
+        let database = rusqlite::Connection::open(scratch.database()).unwrap();
+        database.execute_batch("UPDATE entry_versions SET version = -1 WHERE key = 'k159'").unwrap();
+        let shown = scratch.on_terminal(80, ["list", "--long"]);
+        assert!(shown.contains("Showing 50 of 60. More: --limit N"), "{shown}");
+        assert!(!shown.contains("k159"), "{shown}");
+    }
 }

@@ -1,5 +1,13 @@
 //! What a user of the `blackboard` command sees: the real program, one module a command, and one for each promise
 //! that all of them keep.
+//!
+//! Tests that are about a board run on each engine: their file lists them in `testkit::on_each_engine`, one line per test.
+//! A transcript is the same on each engine. Other tests have `#[test]`, and are in modules about:
+//!
+//! - the file of a board: `foreign_files`, `init`, `location`, `permissions`, `publishing`, and `of_a_file` beside tests of the same subject;
+//! - rows that a test writes into the file, because no command would: `hostile_reads`;
+//! - what uses no board: `completions`, `configuration`, `demo`, `exit_codes`, `output`, `setup`, `usage`, `version`;
+//! - a server of its own: `redis`.
 
 #![cfg(unix)]
 #![expect(unreachable_pub, reason = "a test has no public interface: `pub` means used outside of its module")]
@@ -9,6 +17,7 @@ mod agent;
 mod append;
 mod clear;
 mod completions;
+mod copy;
 mod delete;
 mod demo;
 mod export;
@@ -51,6 +60,7 @@ mod missing_board;
 mod output;
 mod permissions;
 mod publishing;
+mod redis;
 mod refusals;
 mod same_names;
 mod sessions;

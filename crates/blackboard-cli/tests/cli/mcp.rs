@@ -11,7 +11,8 @@ mod waiting;
 
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![human_output_matches_transcript,];
+
 fn human_output_matches_transcript() {
     transcript::check("mcp");
 }

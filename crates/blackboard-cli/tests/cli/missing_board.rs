@@ -5,7 +5,15 @@ use serde_json::{Value, json};
 use crate::refusals::{CALLS, READING};
 use crate::scratch::Scratch;
 
-#[test]
+testkit::on_each_engine![
+    commands_that_read_create_nothing,
+    a_refusal_on_a_missing_board_names_the_board,
+    commands_that_wait_refuse_a_missing_board_and_create_nothing,
+    existing_board_is_not_reported_as_missing,
+    commands_that_change_existing_rows_create_no_board,
+    a_new_board_is_reported_and_a_mistyped_directory_is_not_created,
+];
+
 fn commands_that_read_create_nothing() {
     let scratch = Scratch::new();
     let before = scratch.contents();
@@ -60,21 +68,22 @@ fn commands_that_read_create_nothing() {
             );
         }
         let shown = scratch.run(call).success();
-        let file = scratch.database().display().to_string();
+        let file = scratch.location();
+        let named_by = if scratch.is_served() { "BLACKBOARD_DB" } else { "--db" };
         if list {
             let sentence =
-                format!("No board at {file} yet. Create one with `blackboard init`, or check --db.\n");
+                format!("No board at {file} yet. Create one with `blackboard init`, or check {named_by}.\n");
             assert_eq!((shown.stdout, &*shown.stderr), (sentence, ""), "{call:?}");
         } else {
-            let note =
-                format!("note: no board at {file} yet. Create one with `blackboard init`, or check --db\n");
+            let note = format!(
+                "note: no board at {file} yet. Create one with `blackboard init`, or check {named_by}\n"
+            );
             assert_eq!(shown.stderr, note, "{call:?}");
         }
         assert!(scratch.contents() == before, "{call:?} created something");
     }
 }
 
-#[test]
 fn a_refusal_on_a_missing_board_names_the_board() {
     let scratch = Scratch::new();
     let refused = scratch.run(["work", "status", "x", "--db", "typo.db"]);
@@ -83,7 +92,6 @@ fn a_refusal_on_a_missing_board_names_the_board() {
     assert!(refused.stderr.starts_with("error: ") && refused.stderr.contains(&note), "{refused:?}");
 }
 
-#[test]
 fn commands_that_wait_refuse_a_missing_board_and_create_nothing() {
     let scratch = Scratch::new();
     let before = scratch.contents();
@@ -98,7 +106,7 @@ fn commands_that_wait_refuse_a_missing_board_and_create_nothing() {
         &["watch"],
     ] {
         for (database, file) in [
-            (&[][..], scratch.database()),
+            (&[][..], scratch.location().into()),
             (&["--db", "typo.db"], scratch.path().join("typo.db")),
             (&["--db", "no/such/directory/x.db"], scratch.path().join("no/such/directory/x.db")),
         ] {
@@ -120,7 +128,6 @@ fn commands_that_wait_refuse_a_missing_board_and_create_nothing() {
     }
 }
 
-#[test]
 fn existing_board_is_not_reported_as_missing() {
     let scratch = Scratch::new();
     scratch.run(["init"]).success();
@@ -130,7 +137,6 @@ fn existing_board_is_not_reported_as_missing() {
     }
 }
 
-#[test]
 fn commands_that_change_existing_rows_create_no_board() {
     let scratch = Scratch::new();
     let before = scratch.contents();
@@ -162,7 +168,6 @@ fn commands_that_change_existing_rows_create_no_board() {
     }
 }
 
-#[test]
 fn a_new_board_is_reported_and_a_mistyped_directory_is_not_created() {
     let scratch = Scratch::new();
     let before = scratch.contents();

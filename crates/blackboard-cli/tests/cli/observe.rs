@@ -1,6 +1,7 @@
 use std::process::Stdio;
 
 use blackboard::event::EventType;
+use blackboard::work::Create;
 use serde_json::{Value, json};
 use testkit::process::RunToEnd as _;
 
@@ -8,12 +9,31 @@ use crate::scratch::{Output, Scratch};
 use crate::shapes::{EVENT, has_fields, is_list};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    help_lists_every_event_type,
+    json_has_events_and_the_cursor,
+    observe_shows_events_again_after_a_reader_closed_the_pipe,
+    filters_do_not_move_the_cursor,
+    keys_and_tags_match_one_scope_unless_all_scopes_is_given,
+    json_follow_has_one_event_per_line_with_changes_of_entries,
+    follow_starts_at_the_cursor_of_the_session_and_moves_it,
+    named_cursor_moves_also_with_filters,
+    follower_reports_pruned_events_once_and_continues,
+    follower_exits_with_0_when_its_reader_is_gone_and_no_event_comes,
+    follower_sees_expirations_without_any_other_command,
+    observe_with_a_limit_reports_that_more_events_follow,
+    last_shows_the_newest_events_and_keeps_the_cursor,
+    others_leaves_out_what_the_session_did_and_moves_the_cursor,
+    cursor_and_timeout_need_follow,
+    note_about_more_events_names_since_only_if_it_was_given,
+    events_of_an_agent_are_found_by_name_id_and_short_id,
+];
+
 fn human_output_matches_transcript() {
     transcript::check("observe");
 }
 
-#[test]
 fn help_lists_every_event_type() {
     let scratch = Scratch::new();
     let help = scratch.run(["observe", "--help"]).success().stdout;
@@ -26,7 +46,6 @@ fn help_lists_every_event_type() {
     }
 }
 
-#[test]
 fn json_has_events_and_the_cursor() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
@@ -43,15 +62,14 @@ fn json_has_events_and_the_cursor() {
 
 /// Appends events as other commands would, only faster.
 fn append_events(scratch: &Scratch, count: u32) {
-    let database = rusqlite::Connection::open(scratch.database()).unwrap();
-    let many = "WITH RECURSIVE counting(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM counting WHERE n < ?1)
-                INSERT INTO events (id, timestamp, event_type, summary, commit_id)
-                SELECT last.id + n, last.timestamp, 'work_created', 'Work item \"Number ' || n || '\" created', last.id + n
-                FROM counting, (SELECT max(id) AS id, timestamp FROM events) AS last";
-    database.execute(many, [count]).unwrap();
+    let board = scratch.board();
+    let before = board.revision().unwrap();
+    for number in 1..=count {
+        let create = Create::new(&format!("item-{before}-{number}"), &format!("Number {number}"));
+        board.work().create(&create).unwrap();
+    }
 }
 
-#[test]
 fn observe_shows_events_again_after_a_reader_closed_the_pipe() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
@@ -66,7 +84,6 @@ fn observe_shows_events_again_after_a_reader_closed_the_pipe() {
     assert_eq!(scratch.json(["observe", "--session", "ivy"])["count"], 0);
 }
 
-#[test]
 fn filters_do_not_move_the_cursor() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
@@ -91,7 +108,6 @@ fn filters_do_not_move_the_cursor() {
     assert_eq!(scratch.json(["observe", "--session", "ivy"])["count"], 7);
 }
 
-#[test]
 fn keys_and_tags_match_one_scope_unless_all_scopes_is_given() {
     let scratch = Scratch::new();
     scratch.json(["write", "task:a", "1", "--tag", "x"]);
@@ -121,7 +137,6 @@ fn ids(output: &str) -> Vec<i64> {
     lines(output).iter().map(|event| event["id"].as_i64().unwrap()).collect()
 }
 
-#[test]
 fn json_follow_has_one_event_per_line_with_changes_of_entries() {
     let scratch = Scratch::new();
     for value in [r#"{"b": 1.0,\n"a": 2}"#, "null"] {
@@ -145,7 +160,6 @@ fn json_follow_has_one_event_per_line_with_changes_of_entries() {
     assert!(followed.contains(r#""value":{"b": 1.0, "a": 2}"#), "as it came, on one line: {followed}");
 }
 
-#[test]
 fn follow_starts_at_the_cursor_of_the_session_and_moves_it() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
@@ -158,7 +172,6 @@ fn follow_starts_at_the_cursor_of_the_session_and_moves_it() {
     assert_eq!(scratch.run(follow).success().stdout, "");
 }
 
-#[test]
 fn named_cursor_moves_also_with_filters() {
     let scratch = Scratch::new();
     scratch.json(["write", "before", "1"]);
@@ -172,14 +185,12 @@ fn named_cursor_moves_also_with_filters() {
     assert_eq!(scratch.run(follow).success().stdout, "");
 }
 
-#[test]
 fn follower_reports_pruned_events_once_and_continues() {
     let scratch = Scratch::new();
     for value in ["1", "2", "3"] {
         scratch.json(["write", "config", value]);
     }
-    let database = rusqlite::Connection::open(scratch.database()).unwrap();
-    database.execute("DELETE FROM events WHERE id <= 2", []).unwrap();
+    scratch.prune(2, &[]);
     let follow = ["observe", "--follow", "--after", "0", "--timeout", "0s"];
     let told = lines(&scratch.run(follow.iter().chain(&["--json"])).success().stdout);
     assert_eq!(told.len(), 2);
@@ -192,7 +203,6 @@ fn follower_reports_pruned_events_once_and_continues() {
     assert!(text.starts_with("Older events have been pruned;") && text.lines().count() == 2, "{text}");
 }
 
-#[test]
 fn follower_exits_with_0_when_its_reader_is_gone_and_no_event_comes() {
     let scratch = Scratch::new();
     scratch.json(["write", "config", "1"]);
@@ -203,7 +213,6 @@ fn follower_exits_with_0_when_its_reader_is_gone_and_no_event_comes() {
     }
 }
 
-#[test]
 fn follower_sees_expirations_without_any_other_command() {
     let scratch = Scratch::new();
     scratch.json(["write", "short", "\"soon gone\"", "--ttl", "1h"]);
@@ -219,7 +228,6 @@ fn follower_sees_expirations_without_any_other_command() {
     );
 }
 
-#[test]
 fn observe_with_a_limit_reports_that_more_events_follow() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
@@ -262,7 +270,6 @@ fn targets(answer: &serde_json::Value) -> Vec<&str> {
     answer["items"].as_array().unwrap().iter().map(|event| event["target_id"].as_str().unwrap()).collect()
 }
 
-#[test]
 fn last_shows_the_newest_events_and_keeps_the_cursor() {
     let scratch = board_with_items();
     scratch.json(["write", "key", "1"]);
@@ -283,7 +290,6 @@ fn last_shows_the_newest_events_and_keeps_the_cursor() {
     assert_eq!(scratch.run(follow).success().stdout.lines().count(), 2);
 }
 
-#[test]
 fn others_leaves_out_what_the_session_did_and_moves_the_cursor() {
     let scratch = board_with_items();
     let others = ["observe", "--session", "ivy", "--others"];
@@ -298,7 +304,6 @@ fn others_leaves_out_what_the_session_did_and_moves_the_cursor() {
     other.run(["observe", "--others", "--follow", "--json"]).refused(blackboard::Code::NoSession);
 }
 
-#[test]
 fn cursor_and_timeout_need_follow() {
     let scratch = Scratch::new();
     for option in ["--cursor", "--timeout"] {
@@ -307,7 +312,6 @@ fn cursor_and_timeout_need_follow() {
     }
 }
 
-#[test]
 fn note_about_more_events_names_since_only_if_it_was_given() {
     let scratch = Scratch::new();
     for value in ["1", "2", "3"] {
@@ -326,7 +330,6 @@ fn note_about_more_events_names_since_only_if_it_was_given() {
     }
 }
 
-#[test]
 fn events_of_an_agent_are_found_by_name_id_and_short_id() {
     let scratch = Scratch::new();
     let ivy = scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);

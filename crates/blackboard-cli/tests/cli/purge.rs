@@ -6,12 +6,20 @@ use crate::scratch::{Output, Scratch};
 use crate::shapes::is_object;
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    a_purge_erases_the_value_and_its_history_and_reports_it_once,
+    a_key_without_value_and_history_is_not_found,
+    a_key_that_another_session_holds_is_not_purged,
+    a_lock_is_purged_only_after_it_was_released,
+    purge_and_its_help_are_about_entries_only,
+    a_dry_run_continues_without_an_ended_session_as_the_purge_does,
+];
+
 fn human_output_matches_transcript() {
     transcript::check("purge");
 }
 
-#[test]
 fn a_purge_erases_the_value_and_its_history_and_reports_it_once() {
     let scratch = Scratch::new();
     scratch.json(["write", "token", "\"s3cret-1\"", "--tag", "s3cret-tag"]);
@@ -46,7 +54,6 @@ fn a_purge_erases_the_value_and_its_history_and_reports_it_once() {
     assert_eq!((&written["version"], &written["created"]), (&json!(3), &json!(true)), "versions go on");
 }
 
-#[test]
 fn a_key_without_value_and_history_is_not_found() {
     let scratch = Scratch::new();
     scratch.json(["write", "other", "1"]);
@@ -55,7 +62,6 @@ fn a_key_without_value_and_history_is_not_found() {
     }
 }
 
-#[test]
 fn a_key_that_another_session_holds_is_not_purged() {
     let scratch = Scratch::new();
     for name in ["Ivy", "Oak"] {
@@ -68,7 +74,6 @@ fn a_key_that_another_session_holds_is_not_purged() {
     assert_eq!(scratch.json(["purge", "token", "--session", "ivy"])["versions"], 1);
 }
 
-#[test]
 fn a_lock_is_purged_only_after_it_was_released() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
@@ -80,7 +85,6 @@ fn a_lock_is_purged_only_after_it_was_released() {
     assert!(!scratch.json(["observe", "--since", "1h"]).to_string().contains("s3cret"));
 }
 
-#[test]
 fn purge_and_its_help_are_about_entries_only() {
     let scratch = Scratch::new();
     scratch.json(["work", "create", "item", "--title", "The secret title"]);
@@ -95,7 +99,6 @@ fn purge_and_its_help_are_about_entries_only() {
     );
 }
 
-#[test]
 fn a_dry_run_continues_without_an_ended_session_as_the_purge_does() {
     let scratch = Scratch::new();
     let ivy = scratch.json(["agent", "register", "--name", "Ivy"])["session_id"].clone();

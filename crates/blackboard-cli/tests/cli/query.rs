@@ -5,12 +5,16 @@ use crate::scratch::Scratch;
 use crate::shapes::{ENTRY, is_list};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    pages_together_contain_every_entry,
+    page_token_of_another_order_is_refused,
+];
+
 fn human_output_matches_transcript() {
     transcript::check("query");
 }
 
-#[test]
 fn pages_together_contain_every_entry() {
     let scratch = Scratch::new();
     let keys = ["agent:c:results", "agent:a:results", "agent:b:results", "agent:b:notes"];
@@ -38,7 +42,6 @@ fn pages_together_contain_every_entry() {
     assert_eq!((rest["count"].as_u64(), &rest["items"][0]["key"]), (Some(1), &"agent:c:results".into()));
 }
 
-#[test]
 fn page_token_of_another_order_is_refused() {
     let scratch = Scratch::new();
     scratch.run(["query", "--after", "task:a", "--json"]).refused(Code::InvalidValue);

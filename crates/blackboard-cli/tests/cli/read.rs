@@ -5,12 +5,18 @@ use crate::scratch::{Output, Scratch};
 use crate::shapes::{ENTRY, has_fields};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    json_has_the_entry_itself,
+    missing_key_prints_exactly_null_and_no_error,
+    scope_comes_from_the_option_or_the_environment,
+    read_shows_an_entry_as_of_a_revision,
+];
+
 fn human_output_matches_transcript() {
     transcript::check("read");
 }
 
-#[test]
 fn json_has_the_entry_itself() {
     let scratch = Scratch::new();
     let call = ["write", "task:a", r#"{"b": 1, "a": 2}"#, "--ttl", "3600", "--agent", "orchestrator"];
@@ -27,7 +33,6 @@ fn json_has_the_entry_itself() {
     assert_eq!(scratch.json(["read", "task:a", "--value"]), json!({"a": 2, "b": 1}));
 }
 
-#[test]
 fn missing_key_prints_exactly_null_and_no_error() {
     let scratch = Scratch::new();
     scratch.json(["write", "over", "1", "--ttl", "1h"]);
@@ -45,7 +50,6 @@ fn missing_key_prints_exactly_null_and_no_error() {
     assert_ne!(scratch.run(["read", "there"]).success().stdout, "null\n");
 }
 
-#[test]
 fn scope_comes_from_the_option_or_the_environment() {
     let scratch = Scratch::new();
     for scope in ["default", "team-1", "team-2"] {
@@ -62,7 +66,6 @@ fn scope_comes_from_the_option_or_the_environment() {
     assert_eq!(read(&[], Some("")), "\"default\"\n", "an empty variable counts as unset");
 }
 
-#[test]
 fn read_shows_an_entry_as_of_a_revision() {
     let scratch = Scratch::new();
     let revision = |value: &Value| value["revision"].to_string();

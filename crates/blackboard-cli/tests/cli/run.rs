@@ -5,7 +5,19 @@ use testkit::process::RunToEnd as _;
 use crate::scratch::{Output, Scratch};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    run_registers_a_session_of_its_own_process,
+    session_of_run_gets_the_configured_name_or_that_of_the_command,
+    run_releases_its_item_at_the_end_and_keeps_a_completion,
+    run_accepts_a_description_of_the_work_with_the_item,
+    command_is_not_started_when_its_item_is_claimed,
+    the_exit_code_is_that_of_the_command,
+    run_inside_a_session_is_a_delegate_with_its_own_process,
+    run_reports_an_ended_outer_session_and_has_no_parent,
+    a_refused_claim_leaves_no_session_and_no_event,
+];
+
 fn human_output_matches_transcript() {
     transcript::check("run");
 }
@@ -16,7 +28,6 @@ fn lines(ran: &Output) -> Vec<Value> {
     ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-#[test]
 fn run_registers_a_session_of_its_own_process() {
     let scratch = Scratch::new();
     let script = "blackboard agent show --json; echo $PPID";
@@ -31,7 +42,6 @@ fn run_registers_a_session_of_its_own_process() {
     assert_eq!(ended["status"], "completed");
 }
 
-#[test]
 fn session_of_run_gets_the_configured_name_or_that_of_the_command() {
     let scratch = Scratch::new();
     let call = ["run", "--", "sh", "-c", "blackboard agent show --json"];
@@ -42,7 +52,6 @@ fn session_of_run_gets_the_configured_name_or_that_of_the_command() {
     assert_eq!(lines(&scratch.run(call).success())[0]["agent_name"], "Oak");
 }
 
-#[test]
 fn run_releases_its_item_at_the_end_and_keeps_a_completion() {
     let scratch = Scratch::new();
     scratch.json(["work", "create", "second", "--title", "Second"]);
@@ -60,7 +69,6 @@ fn run_releases_its_item_at_the_end_and_keeps_a_completion() {
     assert_eq!(scratch.json(["read", "result"])["value"], 1);
 }
 
-#[test]
 fn run_accepts_a_description_of_the_work_with_the_item() {
     let scratch = Scratch::new();
     scratch.json(["project", "register", "pai", "--name", "PAI"]);
@@ -73,7 +81,6 @@ fn run_accepts_a_description_of_the_work_with_the_item() {
     assert_eq!((&said[0]["current_work"], &said[1]["status"]), (&"Only looking".into(), &"claimed".into()));
 }
 
-#[test]
 fn command_is_not_started_when_its_item_is_claimed() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
@@ -85,7 +92,6 @@ fn command_is_not_started_when_its_item_is_claimed() {
     assert_eq!(scratch.json(["work", "status", "first"])["claimed_by_name"], "Ivy");
 }
 
-#[test]
 fn the_exit_code_is_that_of_the_command() {
     let scratch = Scratch::new();
     for (script, code) in [("exit 0", 0), ("exit 3", 3), ("exit 255", 255), ("kill -9 $$", 137)] {
@@ -101,7 +107,6 @@ fn the_exit_code_is_that_of_the_command() {
     }
 }
 
-#[test]
 fn run_inside_a_session_is_a_delegate_with_its_own_process() {
     let scratch = Scratch::new();
     let inner = "blackboard agent show --json; blackboard agent show \"$OUTER\" --json";
@@ -117,7 +122,6 @@ fn run_inside_a_session_is_a_delegate_with_its_own_process() {
     assert_eq!(scratch.json(["agent", "list"])["count"], 0);
 }
 
-#[test]
 fn run_reports_an_ended_outer_session_and_has_no_parent() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Gone", "--session-hint", "gone"]);
@@ -132,7 +136,6 @@ fn run_reports_an_ended_outer_session_and_has_no_parent() {
     }
 }
 
-#[test]
 fn a_refused_claim_leaves_no_session_and_no_event() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);

@@ -7,6 +7,15 @@ use serde_json::json;
 use crate::mcp::client::Client;
 use crate::scratch::Scratch;
 
+testkit::on_each_engine![
+    lists_tell_agents_with_the_same_name_apart,
+    events_tell_agents_with_the_same_name_apart,
+    an_agent_is_told_apart_from_one_that_the_output_does_not_name,
+    refusals_tell_agents_with_the_same_name_apart,
+    messages_name_the_session_of_an_agent,
+    mcp_results_have_the_sessions_of_agents_with_the_same_name,
+];
+
 /// The ids of these session hints have their first 9 characters in common.
 const HINTS: [&str; 2] = ["ivy-27195", "ivy-59999"];
 const LABELS: [&str; 2] = ["Ivy (159561bc-2c)", "Ivy (159561bc-2b)"];
@@ -28,7 +37,6 @@ fn board() -> Scratch {
     scratch
 }
 
-#[test]
 fn lists_tell_agents_with_the_same_name_apart() {
     let scratch = board();
     for call in [
@@ -59,7 +67,6 @@ fn lists_tell_agents_with_the_same_name_apart() {
     }
 }
 
-#[test]
 fn events_tell_agents_with_the_same_name_apart() {
     let shown = board().run(["observe", "--since", "1h"]).success().stdout;
     assert!(shown.contains("Agent \"Ivy\" (159561bc-2c) claimed \"a\""), "{shown}");
@@ -67,7 +74,6 @@ fn events_tell_agents_with_the_same_name_apart() {
     assert!(shown.contains("Agent \"Sage\" claimed \"c\""), "{shown}");
 }
 
-#[test]
 fn an_agent_is_told_apart_from_one_that_the_output_does_not_name() {
     let scratch = Scratch::new();
     scratch.json(["project", "register", "pai", "--name", "PAI"]);
@@ -98,7 +104,6 @@ fn an_agent_is_told_apart_from_one_that_the_output_does_not_name() {
     assert!(!table.contains("159561bc"), "{table}");
 }
 
-#[test]
 fn refusals_tell_agents_with_the_same_name_apart() {
     let scratch = board();
     for call in [["work", "complete"], ["work", "release"], ["lock", "release"], ["file", "release"]] {
@@ -113,7 +118,6 @@ fn refusals_tell_agents_with_the_same_name_apart() {
     assert!(LABELS.iter().all(|label| message.contains(label)), "{message}");
 }
 
-#[test]
 fn messages_name_the_session_of_an_agent() {
     let scratch = board();
     let sage = format!("Sage ({})", &session_id_from_hint("sage")[..8]);
@@ -141,7 +145,6 @@ fn messages_name_the_session_of_an_agent() {
     assert!(shown.contains("Lock \"b\" of agent \"Ivy\" (159561bc) released (session ended)"), "{shown}");
 }
 
-#[test]
 fn mcp_results_have_the_sessions_of_agents_with_the_same_name() {
     let scratch = board();
     let mut client = Client::new(&scratch);

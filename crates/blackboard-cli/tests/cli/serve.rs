@@ -2,7 +2,8 @@
 
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![human_output_matches_transcript,];
+
 fn human_output_matches_transcript() {
     transcript::check("serve");
 }

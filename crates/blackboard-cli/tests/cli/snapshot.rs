@@ -4,12 +4,15 @@ use crate::scratch::Scratch;
 use crate::shapes::{ENTRY, has_fields};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    snapshot_prints_the_same_object_with_and_without_json,
+];
+
 fn human_output_matches_transcript() {
     transcript::check("snapshot");
 }
 
-#[test]
 fn snapshot_prints_the_same_object_with_and_without_json() {
     let scratch = Scratch::new();
     for (key, value) in [("task:a", "{\"n\":\n1.0}"), ("quote\"d", "\"\u{202e}x\u{9b}\""), ("task:b", "null")]

@@ -2,12 +2,16 @@ use crate::scratch::{Scratch, with_dying_process};
 use crate::shapes::is_object;
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    json_has_the_shape_of_the_proposal,
+    agents_whose_process_has_ended_are_named_before_the_threshold,
+];
+
 fn human_output_matches_transcript() {
     transcript::check("sweep");
 }
 
-#[test]
 fn json_has_the_shape_of_the_proposal() {
     let scratch = Scratch::new();
     with_dying_process(|pid| {
@@ -31,7 +35,6 @@ fn json_has_the_shape_of_the_proposal() {
     }
 }
 
-#[test]
 fn agents_whose_process_has_ended_are_named_before_the_threshold() {
     let scratch = Scratch::new();
     let registered = with_dying_process(|pid| {

@@ -1,5 +1,7 @@
 //! Local times: the zone comes from `TZ` or from the system, and is read only where a local time is printed.
 
+use blackboard::store::Range;
+use blackboard::work::WorkItem;
 use serde_json::Value;
 use testkit::process::RunToEnd as _;
 
@@ -7,12 +9,19 @@ use crate::machine::can_trace;
 use crate::mcp::client::{Client, Generation};
 use crate::scratch::{Output, Scratch};
 
+testkit::on_each_engine![
+    details_and_events_have_local_times_and_json_has_utc,
+    frequent_commands_do_not_read_the_time_zone,
+    a_line_with_the_date_opens_each_new_day,
+    events_of_locks_files_and_progress_have_their_own_names,
+    today_begins_at_local_midnight_for_status_and_mcp,
+];
+
 /// What a call prints in a zone.
 fn in_zone(scratch: &Scratch, zone: &str, call: &[&str]) -> String {
     Output::of(scratch.command(call).env("TZ", zone).run_to_end()).success().stdout
 }
 
-#[test]
 fn details_and_events_have_local_times_and_json_has_utc() {
     let scratch = Scratch::new();
     scratch.run(["work", "create", "ship", "--title", "Ship it"]).success();
@@ -42,7 +51,6 @@ fn details_and_events_have_local_times_and_json_has_utc() {
     assert_eq!(json.json()["created_at"].as_str(), Some(utc.as_str()));
 }
 
-#[test]
 fn frequent_commands_do_not_read_the_time_zone() {
     if !can_trace("files that a command reads") {
         return;
@@ -72,20 +80,16 @@ fn frequent_commands_do_not_read_the_time_zone() {
     assert!(reads_zone(&["work", "status", "ship"]), "a local time needs the zone");
 }
 
-#[test]
 fn a_line_with_the_date_opens_each_new_day() {
     use std::sync::Arc;
 
-    use blackboard::Board;
     use blackboard::clock::FixedClock;
-    use blackboard::store::sqlite::{Sqlite, SqliteOptions};
     use blackboard::work::Create;
 
     let scratch = Scratch::new();
     // Half an hour before and after midnight in UTC: one day in Tokyo, two days in UTC.
     let clock = Arc::new(FixedClock::at("2026-02-03T23:30:00Z").unwrap());
-    let store = Sqlite::open(&scratch.database(), clock.clone(), &SqliteOptions::default()).unwrap();
-    let board = Board::on(Arc::new(store), clock.clone());
+    let board = scratch.board_at(clock.clone());
     board.work().create(&Create::new("one", "One")).unwrap();
     clock.advance(std::time::Duration::from_hours(1));
     board.work().create(&Create::new("two", "Two")).unwrap();
@@ -102,7 +106,6 @@ fn a_line_with_the_date_opens_each_new_day() {
     assert_eq!(lines("JST-9"), ["2026-02-04:", "08:30:00  w", "09:30:00  w"]);
 }
 
-#[test]
 fn events_of_locks_files_and_progress_have_their_own_names() {
     let scratch = Scratch::new();
     scratch.run(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]).success();
@@ -128,7 +131,6 @@ fn events_of_locks_files_and_progress_have_their_own_names() {
     assert!(json["items"].as_array().unwrap().iter().any(|event| event["event_type"] == "entry_written"));
 }
 
-#[test]
 fn today_begins_at_local_midnight_for_status_and_mcp() {
     let scratch = Scratch::new();
     for hint in ["early", "late"] {
@@ -137,20 +139,24 @@ fn today_begins_at_local_midnight_for_status_and_mcp() {
         scratch.run(["work", "complete", hint, "--session", hint]).success();
         scratch.run(["agent", "deregister", hint]).success();
     }
-    let database = rusqlite::Connection::open(scratch.database()).unwrap();
+    let database = rusqlite::Connection::open_in_memory().unwrap();
     let hour: i64 = database.query_row("SELECT strftime('%H', 'now') + 0", [], |row| row.get(0)).unwrap();
     // A zone in which it is 06:00 or 18:00, whichever is further from the time in UTC.
     let local = if (hour - 6).abs() > (hour - 18).abs() { 6 } else { 18 };
     let zone = format!("<HERE>{}", hour - local);
     for (name, hours_ago) in [("early", local + 2), ("late", local - 1)] {
-        let moment = format!("strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-{hours_ago} hours')");
-        let sql = format!(
-            "UPDATE work_items SET completed_at = {moment} WHERE item_id = '{name}';
-             UPDATE agents SET ended_at = {moment} WHERE agent_name = '{name}';"
-        );
-        database.execute_batch(&sql).unwrap();
+        let ago = std::time::Duration::from_hours(hours_ago.try_into().unwrap());
+        scratch.change_rows(&Range::work_items(), |item: &mut WorkItem, now| {
+            if item.item_id == name {
+                item.completed_at = Some(now.minus(ago));
+            }
+        });
+        scratch.change_agents(|agent, now| {
+            if agent.agent_name == name {
+                agent.ended_at = Some(now.minus(ago));
+            }
+        });
     }
-    drop(database);
     let shown = in_zone(&scratch, &zone, &["status"]);
     assert_eq!(shown.matches(" 1 completed (today)").count(), 2, "{zone}: {shown}");
     let status: Value = serde_json::from_str(&in_zone(&scratch, &zone, &["status", "--json"])).unwrap();

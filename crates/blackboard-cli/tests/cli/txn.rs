@@ -5,12 +5,19 @@ use crate::scratch::{Output, Scratch};
 use crate::shapes::is_object;
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    txn_applies_then_or_else_atomically,
+    help_lists_every_field_and_its_example_runs,
+    every_comparison_compares_its_field,
+    txn_changes_nothing_when_one_operation_is_refused,
+    txn_with_an_idempotency_key_is_applied_once,
+];
+
 fn human_output_matches_transcript() {
     transcript::check("txn");
 }
 
-#[test]
 fn txn_applies_then_or_else_atomically() {
     let scratch = Scratch::new();
     let elect = json!({
@@ -32,7 +39,6 @@ fn txn_applies_then_or_else_atomically() {
     assert_eq!((&refusal["key"], &refusal["revision"]), (&json!("leader"), &json!(1)));
 }
 
-#[test]
 fn help_lists_every_field_and_its_example_runs() {
     let scratch = Scratch::new();
     let help = scratch.run(["txn", "--help"]).success().stdout;
@@ -54,7 +60,6 @@ fn help_lists_every_field_and_its_example_runs() {
     assert_eq!((&second["succeeded"], &second["results"][0]["read"]["value"]), (&json!(false), &json!(9)));
 }
 
-#[test]
 fn every_comparison_compares_its_field() {
     let scratch = Scratch::new();
     scratch.json(["write", "null", "null"]);
@@ -78,7 +83,6 @@ fn every_comparison_compares_its_field() {
     }
 }
 
-#[test]
 fn txn_changes_nothing_when_one_operation_is_refused() {
     let scratch = Scratch::new();
     scratch.json(["write", "there", "1"]);
@@ -95,7 +99,6 @@ fn txn_changes_nothing_when_one_operation_is_refused() {
     txn(&scratch, &json!({"then": many})).refused(Code::InvalidValue);
 }
 
-#[test]
 fn txn_with_an_idempotency_key_is_applied_once() {
     let scratch = Scratch::new();
     std::fs::write(scratch.path().join("move.json"), r#"{"then":[{"write":{"key":"a","value":1}}]}"#)

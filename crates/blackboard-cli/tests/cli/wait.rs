@@ -7,12 +7,18 @@ use crate::scratch::{Output, Scratch};
 use crate::shapes::{ENTRY, has_fields};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    json_has_the_entry_as_read_prints_it,
+    wait_gets_a_later_write,
+    only_a_write_after_the_given_revision_counts,
+    expired_entry_does_not_end_a_wait,
+];
+
 fn human_output_matches_transcript() {
     transcript::check("wait");
 }
 
-#[test]
 fn json_has_the_entry_as_read_prints_it() {
     let scratch = Scratch::new();
     scratch.json(["write", "result:q4", r#"{"b": 1.0, "a": 2}"#, "--tag", "finance"]);
@@ -22,7 +28,6 @@ fn json_has_the_entry_as_read_prints_it() {
     assert_eq!(scratch.run(["wait", "result:q4", "--value"]).success().stdout, "{\"b\": 1.0, \"a\": 2}\n");
 }
 
-#[test]
 fn wait_gets_a_later_write() {
     let scratch = Scratch::new();
     scratch.json(["write", "first", "0"]);
@@ -37,7 +42,6 @@ fn wait_gets_a_later_write() {
     assert_eq!(output.stdout, "1\n");
 }
 
-#[test]
 fn only_a_write_after_the_given_revision_counts() {
     let scratch = Scratch::new();
     let first = scratch.json(["write", "config", "1"])["revision"].to_string();
@@ -47,7 +51,6 @@ fn only_a_write_after_the_given_revision_counts() {
     assert_eq!(scratch.run(again).success().json()["value"], 2);
 }
 
-#[test]
 fn expired_entry_does_not_end_a_wait() {
     let scratch = Scratch::new();
     scratch.json(["write", "short", "1", "--ttl", "1h"]);

@@ -3,6 +3,11 @@
 use crate::scratch::{Output, Scratch};
 use testkit::process::{RunToEnd as _, wait_for};
 
+testkit::on_each_engine![
+    workflows_of_the_script_run_unchanged,
+    counter_with_a_compared_revision_counts_every_write,
+];
+
 /// The example workflows of its documentation, with `blackboard` for `python blackboard.py`.
 const WORKFLOWS: &str = r#"
 set -u
@@ -46,7 +51,6 @@ blackboard delete "task:analyze_q4"
 blackboard delete "task:analyze_q4" || echo "Not there"
 "#;
 
-#[test]
 fn workflows_of_the_script_run_unchanged() {
     let scratch = Scratch::new();
     let output = Output::of(scratch.shell(WORKFLOWS).run_to_end()).success();
@@ -65,7 +69,6 @@ fn workflows_of_the_script_run_unchanged() {
     assert_eq!(scratch.json(["read", "cache:monthly_metrics"])["ttl"], 3600);
 }
 
-#[test]
 fn counter_with_a_compared_revision_counts_every_write() {
     // How a shell counts without `increment`: read, add, write if the revision is unchanged.
     const COUNT: &str = r#"

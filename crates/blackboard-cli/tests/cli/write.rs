@@ -6,12 +6,27 @@ use crate::scratch::{Output, Scratch};
 use crate::shapes::is_object;
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    json_has_the_revision_to_compare_with,
+    value_is_stored_as_json_or_as_a_string,
+    misspelled_option_does_not_become_the_value,
+    a_large_value_comes_through_a_pipe_and_a_larger_one_is_refused_without_reading_it_all,
+    the_limit_can_be_configured,
+    text_of_a_file_loses_only_the_line_break_at_its_end,
+    empty_standard_input_never_replaces_a_value,
+    invalid_utf8_is_refused_and_creates_nothing,
+    author_comes_from_the_option_the_session_or_is_cli,
+    write_with_an_idempotency_key_is_applied_once,
+    text_after_two_dashes_is_a_value_and_is_returned_unchanged,
+    ttl_can_be_a_fraction_of_a_second_and_not_negative,
+    metadata_is_an_empty_object_by_default,
+];
+
 fn human_output_matches_transcript() {
     transcript::check("write");
 }
 
-#[test]
 fn json_has_the_revision_to_compare_with() {
     let scratch = Scratch::new();
     let written = scratch.json(["write", "counter", "1"]);
@@ -29,7 +44,6 @@ fn json_has_the_revision_to_compare_with() {
     scratch.run(["write", "new", "1", "--if-revision", "0", "--json"]).refused(Code::Conflict);
 }
 
-#[test]
 fn value_is_stored_as_json_or_as_a_string() {
     let scratch = Scratch::new();
     for (given, stored) in [
@@ -58,7 +72,6 @@ fn value_is_stored_as_json_or_as_a_string() {
     assert_eq!(scratch.run(["read", "key", "--value"]).stdout, "\"42\"\n");
 }
 
-#[test]
 fn misspelled_option_does_not_become_the_value() {
     let scratch = Scratch::new();
     for call in [
@@ -78,7 +91,6 @@ fn misspelled_option_does_not_become_the_value() {
     scratch.run(["write", "--", "key", "--- a line ---"]).success();
 }
 
-#[test]
 fn a_large_value_comes_through_a_pipe_and_a_larger_one_is_refused_without_reading_it_all() {
     let scratch = Scratch::new();
     let largest = format!("\"{}\"", "x".repeat(1024 * 1024 - 2));
@@ -94,7 +106,6 @@ fn a_large_value_comes_through_a_pipe_and_a_larger_one_is_refused_without_readin
     assert!(endless.refused(Code::InvalidValue)["error"].as_str().unwrap().contains("more than"));
 }
 
-#[test]
 fn the_limit_can_be_configured() {
     let scratch = Scratch::new();
     let home = scratch.path().join(".pai/blackboard");
@@ -108,7 +119,6 @@ fn the_limit_can_be_configured() {
     assert_eq!(scratch.run(["read", "key", "--value"]).stdout, format!("{large}\n"));
 }
 
-#[test]
 fn text_of_a_file_loses_only_the_line_break_at_its_end() {
     let scratch = Scratch::new();
     for (content, stored) in [
@@ -126,7 +136,6 @@ fn text_of_a_file_loses_only_the_line_break_at_its_end() {
     assert_eq!(scratch.json(["read", "key"])["value"], json!({"a": 1}));
 }
 
-#[test]
 fn empty_standard_input_never_replaces_a_value() {
     let scratch = Scratch::new();
     scratch.json(["write", "key", "1"]);
@@ -141,7 +150,6 @@ fn empty_standard_input_never_replaces_a_value() {
     assert_eq!(scratch.json(["read", "key"])["value"], "");
 }
 
-#[test]
 fn invalid_utf8_is_refused_and_creates_nothing() {
     let scratch = Scratch::new();
     let before = scratch.contents();
@@ -156,7 +164,6 @@ fn invalid_utf8_is_refused_and_creates_nothing() {
     assert!(scratch.contents() == before);
 }
 
-#[test]
 fn author_comes_from_the_option_the_session_or_is_cli() {
     let scratch = Scratch::new();
     let session = scratch.json(["agent", "register", "--name", "Ivy"])["session_id"].clone();
@@ -173,7 +180,6 @@ fn author_comes_from_the_option_the_session_or_is_cli() {
     assert_eq!(author(&["--agent", "analyst"], Some(session)), "analyst");
 }
 
-#[test]
 fn write_with_an_idempotency_key_is_applied_once() {
     let scratch = Scratch::new();
     let call = ["write", "key", "1", "--op", "first"];
@@ -192,7 +198,6 @@ fn piped(scratch: &Scratch, call: &[&str], input: &[u8]) -> Output {
     Output::fed(&mut scratch.command(call), input)
 }
 
-#[test]
 fn text_after_two_dashes_is_a_value_and_is_returned_unchanged() {
     let scratch = Scratch::new();
     scratch.run(["write", "key", "--ttl-ish", "--json"]).refused(blackboard::Code::Usage);
@@ -204,7 +209,6 @@ fn text_after_two_dashes_is_a_value_and_is_returned_unchanged() {
     assert_eq!(scratch.run(["read", "key", "--raw"]).success().stdout, "{\"a\": \"b\"}\n");
 }
 
-#[test]
 fn ttl_can_be_a_fraction_of_a_second_and_not_negative() {
     let scratch = Scratch::new();
     let written = scratch.json(["write", "key", "1", "--ttl", "86400.5"]);
@@ -228,7 +232,6 @@ fn ttl_can_be_a_fraction_of_a_second_and_not_negative() {
     assert!(nonsense.stderr.contains("\"soon\" is not a duration"), "{nonsense:?}");
 }
 
-#[test]
 fn metadata_is_an_empty_object_by_default() {
     let scratch = Scratch::new();
     scratch.run(["write", "key", "1"]).success();

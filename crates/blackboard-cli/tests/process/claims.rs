@@ -9,7 +9,12 @@ use serde_json::Value;
 use crate::crowd::at_once;
 use crate::test_board::TestBoard;
 
-#[test]
+testkit::on_each_engine![
+    one_of_64_processes_claims_an_item_and_63_get_its_holder,
+    each_of_50_items_goes_to_one_of_64_processes_and_a_follower_sees_every_claim_in_order,
+    one_of_32_processes_creates_and_claims_a_new_item,
+];
+
 fn one_of_64_processes_claims_an_item_and_63_get_its_holder() {
     let board = TestBoard::new();
     let sessions = board.sessions("agent", 64);
@@ -36,7 +41,6 @@ fn one_of_64_processes_claims_an_item_and_63_get_its_holder() {
     board.assert_sound();
 }
 
-#[test]
 fn each_of_50_items_goes_to_one_of_64_processes_and_a_follower_sees_every_claim_in_order() {
     let board = TestBoard::new();
     let sessions = board.sessions("agent", 64);
@@ -106,7 +110,6 @@ fn watch(board: &TestBoard, session: &str, over: &AtomicBool) -> Vec<i64> {
     }
 }
 
-#[test]
 fn one_of_32_processes_creates_and_claims_a_new_item() {
     let board = TestBoard::new();
     let sessions = board.sessions("agent", 32);

@@ -5,7 +5,11 @@ use serde_json::json;
 use crate::crowd::at_once;
 use crate::test_board::TestBoard;
 
-#[test]
+testkit::on_each_engine![
+    one_of_64_processes_writes_a_new_key_and_63_get_its_author_and_time,
+    one_of_64_transactions_that_need_an_absent_key_succeeds,
+];
+
 fn one_of_64_processes_writes_a_new_key_and_63_get_its_author_and_time() {
     let board = TestBoard::new();
     let answers = at_once(64, |index| {
@@ -27,7 +31,6 @@ fn one_of_64_processes_writes_a_new_key_and_63_get_its_author_and_time() {
     board.assert_sound();
 }
 
-#[test]
 fn one_of_64_transactions_that_need_an_absent_key_succeeds() {
     let board = TestBoard::new();
     let answers = at_once(64, |index| {

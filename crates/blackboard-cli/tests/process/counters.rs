@@ -6,6 +6,8 @@ use crate::crowd::{at_once, end_of};
 use crate::scale::{progress, size};
 use crate::test_board::TestBoard;
 
+testkit::on_each_engine![sixteen_shells_count_and_the_sum_is_exact,];
+
 /// Increments a number of times, and returns how often another shell was faster. On exit code 4 it reads again; any other
 /// error ends it.
 const LOOP: &str = r#"
@@ -28,7 +30,6 @@ echo "$refused"
 /// How often a shell counts before all of them start again, so that none runs as long as one that hangs.
 const PART: usize = 10;
 
-#[test]
 fn sixteen_shells_count_and_the_sum_is_exact() {
     let (shells, times) = (16, size(4, 500));
     let rounds = times.div_ceil(PART);

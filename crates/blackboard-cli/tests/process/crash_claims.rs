@@ -5,16 +5,20 @@ use std::os::unix::process::ExitStatusExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use blackboard::Revision;
+use blackboard::store::{Prefetch, Range, Store};
+use blackboard::work::WorkItem;
 use serde_json::Value;
 
 use crate::crowd::{at_once, end_of, kill};
 use crate::scale::{Chance, progress, size};
 use crate::test_board::TestBoard;
 
+testkit::on_each_engine![acknowledged_claims_survive_kill_9,];
+
 /// How many of a hundred claims are killed.
 const KILLED: usize = 30;
 
-#[test]
 fn acknowledged_claims_survive_kill_9() {
     let (workers, claims) = (size(40, 200), size(10, 50));
     let board = TestBoard::new();
@@ -24,12 +28,20 @@ fn acknowledged_claims_survive_kill_9() {
     let calls = at_once(workers, |worker| {
         let mut chance = Chance::new(worker);
         let mut lifetime = Duration::from_millis(20);
-        let mut calls = Vec::new();
+        let (mut calls, store) = (Vec::new(), board.store());
         for round in 0..claims {
             // Half of them claim the next item, half compete for the same items.
             let item = format!("item-{}", chance.below(workers * claims));
             let what = if chance.below(2) == 0 { "--next" } else { &item };
-            calls.push(claim_and_perhaps_die(&board, &sessions[worker], what, &mut lifetime, &mut chance));
+            let last_fence = || last_fence(&*store, &sessions[worker]);
+            calls.push(claim_and_perhaps_die(
+                &board,
+                &sessions[worker],
+                what,
+                &mut lifetime,
+                &mut chance,
+                &last_fence,
+            ));
             if worker == 0 {
                 progress("crash-claims, rounds of the first worker", round + 1, claims);
             }
@@ -91,8 +103,9 @@ fn claim_and_perhaps_die(
     what: &str,
     lifetime: &mut Duration,
     chance: &mut Chance,
+    last_fence: &dyn Fn() -> i64,
 ) -> Call {
-    let before = last_fence(board, session);
+    let before = last_fence();
     let started = Instant::now();
     let mut child = board.start(["work", "claim", what, "--json", "--session", session]);
     let was_aimed_at = chance.below(100) < KILLED;
@@ -100,7 +113,7 @@ fn claim_and_perhaps_die(
         if chance.below(2) == 0 {
             thread::sleep(*lifetime * u32::try_from(chance.below(100)).unwrap() / 100);
         } else {
-            while last_fence(board, session) == before && child.try_wait().unwrap().is_none() {
+            while last_fence() == before && child.try_wait().unwrap().is_none() {
                 thread::yield_now();
             }
         }
@@ -123,6 +136,13 @@ fn claim_and_perhaps_die(
 }
 
 /// Changes with every claim of a session.
-fn last_fence(board: &TestBoard, session: &str) -> i64 {
-    board.number(&format!("SELECT coalesce(max(fence), 0) FROM work_items WHERE claimed_by = '{session}'"))
+fn last_fence(store: &dyn Store, session: &str) -> i64 {
+    let (held, mut last) = (Range::held_by(session), 0);
+    let read = store.read(&[Prefetch::Range(held.clone())], &mut |tx| {
+        let items = tx.range(&held)?.into_iter().filter_map(|row| WorkItem::try_from(row).ok());
+        last = items.filter_map(|item| item.fence).map(Revision::get).max().unwrap_or(0);
+        Ok(())
+    });
+    read.unwrap();
+    last
 }

@@ -5,11 +5,15 @@ use std::os::unix::process::ExitStatusExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use blackboard::event::{EventType, Since};
+use blackboard::{Board, Revision};
 use serde_json::{Value, json};
 
 use crate::crowd::{at_once, end_of, kill};
 use crate::scale::{Chance, progress, size};
 use crate::test_board::TestBoard;
+
+testkit::on_each_engine![acknowledged_entries_survive_kill_9,];
 
 /// How many of a hundred calls are killed.
 const KILLED: usize = 30;
@@ -17,7 +21,6 @@ const KILLED: usize = 30;
 /// How many keys a batch has.
 const BATCH: usize = 5;
 
-#[test]
 fn acknowledged_entries_survive_kill_9() {
     let (writers, rounds) = (size(20, 100), size(15, 50));
     let board = TestBoard::new();
@@ -30,9 +33,9 @@ fn acknowledged_entries_survive_kill_9() {
     let calls = at_once(writers, |writer| {
         let mut chance = Chance::new(writer);
         let mut lifetime = Duration::from_millis(20);
-        let mut calls = Vec::new();
+        let (mut calls, library) = (Vec::new(), board.library());
         for round in 0..rounds {
-            calls.push(write_and_perhaps_die(&board, writer, &mut lifetime, &mut chance));
+            calls.push(write_and_perhaps_die(&board, &library, writer, &mut lifetime, &mut chance));
             if writer == 0 {
                 progress("crash-entries, rounds of the first writer", round + 1, rounds);
             }
@@ -83,6 +86,7 @@ struct Call {
 /// Writes, and may be killed: after a random part of the duration of the last complete call, or when its commit is visible.
 fn write_and_perhaps_die(
     board: &TestBoard,
+    library: &Board,
     writer: usize,
     lifetime: &mut Duration,
     chance: &mut Chance,
@@ -99,7 +103,7 @@ fn write_and_perhaps_die(
     ];
     let author = format!("writer-{writer}");
     let call = calls[chance.below(calls.len())].iter().copied().chain(["--json", "--agent", &author]);
-    let before = newest(board, 0, &author);
+    let before = library.revision().unwrap();
     let started = Instant::now();
     let mut child = board.start(call);
     let was_aimed_at = chance.below(100) < KILLED;
@@ -107,7 +111,7 @@ fn write_and_perhaps_die(
         if chance.below(2) == 0 {
             thread::sleep(*lifetime * u32::try_from(chance.below(100)).unwrap() / 100);
         } else {
-            while newest(board, before, &author) == before && child.try_wait().unwrap().is_none() {
+            while !has_written(library, before, &author) && child.try_wait().unwrap().is_none() {
                 thread::yield_now();
             }
         }
@@ -137,17 +141,18 @@ fn written(answer: &Value) -> (i64, String, i64) {
     (number("revision"), answer["key"].as_str().unwrap().to_owned(), number("version"))
 }
 
-/// The last write after a revision.
-fn newest(board: &TestBoard, after: i64, author: &str) -> i64 {
-    board.number(&format!(
-        "SELECT coalesce(max(revision), {after}) FROM entry_versions \
-         WHERE revision > {after} AND updated_by = '{author}'"
-    ))
+/// Whether an author has written after a revision.
+fn has_written(library: &Board, after: Revision, author: &str) -> bool {
+    let events = library.events();
+    let observation = events.observe(&Since::Revision(after), &[EventType::EntryWritten]).unwrap();
+    let batch = events.next(&observation, after, usize::MAX).unwrap();
+    let changes = batch.iter().flat_map(|batch| &batch.events).filter_map(|event| event.entry.as_ref());
+    changes.into_iter().any(|change| change.author == author)
 }
 
 /// Key and version of every revision.
 fn versions(board: &TestBoard) -> BTreeMap<i64, (String, i64)> {
-    let connection = board.sql();
+    let connection = board.tables();
     let mut statement = connection.prepare("SELECT revision, key, version FROM entry_versions").unwrap();
     let rows = statement.query_map([], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))));
     rows.unwrap().map(Result::unwrap).collect()

@@ -6,6 +6,13 @@ use crate::crowd::{at_once, wait_until};
 use crate::scale::{progress, size};
 use crate::test_board::TestBoard;
 
+testkit::on_each_engine![
+    entry_with_a_short_ttl_expires,
+    expired_key_is_absent_for_a_writer_and_its_versions_continue,
+    one_of_many_writers_gets_an_expired_key,
+    one_event_reports_an_expiration_with_many_concurrent_readers,
+];
+
 /// A board with one key that has expired, before any sweep, and one that stays.
 fn expired() -> TestBoard {
     let board = TestBoard::new();
@@ -15,7 +22,6 @@ fn expired() -> TestBoard {
     board
 }
 
-#[test]
 fn entry_with_a_short_ttl_expires() {
     let board = TestBoard::new();
     board.json(&["write", "signal", "1", "--ttl", "1ms"]);
@@ -27,31 +33,6 @@ fn entry_with_a_short_ttl_expires() {
     board.assert_sound();
 }
 
-#[test]
-fn an_expired_key_is_invisible_before_any_sweep() {
-    let board = expired();
-    // While this lock is held, no process can sweep.
-    let holder = board.sql();
-    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
-    for options in [&[][..], &["--json"], &["--value"]] {
-        let answer = board.run(["read", "signal"].iter().chain(options));
-        assert_eq!((answer.code, answer.stdout.as_str()), (3, "null\n"), "{answer:?}");
-    }
-    assert_eq!(board.json(&["list"]), json!(["fact"]));
-    assert_eq!(board.json(&["list", "--tag", "x"]), json!(["fact"]));
-    assert_eq!(board.json(&["list", "--prefix", "s"]), json!([]));
-    assert_eq!(board.json(&["query", "*"])["count"], 1);
-    assert_eq!(board.json(&["query", "--tag", "x"])["count"], 1);
-    assert_eq!(board.json(&["snapshot"]).as_object().unwrap().len(), 1);
-    assert_eq!(board.refusal(6, &["wait", "signal", "--timeout", "10ms"])["code"], "timed_out");
-    holder.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(board.count_of("entry_expired"), 0, "no process could record it");
-    board.json(&["list"]);
-    assert_eq!(board.count_of("entry_expired"), 1);
-    board.assert_sound();
-}
-
-#[test]
 fn expired_key_is_absent_for_a_writer_and_its_versions_continue() {
     let board = expired();
     let written = board.json(&["write", "signal", "2", "--if-absent"]);
@@ -62,7 +43,6 @@ fn expired_key_is_absent_for_a_writer_and_its_versions_continue() {
     board.assert_sound();
 }
 
-#[test]
 fn one_of_many_writers_gets_an_expired_key() {
     for round in 0..size(3, 50) {
         let board = expired();
@@ -75,7 +55,6 @@ fn one_of_many_writers_gets_an_expired_key() {
     }
 }
 
-#[test]
 fn one_event_reports_an_expiration_with_many_concurrent_readers() {
     let rounds = size(5, 200);
     let board = TestBoard::new();
@@ -96,4 +75,33 @@ fn one_event_reports_an_expiration_with_many_concurrent_readers() {
         progress("expiry, rounds", round, rounds);
     }
     board.assert_sound();
+}
+
+/// What needs the lock of writers, so that no process can sweep.
+mod of_a_file {
+    use super::*;
+
+    #[test]
+    fn an_expired_key_is_invisible_before_any_sweep() {
+        let board = expired();
+        // While this lock is held, no process can sweep.
+        let holder = board.sql();
+        holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+        for options in [&[][..], &["--json"], &["--value"]] {
+            let answer = board.run(["read", "signal"].iter().chain(options));
+            assert_eq!((answer.code, answer.stdout.as_str()), (3, "null\n"), "{answer:?}");
+        }
+        assert_eq!(board.json(&["list"]), json!(["fact"]));
+        assert_eq!(board.json(&["list", "--tag", "x"]), json!(["fact"]));
+        assert_eq!(board.json(&["list", "--prefix", "s"]), json!([]));
+        assert_eq!(board.json(&["query", "*"])["count"], 1);
+        assert_eq!(board.json(&["query", "--tag", "x"])["count"], 1);
+        assert_eq!(board.json(&["snapshot"]).as_object().unwrap().len(), 1);
+        assert_eq!(board.refusal(6, &["wait", "signal", "--timeout", "10ms"])["code"], "timed_out");
+        holder.execute_batch("ROLLBACK").unwrap();
+        assert_eq!(board.count_of("entry_expired"), 0, "no process could record it");
+        board.json(&["list"]);
+        assert_eq!(board.count_of("entry_expired"), 1);
+        board.assert_sound();
+    }
 }

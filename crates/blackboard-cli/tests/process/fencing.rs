@@ -4,6 +4,14 @@ use serde_json::Value;
 
 use crate::test_board::TestBoard;
 
+testkit::on_each_engine![
+    heartbeat_makes_a_swept_session_active_and_reports_what_it_lost,
+    a_stale_session_can_neither_claim_nor_complete,
+    late_complete_is_refused_after_another_session_claimed_the_item,
+    old_fence_is_refused_after_the_same_session_claimed_again,
+    an_old_fence_is_refused_on_every_path_that_changes_an_entry,
+];
+
 /// A board on which Ivy claimed an item, sent no heartbeat, and was swept.
 struct Swept {
     board: TestBoard,
@@ -17,7 +25,7 @@ fn swept() -> Swept {
     board.items(2);
     let claimed = board.json(&["work", "claim", "item-0", "--session", &ivy]);
     board.json(&["work", "claim", "item-1", "--session", &ivy]);
-    board.tamper("UPDATE agents SET pid = NULL, process = NULL");
+    board.forget_processes();
     board.make_all_heartbeats_old();
     let swept = board.json(&["sweep"]);
     assert_eq!(swept["staleAgents"][0]["sessionId"], ivy.as_str());
@@ -26,7 +34,6 @@ fn swept() -> Swept {
     Swept { board, ivy, fence }
 }
 
-#[test]
 fn heartbeat_makes_a_swept_session_active_and_reports_what_it_lost() {
     let Swept { board, ivy, .. } = swept();
     let beat = board.json(&["agent", "heartbeat", "--session", &ivy]);
@@ -38,7 +45,6 @@ fn heartbeat_makes_a_swept_session_active_and_reports_what_it_lost() {
     board.assert_sound();
 }
 
-#[test]
 fn a_stale_session_can_neither_claim_nor_complete() {
     let Swept { board, ivy, fence } = swept();
     assert_eq!(board.refusal(4, &["work", "claim", "item-0", "--session", &ivy])["code"], "session_stale");
@@ -51,7 +57,6 @@ fn a_stale_session_can_neither_claim_nor_complete() {
     board.assert_sound();
 }
 
-#[test]
 fn late_complete_is_refused_after_another_session_claimed_the_item() {
     let Swept { board, ivy, fence } = swept();
     let oak = board.session("Oak");
@@ -71,7 +76,6 @@ fn late_complete_is_refused_after_another_session_claimed_the_item() {
     board.assert_sound();
 }
 
-#[test]
 fn old_fence_is_refused_after_the_same_session_claimed_again() {
     let Swept { board, ivy, fence } = swept();
     board.json(&["agent", "heartbeat", "--session", &ivy]);
@@ -96,7 +100,6 @@ const CHANGES: &[&[&str]] = &[
     &["purge", "result"],
 ];
 
-#[test]
 fn an_old_fence_is_refused_on_every_path_that_changes_an_entry() {
     let Swept { board, ivy, fence } = swept();
     let change = r#"{"then": [{"write": {"key": "result", "value": 1}}, {"delete": {"key": "list"}}]}"#;

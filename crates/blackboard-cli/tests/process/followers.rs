@@ -9,12 +9,22 @@ use std::time::{Duration, Instant};
 use blackboard::Settings;
 use blackboard::agent::Register;
 use blackboard::entry::{Actor, Value as EntryValue, Write};
+use blackboard::store::{Changes, Commit, Cursor, Key, OnBusy, Prefetch, Store};
 use serde_json::Value;
 use testkit::process::Lines;
 
 use crate::crowd::{at_once, end_of, kill, wait_for, wait_until};
 use crate::scale::{Chance, progress, size};
 use crate::test_board::TestBoard;
+
+testkit::on_each_engine![
+    a_follower_that_is_killed_and_started_again_under_20_writers_and_pruning_has_seen_every_event,
+    follower_that_stops_reading_loses_nothing_delays_no_writer_and_keeps_the_log_small,
+    no_write_around_the_start_of_a_wait_is_missed,
+    a_follower_is_woken_by_every_write,
+    two_hundred_followers_all_start_and_all_see_an_event,
+    a_follower_with_a_cursor_never_marks_its_own_session,
+];
 
 /// The number of concurrent writers.
 const WRITERS: usize = 20;
@@ -46,17 +56,31 @@ fn written(board: &blackboard::Board, key: &str, number: usize) -> i64 {
     board.scope("default").acting_as(Actor::author("Oak")).write(&write).unwrap().revision.get()
 }
 
+/// What the board says at one moment about its follower and its event log.
+struct Look {
+    /// The cursor of the follower; 0 if it has none.
+    cursor: i64,
+    /// The last event.
+    newest: i64,
+    /// The last event that was pruned.
+    floor: i64,
+}
+
+fn look(store: &dyn Store) -> Look {
+    let key = Key::Cursor(Cursor::OWNERLESS.to_owned(), "mirror".to_owned());
+    let mut look = Look { cursor: 0, newest: 0, floor: 0 };
+    let read = store.read(&[Prefetch::Row(key.clone()), Prefetch::Revision], &mut |tx| {
+        let cursor = tx.get(&key)?.and_then(|row| Cursor::try_from(row).ok());
+        let cursor = cursor.map_or(0, |cursor| cursor.revision.get());
+        look = Look { cursor, newest: tx.revision()?.get(), floor: tx.floor()?.get() };
+        Ok(())
+    });
+    read.unwrap();
+    look
+}
+
 fn cursor(board: &TestBoard) -> i64 {
-    board.number("SELECT coalesce(max(revision), 0) FROM cursors WHERE owner = '' AND reader = 'mirror'")
-}
-
-fn newest(board: &TestBoard) -> i64 {
-    board.number("SELECT coalesce(max(id), 0) FROM events")
-}
-
-/// The last event that was pruned.
-fn floor(board: &TestBoard) -> i64 {
-    board.number("SELECT min(id) FROM events") - 1
+    look(&*board.store()).cursor
 }
 
 /// Starts the writers. Each writes this often, mostly through the library and sometimes through the program.
@@ -78,15 +102,31 @@ fn write_much(board: &TestBoard, each: usize) {
 fn prune(board: &TestBoard, done: &AtomicBool) {
     // About 2,000 events of those that are written here are kept.
     let few = Settings { max_log_bytes: 200_000, ..Settings::default() };
-    let library = board.library().with_settings(few);
+    let (library, store) = (board.library().with_settings(few), board.store());
     while !done.load(Ordering::Relaxed) {
-        if cursor(board) > newest(board) - 300 {
-            board.tamper("DELETE FROM marks WHERE name = 'prune'");
+        let Look { cursor, newest, .. } = look(&*store);
+        if cursor > newest - 300 {
+            forget_last_prune(&*store);
             // Another process may be writing.
             let _ = library.prune();
         }
         thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Lets the next prune run at once.
+fn forget_last_prune(store: &dyn Store) {
+    let key = Key::BookkeepingRow("prune".into());
+    let prefetch = [Prefetch::Row(key.clone())];
+    let commit = Commit { name: "test", prefetch: &prefetch, on_busy: OnBusy::Wait, callers: &[] };
+    let forgotten = store.commit(&commit, &mut |tx| {
+        let mut changes = Changes::new();
+        if tx.get(&key)?.is_some() {
+            changes.remove(key.clone());
+        }
+        Ok(changes)
+    });
+    forgotten.unwrap();
 }
 
 /// Runs a follower that is sometimes killed and restarted, until it has read everything. Returns the output of each run.
@@ -116,21 +156,20 @@ fn whole_lines(text: &str) -> Vec<String> {
     text[..end].lines().map(str::to_owned).collect()
 }
 
-#[test]
 fn a_follower_that_is_killed_and_started_again_under_20_writers_and_pruning_has_seen_every_event() {
     let each = size(200, 1_000);
     let board = TestBoard::new();
     written(&board.library(), "first", 0);
     // A new cursor starts now; this is before everything that follows.
     board.run(["observe", "--follow", "--cursor", "mirror", "--timeout", "0s"]).success();
-    let start = cursor(&board);
+    let (start, store) = (cursor(&board), board.store());
     let (written, done) = (AtomicBool::new(false), AtomicBool::new(false));
     let lives = thread::scope(|scope| {
         scope.spawn(|| prune(&board, &done));
         let following = scope.spawn(|| lives(&board, &written));
         write_much(&board, each);
         // The follower catches up, and what it has read is pruned.
-        wait_until("the log is pruned", || (floor(&board) > start).then_some(()));
+        wait_until("the log is pruned", || (look(&*store).floor > start).then_some(()));
         write_much(&board, each);
         written.store(true, Ordering::Relaxed);
         let lives = following.join().unwrap();
@@ -160,57 +199,19 @@ fn a_follower_that_is_killed_and_started_again_under_20_writers_and_pruning_has_
         repeated += repeated_now;
         most_repeated = most_repeated.max(repeated_now);
     }
-    let floor = floor(&board);
+    let Look { floor, newest, .. } = look(&*store);
     println!(
         "followers: {} events in {} lives, {repeated} came again, {most_repeated} at most; {floor} were pruned",
         seen.len(),
         lives.len()
     );
-    assert_eq!(last, newest(&board), "everything was seen");
+    assert_eq!(last, newest, "everything was seen");
     assert_eq!(i64::try_from(seen.len()).unwrap(), last - start);
     assert!(last - start >= i64::try_from(2 * WRITERS * each).unwrap());
     assert!(lives.len() > 1, "it was killed");
     board.assert_sound();
 }
 
-#[test]
-fn follower_continues_when_writers_prevent_storing_its_cursor() {
-    let board = TestBoard::new();
-    written(&board.library(), "first", 0);
-    let mut follower = follow(&board, &["--cursor", "mirror"]);
-    wait_until("the follower has its cursor", || (cursor(&board) == 1).then_some(()));
-    let mut lines = Lines::of(&mut follower);
-    let writer = board.sql();
-    // The first writer in line makes this file longer, and holds a lock on it as long as it waits.
-    let line = board.beside("-lock");
-    let mut shown = 1;
-    loop {
-        if let Ok(line) = std::fs::File::options().write(true).open(&line) {
-            line.set_len(0).unwrap();
-        }
-        // No process wakes the follower, so the writer usually writes again before it checks.
-        writer.execute_batch(ANOTHER_EVENT).unwrap();
-        writer.execute_batch("BEGIN IMMEDIATE").unwrap();
-        // From here on its cursor cannot be stored. It has to be, before the follower shows another event.
-        if cursor(&board) < shown {
-            break;
-        }
-        shown = id_of(&lines.next());
-        writer.execute_batch("ROLLBACK").unwrap();
-    }
-    wait_until("the follower waits in line", || (std::fs::metadata(&line).ok()?.len() > 0).then_some(()));
-    // The kernel shows its table of locks in parts: one read may miss a lock.
-    let holds_none = || (0..3).all(|_| locks_of(follower.id()) == 0);
-    wait_until("the follower has waited in vain", || holds_none().then_some(()));
-    assert_eq!(follower.try_wait().unwrap(), None, "it has not ended");
-    writer.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(id_of(&lines.next()), shown + 1);
-    assert!(cursor(&board) >= shown, "one batch at most comes again");
-    kill(follower.id());
-    wait_for(&mut follower);
-}
-
-#[test]
 fn follower_that_stops_reading_loses_nothing_delays_no_writer_and_keeps_the_log_small() {
     let seconds = size(2, 60) as u64;
     let board = TestBoard::new();
@@ -227,21 +228,23 @@ fn follower_that_stops_reading_loses_nothing_delays_no_writer_and_keeps_the_log_
         // A minute without a pause would fill the disk.
         thread::sleep(Duration::from_micros(500));
         number += 1;
-        if number % 10 == 0 {
+        if number % 10 == 0 && !board.is_served() {
             largest = largest.max(std::fs::symlink_metadata(board.beside("-wal")).map_or(0, |wal| wal.len()));
         }
         if number % 50 == 0 {
             board.run(["write", "by-the-program", "1"]).success();
         }
     }
-    let end = newest(&board);
-    assert!(cursor(&board) < end - 500, "it is stuck at {} of {end}", cursor(&board));
+    let Look { cursor, newest: end, .. } = look(&*board.store());
+    assert!(cursor < end - 500, "it is stuck at {cursor} of {end}");
     // The writers did not wait for the stuck follower.
-    let reader = board.sql();
-    reader.execute_batch("BEGIN; SELECT count(*) FROM events").unwrap();
-    assert!(locks_of(std::process::id()) > 0, "a reader holds a lock, and it is seen here");
-    reader.execute_batch("ROLLBACK").unwrap();
-    wait_until("the stuck follower holds no lock", || (locks_of(stuck.id()) == 0).then_some(()));
+    if !board.is_served() {
+        let reader = board.sql();
+        reader.execute_batch("BEGIN; SELECT count(*) FROM events").unwrap();
+        assert!(locks_of(std::process::id()) > 0, "a reader holds a lock, and it is seen here");
+        reader.execute_batch("ROLLBACK").unwrap();
+        wait_until("the stuck follower holds no lock", || (locks_of(stuck.id()) == 0).then_some(()));
+    }
     println!("followers: {number} writes while one was stuck, the log had {largest} bytes at most");
     assert!(largest <= WAL_LIMIT, "{largest} bytes");
     let mut lines = Lines::of(&mut stuck);
@@ -269,7 +272,6 @@ fn locks_of(pid: u32) -> usize {
     locks.lines().filter(is_in_the_way).count()
 }
 
-#[test]
 fn no_write_around_the_start_of_a_wait_is_missed() {
     let rounds = size(30, 1_000);
     let board = TestBoard::new();
@@ -291,7 +293,6 @@ fn no_write_around_the_start_of_a_wait_is_missed() {
     }
 }
 
-#[test]
 fn a_follower_is_woken_by_every_write() {
     let rounds = size(500, 10_000);
     let board = TestBoard::new();
@@ -301,10 +302,8 @@ fn a_follower_is_woken_by_every_write() {
     let mut lines = Lines::of(&mut follower);
     written(&library, "task", 0);
     assert_eq!(id_of(&lines.next()), 2);
-    // It sleeps on the word that every writer changes: what it has mapped shows that.
-    let maps = || std::fs::read_to_string(format!("/proc/{}/maps", follower.id())).unwrap();
-    let sleeps_on = board.beside("-wake").display().to_string();
-    wait_until("the follower sleeps on the word in the file", || maps().contains(&sleeps_on).then_some(()));
+    // It does not look from time to time: it sleeps until a writer wakes it.
+    board.wait_until_followed();
     let mut latencies = Vec::new();
     for round in 0..rounds {
         let began = Instant::now();
@@ -323,7 +322,6 @@ fn a_follower_is_woken_by_every_write() {
     wait_for(&mut follower);
 }
 
-#[test]
 fn two_hundred_followers_all_start_and_all_see_an_event() {
     const FOLLOWERS: usize = 200;
     let board = TestBoard::new();
@@ -339,23 +337,6 @@ fn two_hundred_followers_all_start_and_all_see_an_event() {
     }
 }
 
-#[test]
-fn followers_see_a_commit_of_a_writer_that_was_killed_before_it_woke_them() {
-    let board = TestBoard::new();
-    written(&board.library(), "first", 0);
-    let mut follower = follow(&board, &["--after", "0"]);
-    let mut lines = Lines::of(&mut follower);
-    assert_eq!(id_of(&lines.next()), 1);
-    for id in 2..=5 {
-        // The writer ends before the wake-up.
-        board.tamper(ANOTHER_EVENT);
-        assert_eq!(id_of(&lines.next()), id);
-    }
-    kill(follower.id());
-    wait_for(&mut follower);
-}
-
-#[test]
 fn a_follower_with_a_cursor_never_marks_its_own_session() {
     for arguments in [&["observe", "--follow", "--cursor", "mirror"][..], &["wait", "never-written"]] {
         let board = TestBoard::new();
@@ -364,16 +345,75 @@ fn a_follower_with_a_cursor_never_marks_its_own_session() {
         let register = |name| library.agents().register(&Register::named(name)).unwrap().agent.session_id;
         let (ivy, oak) = (register("Ivy"), register("Oak"));
         board.make_all_heartbeats_old();
-        board.tamper(
-            "UPDATE agents SET last_seen_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-2 hours') \
-             WHERE agent_name = 'Ivy'",
-        );
+        board.change_agents(|agent, now| {
+            if agent.agent_name == "Ivy" {
+                agent.last_seen_at = now.minus(Duration::from_hours(2));
+            }
+        });
         let mut command = board.command(arguments);
         command.env("BLACKBOARD_SESSION_ID", &ivy).stdout(Stdio::null()).stderr(Stdio::null());
         let mut follower = command.spawn().unwrap();
         // One sweep checks both agents, the longest unseen first.
         wait_until("the follower's sweep", || (board.status_of(&oak) == "stale").then_some(()));
         assert_eq!(board.status_of(&ivy), "active", "{arguments:?}");
+        kill(follower.id());
+        wait_for(&mut follower);
+    }
+}
+
+/// What depends on the lock of writers, and on a commit without a wake-up.
+mod of_a_file {
+    use super::*;
+
+    #[test]
+    fn follower_continues_when_writers_prevent_storing_its_cursor() {
+        let board = TestBoard::new();
+        written(&board.library(), "first", 0);
+        let mut follower = follow(&board, &["--cursor", "mirror"]);
+        wait_until("the follower has its cursor", || (cursor(&board) == 1).then_some(()));
+        let mut lines = Lines::of(&mut follower);
+        let writer = board.sql();
+        // The first writer in line makes this file longer, and holds a lock on it as long as it waits.
+        let line = board.beside("-lock");
+        let mut shown = 1;
+        loop {
+            if let Ok(line) = std::fs::File::options().write(true).open(&line) {
+                line.set_len(0).unwrap();
+            }
+            // No process wakes the follower, so the writer usually writes again before it checks.
+            writer.execute_batch(ANOTHER_EVENT).unwrap();
+            writer.execute_batch("BEGIN IMMEDIATE").unwrap();
+            // From here on its cursor cannot be stored. It has to be, before the follower shows another event.
+            if cursor(&board) < shown {
+                break;
+            }
+            shown = id_of(&lines.next());
+            writer.execute_batch("ROLLBACK").unwrap();
+        }
+        wait_until("the follower waits in line", || (std::fs::metadata(&line).ok()?.len() > 0).then_some(()));
+        // The kernel shows its table of locks in parts: one read may miss a lock.
+        let holds_none = || (0..3).all(|_| locks_of(follower.id()) == 0);
+        wait_until("the follower has waited in vain", || holds_none().then_some(()));
+        assert_eq!(follower.try_wait().unwrap(), None, "it has not ended");
+        writer.execute_batch("ROLLBACK").unwrap();
+        assert_eq!(id_of(&lines.next()), shown + 1);
+        assert!(cursor(&board) >= shown, "one batch at most comes again");
+        kill(follower.id());
+        wait_for(&mut follower);
+    }
+
+    #[test]
+    fn followers_see_a_commit_of_a_writer_that_was_killed_before_it_woke_them() {
+        let board = TestBoard::new();
+        written(&board.library(), "first", 0);
+        let mut follower = follow(&board, &["--after", "0"]);
+        let mut lines = Lines::of(&mut follower);
+        assert_eq!(id_of(&lines.next()), 1);
+        for id in 2..=5 {
+            // The writer ends before the wake-up.
+            board.tamper(ANOTHER_EVENT);
+            assert_eq!(id_of(&lines.next()), id);
+        }
         kill(follower.id());
         wait_for(&mut follower);
     }

@@ -2,10 +2,19 @@
 
 use std::process::{Child, Command, Stdio};
 
+use blackboard::clock::Timestamp;
 use testkit::process::wait_for;
 
 use crate::crowd::{end_of, kill, wait_until};
 use crate::test_board::TestBoard;
+
+testkit::on_each_engine![
+    the_next_call_gets_what_a_killed_agent_holds_and_reports_the_sweep,
+    a_refusal_names_the_killed_process_and_the_fix_also_after_a_wait,
+    json_output_has_no_note_about_the_sweep,
+    a_wait_gets_what_a_killed_agent_held_when_the_ten_seconds_have_passed,
+    calls_that_wait_sweep_agents_that_die_meanwhile,
+];
 
 /// A process that stands for an agent; dropping it kills the process.
 struct AgentProcess(Child);
@@ -60,7 +69,6 @@ const CALLS: &[&[&str]] = &[
     &["append", "leased", "2"],
 ];
 
-#[test]
 fn the_next_call_gets_what_a_killed_agent_holds_and_reports_the_sweep() {
     for call in CALLS {
         let board = TestBoard::new();
@@ -88,7 +96,6 @@ fn the_next_call_gets_what_a_killed_agent_holds_and_reports_the_sweep() {
     }
 }
 
-#[test]
 fn a_refusal_names_the_killed_process_and_the_fix_also_after_a_wait() {
     let board = TestBoard::new();
     let ivy = killed_holder(&board);
@@ -102,7 +109,6 @@ fn a_refusal_names_the_killed_process_and_the_fix_also_after_a_wait() {
     }
 }
 
-#[test]
 fn json_output_has_no_note_about_the_sweep() {
     let board = TestBoard::new();
     killed_holder(&board);
@@ -112,7 +118,6 @@ fn json_output_has_no_note_about_the_sweep() {
     assert_eq!((taken.stderr.as_str(), &taken.json()["acquired"]), ("", &true.into()));
 }
 
-#[test]
 fn a_wait_gets_what_a_killed_agent_held_when_the_ten_seconds_have_passed() {
     for wait in [
         &["lock", "acquire", "deploy", "--wait", "10m"][..],
@@ -125,7 +130,7 @@ fn a_wait_gets_what_a_killed_agent_held_when_the_ten_seconds_have_passed() {
         call.env("BLACKBOARD_SESSION_ID", &oak).stdout(Stdio::piped()).stderr(Stdio::piped());
         let waiting = call.spawn().unwrap();
         // It waits on the board, and did not get it before.
-        wait_until("it waits", || board.beside("-wake").exists().then_some(()));
+        board.wait_until_followed();
         board.make_all_heartbeats_eleven_seconds_old();
         let ended = end_of(waiting);
         assert!(ended.status.success(), "{wait:?}: {ended:?}");
@@ -135,7 +140,6 @@ fn a_wait_gets_what_a_killed_agent_held_when_the_ten_seconds_have_passed() {
     }
 }
 
-#[test]
 fn calls_that_wait_sweep_agents_that_die_meanwhile() {
     for wait in [
         &["wait", "end", "--timeout", "10m"][..],
@@ -154,11 +158,13 @@ fn calls_that_wait_sweep_agents_that_die_meanwhile() {
         let mut call = board.command(wait);
         call.env("BLACKBOARD_SESSION_ID", &elm).stdout(Stdio::piped()).stderr(Stdio::piped());
         let waiting = call.spawn().unwrap();
-        wait_until("it waits", || board.beside("-wake").exists().then_some(()));
+        board.wait_until_followed();
         process.kill();
-        board.tamper(&format!(
-            "UPDATE agents SET last_seen_at = '2026-01-01T00:00:00.000Z' WHERE session_id = '{ivy}'"
-        ));
+        board.change_agents(|agent, _| {
+            if agent.session_id == ivy {
+                agent.last_seen_at = Timestamp::EPOCH;
+            }
+        });
         wait_until("the agent is stale", || (board.status_of(&ivy) == "stale").then_some(()));
         // Ends each of the waits.
         board.json(&["write", "end", "1"]);

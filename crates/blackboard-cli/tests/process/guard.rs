@@ -13,6 +13,15 @@ use crate::machine::can;
 use crate::scratch::with_dying_process;
 use crate::test_board::TestBoard;
 
+testkit::on_each_engine![
+    concurrent_installations_never_replace_the_hook_of_another_tool,
+    only_a_commit_of_files_that_another_session_reserved_is_refused,
+    guard_with_warnings_reports_a_commit_and_allows_it,
+    existing_hook_runs_first_and_can_refuse,
+    every_worktree_is_checked_for_its_own_files,
+    reservations_of_stale_agents_stop_no_commit,
+];
+
 /// A repository with one commit, in which the check is installed.
 struct Repository<'a> {
     board: &'a TestBoard,
@@ -99,7 +108,6 @@ fn went_through(ended: &Ended, words: &str) {
     assert!(ended.stderr.contains(words) && (!words.is_empty() || ended.stderr.is_empty()), "{ended:?}");
 }
 
-#[test]
 fn concurrent_installations_never_replace_the_hook_of_another_tool() {
     const AT_ONCE: usize = 8;
     let theirs = "#!/bin/sh\necho theirs >&2\n";
@@ -127,7 +135,6 @@ fn concurrent_installations_never_replace_the_hook_of_another_tool() {
     went_through(&ended, "theirs");
 }
 
-#[test]
 fn only_a_commit_of_files_that_another_session_reserved_is_refused() {
     let board = TestBoard::new();
     let (ivy, oak) = (board.session("Ivy"), board.session("Oak"));
@@ -154,7 +161,6 @@ fn only_a_commit_of_files_that_another_session_reserved_is_refused() {
     went_through(&repository.commit_as(&oak, "-a"), "");
 }
 
-#[test]
 fn guard_with_warnings_reports_a_commit_and_allows_it() {
     let board = TestBoard::new();
     let (ivy, oak) = (board.session("Ivy"), board.session("Oak"));
@@ -165,7 +171,6 @@ fn guard_with_warnings_reports_a_commit_and_allows_it() {
     went_through(&repository.commit_as(&oak, "-a"), "warning: src/lib.rs is reserved by Ivy");
 }
 
-#[test]
 fn existing_hook_runs_first_and_can_refuse() {
     let board = TestBoard::new();
     let (ivy, oak) = (board.session("Ivy"), board.session("Oak"));
@@ -198,7 +203,6 @@ fn existing_hook_runs_first_and_can_refuse() {
     went_through(&repository.commit_as(&oak, "-a"), "theirs");
 }
 
-#[test]
 fn every_worktree_is_checked_for_its_own_files() {
     let board = TestBoard::new();
     let (ivy, oak) = (board.session("Ivy"), board.session("Oak"));
@@ -218,63 +222,6 @@ fn every_worktree_is_checked_for_its_own_files() {
     went_through(&repository.commit_as(&oak, "-a"), "");
 }
 
-#[test]
-fn errors_of_git_or_the_board_stop_no_commit() {
-    let board = TestBoard::new();
-    let (ivy, oak) = (board.session("Ivy"), board.session("Oak"));
-    let Some(repository) = Repository::new(&board) else { return };
-    repository.blackboard(&["file", "reserve", "src/", "--session", &ivy]);
-    let mut content = 2;
-    let mut commit = |change: &dyn Fn(&mut Command)| {
-        content += 1;
-        repository.write("src/lib.rs", &format!("{content}\n"));
-        let mut command = repository.shell(&repository.root, "git commit -qam next");
-        command.env("BLACKBOARD_SESSION_ID", &oak);
-        change(&mut command);
-        end_of(command.spawn().unwrap())
-    };
-    stopped(&commit(&|_| {}), "src/lib.rs is reserved by Ivy");
-    // The check waits for no lock, and still sees what is reserved.
-    let sql = board.sql();
-    sql.execute_batch("BEGIN IMMEDIATE").unwrap();
-    stopped(&commit(&|_| {}), "src/lib.rs is reserved by Ivy");
-    sql.execute_batch("ROLLBACK").unwrap();
-    drop(sql);
-    let one_line = |ended: &Ended, words: &str| {
-        went_through(ended, words);
-        assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
-    };
-    let with = |name: &'static str, value: PathBuf| {
-        move |command: &mut Command| {
-            command.env(name, &value);
-        }
-    };
-    let missing = board.path().join("missing.db");
-    one_line(&commit(&with("BLACKBOARD_DB", missing)), "note: no board at ");
-    let foreign = repository.root.join("README.md");
-    let on_foreign = commit(&with("BLACKBOARD_DB", foreign));
-    one_line(&on_foreign, "warning: staged files were not checked: ");
-    // A PATH with everything that a commit needs, except this program.
-    let programs = board.path().join("programs");
-    let link = format!(
-        "mkdir {0} && for p in git sh dirname; do ln -s $(command -v $p) {0}; done",
-        programs.display()
-    );
-    assert!(board.shell(&link).run_to_end().status.success());
-    one_line(&commit(&with("PATH", programs)), "not found");
-    // Only the first page is intact.
-    board.run(["agent", "list"]).success();
-    let mut bytes = fs::read(board.database()).unwrap();
-    for ending in ["-wal", "-shm"] {
-        let _ = fs::remove_file(board.beside(ending));
-    }
-    bytes.truncate(4096);
-    bytes.resize(9 * 4096, 0xa5);
-    fs::write(board.database(), bytes).unwrap();
-    one_line(&commit(&|_| {}), "warning: staged files were not checked: ");
-}
-
-#[test]
 fn reservations_of_stale_agents_stop_no_commit() {
     let board = TestBoard::new();
     let oak = board.session("Oak");
@@ -288,4 +235,65 @@ fn reservations_of_stale_agents_stop_no_commit() {
     stopped(&repository.commit_as(&oak, "-a"), "src/lib.rs is reserved by Ash");
     board.make_all_heartbeats_old();
     went_through(&repository.commit_as(&oak, "-a"), "note: marked Ash (");
+}
+
+/// What damages the file.
+mod of_a_file {
+    use super::*;
+
+    #[test]
+    fn errors_of_git_or_the_board_stop_no_commit() {
+        let board = TestBoard::new();
+        let (ivy, oak) = (board.session("Ivy"), board.session("Oak"));
+        let Some(repository) = Repository::new(&board) else { return };
+        repository.blackboard(&["file", "reserve", "src/", "--session", &ivy]);
+        let mut content = 2;
+        let mut commit = |change: &dyn Fn(&mut Command)| {
+            content += 1;
+            repository.write("src/lib.rs", &format!("{content}\n"));
+            let mut command = repository.shell(&repository.root, "git commit -qam next");
+            command.env("BLACKBOARD_SESSION_ID", &oak);
+            change(&mut command);
+            end_of(command.spawn().unwrap())
+        };
+        stopped(&commit(&|_| {}), "src/lib.rs is reserved by Ivy");
+        // The check waits for no lock, and still sees what is reserved.
+        let sql = board.sql();
+        sql.execute_batch("BEGIN IMMEDIATE").unwrap();
+        stopped(&commit(&|_| {}), "src/lib.rs is reserved by Ivy");
+        sql.execute_batch("ROLLBACK").unwrap();
+        drop(sql);
+        let one_line = |ended: &Ended, words: &str| {
+            went_through(ended, words);
+            assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+        };
+        let with = |name: &'static str, value: PathBuf| {
+            move |command: &mut Command| {
+                command.env(name, &value);
+            }
+        };
+        let missing = board.path().join("missing.db");
+        one_line(&commit(&with("BLACKBOARD_DB", missing)), "note: no board at ");
+        let foreign = repository.root.join("README.md");
+        let on_foreign = commit(&with("BLACKBOARD_DB", foreign));
+        one_line(&on_foreign, "warning: staged files were not checked: ");
+        // A PATH with everything that a commit needs, except this program.
+        let programs = board.path().join("programs");
+        let link = format!(
+            "mkdir {0} && for p in git sh dirname; do ln -s $(command -v $p) {0}; done",
+            programs.display()
+        );
+        assert!(board.shell(&link).run_to_end().status.success());
+        one_line(&commit(&with("PATH", programs)), "not found");
+        // Only the first page is intact.
+        board.run(["agent", "list"]).success();
+        let mut bytes = fs::read(board.database()).unwrap();
+        for ending in ["-wal", "-shm"] {
+            let _ = fs::remove_file(board.beside(ending));
+        }
+        bytes.truncate(4096);
+        bytes.resize(9 * 4096, 0xa5);
+        fs::write(board.database(), bytes).unwrap();
+        one_line(&commit(&|_| {}), "warning: staged files were not checked: ");
+    }
 }

@@ -10,6 +10,11 @@ use testkit::wait_until;
 use crate::crowd::{Orphan, kill};
 use crate::test_board::TestBoard;
 
+testkit::on_each_engine![
+    script_that_evaluates_the_output_of_a_helper_is_watched,
+    script_that_acts_for_a_session_of_an_ended_helper_is_watched_until_it_is_killed,
+];
+
 /// Runs the lines as `main.sh`, without an ancestor that is an agent or a script: one of them may run this test. Returns
 /// the PID of the script, which waits at its end, and the agent that the lines wrote to `shown`.
 fn run_main(board: &TestBoard, lines: &str) -> (Orphan, Value) {
@@ -34,7 +39,6 @@ fn write(board: &TestBoard, name: &str, lines: &str) {
 
 const SHOW: &str = "blackboard agent show \"$BLACKBOARD_SESSION_ID\" --json > shown";
 
-#[test]
 fn script_that_evaluates_the_output_of_a_helper_is_watched() {
     for helper in [
         "blackboard agent register --name helped --shell",
@@ -49,7 +53,6 @@ fn script_that_evaluates_the_output_of_a_helper_is_watched() {
     }
 }
 
-#[test]
 fn script_that_acts_for_a_session_of_an_ended_helper_is_watched_until_it_is_killed() {
     let board = TestBoard::new();
     let session = r#"sed -n 's/.*"session_id": *"\([^"]*\)".*/\1/p' registered"#;

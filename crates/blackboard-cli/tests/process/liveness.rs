@@ -2,12 +2,28 @@
 
 use std::process::{Child, Command, Stdio};
 
+use blackboard::process::ProcessIdentity;
 use serde_json::Value;
 use testkit::process::wait_for;
 use testkit::skip;
 
 use crate::machine::{can, can_unshare};
 use crate::test_board::TestBoard;
+
+testkit::on_each_engine![
+    agent_without_a_heartbeat_is_swept_when_its_process_is_gone,
+    zombie_process_counts_as_gone,
+    agent_without_a_heartbeat_is_kept_when_its_process_is_running,
+    agent_with_a_recent_heartbeat_is_kept_when_its_process_is_gone,
+    a_process_with_the_same_number_and_another_start_is_another_process,
+    a_number_that_the_system_really_gave_to_another_process_does_not_keep_the_agent,
+    about_a_process_of_another_pid_namespace_only_the_time_decides,
+    register_reports_that_it_found_no_process_and_how_to_name_one,
+    a_killed_python_script_loses_its_claim,
+    an_agent_of_another_machine_or_an_earlier_boot_is_judged_as_such,
+    agent_without_a_process_is_swept_after_the_threshold,
+    process_that_this_user_cannot_signal_counts_as_running,
+];
 
 /// A process that does nothing; dropping it kills the process.
 struct Sleeper(Child);
@@ -62,7 +78,6 @@ fn assert_kept(board: &TestBoard, swept: &Value, session: &str) {
     assert_eq!(board.number(spoke), 0, "seen by a stranger is not a heartbeat of its own");
 }
 
-#[test]
 fn agent_without_a_heartbeat_is_swept_when_its_process_is_gone() {
     let board = TestBoard::new();
     let sleeper = Sleeper::start();
@@ -72,7 +87,6 @@ fn agent_without_a_heartbeat_is_swept_when_its_process_is_gone() {
     assert_swept(&board, &swept, &session);
 }
 
-#[test]
 fn zombie_process_counts_as_gone() {
     let board = TestBoard::new();
     let mut sleeper = Sleeper::start();
@@ -84,7 +98,6 @@ fn zombie_process_counts_as_gone() {
     assert_swept(&board, &swept, &session);
 }
 
-#[test]
 fn agent_without_a_heartbeat_is_kept_when_its_process_is_running() {
     let board = TestBoard::new();
     let sleeper = Sleeper::start();
@@ -94,7 +107,6 @@ fn agent_without_a_heartbeat_is_kept_when_its_process_is_running() {
     assert_eq!(board.json(&["sweep"])["pidsVerified"], serde_json::json!([]), "no candidate for a while");
 }
 
-#[test]
 fn agent_with_a_recent_heartbeat_is_kept_when_its_process_is_gone() {
     let board = TestBoard::new();
     let sleeper = Sleeper::start();
@@ -104,18 +116,15 @@ fn agent_with_a_recent_heartbeat_is_kept_when_its_process_is_gone() {
     assert_eq!(board.status_of(&session), "active");
 }
 
-#[test]
 fn a_process_with_the_same_number_and_another_start_is_another_process() {
     let board = TestBoard::new();
     let sleeper = Sleeper::start();
     let session = register(&board, &sleeper.pid());
-    // The last part of the mark is when the process started.
-    board.tamper("UPDATE agents SET process = rtrim(process, '0123456789') || '1'");
+    board.change_agents(|agent, _| agent.process.as_mut().unwrap().started = 1);
     let swept = sweep(&board);
     assert_swept(&board, &swept, &session);
 }
 
-#[test]
 fn a_number_that_the_system_really_gave_to_another_process_does_not_keep_the_agent() {
     if !can_unshare("a reused PID") {
         return;
@@ -137,7 +146,6 @@ fn a_number_that_the_system_really_gave_to_another_process_does_not_keep_the_age
     assert_eq!(board.count_of("agent_stale"), 1, "{ended:?}");
 }
 
-#[test]
 fn about_a_process_of_another_pid_namespace_only_the_time_decides() {
     if !can_unshare("another PID namespace") {
         return;
@@ -155,7 +163,6 @@ fn about_a_process_of_another_pid_namespace_only_the_time_decides() {
     assert_swept(&board, &swept, session);
 }
 
-#[test]
 fn register_reports_that_it_found_no_process_and_how_to_name_one() {
     // In a PID namespace without its own /proc, no process is found, regardless of what runs this test.
     if !can("another PID namespace", "unshare", &["--pid", "--fork", "true"]) {
@@ -178,7 +185,6 @@ fn register_reports_that_it_found_no_process_and_how_to_name_one() {
     assert_eq!((&known["process_watched"], known.get("hint")), (&Value::Bool(true), None), "{known}");
 }
 
-#[test]
 fn a_killed_python_script_loses_its_claim() {
     // In a PID namespace of its own, so that no agent that runs this test is an ancestor.
     if !can_unshare("a script in Python") || !can("a script in Python", "python3", &["--version"]) {
@@ -216,25 +222,24 @@ fn a_killed_python_script_loses_its_claim() {
     assert_eq!(board.count_of("agent_stale"), 1, "{ended:?}");
 }
 
-#[test]
 fn an_agent_of_another_machine_or_an_earlier_boot_is_judged_as_such() {
+    type Change = fn(&mut ProcessIdentity);
     let board = TestBoard::new();
     let sleeper = Sleeper::start();
-    for (part, meaning) in
-        [("'elsewhere' || substr(process, 33)", "host"), ("replace(process, '/', '/0')", "boot")]
-    {
+    let changes: [(Change, &str); 2] =
+        [(|process| process.host.push('0'), "host"), (|process| process.boot.push('0'), "boot")];
+    for (change, meaning) in changes {
         let session = register(&board, &sleeper.pid());
-        board.tamper(&format!("UPDATE agents SET process = {part}"));
+        board.change_agents(|agent, _| agent.process.iter_mut().for_each(change));
         let swept = sweep(&board);
         assert_eq!(swept["staleAgents"][0]["sessionId"], session.as_str(), "{meaning}");
     }
 }
 
-#[test]
 fn agent_without_a_process_is_swept_after_the_threshold() {
     let board = TestBoard::new();
     let session = register(&board, &std::process::id().to_string());
-    board.tamper("UPDATE agents SET pid = NULL, process = NULL");
+    board.forget_processes();
     assert_eq!(board.json(&["sweep"])["staleAgents"], serde_json::json!([]), "not yet");
     let swept = sweep(&board);
     assert_swept(&board, &swept, &session);
@@ -242,7 +247,6 @@ fn agent_without_a_process_is_swept_after_the_threshold() {
     assert_eq!(board.number(summary), 1);
 }
 
-#[test]
 fn process_that_this_user_cannot_signal_counts_as_running() {
     // With `hidepid` the processes of other users are hidden, and `kill` returns EPERM: the process exists.
     let hidden = "mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid 65534 --regid 65534 --clear-groups \"$@\"";
@@ -255,7 +259,8 @@ fn process_that_this_user_cannot_signal_counts_as_running() {
     let sleeper = Sleeper::start();
     let session = register(&board, &sleeper.pid());
     board.make_all_heartbeats_old();
-    // The sweeper has to own the board.
+    // The sweeper has to own the board, or reach its server.
+    board.allow_other_users();
     let owned = can("EPERM", "chown", &["-R", "65534:65534", board.path().to_str().unwrap()]);
     assert!(owned, "root may do that");
     let ended = board.wrapped(&wrapper, &["sweep", "--json"]);

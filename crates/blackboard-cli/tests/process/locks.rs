@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 
+use blackboard::clock::Timestamp;
 use rustix::process::Signal;
 use serde_json::json;
 use testkit::process::wait_for;
@@ -11,7 +12,22 @@ use crate::crowd::{at_once, end_of, first_words, kill, signal, wait_until};
 use crate::machine::can;
 use crate::test_board::TestBoard;
 
-#[test]
+testkit::on_each_engine![
+    one_of_20_processes_acquires_a_lock_and_19_get_its_holder,
+    no_two_of_20_processes_run_at_once_under_one_lock,
+    sweep_releases_the_lock_of_a_killed_holder_and_its_fence_is_refused,
+    waiting_call_acquires_a_lock_when_it_is_released,
+    command_of_a_killed_lock_run_is_killed_before_another_session_gets_the_lock,
+    lock_run_keeps_its_command_until_that_ends_by_itself,
+    waiting_call_sweeps_a_killed_holder_of_its_lock,
+    lock_run_passes_signals_to_its_command_and_ends_with_it,
+    a_key_pressed_at_the_terminal_is_not_passed_on,
+    command_that_a_signal_ends_has_the_exit_code_of_a_shell,
+    signal_during_a_wait_leaves_nothing_behind,
+    signal_that_was_ignored_at_the_start_stays_ignored,
+    lock_run_sends_heartbeats_of_the_holder,
+];
+
 fn one_of_20_processes_acquires_a_lock_and_19_get_its_holder() {
     let board = TestBoard::new();
     let sessions = board.sessions("agent", 20);
@@ -32,7 +48,6 @@ fn one_of_20_processes_acquires_a_lock_and_19_get_its_holder() {
     board.assert_sound();
 }
 
-#[test]
 fn no_two_of_20_processes_run_at_once_under_one_lock() {
     let board = TestBoard::new();
     let inside = board.path().join("inside");
@@ -65,7 +80,6 @@ fn hold(board: &TestBoard, script: &str) -> Holder {
     Holder { fence: fence.parse().unwrap(), session, child }
 }
 
-#[test]
 fn sweep_releases_the_lock_of_a_killed_holder_and_its_fence_is_refused() {
     let board = TestBoard::new();
     let oak = board.session("Oak");
@@ -117,14 +131,13 @@ fn sweep_releases_the_lock_of_a_killed_holder_and_its_fence_is_refused() {
     board.assert_sound();
 }
 
-#[test]
 fn waiting_call_acquires_a_lock_when_it_is_released() {
     let board = TestBoard::new();
     let (ivy, oak) = (board.session("Ivy"), board.session("Oak"));
     let fence = board.json(&["lock", "acquire", "deploy", "--session", &ivy])["fence"].clone();
     let waiting = board.start(["lock", "acquire", "deploy", "--wait", "10m", "--json", "--session", &oak]);
     // It has been refused once, and sleeps on the board.
-    wait_until("it waits", || board.beside("-wake").exists().then_some(()));
+    board.wait_until_followed();
     board.json(&["lock", "release", "deploy", "--session", &ivy]);
     let ended = end_of(waiting);
     assert!(ended.status.success(), "{ended:?}");
@@ -134,8 +147,6 @@ fn waiting_call_acquires_a_lock_when_it_is_released() {
     board.assert_sound();
 }
 
-#[cfg(target_os = "linux")]
-#[test]
 fn command_of_a_killed_lock_run_is_killed_before_another_session_gets_the_lock() {
     use testkit::processes::runs;
     let board = TestBoard::new();
@@ -157,7 +168,6 @@ fn command_of_a_killed_lock_run_is_killed_before_another_session_gets_the_lock()
     board.assert_sound();
 }
 
-#[test]
 fn lock_run_keeps_its_command_until_that_ends_by_itself() {
     let board = TestBoard::new();
     board.configure(r#"{"heartbeat": {"intervalSeconds": 1, "staleThresholdSeconds": 300}}"#);
@@ -165,12 +175,11 @@ fn lock_run_keeps_its_command_until_that_ends_by_itself() {
     let script = format!("READY; until test -e {}; do sleep 0.01; done; exit 3", go_on.display());
     let holder = hold(&board, &script);
     // The thread that sends heartbeats has run meanwhile, and the command is still the child of the program.
-    wait_until("a heartbeat", || (board.number("SELECT count(*) FROM heartbeats") > 0).then_some(()));
+    wait_until("a heartbeat", || (board.heartbeats() > 0).then_some(()));
     std::fs::write(&go_on, "").unwrap();
     assert_eq!(end_of(holder.child).status.code(), Some(3));
 }
 
-#[test]
 fn waiting_call_sweeps_a_killed_holder_of_its_lock() {
     let board = TestBoard::new();
     let oak = board.session("Oak");
@@ -181,14 +190,13 @@ fn waiting_call_sweeps_a_killed_holder_of_its_lock() {
     board.make_all_heartbeats_recent();
     let waiting = board.start(["lock", "acquire", "deploy", "--wait", "10m", "--session", &oak]);
     // After the sweep at its start.
-    wait_until("it waits", || board.beside("-wake").exists().then_some(()));
-    board.tamper("UPDATE agents SET last_seen_at = '2026-01-01T00:00:00.000Z'");
+    board.wait_until_followed();
+    board.change_agents(|agent, _| agent.last_seen_at = Timestamp::EPOCH);
     let ended = end_of(waiting);
     assert!(ended.status.success(), "{ended:?}");
     assert!(ended.stdout.trim().parse::<i64>().unwrap() > fence);
 }
 
-#[test]
 fn lock_run_passes_signals_to_its_command_and_ends_with_it() {
     for (sent, name) in [(Signal::TERM, "TERM"), (Signal::INT, "INT"), (Signal::HUP, "HUP")] {
         let board = TestBoard::new();
@@ -201,7 +209,6 @@ fn lock_run_passes_signals_to_its_command_and_ends_with_it() {
     }
 }
 
-#[test]
 fn a_key_pressed_at_the_terminal_is_not_passed_on() {
     if !can("a terminal", "script", &["-qec", "setsid true", "/dev/null"]) {
         return;
@@ -243,7 +250,6 @@ fn a_key_pressed_at_the_terminal_is_not_passed_on() {
     assert_eq!(end_of(terminal).status.code(), Some(10));
 }
 
-#[test]
 fn command_that_a_signal_ends_has_the_exit_code_of_a_shell() {
     let board = TestBoard::new();
     let holder = hold(&board, "READY; exec sleep 1000");
@@ -254,7 +260,6 @@ fn command_that_a_signal_ends_has_the_exit_code_of_a_shell() {
     board.assert_sound();
 }
 
-#[test]
 fn signal_during_a_wait_leaves_nothing_behind() {
     let board = TestBoard::new();
     let ivy = board.session("Ivy");
@@ -262,8 +267,7 @@ fn signal_during_a_wait_leaves_nothing_behind() {
     let ran = board.path().join("ran");
     let waiting =
         board.start(["lock", "run", "deploy", "--wait", "10m", "--", "touch", ran.to_str().unwrap()]);
-    // The first process that sleeps until something happens creates this file.
-    wait_until("its sleep", || board.beside("-wake").exists().then_some(()));
+    board.wait_until_followed();
     signal(waiting.id(), Signal::TERM);
     let ended = end_of(waiting);
     assert_eq!(ended.status.code(), Some(128 + 15), "{ended:?}");
@@ -272,7 +276,6 @@ fn signal_during_a_wait_leaves_nothing_behind() {
     assert_eq!(board.json(&["lock", "list"])["count"], 1, "the other one has it");
 }
 
-#[test]
 fn signal_that_was_ignored_at_the_start_stays_ignored() {
     let board = TestBoard::new();
     let inner = board.command(["lock", "run", "deploy", "--", "sh", "-c", "kill -HUP $$; echo alive"]);
@@ -288,14 +291,12 @@ fn signal_that_was_ignored_at_the_start_stays_ignored() {
     assert_eq!((ended.status.code(), ended.stdout.as_str()), (Some(0), "alive\n"), "{ended:?}");
 }
 
-#[test]
 fn lock_run_sends_heartbeats_of_the_holder() {
     let board = TestBoard::new();
     board.configure(r#"{"heartbeat": {"intervalSeconds": 1, "staleThresholdSeconds": 300}}"#);
     let go_on = board.path().join("go-on");
     let holder = hold(&board, &format!("READY; until test -e {}; do sleep 0.01; done", go_on.display()));
-    let sql = "SELECT count(*) FROM heartbeats";
-    wait_until("a heartbeat", || (board.number(sql) > 0).then_some(()));
+    wait_until("a heartbeat", || (board.heartbeats() > 0).then_some(()));
     std::fs::write(&go_on, "").unwrap();
     let ended = end_of(holder.child);
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");

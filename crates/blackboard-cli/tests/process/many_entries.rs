@@ -7,6 +7,12 @@ use crate::crowd::Ended;
 use crate::scale::size;
 use crate::test_board::TestBoard;
 
+testkit::on_each_engine![
+    memory_follows_what_is_shown_and_not_what_is_stored,
+    paging_shows_each_entry_once,
+    the_largest_value_is_stored_and_one_byte_more_is_refused,
+];
+
 /// The length of each value.
 const VALUE: usize = 4 * 1024;
 
@@ -35,7 +41,6 @@ fn within(board: &TestBoard, kilobytes: usize, call: &[&str]) -> Ended {
     board.wrapped(&["sh", "-c", &limit, "sh"], call)
 }
 
-#[test]
 fn memory_follows_what_is_shown_and_not_what_is_stored() {
     let count = size(4_000, 100_000);
     let board = crowded_board(count);
@@ -65,7 +70,6 @@ fn memory_follows_what_is_shown_and_not_what_is_stored() {
     println!("many-entries: {count} entries of {stored} KB listed within {allowed} KB");
 }
 
-#[test]
 fn paging_shows_each_entry_once() {
     let count = size(1_000, 20_000);
     let board = crowded_board(count);
@@ -86,7 +90,6 @@ fn paging_shows_each_entry_once() {
     assert_eq!(seen, expected);
 }
 
-#[test]
 fn the_largest_value_is_stored_and_one_byte_more_is_refused() {
     let board = TestBoard::new();
     let largest = format!("\"{}\"", "x".repeat(LARGEST - 2));

@@ -10,6 +10,13 @@ use testkit::process::RunToEnd as _;
 use crate::crowd::{Ended, end_of};
 use crate::test_board::TestBoard;
 
+testkit::on_each_engine![
+    list_exits_with_0_when_its_reader_reads_one_line,
+    entry_lists_exit_with_0_when_their_reader_reads_one_line,
+    cursor_does_not_move_when_its_reader_closed_the_pipe,
+    a_limited_observe_moves_the_cursor_to_the_last_event_that_it_showed,
+];
+
 /// More events than fit into a pipe.
 const EVENTS: usize = 3_000;
 
@@ -46,7 +53,6 @@ fn observed(board: &TestBoard, session: &str) -> usize {
     board.json(&["observe", "--session", session])["items"].as_array().unwrap().len()
 }
 
-#[test]
 fn list_exits_with_0_when_its_reader_reads_one_line() {
     let (board, session) = eventful_board();
     for call in [
@@ -64,7 +70,6 @@ fn list_exits_with_0_when_its_reader_reads_one_line() {
     }
 }
 
-#[test]
 fn entry_lists_exit_with_0_when_their_reader_reads_one_line() {
     let board = TestBoard::new();
     let value = Value::of(&"x".repeat(1_000)).unwrap();
@@ -90,7 +95,6 @@ fn entry_lists_exit_with_0_when_their_reader_reads_one_line() {
     }
 }
 
-#[test]
 fn cursor_does_not_move_when_its_reader_closed_the_pipe() {
     let (board, session) = eventful_board();
     let (ended, line) = first_line(&board, &["observe", "--session", &session]);
@@ -109,7 +113,6 @@ fn cursor_does_not_move_when_its_reader_closed_the_pipe() {
     assert_eq!(observed(&board, &session), 1);
 }
 
-#[test]
 fn a_limited_observe_moves_the_cursor_to_the_last_event_that_it_showed() {
     let (board, session) = eventful_board();
     let mut seen = Vec::new();

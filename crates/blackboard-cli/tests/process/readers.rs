@@ -42,7 +42,7 @@ const READERS: &[&[&str]] = &[
 fn board_with_temptations() -> (TestBoard, String) {
     let board = TestBoard::new();
     board.session("Dead");
-    board.tamper("UPDATE agents SET pid = NULL, process = NULL");
+    board.forget_processes();
     board.make_all_heartbeats_old();
     let session = board.session("Ivy");
     board.items(3);

@@ -10,6 +10,15 @@ use crate::machine::{can, can_unshare};
 use crate::scratch::with_dying_process;
 use crate::test_board::TestBoard;
 
+testkit::on_each_engine![
+    readme_loop_waits_for_blocked_items_and_for_those_of_a_crashed_worker,
+    readme_loop_fails_if_it_cannot_claim,
+    readme_loop_keeps_its_claims_without_a_terminal,
+    readme_loop_keeps_its_claims_under_nohup_when_its_parent_is_gone,
+    readme_loop_keeps_its_claims_as_a_program,
+    readme_loop_keeps_its_claims_in_a_terminal,
+];
+
 /// The first block of the README's section about scripts.
 fn loop_of_readme() -> String {
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
@@ -81,7 +90,6 @@ fn worker(board: &TestBoard, start: &[&str]) -> Command {
     command
 }
 
-#[test]
 fn readme_loop_waits_for_blocked_items_and_for_those_of_a_crashed_worker() {
     let needed = |program: &str| can("the loop of the README", program, &["--version"]);
     if !needed("jq") || !needed("setsid") {
@@ -107,7 +115,6 @@ fn readme_loop_waits_for_blocked_items_and_for_those_of_a_crashed_worker() {
     assert_eq!((completed, board.count_of("agent_stale")), (3, 1));
 }
 
-#[test]
 fn readme_loop_fails_if_it_cannot_claim() {
     let needed = |program: &str| can("the loop of the README", program, &["--version"]);
     if !needed("jq") || !needed("setsid") {
@@ -126,23 +133,19 @@ fn readme_loop_fails_if_it_cannot_claim() {
     assert!(!board.path().join("done").exists());
 }
 
-#[test]
 fn readme_loop_keeps_its_claims_without_a_terminal() {
     check(&["setsid", "--wait", "sh"], |_| {});
 }
 
-#[test]
 fn readme_loop_keeps_its_claims_under_nohup_when_its_parent_is_gone() {
     // As from cron or an agent's shell: the parent process ends at once.
     check(&["sh", "-c", "nohup setsid sh \"$1\" >output 2>&1 &", "sh"], |_| {});
 }
 
-#[test]
 fn readme_loop_keeps_its_claims_as_a_program() {
     check(&["sh", "-c", "setsid \"$1\" >output 2>&1 &", "sh"], |_| {});
 }
 
-#[test]
 fn readme_loop_keeps_its_claims_in_a_terminal() {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();

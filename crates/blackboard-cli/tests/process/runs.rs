@@ -10,6 +10,14 @@ use crate::crowd::{Orphan, end_of, first_words, kill, signal, wait_until};
 use crate::scratch::{MISSING_PROCESS, with_dying_process};
 use crate::test_board::TestBoard;
 
+testkit::on_each_engine![
+    sweep_marks_a_killed_run_stale_and_releases_what_it_held,
+    run_passes_signals_to_its_command_and_ends_the_session_normally,
+    run_sends_heartbeats_and_sweeps_while_the_command_runs,
+    run_reports_that_its_session_was_swept_meanwhile,
+    swept_session_is_active_after_its_next_heartbeat_and_reports_what_it_lost,
+];
+
 /// A command with its own session.
 struct Runner {
     child: Child,
@@ -26,7 +34,6 @@ fn start(board: &TestBoard, script: &str) -> Runner {
     Runner { session, command: command.parse().unwrap(), child }
 }
 
-#[test]
 fn sweep_marks_a_killed_run_stale_and_releases_what_it_held() {
     let board = TestBoard::new();
     board.items(1);
@@ -48,7 +55,6 @@ fn sweep_marks_a_killed_run_stale_and_releases_what_it_held() {
     board.assert_sound();
 }
 
-#[test]
 fn run_passes_signals_to_its_command_and_ends_the_session_normally() {
     for (sent, name) in [(Signal::TERM, "TERM"), (Signal::INT, "INT"), (Signal::HUP, "HUP")] {
         let board = TestBoard::new();
@@ -63,66 +69,12 @@ fn run_passes_signals_to_its_command_and_ends_the_session_normally() {
     }
 }
 
-#[test]
-fn run_passes_a_signal_while_a_heartbeat_waits_for_the_board() {
-    let board = TestBoard::new();
-    board.items(1);
-    board.configure(r#"{"heartbeat": {"intervalSeconds": 1, "staleThresholdSeconds": 300}}"#);
-    let (told, end) = (board.path().join("told"), board.path().join("end"));
-    let script = format!(
-        "trap 'touch {}' TERM; READY; until test -e {}; do sleep 0.01; done; exit 7",
-        told.display(),
-        end.display()
-    );
-    let runner = start(&board, &script);
-    // A heartbeat gives up after 5 s, which may be too short on a slow machine. If signals waited for heartbeats, no try
-    // would succeed.
-    wait_until("a command that is told while a heartbeat waits", || {
-        let is_told = tell_while_a_heartbeat_waits(&board, runner.child.id(), &told);
-        let _ = std::fs::remove_file(&told);
-        is_told.then_some(())
-    });
-    std::fs::write(&end, "").unwrap();
-    assert_eq!(end_of(runner.child).status.code(), Some(7));
-    assert_eq!(board.status_of(&runner.session), "completed");
-}
-
-/// Sends a signal to a run while another process holds the write lock, and waits until its command is told. Returns whether
-/// a heartbeat certainly waited for the lock all the time.
-fn tell_while_a_heartbeat_waits(board: &TestBoard, runner: u32, told: &Path) -> bool {
-    let lock = board.sql();
-    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
-    // A process that waits for the board has this file open.
-    let waits = |pid: u32| {
-        let open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-        let mut open = open.filter_map(|file| std::fs::read_link(file.path()).ok());
-        open.any(|file| file == board.beside("-lock"))
-    };
-    // If it begins to wait before the heartbeat does, the heartbeat waits as long as this does.
-    let mut before = board.start(["work", "create", "--id", "x", "--title", "X"]);
-    wait_until("another one that waits", || (waits(before.id()) || has_ended(&mut before)).then_some(()));
-    let is_first = !waits(runner);
-    wait_until("a heartbeat that waits", || (waits(runner) || has_ended(&mut before)).then_some(()));
-    signal(runner, Signal::TERM);
-    wait_until("the command is told", || (told.exists() || has_ended(&mut before)).then_some(()));
-    let waited = !has_ended(&mut before);
-    lock.execute_batch("ROLLBACK").unwrap();
-    end_of(before);
-    wait_until("the command is told", || told.exists().then_some(()));
-    is_first && waited
-}
-
-fn has_ended(child: &mut Child) -> bool {
-    child.try_wait().unwrap().is_some()
-}
-
-#[test]
 fn run_sends_heartbeats_and_sweeps_while_the_command_runs() {
     let board = TestBoard::new();
     board.items(1);
     board.configure(r#"{"heartbeat": {"intervalSeconds": 1, "staleThresholdSeconds": 300}}"#);
     let runner = start(&board, "READY; exec sleep 1000");
-    wait_until("a heartbeat", || (board.number("SELECT count(*) FROM heartbeats") > 0).then_some(()));
+    wait_until("a heartbeat", || (board.heartbeats() > 0).then_some(()));
     with_dying_process(|pid| {
         board.json(&["agent", "register", "--name", "Ash", "--session-hint", "ash", "--pid", pid]);
     });
@@ -139,13 +91,16 @@ fn run_sends_heartbeats_and_sweeps_while_the_command_runs() {
 
 /// Makes the sweep believe that the process of a session has ended.
 fn sweep_away(board: &TestBoard, session: &str) {
-    board.tamper(&format!("UPDATE agents SET pid = {MISSING_PROCESS} WHERE session_id = '{session}'"));
+    board.change_agents(|agent, _| {
+        if agent.session_id == session {
+            agent.pid = Some(MISSING_PROCESS);
+        }
+    });
     board.make_all_heartbeats_old();
     let swept = board.json(&["sweep"]);
     assert_eq!(swept["staleAgents"][0]["sessionId"], session);
 }
 
-#[test]
 fn run_reports_that_its_session_was_swept_meanwhile() {
     let board = TestBoard::new();
     board.items(1);
@@ -165,7 +120,6 @@ fn run_reports_that_its_session_was_swept_meanwhile() {
     board.assert_sound();
 }
 
-#[test]
 fn swept_session_is_active_after_its_next_heartbeat_and_reports_what_it_lost() {
     let board = TestBoard::new();
     board.items(1);
@@ -177,4 +131,62 @@ fn swept_session_is_active_after_its_next_heartbeat_and_reports_what_it_lost() {
     let ended = end_of(runner.child);
     assert!(ended.stderr.contains("and is active again; released: work item item-0"), "{ended:?}");
     board.assert_sound();
+}
+
+/// What depends on the lock of writers.
+mod of_a_file {
+    use super::*;
+
+    #[test]
+    fn run_passes_a_signal_while_a_heartbeat_waits_for_the_board() {
+        let board = TestBoard::new();
+        board.items(1);
+        board.configure(r#"{"heartbeat": {"intervalSeconds": 1, "staleThresholdSeconds": 300}}"#);
+        let (told, end) = (board.path().join("told"), board.path().join("end"));
+        let script = format!(
+            "trap 'touch {}' TERM; READY; until test -e {}; do sleep 0.01; done; exit 7",
+            told.display(),
+            end.display()
+        );
+        let runner = start(&board, &script);
+        // A heartbeat gives up after 5 s, which may be too short on a slow machine. If signals waited for heartbeats, no try
+        // would succeed.
+        wait_until("a command that is told while a heartbeat waits", || {
+            let is_told = tell_while_a_heartbeat_waits(&board, runner.child.id(), &told);
+            let _ = std::fs::remove_file(&told);
+            is_told.then_some(())
+        });
+        std::fs::write(&end, "").unwrap();
+        assert_eq!(end_of(runner.child).status.code(), Some(7));
+        assert_eq!(board.status_of(&runner.session), "completed");
+    }
+
+    /// Sends a signal to a run while another process holds the write lock, and waits until its command is told. Returns whether
+    /// a heartbeat certainly waited for the lock all the time.
+    fn tell_while_a_heartbeat_waits(board: &TestBoard, runner: u32, told: &Path) -> bool {
+        let lock = board.sql();
+        lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+        // A process that waits for the board has this file open.
+        let waits = |pid: u32| {
+            let open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+            let mut open = open.filter_map(|file| std::fs::read_link(file.path()).ok());
+            open.any(|file| file == board.beside("-lock"))
+        };
+        // If it begins to wait before the heartbeat does, the heartbeat waits as long as this does.
+        let mut before = board.start(["work", "create", "--id", "x", "--title", "X"]);
+        wait_until("another one that waits", || (waits(before.id()) || has_ended(&mut before)).then_some(()));
+        let is_first = !waits(runner);
+        wait_until("a heartbeat that waits", || (waits(runner) || has_ended(&mut before)).then_some(()));
+        signal(runner, Signal::TERM);
+        wait_until("the command is told", || (told.exists() || has_ended(&mut before)).then_some(()));
+        let waited = !has_ended(&mut before);
+        lock.execute_batch("ROLLBACK").unwrap();
+        end_of(before);
+        wait_until("the command is told", || told.exists().then_some(()));
+        is_first && waited
+    }
+
+    fn has_ended(child: &mut Child) -> bool {
+        child.try_wait().unwrap().is_some()
+    }
 }

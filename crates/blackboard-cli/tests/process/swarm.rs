@@ -12,6 +12,20 @@ use crate::machine::can_trace;
 use crate::scale::size;
 use crate::test_board::TestBoard;
 
+testkit::on_each_engine![
+    twenty_writers_in_five_rounds_lose_nothing,
+    twenty_writers_of_25_writes_each_lose_nothing,
+    twenty_writers_of_3_writes_each_lose_nothing,
+    two_hundred_writers_at_once_are_all_acknowledged,
+    a_counter_by_read_and_conditional_write_is_exact,
+    counter_by_increment_is_exact_and_no_call_is_refused,
+    expiring_entries_delete_no_others_and_expire_once,
+    one_of_two_writes_with_the_same_revision_is_applied,
+    deleted_keys_do_not_come_back,
+    keys_that_a_file_of_lines_would_not_survive_survive,
+    a_reader_never_sees_half_of_a_value,
+];
+
 /// What was acknowledged: the key, its value and its revision.
 type Acknowledged = (String, Value, i64);
 
@@ -51,7 +65,6 @@ fn assert_nothing_lost(board: &TestBoard, acknowledged: &[Acknowledged]) {
     board.assert_sound();
 }
 
-#[test]
 fn twenty_writers_in_five_rounds_lose_nothing() {
     let board = TestBoard::new();
     let mut acknowledged = Vec::new();
@@ -62,7 +75,6 @@ fn twenty_writers_in_five_rounds_lose_nothing() {
     assert_nothing_lost(&board, &acknowledged);
 }
 
-#[test]
 fn twenty_writers_of_25_writes_each_lose_nothing() {
     let board = TestBoard::new();
     let acknowledged = crowd_of(&board, 20, 25, "writer");
@@ -70,14 +82,12 @@ fn twenty_writers_of_25_writes_each_lose_nothing() {
     assert_nothing_lost(&board, &acknowledged);
 }
 
-#[test]
 fn twenty_writers_of_3_writes_each_lose_nothing() {
     let board = TestBoard::new();
     let acknowledged = crowd_of(&board, 20, 3, "writer");
     assert_nothing_lost(&board, &acknowledged);
 }
 
-#[test]
 fn two_hundred_writers_at_once_are_all_acknowledged() {
     let board = TestBoard::new();
     let acknowledged = crowd_of(&board, 200, 2, "writer");
@@ -85,7 +95,6 @@ fn two_hundred_writers_at_once_are_all_acknowledged() {
     assert_nothing_lost(&board, &acknowledged);
 }
 
-#[test]
 fn a_counter_by_read_and_conditional_write_is_exact() {
     let board = TestBoard::new();
     board.json(&["write", "counter", "0"]);
@@ -112,7 +121,6 @@ fn count_up(board: &TestBoard, key: &str) -> usize {
     }
 }
 
-#[test]
 fn counter_by_increment_is_exact_and_no_call_is_refused() {
     let board = TestBoard::new();
     let values = at_once(20, |_| {
@@ -126,7 +134,6 @@ fn counter_by_increment_is_exact_and_no_call_is_refused() {
     board.assert_sound();
 }
 
-#[test]
 fn expiring_entries_delete_no_others_and_expire_once() {
     let board = TestBoard::new();
     let (writers, beaters, pollers) = (10, 5, 5);
@@ -184,7 +191,6 @@ fn expiring_entries_delete_no_others_and_expire_once() {
     println!("swarm: 200 facts beside {} heartbeats that expired, 0 lost", expired.len());
 }
 
-#[test]
 fn one_of_two_writes_with_the_same_revision_is_applied() {
     let board = TestBoard::new();
     for round in 0..size(20, 200) {
@@ -202,7 +208,6 @@ fn one_of_two_writes_with_the_same_revision_is_applied() {
     board.assert_sound();
 }
 
-#[test]
 fn deleted_keys_do_not_come_back() {
     let board = TestBoard::new();
     crowd_of(&board, 4, 10, "old");
@@ -224,7 +229,6 @@ fn deleted_keys_do_not_come_back() {
     assert_eq!(board.count_of("entry_deleted"), 40, "each one once");
 }
 
-#[test]
 fn keys_that_a_file_of_lines_would_not_survive_survive() {
     let board = TestBoard::new();
     let keys = ["key with a space", "### heading", "a\"b", "a\\b", "a|b", "```", "ünïcödé", "-- x"];
@@ -238,7 +242,6 @@ fn keys_that_a_file_of_lines_would_not_survive_survive() {
     assert_eq!(board.json(&["list"]).as_array().unwrap().len(), keys.len() + 30);
 }
 
-#[test]
 fn a_reader_never_sees_half_of_a_value() {
     let board = TestBoard::new();
     let value = |letter: char| format!("{{\"a\":\"{0}\",\"b\":\"{0}\"}}", letter.to_string().repeat(100_000));
@@ -270,34 +273,39 @@ fn a_reader_never_sees_half_of_a_value() {
     board.assert_sound();
 }
 
-#[test]
-fn five_thousand_entries_make_no_write_more_expensive() {
-    if !can_trace("what a write costs") {
-        return;
+/// What a write costs in the WAL.
+mod of_a_file {
+    use super::*;
+
+    #[test]
+    fn five_thousand_entries_make_no_write_more_expensive() {
+        if !can_trace("what a write costs") {
+            return;
+        }
+        let board = TestBoard::new();
+        let pages = |board: &TestBoard| {
+            let (log, trace) = (board.beside("-wal"), board.path().join("trace"));
+            let (log, output) = (log.to_str().unwrap(), trace.to_str().unwrap());
+            let wrapper = ["strace", "-f", "-qq", "-o", output, "-P", log, "-e", "trace=pwrite64"];
+            let ended = board.wrapped(&wrapper, &["write", "key:2500", "1"]);
+            assert!(ended.status.success(), "{ended:?}");
+            std::fs::read_to_string(&trace).unwrap().lines().count()
+        };
+        board.json(&["write", "key:2500", "0"]);
+        let before = pages(&board);
+        let part = |numbers: std::ops::Range<usize>| {
+            let writes: Vec<_> = numbers
+                .map(|number| json!({"write": {"key": format!("key:{number:04}"), "value": number}}))
+                .collect();
+            board.fed(&["txn", "--json"], &json!({"then": writes}).to_string()).success();
+        };
+        [0..2_500, 2_500..5_000].into_iter().for_each(part);
+        board.json(&["write", "new", "1"]);
+        assert_eq!(board.json(&["list"]).as_array().unwrap().len(), 5_001);
+        let after = pages(&board);
+        println!("swarm: a write makes {before} system calls on its log with one entry, {after} with 5,000");
+        // A page more for each level that a tree has grown by, and each page is two calls.
+        assert!(after <= before + 24, "{before} before, {after} after");
+        board.assert_sound();
     }
-    let board = TestBoard::new();
-    let pages = |board: &TestBoard| {
-        let (log, trace) = (board.beside("-wal"), board.path().join("trace"));
-        let (log, output) = (log.to_str().unwrap(), trace.to_str().unwrap());
-        let wrapper = ["strace", "-f", "-qq", "-o", output, "-P", log, "-e", "trace=pwrite64"];
-        let ended = board.wrapped(&wrapper, &["write", "key:2500", "1"]);
-        assert!(ended.status.success(), "{ended:?}");
-        std::fs::read_to_string(&trace).unwrap().lines().count()
-    };
-    board.json(&["write", "key:2500", "0"]);
-    let before = pages(&board);
-    let part = |numbers: std::ops::Range<usize>| {
-        let writes: Vec<_> = numbers
-            .map(|number| json!({"write": {"key": format!("key:{number:04}"), "value": number}}))
-            .collect();
-        board.fed(&["txn", "--json"], &json!({"then": writes}).to_string()).success();
-    };
-    [0..2_500, 2_500..5_000].into_iter().for_each(part);
-    board.json(&["write", "new", "1"]);
-    assert_eq!(board.json(&["list"]).as_array().unwrap().len(), 5_001);
-    let after = pages(&board);
-    println!("swarm: a write makes {before} system calls on its log with one entry, {after} with 5,000");
-    // A page more for each level that a tree has grown by, and each page is two calls.
-    assert!(after <= before + 24, "{before} before, {after} after");
-    board.assert_sound();
 }

@@ -4,7 +4,12 @@ use crate::crowd::at_once;
 use crate::scale::{progress, size};
 use crate::test_board::TestBoard;
 
-#[test]
+testkit::on_each_engine![
+    concurrent_sweeps_mark_each_stale_agent_once,
+    an_agent_is_never_stale_after_its_heartbeat_succeeded,
+    a_command_that_is_refused_before_its_first_read_sweeps_too,
+];
+
 fn concurrent_sweeps_mark_each_stale_agent_once() {
     let board = TestBoard::new();
     let sessions = board.sessions("agent", 20);
@@ -13,7 +18,7 @@ fn concurrent_sweeps_mark_each_stale_agent_once() {
         board.json(&["work", "claim", &format!("item-{index}"), "--session", session]);
     }
     // Readers and writers sweep automatically: none may do so before they all start.
-    board.tamper("UPDATE agents SET pid = NULL, process = NULL");
+    board.forget_processes();
     board.make_all_heartbeats_old();
     let answers = at_once(8, |_| board.json(&["sweep"]));
 
@@ -30,13 +35,12 @@ fn concurrent_sweeps_mark_each_stale_agent_once() {
     board.assert_sound();
 }
 
-#[test]
 fn an_agent_is_never_stale_after_its_heartbeat_succeeded() {
     let rounds = size(60, 10_000);
     let board = TestBoard::new();
     let session = board.session("Ivy");
     board.items(1);
-    board.tamper("UPDATE agents SET pid = NULL, process = NULL");
+    board.forget_processes();
     let mut recovered = 0;
     for round in 1..=rounds {
         board.json(&["work", "claim", "item-0", "--session", &session]);
@@ -60,11 +64,10 @@ fn an_agent_is_never_stale_after_its_heartbeat_succeeded() {
     board.assert_sound();
 }
 
-#[test]
 fn a_command_that_is_refused_before_its_first_read_sweeps_too() {
     let board = TestBoard::new();
     let session = board.session("Ivy");
-    board.tamper("UPDATE agents SET pid = NULL, process = NULL");
+    board.forget_processes();
     board.make_all_heartbeats_old();
     // Locks have their own verbs, so this is refused before the board is read.
     let refused = board.run(["write", "--scope", "locks", "deploy", "1"]);

@@ -4,19 +4,24 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
 
-use blackboard::Board;
-use blackboard::agent::Register;
+use blackboard::agent::{Agent, Register};
+use blackboard::clock::Timestamp;
+use blackboard::event::Event;
+use blackboard::store::{Page, Store};
 use blackboard::work::Create;
+use blackboard::{Board, Metadata, Revision};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use serde_json::Value;
 
 use crate::crowd::{Ended, end_of};
 use crate::entry_checks::assert_entries_sound;
-use crate::scratch::{Output, Scratch, let_time_pass};
+use crate::scratch::{Output, Scratch};
 
-/// A board that no other test sees.
+/// A board that no other test sees, on the engine of the test.
 pub struct TestBoard {
     scratch: Scratch,
     database: PathBuf,
@@ -33,12 +38,25 @@ pub struct Line {
     pub metadata: Value,
 }
 
+impl Line {
+    fn of(event: Event) -> Line {
+        let metadata = event.metadata.as_ref().map(Metadata::as_str);
+        Line {
+            id: event.id.get(),
+            commit: event.commit_id.get(),
+            event_type: event.event_type.to_string(),
+            actor: event.actor_id,
+            target: event.target_id,
+            metadata: metadata.map_or(Value::Null, |text| serde_json::from_str(text).unwrap()),
+        }
+    }
+}
+
 impl TestBoard {
-    /// A path for a board that does not exist yet.
+    /// A location for a board that does not exist yet.
     pub fn new() -> TestBoard {
-        let scratch = Scratch::new();
-        let database = scratch.path().join("board").join("local.db");
-        TestBoard { scratch, database }
+        let scratch = Scratch::with_file("board/local.db");
+        TestBoard { database: scratch.database(), scratch }
     }
 
     /// The directory of this test.
@@ -46,9 +64,14 @@ impl TestBoard {
         self.scratch.path()
     }
 
-    /// The database file.
+    /// The database file, of a board that is in one.
     pub fn database(&self) -> &Path {
         &self.database
+    }
+
+    /// Whether the board is on a server, and not in a file.
+    pub fn is_served(&self) -> bool {
+        self.scratch.is_served()
     }
 
     /// Writes the home configuration.
@@ -67,16 +90,12 @@ impl TestBoard {
 
     /// The program as it would be run on this board.
     pub fn command(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
-        let mut command = self.scratch.command(arguments);
-        command.env("BLACKBOARD_DB", &self.database);
-        command
+        self.scratch.command(arguments)
     }
 
     /// A shell in which `blackboard` is the program, on this board.
     pub fn shell(&self, line: &str) -> Command {
-        let mut command = self.scratch.shell(line);
-        command.env("BLACKBOARD_DB", &self.database);
-        command
+        self.scratch.shell(line)
     }
 
     /// Runs the program to its end; it ends by itself.
@@ -131,7 +150,12 @@ impl TestBoard {
 
     /// The same board for the library, which prepares it faster than a process for each step could.
     pub fn library(&self) -> Board {
-        Board::open(&self.database).unwrap()
+        self.scratch.board()
+    }
+
+    /// Its store, to look at the board often.
+    pub fn store(&self) -> Arc<dyn Store> {
+        self.scratch.store().0
     }
 
     /// Registers a session of this process, which is running.
@@ -158,13 +182,18 @@ impl TestBoard {
         }
     }
 
-    /// A connection for the test's own SQL.
+    /// A connection for the test's own SQL, of a board that is in a file.
     pub fn sql(&self) -> Connection {
-        let connection = Connection::open(&self.database).unwrap();
-        connection.busy_timeout(testkit::patience()).unwrap();
+        assert!(!self.is_served(), "a board on a server has no tables of its own");
+        let connection = self.tables();
         // As in the program: closing the connection must not checkpoint the WAL.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).unwrap();
         connection
+    }
+
+    /// The board as tables, to look at it.
+    pub fn tables(&self) -> Connection {
+        self.scratch.tables()
     }
 
     /// Changes the database without the program.
@@ -172,50 +201,72 @@ impl TestBoard {
         self.sql().execute_batch(sql).unwrap();
     }
 
-    /// Makes every entry with a TTL expire, as if time had passed without any command.
-    pub fn let_time_pass(&self) {
-        let_time_pass(&self.sql());
+    /// Changes every session without the program. `change` gets the time of the board.
+    pub fn change_agents(&self, change: impl Fn(&mut Agent, Timestamp)) {
+        self.scratch.change_agents(change);
     }
 
-    /// One number of the database.
+    /// Makes all sessions sessions without a known process.
+    pub fn forget_processes(&self) {
+        self.scratch.forget_processes();
+    }
+
+    /// Makes every entry with a TTL expire, as if time had passed without any command.
+    pub fn let_time_pass(&self) {
+        self.scratch.let_time_pass();
+    }
+
+    /// Lets other users of the machine reach the board, if it is on a server.
+    pub fn allow_other_users(&self) {
+        self.scratch.allow_other_users();
+    }
+
+    /// Waits until a process waits for something on the board.
+    #[track_caller]
+    pub fn wait_until_followed(&self) {
+        self.scratch.wait_until_followed();
+    }
+
+    /// One number of the board as tables.
     pub fn number(&self, sql: &str) -> i64 {
-        self.sql().query_row(sql, [], |row| row.get(0)).unwrap()
+        self.tables().query_row(sql, [], |row| row.get(0)).unwrap()
     }
 
     /// Makes the last heartbeat of every agent come a moment ago, also if the next call takes long: it is as far ahead of the
     /// clock as a heartbeat may be. The session counts as without a heartbeat 40 s from now.
     pub fn make_all_heartbeats_recent(&self) {
-        self.tamper(
-            "UPDATE agents SET last_beat_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '+30 seconds'), \
-             last_seen_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
-        );
+        self.change_agents(|agent, now| {
+            (agent.last_beat_at, agent.last_seen_at) = (now.plus(Duration::from_secs(30)), now);
+        });
     }
 
     /// Makes the last heartbeat of every agent come eleven seconds ago. Its session was seen just now by others, so that no
     /// threshold is reached.
     pub fn make_all_heartbeats_eleven_seconds_old(&self) {
-        self.tamper(
-            "UPDATE agents SET last_beat_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-11 seconds'), \
-             last_seen_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
-        );
+        self.scratch.set_heartbeats(Duration::from_secs(11), Duration::ZERO);
     }
 
     /// Makes the last heartbeat of every agent an hour old.
     pub fn make_all_heartbeats_old(&self) {
-        self.tamper(
-            "UPDATE agents SET last_seen_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 hour'), \
-             last_beat_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 hour')",
-        );
+        self.scratch.set_heartbeats(Duration::from_hours(1), Duration::from_hours(1));
     }
 
     /// The status of a session on the board.
     pub fn status_of(&self, session: &str) -> String {
         let sql = "SELECT status FROM agents WHERE session_id = ?1";
-        self.sql().query_row(sql, [session], |row| row.get(0)).unwrap()
+        self.tables().query_row(sql, [session], |row| row.get(0)).unwrap()
+    }
+
+    /// How many heartbeats are kept.
+    pub fn heartbeats(&self) -> i64 {
+        self.number("SELECT count(*) FROM heartbeats")
     }
 
     /// The complete event log.
     pub fn log(&self) -> Vec<Line> {
+        if self.is_served() {
+            return self.log_of_the_engine();
+        }
         let sql = "SELECT id, commit_id, event_type, actor_id, target_id, metadata FROM events ORDER BY id";
         let connection = self.sql();
         let mut statement = connection.prepare(sql).unwrap();
@@ -233,18 +284,31 @@ impl TestBoard {
         lines.unwrap().map(Result::unwrap).collect()
     }
 
+    fn log_of_the_engine(&self) -> Vec<Line> {
+        let mut events = Vec::new();
+        let page = Page::after(Revision::ZERO, usize::MAX);
+        let read = self.store().read(&[], &mut |tx| {
+            events = tx.events(&page)?;
+            Ok(())
+        });
+        read.unwrap();
+        events.into_iter().map(Line::of).collect()
+    }
+
     /// How many events of a type there are.
     pub fn count_of(&self, event_type: &str) -> usize {
         self.log().iter().filter(|line| line.event_type == event_type).count()
     }
 
-    /// Checks what always holds: the file is complete, ids grow and have no gaps inside a commit, no item was claimed while
+    /// Checks what always holds: a file is complete, ids grow and have no gaps inside a commit, no item was claimed while
     /// another session held it, and tables and entries agree with the event log.
     #[track_caller]
     pub fn assert_sound(&self) {
-        let integrity: String = self.sql().query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+        let tables = self.tables();
+        let integrity: String = tables.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
         assert_eq!(integrity, "ok");
-        assert_eq!(self.number("SELECT count(*) FROM pragma_foreign_key_check"), 0);
+        let broken = "SELECT count(*) FROM pragma_foreign_key_check";
+        assert_eq!(tables.query_row(broken, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
         let log = self.log();
         for pair in log.windows(2) {
             assert!(pair[1].id > pair[0].id, "ids only grow: {pair:?}");
@@ -254,8 +318,8 @@ impl TestBoard {
                 assert_eq!(pair[1].commit, pair[1].id, "a commit is torn apart: {pair:?}");
             }
         }
-        assert_eq!(held_by_table(&self.sql()), held_by_log(&log), "the tables say what the log says");
-        assert_entries_sound(&self.sql());
+        assert_eq!(held_by_table(&tables), held_by_log(&log), "the tables say what the log says");
+        assert_entries_sound(&tables);
     }
 }
 

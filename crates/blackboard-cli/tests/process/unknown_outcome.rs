@@ -13,6 +13,13 @@ use crate::crowd::{end_of, kill, wait_until};
 use crate::scale::{Chance, progress, size};
 use crate::test_board::TestBoard;
 
+testkit::on_each_engine![
+    call_killed_between_commit_and_output_is_applied_once_after_a_retry,
+    call_whose_reader_is_gone_is_applied_and_exits_with_0,
+    call_whose_output_fails_reports_that_it_was_applied,
+    call_killed_at_any_moment_is_applied_once_after_retries,
+];
+
 /// A call, the type of the event that it must leave once, and the part of its answer that a repeated call repeats.
 struct Repeatable {
     call: &'static [&'static str],
@@ -71,7 +78,6 @@ const CALLS: &[Repeatable] = &[
     Repeatable { call: &["agent", "deregister"], event: "agent_deregistered", same: "revision" },
 ];
 
-#[test]
 fn call_killed_between_commit_and_output_is_applied_once_after_a_retry() {
     for Repeatable { call, event, same } in CALLS {
         let board = prepared(call);
@@ -91,7 +97,6 @@ fn call_killed_between_commit_and_output_is_applied_once_after_a_retry() {
     }
 }
 
-#[test]
 fn call_whose_reader_is_gone_is_applied_and_exits_with_0() {
     for Repeatable { call, event, same } in CALLS {
         let board = prepared(call);
@@ -108,7 +113,6 @@ fn call_whose_reader_is_gone_is_applied_and_exits_with_0() {
     }
 }
 
-#[test]
 fn call_whose_output_fails_reports_that_it_was_applied() {
     let board = TestBoard::new();
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
@@ -119,7 +123,6 @@ fn call_whose_output_fails_reports_that_it_was_applied() {
     assert_eq!(board.count_of("work_created"), 1);
 }
 
-#[test]
 fn call_killed_at_any_moment_is_applied_once_after_retries() {
     let rounds = size(20, 1_000);
     let board = TestBoard::new();
@@ -198,9 +201,9 @@ fn answer(board: &TestBoard, call: &[&str]) -> Value {
 /// The call of the only session named Ivy.
 fn command(board: &TestBoard, call: &[&str]) -> std::process::Command {
     let mut command = board.command(call.iter().chain(&["--json"]));
-    if board.database().exists() && board.number("SELECT count(*) FROM agents") > 0 {
-        let sql = "SELECT session_id FROM agents WHERE agent_name = 'Ivy'";
-        let session: String = board.sql().query_row(sql, [], |row| row.get(0)).unwrap();
+    let agents = board.json(&["agent", "list", "--all"]);
+    let ivy = agents["items"].as_array().unwrap().iter().find(|agent| agent["agent_name"] == "Ivy");
+    if let Some(session) = ivy.and_then(|agent| agent["session_id"].as_str()) {
         command.env("BLACKBOARD_SESSION_ID", session);
     }
     command

@@ -262,7 +262,7 @@ fn a_clock_row_that_cannot_be_read_stops_no_sweep() {
     // One agent after the other: the first is swept by another command.
     board.tamper(&format!(
         "UPDATE agents SET last_seen_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE session_id = '{second}';
-         INSERT OR REPLACE INTO marks (name, value) VALUES ('clock', x'ff00')"
+         UPDATE marks SET value = x'ff00' WHERE name LIKE 'clock:%'"
     ));
     let shown = board.run(["agent", "list"]).success();
     assert!(shown.stderr.contains("marked agent-0 ("), "{shown:?}");

@@ -338,9 +338,15 @@ pub(crate) fn not_found(session: &str) -> Error {
 impl Agents<'_> {
     /// Whether the process of a session runs. Every view of a session uses this function.
     pub(crate) fn process_of(self, agent: &Agent) -> Liveness {
-        agent
-            .pid
-            .map_or(Liveness::Unknown, |pid| self.board.processes().liveness(pid, agent.process.as_ref()))
+        let (Some(pid), processes) = (agent.pid, self.board.processes()) else { return Liveness::Unknown };
+        // Machines can have the same id, for example copies of one image. Their boots differ.
+        let is_of_this_boot =
+            |process: &ProcessIdentity| !process.boot.is_empty() && process.boot == processes.boot();
+        if self.board.store().is_shared_by_machines() && !agent.process.as_ref().is_some_and(is_of_this_boot)
+        {
+            return Liveness::Unknown;
+        }
+        processes.liveness(pid, agent.process.as_ref())
     }
 
     /// How long a working session may go without a new `last_beat_at`. It is well below the threshold of the sweep,

@@ -93,8 +93,9 @@ impl Agents<'_> {
     /// ```
     pub fn register(&self, request: &Register) -> Result<Registered> {
         let registration = self.registration(request)?;
-        self.board
-            .commit("agent register", &registration.prefetch(), |tx| registration.changes(self.board, tx))
+        self.board.commit("agent register", &registration.prefetch(self.board), |tx| {
+            registration.changes(self.board, tx)
+        })
     }
 
     /// A registration that has not been committed, for a verb that registers a session in its own commit.
@@ -161,9 +162,9 @@ impl Registration {
     }
 
     /// What the registration will read.
-    pub(crate) fn prefetch(&self) -> Vec<Prefetch<'static>> {
-        let mut prefetch =
-            vec![Prefetch::Row(Key::Agent(self.session.clone())), Prefetch::Row(ClockReading::KEY)];
+    pub(crate) fn prefetch(&self, board: &Board) -> Vec<Prefetch<'static>> {
+        let mut prefetch = vec![Prefetch::Row(Key::Agent(self.session.clone()))];
+        prefetch.extend(ClockReading::prefetch(board));
         prefetch.extend(self.request.parent.iter().map(|parent| Prefetch::Row(Key::Agent(parent.clone()))));
         if self.request.name.is_none() {
             prefetch.push(Prefetch::Range(similar_names(&self.request, &self.session)));

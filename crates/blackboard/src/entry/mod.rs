@@ -196,7 +196,7 @@ impl Entry {
     }
 
     /// How many bytes its value and its metadata have.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.value.as_str().len() + self.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len())
     }
 
@@ -471,8 +471,8 @@ impl EntryVersion {
     pub(crate) fn read(row: &mut StoredRow<'_>) -> crate::Result<EntryVersion> {
         row.continue_in("entry_versions");
         let (revision, previous): (Revision, Option<Revision>) = (row.take()?, row.take()?);
-        // A reader that follows such links would never end.
-        if previous.is_some_and(|previous| previous >= revision) {
+        // A reader that follows such links would never end. An engine checks it again when it resolves a pending revision.
+        if revision.event().is_none() && previous.is_some_and(|previous| previous >= revision) {
             return Err(row.damaged("the version before is not older"));
         }
         let (scope, key, version) = (row.take()?, row.take()?, row.take()?);
@@ -584,5 +584,8 @@ record! {
         key { scope, key }
         columns { version, revision }
     }
-    indexes {}
+    indexes {
+        /// All tombstones, by scope and key.
+        ALL: by (scope, key);
+    }
 }

@@ -33,9 +33,12 @@ pub struct Purged {
     pub answers: usize,
     /// The event that reports the purge.
     pub revision: Revision,
-    /// Whether the files of the board no longer contain anything of it. If not, a reader still uses an older state of
-    /// the board: purge the key again when the reader has ended.
+    /// Whether the files of the board no longer contain anything of it. If not, remove what `remains` names, and purge
+    /// the key again.
     pub scrubbed: bool,
+    /// Why the files may still contain something of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remains: Vec<String>,
 }
 
 impl Pending for Purged {
@@ -62,8 +65,8 @@ impl Scope<'_> {
     /// files of the board. One event reports it, without the value. A deleted key can be purged as long as the event
     /// log knows it. If another session holds the entry, the purge is refused.
     ///
-    /// A purge rewrites the files of the board, and writers wait for that. If a reader still uses an older state, the
-    /// answer is not `scrubbed`. Purging the key again then scrubs the files and adds no event.
+    /// A purge rewrites the files of the board, and writers wait for that. If a reader still uses an older state, or the
+    /// user may not rewrite the files of a server, the answer is not `scrubbed`. Purging the key again then scrubs the files and adds no event.
     ///
     /// ```
     /// # use blackboard::{Board, entry::{Value, Write}};
@@ -92,6 +95,7 @@ impl Scope<'_> {
                     answers: 0,
                     revision: found.newest.entry.revision,
                     scrubbed: false,
+                    remains: Vec::new(),
                 };
                 if let Some(decision) = decide(found, &editor.author, place, now) {
                     purged.versions = decision.versions;
@@ -102,10 +106,11 @@ impl Scope<'_> {
                 Ok(purged)
             },
         )?;
-        purged.scrubbed = match self.board.store().scrub() {
-            Err(error) if error.code() == Code::Busy => false,
-            scrubbed => scrubbed.map_err(|error| not_scrubbed(key, error))?,
+        purged.remains = match self.board.store().scrub() {
+            Err(error) if error.code() == Code::Busy => vec![error.to_string()],
+            remains => remains.map_err(|error| not_scrubbed(key, error))?,
         };
+        purged.scrubbed = purged.remains.is_empty();
         Ok(purged)
     }
 

@@ -129,6 +129,9 @@ impl Files<'_> {
     }
 }
 
+/// How many other reserved paths a refusal names.
+const MOST_NAMED: usize = 3;
+
 impl Checked {
     /// Refuses if another session has reserved one of the files, and names it.
     ///
@@ -147,10 +150,14 @@ impl Checked {
         let Reservation { agent_name: name, since, .. } = reservation;
         let pattern = as_pattern(&path.path, &reservation.pattern);
         let note = reservation.note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();
-        let more = match self.paths.iter().filter(|path| !path.free).count() {
-            1 => String::new(),
-            2 => ", and so is 1 more of these paths".to_owned(),
-            count => format!(", and so are {} more of these paths", count - 1),
+        let others: Vec<&str> =
+            self.paths.iter().filter(|path| !path.free).skip(1).map(|path| path.path.as_str()).collect();
+        let named = others.iter().take(MOST_NAMED).copied().collect::<Vec<_>>().join(", ");
+        let more = match others.len() {
+            0 => String::new(),
+            1 => format!(", and so is {named}"),
+            count if count <= MOST_NAMED => format!(", and so are {named}"),
+            count => format!(", and so are {named} and {} more of these paths", count - MOST_NAMED),
         };
         let mut refusal = Refusal::new(
             Code::Held,
@@ -228,7 +235,8 @@ mod tests {
             ("src/lib.rs", "src", true),
             ("src/*.rs", "src", true),
             ("src/lib.rs", "srcs", false),
-            ("src", "*/lib.rs", true),
+            ("src", "*/lib.rs", false),
+            ("main.c", "**/*.md", false),
             ("src/lib.rs", "*", false),
             ("src/", "src/lib.rs", true),
             ("src/", "docs/lib.rs", false),

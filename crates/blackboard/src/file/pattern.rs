@@ -169,8 +169,8 @@ impl PathPattern {
         self.overlaps_counted(other, &Steps::default())
     }
 
-    /// Whether a reservation of these files is about this path: the pattern matches it or something below it, or is a path
-    /// above it. A path may become a directory, so one without wildcards also means everything below it.
+    /// Whether a reservation of these files is about this path: the pattern matches it, or one of them is a directory of
+    /// the other. A path may become a directory, so one without wildcards also means everything below it.
     ///
     /// ```
     /// use blackboard::file::PathPattern;
@@ -178,22 +178,24 @@ impl PathPattern {
     /// let library = PathPattern::parse("lib")?;
     /// assert!(library.covers("lib") && library.covers("lib/a.rs") && !library.covers("library"));
     /// assert!(PathPattern::parse("lib/**")?.covers("lib"));
+    /// assert!(!PathPattern::parse("**/*.md")?.covers("lib"));
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn covers(&self, path: &str) -> bool {
         let is_path = path.split('/').all(|name| !matches!(name, "" | "." | ".."));
-        is_path && (self.matches(path) || self.matches_below(path, &Steps::default()) || self.is_above(path))
+        is_path
+            && (self.matches(path) || is_directory_of(&self.text, path) || is_directory_of(path, &self.text))
     }
 
-    /// Whether two sessions cannot reserve both: the patterns overlap, or one is a path without wildcards above files
-    /// of the other.
+    /// Whether two sessions cannot reserve both: the patterns overlap, or one is a path without wildcards with which
+    /// the other begins.
     ///
     /// ```
     /// use blackboard::file::PathPattern;
     ///
     /// let library = PathPattern::parse("lib")?;
     /// assert!(library.conflicts_with(&PathPattern::parse("lib/*.rs")?));
-    /// assert!(!library.conflicts_with(&PathPattern::parse("src/*.rs")?));
+    /// assert!(!library.conflicts_with(&PathPattern::parse("**/*.rs")?));
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn conflicts_with(&self, other: &PathPattern) -> bool {
@@ -203,33 +205,8 @@ impl PathPattern {
     /// The same, and adds the number of comparisons to `steps`.
     pub(super) fn conflicts_counted(&self, other: &PathPattern, steps: &Steps) -> bool {
         self.overlaps_counted(other, steps)
-            || (self.is_literal() && other.matches_below(&self.text, steps))
-            || (other.is_literal() && self.matches_below(&other.text, steps))
-    }
-
-    /// Whether it is one path.
-    fn is_literal(&self) -> bool {
-        !self.text.contains(['*', '?'])
-    }
-
-    /// Whether it is one path, and above this one.
-    fn is_above(&self, path: &str) -> bool {
-        self.is_literal() && path.strip_prefix(&*self.text).is_some_and(|rest| rest.starts_with('/'))
-    }
-
-    /// Whether a path below this one can match.
-    fn matches_below(&self, path: &str, steps: &Steps) -> bool {
-        let mut segments = self.segments.iter();
-        for name in path.split('/') {
-            steps.add(STEPS_OF_A_SEGMENT);
-            match segments.next() {
-                // It matches the rest of the names, and another segment follows.
-                Some(Segment::AnyDepth) => return true,
-                Some(segment) if segment.fits(name) => {}
-                Some(_) | None => return false,
-            }
-        }
-        segments.next().is_some()
+            || is_directory_of(&self.text, &other.text)
+            || is_directory_of(&other.text, &self.text)
     }
 
     /// Counts the comparisons of [`PathPattern::overlaps`].
@@ -289,6 +266,12 @@ impl Segment {
             ),
         }
     }
+}
+
+/// Whether a path without wildcards is above a path or pattern. A wildcard of the pattern never stands for a name of the
+/// path: `**/*.md` is about no file but those that match.
+fn is_directory_of(path: &str, below: &str) -> bool {
+    !path.contains(['*', '?']) && below.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// Whether a name can match both. The empty text, `.` and `..` are not names.

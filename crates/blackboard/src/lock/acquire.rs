@@ -111,7 +111,7 @@ impl Locks<'_> {
             acquire.register.as_ref().map(|new| self.board.agents().registration(new)).transpose()?;
         let mut prefetch = vec![Prefetch::Entry(LOCKS, &acquire.name), Prefetch::Revision];
         let callers = if let Some(new) = &registration {
-            prefetch.extend(new.prefetch());
+            prefetch.extend(new.prefetch(self.board));
             new.callers()
         } else {
             prefetch.push(Prefetch::Row(Key::Agent(acquire.session.clone())));

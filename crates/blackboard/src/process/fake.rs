@@ -24,6 +24,8 @@ pub struct FakeProcesses(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
+    /// Appended to the name of the machine.
+    machine: String,
     boots: u64,
     started: u64,
     running: BTreeMap<u32, u64>,
@@ -55,6 +57,11 @@ pub fn fake_chain<const N: usize>(processes: [ProcessInfo; N]) -> Vec<ProcessInf
 }
 
 impl FakeProcesses {
+    /// The processes of another machine than the default one.
+    pub fn of_machine(name: &str) -> FakeProcesses {
+        FakeProcesses(Mutex::new(State { machine: format!("-{name}"), ..State::default() }))
+    }
+
     /// Starts a process with this PID. If another process has the PID, it ends.
     pub fn start(&self, pid: u32) -> ProcessIdentity {
         let mut state = self.state();
@@ -89,8 +96,8 @@ impl FakeProcesses {
 impl State {
     fn mark(&self, started: u64) -> ProcessIdentity {
         ProcessIdentity {
-            host: "fake-host".to_owned(),
-            boot: format!("boot-{}", self.boots),
+            host: format!("fake-host{}", self.machine),
+            boot: format!("boot{}-{}", self.machine, self.boots),
             namespace: "fake-namespace".to_owned(),
             started,
         }
@@ -118,6 +125,10 @@ impl Processes for FakeProcesses {
     fn liveness(&self, pid: u32, mark: Option<&ProcessIdentity>) -> Liveness {
         let state = self.state();
         state.place().liveness(mark, || state.look(pid))
+    }
+
+    fn host(&self) -> String {
+        self.state().place().host
     }
 
     fn boot(&self) -> String {
@@ -156,5 +167,8 @@ mod tests {
         let processes = FakeProcesses::default();
         let elsewhere = ProcessIdentity { host: "elsewhere".to_owned(), ..processes.start(10) };
         assert_eq!(processes.liveness(10, Some(&elsewhere)), Liveness::Unknown);
+        let other = FakeProcesses::of_machine("other");
+        assert_eq!(other.liveness(10, processes.mark(10).as_ref()), Liveness::Unknown);
+        assert_ne!((other.host(), other.boot()), (processes.host(), processes.boot()));
     }
 }

@@ -142,6 +142,9 @@ pub trait Processes: Send + Sync {
     /// that PID counts.
     fn liveness(&self, pid: u32, mark: Option<&ProcessIdentity>) -> Liveness;
 
+    /// The id of this machine, empty if unknown.
+    fn host(&self) -> String;
+
     /// The id of this boot of this machine, empty if unknown. Values of a monotonic clock are valid only in one boot.
     fn boot(&self) -> String;
 
@@ -204,6 +207,10 @@ impl Processes for SystemProcesses {
     fn liveness(&self, pid: u32, mark: Option<&ProcessIdentity>) -> Liveness {
         let place = self.place();
         place.liveness(mark, || system::look(place, pid))
+    }
+
+    fn host(&self) -> String {
+        self.place().host.clone()
     }
 
     fn boot(&self) -> String {

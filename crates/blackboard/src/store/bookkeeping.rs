@@ -79,13 +79,21 @@ record! {
         key { name }
         columns { value }
     }
-    indexes {}
+    indexes {
+        /// Bookkeeping rows by name.
+        BY_NAME: by (name);
+    }
 }
 
 impl Range {
     /// The cursors of a session, or those without an owner.
     pub fn cursors_of(session: &str) -> Range {
         Range::of(Cursor::BY_OWNER, [session])
+    }
+
+    /// The bookkeeping rows whose names start with a prefix.
+    pub fn bookkeeping_rows(prefix: &str) -> Range {
+        Range::all(BookkeepingRow::BY_NAME).starting_with(prefix)
     }
 
     /// All remembered calls.

@@ -46,10 +46,13 @@ mod directory;
 mod memory;
 mod range;
 pub mod record;
+#[cfg(feature = "redis")]
+pub mod redis;
 mod rows;
 mod sidecars;
 pub mod sqlite;
 mod stored;
+mod transfer;
 mod view;
 
 use std::collections::HashSet;
@@ -63,6 +66,7 @@ pub use self::range::Range;
 pub use self::record::Index;
 pub use self::rows::{Key, Row, TABLES};
 pub use self::sidecars::{Sidecar, SidecarDirectory, Sidecars};
+pub use self::transfer::{Extent, LoadingBoard, Part, Recipient};
 pub(crate) use self::view::TxView;
 use crate::Result;
 use crate::clock::Timestamp;
@@ -109,14 +113,38 @@ pub trait Store: Send + Sync {
     }
 
     /// Erases the remains of removed, replaced and erased rows from the storage itself: free space, logs, older
-    /// states. Returns whether nothing is left. It waits a limited time for a reader that still uses an older state.
-    fn scrub(&self) -> Result<bool> {
-        Ok(true)
+    /// states. Returns the reasons why some may be left, none if nothing is left. It waits a limited time for a reader
+    /// that still uses an older state.
+    fn scrub(&self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
+    /// Whether sessions of several machines may use the board. Then a PID is checked only in the boot of the machine
+    /// that its identity names; for every other one the time decides.
+    fn is_shared_by_machines(&self) -> bool {
+        false
     }
 
     /// Does maintenance that can wait until the answer is printed, for example a checkpoint of a log. Never waits,
     /// never fails.
     fn maintain(&self) {}
+
+    /// Gives every part of one state of the board to a recipient, in batches of a limited size. What only this engine needs is
+    /// no part of it.
+    fn dump(&self, _to: &mut dyn Recipient) -> Result<()> {
+        Err(transfer::unsupported(self))
+    }
+
+    /// Makes the board refuse every commit, from any process, with `board_sealed`. It can still be read. `moved_to` is the
+    /// location that the refusal names. Returns whether the board was not sealed yet.
+    fn seal(&self, _moved_to: &str) -> Result<bool> {
+        Err(transfer::unsupported(self))
+    }
+
+    /// Lets a sealed board accept commits again. Returns whether it was sealed.
+    fn unseal(&self) -> Result<bool> {
+        Err(transfer::unsupported(self))
+    }
 }
 
 /// The name of a commit, its reads, and how long it may wait.
@@ -303,7 +331,7 @@ impl Page<'_> {
 }
 
 /// For engines: fails with a fault if changes contradict each other. An entry that is put has the version of an event
-/// of the same commit, and a commit puts or removes each row once. Revisions are resolved.
+/// of the same commit, and a commit puts or removes each row once. Revisions may still be pending.
 pub fn check_changes(changes: &Changes, first: Revision) -> Result<()> {
     check_versions(changes, first)?;
     if changes.put.len() + changes.remove.len() < 2 {
@@ -323,7 +351,8 @@ pub fn check_changes(changes: &Changes, first: Revision) -> Result<()> {
 fn check_versions(changes: &Changes, first: Revision) -> Result<()> {
     for row in &changes.put {
         let Row::Entry(entry) = row else { continue };
-        let place = usize::try_from(entry.revision.get() - first.get()).ok();
+        let resolved = || usize::try_from(entry.revision.get() - first.get()).ok();
+        let place = entry.revision.event().or_else(resolved);
         let event = place.and_then(|place| changes.events.get(place));
         let version = event.and_then(|event| event.version.as_deref());
         if version.is_none_or(|version| version.removed || version.entry != *entry) {

@@ -103,20 +103,16 @@ impl Board {
     /// Whether the process was seen alive at registration, on this host, boot and namespace, and does not exist any
     /// more.
     pub(crate) fn is_provably_gone(&self, agent: &Agent) -> bool {
-        let (Some(pid), Some(mark)) = (agent.pid, &agent.process) else { return false };
-        mark.boot == self.processes().boot() && self.processes().liveness(pid, Some(mark)) == Liveness::Dead
+        let Some(mark) = &agent.process else { return false };
+        mark.boot == self.processes().boot() && self.agents().process_of(agent) == Liveness::Dead
     }
 
     /// If the holder's process is gone, adds that to the refusal, with a hint how to release its holdings at once.
     fn add_gone_holder_hint(&self, refusal: Refusal, holder: Option<Agent>) -> Refusal {
         match holder.and_then(|holder| holder.pid.map(|pid| (holder, pid))) {
-            Some((holder, pid))
-                if self.processes().liveness(pid, holder.process.as_ref()) == Liveness::Dead =>
-            {
-                refusal
-                    .hint(Hint::EndGoneHolder { session: holder.session_id, pid })
-                    .detail(HOLDER_PROCESS, "gone")
-            }
+            Some((holder, pid)) if self.agents().process_of(&holder) == Liveness::Dead => refusal
+                .hint(Hint::EndGoneHolder { session: holder.session_id, pid })
+                .detail(HOLDER_PROCESS, "gone"),
             _ => refusal,
         }
     }

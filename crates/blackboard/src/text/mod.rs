@@ -251,18 +251,31 @@ pub(crate) fn ambiguity(name: &str) -> Option<Ambiguity> {
 ///
 /// assert!(check_name("Ivy (delegate)").is_ok());
 /// assert!(check_name("I\u{200b}vy").is_err());
+/// assert!(check_name("877c3f2b").is_err());
 /// ```
 pub fn check_name(name: &str) -> Result<()> {
     let (problem, hint) = if name.contains(control::forges) {
         ("contains control or invisible characters", "write it without them".to_owned())
     } else if let Some(Ambiguity { problem, plain }) = ambiguity(name.trim()) {
         (problem, format!("write \"{}\"", shown(&plain)))
+    } else if looks_like_session_id(name.trim()) {
+        ("looks like the id of a session", "choose a name with other letters".to_owned())
     } else {
         return Ok(());
     };
     let message = format!("the name of the agent {problem}: \"{}\"", shown(name));
     Err(Refusal::new(Code::InvalidValue, message).hint(hint).into())
 }
+
+/// Whether a name could be the id of a session, or the beginning of one that commands accept.
+fn looks_like_session_id(name: &str) -> bool {
+    let digits = name.chars().filter(char::is_ascii_digit).count();
+    let is_id = |character: char| character.is_ascii_hexdigit() || character == '-';
+    name.len() >= SHORTEST_ID && digits > 0 && name.chars().all(is_id)
+}
+
+/// The length of the ids that commands print.
+const SHORTEST_ID: usize = 8;
 
 /// The text as a name that looks like no other one, for names from text of other programs: without characters that
 /// would not be displayed, with plain spaces, and with accents that are part of their letters.

@@ -1,10 +1,10 @@
 //! `work claim`: claims an item for exactly one session.
 
 use std::collections::BTreeSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::Serialize;
 
+use super::contention::{Contention, MOST_CHOICE};
 use super::create::{NewItem, new_item};
 use super::dependencies::{blockers_of, list_blockers, missing_among, named_blockers, open_among};
 use super::{Create, Priority, Status, Work, WorkItem, not_found};
@@ -15,14 +15,11 @@ use crate::error::{AgeKind, Code, Error, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Prefetch, Range, Store, Tx};
+use crate::store::{Changes, Key, Prefetch, Range, Tx};
 use crate::text::TextChanges;
 
 /// How many items at the head of the queue are read together.
-const NEXT_BATCH: usize = 64;
-
-/// How many items a session chooses from at most, after it lost items to other sessions.
-const MOST_CHOICE: usize = NEXT_BATCH;
+const NEXT_BATCH: usize = MOST_CHOICE;
 
 /// How many claimed items are read if none is available.
 const MOST_CLAIMED: usize = 1000;
@@ -132,7 +129,7 @@ impl Work<'_> {
         let key = Key::WorkItem(claim.id.clone());
         let mut prefetch = vec![Prefetch::Row(key.clone())];
         let callers = if let Some(new) = &registration {
-            prefetch.extend(new.prefetch());
+            prefetch.extend(new.prefetch(self.board));
             new.callers()
         } else {
             prefetch.push(Prefetch::Row(Key::Agent(claim.session.clone())));
@@ -170,7 +167,8 @@ impl Work<'_> {
     /// items whose process is provably gone are swept, and the queue is read once more.
     ///
     /// On an engine without a writer lock, another session may claim the chosen item first. The call then chooses one
-    /// of the first items of the same priority, so that concurrent claims do not conflict again.
+    /// of the first items of the same priority, and so do all calls of the next seconds, so that concurrent claims do
+    /// not conflict again.
     ///
     /// ```
     /// # use blackboard::{Board, agent::Register, work::{ClaimNext, Create}};
@@ -197,6 +195,7 @@ impl Work<'_> {
         ];
         prefetch.extend(next.project.iter().map(|project| Prefetch::Row(Key::Project(project.clone()))));
         let mut contention = Contention::on(self.board.store());
+        prefetch.extend(contention.prefetch());
         self.board.commit_as(&[&next.session], "work claim --next", &prefetch, |tx| {
             let agent = existing_agent(tx, &next.session)?;
             // Before the queue: a session that has ended gets no item.
@@ -209,6 +208,7 @@ impl Work<'_> {
             let (mut changes, claimed) =
                 decide(&agent, ClaimTarget::existing(tx, item, None, Changes::new())?, tx.now())?;
             self.board.agents().record_activity(&agent, tx.now(), &mut changes);
+            contention.record(tx, &mut changes)?;
             Ok((changes, claimed))
         })
     }
@@ -379,43 +379,6 @@ fn nothing_available(next: &ClaimNext) -> Error {
         .into()
 }
 
-/// What the runs of one commit show about concurrent claims.
-struct Contention {
-    /// Whether there can be any: under a writer lock no other session claims between two runs.
-    is_possible: bool,
-    /// The item that the last run chose.
-    chosen: Option<String>,
-    /// How often another session claimed the item that a run had chosen.
-    lost: u32,
-}
-
-impl Contention {
-    fn on(store: &dyn Store) -> Contention {
-        Contention { is_possible: !store.has_writer_lock(), chosen: None, lost: 0 }
-    }
-
-    /// Records whether the last run lost its item, by the queue that this run sees. A run that was lost for another
-    /// reason changes nothing.
-    fn note(&mut self, queue: &[WorkItem]) {
-        if let Some(chosen) = self.chosen.take() {
-            self.lost += u32::from(queue.iter().all(|item| item.item_id != chosen));
-        }
-    }
-}
-
-/// Changes the order in which a session tries items after it `lost` some: it starts at one of the first of the same
-/// priority, of twice as many after each loss. `queue` is in the order of the queue.
-fn spread(queue: &mut [WorkItem], session: &str, lost: u32) {
-    let Some(priority) = queue.first().map(|first| first.priority) else { return };
-    let same_priority = queue.iter().take_while(|item| item.priority == priority).count();
-    let choice = same_priority.min(1_usize.checked_shl(lost).unwrap_or(MOST_CHOICE)).clamp(1, MOST_CHOICE);
-    let mut seed = DefaultHasher::new();
-    (session, lost).hash(&mut seed);
-    // The remainder is smaller than `choice`, which is a `usize`.
-    let start = usize::try_from(seed.finish() % choice as u64).unwrap_or(0);
-    queue[..choice].rotate_left(start);
-}
-
 /// The first matching item of the queue, or another one of its priority under contention. The first items are read as
 /// candidates, so that concurrent claims conflict only over the same item. Each candidate is read again by its key.
 fn first_available(
@@ -429,14 +392,12 @@ fn first_available(
         Err(error) if error.is_unreadable_row() => return first_in_queue(board, tx, next, &queue),
         candidates => candidates?,
     };
-    contention.note(&candidates);
-    if contention.lost > 0 {
-        spread(&mut candidates, &next.session, contention.lost);
-    }
+    contention.begin(tx, &candidates)?;
+    contention.spread(tx, &mut candidates, &next.session)?;
     for candidate in candidates {
         let item = tx.row::<WorkItem>(&Key::WorkItem(candidate.item_id))?;
         if let Some(item) = item.filter(|item| item.status == Status::Available && next.fits(item)) {
-            contention.chosen = contention.is_possible.then(|| item.item_id.clone());
+            contention.choose(&item);
             return Ok(Some(item));
         }
     }
@@ -513,38 +474,6 @@ mod tests {
             (Active, Status::Completed, Some("other"), Err(Code::AlreadyCompleted)),
         ] {
             assert_eq!(outcomes(agent, item, holder), expected, "{agent} agent, {item} item of {holder:?}");
-        }
-    }
-
-    #[test]
-    fn a_session_that_lost_items_starts_at_one_of_the_first_of_the_same_priority() {
-        let queue = || -> Vec<WorkItem> {
-            let urgent = (0..20).map(|number| (Priority::P1, number));
-            let items = urgent.chain((20..30).map(|number| (Priority::P2, number)));
-            items.map(|(priority, number)| WorkItem { priority, ..an_item(&number.to_string()) }).collect()
-        };
-        for (lost, most) in [(0, 1), (1, 2), (2, 4), (3, 8), (4, 16), (5, 20), (6, 20), (99, 20)] {
-            let mut first = BTreeSet::new();
-            for session in 0..400 {
-                let mut tried = queue();
-                spread(&mut tried, &format!("session-{session}"), lost);
-                first.insert(tried[0].item_id.parse::<usize>().unwrap());
-                assert!(tried[20..].iter().all(|item| item.priority == Priority::P2), "lost {lost}");
-                tried.sort_by_key(|item| item.item_id.parse::<usize>().unwrap());
-                assert_eq!(tried, queue(), "each item is tried once");
-            }
-            assert_eq!(first, (0..most).collect(), "lost {lost}");
-        }
-        spread(&mut [], "session", 1);
-    }
-
-    #[test]
-    fn only_an_item_that_another_session_claimed_counts_as_lost() {
-        let mut contention = Contention { is_possible: true, chosen: None, lost: 0 };
-        for (chosen, expected) in [(None, 0), (Some("a"), 0), (Some("taken"), 1), (None, 1), (Some("b"), 1)] {
-            contention.chosen = chosen.map(str::to_owned);
-            contention.note(&[an_item("a"), an_item("b")]);
-            assert_eq!(contention.lost, expected, "{chosen:?}");
         }
     }
 

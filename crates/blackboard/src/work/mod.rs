@@ -8,6 +8,7 @@ mod activity;
 mod block;
 mod claim;
 mod complete;
+mod contention;
 mod create;
 mod delete;
 mod dependencies;

@@ -1,7 +1,7 @@
 //! Every engine gives the same answers.
 //!
 //! Random sequences of verbs, with few names so that they conflict, run on several engines: memory, memory that loses
-//! every first run, memory whose ids have gaps, and SQLite. After each step the answers have to be equal, at the end
+//! every first run, memory whose ids have gaps, SQLite, and Redis. After each step the answers have to be equal, at the end
 //! the complete board and its event log. Invariants are checked meanwhile: see `invariants.rs`.
 //!
 //! `PROPTEST_CASES=2000 cargo test -p blackboard --test agreement` runs more cases.
@@ -35,12 +35,17 @@ fn all_engines_give_the_same_answers() {
 
 fn agree(steps: &[Step]) -> Result<(), TestCaseError> {
     let mut memory = World::memory();
-    let mut others = [
+    let mut others = vec![
         ("memory running twice", World::memory_running_twice()),
         ("memory with gaps", World::memory_with_gaps()),
         ("SQLite", World::sqlite()),
         ("SQLite with gaps", World::sqlite_with_gaps()),
     ];
+    #[cfg(all(unix, feature = "redis"))]
+    {
+        others.extend(World::redis().map(|world| ("Redis", world)));
+        others.extend(World::redis_running_twice().map(|world| ("Redis running twice", world)));
+    }
     let mut before = memory.board.export().unwrap();
     for (number, step) in steps.iter().enumerate() {
         let expected = memory.take(step);

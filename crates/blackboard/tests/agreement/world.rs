@@ -12,6 +12,8 @@ use blackboard::event::{Event, Since};
 use blackboard::id::{CountingIds, session_id_from_hint};
 use blackboard::process::FakeProcesses;
 use blackboard::project::RegisterProject;
+#[cfg(all(unix, feature = "redis"))]
+use blackboard::store::redis::{Address, Redis, RedisOptions};
 use blackboard::store::sqlite::{Sqlite, SqliteOptions};
 use blackboard::store::{Memory, Store};
 use blackboard::sweep::Sweep;
@@ -53,6 +55,28 @@ impl World {
 
     pub fn sqlite_with_gaps() -> World {
         World::on_sqlite(Sqlite::skipping_revisions)
+    }
+
+    /// `None` if this machine has no server.
+    #[cfg(all(unix, feature = "redis"))]
+    pub fn redis() -> Option<World> {
+        World::on_redis(|store| store)
+    }
+
+    /// `None` if this machine has no server.
+    #[cfg(all(unix, feature = "redis"))]
+    pub fn redis_running_twice() -> Option<World> {
+        World::on_redis(Redis::running_everything_twice)
+    }
+
+    #[cfg(all(unix, feature = "redis"))]
+    fn on_redis(change: impl FnOnce(Redis) -> Redis) -> Option<World> {
+        testkit::limit_test();
+        let address: Address = testkit::redis::shared_redis()?.parse().unwrap();
+        Some(World::on(|clock| {
+            let options = RedisOptions { fixed_clock: Some(clock), ..RedisOptions::default() };
+            (Arc::new(change(Redis::open(address, &options).unwrap())), None)
+        }))
     }
 
     fn on_sqlite(change: impl FnOnce(Sqlite) -> Sqlite) -> World {

@@ -1,4 +1,5 @@
-//! Measures the board against what is possible: `cargo xtask bench ledger`, `entries`, `hooks` and `web`.
+//! Measures the board against what is possible: `cargo xtask bench ledger`, `entries`, `hooks`, `redis` and `web`. Also
+//! simulates many agents: `cargo xtask fleet`.
 //!
 //! Every number is a ratio to a baseline from the same run, or is shown with one: a bare process, the same statements
 //! in plain SQL, the same program without the queue. Compared programs run alternately. A verdict is the median of at
@@ -17,10 +18,15 @@
 
 mod boards;
 mod entries;
+mod fleet;
 mod hooks;
 mod ledger;
 mod programs;
+mod redis;
+mod redis_server;
+mod remote_board;
 mod report;
+mod server_counters;
 mod statistics;
 mod web;
 
@@ -72,9 +78,12 @@ fn main() -> ExitCode {
         Some((first, rest)) if first == "ledger" => measure("ledger", ledger::MEASUREMENTS, rest),
         Some((first, rest)) if first == "entries" => measure("entries", entries::MEASUREMENTS, rest),
         Some((first, rest)) if first == "hooks" => measure("hooks", hooks::MEASUREMENTS, rest),
+        Some((first, rest)) if first == "claimer" => redis::crowd::claim_all(rest),
+        Some((first, rest)) if first == "redis" => measure("redis", redis::MEASUREMENTS, rest),
+        Some((first, rest)) if first == "fleet" => fleet::run(rest),
         Some((first, rest)) if first == "holder" => web::hold(rest),
         Some((first, rest)) if first == "web" => measure("web", web::MEASUREMENTS, rest),
-        _ => Err("usage: bench ledger | entries | hooks | web".into()),
+        _ => Err("usage: bench ledger | entries | hooks | redis | web | fleet".into()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -15,7 +15,7 @@ use crate::output::entry::{PurgedKey, WouldPurge};
 /// and agent names stay in the event log until it is pruned; replace a credential that was on a board.
 ///
 /// Exits with 4 if another session holds the entry, and with 3 if the board has no record of the key. Exits with 6 if
-/// an open reader prevents erasing old values from the file; run it again.
+/// old values may still be in files, for example because a reader is open; run it again.
 ///
 /// Examples:
 ///   blackboard purge task:q4 --dry-run

@@ -14,9 +14,9 @@ use crate::context::Context;
 use crate::location::{self, no_home};
 use crate::outcome::Outcome;
 use crate::output::Screen;
-use crate::output::setup::{PlatformChanges, Report, SetupAction};
+use crate::output::setup::{BoardChange, PlatformChanges, Report, SetupAction};
 use crate::platforms::{PLATFORMS, Platform, listed};
-use crate::setup::{self, Change, CreatedDirectories, SettingsDirs, SettingsLevel, Target};
+use crate::setup::{self, BoardLocation, Change, CreatedDirectories, SettingsDirs, SettingsLevel, Target};
 
 #[derive(clap::Args, Debug)]
 #[command(about = SUMMARY, long_about = long_help())]
@@ -40,11 +40,15 @@ fn long_help() -> String {
          Adds hooks, the MCP server and a skill to the settings of every platform found on this machine, or of the one you\n\
          name. Shows a diff and asks before writing. `setup remove` restores every file byte for byte, if you have not\n\
          changed it since; otherwise it removes what setup added.\n\n\
+         With --db and the URL of a server, also makes that the board of this user, in config.json of BLACKBOARD_HOME, which\n\
+         hooks, the MCP server and all other commands read. The password is not written: set BLACKBOARD_REDIS_PASSWORD or\n\
+         BLACKBOARD_REDIS_PASSWORD_FILE where the agents run.\n\n\
          Platforms with local settings: {local}. {}\n\n\
          Examples:\n  \
          blackboard setup --dry-run\n  \
          blackboard setup claude --yes\n  \
-         blackboard setup codex --settings project --dry-run",
+         blackboard setup codex --settings project --dry-run\n  \
+         blackboard setup --db 'redis://ivy@example.com?board=team' --dry-run",
         notes.join(" ")
     )
 }
@@ -78,9 +82,11 @@ pub enum PlatformSelection {
 impl Run for Setup {
     fn run(self, context: &Context) -> Result<Outcome> {
         let dirs = setup::settings_dirs(context)?;
+        let board = BoardLocation::named(context, self.how.settings)?;
         let chosen =
             chosen("blackboard setup", self.platform, self.how.settings, |platform| dirs.has(platform))?;
-        Ok(self.how.run(context, &dirs, &chosen, Change::to_set_up, SetupAction::SetUp)?.into_outcome())
+        let report = self.how.run(context, &dirs, &chosen, board, Change::to_set_up, SetupAction::SetUp)?;
+        Ok(report.into_outcome())
     }
 }
 
@@ -91,10 +97,11 @@ impl SetupOptions {
         context: &Context,
         dirs: &SettingsDirs,
         platforms: &[&'static Platform],
+        board: Option<BoardLocation>,
         plan: fn(&Target) -> Change,
         done: SetupAction,
     ) -> Result<Report> {
-        if platforms.is_empty() {
+        if platforms.is_empty() && board.is_none() {
             return Err(no_platforms());
         }
         let plan_of = |platform: &&'static Platform| PlatformChanges {
@@ -104,19 +111,32 @@ impl SetupOptions {
         };
         let platforms: Vec<_> = platforms.iter().map(plan_of).collect();
         let on_path = dirs.has_this_program();
-        let mut report =
-            Report { done, written: false, shown: false, on_path, platforms, still_set_up: Vec::new() };
+        let board = board.map(|location| BoardChange { change: plan(&location.target()), location });
+        let (still_set_up, board_kept) = (Vec::new(), None);
+        let mut report = Report {
+            done,
+            written: false,
+            shown: false,
+            on_path,
+            platforms,
+            board,
+            still_set_up,
+            board_kept,
+        };
         if report.is_pending() && !self.dry_run {
             let wanted = self.yes || ask(&mut report, context)?;
             if wanted {
                 let home = location::home(&context.request()).ok_or_else(no_home)?;
                 let mut directories = CreatedDirectories::recorded_in(&home);
-                for change in report.platforms.iter_mut().flat_map(|platform| &mut platform.changes) {
+                if report.board.as_ref().is_some_and(|board| board.change.is_pending()) {
+                    // If that fails, the change reports it.
+                    let _ = directories.create_home();
+                }
+                for change in report.changes_mut() {
                     change.apply(&mut directories);
                 }
                 if done == SetupAction::Removed {
-                    let changes = report.platforms.iter().flat_map(|platform| &platform.changes);
-                    let files = changes.map(|change| change.file.as_path());
+                    let files = report.changes().map(|change| change.file.as_path());
                     setup::forget_directories(&mut directories, files, dirs);
                 }
                 directories.save();

@@ -7,11 +7,12 @@ use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::setup::{PlatformStatus, SetupStatus, TargetStatus};
 use crate::platforms::{PLATFORMS, Platform};
-use crate::setup;
+use crate::setup::{self, BoardLocation};
 
 /// Show which agents are connected
 ///
-/// Shows for each platform whether it is installed, and what is set up in which file. If a hook fails, hook.log next to
+/// Shows for each platform whether it is installed, and what is set up in which file; and the server of the board, if
+/// `setup --db` has configured one. If a hook fails, hook.log next to
 /// the board has the reason.
 ///
 /// Examples:
@@ -33,6 +34,7 @@ impl Run for Status {
             PlatformStatus { platform, installed: dirs.has(platform), targets }
         };
         let platforms = PLATFORMS.iter().map(status_of).collect();
-        Ok(Outcome::new(SetupStatus { platforms, on_path: dirs.has_this_program() }))
+        let board = BoardLocation::configured(context);
+        Ok(Outcome::new(SetupStatus { platforms, on_path: dirs.has_this_program(), board }))
     }
 }

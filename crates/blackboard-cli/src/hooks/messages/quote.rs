@@ -31,14 +31,17 @@ pub struct Title {
     pub text: String,
     /// Their total number, including omitted ones.
     pub total: usize,
+    /// Whether there are more than that.
+    pub or_more: bool,
 }
 
 impl Title {
-    /// The line above this many lines: `- locks (2):`, or `- locks (5 of 9):` if there are more.
+    /// The line above this many lines: `- locks (2):`, or `- locks (5 of 9):` if there are more, or `- locks (5 of 200+):` if
+    /// not all were counted.
     fn above(&self, shown: usize) -> String {
-        let Title { text, total } = self;
-        if shown < *total {
-            format!("- {text} ({shown} of {total}):")
+        let Title { text, total, or_more } = self;
+        if shown < *total || *or_more {
+            format!("- {text} ({shown} of {total}{}):", if *or_more { "+" } else { "" })
         } else {
             format!("- {text} ({total}):")
         }
@@ -49,6 +52,14 @@ impl Section {
     /// Lines without a title.
     pub fn untitled(lines: Vec<String>) -> Section {
         Section { title: None, lines }
+    }
+
+    /// The same section, if more lines may exist than were counted.
+    pub fn or_more(mut self, or_more: bool) -> Section {
+        if let Some(title) = &mut self.title {
+            title.or_more = or_more;
+        }
+        self
     }
 
     /// Its first lines, under the title.
@@ -208,7 +219,7 @@ mod tests {
     fn a_more_important_section_gets_three_lines_before_the_next_one_gets_any() {
         testkit::limit_test();
         let section = |title: &str, lines: usize, length: usize| Section {
-            title: Some(Title { text: title.to_owned(), total: lines }),
+            title: Some(Title { text: title.to_owned(), total: lines, or_more: false }),
             lines: vec!["x".repeat(length - 1); lines],
         };
         for (characters, expected, is_complete) in [
@@ -233,7 +244,7 @@ mod tests {
     fn heading_counts_the_lines_that_are_shown() {
         testkit::limit_test();
         let section = |total: usize| Section {
-            title: Some(Title { text: "locks".to_owned(), total }),
+            title: Some(Title { text: "locks".to_owned(), total, or_more: false }),
             lines: (0..total.min(5)).map(|number| format!("  - lock {number}")).collect(),
         };
         let block = |total: usize, limit: usize| quote_block("Hello.", &[section(total)], None, limit);

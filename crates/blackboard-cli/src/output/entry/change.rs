@@ -119,7 +119,7 @@ impl Render for PurgedKey {
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        let Purged { scope, key, versions, answers, revision, scrubbed } = &self.0;
+        let Purged { scope, key, versions, answers, revision, scrubbed, remains } = &self.0;
         let versions = match versions {
             0 => "nothing was left to erase".to_owned(),
             count => counted_versions(*count),
@@ -135,10 +135,13 @@ impl Render for PurgedKey {
             return Ok(());
         }
         screen.gap()?;
-        screen.line(format_args!(
-            "The files of the board still hold the old values: another process uses an older state of the board."
-        ))?;
-        screen.line(format_args!("Run the command again when that process has ended."))
+        for reason in remains {
+            screen.line(format_args!(
+                "The files of the board may still hold the old values: {}.",
+                escape(reason)
+            ))?;
+        }
+        screen.line(format_args!("Run the command again when that is no longer so."))
     }
 }
 

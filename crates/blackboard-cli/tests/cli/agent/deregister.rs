@@ -2,12 +2,12 @@ use crate::scratch::Scratch;
 use crate::shapes::{AGENT, is_object};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![human_output_matches_transcript, json_has_what_ended_and_what_was_released,];
+
 fn human_output_matches_transcript() {
     transcript::check("agent deregister");
 }
 
-#[test]
 fn json_has_what_ended_and_what_was_released() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);

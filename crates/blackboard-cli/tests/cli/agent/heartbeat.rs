@@ -2,12 +2,17 @@ use crate::scratch::{Scratch, with_dying_process};
 use crate::shapes::is_object;
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    json_has_what_was_recorded,
+    a_retry_prints_what_the_first_call_printed,
+    json_has_what_a_stale_session_lost,
+];
+
 fn human_output_matches_transcript() {
     transcript::check("agent heartbeat");
 }
 
-#[test]
 fn json_has_what_was_recorded() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
@@ -31,7 +36,6 @@ fn json_has_what_was_recorded() {
     assert_eq!(told["count"], 1);
 }
 
-#[test]
 fn a_retry_prints_what_the_first_call_printed() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
@@ -44,7 +48,6 @@ fn a_retry_prints_what_the_first_call_printed() {
     assert_eq!((&json["filtered"], json.get("stored")), (&serde_json::json!(["progress"]), None));
 }
 
-#[test]
 fn json_has_what_a_stale_session_lost() {
     let scratch = Scratch::new();
     with_dying_process(|pid| {

@@ -2,12 +2,17 @@ use crate::scratch::{Scratch, with_dying_process};
 use crate::shapes::{AGENT, is_list};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    json_has_a_list_of_agents,
+    list_and_details_both_show_that_a_process_is_gone,
+    overviews_show_that_a_process_is_gone,
+];
+
 fn human_output_matches_transcript() {
     transcript::check("agent list");
 }
 
-#[test]
 fn json_has_a_list_of_agents() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
@@ -17,7 +22,6 @@ fn json_has_a_list_of_agents() {
     assert_eq!(agents["items"][1]["parent_id"], agents["items"][0]["session_id"]);
 }
 
-#[test]
 fn list_and_details_both_show_that_a_process_is_gone() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
@@ -36,7 +40,6 @@ fn list_and_details_both_show_that_a_process_is_gone() {
     }
 }
 
-#[test]
 fn overviews_show_that_a_process_is_gone() {
     let scratch = Scratch::new();
     scratch.json(["project", "register", "pai", "--name", "PAI"]);

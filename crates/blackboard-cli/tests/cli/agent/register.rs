@@ -4,12 +4,16 @@ use crate::scratch::Scratch;
 use crate::shapes::{AGENT, is_object};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    json_has_the_agent,
+    an_option_is_not_taken_for_a_missing_name,
+];
+
 fn human_output_matches_transcript() {
     transcript::check("agent register");
 }
 
-#[test]
 fn json_has_the_agent() {
     let scratch = Scratch::new();
     let agent = scratch.json([
@@ -29,7 +33,6 @@ fn json_has_the_agent() {
     assert_eq!((&again["session_id"], again["resumed"].as_bool()), (&agent["session_id"], Some(true)));
 }
 
-#[test]
 fn an_option_is_not_taken_for_a_missing_name() {
     let scratch = Scratch::new();
     let refused = scratch.run(["agent", "register", "--name", "--project", "--json"]).refused(Code::Usage);

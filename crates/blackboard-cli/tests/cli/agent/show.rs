@@ -2,12 +2,12 @@ use crate::scratch::Scratch;
 use crate::shapes::{AGENT, WORK_ITEM, is_object};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![human_output_matches_transcript, json_has_all_details_of_an_agent,];
+
 fn human_output_matches_transcript() {
     transcript::check("agent show");
 }
 
-#[test]
 fn json_has_all_details_of_an_agent() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);

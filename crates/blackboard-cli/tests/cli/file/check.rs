@@ -4,12 +4,12 @@ use super::repository;
 use crate::shapes::is_object;
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![human_output_matches_transcript, json_has_the_other_holders,];
+
 fn human_output_matches_transcript() {
     transcript::check("file check");
 }
 
-#[test]
 fn json_has_the_other_holders() {
     let scratch = repository();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy", "--work", "The engine"]);

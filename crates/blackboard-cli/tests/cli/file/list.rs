@@ -2,12 +2,12 @@ use super::repository;
 use crate::shapes::{RESERVATION, is_list};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![human_output_matches_transcript, json_has_a_list_of_reservations,];
+
 fn human_output_matches_transcript() {
     transcript::check("file list");
 }
 
-#[test]
 fn json_has_a_list_of_reservations() {
     let scratch = repository();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);

@@ -2,12 +2,12 @@ use super::repository;
 use crate::shapes::is_object;
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![human_output_matches_transcript, json_has_what_was_released,];
+
 fn human_output_matches_transcript() {
     transcript::check("file release");
 }
 
-#[test]
 fn json_has_what_was_released() {
     let scratch = repository();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);

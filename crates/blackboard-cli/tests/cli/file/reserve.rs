@@ -10,12 +10,19 @@ use crate::scratch::{Output, Scratch};
 use crate::shapes::{RESERVATION, is_object};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    json_has_what_was_reserved,
+    patterns_are_relative_to_the_current_directory_and_mean_the_same_everywhere,
+    reservations_of_another_worktree_are_shown_and_do_not_conflict,
+    outside_of_a_repository_a_file_is_the_same_from_everywhere,
+    a_directory_that_does_not_exist_yet_conflicts_with_files_in_it,
+];
+
 fn human_output_matches_transcript() {
     transcript::check("file reserve");
 }
 
-#[test]
 fn json_has_what_was_reserved() {
     let scratch = repository();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
@@ -34,48 +41,6 @@ fn json_has_what_was_reserved() {
     let refusal = refusal.refused(Code::Held);
     assert_eq!((&refusal["held_by_name"], &refusal["pattern"]), (&"Ivy".into(), &"src/**".into()));
     assert_eq!((&refusal["note"], &refusal["since"]), (&"rewriting".into(), &first["since"]));
-}
-
-#[test]
-fn patterns_with_too_many_wildcards_are_refused_and_those_of_an_older_version_still_work() {
-    let scratch = repository();
-    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
-    scratch.json(["agent", "register", "--name", "Oak", "--session-hint", "oak"]);
-    let wild = |number: usize| format!("{}q{number:03}", "*a".repeat(495));
-    for (pattern, part) in [
-        (wild(1), "has 994 characters"),
-        ("*a".repeat(9), "has 9 wildcards"),
-        ("d/".repeat(65), "66 segments"),
-        ("x".repeat(300), "has 300 characters"),
-    ] {
-        let refusal = scratch.run(["file", "reserve", &pattern, "--session", "ivy", "--json"]);
-        let refusal = refusal.refused(Code::InvalidValue);
-        assert!(refusal["error"].as_str().unwrap().contains(part), "{refusal}");
-    }
-    // What an earlier version accepted.
-    let names: Vec<_> = (0..60).map(|number| format!("old{number}")).collect();
-    let call = ["file", "reserve", "--session", "ivy"].into_iter().chain(names.iter().map(String::as_str));
-    scratch.json(call);
-    let database = rusqlite::Connection::open(scratch.database()).unwrap();
-    for (number, name) in names.iter().enumerate() {
-        let update =
-            "UPDATE entry_versions SET value = replace(value, ?1, ?2) WHERE value LIKE '%' || ?1 || '%'";
-        let quoted = |text: &str| format!("\"{text}\"");
-        assert_eq!(database.execute(update, [quoted(name), quoted(&wild(number))]).unwrap(), 1);
-    }
-    drop(database);
-    assert_eq!(scratch.json(["file", "list"])["count"], 60);
-    let path = "a".repeat(600) + "q059";
-    let checked = scratch.run(["file", "check", &path, "--session", "oak", "--json"]).refused(Code::Held);
-    assert_eq!(checked["pattern"], wild(59));
-    let refusal = scratch.run(["file", "reserve", "*q007", "--session", "oak", "--json"]).refused(Code::Held);
-    assert_eq!(refusal["pattern"], wild(7));
-    scratch.json(["file", "reserve", "src/", "*a*a*a*a*a*a*b", "--session", "oak"]);
-    // Such a pattern can be named, too.
-    let refusal = scratch.run(["file", "release", &wild(7), "--session", "oak", "--json"]);
-    assert_eq!(refusal.refused(Code::NotHolder)["pattern"], wild(7));
-    scratch.json(["file", "release", "--all", "--session", "ivy"]);
-    scratch.json(["file", "reserve", "*q007", "--session", "oak"]);
 }
 
 /// A repository with a worktree, made as git does but without git.
@@ -99,7 +64,6 @@ fn run_in(scratch: &Scratch, directory: &str, call: &[&str]) -> Output {
     Output::of(command.current_dir(scratch.path().join(directory)).run_to_end())
 }
 
-#[test]
 fn patterns_are_relative_to_the_current_directory_and_mean_the_same_everywhere() {
     let scratch = two_worktrees();
     let reserve = |directory: &str, pattern: &str| {
@@ -123,7 +87,6 @@ fn patterns_are_relative_to_the_current_directory_and_mean_the_same_everywhere()
     assert!(refusal["error"].as_str().unwrap().contains("is outside of"), "{refusal}");
 }
 
-#[test]
 fn reservations_of_another_worktree_are_shown_and_do_not_conflict() {
     let scratch = two_worktrees();
     run_in(&scratch, "project", &["file", "reserve", "src/**", "--session", "ivy"]).success();
@@ -146,7 +109,6 @@ fn reservations_of_another_worktree_are_shown_and_do_not_conflict() {
     );
 }
 
-#[test]
 fn outside_of_a_repository_a_file_is_the_same_from_everywhere() {
     let scratch = Scratch::new();
     fs::create_dir_all(scratch.path().join("work/src")).unwrap();
@@ -162,7 +124,6 @@ fn outside_of_a_repository_a_file_is_the_same_from_everywhere() {
     }
 }
 
-#[test]
 fn a_directory_that_does_not_exist_yet_conflicts_with_files_in_it() {
     let scratch = repository();
     for name in ["Ivy", "Oak"] {
@@ -175,4 +136,58 @@ fn a_directory_that_does_not_exist_yet_conflicts_with_files_in_it() {
         }
     }
     scratch.run(["file", "check", "library", "d3x/a.rs", "--session", "Oak"]).success();
+    // A pattern is about no file but those that match.
+    scratch.json(["file", "reserve", "**/*.md", "src/**/*.toml", "--session", "Ivy"]);
+    scratch.run(["file", "check", "main.c", "src/a.rs", "--session", "Oak"]).success();
+    scratch.run(["file", "reserve", "main.c", "src/a.rs", "--session", "Oak"]).success();
+    scratch.run(["file", "check", "docs/a.md", "--session", "Oak", "--json"]).refused(Code::Held);
+}
+
+/// What an older version wrote into the file.
+mod of_a_file {
+    use super::*;
+
+    #[test]
+    fn patterns_with_too_many_wildcards_are_refused_and_those_of_an_older_version_still_work() {
+        let scratch = repository();
+        scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+        scratch.json(["agent", "register", "--name", "Oak", "--session-hint", "oak"]);
+        let wild = |number: usize| format!("{}q{number:03}", "*a".repeat(495));
+        for (pattern, part) in [
+            (wild(1), "has 994 characters"),
+            ("*a".repeat(9), "has 9 wildcards"),
+            ("d/".repeat(65), "66 segments"),
+            ("x".repeat(300), "has 300 characters"),
+        ] {
+            let refusal = scratch.run(["file", "reserve", &pattern, "--session", "ivy", "--json"]);
+            let refusal = refusal.refused(Code::InvalidValue);
+            assert!(refusal["error"].as_str().unwrap().contains(part), "{refusal}");
+        }
+        // What an earlier version accepted.
+        let names: Vec<_> = (0..60).map(|number| format!("old{number}")).collect();
+        let call =
+            ["file", "reserve", "--session", "ivy"].into_iter().chain(names.iter().map(String::as_str));
+        scratch.json(call);
+        let database = rusqlite::Connection::open(scratch.database()).unwrap();
+        for (number, name) in names.iter().enumerate() {
+            let update =
+                "UPDATE entry_versions SET value = replace(value, ?1, ?2) WHERE value LIKE '%' || ?1 || '%'";
+            let quoted = |text: &str| format!("\"{text}\"");
+            assert_eq!(database.execute(update, [quoted(name), quoted(&wild(number))]).unwrap(), 1);
+        }
+        drop(database);
+        assert_eq!(scratch.json(["file", "list"])["count"], 60);
+        let path = "a".repeat(600) + "q059";
+        let checked = scratch.run(["file", "check", &path, "--session", "oak", "--json"]).refused(Code::Held);
+        assert_eq!(checked["pattern"], wild(59));
+        let refusal =
+            scratch.run(["file", "reserve", "*q007", "--session", "oak", "--json"]).refused(Code::Held);
+        assert_eq!(refusal["pattern"], wild(7));
+        scratch.json(["file", "reserve", "src/", "*a*a*a*a*a*a*b", "--session", "oak"]);
+        // Such a pattern can be named, too.
+        let refusal = scratch.run(["file", "release", &wild(7), "--session", "oak", "--json"]);
+        assert_eq!(refusal.refused(Code::NotHolder)["pattern"], wild(7));
+        scratch.json(["file", "release", "--all", "--session", "ivy"]);
+        scratch.json(["file", "reserve", "*q007", "--session", "oak"]);
+    }
 }

@@ -11,7 +11,20 @@ use crate::scratch::{Output, Scratch};
 use crate::shapes::is_object;
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    json_has_the_holder_of_each_staged_file,
+    shared_reservation_conflicts_too,
+    paths_are_those_of_the_worktree_in_every_directory,
+    file_name_is_never_a_pattern,
+    both_names_of_a_renamed_file_and_a_deleted_file_are_checked,
+    link_is_checked_by_its_own_name_and_not_by_its_target,
+    all_files_are_checked_when_they_exceed_one_batch,
+    file_reserved_outside_of_a_process_with_several_sessions_is_refused,
+    reservation_of_another_worktree_is_reported_and_stops_no_commit,
+    errors_stop_no_commit_and_are_reported_in_one_line,
+];
+
 fn human_output_matches_transcript() {
     if can("a commit", "git", &["--version"]) {
         transcript::check("guard check");
@@ -35,7 +48,6 @@ fn with_files(files: &[&str]) -> Option<Scratch> {
     Some(scratch)
 }
 
-#[test]
 fn json_has_the_holder_of_each_staged_file() {
     let Some(scratch) = with_files(&["src/lib.rs", "src/main.rs", "README.md"]) else { return };
     git(&scratch, "add README.md");
@@ -52,7 +64,6 @@ fn json_has_the_holder_of_each_staged_file() {
     assert_eq!((&warned["free"], warned["paths"].as_array().map(Vec::len)), (&false.into(), Some(2)));
 }
 
-#[test]
 fn shared_reservation_conflicts_too() {
     let Some(scratch) = with_files(&["docs/cli.md"]) else { return };
     scratch.json(["file", "reserve", "docs/", "--shared", "--session", "ivy"]);
@@ -60,7 +71,6 @@ fn shared_reservation_conflicts_too() {
     assert_eq!(scratch.run(["guard", "check", "--json"]).refused(Code::Held)["mode"], "shared");
 }
 
-#[test]
 fn paths_are_those_of_the_worktree_in_every_directory() {
     let Some(scratch) = with_files(&["src/lib.rs", "docs/lib.rs"]) else { return };
     git(&scratch, "config diff.relative true");
@@ -70,7 +80,6 @@ fn paths_are_those_of_the_worktree_in_every_directory() {
     assert_eq!(asked.refused(Code::Held)["path"], "src/lib.rs");
 }
 
-#[test]
 fn file_name_is_never_a_pattern() {
     let Some(scratch) = with_files(&[]) else { return };
     // `**` inside of a name is no pattern at all, and these bytes are no text.
@@ -89,7 +98,6 @@ fn file_name_is_never_a_pattern() {
     assert_eq!((&free["free"], &free["staged"]), (&true.into(), &5.into()));
 }
 
-#[test]
 fn both_names_of_a_renamed_file_and_a_deleted_file_are_checked() {
     let Some(scratch) = with_files(&["src/lib.rs", "src/old.rs"]) else { return };
     fs::write(scratch.path().join("src/lib.rs"), "the same content, as git sees it\n".repeat(9)).unwrap();
@@ -103,7 +111,6 @@ fn both_names_of_a_renamed_file_and_a_deleted_file_are_checked() {
     assert_eq!(scratch.run(["guard", "check", "--json"]).refused(Code::Held)["path"], "src/old.rs");
 }
 
-#[test]
 fn link_is_checked_by_its_own_name_and_not_by_its_target() {
     let Some(scratch) = with_files(&["src/lib.rs"]) else { return };
     std::os::unix::fs::symlink("src/lib.rs", scratch.path().join("link.rs")).unwrap();
@@ -111,7 +118,6 @@ fn link_is_checked_by_its_own_name_and_not_by_its_target() {
     assert_eq!(scratch.json(["guard", "check"])["free"], true);
 }
 
-#[test]
 fn all_files_are_checked_when_they_exceed_one_batch() {
     let Some(scratch) = with_files(&[]) else { return };
     // Nothing but names: no file of them has to exist.
@@ -124,7 +130,6 @@ fn all_files_are_checked_when_they_exceed_one_batch() {
     assert_eq!((&warned["staged"], &warned["paths"][0]["path"]), (&10_006.into(), &"src/last.rs".into()));
 }
 
-#[test]
 fn file_reserved_outside_of_a_process_with_several_sessions_is_refused() {
     let Some(scratch) = with_files(&["src/lib.rs", "docs/cli.md"]) else { return };
     let pid = std::os::unix::process::parent_id().to_string();
@@ -151,7 +156,6 @@ fn file_reserved_outside_of_a_process_with_several_sessions_is_refused() {
     assert!(!shown.stderr.contains(&session[..8]), "{shown:?}");
 }
 
-#[test]
 fn reservation_of_another_worktree_is_reported_and_stops_no_commit() {
     let Some(scratch) = with_files(&["README.md"]) else { return };
     git(&scratch, "-c user.name=Ivy -c user.email=ivy@example.org commit -qm first --allow-empty");
@@ -172,7 +176,6 @@ fn reservation_of_another_worktree_is_reported_and_stops_no_commit() {
     );
 }
 
-#[test]
 fn errors_stop_no_commit_and_are_reported_in_one_line() {
     let Some(scratch) = with_files(&["src/lib.rs"]) else { return };
     git(&scratch, "add src");

@@ -10,14 +10,25 @@ use crate::scratch::{Output, Scratch};
 use crate::shapes::is_object;
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    installing_twice_changes_nothing_the_second_time,
+    hook_is_executable_under_every_umask,
+    guard_is_installed_from_every_directory_and_without_a_hooks_directory,
+    existing_hook_is_kept_unchanged_and_only_once,
+    interrupted_installation_is_finished_by_the_next,
+    hook_that_cannot_be_moved_is_left_unchanged_with_a_hint,
+    hooks_of_another_tool_are_left_unchanged_and_the_line_to_add_is_printed,
+    guard_is_installed_in_a_worktree_of_a_bare_repository_only,
+    guard_is_refused_outside_of_a_repository,
+];
+
 fn human_output_matches_transcript() {
     if can("a commit", "git", &["--version"]) {
         transcript::check("guard install");
     }
 }
 
-#[test]
 fn installing_twice_changes_nothing_the_second_time() {
     let Some(scratch) = repository() else { return };
     let first = scratch.json(["guard", "install"]);
@@ -35,7 +46,6 @@ fn installing_twice_changes_nothing_the_second_time() {
     assert!(hooks(&scratch) == before);
 }
 
-#[test]
 fn hook_is_executable_under_every_umask() {
     for umask in ["000", "111", "177", "777"] {
         let Some(scratch) = repository() else { return };
@@ -46,30 +56,6 @@ fn hook_is_executable_under_every_umask() {
     }
 }
 
-#[test]
-fn installation_with_a_named_board_reports_which_board_the_hook_uses() {
-    let Some(scratch) = repository() else { return };
-    let named = scratch.path().join("other.db");
-    let named = named.to_str().unwrap();
-    let expected = format!(
-        "the hook finds the board as any command does: {}, unless BLACKBOARD_DB is set for git. \
-         Set it to check commits against {named}",
-        scratch.database().display()
-    );
-    let with_option = scratch.run(["guard", "install", "--db", named]).success();
-    assert_eq!(with_option.stderr, format!("note: {expected}\n"));
-    let mut command = scratch.command(["guard", "install", "--json"]);
-    let with_variable = Output::of(command.env("BLACKBOARD_DB", named).run_to_end()).success();
-    assert_eq!(with_variable.json()["note"], expected);
-    // The board that commits use anyway needs no note.
-    let database = scratch.database();
-    for call in [&["guard", "install"][..], &["guard", "install", "--db", database.to_str().unwrap()]] {
-        assert_eq!(scratch.run(call).success().stderr, "", "{call:?}");
-    }
-    assert!(!scratch.database().exists(), "the board is only named");
-}
-
-#[test]
 fn guard_is_installed_from_every_directory_and_without_a_hooks_directory() {
     let Some(scratch) = repository() else { return };
     fs::remove_dir_all(scratch.path().join(".git/hooks")).unwrap();
@@ -80,7 +66,6 @@ fn guard_is_installed_from_every_directory_and_without_a_hooks_directory() {
     assert!(hook(&scratch).is_file());
 }
 
-#[test]
 fn existing_hook_is_kept_unchanged_and_only_once() {
     let Some(scratch) = repository() else { return };
     let theirs = b"#!/bin/sh\n\xff\xfe exit 0\n";
@@ -93,7 +78,6 @@ fn existing_hook_is_kept_unchanged_and_only_once() {
     }
 }
 
-#[test]
 fn interrupted_installation_is_finished_by_the_next() {
     let Some(scratch) = repository() else { return };
     write_hook(&scratch, b"#!/bin/sh\n", 0o755);
@@ -106,7 +90,6 @@ fn interrupted_installation_is_finished_by_the_next() {
     assert_eq!(fs::read(hook(&scratch)).unwrap(), b"#!/bin/sh\n");
 }
 
-#[test]
 fn hook_that_cannot_be_moved_is_left_unchanged_with_a_hint() {
     type Put = fn(&Scratch);
     let put: &[(&str, Put, &str)] = &[
@@ -146,7 +129,6 @@ fn replace_ours(scratch: &Scratch) {
     write_hook(scratch, b"#!/bin/sh\nlefthook run\n", 0o755);
 }
 
-#[test]
 fn hooks_of_another_tool_are_left_unchanged_and_the_line_to_add_is_printed() {
     let Some(scratch) = repository() else { return };
     fs::create_dir(scratch.path().join("elsewhere")).unwrap();
@@ -163,7 +145,6 @@ fn hooks_of_another_tool_are_left_unchanged_and_the_line_to_add_is_printed() {
     assert_eq!(scratch.json(["guard", "install"])["installed"], true);
 }
 
-#[test]
 fn guard_is_installed_in_a_worktree_of_a_bare_repository_only() {
     let Some(scratch) = repository() else { return };
     git(&scratch, "-c user.name=Ivy -c user.email=ivy@example.org commit -qm first --allow-empty");
@@ -181,7 +162,6 @@ fn guard_is_installed_in_a_worktree_of_a_bare_repository_only() {
     assert!(hook.exists());
 }
 
-#[test]
 fn guard_is_refused_outside_of_a_repository() {
     if !can("a commit", "git", &["--version"]) {
         return;
@@ -195,4 +175,32 @@ fn guard_is_refused_outside_of_a_repository() {
     let ended = command.env("PATH", scratch.path()).run_to_end();
     let said = String::from_utf8(ended.stdout).unwrap();
     assert!(said.contains("git cannot be started"), "{said}");
+}
+
+/// What names the file.
+mod of_a_file {
+    use super::*;
+
+    #[test]
+    fn installation_with_a_named_board_reports_which_board_the_hook_uses() {
+        let Some(scratch) = repository() else { return };
+        let named = scratch.path().join("other.db");
+        let named = named.to_str().unwrap();
+        let expected = format!(
+            "the hook finds the board as any command does: {}, unless BLACKBOARD_DB is set for git. \
+         Set it to check commits against {named}",
+            scratch.database().display()
+        );
+        let with_option = scratch.run(["guard", "install", "--db", named]).success();
+        assert_eq!(with_option.stderr, format!("note: {expected}\n"));
+        let mut command = scratch.command(["guard", "install", "--json"]);
+        let with_variable = Output::of(command.env("BLACKBOARD_DB", named).run_to_end()).success();
+        assert_eq!(with_variable.json()["note"], expected);
+        // The board that commits use anyway needs no note.
+        let database = scratch.database();
+        for call in [&["guard", "install"][..], &["guard", "install", "--db", database.to_str().unwrap()]] {
+            assert_eq!(scratch.run(call).success().stderr, "", "{call:?}");
+        }
+        assert!(!scratch.database().exists(), "the board is only named");
+    }
 }

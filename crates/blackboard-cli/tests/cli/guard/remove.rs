@@ -7,14 +7,19 @@ use crate::machine::can;
 use crate::shapes::is_object;
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    nothing_is_left_of_an_installation,
+    guard_is_removed_also_from_an_unused_hooks_directory,
+    hooks_of_other_programs_are_left_unchanged,
+];
+
 fn human_output_matches_transcript() {
     if can("a commit", "git", &["--version"]) {
         transcript::check("guard remove");
     }
 }
 
-#[test]
 fn nothing_is_left_of_an_installation() {
     for theirs in [
         None,
@@ -40,7 +45,6 @@ fn nothing_is_left_of_an_installation() {
     }
 }
 
-#[test]
 fn guard_is_removed_also_from_an_unused_hooks_directory() {
     let Some(scratch) = repository() else { return };
     let before = hooks(&scratch);
@@ -50,7 +54,6 @@ fn guard_is_removed_also_from_an_unused_hooks_directory() {
     assert!(hooks(&scratch) == before);
 }
 
-#[test]
 fn hooks_of_other_programs_are_left_unchanged() {
     let Some(scratch) = repository() else { return };
     write_hook(&scratch, b"#!/bin/sh\n", 0o755);

@@ -6,12 +6,17 @@ use serde_json::{Value, json};
 
 use super::{NONE, Stage, generated_name, text_of};
 
+testkit::on_each_engine![
+    work_of_a_delegate_is_the_description_of_its_task,
+    subagents_are_delegates_with_their_own_sessions,
+    subagent_of_copilot_is_a_delegate,
+];
+
 /// The name of the first delegate of a session.
 fn delegate_of(hint: &str) -> String {
     format!("{} (delegate)", generated_name(hint))
 }
 
-#[test]
 fn work_of_a_delegate_is_the_description_of_its_task() {
     let stage = Stage::new();
     stage.hook("claude", "ivy", "SessionStart", NONE());
@@ -37,7 +42,6 @@ fn work_of_a_delegate_is_the_description_of_its_task() {
     assert_eq!(stage.agent("opencode:s1")["current_work"], "Run the tests (@general subagent)");
 }
 
-#[test]
 fn subagents_are_delegates_with_their_own_sessions() {
     let stage = Stage::new();
     stage.hook("claude", "ivy", "SessionStart", NONE());
@@ -85,7 +89,6 @@ fn subagents_are_delegates_with_their_own_sessions() {
 }
 
 /// Its subagents have their own sessions, and the call that reports one has another form than all the others.
-#[test]
 fn subagent_of_copilot_is_a_delegate() {
     let stage = Stage::new();
     stage.hook("copilot", "cop", "SessionStart", NONE());

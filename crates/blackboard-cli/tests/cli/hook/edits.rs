@@ -7,7 +7,14 @@ use testkit::process::RunToEnd as _;
 use super::{NONE, Stage, label_of, text_of};
 use crate::scratch::Output;
 
-#[test]
+testkit::on_each_engine![
+    every_form_of_an_edit_is_checked_against_reservations,
+    patch_with_indented_headers_is_recorded_as_denied_and_as_edited,
+    edit_of_too_many_files_is_denied,
+    agent_is_warned_before_it_edits_a_file_of_another_agent,
+    denied_agent_sees_an_update_when_the_file_is_released,
+];
+
 fn every_form_of_an_edit_is_checked_against_reservations() {
     let stage = Stage::new();
     stage.hook("claude", "ivy", "SessionStart", NONE());
@@ -53,7 +60,6 @@ fn every_form_of_an_edit_is_checked_against_reservations() {
     assert_eq!(own("view"), None);
 }
 
-#[test]
 fn patch_with_indented_headers_is_recorded_as_denied_and_as_edited() {
     let stage = Stage::new();
     stage.hook("codex", "oak", "SessionStart", NONE());
@@ -67,7 +73,6 @@ fn patch_with_indented_headers_is_recorded_as_denied_and_as_edited() {
     assert!(text_of(&said).contains(&format!("src/a.rs: edited by {}", label_of("codex:oak"))), "{said}");
 }
 
-#[test]
 fn edit_of_too_many_files_is_denied() {
     let stage = Stage::new();
     stage.hook("claude", "ivy", "SessionStart", NONE());
@@ -104,7 +109,6 @@ fn edit_of_too_many_files_is_denied() {
     assert_eq!(stage.hook("codex", "ivy", "PreToolUse", usual), None, "as many as are checked");
 }
 
-#[test]
 fn agent_is_warned_before_it_edits_a_file_of_another_agent() {
     let stage = Stage::new();
     // The session that owns a shared process is related to the others in it; this session is not.
@@ -157,7 +161,6 @@ fn agent_is_warned_before_it_edits_a_file_of_another_agent() {
     }
 }
 
-#[test]
 fn denied_agent_sees_an_update_when_the_file_is_released() {
     let stage = Stage::new();
     stage.hook("claude", "ivy", "SessionStart", NONE());

@@ -9,7 +9,18 @@ use serde_json::{Value, json};
 use super::{NONE, Stage, generated_name, label_of, text_of};
 use crate::mcp::client::Client;
 
-#[test]
+testkit::on_each_engine![
+    hooks_register_a_session_keep_it_active_and_end_it,
+    session_whose_start_was_missed_starts_with_a_prompt_or_a_tool,
+    two_sessions_of_one_platform_are_told_apart_by_their_names,
+    a_session_whose_parent_has_ended_has_none_and_keeps_its_name,
+    cleared_session_gets_its_brief_again_and_its_shell_always_has_its_id,
+    session_gets_the_name_of_the_pai_assistant,
+    sessions_with_one_configured_name_are_told_apart,
+    hooks_find_names_projects_and_sessions_and_export_them,
+    copilot_that_calls_twice_has_one_session_and_one_brief,
+];
+
 fn hooks_register_a_session_keep_it_active_and_end_it() {
     let stage = Stage::new();
     for (platform, events) in [
@@ -51,7 +62,6 @@ fn hooks_register_a_session_keep_it_active_and_end_it() {
     }
 }
 
-#[test]
 fn session_whose_start_was_missed_starts_with_a_prompt_or_a_tool() {
     let stage = Stage::new();
     stage.hook("codex", "oak", "SessionStart", NONE());
@@ -89,7 +99,6 @@ fn session_whose_start_was_missed_starts_with_a_prompt_or_a_tool() {
     assert_eq!(stage.agent("claude:lost")["status"], "completed");
 }
 
-#[test]
 fn two_sessions_of_one_platform_are_told_apart_by_their_names() {
     let stage = Stage::new();
     let (ivy, oak) = ("claude:ivy", "claude:oak");
@@ -130,7 +139,6 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-#[test]
 fn a_session_whose_parent_has_ended_has_none_and_keeps_its_name() {
     let stage = Stage::new();
     stage.hook("opencode", "s0", "session.created", NONE());
@@ -145,7 +153,6 @@ fn a_session_whose_parent_has_ended_has_none_and_keeps_its_name() {
     assert_eq!((&agent["status"], &agent["parent_id"]), (&json!("active"), &Value::Null));
 }
 
-#[test]
 fn cleared_session_gets_its_brief_again_and_its_shell_always_has_its_id() {
     let stage = Stage::new();
     let file = stage.file("env");
@@ -164,7 +171,6 @@ fn cleared_session_gets_its_brief_again_and_its_shell_always_has_its_id() {
     assert_eq!(stage.hook("claude", "ivy", "PostToolUse", NONE()), None);
 }
 
-#[test]
 fn session_gets_the_name_of_the_pai_assistant() {
     let stage = Stage::new();
     let settings = stage.scratch.path().join(".claude/settings.json");
@@ -175,7 +181,6 @@ fn session_gets_the_name_of_the_pai_assistant() {
     assert_eq!(stage.scratch.json(["agent", "register"])["agent_name"], "Ivy");
 }
 
-#[test]
 fn sessions_with_one_configured_name_are_told_apart() {
     let stage = Stage::new();
     let ivy = [("BLACKBOARD_AGENT_NAME", "Ivy")];
@@ -198,7 +203,6 @@ fn sessions_with_one_configured_name_are_told_apart() {
     assert_eq!(by_hand["agent_name"], "Ivy", "a name that is given is kept");
 }
 
-#[test]
 fn hooks_find_names_projects_and_sessions_and_export_them() {
     let stage = Stage::new();
     let file = stage.file("env file");
@@ -237,7 +241,6 @@ fn hooks_find_names_projects_and_sessions_and_export_them() {
     assert_eq!(cursor["env"]["BLACKBOARD_SESSION_ID"], session_id_from_hint("cursor:1"));
 }
 
-#[test]
 fn copilot_that_calls_twice_has_one_session_and_one_brief() {
     let stage = Stage::new();
     let copilot = [("COPILOT_CLI", "1")];

@@ -4,12 +4,12 @@ use crate::scratch::Scratch;
 use crate::shapes::{LOCK, is_object};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![human_output_matches_transcript, json_has_the_fence_of_the_lock,];
+
 fn human_output_matches_transcript() {
     transcript::check("lock acquire");
 }
 
-#[test]
 fn json_has_the_fence_of_the_lock() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);

@@ -2,12 +2,12 @@ use crate::scratch::Scratch;
 use crate::shapes::{LOCK, is_list};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![human_output_matches_transcript, json_has_a_list_of_locks,];
+
 fn human_output_matches_transcript() {
     transcript::check("lock list");
 }
 
-#[test]
 fn json_has_a_list_of_locks() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);

@@ -4,12 +4,12 @@ use crate::scratch::Scratch;
 use crate::shapes::is_object;
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![human_output_matches_transcript, json_tells_whether_a_lock_was_released,];
+
 fn human_output_matches_transcript() {
     transcript::check("lock release");
 }
 
-#[test]
 fn json_tells_whether_a_lock_was_released() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);

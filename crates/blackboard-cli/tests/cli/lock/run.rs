@@ -5,12 +5,19 @@ use testkit::process::RunToEnd as _;
 use crate::scratch::{Output, Scratch};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    lock_run_sets_the_fence_and_its_own_session,
+    a_refused_run_leaves_no_session_and_no_event,
+    existing_session_holds_the_lock_and_stays_active,
+    the_exit_code_is_that_of_the_command,
+    lock_run_reports_a_lock_that_was_lost_meanwhile,
+];
+
 fn human_output_matches_transcript() {
     transcript::check("lock run");
 }
 
-#[test]
 fn lock_run_sets_the_fence_and_its_own_session() {
     let scratch = Scratch::new();
     let script = "echo $BLACKBOARD_FENCE $BLACKBOARD_LOCK_FENCE; blackboard lock list --json; \
@@ -30,7 +37,6 @@ fn lock_run_sets_the_fence_and_its_own_session() {
     assert_eq!(scratch.json(["agent", "list"])["count"], 0);
 }
 
-#[test]
 fn a_refused_run_leaves_no_session_and_no_event() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
@@ -47,7 +53,6 @@ fn a_refused_run_leaves_no_session_and_no_event() {
     }
 }
 
-#[test]
 fn existing_session_holds_the_lock_and_stays_active() {
     let scratch = Scratch::new();
     let ivy = scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
@@ -63,7 +68,6 @@ fn existing_session_holds_the_lock_and_stays_active() {
     assert_eq!(scratch.json(["lock", "list"])["count"], 1);
 }
 
-#[test]
 fn the_exit_code_is_that_of_the_command() {
     let scratch = Scratch::new();
     for (script, code) in [("exit 0", 0), ("exit 3", 3), ("exit 255", 255), ("kill -9 $$", 137)] {
@@ -82,7 +86,6 @@ fn the_exit_code_is_that_of_the_command() {
     }
 }
 
-#[test]
 fn lock_run_reports_a_lock_that_was_lost_meanwhile() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);

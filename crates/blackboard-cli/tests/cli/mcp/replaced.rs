@@ -6,26 +6,28 @@ use serde_json::json;
 use super::client::Client;
 use crate::scratch::Scratch;
 
-/// Deletes the board, with everything that belongs to it. A waiting process may create a file there meanwhile.
-fn delete_board(scratch: &Scratch) {
-    let directory = scratch.database().parent().unwrap().to_owned();
-    while let Err(error) = std::fs::remove_dir_all(&directory) {
-        assert_eq!(error.kind(), std::io::ErrorKind::DirectoryNotEmpty);
-    }
+testkit::on_each_engine![
+    nothing_is_acknowledged_on_a_board_that_was_replaced,
+    deleted_board_is_empty_for_readers_and_created_again_by_the_next_writer,
+    waits_and_subscriptions_continue_on_a_replaced_board,
+];
+
+/// A file that is gone is an error of the file system. A server knows that it has no such board.
+fn code_of_a_gone_board(scratch: &Scratch) -> Code {
+    if scratch.is_served() { Code::BoardNotFound } else { Code::Io }
 }
 
-#[test]
 fn nothing_is_acknowledged_on_a_board_that_was_replaced() {
     let scratch = Scratch::new();
     let mut client = Client::new(&scratch);
     let before = client.call("work_claim", json!({"id": "same", "title": "Same"}));
     client.call("observe", json!({}));
-    delete_board(&scratch);
+    scratch.delete_board();
     scratch.json(["agent", "register", "--name", "Oak", "--session-hint", "oak", "--pid", "1"]);
     scratch.json(["work", "claim", "same", "--title", "Same", "--session", "oak"]);
 
     // The first call reports that the claim is lost; then it is an agent like any other on the new board.
-    let told = client.refused("work_claim", json!({"id": "same"}), Code::Io);
+    let told = client.refused("work_claim", json!({"id": "same"}), code_of_a_gone_board(&scratch));
     assert!(told["error"].as_str().unwrap().contains("lost") && told["hint"].is_string(), "{told}");
     let refusal = client.refused("work_claim", json!({"id": "same"}), Code::AlreadyClaimed);
     assert_eq!(refusal["held_by_name"], "Oak", "{refusal}");
@@ -41,27 +43,25 @@ fn nothing_is_acknowledged_on_a_board_that_was_replaced() {
     assert_eq!(scratch.json(["agent", "show", you.as_str().unwrap()])["status"], "completed");
 }
 
-#[test]
 fn deleted_board_is_empty_for_readers_and_created_again_by_the_next_writer() {
     let scratch = Scratch::new();
     let mut client = Client::new(&scratch);
     client.call("entry_write", json!({"key": "fact", "value": 1}));
-    delete_board(&scratch);
+    scratch.delete_board();
     assert_eq!(client.call("entry_read", json!({"key": "fact"}))["found"], false);
-    assert!(!scratch.database().exists(), "who reads creates nothing");
-    client.refused("entry_write", json!({"key": "fact", "value": 2}), Code::Io);
+    assert_eq!(scratch.json(["status"])["board"], "missing", "who reads creates nothing");
+    client.refused("entry_write", json!({"key": "fact", "value": 2}), code_of_a_gone_board(&scratch));
     client.call("entry_write", json!({"key": "fact", "value": 2}));
     assert_eq!(scratch.json(["read", "fact"])["value"], 2);
 }
 
-#[test]
 fn waits_and_subscriptions_continue_on_a_replaced_board() {
     let scratch = Scratch::new();
     let mut client = Client::new(&scratch);
     client.ask("resources/subscribe", json!({"uri": "blackboard://work"}));
     let wait = client.start("wait", json!({"key": "result", "seconds": 600}));
     client.call("who", json!({}));
-    delete_board(&scratch);
+    scratch.delete_board();
     scratch.json(["write", "result", "7"]);
     assert_eq!(super::client::succeeded(&client.answer(wait))["entry"]["value"], 7);
     client.notified(|message| message["params"]["uri"] == "blackboard://work");

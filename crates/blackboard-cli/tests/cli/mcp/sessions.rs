@@ -10,6 +10,22 @@ use testkit::process::wait_for;
 use super::client::{Client, GENERATIONS, Generation};
 use crate::scratch::{Output, Scratch};
 
+testkit::on_each_engine![
+    server_ends_the_session_that_it_registered_when_its_input_ends,
+    server_finds_a_session_that_it_did_not_register_and_keeps_it,
+    call_can_name_its_session,
+    session_argument_is_accepted_only_from_the_same_process,
+    server_uses_the_next_session_of_the_process_after_one_has_ended,
+    stale_session_gets_once_what_it_lost,
+    server_sends_heartbeats_while_the_client_runs_and_keeps_an_idle_session_idle,
+    server_ends_when_its_client_was_killed_and_its_input_stays_open,
+    sweep_releases_what_a_killed_client_and_its_killed_server_held,
+    restarted_server_finds_the_session_of_the_killed_one,
+    the_only_session_of_a_shared_host_is_the_caller,
+    sessions_of_a_shared_host_are_not_denied_files_that_they_reserved,
+    nested_agent_is_distinguished_from_its_parent,
+];
+
 /// A process in the role of the client, which the test can end.
 struct StandIn(Child);
 
@@ -47,7 +63,6 @@ fn status(scratch: &Scratch, session: &str) -> Value {
     scratch.json(["agent", "show", session])["status"].clone()
 }
 
-#[test]
 fn server_ends_the_session_that_it_registered_when_its_input_ends() {
     for generation in GENERATIONS {
         let scratch = Scratch::new();
@@ -64,7 +79,6 @@ fn server_ends_the_session_that_it_registered_when_its_input_ends() {
     }
 }
 
-#[test]
 fn server_finds_a_session_that_it_did_not_register_and_keeps_it() {
     let (by_id, by_hint, by_process) = (["BLACKBOARD_SESSION_ID"], ["CLAUDE_CODE_SESSION_ID"], [""]);
     for ([variable], hint, value) in
@@ -89,7 +103,6 @@ fn server_finds_a_session_that_it_did_not_register_and_keeps_it() {
     }
 }
 
-#[test]
 fn call_can_name_its_session() {
     let scratch = Scratch::new();
     let elsewhere = StandIn::new();
@@ -112,7 +125,6 @@ fn call_can_name_its_session() {
 }
 
 /// One process of OpenCode hosts many sessions and has one server for all. Our plugin adds the session to the arguments.
-#[test]
 fn session_argument_is_accepted_only_from_the_same_process() {
     let scratch = Scratch::new();
     let elsewhere = StandIn::new();
@@ -137,7 +149,6 @@ fn session_argument_is_accepted_only_from_the_same_process() {
     assert_eq!(status(&scratch, &sessions[0]), "active");
 }
 
-#[test]
 fn server_uses_the_next_session_of_the_process_after_one_has_ended() {
     let scratch = Scratch::new();
     let own = std::process::id().to_string();
@@ -153,7 +164,6 @@ fn server_uses_the_next_session_of_the_process_after_one_has_ended() {
     assert_eq!(status(&scratch, &second), "active");
 }
 
-#[test]
 fn stale_session_gets_once_what_it_lost() {
     let scratch = Scratch::new();
     let ivy = crate::scratch::with_dying_process(|pid| register(&scratch, "ivy", pid));
@@ -169,7 +179,6 @@ fn stale_session_gets_once_what_it_lost() {
     assert_eq!(claim(&mut client), json!(ivy));
 }
 
-#[test]
 fn server_sends_heartbeats_while_the_client_runs_and_keeps_an_idle_session_idle() {
     let scratch = Scratch::new();
     let own = std::process::id().to_string();
@@ -185,7 +194,6 @@ fn server_sends_heartbeats_while_the_client_runs_and_keeps_an_idle_session_idle(
     assert_eq!(shown["status"], "idle");
 }
 
-#[test]
 fn server_ends_when_its_client_was_killed_and_its_input_stays_open() {
     let scratch = Scratch::new();
     let mut stand_in = StandIn::new();
@@ -199,7 +207,6 @@ fn server_ends_when_its_client_was_killed_and_its_input_stays_open() {
     assert_eq!(scratch.json(["work", "status", "x"])["status"], "available");
 }
 
-#[test]
 fn sweep_releases_what_a_killed_client_and_its_killed_server_held() {
     let scratch = Scratch::new();
     let mut stand_in = StandIn::new();
@@ -214,7 +221,6 @@ fn sweep_releases_what_a_killed_client_and_its_killed_server_held() {
     assert_eq!(scratch.json(["work", "status", "x"])["status"], "available");
 }
 
-#[test]
 fn restarted_server_finds_the_session_of_the_killed_one() {
     let scratch = Scratch::new();
     let mut first = Client::new(&scratch);
@@ -245,7 +251,6 @@ fn before_edit(scratch: &Scratch, session: &str, file: &str) -> String {
     opencode(scratch, session, "tool.execute.before", &edit)
 }
 
-#[test]
 fn the_only_session_of_a_shared_host_is_the_caller() {
     let scratch = Scratch::new();
     let only = hosted(&scratch, "s1");
@@ -257,7 +262,6 @@ fn the_only_session_of_a_shared_host_is_the_caller() {
     assert_eq!(scratch.json(["work", "status", "x"])["status"], "claimed");
 }
 
-#[test]
 fn sessions_of_a_shared_host_are_not_denied_files_that_they_reserved() {
     let scratch = Scratch::new();
     std::fs::create_dir_all(scratch.path().join(".pai/blackboard")).unwrap();
@@ -284,8 +288,6 @@ fn sessions_of_a_shared_host_are_not_denied_files_that_they_reserved() {
 }
 
 /// Agents are recognized by the names of their programs, so a renamed shell acts as an agent.
-#[test]
-#[cfg(target_os = "linux")]
 fn nested_agent_is_distinguished_from_its_parent() {
     let scratch = Scratch::new();
     let shell =

@@ -5,6 +5,14 @@ use serde_json::{Value, json};
 use super::client::{Client, GENERATIONS, Generation};
 use crate::scratch::Scratch;
 
+testkit::on_each_engine![
+    every_resource_can_be_read,
+    client_of_2025_is_notified_until_it_unsubscribes,
+    a_client_of_2026_listens_until_it_cancels,
+    server_stops_following_when_no_client_listens,
+    subscription_ends_when_the_input_ends,
+];
+
 fn read(client: &mut Client, uri: &str) -> Value {
     let answer = client.ask("resources/read", json!({"uri": uri}));
     let contents = &answer["result"]["contents"][0];
@@ -20,7 +28,6 @@ fn tells_of(uri: &str) -> impl Fn(&Value) -> bool {
     move |message| message["method"] == "notifications/resources/updated" && message["params"]["uri"] == uri
 }
 
-#[test]
 fn every_resource_can_be_read() {
     for generation in GENERATIONS {
         let scratch = Scratch::new();
@@ -39,7 +46,6 @@ fn every_resource_can_be_read() {
     }
 }
 
-#[test]
 fn client_of_2025_is_notified_until_it_unsubscribes() {
     let scratch = Scratch::new();
     let mut client = Client::new(&scratch);
@@ -63,7 +69,6 @@ fn client_of_2025_is_notified_until_it_unsubscribes() {
     client.end();
 }
 
-#[test]
 fn a_client_of_2026_listens_until_it_cancels() {
     let scratch = Scratch::new();
     let mut client = Client::speaking(Generation::Of2026, scratch.command(["mcp"]));
@@ -92,8 +97,6 @@ fn a_client_of_2026_listens_until_it_cancels() {
     client.end();
 }
 
-#[test]
-#[cfg(target_os = "linux")]
 fn server_stops_following_when_no_client_listens() {
     let scratch = Scratch::new();
     let mut client = Client::new(&scratch);
@@ -116,7 +119,6 @@ fn server_stops_following_when_no_client_listens() {
     client.wait_until_followed(false);
 }
 
-#[test]
 fn subscription_ends_when_the_input_ends() {
     let scratch = Scratch::new();
     let mut client = Client::speaking(Generation::Of2026, scratch.command(["mcp"]));

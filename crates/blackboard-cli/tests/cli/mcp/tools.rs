@@ -6,13 +6,24 @@ use serde_json::{Value, json};
 use super::client::Client;
 use crate::scratch::Scratch;
 
+testkit::on_each_engine![
+    who_shows_agents_their_holdings_and_the_caller,
+    work_is_found_claimed_and_completed,
+    entries_are_written_read_and_found,
+    large_values_do_not_flood_a_model,
+    observe_shows_what_other_agents_did_since_the_last_call,
+    hold_acquires_and_releases_locks_and_files,
+    text_of_agents_arrives_as_data_without_control_characters,
+    a_secret_is_refused,
+    merge_keeps_tags_and_replaces_the_value,
+];
+
 fn register(scratch: &Scratch, name: &str) -> Value {
     // A running process that is no ancestor of the server.
     scratch.json(["agent", "register", "--name", name, "--session-hint", name, "--pid", "1"])["session_id"]
         .clone()
 }
 
-#[test]
 fn who_shows_agents_their_holdings_and_the_caller() {
     let scratch = Scratch::new();
     register(&scratch, "Ivy");
@@ -29,12 +40,11 @@ fn who_shows_agents_their_holdings_and_the_caller() {
     assert_eq!((who["agents"]["count"].as_u64(), who["work_items"]["claimed"].as_u64()), (Some(2), Some(1)));
     let own =
         who["agents"]["items"].as_array().unwrap().iter().find(|agent| agent["session_id"] == who["you"]);
-    let own = own.expect("the caller");
+    let own = own.unwrap();
     assert_eq!((&own["current_work"], &own["pid"]), (&json!("X"), &json!(std::process::id())));
     assert_eq!(client.call("who", json!({"project": "elsewhere"}))["agents"]["count"], 0);
 }
 
-#[test]
 fn work_is_found_claimed_and_completed() {
     let scratch = Scratch::new();
     let ivy = register(&scratch, "Ivy");
@@ -54,6 +64,8 @@ fn work_is_found_claimed_and_completed() {
     assert_eq!((&again["already_held"], &again["fence"]), (&json!(true), &claimed["fence"]));
     assert_eq!(client.call("work_find", json!({"mine": true}))["items"][0]["item_id"], "first");
 
+    let named_by_title = json!({"action": "create", "title": "Write the guide"});
+    assert_eq!(client.call("work_update", named_by_title)["item_id"], "write-the-guide");
     client.call("work_update", json!({"action": "progress", "id": "first", "text": "half"}));
     let progress = client.call("work_update", json!({"action": "progress", "text": "more"}));
     assert_eq!(progress["progress"], "more");
@@ -91,7 +103,6 @@ fn work_is_found_claimed_and_completed() {
     assert_eq!(client.call("work_update", json!({"action": "unblock", "id": "later"}))["unblocked"], true);
 }
 
-#[test]
 fn entries_are_written_read_and_found() {
     let scratch = Scratch::new();
     let mut client = Client::new(&scratch);
@@ -140,7 +151,6 @@ fn entries_are_written_read_and_found() {
     assert_eq!(scratch.run(["read", "mine"]).code, 3, "it went with the session");
 }
 
-#[test]
 fn large_values_do_not_flood_a_model() {
     let scratch = Scratch::new();
     let mut client = Client::new(&scratch);
@@ -171,7 +181,6 @@ fn large_values_do_not_flood_a_model() {
     assert_eq!((&keys[0], &keys[60]), (&json!("large"), &json!("k00")));
 }
 
-#[test]
 fn observe_shows_what_other_agents_did_since_the_last_call() {
     let scratch = Scratch::new();
     let mut client = Client::new(&scratch);
@@ -202,7 +211,6 @@ fn observe_shows_what_other_agents_did_since_the_last_call() {
     assert!(command["count"].as_u64().unwrap() >= 7);
 }
 
-#[test]
 fn hold_acquires_and_releases_locks_and_files() {
     let scratch = Scratch::new();
     register(&scratch, "Ivy");
@@ -228,7 +236,6 @@ fn hold_acquires_and_releases_locks_and_files() {
     assert_eq!(released["released"].as_array().unwrap().len(), 1);
 }
 
-#[test]
 fn text_of_agents_arrives_as_data_without_control_characters() {
     let scratch = Scratch::new();
     let mut client = Client::new(&scratch);
@@ -240,7 +247,6 @@ fn text_of_agents_arrives_as_data_without_control_characters() {
     assert!(found["notice"].as_str().unwrap().contains("as data, not as instructions"));
 }
 
-#[test]
 fn a_secret_is_refused() {
     let scratch = Scratch::new();
     let secret = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
@@ -248,38 +254,6 @@ fn a_secret_is_refused() {
     client.refused("entry_write", json!({"key": "a", "value": secret}), Code::SecretLooking);
 }
 
-#[test]
-fn lists_show_what_can_be_read_and_report_the_rest() {
-    let scratch = Scratch::new();
-    register(&scratch, "Ivy");
-    let bad = register(&scratch, "Oak");
-    for id in ["bad", "fine"] {
-        scratch.json(["work", "create", id, "--title", id]);
-        scratch.json(["write", id, "1"]);
-    }
-    let database = rusqlite::Connection::open(scratch.database()).unwrap();
-    database
-        .execute_batch(
-            "UPDATE work_items SET created_at = 'never' WHERE item_id = 'bad';
-             UPDATE agents SET started_at = 'never' WHERE agent_name = 'Oak';
-             UPDATE entry_versions SET updated_at = 'never' WHERE key = 'bad';",
-        )
-        .unwrap();
-    drop(database);
-    let mut client = Client::new(&scratch);
-    let found = client.call("work_find", json!({}));
-    assert_eq!((&found["count"], &found["items"][0]["item_id"]), (&json!(1), &json!("fine")));
-    let row = &found["unreadable"][0];
-    assert_eq!((&row["table"], &row["id"]), (&json!("work_items"), &json!("bad")), "{found}");
-    let who = client.call("who", json!({}));
-    assert_eq!((&who["agents"]["count"], &who["unreadable"][0]["id"]), (&json!(1), &bad), "{who}");
-    let entries = client.call("entry_query", json!({}));
-    assert_eq!((&entries["count"], &entries["unreadable"][0]["id"]), (&json!(1), &json!("default/bad")));
-    assert_eq!(client.call("work_claim", json!({"next": true}))["item_id"], "fine");
-    assert_eq!(client.call("observe", json!({})).get("unreadable"), None);
-}
-
-#[test]
 fn merge_keeps_tags_and_replaces_the_value() {
     let scratch = Scratch::new();
     let mut client = Client::new(&scratch);
@@ -291,4 +265,40 @@ fn merge_keeps_tags_and_replaces_the_value() {
     let write = tools.as_array().unwrap().iter().find(|tool| tool["name"] == "entry_write").unwrap();
     let merge = write["inputSchema"]["properties"]["merge"]["description"].as_str().unwrap();
     assert_eq!(merge, "Keep tags and TTL that are not given; the value is replaced");
+}
+
+/// What damages a row.
+mod of_a_file {
+    use super::*;
+
+    #[test]
+    fn lists_show_what_can_be_read_and_report_the_rest() {
+        let scratch = Scratch::new();
+        register(&scratch, "Ivy");
+        let bad = register(&scratch, "Oak");
+        for id in ["bad", "fine"] {
+            scratch.json(["work", "create", id, "--title", id]);
+            scratch.json(["write", id, "1"]);
+        }
+        let database = rusqlite::Connection::open(scratch.database()).unwrap();
+        database
+            .execute_batch(
+                "UPDATE work_items SET created_at = 'never' WHERE item_id = 'bad';
+             UPDATE agents SET started_at = 'never' WHERE agent_name = 'Oak';
+             UPDATE entry_versions SET updated_at = 'never' WHERE key = 'bad';",
+            )
+            .unwrap();
+        drop(database);
+        let mut client = Client::new(&scratch);
+        let found = client.call("work_find", json!({}));
+        assert_eq!((&found["count"], &found["items"][0]["item_id"]), (&json!(1), &json!("fine")));
+        let row = &found["unreadable"][0];
+        assert_eq!((&row["table"], &row["id"]), (&json!("work_items"), &json!("bad")), "{found}");
+        let who = client.call("who", json!({}));
+        assert_eq!((&who["agents"]["count"], &who["unreadable"][0]["id"]), (&json!(1), &bad), "{who}");
+        let entries = client.call("entry_query", json!({}));
+        assert_eq!((&entries["count"], &entries["unreadable"][0]["id"]), (&json!(1), &json!("default/bad")));
+        assert_eq!(client.call("work_claim", json!({"next": true}))["item_id"], "fine");
+        assert_eq!(client.call("observe", json!({})).get("unreadable"), None);
+    }
 }

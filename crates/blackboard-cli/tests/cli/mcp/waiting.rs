@@ -1,16 +1,25 @@
 //! Waiting for keys and locks, and canceled calls.
 
 use blackboard::Code;
+use blackboard::clock::Timestamp;
 use serde_json::{Value, json};
 
 use super::client::{Client, GENERATIONS, refused, succeeded};
 use crate::scratch::{Scratch, with_dying_process};
 
+testkit::on_each_engine![
+    wait_ends_when_another_process_writes_the_key,
+    wait_acquires_the_lock_when_it_is_released,
+    wait_sweeps_agents_whose_process_ends_meanwhile,
+    canceled_wait_is_not_answered_and_holds_nothing,
+    thousand_waits_need_no_thread_each_and_end_together,
+    pending_waits_are_answered_at_once_when_the_input_ends,
+];
+
 fn cancel(client: &mut Client, id: u64) {
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
 }
 
-#[test]
 fn wait_ends_when_another_process_writes_the_key() {
     let scratch = Scratch::new();
     let mut client = Client::new(&scratch);
@@ -27,7 +36,6 @@ fn wait_ends_when_another_process_writes_the_key() {
     client.end();
 }
 
-#[test]
 fn wait_acquires_the_lock_when_it_is_released() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy", "--pid", "1"]);
@@ -43,7 +51,6 @@ fn wait_acquires_the_lock_when_it_is_released() {
     assert_eq!(succeeded(&client.answer(id))["acquired"], true);
 }
 
-#[test]
 fn wait_sweeps_agents_whose_process_ends_meanwhile() {
     for wait in [json!({"key": "end", "seconds": 600}), json!({"lock": "deploy", "seconds": 600})] {
         let scratch = Scratch::new();
@@ -61,14 +68,14 @@ fn wait_sweeps_agents_whose_process_ends_meanwhile() {
         let id = client.start("wait", wait);
         client.wait_until_followed(true);
         // From here on no other call is made.
-        let board = rusqlite::Connection::open(scratch.database()).unwrap();
-        board.busy_timeout(testkit::patience()).unwrap();
         for name in names {
-            let long_ago =
-                "UPDATE agents SET last_seen_at = '2026-01-01T00:00:00.000Z' WHERE agent_name = ?1";
-            board.execute(long_ago, [name]).unwrap();
-            let status = "SELECT status FROM agents WHERE agent_name = ?1";
-            let status = || board.query_row(status, [name], |row| row.get::<_, String>(0)).unwrap();
+            scratch.change_agents(|agent, _| {
+                if agent.agent_name == name {
+                    agent.last_seen_at = Timestamp::EPOCH;
+                }
+            });
+            let sql = "SELECT status FROM agents WHERE agent_name = ?1";
+            let status = || scratch.tables().query_row(sql, [name], |row| row.get::<_, String>(0)).unwrap();
             testkit::wait_until("the agent is stale", || (status() == "stale").then_some(()));
         }
         assert!(!client.has_answer(id));
@@ -79,7 +86,6 @@ fn wait_sweeps_agents_whose_process_ends_meanwhile() {
     }
 }
 
-#[test]
 fn canceled_wait_is_not_answered_and_holds_nothing() {
     for generation in GENERATIONS {
         let scratch = Scratch::new();
@@ -102,7 +108,6 @@ fn canceled_wait_is_not_answered_and_holds_nothing() {
     }
 }
 
-#[test]
 fn thousand_waits_need_no_thread_each_and_end_together() {
     let scratch = Scratch::new();
     let mut client = Client::new(&scratch);
@@ -120,7 +125,6 @@ fn thousand_waits_need_no_thread_each_and_end_together() {
     client.end();
 }
 
-#[test]
 fn pending_waits_are_answered_at_once_when_the_input_ends() {
     let scratch = Scratch::new();
     let mut client = Client::new(&scratch);

@@ -2,12 +2,12 @@ use crate::scratch::Scratch;
 use crate::shapes::{PROJECT, is_list};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![human_output_matches_transcript, json_has_a_list_of_projects,];
+
 fn human_output_matches_transcript() {
     transcript::check("project list");
 }
 
-#[test]
 fn json_has_a_list_of_projects() {
     let scratch = Scratch::new();
     scratch.json(["project", "register", "pai", "--name", "PAI"]);

@@ -2,12 +2,16 @@ use crate::scratch::Scratch;
 use crate::shapes::{PROJECT, is_object};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    json_has_the_project,
+    path_is_absolute_and_a_missing_one_is_reported,
+];
+
 fn human_output_matches_transcript() {
     transcript::check("project register");
 }
 
-#[test]
 fn json_has_the_project() {
     let scratch = Scratch::new();
     let call = ["project", "register", "pai", "--name", "PAI", "--metadata", "{\"a\": 1}"];
@@ -18,7 +22,6 @@ fn json_has_the_project() {
     assert_eq!(scratch.json(["project", "register", "pai", "--path", "/x"])["metadata"]["a"], 1);
 }
 
-#[test]
 fn path_is_absolute_and_a_missing_one_is_reported() {
     let scratch = Scratch::new();
     scratch.run(["init"]).success();

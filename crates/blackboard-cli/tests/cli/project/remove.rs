@@ -2,12 +2,12 @@ use crate::scratch::Scratch;
 use crate::shapes::{PROJECT, is_object};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![human_output_matches_transcript, json_has_what_was_removed,];
+
 fn human_output_matches_transcript() {
     transcript::check("project remove");
 }
 
-#[test]
 fn json_has_what_was_removed() {
     let scratch = Scratch::new();
     scratch.json(["project", "register", "pai", "--name", "PAI"]);

@@ -2,12 +2,16 @@ use crate::scratch::Scratch;
 use crate::shapes::{PROJECT, is_object};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    json_has_a_project_with_its_agents_and_work_items,
+    blockers_are_complete_on_a_narrow_terminal,
+];
+
 fn human_output_matches_transcript() {
     transcript::check("project status");
 }
 
-#[test]
 fn json_has_a_project_with_its_agents_and_work_items() {
     let scratch = Scratch::new();
     scratch.json(["project", "register", "pai", "--name", "PAI"]);
@@ -18,7 +22,6 @@ fn json_has_a_project_with_its_agents_and_work_items() {
     assert_eq!(status["active_agents"], serde_json::json!([]));
 }
 
-#[test]
 fn blockers_are_complete_on_a_narrow_terminal() {
     let scratch = Scratch::new();
     scratch.json(["project", "register", "pai", "--name", "PAI"]);

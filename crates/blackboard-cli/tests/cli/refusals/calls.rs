@@ -52,10 +52,10 @@ fn own_codes(command: &str) -> impl Iterator<Item = Code> {
     PROVOCATIONS.iter().filter(move |(path, ..)| *path == command).map(|(_, code, _)| *code)
 }
 
-/// Commands that open no board, or, like a hook and the MCP server, never end because of one: a hook prints nothing then, the
+/// Commands that open no board, or only those that they name, or, like a hook and the MCP server, never end because of one: a hook prints nothing then, the
 /// server answers with what is wrong.
 const BOARDLESS: &[&str] =
-    &["completions", "demo", "hook", "mcp", "version", "setup", "setup status", "setup remove"];
+    &["completions", "copy", "demo", "hook", "mcp", "version", "setup", "setup status", "setup remove"];
 
 /// Commands that never wait for the lock.
 pub const READING: &[&str] = &[
@@ -291,6 +291,8 @@ const PROVOCATIONS: &[(&str, Code, &[&str])] = &[
     ("guard check", Code::AmbiguousSession, &["--session", TWINS_PREFIX]),
     ("guard check", Code::Held, &["--session", "oak"]),
     ("init", Code::Busy, &["--db", "new.db"]),
+    ("copy", Code::BoardNotFound, &["none.db", "copy.db"]),
+    ("copy", Code::InvalidValue, &["ftp://board", "copy.db"]),
     ("serve", Code::NotRunning, &["--stop"]),
     ("serve", Code::AlreadyRunning, &["--port", "0"]),
 ];

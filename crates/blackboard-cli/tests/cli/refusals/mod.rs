@@ -22,10 +22,19 @@ pub use self::stage::write_transactions;
 use crate::scratch::{Output, commands};
 use testkit::process::RunToEnd as _;
 
+testkit::on_each_engine![every_refusal_of_every_command_has_human_and_json_output,];
+
 /// Codes that no command of the program can be brought to end with, and why.
 const NOT_PROVOKED: &[(Code, &str)] = &[
     (Code::DiskFull, "needs a file system without room, which `cargo xtask torture` makes"),
     (Code::NetworkFilesystem, "needs another file system, which tests/process/file_systems.rs makes"),
+    (Code::ServerUnavailable, "needs a Redis server, which tests/redis_server of the library starts"),
+    (Code::ServerUnsuitable, "needs a Redis server, which tests/redis_server of the library starts"),
+    (Code::ServerFull, "needs a Redis server, which tests/redis_server of the library starts"),
+    (Code::OutcomeUnknown, "needs a connection that breaks, which tests/redis_server of the library makes"),
+    (Code::AccessDenied, "needs a Redis server, which tests/redis_server of the library starts"),
+    (Code::BeingCopied, "needs an interrupted copy, which tests/cli/copy.rs makes"),
+    (Code::BoardSealed, "needs a sealed board, which tests/cli/copy.rs makes"),
     (Code::Internal, "would be a bug of this program"),
 ];
 
@@ -33,7 +42,6 @@ const NOT_PROVOKED: &[(Code, &str)] = &[
 const FORBIDDEN: &[&str] =
     &["panicked", "backtrace", "RUST_", "constraint", "SQLITE", "UNIQUE", "SELECT", "INSERT", "rusqlite"];
 
-#[test]
 fn every_refusal_of_every_command_has_human_and_json_output() {
     let stage = Stage::new();
     let mut covered = BTreeSet::new();
@@ -63,27 +71,6 @@ fn every_refusal_of_every_command_has_human_and_json_output() {
             !excused,
             "{code}: either a command ends with it, or it is excused"
         );
-    }
-}
-
-#[test]
-fn writer_that_times_out_reports_the_holder_of_the_lock() {
-    let stage = Stage::new();
-    stage.register_agent_with_gone_process();
-    let lock = Connection::open(stage.scratch.database()).unwrap();
-    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let queue = File::create(stage.scratch.path().join("new.db-lock")).unwrap();
-    queue.lock().unwrap();
-    let waiting: Vec<(Vec<String>, bool, Child)> = commands()
-        .into_iter()
-        .filter_map(|command| provoke(&stage, &command, Code::Busy))
-        .flat_map(|call| [(call.clone(), false), (call, true)])
-        .map(|(call, json)| (stage.start(&call, json), call, json))
-        .map(|(child, call, json)| (call, json, child))
-        .collect();
-    assert!(waiting.len() > 20);
-    for (call, json, child) in waiting {
-        check_output(&call, json, &Output::of(child.run_to_end()), Code::Busy);
     }
 }
 
@@ -117,4 +104,30 @@ fn check_output(call: &[String], json: bool, output: &Output, code: Code) {
         answer.get("hint").is_none_or(|hint| hint.as_str().is_some_and(|hint| !hint.is_empty())),
         "{context}"
     );
+}
+
+/// What depends on the lock of writers.
+mod of_a_file {
+    use super::*;
+
+    #[test]
+    fn writer_that_times_out_reports_the_holder_of_the_lock() {
+        let stage = Stage::new();
+        stage.register_agent_with_gone_process();
+        let lock = Connection::open(stage.scratch.database()).unwrap();
+        lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let queue = File::create(stage.scratch.path().join("new.db-lock")).unwrap();
+        queue.lock().unwrap();
+        let waiting: Vec<(Vec<String>, bool, Child)> = commands()
+            .into_iter()
+            .filter_map(|command| provoke(&stage, &command, Code::Busy))
+            .flat_map(|call| [(call.clone(), false), (call, true)])
+            .map(|(call, json)| (stage.start(&call, json), call, json))
+            .map(|(child, call, json)| (call, json, child))
+            .collect();
+        assert!(waiting.len() > 20);
+        for (call, json, child) in waiting {
+            check_output(&call, json, &Output::of(child.run_to_end()), Code::Busy);
+        }
+    }
 }

@@ -10,6 +10,8 @@ use super::stage::{Stage, has_git};
 use crate::scratch::{Output, Scratch, commands, with_options};
 use testkit::process::RunToEnd as _;
 
+testkit::on_each_engine![every_session_argument_accepts_names_and_short_ids,];
+
 /// The name that two agents of the stage have.
 const AMBIGUOUS: &str = "Twin";
 
@@ -59,7 +61,6 @@ fn call(command: &str, argument: &Argument, session: &str) -> Vec<String> {
     command.split(' ').map(str::to_owned).chain(arguments).collect()
 }
 
-#[test]
 fn every_session_argument_accepts_names_and_short_ids() {
     let stage = Stage::new();
     let run = |call: &[String]| Output::of(stage.start(call, true).run_to_end());

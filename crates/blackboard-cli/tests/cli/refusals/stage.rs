@@ -8,6 +8,9 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::sync::OnceLock;
 
+use blackboard::Revision;
+use blackboard::id::session_id_from_hint;
+use blackboard::store::{Cursor, Range};
 use rusqlite::Connection;
 use testkit::process::RunToEnd as _;
 
@@ -77,13 +80,14 @@ impl Stage {
             scratch.run(call).success();
         }
         // As if the reader had come from another board.
-        let database = Connection::open(scratch.database()).unwrap();
-        database.execute("UPDATE cursors SET revision = 1000", []).unwrap();
-        // As if the beginning of the log had been pruned.
-        database.execute("DELETE FROM events WHERE id = 1", []).unwrap();
+        let cursors = Range::cursors_of(&session_id_from_hint("pale"));
+        scratch.change_rows(&cursors, |cursor: &mut Cursor, _| cursor.revision = Revision::new(1000));
+        // The beginning of the log is pruned.
+        scratch.prune(1, &[]);
         write_transactions(&scratch);
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-        let dashboard = File::create(scratch.path().join(".pai/blackboard/local.db-serve")).unwrap();
+        let name = if scratch.is_served() { "serve" } else { "local.db-serve" };
+        let dashboard = File::create(scratch.sidecar(name)).unwrap();
         dashboard.lock().unwrap();
         Stage { scratch, damaged: OnceLock::new(), taken, _dashboard: dashboard }
     }
@@ -114,13 +118,17 @@ impl Stage {
         });
     }
 
-    /// A copy of the board, complete in one file.
+    /// A board in a file, complete in that file.
     pub fn copy(&self, name: &str) -> PathBuf {
         let copy = self.scratch.path().join(name);
         if !copy.exists() {
-            let original = Connection::open(self.scratch.database()).unwrap();
-            original.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
-            fs::copy(self.scratch.database(), &copy).unwrap();
+            let original = self.scratch.path().join("original.db");
+            if !original.exists() {
+                self.scratch.run(["init", "--db", original.to_str().unwrap()]).success();
+            }
+            let database = Connection::open(&original).unwrap();
+            database.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+            fs::copy(original, &copy).unwrap();
             fs::set_permissions(&copy, Permissions::from_mode(0o600)).unwrap();
         }
         copy

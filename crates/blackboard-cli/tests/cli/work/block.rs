@@ -2,12 +2,12 @@ use crate::scratch::Scratch;
 use crate::shapes::{WORK_ITEM, is_object};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![human_output_matches_transcript, json_has_the_blockers,];
+
 fn human_output_matches_transcript() {
     transcript::check("work block");
 }
 
-#[test]
 fn json_has_the_blockers() {
     let scratch = Scratch::new();
     scratch.json(["work", "create", "item", "--title", "Item"]);

@@ -4,12 +4,16 @@ use crate::scratch::Scratch;
 use crate::shapes::{WORK_ITEM, is_object};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    json_has_the_fence_of_the_claim,
+    fields_of_a_new_item_are_reported_as_ignored_when_the_item_exists,
+];
+
 fn human_output_matches_transcript() {
     transcript::check("work claim");
 }
 
-#[test]
 fn json_has_the_fence_of_the_claim() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
@@ -29,7 +33,6 @@ fn json_has_the_fence_of_the_claim() {
     assert_eq!((refusal["held_by_name"].as_str(), &refusal["since"]), (Some("Ivy"), &claimed["claimed_at"]));
 }
 
-#[test]
 fn fields_of_a_new_item_are_reported_as_ignored_when_the_item_exists() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);

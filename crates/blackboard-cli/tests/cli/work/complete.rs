@@ -4,12 +4,16 @@ use crate::scratch::Scratch;
 use crate::shapes::{WORK_ITEM, is_object};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    json_has_the_unblocked_items,
+    fence_can_have_the_form_with_its_item,
+];
+
 fn human_output_matches_transcript() {
     transcript::check("work complete");
 }
 
-#[test]
 fn json_has_the_unblocked_items() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
@@ -24,7 +28,6 @@ fn json_has_the_unblocked_items() {
     assert_eq!(scratch.json(call)["already_completed"], true);
 }
 
-#[test]
 fn fence_can_have_the_form_with_its_item() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);

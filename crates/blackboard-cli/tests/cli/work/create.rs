@@ -4,12 +4,18 @@ use crate::scratch::Scratch;
 use crate::shapes::{WORK_ITEM, is_object};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    json_has_the_item,
+    title_alone_gets_a_generated_id,
+    a_title_needs_no_id_and_no_space,
+    id_without_a_title_is_a_usage_error,
+];
+
 fn human_output_matches_transcript() {
     transcript::check("work create");
 }
 
-#[test]
 fn json_has_the_item() {
     let scratch = Scratch::new();
     let call = ["work", "create", "item", "--title", "Item", "--blocked-by", "later", "--metadata", "{}"];
@@ -21,7 +27,6 @@ fn json_has_the_item() {
     assert_eq!(scratch.json(call)["created"], false);
 }
 
-#[test]
 fn title_alone_gets_a_generated_id() {
     let scratch = Scratch::new();
     let created = |title: &str| scratch.json(["work", "create", title])["item_id"].clone();
@@ -38,7 +43,6 @@ fn title_alone_gets_a_generated_id() {
     assert_eq!(item["open_blockers"], serde_json::json!(["a-b"]));
 }
 
-#[test]
 fn a_title_needs_no_id_and_no_space() {
     let scratch = Scratch::new();
     for (call, title) in [
@@ -56,7 +60,6 @@ fn a_title_needs_no_id_and_no_space() {
     assert_eq!(named["item_id"], "修正", "an id, because the title is given");
 }
 
-#[test]
 fn id_without_a_title_is_a_usage_error() {
     let scratch = Scratch::new();
     for call in [&["work", "create", "item", "--json"][..], &["work", "create", "--id", "item", "--json"]] {

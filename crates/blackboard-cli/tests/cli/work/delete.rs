@@ -2,12 +2,12 @@ use crate::scratch::Scratch;
 use crate::shapes::is_object;
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![human_output_matches_transcript, json_has_what_was_deleted,];
+
 fn human_output_matches_transcript() {
     transcript::check("work delete");
 }
 
-#[test]
 fn json_has_what_was_deleted() {
     let scratch = Scratch::new();
     scratch.json(["work", "create", "item", "--title", "Item"]);

@@ -4,12 +4,19 @@ use crate::scratch::Scratch;
 use crate::shapes::{WORK_ITEM, is_list};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    json_has_a_list_of_items,
+    json_of_a_limited_list_reports_that_there_is_more,
+    every_blocker_is_listed_and_one_that_does_not_exist_is_reported_wherever_the_item_is_shown,
+    a_project_that_is_not_registered_is_not_found,
+    an_empty_list_says_whether_items_were_left_out,
+];
+
 fn human_output_matches_transcript() {
     transcript::check("work list");
 }
 
-#[test]
 fn json_has_a_list_of_items() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
@@ -20,7 +27,6 @@ fn json_has_a_list_of_items() {
     assert_eq!((items["items"][0]["item_id"].as_str(), items["count"].as_u64()), (Some("urgent"), Some(2)));
 }
 
-#[test]
 fn json_of_a_limited_list_reports_that_there_is_more() {
     let scratch = Scratch::new();
     for id in ["a", "b", "c"] {
@@ -30,7 +36,6 @@ fn json_of_a_limited_list_reports_that_there_is_more() {
     assert_eq!((more("2"), more("3")), (json!(true), Value::Null));
 }
 
-#[test]
 fn every_blocker_is_listed_and_one_that_does_not_exist_is_reported_wherever_the_item_is_shown() {
     let scratch = Scratch::new();
     scratch.json(["project", "register", "pai", "--name", "PAI"]);
@@ -71,14 +76,12 @@ fn every_blocker_is_listed_and_one_that_does_not_exist_is_reported_wherever_the_
     assert!(!scratch.run(["work", "list"]).success().stdout.contains("not created"));
 }
 
-#[test]
 fn a_project_that_is_not_registered_is_not_found() {
     let scratch = Scratch::new();
     scratch.json(["work", "create", "item", "--title", "Item"]);
     scratch.run(["work", "list", "--project", "nope", "--json"]).refused(blackboard::Code::ProjectNotFound);
 }
 
-#[test]
 fn an_empty_list_says_whether_items_were_left_out() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);

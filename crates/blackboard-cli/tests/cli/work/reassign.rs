@@ -4,12 +4,12 @@ use crate::scratch::Scratch;
 use crate::shapes::{WORK_ITEM, is_object};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![human_output_matches_transcript, json_has_the_holder_and_its_fence,];
+
 fn human_output_matches_transcript() {
     transcript::check("work reassign");
 }
 
-#[test]
 fn json_has_the_holder_and_its_fence() {
     let scratch = Scratch::new();
     let [ivy, oak] = [("Ivy", "ivy"), ("Oak", "oak")].map(|(name, hint)| {

@@ -2,12 +2,12 @@ use crate::scratch::Scratch;
 use crate::shapes::{WORK_ITEM, is_object};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![human_output_matches_transcript, json_tells_whether_the_item_was_released,];
+
 fn human_output_matches_transcript() {
     transcript::check("work release");
 }
 
-#[test]
 fn json_tells_whether_the_item_was_released() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);

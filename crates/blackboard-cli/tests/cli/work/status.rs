@@ -2,12 +2,12 @@ use crate::scratch::Scratch;
 use crate::shapes::{EVENT, WORK_ITEM, is_object};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![human_output_matches_transcript, json_has_an_item_with_its_history,];
+
 fn human_output_matches_transcript() {
     transcript::check("work status");
 }
 
-#[test]
 fn json_has_an_item_with_its_history() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);

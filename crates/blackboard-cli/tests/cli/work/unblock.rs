@@ -2,12 +2,16 @@ use crate::scratch::Scratch;
 use crate::shapes::{WORK_ITEM, is_object};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    json_has_the_remaining_blockers,
+    item_that_was_no_blocker_is_reported,
+];
+
 fn human_output_matches_transcript() {
     transcript::check("work unblock");
 }
 
-#[test]
 fn json_has_the_remaining_blockers() {
     let scratch = Scratch::new();
     scratch.json(["work", "create", "item", "--title", "Item", "--blocked-by", "one,two"]);
@@ -20,7 +24,6 @@ fn json_has_the_remaining_blockers() {
     assert_eq!(scratch.json(["work", "unblock", "item"])["unblocked"], true);
 }
 
-#[test]
 fn item_that_was_no_blocker_is_reported() {
     let scratch = Scratch::new();
     scratch.json(["work", "create", "ship", "--title", "Ship", "--blocked-by", "one,two"]);

@@ -7,12 +7,18 @@ use crate::scratch::{Output, Scratch};
 use crate::shapes::{WORK_ITEM, is_object};
 use crate::transcript;
 
-#[test]
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    json_has_the_item,
+    wait_ends_when_another_process_completes_the_item,
+    timeout_names_the_holder,
+    missing_board_is_not_created,
+];
+
 fn human_output_matches_transcript() {
     transcript::check("work wait");
 }
 
-#[test]
 fn json_has_the_item() {
     let scratch = Scratch::new();
     scratch.json(["work", "create", "item", "--title", "Item"]);
@@ -21,7 +27,6 @@ fn json_has_the_item() {
     is_object(&item, WORK_ITEM);
 }
 
-#[test]
 fn wait_ends_when_another_process_completes_the_item() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
@@ -33,7 +38,6 @@ fn wait_ends_when_another_process_completes_the_item() {
     assert_eq!((item["status"].as_str(), item["summary"].as_str()), (Some("completed"), Some("Green")));
 }
 
-#[test]
 fn timeout_names_the_holder() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
@@ -54,7 +58,6 @@ fn timeout_names_the_holder() {
     );
 }
 
-#[test]
 fn missing_board_is_not_created() {
     let scratch = Scratch::new();
     let before = scratch.contents();

@@ -150,8 +150,10 @@ fn a_path_without_wildcards_means_everything_below_it() {
         ("lib", "lib/a.rs", true),
         ("lib", "lib/**", true),
         ("lib", "lib/*/b/*.rs", true),
-        ("lib/a", "lib/*/b", true),
-        ("lib/a", "**/b", true),
+        // A wildcard does not stand for a name of the path.
+        ("lib/a", "lib/*/b", false),
+        ("lib/a", "**/b", false),
+        ("README", "**/*.py", false),
         ("lib", "lib", true),
         ("lib", "libs/a.rs", false),
         ("lib/a", "*", false),
@@ -171,6 +173,12 @@ fn a_path_without_wildcards_means_everything_below_it() {
         ("lib", "library", false),
         ("lib", "lib/../a", false),
         ("lib/*.rs", "src", false),
+        ("**/*.md", "main.c", false),
+        ("**/README.md", "main.c", false),
+        ("src/**/*.rs", "src/b.toml", false),
+        ("src/**/*.rs", "src/a.rs", true),
+        ("*/x.md", "main.c", false),
+        ("src/**/*.rs", "src", true),
     ] {
         assert_eq!(pattern(text).covers(path), expected, "{text} and {path}");
     }

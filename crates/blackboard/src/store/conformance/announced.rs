@@ -128,7 +128,7 @@ impl Store for Announced {
         self.store.size()
     }
 
-    fn scrub(&self) -> Result<bool> {
+    fn scrub(&self) -> Result<Vec<String>> {
         self.store.scrub()
     }
 }

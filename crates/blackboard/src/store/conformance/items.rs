@@ -6,6 +6,7 @@ use crate::work::{Block, NewestWork, WorkFilter};
 
 on_every_engine![
     an_item_is_created_once,
+    an_item_with_an_id_of_any_length_is_not_found,
     a_generated_id_is_unique_on_its_board,
     another_item_under_the_same_id_is_refused,
     created_items_are_validated,
@@ -18,6 +19,13 @@ on_every_engine![
     a_list_of_an_unknown_project_is_refused,
     item_history_has_every_event_of_the_item,
 ];
+
+fn an_item_with_an_id_of_any_length_is_not_found(fixture: &Fixture) {
+    for length in [1, 1 << 16, 1 << 18] {
+        let unknown = "x".repeat(length);
+        assert_eq!(code(fixture.board.work().status(&unknown)), Code::WorkNotFound, "{length}");
+    }
+}
 
 fn an_item_is_created_once(fixture: &Fixture) {
     fixture.board.projects().register(&RegisterProject::new("pai", "PAI")).unwrap();

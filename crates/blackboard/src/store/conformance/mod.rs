@@ -70,6 +70,8 @@ use testkit::{patience, wait_until};
 use self::announced::{Announced, RoundTrips};
 #[cfg(test)]
 use super::Memory;
+#[cfg(all(test, unix, feature = "redis"))]
+use super::redis::{Address, Redis, RedisOptions};
 #[cfg(test)]
 use super::sqlite::{Sqlite, SqliteOptions};
 use super::{Commit, Committed, OnBusy, Page, Range, Row, Store};
@@ -100,6 +102,26 @@ macro_rules! on_every_engine {
         on_every_engine!(@ on_announced_memory = announced_memory: $($test),+);
         on_every_engine!(@ on_sqlite = sqlite: $($test),+);
         on_every_engine!(@ on_sqlite_with_gaps = sqlite_with_gaps: $($test),+);
+        #[cfg(feature = "redis")]
+        on_every_engine!(@skipping on_redis = redis: $($test),+);
+        #[cfg(feature = "redis")]
+        on_every_engine!(@skipping on_redis_running_twice = redis_running_twice: $($test),+);
+        #[cfg(feature = "redis")]
+        on_every_engine!(@skipping on_redis_with_gaps = redis_with_gaps: $($test),+);
+        #[cfg(feature = "redis")]
+        on_every_engine!(@skipping on_redis_cluster = redis_cluster: $($test),+);
+    };
+    // An engine whose server this machine may lack.
+    (@skipping $engine:ident = $constructor:ident: $($test:ident),+) => {
+        #[cfg(all(test, unix))]
+        mod $engine {
+            $(#[test]
+            fn $test() {
+                if let Some(fixture) = crate::store::conformance::Fixture::$constructor() {
+                    super::$test(&fixture);
+                }
+            })+
+        }
     };
     (@ $engine:ident = $constructor:ident: $($test:ident),+) => {
         #[cfg(test)]
@@ -251,6 +273,40 @@ impl Fixture {
             let store = Sqlite::open(&path, clock, &SqliteOptions::default()).unwrap();
             (Arc::new(change(store)), Some(Box::new(directory)))
         })
+    }
+
+    #[cfg(all(test, unix, feature = "redis"))]
+    pub(crate) fn redis() -> Option<Fixture> {
+        Fixture::on_redis(testkit::redis::shared_redis(), |store| store)
+    }
+
+    /// A board on a cluster. The server of its address need not be the one that has it.
+    #[cfg(all(test, unix, feature = "redis"))]
+    pub(crate) fn redis_cluster() -> Option<Fixture> {
+        Fixture::on_redis(testkit::redis_cluster::shared_cluster(), |store| store)
+    }
+
+    #[cfg(all(test, unix, feature = "redis"))]
+    pub(crate) fn redis_running_twice() -> Option<Fixture> {
+        Fixture::on_redis(testkit::redis::shared_redis(), Redis::running_everything_twice)
+    }
+
+    #[cfg(all(test, unix, feature = "redis"))]
+    pub(crate) fn redis_with_gaps() -> Option<Fixture> {
+        Fixture::on_redis(testkit::redis::shared_redis(), Redis::skipping_revisions)
+    }
+
+    /// `None` if this machine has no server.
+    #[cfg(all(test, unix, feature = "redis"))]
+    fn on_redis(url: Option<String>, change: impl FnOnce(Redis) -> Redis) -> Option<Fixture> {
+        testkit::limit_test();
+        let address: Address = url?.parse().unwrap();
+        Some(Fixture::on(|clock| {
+            // A long limit, because the test machine may have two cores and other work.
+            let (patience, reply_limit) = (Duration::from_mins(1), Duration::from_secs(30));
+            let options = RedisOptions { patience, reply_limit, fixed_clock: Some(clock) };
+            (Arc::new(change(Redis::open(address, &options).unwrap())), None)
+        }))
     }
 
     fn on(

@@ -22,6 +22,7 @@ on_every_engine![
     refusal_is_never_based_on_an_inconsistent_state,
     a_commit_that_does_not_wait_is_busy_after_one_conflict,
     claim_next_never_misses_an_available_item,
+    calls_spread_for_a_short_time_after_another_call_lost_an_item,
     a_scope_of_an_earlier_version_is_usable_only_while_it_has_an_entry,
 ];
 
@@ -242,6 +243,31 @@ fn refusal_is_never_based_on_an_inconsistent_state(fixture: &Fixture) {
     if !fixture.is_optimistic() {
         return;
     }
+    // `x` and `y` are created together, so no state of the board has one of them.
+    let refuse_with_one = |meddle_in: usize| {
+        let ran = Cell::new(0);
+        let outcome = fixture.commit(|tx| {
+            ran.set(ran.get() + 1);
+            let has_x = tx.get(&x())?.is_some();
+            if ran.get() == meddle_in {
+                fixture.put(&[an_item("x").into(), an_item("y").into()]);
+            }
+            let has_y = tx.get(&y())?.is_some();
+            if has_x == has_y { Ok(Changes::new()) } else { Err(crate::Error::invalid("one is missing")) }
+        });
+        (outcome.is_ok(), ran.get())
+    };
+    let (accepted, undisturbed) = refuse_with_one(0);
+    assert!(accepted);
+    let (accepted, ran) = refuse_with_one(undisturbed);
+    assert!(accepted, "the refusal is based on a state that did not exist");
+    assert_eq!(ran, undisturbed + 1);
+}
+
+/// The contract allows an engine to refuse by an earlier state of the board, which existed during the call.
+#[test]
+fn memory_validates_a_refusal_at_its_end() {
+    let fixture = Fixture::memory();
     let refuse_without_x = |meddle_in: usize| {
         let ran = Cell::new(0);
         let outcome = fixture.commit(|tx| {
@@ -340,6 +366,37 @@ fn a_scope_of_an_earlier_version_is_usable_only_while_it_has_an_entry(fixture: &
     assert_eq!(code(refused), Code::InvalidValue, "the scope became empty meanwhile");
 }
 
+fn calls_spread_for_a_short_time_after_another_call_lost_an_item(fixture: &Fixture) {
+    if !fixture.is_optimistic() {
+        return;
+    }
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    for number in 0..40 {
+        fixture.board.work().create(&Create::new(&format!("{number:02}"), "T")).unwrap();
+        fixture.pass(1);
+    }
+    let next = |board: &Board| {
+        let next = ClaimNext { session: ivy.clone(), ..ClaimNext::default() };
+        let item = board.work().claim_next(&next).unwrap().item;
+        let left = fixture.board.export().unwrap().work_items;
+        left.iter().filter(|other| other.status == Status::Available && other.item_id < item.item_id).count()
+    };
+    assert_eq!([next(&fixture.board), next(&fixture.board)], [0, 0], "no call has lost an item");
+    let (others, has_claimed) = (fixture.board.clone(), AtomicBool::new(false));
+    let board = watched(fixture.board.clone(), fixture.clock.clone(), move |look| {
+        if let Look::Row(Key::WorkItem(id)) = look
+            && !has_claimed.swap(true, Ordering::Relaxed)
+        {
+            others.work().claim(&Claim::of(id, &oak)).unwrap();
+        }
+    });
+    next(&board);
+    let places: std::collections::BTreeSet<_> = (0..12).map(|_| next(&fixture.board)).collect();
+    assert!(places.len() > 4, "{places:?}");
+    fixture.pass(5);
+    assert_eq!([next(&fixture.board), next(&fixture.board)], [0, 0], "the last loss is some time ago");
+}
+
 /// The position of the item that a session gets after losing several items to other sessions, among the remaining
 /// items. Also the priority of that item.
 #[cfg(test)]
@@ -376,7 +433,7 @@ fn place_after_losing(sessions_before: usize, lost: usize) -> (usize, Priority) 
 
 #[test]
 fn sessions_that_lose_the_next_item_spread_over_the_first_of_its_priority() {
-    for (lost, most) in [(0, 1), (1, 2), (2, 4), (3, 8)] {
+    for (lost, most) in [(0, 1), (1, 19), (2, 18), (3, 17)] {
         let places: std::collections::BTreeSet<_> = (0..24)
             .map(|sessions_before| {
                 let (place, priority) = place_after_losing(sessions_before, lost);

@@ -4,7 +4,7 @@ use super::*;
 use crate::agent::HeartbeatRow;
 use crate::follow::{Follow, Start};
 use crate::prune::Pruned;
-use crate::store::Cursor;
+use crate::store::{BookkeepingRow, Cursor};
 
 on_every_engine![
     nothing_is_pruned_before_its_time,
@@ -25,6 +25,7 @@ on_every_engine![
     agent_with_many_rows_is_pruned_in_several_batches,
     an_ended_agent_with_open_work_stays,
     event_log_size_counts_all_events,
+    clock_readings_of_unused_machines_are_pruned,
 ];
 
 fn prune(fixture: &Fixture) -> Pruned {
@@ -360,4 +361,31 @@ fn event_log_size_counts_all_events(fixture: &Fixture) {
     prune_all(&board);
     let kept = fixture.events().len();
     assert!((80..220).contains(&kept), "{kept} events are kept");
+}
+
+fn clock_readings_of_unused_machines_are_pruned(fixture: &Fixture) {
+    let of_machine =
+        |name: &str| fixture.board.clone().with_processes(Arc::new(FakeProcesses::of_machine(name)));
+    let register = |board: &Board| board.agents().register(&Register::named("Ivy")).unwrap();
+    let readings = || -> Vec<String> {
+        let rows = fixture.read(|tx| tx.range(&Range::bookkeeping_rows("clock:"))).unwrap();
+        let name = |row: Row| BookkeepingRow::try_from(row).unwrap().name.into_owned();
+        rows.into_iter().map(name).collect()
+    };
+    for machine in ["away", "used"] {
+        register(&of_machine(machine));
+    }
+    fixture.session("Oak");
+    let all = ["clock:fake-host", "clock:fake-host-away", "clock:fake-host-used"];
+    assert_eq!(readings(), all);
+    fixture.pass_days(29);
+    register(&of_machine("used"));
+    prune_all(&fixture.board);
+    assert_eq!(readings(), all, "each has used the board in the last 30 days");
+    fixture.pass_days(1);
+    prune_all(&fixture.board);
+    assert_eq!(readings(), ["clock:fake-host", "clock:fake-host-used"], "its own reading stays");
+    // The other machine may come back.
+    register(&of_machine("away"));
+    assert_eq!(readings(), all);
 }

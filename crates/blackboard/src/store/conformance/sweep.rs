@@ -28,6 +28,7 @@ on_every_engine![
     a_sweep_removes_old_heartbeats,
     a_dry_run_reports_heartbeats_and_entries_that_are_due,
     an_observer_sees_automatic_sweeps_that_mark_an_agent,
+    a_pid_counts_only_in_the_boot_of_its_machine_if_machines_share_the_board,
 ];
 
 fn a_deferred_sweep_comes_before_the_call_that_it_is_part_of(fixture: &Fixture) {
@@ -104,6 +105,7 @@ fn a_sweep_reads_its_candidates_at_once(fixture: &Fixture) {
         let is_agent = matches!(look, Look::Row(crate::store::Key::Agent(_)));
         counted.fetch_add(usize::from(is_agent), Ordering::Relaxed);
     });
+    let board = board.with_processes(fixture.processes.clone());
     let swept = board.sweep(&Sweep { dry_run: true, ..Sweep::default() }).unwrap();
     assert_eq!(swept.stale_agents.len(), 20);
     assert_eq!(rows.load(Ordering::Relaxed), 0, "agents that were read one by one");
@@ -398,4 +400,24 @@ fn an_observer_sees_automatic_sweeps_that_mark_an_agent(fixture: &Fixture) {
     // The answer contains the result of the request.
     assert_eq!(board.sweep(&Sweep::default()).unwrap().stale_agents.len(), 1);
     assert!(reported.try_recv().is_err());
+}
+
+fn a_pid_counts_only_in_the_boot_of_its_machine_if_machines_share_the_board(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session_of_process("Ivy", 10), fixture.session_of_process("Oak", 11));
+    let elm = fixture.session_of_process("Elm", 12);
+    let (of_ivy, of_oak) = (fixture.agent(&ivy), fixture.agent(&oak));
+    // One process that could not be identified, and one of a machine with the same id.
+    let copied = of_oak.process.clone().map(|process| ProcessIdentity { boot: "copy".to_owned(), ..process });
+    fixture.put(&[Agent { process: None, ..of_ivy }.into(), Agent { process: copied, ..of_oak }.into()]);
+    let is_shared = fixture.engine.is_shared_by_machines();
+    let process = |session: &str| fixture.board.agents().show(session).unwrap().process;
+    let expected = if is_shared { ["unknown", "unknown", "alive"] } else { ["alive", "dead", "alive"] };
+    assert_eq!([process(&ivy), process(&oak), process(&elm)], expected);
+    fixture.pass(299);
+    assert!(fixture.sweep().stale_agents.is_empty());
+    fixture.pass(1);
+    let swept = fixture.sweep();
+    let stale: Vec<_> = swept.stale_agents.iter().map(|agent| agent.agent_name.as_str()).collect();
+    assert_eq!(stale.contains(&"Ivy"), is_shared, "the time decides: {stale:?}");
+    assert!(stale.contains(&"Oak") && !stale.contains(&"Elm"), "{stale:?}");
 }

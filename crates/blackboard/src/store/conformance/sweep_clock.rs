@@ -10,6 +10,10 @@ on_every_engine![
     registering_records_a_changed_clock,
     clock_that_was_set_back_gives_grace,
     another_boot_gives_no_grace,
+    a_machine_notices_a_changed_clock_after_another_one_registered,
+    a_machine_without_a_clock_reading_marks_no_agent_for_one_threshold,
+    registering_from_another_machine_gives_that_machine_one_threshold,
+    the_first_session_of_a_board_with_work_needs_no_grace,
     a_heartbeat_ahead_of_the_clock_keeps_no_gone_session,
     a_heartbeat_ahead_of_the_clock_counts_as_the_current_time,
     a_threshold_of_zero_includes_a_heartbeat_ahead_of_the_clock,
@@ -92,6 +96,55 @@ fn another_boot_gives_no_grace(fixture: &Fixture) {
     fixture.processes.reboot();
     set_forward(fixture, 3600);
     assert_eq!(marks(fixture), 1, "its process cannot have survived");
+}
+
+/// The same board as another machine sees it.
+fn another_machine(fixture: &Fixture) -> Board {
+    fixture.board.clone().with_processes(Arc::new(FakeProcesses::of_machine("other")))
+}
+
+fn a_machine_notices_a_changed_clock_after_another_one_registered(fixture: &Fixture) {
+    fixture.session("Ivy");
+    another_machine(fixture).agents().register(&Register::named("Oak")).unwrap();
+    set_forward(fixture, 8 * 3600);
+    assert_eq!(marks(fixture), 0);
+    fixture.pass(300);
+    assert_eq!(marks(fixture), 2);
+}
+
+fn a_machine_without_a_clock_reading_marks_no_agent_for_one_threshold(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    let other = another_machine(fixture);
+    let marks = |dry_run| {
+        let sweep = Sweep { dry_run, ..Sweep::default() };
+        other.sweep(&sweep).unwrap().stale_agents.len()
+    };
+    fixture.pass(300);
+    assert_eq!(marks(true), 0);
+    fixture.pass(300);
+    assert_eq!(marks(false), 0, "the dry run recorded nothing");
+    fixture.pass(299);
+    assert_eq!(marks(false), 0);
+    fixture.pass(1);
+    assert_eq!(marks(true), 1);
+    assert_eq!(marks(false), 1);
+    assert_eq!(fixture.agent(&ivy).status, AgentStatus::Stale);
+}
+
+fn the_first_session_of_a_board_with_work_needs_no_grace(fixture: &Fixture) {
+    fixture.item("x");
+    fixture.session("Ivy");
+    fixture.pass(300);
+    assert_eq!(marks(fixture), 1);
+}
+
+fn registering_from_another_machine_gives_that_machine_one_threshold(fixture: &Fixture) {
+    fixture.session("Ivy");
+    fixture.pass(300);
+    let other = another_machine(fixture);
+    other.agents().register(&Register::named("Oak")).unwrap();
+    assert_eq!(other.sweep(&Sweep::default()).unwrap().stale_agents.len(), 0);
+    assert_eq!(marks(fixture), 1, "the first machine has seen no change of the clock");
 }
 
 fn a_heartbeat_ahead_of_the_clock_keeps_no_gone_session(fixture: &Fixture) {

@@ -18,16 +18,19 @@
 //! | `cells.rs` | values of rows as values of SQLite |
 //! | `ranges.rs` | the statements that read ranges |
 //! | `wake/` | waking threads that wait for the next event |
+//! | `dump.rs`, `load.rs` | copying a complete board: reading it, and loading it into a new file |
 //! | `scrub.rs` | erasing the remains of removed rows |
 //! | `space.rs` | space usage of the file |
 //! | `faults.rs` | translation of SQLite's errors |
 
 mod cells;
 mod directory;
+mod dump;
 mod faults;
 mod filesystem;
 mod gaps;
 mod git;
+mod load;
 mod open;
 mod queue;
 mod ranges;
@@ -48,12 +51,14 @@ use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, DEFAULT_NAME};
 
 pub use self::git::{command_to_ignore, keep_out_of_git};
+pub use self::load::LoadingFile;
 use self::queue::Queue;
 pub use self::schema::VERSION as SCHEMA_VERSION;
 pub use self::sidecars::SqliteSidecars;
 pub use self::trust::{foreign_owner, writable_by_others};
 use self::tx::SqliteTx;
 use self::wake::Wake;
+use super::transfer::{Hold, Recipient};
 use super::{Changes, Commit, Committed, OnBusy, Prefetch, Store, Tx};
 use crate::clock::Clock;
 use crate::error::{Code, Error, Result};
@@ -191,7 +196,7 @@ impl Sqlite {
         let mut store = Sqlite::at(path, clock, options);
         trust::check_directory(path)?;
         if trust::plain_file(path)?.is_none() {
-            store.is_new = open::create(path, &store.queue, options, store.clock.now())?;
+            store.is_new = open::create(path, &store.queue, options, store.clock.now(), Hold::None)?;
         }
         store.connected()
     }
@@ -473,7 +478,7 @@ impl Store for Sqlite {
         Ok(room)
     }
 
-    fn scrub(&self) -> Result<bool> {
+    fn scrub(&self) -> Result<Vec<String>> {
         if self.reads_only {
             return Err(open::reads_only(&self.path));
         }
@@ -487,11 +492,33 @@ impl Store for Sqlite {
             scrub::empty_wal(&connection, self.options.busy_timeout)
         });
         let scrubbed = scrubbed.map_err(|error| faults::translate(&self.path, error))?;
-        if scrubbed {
-            self.frames.store(0, Ordering::Relaxed);
-            self.wal_bytes.store(0, Ordering::Relaxed);
+        if !scrubbed {
+            return Ok(vec![scrub::IN_USE.to_owned()]);
         }
-        Ok(scrubbed)
+        self.frames.store(0, Ordering::Relaxed);
+        self.wal_bytes.store(0, Ordering::Relaxed);
+        Ok(Vec::new())
+    }
+
+    fn dump(&self, to: &mut dyn Recipient) -> Result<()> {
+        let connection = self.take()?;
+        let transaction = SqliteTx::read(&connection, &self.path, self.clock.now())?;
+        let outcome = transaction.dump(to);
+        drop(transaction);
+        self.put_back(connection);
+        outcome
+    }
+
+    fn seal(&self, moved_to: &str) -> Result<bool> {
+        const STORE: &str = "INSERT OR REPLACE INTO marks (name, value) VALUES ('sealed', ?1)";
+        let before = self.set_hold(Hold::Sealed, |tx| tx.execute(STORE, [moved_to]).map(drop))?;
+        Ok(before == Hold::None)
+    }
+
+    fn unseal(&self) -> Result<bool> {
+        const REMOVE: &str = "DELETE FROM marks WHERE name = 'sealed'";
+        let before = self.set_hold(Hold::None, |tx| tx.execute(REMOVE, []).map(drop))?;
+        Ok(before == Hold::Sealed)
     }
 
     fn maintain(&self) {

@@ -18,11 +18,18 @@ use crate::clock::Timestamp;
 use crate::error::{Code, Error, Fault, Refusal, Result};
 use crate::hint::Hint;
 use crate::store::create_private_directory;
+use crate::store::transfer::Hold;
 use crate::text::shell_word;
 
 /// Creates the board at `path` if no other process does so first. Several processes may try at once; exactly one gets
 /// `true`.
-pub(super) fn create(path: &Path, queue: &Queue, options: &SqliteOptions, now: Timestamp) -> Result<bool> {
+pub(super) fn create(
+    path: &Path,
+    queue: &Queue,
+    options: &SqliteOptions,
+    now: Timestamp,
+    hold: Hold,
+) -> Result<bool> {
     let created = match path.parent() {
         Some(directory) => {
             if !options.create_directories && !directory.as_os_str().is_empty() && !directory.exists() {
@@ -50,7 +57,7 @@ pub(super) fn create(path: &Path, queue: &Queue, options: &SqliteOptions, now: T
     } else {
         beside(path, &format!("-new-{}", uuid::Uuid::new_v4().simple()))
     };
-    let placed = build(&unfinished, path, now).and_then(|()| place(&unfinished, path, head.is_alone()));
+    let placed = build(&unfinished, path, now, hold).and_then(|()| place(&unfinished, path, head.is_alone()));
     if placed.is_err() {
         let _ = remove_with_companions(&unfinished);
     }
@@ -93,10 +100,29 @@ pub(super) fn connect(
     trust::check_same(path, &file)?;
     configure(&connection, options).map_err(fault)?;
     // Before any statement runs on tables that another program may have made.
-    if let schema::SchemaState::Older = schema::check(&connection, path)? {
+    let (state, hold) = schema::check(&connection, path)?;
+    refuse_loading(hold, path)?;
+    if let schema::SchemaState::Older = state {
         migrate(&connection, path, queue, now)?;
     }
     Ok(Connected { connection, file, wal_bytes })
+}
+
+/// Opens the board at `path` that is being loaded, or returns `None` if it is not.
+pub(super) fn connect_loading(path: &Path, options: &SqliteOptions) -> Result<Option<Connected>> {
+    let trust::Checked { file, wal_bytes } = trust::check(path, options)?;
+    let fault = |error| faults::translate(path, error);
+    let connection = open_file(path).map_err(fault)?;
+    trust::check_same(path, &file)?;
+    configure(&connection, options).map_err(fault)?;
+    // Rows come in any order, so a row may refer to one that follows.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, false).map_err(fault)?;
+    let (_, hold) = schema::check(&connection, path)?;
+    Ok((hold == Hold::Loading).then_some(Connected { connection, file, wal_bytes }))
+}
+
+fn refuse_loading(hold: Hold, path: &Path) -> Result<()> {
+    if hold == Hold::Loading { Err(schema::being_copied(path)) } else { Ok(()) }
 }
 
 /// Opens the existing board at `path` for reading only.
@@ -112,7 +138,9 @@ pub(super) fn connect_to_read(path: &Path, options: &SqliteOptions) -> Result<Co
 
 /// Refuses a board that would have to be migrated.
 fn refuse_older(connection: &Connection, path: &Path) -> Result<()> {
-    match schema::check(connection, path)? {
+    let (state, hold) = schema::check(connection, path)?;
+    refuse_loading(hold, path)?;
+    match state {
         schema::SchemaState::Current => Ok(()),
         schema::SchemaState::Older => {
             let what = format!("{} was written by an older version of blackboard", path.display());
@@ -213,7 +241,7 @@ fn configure(connection: &Connection, options: &SqliteOptions) -> rusqlite::Resu
 }
 
 /// Creates a complete board without companions, which will become the one at `path`.
-fn build(unfinished: &Path, path: &Path, now: Timestamp) -> Result<()> {
+fn build(unfinished: &Path, path: &Path, now: Timestamp, hold: Hold) -> Result<()> {
     remove_with_companions(unfinished).map_err(|error| io_fault(unfinished, "removed", error))?;
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true);
@@ -222,7 +250,7 @@ fn build(unfinished: &Path, path: &Path, now: Timestamp) -> Result<()> {
         .open(unfinished)
         .and_then(|file| keep_for_owner(&file))
         .map_err(|error| io_fault(path, "created", error))?;
-    fill(unfinished, now).map_err(|error| faults::translate(path, error))
+    fill(unfinished, now, hold).map_err(|error| faults::translate(path, error))
 }
 
 /// Renames the new board, unless another process was faster: then it returns `false`.
@@ -245,11 +273,12 @@ fn place(unfinished: &Path, path: &Path, is_alone: bool) -> Result<bool> {
 }
 
 /// Fills an empty file.
-fn fill(path: &Path, now: Timestamp) -> rusqlite::Result<()> {
+fn fill(path: &Path, now: Timestamp, hold: Hold) -> rusqlite::Result<()> {
     let connection = open_file(path)?;
     connection
         .execute_batch(&format!("BEGIN IMMEDIATE; PRAGMA application_id = {}", schema::APPLICATION_ID))?;
     schema::migrate(&connection, now)?;
+    schema::set_hold(&connection, hold)?;
     connection.execute_batch("COMMIT")?;
     connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
     connection.close().map_err(|(_, error)| error)
@@ -281,7 +310,7 @@ pub(super) fn keep_for_owner(_file: &fs::File) -> io::Result<()> {
     Ok(())
 }
 
-fn remove_with_companions(path: &Path) -> io::Result<()> {
+pub(super) fn remove_with_companions(path: &Path) -> io::Result<()> {
     for ending in ["", "-journal", "-wal", "-shm"] {
         match fs::remove_file(beside(path, ending)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -1,7 +1,8 @@
 //! The schema and its migrations.
 //!
 //! Each migration is a numbered SQL file. `user_version` is the number of applied ones; all missing ones run in one
-//! transaction.
+//! transaction. A board that is [held](Hold) has a much higher one: a program that does not know of holds takes it for a
+//! newer version, and every write transaction reads it anyway.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -11,7 +12,8 @@ use rusqlite::types::ValueRef;
 
 use super::faults;
 use crate::clock::Timestamp;
-use crate::error::{Code, Error, Fault, Result};
+use crate::error::{Code, Error, Fault, Refusal, Result};
+use crate::store::transfer::{self, Hold};
 
 /// Marks a database file as a board: "blbd".
 pub(super) const APPLICATION_ID: i32 = 0x626c_6264;
@@ -93,6 +95,50 @@ fn migrated_objects(version: u32) -> Vec<Cow<'static, str>> {
     objects
 }
 
+/// What the version of a sealed board and of one that is being loaded is higher by.
+const SEALED: u32 = 1_000_000;
+const LOADING: u32 = 2_000_000;
+
+/// The number of applied migrations, and whether the board can be used.
+pub(super) fn split_version(version: u32) -> (u32, Hold) {
+    match version / SEALED {
+        1 => (version - SEALED, Hold::Sealed),
+        2 => (version - LOADING, Hold::Loading),
+        _ => (version, Hold::None),
+    }
+}
+
+fn join_version(version: u32, hold: Hold) -> u32 {
+    match hold {
+        Hold::None => version,
+        Hold::Sealed => version + SEALED,
+        Hold::Loading => version + LOADING,
+    }
+}
+
+/// Sets whether the board can be used. The caller has begun a write transaction, and the schema is current.
+pub(super) fn set_hold(connection: &Connection, hold: Hold) -> rusqlite::Result<()> {
+    connection.execute_batch(&format!("PRAGMA user_version = {}", join_version(VERSION, hold)))
+}
+
+/// The board is being loaded, or that was interrupted.
+pub(super) fn being_copied(path: &Path) -> Error {
+    let what = format!("{} is being copied, or a copy to it was interrupted", path.display());
+    Refusal::new(Code::BeingCopied, what)
+        .hint("wait until the copy ends; if none runs, copy the board again and replace this one")
+        .into()
+}
+
+/// The board was sealed.
+pub(super) fn sealed(connection: &Connection, path: &Path) -> Error {
+    const MOVED_TO: &str = "SELECT value FROM marks WHERE name = 'sealed'";
+    let location: Option<String> = connection.query_row(MOVED_TO, [], |row| row.get(0)).ok();
+    let reason = transfer::moved_to(location.as_deref());
+    let refusal = Refusal::new(Code::BoardSealed, format!("{} is sealed: {reason}", path.display()))
+        .hint("use the board that it was copied to");
+    location.into_iter().fold(refusal, |refusal, location| refusal.detail("moved_to", location)).into()
+}
+
 /// The version of the database, in relation to this program.
 pub(super) enum SchemaState {
     Current,
@@ -107,16 +153,17 @@ impl SchemaState {
 
 /// Reads the version, and refuses a newer one. It costs one statement and runs in every write transaction, so that a
 /// long-lived process of an older version never writes into a newer schema.
-pub(super) fn age(connection: &Connection, path: &Path) -> Result<SchemaState> {
-    version(connection, path).map(SchemaState::of)
+pub(super) fn age(connection: &Connection, path: &Path) -> Result<(SchemaState, Hold)> {
+    version(connection, path).map(|(version, hold)| (SchemaState::of(version), hold))
 }
 
-fn version(connection: &Connection, path: &Path) -> Result<u32> {
+fn version(connection: &Connection, path: &Path) -> Result<(u32, Hold)> {
     let version = connection
         .prepare_cached("PRAGMA user_version")
         .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
         .map_err(|error| faults::translate(path, error))?;
-    if version > VERSION { Err(newer(path, version)) } else { Ok(version) }
+    let (version, hold) = split_version(version);
+    if version > VERSION { Err(newer(path, version)) } else { Ok((version, hold)) }
 }
 
 /// The database has a version that this program does not know.
@@ -135,6 +182,7 @@ pub(super) fn newer(path: &Path, version: u32) -> Error {
 /// Runs the missing migrations. The caller has begun a write transaction.
 pub(super) fn migrate(connection: &Connection, now: Timestamp) -> rusqlite::Result<()> {
     let version: u32 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let (version, hold) = split_version(version);
     for (number, migration) in (1..).zip(MIGRATIONS) {
         if number <= version {
             continue;
@@ -144,18 +192,18 @@ pub(super) fn migrate(connection: &Connection, now: Timestamp) -> rusqlite::Resu
             "INSERT INTO schema_version (version, applied_at, description) VALUES (?1, ?2, ?3)",
             (number, now.to_string(), migration.description),
         )?;
-        connection.execute_batch(&format!("PRAGMA user_version = {number}"))?;
+        connection.execute_batch(&format!("PRAGMA user_version = {}", join_version(number, hold)))?;
     }
     Ok(())
 }
 
 /// Refuses a schema that this program did not create. A database may have come with a cloned repository. A trigger, a
-/// view or another table in it could make this program run foreign statements.
-pub(super) fn check(connection: &Connection, path: &Path) -> Result<SchemaState> {
+/// view or another table in it could make this program run foreign statements. Returns also whether the board can be used.
+pub(super) fn check(connection: &Connection, path: &Path) -> Result<(SchemaState, Hold)> {
     let fault = |error| faults::translate(path, error);
     // In one transaction, because another process may migrate just now.
     let transaction = connection.unchecked_transaction().map_err(fault)?;
-    let version = version(&transaction, path)?;
+    let (version, hold) = version(&transaction, path)?;
     let mut missing = objects(version);
     let mut statement = transaction.prepare("SELECT sql, name FROM sqlite_schema").map_err(fault)?;
     let mut rows = statement.query([]).map_err(fault)?;
@@ -182,13 +230,23 @@ pub(super) fn check(connection: &Connection, path: &Path) -> Result<SchemaState>
         Some(object) => {
             Err(faults::corrupt(path, format!("what was made by `{object}` is missing from its schema")))
         }
-        None => Ok(SchemaState::of(version)),
+        None => Ok((SchemaState::of(version), hold)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn version_of_a_held_board_has_its_hold_and_is_newer_for_other_programs() {
+        for hold in [Hold::None, Hold::Sealed, Hold::Loading] {
+            let joined = join_version(VERSION, hold);
+            assert_eq!(split_version(joined), (VERSION, hold));
+            assert_eq!(joined > VERSION, hold != Hold::None);
+        }
+        assert_eq!(split_version(7_000_000), (7_000_000, Hold::None));
+    }
 
     #[test]
     fn the_schema_file_is_what_the_migrations_make() {

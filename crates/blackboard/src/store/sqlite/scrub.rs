@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, DEFAULT_NAME, ErrorCode};
 
+/// Why something may be left.
+pub(super) const IN_USE: &str = "another process uses an older state of the board";
+
 /// The pause before the next attempt.
 const PAUSE: Duration = Duration::from_millis(20);
 

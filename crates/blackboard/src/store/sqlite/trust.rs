@@ -196,8 +196,9 @@ fn check_header(path: &Path, found: &Metadata, options: &SqliteOptions) -> Resul
     if header[68..72] != schema::APPLICATION_ID.to_be_bytes() {
         return Err(faults::foreign(path, "it is a database of another program"));
     }
-    // The WAL may have a newer value, but versions only grow.
-    let version = u32::from_be_bytes([header[60], header[61], header[62], header[63]]);
+    // The WAL may have a newer value, but versions only grow. A hold may be gone there, and is checked later.
+    let (version, _) =
+        schema::split_version(u32::from_be_bytes([header[60], header[61], header[62], header[63]]));
     if version > schema::VERSION {
         return Err(schema::newer(path, version));
     }

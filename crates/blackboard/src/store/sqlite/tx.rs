@@ -18,6 +18,7 @@ use crate::event::Event;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
 use crate::store::record::{Cell as Column, Index, Table, checked_revision};
+use crate::store::transfer::Hold;
 use crate::store::{
     Changes, Committed, Erasure, Key, Page, Range, Row, Tx, VersionHead, check_changes, count_older,
     event_time, skip_revisions,
@@ -27,8 +28,8 @@ const REMOVE_VERSION: &str = "DELETE FROM entry_versions WHERE revision = ?1";
 
 /// A transaction that has begun. Dropping it rolls back.
 pub(super) struct SqliteTx<'a> {
-    connection: &'a Connection,
-    path: &'a Path,
+    pub(super) connection: &'a Connection,
+    pub(super) path: &'a Path,
     now: Timestamp,
     /// Every row that a writer has read by its key or in a range: an update writes only the columns that differ,
     /// which spares the indexes of the others.
@@ -76,12 +77,25 @@ impl<'a> SqliteTx<'a> {
         self.single.as_ref().is_some_and(|single| single.get() == Single::WantedMore)
     }
 
-    /// Continues a write transaction that the queue has begun.
+    /// Continues a write transaction that the queue has begun, on a board that can be used.
     pub(super) fn write(connection: &'a Connection, path: &'a Path, now: Timestamp) -> Result<SqliteTx<'a>> {
+        SqliteTx::write_on(Hold::None, connection, path, now)
+    }
+
+    /// The same, on a board that is held in this way.
+    pub(super) fn write_on(
+        expected: Hold,
+        connection: &'a Connection,
+        path: &'a Path,
+        now: Timestamp,
+    ) -> Result<SqliteTx<'a>> {
         let transaction = SqliteTx::begun(connection, path, now, true);
         match schema::age(connection, path)? {
-            schema::SchemaState::Current => Ok(transaction),
-            schema::SchemaState::Older => {
+            (schema::SchemaState::Current, hold) if hold == expected => Ok(transaction),
+            (schema::SchemaState::Current, Hold::Sealed) => Err(schema::sealed(connection, path)),
+            (schema::SchemaState::Current, Hold::Loading) => Err(schema::being_copied(path)),
+            (schema::SchemaState::Current, Hold::None) => Err(super::trust::replaced(path)),
+            (schema::SchemaState::Older, _) => {
                 Err(faults::corrupt(path, "its schema became older while it was open"))
             }
         }
@@ -104,7 +118,7 @@ impl<'a> SqliteTx<'a> {
     }
 
     /// Writes the changes and commits. Only tests skip revisions.
-    pub(super) fn apply(mut self, mut changes: Changes, skips_revisions: bool) -> Result<Committed> {
+    pub(super) fn apply(self, mut changes: Changes, skips_revisions: bool) -> Result<Committed> {
         let (last, last_time) = self.last_event()?;
         let first = if skips_revisions { skip_revisions(last) } else { last.next() };
         let committed = Committed { first, held: Duration::ZERO };
@@ -137,9 +151,15 @@ impl<'a> SqliteTx<'a> {
             self.execute("DELETE FROM events WHERE id <= ?1", params![until.get()])?;
             self.store_floor(until)?;
         }
+        self.finish()?;
+        Ok(committed)
+    }
+
+    /// Commits what was executed so far.
+    pub(super) fn finish(mut self) -> Result<()> {
         self.execute("COMMIT", [])?;
         self.open = false;
-        Ok(committed)
+        Ok(())
     }
 
     fn put(&self, row: &Row) -> Result<()> {
@@ -264,7 +284,7 @@ impl<'a> SqliteTx<'a> {
         Ok(())
     }
 
-    fn append_version(&self, version: &EntryVersion) -> Result<()> {
+    pub(super) fn append_version(&self, version: &EntryVersion) -> Result<()> {
         self.execute(cells::INSERT_VERSION, params_from_iter(version.cells())).map(drop)
     }
 
@@ -310,7 +330,7 @@ impl<'a> SqliteTx<'a> {
         Ok(found)
     }
 
-    fn prepare(&self, sql: &str) -> Result<CachedStatement<'_>> {
+    pub(super) fn prepare(&self, sql: &str) -> Result<CachedStatement<'_>> {
         if let Some(single) = &self.single {
             let is_first = single.get() == Single::NotYet;
             single.set(if is_first { Single::Read } else { Single::WantedMore });
@@ -334,7 +354,7 @@ impl<'a> SqliteTx<'a> {
         self.prepare(sql)?.query_row(parameters, f).optional().map_err(|error| self.fault(error))
     }
 
-    fn fault(&self, error: rusqlite::Error) -> Error {
+    pub(super) fn fault(&self, error: rusqlite::Error) -> Error {
         // The reads decided what a commit writes, so a constraint fails only if the table contradicts itself.
         if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) && !self.is_whole() {
             return faults::corrupt(self.path, error);

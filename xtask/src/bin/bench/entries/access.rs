@@ -6,8 +6,8 @@ use std::time::Instant;
 use blackboard::entry::{Value, Write};
 use rusqlite::{Connection, params};
 
-use super::redis::Server;
 use crate::boards::Scratch;
+use crate::redis_server::Server;
 use crate::report::Line;
 use crate::{Result, Scale};
 

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use blackboard::entry::{Value, Write};
 
-use super::redis::{Client, Server};
 use crate::boards::Scratch;
 use crate::programs::{end, microseconds, milliseconds};
+use crate::redis_server::{Client, Server};
 use crate::report::{Bar, Line, Unit};
 use crate::statistics::{median, percentile, ratios};
 use crate::{Result, Scale};

@@ -2,7 +2,6 @@
 
 mod access;
 pub mod followers;
-mod redis;
 mod sizes;
 
 use crate::Measurement;

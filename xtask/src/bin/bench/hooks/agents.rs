@@ -53,16 +53,14 @@ impl<'a> Agents<'a> {
 
     /// The command that Claude Code runs after a tool, and its input.
     pub fn used_a_tool(&self, number: usize) -> (Command, String) {
-        let input = json!({"command": "cargo test", "description": "Run the tests"});
-        let said = json!({"stdout": "x".repeat(ANSWER), "stderr": "", "interrupted": false});
-        self.after_tool(number, "Bash", &input, &said)
+        (self.hook(), after_bash(&self.scratch, number))
     }
 
     /// The same after an edit of a file.
     pub fn edited(&self, number: usize, file: &str) -> (Command, String) {
         let file = self.scratch.repository().join(file);
         let input = json!({"file_path": file, "old_string": "x".repeat(ANSWER), "new_string": "y"});
-        self.after_tool(number, "Edit", &input, &json!({"filePath": file}))
+        (self.hook(), after_tool(&self.scratch, number, "Edit", &input, &json!({"filePath": file})))
     }
 
     /// The product, in the environment that Claude Code creates. Its working directory is that of this process:
@@ -81,31 +79,42 @@ impl<'a> Agents<'a> {
         command
     }
 
-    fn after_tool(
-        &self,
-        number: usize,
-        tool: &str,
-        input: &serde_json::Value,
-        said: &serde_json::Value,
-    ) -> (Command, String) {
+    fn hook(&self) -> Command {
         let mut command = self.blackboard();
         command.args(["hook", "claude"]);
-        let call = json!({
-            "session_id": session(number),
-            "transcript_path": self.scratch.home().join(".claude/projects/project/session.jsonl"),
-            "cwd": self.scratch.repository(),
-            "permission_mode": "default",
-            "hook_event_name": "PostToolUse",
-            "tool_name": tool,
-            "tool_input": input,
-            "tool_response": said,
-            "tool_use_id": "toolu_01ABCDEFGHIJKLMNOPQRSTUV",
-        });
-        (command, call.to_string())
+        command
     }
 }
 
+/// The input of the hook after a command of the shell, in the repository of this home.
+pub fn after_bash(scratch: &Scratch, number: usize) -> String {
+    let input = json!({"command": "cargo test", "description": "Run the tests"});
+    let said = json!({"stdout": "x".repeat(ANSWER), "stderr": "", "interrupted": false});
+    after_tool(scratch, number, "Bash", &input, &said)
+}
+
+fn after_tool(
+    scratch: &Scratch,
+    number: usize,
+    tool: &str,
+    input: &serde_json::Value,
+    said: &serde_json::Value,
+) -> String {
+    let call = json!({
+        "session_id": session(number),
+        "transcript_path": scratch.home().join(".claude/projects/project/session.jsonl"),
+        "cwd": scratch.repository(),
+        "permission_mode": "default",
+        "hook_event_name": "PostToolUse",
+        "tool_name": tool,
+        "tool_input": input,
+        "tool_response": said,
+        "tool_use_id": "toolu_01ABCDEFGHIJKLMNOPQRSTUV",
+    });
+    call.to_string()
+}
+
 /// The platform's own id of a session.
-fn session(number: usize) -> String {
+pub fn session(number: usize) -> String {
     format!("00893aaf-19fa-41d2-8238-{number:012}")
 }

@@ -1,6 +1,6 @@
 //! Hooks, and the MCP server.
 
-mod agents;
+pub mod agents;
 mod commands;
 mod crowd;
 mod server;

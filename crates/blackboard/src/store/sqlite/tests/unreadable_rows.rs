@@ -304,13 +304,14 @@ fn rows_that_cannot_be_read_do_not_stop_retention() {
 fn a_clock_row_that_cannot_be_read_stops_no_sweep_and_is_replaced() {
     let scratch = Scratch::new();
     let (_, board) = scratch.board();
-    let damage = "INSERT OR REPLACE INTO marks (name, value) VALUES ('clock', x'ff00')";
+    let name = format!("clock:{}", board.processes().host());
+    let damage = &format!("INSERT OR REPLACE INTO marks (name, value) VALUES ('{name}', x'ff00')");
     an_agent_that_holds(&board, "a");
     scratch.clock.advance(Duration::from_mins(5));
     tamper(&scratch, damage);
     assert_eq!(names(&board.try_sweep(None).stale_agents), ["a"]);
     an_agent_that_holds(&board, "b");
-    let clock = Key::BookkeepingRow("clock".into());
+    let clock = Key::BookkeepingRow(name.into());
     assert!(board.read(&[], |tx| tx.get(&clock)).unwrap().is_some(), "the registration has replaced it");
     scratch.clock.advance(Duration::from_mins(5));
     tamper(&scratch, damage);

@@ -1,6 +1,6 @@
 //! A private Redis server on loopback, and the part of its protocol that the measurements need.
 //!
-//! No other part of the workspace needs a Redis client, and a larger one would measure itself.
+//! The client of the engine would measure itself: this one is as small as possible.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -22,10 +22,17 @@ pub struct Server {
 impl Server {
     /// Starts a server that writes nothing to disk, the fastest configuration of Redis.
     pub fn start() -> Result<Server> {
+        Server::start_with(&["--appendonly", "no"])
+    }
+
+    /// Starts a server with these settings.
+    pub fn start_with(settings: &[&str]) -> Result<Server> {
         let directory = tempfile::tempdir()?;
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let process = Command::new("redis-server")
-            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""])
+            .args(["--enable-debug-command", "local"])
+            .args(settings)
             .arg("--dir")
             .arg(directory.path())
             .stdout(Stdio::null())
@@ -50,6 +57,11 @@ impl Server {
     /// Its port.
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// The address of a board on it.
+    pub fn url(&self, board: &str) -> String {
+        format!("redis://127.0.0.1:{}?board={board}", self.port)
     }
 
     /// A connection.
@@ -85,12 +97,23 @@ impl Client {
 
     /// Sends a command, waits for its answer, and returns the strings in it.
     pub fn call(&mut self, words: &[&str]) -> Result<Vec<String>> {
+        self.send(words)?;
+        self.receive()
+    }
+
+    /// Sends a command without waiting for its answer.
+    pub fn send(&mut self, words: &[&str]) -> Result {
         self.request.clear();
         write!(self.request, "*{}\r\n", words.len())?;
         for word in words {
             write!(self.request, "${}\r\n{word}\r\n", word.len())?;
         }
         self.stream.write_all(&self.request)?;
+        Ok(())
+    }
+
+    /// The strings of the next answer.
+    pub fn receive(&mut self) -> Result<Vec<String>> {
         let mut strings = Vec::new();
         self.answer(&mut strings)?;
         Ok(strings)

@@ -1,0 +1,316 @@
+//! The protocol of the server, RESP2: requests as bytes, and replies from a source of bytes.
+//!
+//! A reply is untrusted input. Its depth, its size and the length of each line are limited, and nothing is allocated
+//! before the bytes have arrived.
+
+use std::io::{self, ErrorKind};
+
+/// How deep a reply may be nested. Our replies have at most four levels.
+const MAX_DEPTH: usize = 16;
+
+/// The largest reply to one request.
+const MAX_REPLY: usize = 1 << 30;
+
+/// The longest line: a status, an error or a number.
+const MAX_LINE: usize = 64 << 10;
+
+/// The most that is allocated for elements before they have arrived.
+const MAX_RESERVED: usize = 1024;
+
+/// How much is read at once.
+const READ_SIZE: usize = 16 << 10;
+
+/// A reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Reply {
+    Nil,
+    Integer(i64),
+    Bytes(Vec<u8>),
+    Status(String),
+    /// An error of the server: its code, a space, and text for humans.
+    Error(String),
+    List(Vec<Reply>),
+}
+
+/// Commands to send at once.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Request {
+    bytes: Vec<u8>,
+    commands: usize,
+}
+
+impl Request {
+    /// Adds a command.
+    pub(super) fn command(&mut self, arguments: &[&[u8]]) -> &mut Request {
+        self.begin(arguments.len());
+        for argument in arguments {
+            self.argument(argument);
+        }
+        self
+    }
+
+    /// Adds a command whose arguments follow one by one.
+    pub(super) fn begin(&mut self, arguments: usize) {
+        self.commands += 1;
+        self.bytes.extend(format!("*{arguments}\r\n").bytes());
+    }
+
+    /// Adds the next argument of the command.
+    pub(super) fn argument(&mut self, argument: &[u8]) {
+        self.bytes.extend(format!("${}\r\n", argument.len()).bytes());
+        self.bytes.extend(argument);
+        self.bytes.extend(b"\r\n");
+    }
+
+    /// The same commands for a server to which a cluster moves the board: `ASKING` precedes each command, and each
+    /// transaction as a whole. Also returns which of the replies are those of `ASKING`.
+    pub(super) fn asking(&self) -> (Request, Vec<bool>) {
+        let (mut asking, mut is_added, mut in_transaction) = (Request::default(), Vec::new(), false);
+        let mut rest = &self.bytes[..];
+        while let Some((command, name, after)) = split_command(rest) {
+            if !in_transaction {
+                asking.command(&[b"ASKING"]);
+                is_added.push(true);
+            }
+            in_transaction = match name {
+                b"MULTI" => true,
+                b"EXEC" => false,
+                _ => in_transaction,
+            };
+            asking.commands += 1;
+            asking.bytes.extend(command);
+            is_added.push(false);
+            rest = after;
+        }
+        (asking, is_added)
+    }
+
+    /// What is sent.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// How many replies it gets.
+    pub(super) fn commands(&self) -> usize {
+        self.commands
+    }
+}
+
+/// The first command of a request, its name, and what follows it.
+fn split_command(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+    let header = |at: usize| -> Option<(usize, usize)> {
+        let line = bytes.get(at + 1..)?;
+        let length = line.iter().position(|byte| *byte == b'\r')?;
+        let number = std::str::from_utf8(&line[..length]).ok()?.parse().ok()?;
+        Some((number, at + 1 + length + 2))
+    };
+    let (arguments, mut at) = header(0)?;
+    let mut name = &bytes[..0];
+    for argument in 0..arguments {
+        let (length, start) = header(at)?;
+        if argument == 0 {
+            name = bytes.get(start..start + length)?;
+        }
+        at = start + length + 2;
+    }
+    Some((bytes.get(..at)?, name, &bytes[at..]))
+}
+
+/// Reads replies from a source. What a source sends beyond the last reply stays for the next one.
+#[derive(Debug, Default)]
+pub(super) struct ReplyReader {
+    buffer: Vec<u8>,
+    /// How much of the buffer was parsed.
+    parsed: usize,
+    /// How many bytes the current reply may still have.
+    left: usize,
+}
+
+/// Reads the next bytes. Zero bytes mean the end.
+type Fill<'a> = dyn FnMut(&mut [u8]) -> io::Result<usize> + 'a;
+
+impl ReplyReader {
+    /// The next reply.
+    pub(super) fn read(&mut self, fill: &mut Fill<'_>) -> io::Result<Reply> {
+        self.left = MAX_REPLY;
+        let reply = self.value(fill, 0)?;
+        self.buffer.drain(..self.parsed);
+        self.parsed = 0;
+        Ok(reply)
+    }
+
+    /// Whether bytes remain that no request has asked for.
+    pub(super) fn is_empty(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
+    fn value(&mut self, fill: &mut Fill<'_>, depth: usize) -> io::Result<Reply> {
+        let line = self.line(fill)?;
+        let (kind, text) = line.split_at_checked(1).ok_or_else(|| odd("an empty line"))?;
+        match kind {
+            "+" => Ok(Reply::Status(text.to_owned())),
+            "-" => Ok(Reply::Error(text.to_owned())),
+            ":" => Ok(Reply::Integer(number(text)?)),
+            "$" => match usize::try_from(number(text)?) {
+                Ok(length) => Ok(Reply::Bytes(self.bytes(fill, length)?)),
+                Err(_) => Ok(Reply::Nil),
+            },
+            "*" if depth >= MAX_DEPTH => Err(odd("a reply that is nested too deep")),
+            "*" => match usize::try_from(number(text)?) {
+                Ok(length) => {
+                    let mut list = Vec::with_capacity(length.min(MAX_RESERVED));
+                    for _ in 0..length {
+                        list.push(self.value(fill, depth + 1)?);
+                    }
+                    Ok(Reply::List(list))
+                }
+                Err(_) => Ok(Reply::Nil),
+            },
+            _ => Err(odd("a reply of an unknown type")),
+        }
+    }
+
+    fn line(&mut self, fill: &mut Fill<'_>) -> io::Result<String> {
+        let mut searched = 0;
+        loop {
+            let rest = &self.buffer[self.parsed..];
+            if let Some(at) = rest[searched..].iter().position(|byte| *byte == b'\n') {
+                let end = searched + at;
+                let line = rest[..end].strip_suffix(b"\r").ok_or_else(|| odd("a line without its end"))?;
+                let line = String::from_utf8_lossy(line).into_owned();
+                self.advance(end + 1)?;
+                return Ok(line);
+            }
+            searched = rest.len();
+            if searched > MAX_LINE {
+                return Err(odd("a line that is too long"));
+            }
+            self.fill(fill)?;
+        }
+    }
+
+    fn bytes(&mut self, fill: &mut Fill<'_>, length: usize) -> io::Result<Vec<u8>> {
+        if length > self.left {
+            return Err(odd("a reply that is too large"));
+        }
+        while self.buffer.len() - self.parsed < length + 2 {
+            self.fill(fill)?;
+        }
+        let start = self.parsed;
+        if &self.buffer[start + length..start + length + 2] != b"\r\n" {
+            return Err(odd("a value without its end"));
+        }
+        let bytes = self.buffer[start..start + length].to_vec();
+        self.advance(length + 2)?;
+        Ok(bytes)
+    }
+
+    fn advance(&mut self, count: usize) -> io::Result<()> {
+        self.left = self.left.checked_sub(count).ok_or_else(|| odd("a reply that is too large"))?;
+        self.parsed += count;
+        Ok(())
+    }
+
+    fn fill(&mut self, fill: &mut Fill<'_>) -> io::Result<()> {
+        // Parsed bytes go first, so that a large reply does not need its size twice.
+        if self.parsed > READ_SIZE {
+            self.buffer.drain(..self.parsed);
+            self.parsed = 0;
+        }
+        let before = self.buffer.len();
+        // A large value is read in larger parts, but never in more than what has already arrived.
+        self.buffer.resize(before + before.clamp(READ_SIZE, 1 << 20), 0);
+        let count = fill(&mut self.buffer[before..]);
+        self.buffer.truncate(before + *count.as_ref().unwrap_or(&0));
+        match count? {
+            0 => Err(io::Error::new(ErrorKind::UnexpectedEof, "the server closed the connection")),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn number(text: &str) -> io::Result<i64> {
+    text.parse().map_err(|_| odd("a number that cannot be read"))
+}
+
+fn odd(what: &str) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, format!("the server sent {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads replies that arrive in parts of this size.
+    fn read_in_parts(bytes: &[u8], size: usize, replies: usize) -> io::Result<Vec<Reply>> {
+        let (mut reader, mut at) = (ReplyReader::default(), 0);
+        let mut fill = |buffer: &mut [u8]| {
+            let count = size.min(buffer.len()).min(bytes.len() - at);
+            buffer[..count].copy_from_slice(&bytes[at..at + count]);
+            at += count;
+            Ok(count)
+        };
+        (0..replies).map(|_| reader.read(&mut fill)).collect()
+    }
+
+    #[test]
+    fn each_command_and_each_transaction_is_announced_once() {
+        let mut request = Request::default();
+        request.command(&[b"HGET", b"key", b"*1\r\n$4\r\nEXEC"]).command(&[b"MULTI"]).command(&[b"TIME"]);
+        request.command(&[b"EXEC"]).command(&[b"PING"]);
+        let (asking, is_added) = request.asking();
+        let mut expected = Request::default();
+        expected.command(&[b"ASKING"]).command(&[b"HGET", b"key", b"*1\r\n$4\r\nEXEC"]);
+        expected.command(&[b"ASKING"]).command(&[b"MULTI"]).command(&[b"TIME"]).command(&[b"EXEC"]);
+        expected.command(&[b"ASKING"]).command(&[b"PING"]);
+        assert_eq!((asking.bytes(), asking.commands()), (expected.bytes(), expected.commands()));
+        assert_eq!(is_added, [true, false, true, false, false, false, true, false]);
+    }
+
+    #[test]
+    fn replies_are_equal_in_whatever_parts_they_arrive() {
+        testkit::limit_test();
+        let bytes = b"*3\r\n$4\r\na\r\n\0\r\n:-7\r\n*-1\r\n+OK\r\n-ERR no\r\n$-1\r\n$0\r\n\r\n";
+        let expected = [
+            Reply::List(vec![Reply::Bytes(b"a\r\n\0".to_vec()), Reply::Integer(-7), Reply::Nil]),
+            Reply::Status("OK".to_owned()),
+            Reply::Error("ERR no".to_owned()),
+            Reply::Nil,
+            Reply::Bytes(Vec::new()),
+        ];
+        for size in [1, 2, 3, 1000] {
+            assert_eq!(read_in_parts(bytes, size, 5).unwrap(), expected, "parts of {size}");
+        }
+    }
+
+    #[test]
+    fn a_reply_that_no_server_sends_is_refused() {
+        testkit::limit_test();
+        let nested = "*1\r\n".repeat(40);
+        let long = format!("+{}", "a".repeat(100_000));
+        for (bytes, kind) in [
+            ("", ErrorKind::UnexpectedEof),
+            ("$5\r\nab", ErrorKind::UnexpectedEof),
+            ("*1000000000000\r\n", ErrorKind::UnexpectedEof),
+            ("$1000000000000\r\n", ErrorKind::InvalidData),
+            ("\r\n", ErrorKind::InvalidData),
+            ("+OK\n", ErrorKind::InvalidData),
+            (":seven\r\n", ErrorKind::InvalidData),
+            ("$2\r\nabcd", ErrorKind::InvalidData),
+            ("HTTP/1.1 400 Bad Request\r\n", ErrorKind::InvalidData),
+            (&nested, ErrorKind::InvalidData),
+            (&long, ErrorKind::InvalidData),
+        ] {
+            let error = read_in_parts(bytes.as_bytes(), 1000, 1).unwrap_err();
+            assert_eq!(error.kind(), kind, "{:?}", &bytes[..bytes.len().min(30)]);
+        }
+    }
+
+    #[test]
+    fn request_has_the_length_of_each_argument() {
+        let mut request = Request::default();
+        request.command(&[b"GET", b"a\r\n"]).command(&[b"PING"]);
+        assert_eq!(request.bytes(), b"*2\r\n$3\r\nGET\r\n$3\r\na\r\n\r\n*1\r\n$4\r\nPING\r\n");
+        assert_eq!(request.commands(), 2);
+    }
+}

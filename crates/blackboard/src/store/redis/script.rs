@@ -1,0 +1,68 @@
+//! The scripts that run on the server. They are called by their digest, and loaded when a server does not know them.
+
+use std::sync::LazyLock;
+
+use super::layout::BoardKeys;
+use super::resp::Request;
+
+/// A script and its digest.
+pub(super) struct Script {
+    text: &'static str,
+    digest: String,
+}
+
+impl Script {
+    fn new(text: &'static str) -> Script {
+        Script { text, digest: sha1_smol::Sha1::from(text).digest().to_string() }
+    }
+
+    /// Adds a call, with the keys of the board.
+    pub(super) fn call(&self, request: &mut Request, keys: &BoardKeys, arguments: &[&[u8]]) {
+        self.begin(request, &keys.all(), arguments.len());
+        for argument in arguments {
+            request.argument(argument);
+        }
+    }
+
+    /// Adds a call whose arguments follow one by one.
+    pub(super) fn begin(&self, request: &mut Request, keys: &[&[u8]], arguments: usize) {
+        request.begin(3 + keys.len() + arguments);
+        request.argument(b"EVALSHA");
+        request.argument(self.digest.as_bytes());
+        request.argument(keys.len().to_string().as_bytes());
+        for key in keys {
+            request.argument(key);
+        }
+    }
+}
+
+pub(super) static COMMIT: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("scripts/commit.lua")));
+pub(super) static CREATE: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("scripts/create.lua")));
+pub(super) static RIGHTS: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("scripts/rights.lua")));
+pub(super) static RESERVE: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("scripts/reserve.lua")));
+pub(super) static CONFIRM: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("scripts/confirm.lua")));
+pub(super) static RANGE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("scripts/range.lua")));
+pub(super) static ENTRIES: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("scripts/entries.lua")));
+pub(super) static VERSIONS: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("scripts/versions.lua")));
+pub(super) static FIND: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("scripts/find.lua")));
+
+pub(super) static HOLD: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("scripts/hold.lua")));
+pub(super) static LOAD: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("scripts/load.lua")));
+
+/// A request that loads every script.
+pub(super) fn load_all() -> Request {
+    let mut request = Request::default();
+    for script in
+        [&COMMIT, &CREATE, &RIGHTS, &RESERVE, &CONFIRM, &RANGE, &ENTRIES, &VERSIONS, &FIND, &HOLD, &LOAD]
+    {
+        request.command(&[b"SCRIPT", b"LOAD", script.text.as_bytes()]);
+    }
+    request
+}

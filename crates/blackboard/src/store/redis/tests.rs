@@ -1,0 +1,180 @@
+//! Commits of many rows, rows that another program has damaged, and commits that begin with a guess.
+
+#![cfg(unix)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use testkit::redis::RedisServer;
+
+use super::{Redis, RedisOptions};
+use crate::Board;
+use crate::agent::Register;
+use crate::entry::{Value, Write};
+use crate::error::{Code, Result};
+use crate::event::{EventType, NewEvent, TargetType};
+use crate::revision::Revision;
+use crate::store::{Changes, Commit, Key, OnBusy, Page, Prefetch, Range, Row, Store, Tx};
+use crate::work::{Claim, Create, Release, Status, WorkItem};
+
+/// More rows than a script passes to one command.
+const MANY: usize = 9000;
+
+fn commit(store: &dyn Store, prefetch: &[Prefetch<'_>], f: &mut dyn FnMut(&dyn Tx) -> Result<Changes>) {
+    let commit = Commit { name: "test", prefetch, on_busy: OnBusy::Wait, callers: &[] };
+    store.commit(&commit, f).unwrap();
+}
+
+fn read<T>(store: &dyn Store, f: impl Fn(&dyn Tx) -> Result<T>) -> T {
+    let mut answer = None;
+    store
+        .read(&[], &mut |tx| {
+            answer = Some(f(tx)?);
+            Ok(())
+        })
+        .unwrap();
+    answer.unwrap()
+}
+
+fn patient() -> RedisOptions {
+    let (patience, reply_limit) = (Duration::from_mins(1), Duration::from_secs(30));
+    RedisOptions { patience, reply_limit, ..RedisOptions::default() }
+}
+
+fn board(store: &Arc<Redis>) -> Board {
+    Board::on(store.clone(), store.clock())
+}
+
+fn event() -> NewEvent {
+    NewEvent::new(EventType::WorkCreated, TargetType::WorkItem, "x", "Something happened")
+}
+
+#[test]
+fn commit_of_thousands_of_rows_is_applied_completely() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let store = Arc::new(Redis::open(server.url("a").parse().unwrap(), &patient()).unwrap());
+    let board = board(&store);
+    let template = board.work().create(&Create::new("template", "T")).unwrap().item;
+    let items: Vec<WorkItem> = (0..MANY)
+        .map(|number| WorkItem { item_id: format!("item-{number:05}"), ..template.clone() })
+        .collect();
+    let keys: Vec<Key> = items.iter().map(|item| Key::WorkItem(item.item_id.clone())).collect();
+    let prefetch: Vec<_> = keys.iter().cloned().map(Prefetch::Row).collect();
+    commit(&*store, &prefetch, &mut |tx| {
+        let mut changes = Changes::new();
+        for item in &items {
+            assert!(tx.get(&Key::WorkItem(item.item_id.clone()))?.is_none());
+            let revision = changes.event(event());
+            changes.put(WorkItem { revision, ..item.clone() });
+        }
+        Ok(changes)
+    });
+    let log = read(&*store, |tx| tx.events(&Page::after(Revision::ZERO, usize::MAX)));
+    assert_eq!(log.len(), MANY + 1);
+    let found = read(&*store, |tx| tx.range(&Range::work_items()));
+    assert_eq!(found.len(), MANY + 1);
+    assert_eq!(read(&*store, |tx| tx.count(&Range::work_queue(Status::Available))), MANY as u64 + 1);
+    // Every row of the range is validated, and removed.
+    commit(&*store, &[Prefetch::Range(Range::work_items())], &mut |tx| {
+        let remove = tx.range(&Range::work_items())?.iter().map(Row::key).collect();
+        Ok(Changes { remove, events: vec![event()], ..Changes::new() })
+    });
+    assert_eq!(read(&*store, |tx| tx.count(&Range::work_items())), 0);
+    assert_eq!(server.command(&["EXISTS", "bb:{a}:index"]), ":0\r\n", "no place is left");
+    assert!(board.wait(board.revision().unwrap(), Duration::ZERO).is_ok());
+}
+
+#[test]
+fn damaged_row_is_replaced_and_removed_with_all_its_places() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let store = Arc::new(Redis::open(server.url("a").parse().unwrap(), &patient()).unwrap());
+    let board = board(&store);
+    let item = board.work().create(&Create::new("x", "X")).unwrap().item;
+    let key = Key::WorkItem("x".to_owned());
+    let damage = || server.command(&["HSET", "bb:{a}:rows", "rwtx\0", "12345678r1\0damaged"]);
+    let places = || server.command(&["ZCARD", "bb:{a}:index"]);
+    let before = places();
+    damage();
+    assert!(board.work().status("x").is_err());
+    let claimed = WorkItem { status: Status::Claimed, ..item };
+    let mut is_damaged = false;
+    commit(&*store, &[Prefetch::Row(key.clone())], &mut |tx| {
+        // The first run may see the row as it was.
+        is_damaged = tx.get(&key).is_err();
+        Ok(Changes { put: vec![claimed.clone().into()], events: vec![event()], ..Changes::new() })
+    });
+    assert!(is_damaged);
+    assert_eq!(places(), before, "it left its old places");
+    assert_eq!(read(&*store, |tx| tx.count(&Range::work_queue(Status::Available))), 0);
+    assert_eq!(read(&*store, |tx| tx.count(&Range::work_queue(Status::Claimed))), 1);
+    damage();
+    let mut is_damaged = false;
+    commit(&*store, &[Prefetch::Row(key.clone())], &mut |tx| {
+        // The first run may see the row as it was.
+        is_damaged = tx.get(&key).is_err();
+        Ok(Changes { remove: vec![key.clone()], events: vec![event()], ..Changes::new() })
+    });
+    assert!(is_damaged);
+    assert_eq!(places(), ":0\r\n");
+    board.work().create(&Create::new("x", "X")).unwrap();
+}
+
+/// How often the server has read from its connections.
+fn requests(server: &RedisServer) -> u64 {
+    let stats = server.command(&["INFO", "stats"]);
+    let number = stats.lines().find_map(|line| line.strip_prefix("total_reads_processed:"));
+    number.unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn a_process_that_saw_the_rows_of_a_commit_needs_one_round_trip() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let store = Arc::new(Redis::open(server.url("a").parse().unwrap(), &patient()).unwrap());
+    let board = board(&store);
+    let scope = board.scope("team");
+    let write = |number: u64| scope.write(&Write::new("k", Value::of(&number).unwrap())).unwrap();
+    write(0);
+    let before = requests(&server);
+    for number in 1..=20 {
+        assert_eq!(write(number).version, number + 1);
+    }
+    // A read is needed again after two seconds, and each count is a request, too.
+    let round_trips = requests(&server) - before - 1;
+    assert!((20..30).contains(&round_trips), "{round_trips}");
+    let refused = Write { if_revision: Some(Revision::new(1)), ..Write::new("k", Value::null()) };
+    assert_eq!(scope.write(&refused).unwrap_err().code(), Code::Conflict);
+    assert_eq!(scope.read("k").unwrap(), Some(Value::of(&20).unwrap()));
+}
+
+#[test]
+fn a_wrong_guess_is_corrected_by_a_read() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let open = || Arc::new(Redis::open(server.url("a").parse().unwrap(), &patient()).unwrap());
+    let boards = [board(&open()), board(&open())];
+    let write = |board: &Board, key: &str| {
+        board.scope("team").write(&Write::new(key, Value::of(&1).unwrap())).unwrap().version
+    };
+    for round in 0..10 {
+        for (number, board) in (1..).zip(&boards) {
+            assert_eq!(write(board, "k"), round * 2 + number, "the other process has written it meanwhile");
+        }
+    }
+    assert_eq!(write(&boards[0], "gone"), 1);
+    boards[1].scope("team").delete("gone").unwrap();
+    let held = Write { if_absent: true, ..Write::new("gone", Value::null()) };
+    boards[0].scope("team").write(&held).unwrap();
+    let refused = boards[1].scope("team").write(&held).unwrap_err();
+    assert_eq!(refused.code(), boards[0].scope("team").write(&held).unwrap_err().code());
+    let ivy = boards[0].agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
+    let oak = boards[1].agents().register(&Register::named("Oak")).unwrap().agent.session_id;
+    for number in 0..10 {
+        let id = format!("item-{number}");
+        boards[0].work().create(&Create::new(&id, "T")).unwrap();
+        let claim = |board: &Board, session: &str| board.work().claim(&Claim::of(&id, session));
+        claim(&boards[0], &ivy).unwrap();
+        assert_eq!(claim(&boards[1], &oak).unwrap_err().code(), Code::AlreadyClaimed);
+        boards[0].work().release(&Release::of(&id, &ivy)).unwrap();
+        claim(&boards[1], &oak).unwrap();
+        assert_eq!(claim(&boards[0], &ivy).unwrap_err().code(), Code::AlreadyClaimed);
+    }
+}

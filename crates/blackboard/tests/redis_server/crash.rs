@@ -1,0 +1,105 @@
+//! A server that is killed under load loses nothing that it acknowledged, and clients continue by themselves.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use blackboard::Code;
+use blackboard::event::EventType;
+use testkit::redis::RedisServer;
+use testkit::{scale, wait_until};
+
+use crate::{log, open, value, write};
+
+const WRITERS: usize = 4;
+
+#[test]
+fn killed_server_loses_nothing_acknowledged_and_does_nothing_twice() {
+    let kills = scale::size(5, 50);
+    let Some(mut server) = RedisServer::start(&[("appendonly", "yes"), ("appendfsync", "always")]) else {
+        return;
+    };
+    let url = server.url("a");
+    let (stop, acknowledged) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let answers: Vec<(i64, usize)> = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|writer| {
+                let (url, stop, acknowledged) = (&url, &stop, &acknowledged);
+                scope.spawn(move || {
+                    let board = open(url);
+                    let (key, mut count, mut unknown) = (format!("counter-{writer}"), 0, 0);
+                    while !stop.load(Ordering::Relaxed) {
+                        match board.scope("team").increment(&key, 1) {
+                            Ok(_) => {
+                                count += 1;
+                                acknowledged.fetch_add(1, Ordering::Relaxed);
+                            }
+                            Err(error) if error.code() == Code::OutcomeUnknown => unknown += 1,
+                            Err(error) => panic!("a writer has to recover: {error}"),
+                        }
+                    }
+                    (count, unknown)
+                })
+            })
+            .collect();
+        for kill in 0..kills {
+            let before = acknowledged.load(Ordering::Relaxed);
+            wait_until("writers that continue", || {
+                (acknowledged.load(Ordering::Relaxed) > before + 20).then_some(())
+            });
+            server.kill();
+            server.start_again();
+            scale::progress("redis-kills", kill + 1, kills);
+        }
+        let before = acknowledged.load(Ordering::Relaxed);
+        wait_until("writers that continue", || {
+            (acknowledged.load(Ordering::Relaxed) > before + 20).then_some(())
+        });
+        stop.store(true, Ordering::Relaxed);
+        writers.into_iter().map(|writer| writer.join().unwrap()).collect()
+    });
+    let board = open(&url);
+    let mut most = 0;
+    for (writer, (count, unknown)) in answers.iter().enumerate() {
+        let stored = value(&board, &format!("counter-{writer}")).unwrap_or(0);
+        let unknown = i64::try_from(*unknown).unwrap();
+        assert!((*count..=*count + unknown).contains(&stored), "{count} + {unknown} unknown, but {stored}");
+        most += stored;
+    }
+    // Each increment is one event, each id is assigned once, and every restart skips ids.
+    let events = log(&board);
+    let written = events.iter().filter(|event| event.event_type == EventType::EntryWritten);
+    let ids: BTreeSet<_> = written.map(|event| event.id).collect();
+    assert_eq!(i64::try_from(ids.len()).unwrap(), most);
+    assert!(ids.last().unwrap().get() > 32_768 * i64::try_from(kills).unwrap());
+    let count: i64 = answers.iter().map(|(count, _)| count).sum();
+    println!("redis-kills: {kills} kills, {count} acknowledged, 0 lost, {} in flight", most - count);
+}
+
+#[test]
+fn server_that_restarts_between_read_and_commit_takes_the_commit() {
+    let Some(mut server) = RedisServer::start(&[("appendonly", "yes"), ("appendfsync", "always")]) else {
+        return;
+    };
+    let board = open(&server.url("a"));
+    let first = write(&board, "x", 1).unwrap();
+    server.kill();
+    server.start_again();
+    let second = write(&board, "x", 2).unwrap();
+    assert!(second.get() > first.get() + 32_768, "{first} {second}");
+    assert_eq!(write(&board, "x", 3).unwrap(), second.next(), "one restart skips once");
+}
+
+#[test]
+fn waiting_thread_survives_a_restart_and_misses_nothing() {
+    let Some(mut server) = RedisServer::start(&[("appendonly", "yes"), ("appendfsync", "always")]) else {
+        return;
+    };
+    let (board, url) = (open(&server.url("a")), server.url("a"));
+    let seen = write(&board, "x", 1).unwrap();
+    let waiting =
+        std::thread::spawn(move || open(&url).wait(seen, std::time::Duration::from_mins(2)).unwrap());
+    server.kill();
+    server.start_again();
+    let written = write(&board, "x", 2).unwrap();
+    assert_eq!(waiting.join().unwrap(), written);
+}

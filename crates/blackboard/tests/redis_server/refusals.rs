@@ -1,0 +1,227 @@
+//! What a server refuses, and what it is refused for.
+
+use std::time::Duration;
+
+use blackboard::Code;
+use blackboard::store::redis::Redis;
+use testkit::redis::RedisServer;
+
+use crate::{impatient, open, try_open, value, write};
+
+fn code(url: &str) -> Code {
+    let opened = try_open(url, &impatient());
+    opened.err().map(|error| error.code()).unwrap()
+}
+
+#[test]
+fn flushed_scripts_are_loaded_again() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let board = open(&server.url("a"));
+    for round in 0..3 {
+        server.command(&["SCRIPT", "FLUSH"]);
+        write(&board, "x", round).unwrap();
+        server.command(&["SCRIPT", "FLUSH"]);
+        assert_eq!(value(&board, "x"), Some(round));
+    }
+}
+
+#[test]
+fn board_that_was_deleted_is_reported_and_never_created_by_a_commit() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let board = open(&server.url("a"));
+    write(&board, "x", 1).unwrap();
+    let seen = board.revision().unwrap();
+    let waiting = {
+        let board = board.clone();
+        std::thread::spawn(move || board.wait(seen, Duration::from_mins(1)))
+    };
+    server.command(&["FLUSHALL"]);
+    assert_eq!(waiting.join().unwrap().unwrap_err().code(), Code::BoardNotFound);
+    assert_eq!(write(&board, "x", 2).unwrap_err().code(), Code::BoardNotFound);
+    assert_eq!(board.check_still_there().unwrap_err().code(), Code::BoardNotFound);
+    assert_eq!(server.command(&["DBSIZE"]), ":0\r\n", "nothing was created");
+    // Another board of the same name is not this one.
+    let other = open(&server.url("a"));
+    assert_eq!(write(&board, "x", 2).unwrap_err().code(), Code::BoardNotFound);
+    assert_eq!(value(&other, "x"), None);
+}
+
+#[test]
+fn boards_of_one_server_are_separate() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let (a, b) = (open(&server.url("a")), open(&server.url("b")));
+    write(&a, "x", 1).unwrap();
+    assert_eq!((value(&a, "x"), value(&b, "x")), (Some(1), None));
+    assert!(Redis::open_existing(server.url("c").parse().unwrap(), &impatient()).unwrap().is_none());
+}
+
+#[test]
+fn full_server_refuses_a_commit_completely_and_still_reads() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let board = open(&server.url("a"));
+    write(&board, "x", 1).unwrap();
+    let before = (board.revision().unwrap(), server.command(&["HLEN", "bb:{a}:rows"]));
+    server.command(&["CONFIG", "SET", "maxmemory", "1"]);
+    assert_eq!(write(&board, "x", 2).unwrap_err().code(), Code::ServerFull);
+    assert_eq!(value(&board, "x"), Some(1));
+    assert_eq!((board.revision().unwrap(), server.command(&["HLEN", "bb:{a}:rows"])), before);
+    server.command(&["CONFIG", "SET", "maxmemory", "0"]);
+    write(&board, "x", 3).unwrap();
+}
+
+#[test]
+fn server_that_evicts_data_is_refused() {
+    let settings = [("maxmemory", "100mb"), ("maxmemory-policy", "allkeys-lru")];
+    let Some(server) = RedisServer::start(&settings) else { return };
+    assert_eq!(code(&server.url("a")), Code::ServerUnsuitable);
+    server.command(&["CONFIG", "SET", "maxmemory-policy", "volatile-lru"]);
+    open(&server.url("a"));
+}
+
+#[test]
+fn keys_of_another_program_are_refused_and_stay() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    for (board, command) in [
+        ("a", &["SET", "bb:{a}:rows", "1"][..]),
+        ("b", &["HSET", "bb:{b}:rows", "x", "1"]),
+        ("c", &["SET", "bb:{c}:index", "1"]),
+        ("d", &["LPUSH", "bb:{d}:log", "1"]),
+        ("e", &["HSET", "bb:{e}:rows", "!", "something"]),
+    ] {
+        server.command(command);
+        assert_eq!(code(&server.url(board)), Code::ForeignDatabase, "{command:?}");
+    }
+    // The index of a board that exists is replaced by something else: nothing of a commit is applied.
+    let board = open(&server.url("f"));
+    write(&board, "x", 1).unwrap();
+    server.command(&["SET", "bb:{f}:index", "1"]);
+    let before = server.command(&["XLEN", "bb:{f}:log"]);
+    assert_eq!(write(&board, "y", 1).unwrap_err().code(), Code::ForeignDatabase);
+    assert_eq!(server.command(&["XLEN", "bb:{f}:log"]), before);
+}
+
+#[test]
+fn board_of_a_newer_program_is_refused() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let board = open(&server.url("a"));
+    write(&board, "x", 1).unwrap();
+    server.command(&["HSET", "bb:{a}:rows", "!", "2 something else"]);
+    assert_eq!(write(&board, "x", 2).unwrap_err().code(), Code::NewerSchema);
+    assert_eq!(code(&server.url("a")), Code::NewerSchema);
+}
+
+#[test]
+fn wrong_login_and_missing_rights_are_named_without_the_password() {
+    let Some(server) = RedisServer::start(&[("requirepass", "right")]) else { return };
+    let url = |login: &str| server.url("a").replacen("://", &format!("://{login}"), 1);
+    for (login, expected) in [("", "password"), (":wrong@", "password"), ("ivy:wrong@", "password")] {
+        let error = try_open(&url(login), &impatient()).err().unwrap();
+        assert_eq!(error.code(), Code::AccessDenied, "{login}");
+        let text = format!("{error} {error:?}");
+        assert!(text.contains(expected) && !text.contains("wrong"), "{text}");
+    }
+    let board = open(&url(":right@"));
+    write(&board, "x", 1).unwrap();
+}
+
+#[test]
+fn commands_of_the_documented_acl_are_enough_and_each_one_is_needed() {
+    const RULES: &str = "+multi +exec +time +hmget +hget +hset +hdel +exists +zrangebylex +zrevrangebylex +zlexcount \
+                         +zcard +zadd +zrem +xadd +xrange +xrevrange +xread +xtrim +evalsha +script|load +info";
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let user = |rules: &str| {
+        server.command(&["ACL", "DELUSER", "ivy"]);
+        let mut command = vec!["ACL", "SETUSER", "ivy", "on", ">secret", "~bb:{a}:*", "-@all"];
+        command.extend(rules.split_ascii_whitespace());
+        assert_eq!(server.command(&command), "+OK\r\n");
+        server.command(&["SCRIPT", "FLUSH"]);
+    };
+    let url = server.url("a").replacen("://", "://ivy:secret@", 1);
+    let work = || -> blackboard::Result<()> {
+        let board = try_open(&url, &impatient())?;
+        write(&board, "x", 1)?;
+        board.scope("team").delete("x")?;
+        board.wait(board.revision()?, Duration::from_millis(10))?;
+        board.prune()?;
+        Ok(())
+    };
+    user(RULES);
+    work().unwrap();
+    let events = server.command(&["XLEN", "bb:{a}:log"]);
+    for rule in ["+hmget", "+hset", "+hdel", "+zadd", "+zrem", "+xadd", "+xtrim", "+evalsha", "+time"] {
+        user(&RULES.replace(&format!("{rule} "), ""));
+        let error = work().unwrap_err();
+        assert_eq!(error.code(), Code::AccessDenied, "without {rule}: {error}");
+        assert!(!error.to_string().contains("secret"));
+        assert_eq!(server.command(&["XLEN", "bb:{a}:log"]), events, "nothing of a commit is applied");
+    }
+}
+
+#[test]
+fn user_without_the_right_to_write_reads_the_board() {
+    const RULES: &str = "+multi +exec +time +hmget +hget +zrangebylex +zrevrangebylex +zlexcount +zcard +xrange +xrevrange \
+                         +xread +evalsha +script|load +info";
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let owner = open(&server.url("a"));
+    write(&owner, "x", 1).unwrap();
+    let mut command = vec!["ACL", "SETUSER", "ivy", "on", ">secret", "~bb:{*}:*", "-@all"];
+    command.extend(RULES.split_ascii_whitespace());
+    assert_eq!(server.command(&command), "+OK\r\n");
+    server.command(&["SCRIPT", "FLUSH"]);
+    let address = |board: &str| -> blackboard::store::redis::Address {
+        server.url(board).replacen("://", "://ivy:secret@", 1).parse().unwrap()
+    };
+    for open in [Redis::open_existing, Redis::open_to_read] {
+        let store = open(address("a"), &impatient()).unwrap().unwrap();
+        assert!(store.is_read_only());
+        let clock = store.clock();
+        let board = blackboard::Board::on(std::sync::Arc::new(store), clock);
+        assert_eq!(value(&board, "x"), Some(1));
+        assert_eq!(crate::log(&board).len(), 1);
+        board.wait(board.revision().unwrap(), Duration::from_millis(10)).unwrap();
+        assert!(board.try_sweep(None).stale_agents.is_empty());
+    }
+    let store = Redis::open_existing(address("a"), &impatient()).unwrap().unwrap();
+    let clock = store.clock();
+    let error = write(&blackboard::Board::on(std::sync::Arc::new(store), clock), "x", 2).unwrap_err();
+    assert_eq!(error.code(), Code::AccessDenied, "{error}");
+    assert!(error.to_string().contains("hset"), "{error}");
+    assert!(Redis::open_existing(address("b"), &impatient()).unwrap().is_none());
+    for board in ["a", "b"] {
+        let error = Redis::open(address(board), &impatient()).err().unwrap();
+        assert_eq!(error.code(), Code::AccessDenied, "{error}");
+    }
+    assert_eq!(
+        server.command(&["DBSIZE"]),
+        server.command(&["EXISTS", "bb:{a}:rows", "bb:{a}:index", "bb:{a}:log"])
+    );
+}
+
+#[test]
+fn server_that_does_not_answer_costs_no_more_than_the_limit() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let board = try_open(&server.url("a"), &impatient()).unwrap();
+    server.signal(testkit::process::Signal::STOP);
+    assert_eq!(write(&board, "x", 1).unwrap_err().code(), Code::ServerUnavailable);
+    assert_eq!(code(&server.url("a")), Code::ServerUnavailable);
+    server.signal(testkit::process::Signal::CONT);
+    testkit::wait_until("a server that answers again", || write(&board, "x", 1).ok());
+}
+
+#[test]
+fn what_is_no_redis_server_is_refused() {
+    use std::io::Write as _;
+    testkit::limit_test();
+    let directory = testkit::tempdir().unwrap();
+    let path = directory.path().join("socket");
+    let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let _ = stream.unwrap().write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        }
+    });
+    let url = format!("redis+unix://{}", path.display());
+    assert_eq!(code(&url), Code::ServerUnavailable);
+    assert_eq!(code("redis+unix:///nowhere/socket"), Code::ServerUnavailable);
+    assert_eq!(code("redis://127.0.0.1:1"), Code::ServerUnavailable);
+}
