@@ -210,5 +210,6 @@ impl Recipient for Loader<'_> {
     }
 }
 
-#[cfg(all(test, unix, feature = "redis"))]
+#[cfg(test)]
+#[cfg(all(unix, feature = "redis"))]
 mod tests;

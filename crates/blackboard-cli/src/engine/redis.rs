@@ -91,13 +91,9 @@ fn password(environment: &Environment) -> Result<Option<String>> {
 /// A password as text, if it can be one.
 fn checked(password: Option<&Secret>) -> Result<Option<String>> {
     let Some(Secret(password)) = password else { return Ok(None) };
-    match password.to_str().filter(|text| !text.is_empty() && text.len() <= MAX_PASSWORD) {
-        Some(text) => Ok(Some(text.to_owned())),
-        None => {
-            let message = "the password of the server is empty, too long or not UTF-8";
-            Err(Refusal::new(Code::InvalidValue, message).into())
-        }
-    }
+    let text = password.to_str().filter(|text| !text.is_empty() && text.len() <= MAX_PASSWORD);
+    let message = "the password of the server is empty, too long or not UTF-8";
+    text.map(|text| Some(text.to_owned())).ok_or_else(|| Refusal::new(Code::InvalidValue, message).into())
 }
 
 impl Engine for RedisServer {

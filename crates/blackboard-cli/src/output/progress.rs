@@ -41,7 +41,7 @@ impl Drop for ProgressBar {
 }
 
 fn line(what: &str, done: u64, total: u64) -> String {
-    let parts = |of: u64| if total == 0 { of } else { done.min(total).saturating_mul(of) / total };
+    let parts = |of: u64| done.min(total).saturating_mul(of).checked_div(total).unwrap_or(of);
     let filled = "#".repeat(usize::try_from(parts(WIDTH)).unwrap_or(0));
     let width = usize::try_from(WIDTH).unwrap_or(0);
     format!("{what:<9} [{filled:<width$}] {:>3} % ({done} of {total})", parts(100))

@@ -49,7 +49,7 @@ impl BoardLocation {
                 .hint("leave out --settings, or set BLACKBOARD_DB where the agents run")
                 .into());
         }
-        if address.certificates().is_some_and(|file| file.is_relative()) {
+        if address.certificates().is_some_and(std::path::Path::is_relative) {
             return Err(Refusal::new(Code::InvalidValue, "?ca= needs an absolute path here").into());
         }
         let file = location::home_config(&request).ok_or_else(no_home)?;

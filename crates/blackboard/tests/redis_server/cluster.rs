@@ -123,12 +123,12 @@ fn board_can_be_used_while_the_cluster_moves_it() {
     waiting.join().unwrap().unwrap();
     // One key has moved: a commit waits until the others have, too.
     migrate(&KEYS[..1]);
-    let writing = {
+    let change = {
         let board = board.clone();
         std::thread::spawn(move || write(&board, "x", 2))
     };
     migrate(&KEYS[1..]);
-    writing.join().unwrap().unwrap();
+    change.join().unwrap().unwrap();
     // All keys have moved, and the slot still belongs to the source.
     for (number, node) in (3..).zip(&nodes) {
         let other = open(&url(node));

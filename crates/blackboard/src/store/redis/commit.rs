@@ -75,8 +75,10 @@ impl Inner {
                 reservation = (reservation * 2).min(LONGEST_RESERVATION);
             }
             // A wrong guess costs a run, which a caller that does not wait does not have.
-            let may_guess =
-                run == 0 && commit.on_busy == OnBusy::Wait && !self.runs_twice && !self.reads_first;
+            let may_guess = run == 0
+                && commit.on_busy == OnBusy::Wait
+                && !self.test_modes.runs_twice
+                && !self.test_modes.reads_first;
             let guess = if may_guess { self.guess(&lease, commit.prefetch)? } else { None };
             let is_guess = guess.is_some();
             let view = match guess {
@@ -88,7 +90,7 @@ impl Inner {
             if !is_guess {
                 view.keep_reads();
             }
-            if self.runs_twice && run == 0 && commit.on_busy == OnBusy::Wait {
+            if self.test_modes.runs_twice && run == 0 && commit.on_busy == OnBusy::Wait {
                 (lease, _) = view.into_parts();
                 continue;
             }

@@ -15,7 +15,7 @@ use super::listener::Listening;
 use super::pool::Pool;
 use super::resp::{Reply, Request};
 use super::view::View;
-use super::{Inner, bytes, faults};
+use super::{Inner, TestModes, bytes, faults};
 use crate::error::{Code, Fault, Refusal, Result};
 use crate::revision::Revision;
 use crate::store::record::Table;
@@ -51,10 +51,8 @@ impl Inner {
             fixed_clock: self.fixed_clock.clone(),
             listening: Listening::default(),
             last_seen: LastSeen::default(),
-            runs_twice: false,
-            skips_revisions: false,
             is_loading: self.is_loading,
-            reads_first: true,
+            test_modes: TestModes::default(),
         }
     }
 }

@@ -82,8 +82,10 @@ impl LoadingBoard for LoadingKeys {
                 Part::Event(event, version) => {
                     self.events += 1;
                     self.last_time = event.timestamp;
-                    batch.add_event(*event, self.events, version.is_some());
-                    version.into_iter().for_each(|version| batch.add_version(&version));
+                    batch.add_event(&event, self.events, version.is_some());
+                    if let Some(version) = version {
+                        batch.add_version(&version);
+                    }
                 }
             }
         }
@@ -148,12 +150,12 @@ impl Batch {
         self.fields.push(format!("{}\0{}", Revision::ZERO, version.to_stored()).into_bytes());
     }
 
-    fn add_event(&mut self, event: Event, ordinal: u64, has_version: bool) {
+    fn add_event(&mut self, event: &Event, ordinal: u64, has_version: bool) {
         let offset = event.id.get() - event.commit_id.get();
         let kind = if has_version { 'v' } else { '-' };
         let head = format!("{} {offset} {ordinal} {kind}\0", event.timestamp.millis());
         self.events.push(event.id.to_string().into_bytes());
-        self.events.push([head.into_bytes(), layout::store_event(&event)].concat());
+        self.events.push([head.into_bytes(), layout::store_event(event)].concat());
     }
 
     fn request(&self, inner: &Inner, head: &[&[u8]]) -> Request {
@@ -161,12 +163,16 @@ impl Batch {
         let lists = [&self.events, &self.fields, &self.places];
         let count = head.len() + lists.len() + lists.iter().map(|list| list.len()).sum::<usize>();
         script::LOAD.begin(&mut request, &inner.keys.all(), count);
-        head.iter().for_each(|argument| request.argument(argument));
+        for argument in head {
+            request.argument(argument);
+        }
         for (position, list) in lists.into_iter().enumerate() {
             // Events are counted in pairs.
             let length = if position == 0 { list.len() / 2 } else { list.len() };
             request.argument(length.to_string().as_bytes());
-            list.iter().for_each(|argument| request.argument(argument));
+            for argument in list {
+                request.argument(argument);
+            }
         }
         request
     }

@@ -103,10 +103,16 @@ struct Inner {
     fixed_clock: Option<Arc<dyn Clock>>,
     listening: Listening,
     last_seen: LastSeen,
-    runs_twice: bool,
-    skips_revisions: bool,
     /// Whether the board is being loaded by this value.
     is_loading: bool,
+    test_modes: TestModes,
+}
+
+/// What tests make the engine do.
+#[derive(Default)]
+struct TestModes {
+    runs_twice: bool,
+    skips_revisions: bool,
     reads_first: bool,
 }
 
@@ -165,19 +171,19 @@ impl Redis {
     /// it had announced more.
     #[must_use]
     pub fn running_everything_twice(self) -> Redis {
-        self.changed(|inner| inner.runs_twice = true)
+        self.changed(|inner| inner.test_modes.runs_twice = true)
     }
 
     /// For tests: every commit skips ids, as the first one after a restart of the server does.
     #[must_use]
     pub fn skipping_revisions(self) -> Redis {
-        self.changed(|inner| inner.skips_revisions = true)
+        self.changed(|inner| inner.test_modes.skips_revisions = true)
     }
 
     /// For tests and measurements: every commit begins with a read, as in a process that has just started.
     #[must_use]
     pub fn reading_first(self) -> Redis {
-        self.changed(|inner| inner.reads_first = true)
+        self.changed(|inner| inner.test_modes.reads_first = true)
     }
 
     fn changed(mut self, change: impl FnOnce(&mut Inner)) -> Redis {
@@ -231,10 +237,8 @@ impl Opened {
             fixed_clock: options.fixed_clock.clone(),
             listening: Listening::default(),
             last_seen: LastSeen::default(),
-            runs_twice: false,
-            skips_revisions: false,
+            test_modes: TestModes::default(),
             is_loading: creating == Creating::ToLoad || creating == Creating::ToLoadAgain,
-            reads_first: false,
         };
         let opened = inner.lease(options.patience).retry(|lease| inner.open_on(lease, creating))?;
         Ok((inner, opened))
@@ -346,7 +350,11 @@ impl Inner {
 
     /// The process of the server that a commit names.
     fn run_of(&self, connection: &Connection) -> String {
-        if self.skips_revisions { Uuid::new_v4().simple().to_string() } else { connection.run.clone() }
+        if self.test_modes.skips_revisions {
+            Uuid::new_v4().simple().to_string()
+        } else {
+            connection.run.clone()
+        }
     }
 
     fn state(&self) -> Result<State> {
@@ -390,7 +398,7 @@ impl Store for Redis {
         let (mut lease, mut wants) = (self.inner.lease(self.inner.patience), Vec::new());
         for _ in 0..MAX_READS {
             let view = View::new(&self.inner, lease, prefetch, wants, true)?;
-            if self.inner.runs_twice {
+            if self.inner.test_modes.runs_twice {
                 // Only the last run counts, also if this one fails.
                 let _ = f(&view);
             }
