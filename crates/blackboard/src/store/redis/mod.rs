@@ -2,10 +2,11 @@
 //!
 //! A run reads what it has announced in one round trip, from one state of the board (`fetch.rs`, `view.rs`). One script
 //! validates these reads and applies the changes, rows, indexes and events together, in another round trip
-//! (`commit.rs`, `scripts/commit.lua`). A process that saw these rows before skips the read (`last_seen.rs`). `layout.rs` has the three keys of a board. The time is that of the server
-//! (`clock.rs`). Waiting threads share one connection that blocks on the event log (`listener.rs`).
+//! (`commit.rs`, `scripts/commit.lua`). A process that saw these rows before skips the read (`last_seen.rs`). `layout.rs`
+//! has the three keys of a board. The time is that of the server (`clock.rs`). Waiting threads share one connection that
+//! blocks on the event log (`listener.rs`).
 //!
-//! - Every request has a deadline, and no layer below [`Lease::retry`](pool::Lease::retry) repeats one.
+//! - Every request has a deadline, and no layer below `Lease::retry` (`pool.rs`) repeats one.
 //! - A connection is not used again after a failure or an unexpected reply (`connection.rs`).
 //! - A commit whose answer was lost is sent again with the same id, and never applied twice (`commit.rs`).
 //! - After a restart or a failover no revision is assigned twice, although the last ones may be lost: the first commit
