@@ -37,6 +37,7 @@ pub struct Memory {
     clock: Arc<dyn Clock>,
     runs_twice: AtomicBool,
     skips_revisions: AtomicBool,
+    is_shared: AtomicBool,
     /// How often the starving commits have lost, all together; zero if none is starving.
     starving: AtomicUsize,
 }
@@ -51,6 +52,7 @@ impl Memory {
             clock,
             runs_twice: AtomicBool::new(false),
             skips_revisions: AtomicBool::new(false),
+            is_shared: AtomicBool::new(false),
             starving: AtomicUsize::new(0),
         }
     }
@@ -76,6 +78,13 @@ impl Memory {
     #[must_use]
     pub fn skipping_revisions(self) -> Memory {
         self.skips_revisions.store(true, Ordering::Relaxed);
+        self
+    }
+
+    /// For tests: sessions of several machines use the board, as one on a server.
+    #[must_use]
+    pub fn shared_by_machines(self) -> Memory {
+        self.is_shared.store(true, Ordering::Relaxed);
         self
     }
 
@@ -117,6 +126,10 @@ impl Drop for Starving<'_> {
 }
 
 impl Store for Memory {
+    fn is_shared_by_machines(&self) -> bool {
+        self.is_shared.load(Ordering::Relaxed)
+    }
+
     fn read(&self, _wanted: &[Prefetch<'_>], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
         // With this guard the complete read sees one state.
         let state = self.shared();

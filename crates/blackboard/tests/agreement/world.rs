@@ -41,6 +41,12 @@ impl World {
         World::on(|clock| (Arc::new(Memory::new(clock)), None))
     }
 
+    /// With the rules of a board that several machines share.
+    #[cfg(all(unix, feature = "redis"))]
+    pub fn shared_memory() -> World {
+        World::on(|clock| (Arc::new(Memory::new(clock).shared_by_machines()), None))
+    }
+
     pub fn memory_running_twice() -> World {
         World::on(|clock| (Arc::new(Memory::new(clock).running_everything_twice()), None))
     }
