@@ -15,7 +15,6 @@ use super::address::Address;
 use super::bytes::{self, Place};
 use super::faults::{self, Trouble};
 use super::fetch::{Want, fetch};
-use super::last_seen::{WrittenContent, WrittenRow};
 use super::layout::{self, StoredRow};
 use super::pool::{FIRST_PAUSE, Lease};
 use super::resp::{Reply, Request};
@@ -74,22 +73,9 @@ impl Inner {
                 self.reserve(&mut lease, &token, reservation)?;
                 reservation = (reservation * 2).min(LONGEST_RESERVATION);
             }
-            // A wrong guess costs a run, which a caller that does not wait does not have.
-            let may_guess = run == 0
-                && commit.on_busy == OnBusy::Wait
-                && !self.test_modes.runs_twice
-                && !self.test_modes.reads_first;
-            let guess = if may_guess { self.guess(&lease, commit.prefetch)? } else { None };
-            let is_guess = guess.is_some();
-            let view = match guess {
-                Some((answers, wants)) => View::guessed(self, lease, answers, wants),
-                None => View::new(self, lease, commit.prefetch, std::mem::take(&mut wants), false)?,
-            };
+            let view = View::new(self, lease, commit.prefetch, std::mem::take(&mut wants), false)?;
             let begun = Instant::now();
             let outcome = f(&view);
-            if !is_guess {
-                view.keep_reads();
-            }
             if self.test_modes.runs_twice && run == 0 && commit.on_busy == OnBusy::Wait {
                 (lease, _) = view.into_parts();
                 continue;
@@ -97,7 +83,7 @@ impl Inner {
             let changes = match outcome {
                 Ok(changes) if !changes.is_empty() => changes,
                 // A refusal is an answer too: it needs one state that the board really had.
-                _ if is_guess || view.has_changed.get() => {
+                _ if view.has_changed.get() => {
                     (lease, wants) = view.into_parts();
                     continue;
                 }
@@ -116,12 +102,8 @@ impl Inner {
             (lease, _) = view.into_parts();
             // The limit is for the server, not for the function of the caller.
             lease.deadline += begun.elapsed();
-            let outcome = sending.send(&mut lease).inspect_err(|_| self.last_seen.forget())?;
-            match outcome {
-                Outcome::Done(first) => {
-                    self.last_seen.note_commit(&sending.id, first, sending.events, &sending.rows);
-                    return Ok(Committed { first, held: Duration::ZERO });
-                }
+            match sending.send(&mut lease)? {
+                Outcome::Done(first) => return Ok(Committed { first, held: Duration::ZERO }),
                 Outcome::Conflict => {}
                 Outcome::Old => max_age *= 2,
                 Outcome::Reserved => return Err(faults::busy(commit.name)),
@@ -227,9 +209,8 @@ struct Sending<'a> {
     latest: Timestamp,
     /// What the slot of the connection had before.
     outcome_before: Vec<u8>,
-    /// All rows that it writes, and how many events it has.
-    rows: Vec<WrittenRow>,
-    events: usize,
+    /// The field of a row that it writes, and the event of that row's number.
+    written: Option<(Vec<u8>, usize)>,
     erases: bool,
     /// The token of its reservation, if it has lost often.
     token: String,
@@ -250,16 +231,15 @@ impl<'a> Sending<'a> {
         let mut arguments = Arguments::default();
         arguments.add_reads(view);
         arguments.add_erasures(view, &changes.erase)?;
-        let (erases, events) = (!changes.erase.is_empty(), changes.events.len());
-        let rows = arguments.add_changes(view, changes)?;
+        let erases = !changes.erase.is_empty();
+        let written = arguments.add_changes(view, changes)?;
         Ok(Sending {
             inner,
             name,
             id: view.lease.borrow_mut().next_commit_id()?,
             latest: view.now().plus(max_age),
             outcome_before: view.answers.borrow().outcome.clone(),
-            rows,
-            events,
+            written,
             erases,
             token: String::new(),
             waits: true,
@@ -330,7 +310,6 @@ impl<'a> Sending<'a> {
                     *may_be_done = true;
                     return Err(faults::of_reply(address, text));
                 }
-                lease.set_outcome([&self.id[..], first.to_string().as_bytes()].concat());
                 check_replicas(address, self.name, replies.get(1)).map_err(Trouble::Final)?;
                 Ok(Some(Outcome::Done(first)))
             }
@@ -377,16 +356,14 @@ impl<'a> Sending<'a> {
 
     /// Looks for a row that only this commit can have written.
     fn find_lost(&self, lease: &mut Lease<'_>) -> Result<Option<Outcome>> {
-        let put =
-            self.rows.iter().find_map(|row| Some((&row.field, row.content.as_ref()?.event.unwrap_or(0))));
-        let Some((field, event)) = put else { return Ok(None) };
+        let Some((field, event)) = &self.written else { return Ok(None) };
         let want = Want::Row(field.clone());
         let answers = fetch(self.inner, lease, std::slice::from_ref(&want), self.inner.now())?;
         let row = answers.rows.get(field).and_then(Option::as_ref);
         let row = row.filter(|row| row.stamp() == &self.id[..layout::STAMP]);
         let first = row
             .and_then(StoredRow::number)
-            .map(|number| Revision::new(number.get() - i64::try_from(event).unwrap_or(0)));
+            .map(|number| Revision::new(number.get() - i64::try_from(*event).unwrap_or(0)));
         Ok(first.map(Outcome::Done))
     }
 
@@ -448,20 +425,17 @@ impl Arguments {
         Ok(())
     }
 
-    /// Everything else. Returns the rows that are written.
-    fn add_changes(&mut self, view: &View<'_>, changes: Changes) -> Result<Vec<WrittenRow>> {
+    /// Everything else. Returns the field of a row that is written, and the event of its number.
+    fn add_changes(&mut self, view: &View<'_>, changes: Changes) -> Result<Option<(Vec<u8>, usize)>> {
         let Changes { put, remove, events, erase, trim_events, remove_versions } = changes;
         self.add_number(events.len());
-        let mut event_versions = Vec::with_capacity(events.len());
         for (number, mut event) in events.into_iter().enumerate() {
             let version = event.version.take().map(|version| version.to_stored()).unwrap_or_default();
             let event = event.at(Revision::of_event(number), Revision::of_event(0), Timestamp::EPOCH);
             self.add(layout::store_event(&event));
-            self.add(version.as_bytes());
-            event_versions.push(version);
+            self.add(version);
         }
         let rows = RowChanges::new(view, put, remove)?;
-        let all = rows.written(&event_versions);
         let mut gone = rows.gone;
         let versions = remove_versions.into_iter().chain(erase.iter().map(|erasure| erasure.event));
         gone.extend(versions.map(layout::version_field));
@@ -473,6 +447,7 @@ impl Arguments {
             self.add(field);
             self.add_list(bounds);
         }
+        let written = rows.put.first().map(|put| (put.field.clone(), put.event.unwrap_or(0)));
         self.add_number(rows.put.len());
         for PutRow { field, kind, event, payload } in rows.put {
             self.add(field);
@@ -487,7 +462,7 @@ impl Arguments {
             self.add(tail);
         }
         self.add(trim_events.unwrap_or(Revision::ZERO).to_string());
-        Ok(all)
+        Ok(written)
     }
 }
 
@@ -539,17 +514,6 @@ impl RowChanges {
             changes.put.push(PutRow { field, kind, event, payload });
         }
         Ok(changes)
-    }
-
-    /// The rows after the commit.
-    fn written(&self, event_versions: &[String]) -> Vec<WrittenRow> {
-        let gone = self.gone.iter().map(|field| WrittenRow { field: field.clone(), content: None });
-        let put = self.put.iter().map(|PutRow { field, kind, event, payload }| {
-            let version = event.and_then(|event| event_versions.get(event).cloned());
-            let content = WrittenContent { kind, payload: payload.clone(), event: *event, version };
-            WrittenRow { field: field.clone(), content: Some(content) }
-        });
-        gone.chain(put).collect()
     }
 
     /// The field of a row that the run may write.

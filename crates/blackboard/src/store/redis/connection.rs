@@ -29,8 +29,6 @@ pub(super) struct Connection {
     checked_at: Instant,
     /// Where the outcome of its last commit is.
     pub(super) slot: CommitSlot,
-    /// The content of its slot, if it is known.
-    pub(super) outcome: Option<Vec<u8>>,
     /// The time of the server when it was opened.
     pub(super) time: Timestamp,
     /// Whether the cluster is moving the board to this server, which then expects each command to be announced.
@@ -109,7 +107,6 @@ impl Connection {
             run: String::new(),
             checked_at: Instant::now(),
             slot: CommitSlot::new(),
-            outcome: None,
             time: Timestamp::EPOCH,
             asks: false,
             epoch: 0,

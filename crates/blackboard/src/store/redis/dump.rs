@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use super::fetch::{Bounds, RangeWant, Want};
-use super::last_seen::LastSeen;
 use super::layout::{BoardKeys, StoredRow};
 use super::listener::Listening;
 use super::pool::Pool;
@@ -50,7 +49,6 @@ impl Inner {
             patience: COPY_LIMIT,
             fixed_clock: self.fixed_clock.clone(),
             listening: Listening::default(),
-            last_seen: LastSeen::default(),
             is_loading: self.is_loading,
             test_modes: TestModes::default(),
         }

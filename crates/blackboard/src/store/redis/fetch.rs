@@ -174,19 +174,6 @@ impl Detail {
 }
 
 impl Answers {
-    /// Nothing but the state of the board.
-    pub(super) fn new(state: State, now: Timestamp, outcome: Vec<u8>) -> Answers {
-        Answers {
-            state,
-            now,
-            outcome,
-            rows: HashMap::new(),
-            versions: HashMap::new(),
-            ranges: HashMap::new(),
-            replies: HashMap::new(),
-        }
-    }
-
     /// What is not known yet.
     pub(super) fn missing(&self, wants: &[Want]) -> Vec<Want> {
         let mut missing: Vec<Want> = Vec::new();
@@ -257,7 +244,7 @@ impl Answers {
         self.replies.extend(other.replies);
     }
 
-    pub(super) fn add_range(&mut self, want: &RangeWant, detail: Detail, places: Vec<Vec<u8>>) {
+    fn add_range(&mut self, want: &RangeWant, detail: Detail, places: Vec<Vec<u8>>) {
         let answer = RangeAnswer { places, limit: want.limit };
         match self.ranges.entry((want.bounds.clone(), want.backwards, detail)) {
             Slot::Vacant(slot) => drop(slot.insert(answer)),
@@ -334,9 +321,7 @@ fn fetch_once(
         (Reading::Comparison, Some(Reply::Nil)) => return Err(Trouble::Final(faults::gone(address))),
         _ => return Err(Trouble::Final(faults::odd_reply(address))),
     };
-    let answers = read_answers(inner, wants, now, results)?;
-    lease.connection()?.outcome = Some(answers.outcome.clone());
-    Ok(answers)
+    read_answers(inner, wants, now, results)
 }
 
 /// The fields that one command reads.
@@ -472,7 +457,15 @@ fn read_answers(
         _ => return Err(odd()),
     };
     let outcome = fields.next().map(optional).ok_or_else(odd)?.map_err(|()| odd())?.unwrap_or_default();
-    let mut answers = Answers::new(state, inner.time_of_run(estimate, time, MAX_TIME_ERROR), outcome);
+    let mut answers = Answers {
+        state,
+        now: inner.time_of_run(estimate, time, MAX_TIME_ERROR),
+        outcome,
+        rows: HashMap::new(),
+        versions: HashMap::new(),
+        ranges: HashMap::new(),
+        replies: HashMap::new(),
+    };
     for want in wants.iter().filter(|want| matches!(want, Want::Row(_) | Want::Version(_))) {
         let value = fields.next().map(optional).ok_or_else(odd)?.map_err(|()| odd())?;
         match want {

@@ -152,11 +152,6 @@ impl StoredRow {
         StoredRow { value, version }
     }
 
-    /// Its size in bytes, with its version.
-    pub(super) fn size(&self) -> usize {
-        self.value.len() + self.version.as_ref().map_or(0, Vec::len)
-    }
-
     /// The stamp of the commit that wrote it.
     pub(super) fn stamp(&self) -> &[u8] {
         &self.value[..STAMP.min(self.value.len())]

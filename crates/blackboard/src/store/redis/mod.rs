@@ -2,9 +2,8 @@
 //!
 //! A run reads what it has announced in one round trip, from one state of the board (`fetch.rs`, `view.rs`). One script
 //! validates these reads and applies the changes, rows, indexes and events together, in another round trip
-//! (`commit.rs`, `scripts/commit.lua`). A process that saw these rows before skips the read (`last_seen.rs`). `layout.rs`
-//! has the three keys of a board. The time is that of the server (`clock.rs`). Waiting threads share one connection that
-//! blocks on the event log (`listener.rs`).
+//! (`commit.rs`, `scripts/commit.lua`). `layout.rs` has the three keys of a board. The time is that of the server
+//! (`clock.rs`). Waiting threads share one connection that blocks on the event log (`listener.rs`).
 //!
 //! - Every request has a deadline, and no layer below `Lease::retry` (`pool.rs`) repeats one.
 //! - A connection is not used again after a failure or an unexpected reply (`connection.rs`).
@@ -24,7 +23,6 @@ mod dump;
 mod faults;
 mod fetch;
 mod hold;
-mod last_seen;
 mod layout;
 mod listener;
 mod load;
@@ -47,7 +45,6 @@ pub use self::address::{Address, SCHEMES};
 pub use self::clock::ServerClock;
 use self::connection::{Connection, info_field};
 use self::faults::Trouble;
-use self::last_seen::LastSeen;
 use self::layout::{BoardKeys, State, StateError};
 use self::listener::Listening;
 pub use self::load::LoadingKeys;
@@ -103,7 +100,6 @@ struct Inner {
     patience: Duration,
     fixed_clock: Option<Arc<dyn Clock>>,
     listening: Listening,
-    last_seen: LastSeen,
     /// Whether the board is being loaded by this value.
     is_loading: bool,
     test_modes: TestModes,
@@ -114,7 +110,6 @@ struct Inner {
 struct TestModes {
     runs_twice: bool,
     skips_revisions: bool,
-    reads_first: bool,
 }
 
 impl Redis {
@@ -181,12 +176,6 @@ impl Redis {
         self.changed(|inner| inner.test_modes.skips_revisions = true)
     }
 
-    /// For tests and measurements: every commit begins with a read, as in a process that has just started.
-    #[must_use]
-    pub fn reading_first(self) -> Redis {
-        self.changed(|inner| inner.test_modes.reads_first = true)
-    }
-
     fn changed(mut self, change: impl FnOnce(&mut Inner)) -> Redis {
         if let Some(inner) = Arc::get_mut(&mut self.inner) {
             change(inner);
@@ -237,7 +226,6 @@ impl Opened {
             patience: options.patience,
             fixed_clock: options.fixed_clock.clone(),
             listening: Listening::default(),
-            last_seen: LastSeen::default(),
             test_modes: TestModes::default(),
             is_loading: creating == Creating::ToLoad || creating == Creating::ToLoadAgain,
         };

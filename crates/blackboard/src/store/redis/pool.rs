@@ -162,18 +162,6 @@ impl<'a> Lease<'a> {
         Ok(id)
     }
 
-    /// The content of the slot of its connection, if it is known.
-    pub(super) fn known_outcome(&self) -> Option<&[u8]> {
-        self.connection.as_ref()?.outcome.as_deref()
-    }
-
-    /// Records the content of the slot of its connection.
-    pub(super) fn set_outcome(&mut self, outcome: Vec<u8>) {
-        if let Some(connection) = &mut self.connection {
-            connection.outcome = Some(outcome);
-        }
-    }
-
     /// One exchange. A broken connection is dropped.
     pub(super) fn exchange(&mut self, request: &Request) -> Result<Vec<Reply>, Broken> {
         let limit = self.pool.limit(self.deadline);

@@ -1,4 +1,4 @@
-//! Commits of many rows, rows that another program has damaged, and commits that begin with a guess.
+//! Commits of many rows, and rows that another program has damaged.
 
 #![cfg(unix)]
 
@@ -9,13 +9,11 @@ use testkit::redis::RedisServer;
 
 use super::{Redis, RedisOptions};
 use crate::Board;
-use crate::agent::Register;
-use crate::entry::{Value, Write};
-use crate::error::{Code, Result};
+use crate::error::Result;
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::Revision;
 use crate::store::{Changes, Commit, Key, OnBusy, Page, Prefetch, Range, Row, Store, Tx};
-use crate::work::{Claim, Create, Release, Status, WorkItem};
+use crate::work::{Create, Status, WorkItem};
 
 /// More rows than a script passes to one command.
 const MANY: usize = 9000;
@@ -97,84 +95,18 @@ fn damaged_row_is_replaced_and_removed_with_all_its_places() {
     damage();
     assert!(board.work().status("x").is_err());
     let claimed = WorkItem { status: Status::Claimed, ..item };
-    let mut is_damaged = false;
     commit(&*store, &[Prefetch::Row(key.clone())], &mut |tx| {
-        // The first run may see the row as it was.
-        is_damaged = tx.get(&key).is_err();
+        assert!(tx.get(&key).is_err());
         Ok(Changes { put: vec![claimed.clone().into()], events: vec![event()], ..Changes::new() })
     });
-    assert!(is_damaged);
     assert_eq!(places(), before, "it left its old places");
     assert_eq!(read(&*store, |tx| tx.count(&Range::work_queue(Status::Available))), 0);
     assert_eq!(read(&*store, |tx| tx.count(&Range::work_queue(Status::Claimed))), 1);
     damage();
-    let mut is_damaged = false;
     commit(&*store, &[Prefetch::Row(key.clone())], &mut |tx| {
-        // The first run may see the row as it was.
-        is_damaged = tx.get(&key).is_err();
+        assert!(tx.get(&key).is_err());
         Ok(Changes { remove: vec![key.clone()], events: vec![event()], ..Changes::new() })
     });
-    assert!(is_damaged);
     assert_eq!(places(), ":0\r\n");
     board.work().create(&Create::new("x", "X")).unwrap();
-}
-
-/// How often the server has read from its connections.
-fn requests(server: &RedisServer) -> u64 {
-    let stats = server.command(&["INFO", "stats"]);
-    let number = stats.lines().find_map(|line| line.strip_prefix("total_reads_processed:"));
-    number.unwrap().trim().parse().unwrap()
-}
-
-#[test]
-fn a_process_that_saw_the_rows_of_a_commit_needs_one_round_trip() {
-    let Some(server) = RedisServer::start(&[]) else { return };
-    let store = Arc::new(Redis::open(server.url("a").parse().unwrap(), &patient()).unwrap());
-    let board = board(&store);
-    let scope = board.scope("team");
-    let write = |number: u64| scope.write(&Write::new("k", Value::of(&number).unwrap())).unwrap();
-    write(0);
-    let before = requests(&server);
-    for number in 1..=20 {
-        assert_eq!(write(number).version, number + 1);
-    }
-    // A read is needed again after two seconds, and each count is a request, too.
-    let round_trips = requests(&server) - before - 1;
-    assert!((20..30).contains(&round_trips), "{round_trips}");
-    let refused = Write { if_revision: Some(Revision::new(1)), ..Write::new("k", Value::null()) };
-    assert_eq!(scope.write(&refused).unwrap_err().code(), Code::Conflict);
-    assert_eq!(scope.read("k").unwrap(), Some(Value::of(&20).unwrap()));
-}
-
-#[test]
-fn a_wrong_guess_is_corrected_by_a_read() {
-    let Some(server) = RedisServer::start(&[]) else { return };
-    let open = || Arc::new(Redis::open(server.url("a").parse().unwrap(), &patient()).unwrap());
-    let boards = [board(&open()), board(&open())];
-    let write = |board: &Board, key: &str| {
-        board.scope("team").write(&Write::new(key, Value::of(&1).unwrap())).unwrap().version
-    };
-    for round in 0..10 {
-        for (number, board) in (1..).zip(&boards) {
-            assert_eq!(write(board, "k"), round * 2 + number, "the other process has written it meanwhile");
-        }
-    }
-    assert_eq!(write(&boards[0], "gone"), 1);
-    boards[1].scope("team").delete("gone").unwrap();
-    let held = Write { if_absent: true, ..Write::new("gone", Value::null()) };
-    boards[0].scope("team").write(&held).unwrap();
-    let refused = boards[1].scope("team").write(&held).unwrap_err();
-    assert_eq!(refused.code(), boards[0].scope("team").write(&held).unwrap_err().code());
-    let ivy = boards[0].agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
-    let oak = boards[1].agents().register(&Register::named("Oak")).unwrap().agent.session_id;
-    for number in 0..10 {
-        let id = format!("item-{number}");
-        boards[0].work().create(&Create::new(&id, "T")).unwrap();
-        let claim = |board: &Board, session: &str| board.work().claim(&Claim::of(&id, session));
-        claim(&boards[0], &ivy).unwrap();
-        assert_eq!(claim(&boards[1], &oak).unwrap_err().code(), Code::AlreadyClaimed);
-        boards[0].work().release(&Release::of(&id, &ivy)).unwrap();
-        claim(&boards[1], &oak).unwrap();
-        assert_eq!(claim(&boards[0], &ivy).unwrap_err().code(), Code::AlreadyClaimed);
-    }
 }

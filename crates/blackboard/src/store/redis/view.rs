@@ -72,30 +72,15 @@ impl<'a> View<'a> {
             }
         }
         let answers = fetch(inner, &mut lease, &wants, now)?;
-        Ok(View { is_one_state, ..View::guessed(inner, lease, answers, wants) })
-    }
-
-    /// A view of what is known already. The state of the board may be another one.
-    pub(super) fn guessed(
-        inner: &'a Inner,
-        lease: Lease<'a>,
-        answers: Answers,
-        wants: Vec<Want>,
-    ) -> View<'a> {
-        View {
+        Ok(View {
             inner,
             lease: RefCell::new(lease),
             answers: RefCell::new(answers),
             wants: RefCell::new(wants),
             reads: RefCell::default(),
-            is_one_state: false,
+            is_one_state,
             has_changed: Cell::new(false),
-        }
-    }
-
-    /// Lets the next commits of this process begin with what this run has read.
-    pub(super) fn keep_reads(&self) {
-        self.inner.last_seen.note_read(&self.wants.borrow(), &self.answers.borrow());
+        })
     }
 
     /// Everything that the run wanted to know, and its connection: another run can read it at once.
