@@ -324,14 +324,14 @@ fn failovers_under_load_lose_nothing_with_replicas_and_only_the_end_without() {
     }
     let lost = acknowledged.values().filter(|is_kept| !**is_kept).count();
     // Of the ids of one server, which follow each other without a skip, only the last ones may be lost.
-    let (mut last, mut is_lost) = (Revision::ZERO, false);
+    let (mut previous, mut is_lost) = (Revision::ZERO, false);
     for (id, is_kept) in &acknowledged {
-        if id.get() > last.get() + SKIP {
+        if id.get() > previous.get() + SKIP {
             is_lost = false;
         }
         is_lost |= !is_kept;
         assert!(!is_lost || !is_kept, "{id} is kept, and one before it is lost");
-        last = *id;
+        previous = *id;
     }
     let unknown: usize = of_safe.iter().map(|answers| answers.unknown).sum();
     println!(
