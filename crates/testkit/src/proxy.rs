@@ -72,6 +72,8 @@ impl Target {
 #[derive(Default)]
 struct Plan {
     next: Option<(Target, Fault)>,
+    /// What happens to every commit.
+    every: Option<Fault>,
     /// Random faults of commits, one of so many.
     random: Option<(Chance, usize)>,
     faults: usize,
@@ -88,7 +90,7 @@ impl Plan {
             self.commit = request.to_vec();
         }
         let planned = self.next.take_if(|(target, _)| target.matches(request)).map(|(_, fault)| fault);
-        let fault = planned.or_else(|| {
+        let fault = planned.or(self.every.filter(|_| is_commit)).or_else(|| {
             let (chance, of) = self.random.as_mut().filter(|_| is_commit)?;
             (chance.below(*of) == 0).then(|| FAULTS[chance.below(FAULTS.len())])
         });
@@ -156,6 +158,11 @@ impl Proxy {
     /// Breaks the next request of this kind.
     pub fn fail_next_of(&self, target: Target, fault: Fault) {
         self.plan().next = Some((target, fault));
+    }
+
+    /// Breaks every commit from now on.
+    pub fn fail_all(&self, fault: Fault) {
+        self.plan().every = Some(fault);
     }
 
     /// Breaks one of so many commits from now on, each in a random way.

@@ -157,10 +157,10 @@ impl Inner {
         while !self.listening.ends() {
             let listened = self.pool.connect(Instant::now() + GRACE).and_then(|mut connection| {
                 pause = Duration::from_millis(10);
-                self.listen_on(&mut connection)
+                // A server that is demoted closes the connections that wait, and no others.
+                self.listen_on(&mut connection).inspect_err(|_| self.pool.replace_all())
             });
             if let Err(trouble) = listened {
-                // If the server is not the primary any more, other connections to it are useless, too.
                 self.pool.learn(&trouble);
                 self.listening.note_failure();
                 thread::sleep(pause);

@@ -98,9 +98,14 @@ impl Pool {
     pub(super) fn learn(&self, trouble: &Trouble) {
         if let Trouble::Temporary { moved, elsewhere: true, .. } = trouble {
             self.moved().clone_from(moved);
-            self.epoch.fetch_add(1, Ordering::AcqRel);
-            self.idle().clear();
+            self.replace_all();
         }
+    }
+
+    /// Lets no connection that is open be used again.
+    pub(super) fn replace_all(&self) {
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+        self.idle().clear();
     }
 }
 

@@ -128,7 +128,8 @@ if now - time >= 10 or now < time then
 end
 if run ~= last_run then
   -- Another process of the server may have assigned ids that were lost. See docs/decisions/0021.
-  last = math.max(revision + 32768, math.min((now - born) * 1024, 4503599627370496))
+  local age = math.min((now - born) * 1024, 4503599627370496)
+  last = age > revision and age or revision + 32768
 end
 local first = last + 1
 local first_text = format('%.0f', first)

@@ -16,6 +16,8 @@ if not now then
   local clock = redis.call('TIME')
   now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
 end
-meta = string.format('%s %s 0 0 0 %.0f %s 0 %s', version, board, now, run, '00000000')
+-- A minute old, so that the age is more than any revision from the start. See docs/decisions/0021.
+local born = math.max(now - 60000, 0)
+meta = string.format('%s %s 0 0 0 %.0f %s 0 %s', version, board, born, run, '00000000')
 redis.call('HSET', rows, '!', meta)
 return { 'created', meta }
