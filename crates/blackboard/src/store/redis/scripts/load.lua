@@ -49,7 +49,7 @@ in_chunks('ZADD', index)
 -- 3. The state. After a restart ids are derived from the age of the board, so it is as old as its revision requires.
 local clock = call('TIME')
 local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
-local born = math.max(0, now - math.floor(revision / 1024) - 1)
+local born = math.max(0, now - 60000 - math.floor(revision / 1024))
 local state = string.format('%s %s %.0f %.0f %.0f %.0f %s %.0f ', version, board, revision, time, ordinal, born, run, floor)
 call('HSET', rows, '!', state .. stamp)
 return { 'ok' }
