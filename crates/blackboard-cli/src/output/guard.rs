@@ -5,7 +5,7 @@
 use std::io;
 
 use blackboard::agent::short_id;
-use blackboard::clock::Timestamp;
+use blackboard::clock::{Clock as _, SystemClock, Timestamp};
 use blackboard::file::{Checked, CheckedPath, ReservationHolder};
 use blackboard::{Code, Error, MessageAge, Refusal};
 use serde::Serialize;
@@ -216,7 +216,11 @@ fn described(path: &CheckedPath) -> String {
     let note = reservation.note.as_ref().or(current_work.as_ref());
     let note = note.map(|note| format!(": {note}")).unwrap_or_default();
     let since = &time::of_day(reservation.since)[..5];
+    let ago = time::age(SystemClock.now().since(reservation.since));
     let pattern =
         if path.path == reservation.pattern { String::new() } else { format!(" as {}", reservation.pattern) };
-    format!("{} is reserved by {} since {since}{pattern}{note}", path.path, reservation.agent_name)
+    format!(
+        "{} is reserved by {} since {since} ({ago} ago){pattern}{note}",
+        path.path, reservation.agent_name
+    )
 }

@@ -43,6 +43,10 @@ const PREPARATIONS: &[(&str, &str)] = &[
     ("guard remove", "blackboard guard install"),
     ("project remove", "blackboard work delete design-schema"),
     ("setup remove", "blackboard setup claude --yes"),
+    (
+        "copy",
+        "test -e .blackboard/local.db || { mkdir -p -m 700 .blackboard; blackboard init --db .blackboard/local.db; }",
+    ),
     ("serve", "trap 'blackboard serve --stop 2>/dev/null' EXIT"),
 ];
 

@@ -64,8 +64,6 @@ fn work_is_found_claimed_and_completed() {
     assert_eq!((&again["already_held"], &again["fence"]), (&json!(true), &claimed["fence"]));
     assert_eq!(client.call("work_find", json!({"mine": true}))["items"][0]["item_id"], "first");
 
-    let named_by_title = json!({"action": "create", "title": "Write the guide"});
-    assert_eq!(client.call("work_update", named_by_title)["item_id"], "write-the-guide");
     client.call("work_update", json!({"action": "progress", "id": "first", "text": "half"}));
     let progress = client.call("work_update", json!({"action": "progress", "text": "more"}));
     assert_eq!(progress["progress"], "more");
@@ -101,6 +99,8 @@ fn work_is_found_claimed_and_completed() {
     assert_eq!(client.call("work_update", json!({"action": "release", "id": "later"}))["released"], true);
     client.call("work_update", json!({"action": "block", "id": "later", "blocked_by": ["unwritten"]}));
     assert_eq!(client.call("work_update", json!({"action": "unblock", "id": "later"}))["unblocked"], true);
+    let named_by_title = json!({"action": "create", "title": "Write the guide"});
+    assert_eq!(client.call("work_update", named_by_title)["item_id"], "write-the-guide");
 }
 
 fn entries_are_written_read_and_found() {
