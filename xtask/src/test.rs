@@ -121,7 +121,8 @@ fn tests(under_load: bool, skips: &Skips, report: &mut Report) -> Result {
 
 /// Runs the store tests with SQLite built as in programs that depend on the library: without our flags.
 fn with_plain_sqlite(skips: &Skips) -> Command {
-    let mut command = cargo(&["test", "--package", "blackboard", "--lib", "store::"]);
+    let mut command =
+        cargo(&["test", "--package", "blackboard", "--lib", "store::", "--", "--skip", "redis"]);
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/plain-sqlite");
     // A variable that is set, even to nothing, overrides the one in `.cargo/config.toml`.
     command.env("LIBSQLITE3_FLAGS", "").env("CARGO_TARGET_DIR", target);
