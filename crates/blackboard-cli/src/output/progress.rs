@@ -53,6 +53,7 @@ mod tests {
 
     #[test]
     fn line_shows_the_part_that_is_done() {
+        testkit::limit_test();
         for (done, total, expected) in [
             (0, 4, "Copying   [                              ]   0 % (0 of 4)"),
             (1, 4, "Copying   [#######                       ]  25 % (1 of 4)"),

@@ -92,6 +92,7 @@ fn board_whose_slot_moves_under_load_loses_nothing() {
 
 #[test]
 fn board_can_be_used_while_the_cluster_moves_it() {
+    testkit::limit_test();
     const KEYS: [&str; 3] = ["bb:{a}:rows", "bb:{a}:index", "bb:{a}:log"];
     let Some(nodes) = start_cluster() else { return };
     let slot = nodes[0].command(&["CLUSTER", "KEYSLOT", KEYS[0]]);
