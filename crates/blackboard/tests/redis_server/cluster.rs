@@ -92,8 +92,8 @@ fn board_whose_slot_moves_under_load_loses_nothing() {
 
 #[test]
 fn board_can_be_used_while_the_cluster_moves_it() {
-    testkit::limit_test();
     const KEYS: [&str; 3] = ["bb:{a}:rows", "bb:{a}:index", "bb:{a}:log"];
+    testkit::limit_test();
     let Some(nodes) = start_cluster() else { return };
     let slot = nodes[0].command(&["CLUSTER", "KEYSLOT", KEYS[0]]);
     let slot = slot.trim().trim_start_matches(':').to_owned();
