@@ -56,7 +56,7 @@ fn written(board: &blackboard::Board, key: &str, number: usize) -> i64 {
     board.scope("default").acting_as(Actor::author("Oak")).write(&write).unwrap().revision.get()
 }
 
-/// What the board says at one moment about its follower and its event log.
+/// The state of a follower and of its event log, read together.
 struct Look {
     /// The cursor of the follower; 0 if it has none.
     cursor: i64,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::Result;
 use crate::redis_server::Client;
 
-/// The counters of a server at one moment.
+/// The counters of a server when they were read.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counters {
     /// How often it has read from a connection: once per round trip, because a request is sent in one piece.
