@@ -4,7 +4,8 @@
 //! guarded value is its ratio to the baseline program's count in the same run. `xtask/instructions.json` has the
 //! accepted ratios; `--write` accepts the current ones.
 
-use std::collections::{BTreeMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -71,6 +72,7 @@ const PAIRS: &[Pair] = &[
 ];
 
 #[derive(clap::Args, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct Options {
     /// Fail if a ratio is larger than the accepted one
     #[arg(long)]
@@ -83,6 +85,10 @@ pub struct Options {
     /// Show which functions the instructions are in
     #[arg(long)]
     profile: bool,
+
+    /// Write the linker script that places these functions together, instead of counting
+    #[arg(long, conflicts_with_all = ["check", "write", "profile"])]
+    order: bool,
 }
 
 impl Options {
@@ -93,6 +99,9 @@ impl Options {
 
 /// Counts, and compares if requested.
 pub fn run(options: &Options) -> Result {
+    if options.order {
+        return write_order();
+    }
     let programs = release::build(release::Options { bench: true, symbols: options.profile })?;
     let board = Board::new(&programs)?;
     let accepted = accepted()?;
@@ -131,6 +140,59 @@ pub fn run(options: &Options) -> Result {
     Ok(())
 }
 
+/// Writes the linker script: the sections of all functions that the hot commands run, those of most commands first.
+fn write_order() -> Result {
+    let programs = release::build(release::Options { symbols: true, ..release::Options::default() })?;
+    let board = Board { has_mangled_names: true, ..Board::new(&programs)? };
+    let mut uses: BTreeMap<String, usize> = BTreeMap::new();
+    for pair in PAIRS {
+        let (_, place) = board.count(&board.product(pair), pair.input)?;
+        for section in sections_of(&fs::read_to_string(place.path().join("profile"))?) {
+            *uses.entry(section).or_default() += 1;
+        }
+    }
+    let mut sections: Vec<_> = uses.into_iter().collect();
+    sections.sort_by_key(|(_, uses)| Reverse(*uses));
+    let mut script = "/* Written by cargo xtask bench instructions --order */\n".to_owned();
+    script.push_str("SECTIONS { .text.hot : {\n");
+    script.extend(sections.iter().map(|(section, _)| format!("*({section})\n")));
+    script.push_str("} }\nINSERT BEFORE .text;\n");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("xtask has no parent directory")?;
+    Ok(fs::write(root.join(release::ORDER), script)?)
+}
+
+/// The sections of the functions in a profile: those of Rust and of SQLite, which have one section each. The hash at the
+/// end of a name differs between builds.
+fn sections_of(profile: &str) -> BTreeSet<String> {
+    const HASH: &str = "17h";
+    const HASH_DIGITS: usize = 16;
+    let (mut sections, mut files, mut functions, mut is_sqlite) =
+        (BTreeSet::new(), BTreeMap::new(), BTreeMap::new(), false);
+    for line in profile.lines() {
+        let Some((kind, value)) = line.split_once("=(") else { continue };
+        let Some((number, name)) = value.split_once(')') else { continue };
+        // A name is written once, with its number. Calls of a recursive function are counted separately.
+        let name = name.trim_start().split('\'').next().unwrap_or_default();
+        match kind {
+            "fl" => is_sqlite = *files.entry(number).or_insert_with(|| name.ends_with("/sqlite3.c")),
+            "cfn" => drop(functions.entry(number).or_insert(name)),
+            "fn" => {
+                let name = *functions.entry(number).or_insert(name);
+                if is_sqlite {
+                    sections.insert(format!(".text.{name}"));
+                } else if name.starts_with("_ZN") {
+                    let end = name.rfind(HASH).filter(|end| name.len() >= end + HASH.len() + HASH_DIGITS);
+                    let known = end.map_or(name, |end| &name[..end + HASH.len()]);
+                    let is_special = |letter: char| !letter.is_ascii_alphanumeric() && !"_.".contains(letter);
+                    sections.insert(format!(".text.{}*", known.replace(is_special, "?")));
+                }
+            }
+            _ => {}
+        }
+    }
+    sections
+}
+
 fn table() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("instructions.json")
 }
@@ -147,12 +209,19 @@ struct Board {
     programs: PathBuf,
     template: TempDir,
     session: String,
+    /// Whether profiles have the names of the linker.
+    has_mangled_names: bool,
 }
 
 impl Board {
     fn new(programs: &Path) -> Result<Board> {
         let template = tempfile::tempdir()?;
-        let mut board = Board { programs: programs.to_owned(), template, session: String::new() };
+        let mut board = Board {
+            programs: programs.to_owned(),
+            template,
+            session: String::new(),
+            has_mangled_names: false,
+        };
         let pid = std::process::id().to_string();
         for number in 0..AGENTS {
             let name = format!("Agent {number}");
@@ -232,7 +301,8 @@ impl Board {
 
     fn collect(&self, line: &[String], place: &Path, stdin: Stdio) -> Result<u32> {
         let out = format!("--callgrind-out-file={}", place.join("profile").display());
-        let mut words = vec!["valgrind".to_owned(), "--tool=callgrind".to_owned(), out];
+        let demangle = format!("--demangle={}", if self.has_mangled_names { "no" } else { "yes" });
+        let mut words = vec!["valgrind".to_owned(), "--tool=callgrind".to_owned(), demangle, out];
         words.extend_from_slice(line);
         let output = run::output(self.command(&words, place).stdin(stdin), run::SHORT)?;
         let report = String::from_utf8_lossy(&output.stderr);
@@ -287,6 +357,19 @@ fn cost_and_function(line: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_sections_of_a_profile_are_those_of_rust_and_of_sqlite() {
+        let profile = "fl=(1) /src/sqlite3.c\nfn=(1) yy_reduce.constprop.0\n1 2\n\
+            cfn=(2) _ZN5board4read28_$u7b$$u7b$closure$u7d$$u7d$17h0123456789abcdefE\n\
+            fl=(2) /src/board.rs\nfn=(2)\n1 2\nfl=(3) ???\nfn=(3) memcpy\nfl=(1)\nfn=(4) balance'2\n";
+        let expected = [
+            ".text._ZN5board4read28_?u7b??u7b?closure?u7d??u7d?17h*",
+            ".text.balance",
+            ".text.yy_reduce.constprop.0",
+        ];
+        assert_eq!(sections_of(profile).into_iter().collect::<Vec<_>>(), expected);
+    }
 
     #[test]
     fn a_line_of_a_profile_has_a_cost_and_a_function() {
