@@ -14,7 +14,7 @@ use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::store::record::record;
 use crate::store::{Key, Prefetch, Range, Tx};
-use crate::text::forges;
+use crate::text::{TextRules, forges};
 
 /// How recent an edit has to be to cause a warning.
 pub const JUST_NOW: Duration = Duration::from_mins(15);
@@ -145,15 +145,17 @@ impl Range {
 }
 
 impl Edited {
-    /// The rows of these files.
-    pub(crate) fn rows(&self, session: &str, now: Timestamp) -> Vec<Edit> {
-        if !can_be_stored(&self.worktree) {
+    /// The rows of these files. A file whose name looks like a credential has none.
+    pub(crate) fn rows(&self, session: &str, now: Timestamp, rules: &TextRules) -> Vec<Edit> {
+        if !can_be_stored(&self.worktree) || rules.check_unaltered([&*self.worktree]).is_err() {
             return Vec::new();
         }
+        let is_stored =
+            |path: &&String| can_be_stored(path) && rules.check_unaltered([path.as_str()]).is_ok();
         let tool = self.tool.as_ref().map(|tool| {
             tool.chars().filter(|letter| !forges(*letter)).take(MAX_TOOL_LETTERS).collect::<String>()
         });
-        let paths: BTreeSet<_> = self.paths.iter().filter(|path| can_be_stored(path)).collect();
+        let paths: BTreeSet<_> = self.paths.iter().filter(is_stored).collect();
         let edit = |path: &String| Edit {
             worktree: self.worktree.clone(),
             path: path.clone(),
@@ -358,8 +360,28 @@ mod tests {
         let paths = ["a", "", "a\nb", "a", "\u{7f}", &"x".repeat(5000)].map(str::to_owned).to_vec();
         let tool = Some("Ed\u{1b}it".to_owned());
         let edited = Edited { worktree: "/w".to_owned(), paths, tool, denied: false };
-        let rows = edited.rows("s", Timestamp::EPOCH);
+        let rules = TextRules::default();
+        let rows = edited.rows("s", Timestamp::EPOCH, &rules);
         assert_eq!((rows.len(), &*rows[0].path, rows[0].tool.as_deref()), (1, "a", Some("Edit")));
-        assert!(Edited { worktree: String::new(), ..edited }.rows("s", Timestamp::EPOCH).is_empty());
+        assert!(Edited { worktree: String::new(), ..edited }.rows("s", Timestamp::EPOCH, &rules).is_empty());
+    }
+
+    #[test]
+    fn file_whose_name_looks_like_a_credential_is_not_stored() {
+        testkit::limit_test();
+        let secret = format!("backup/ghp_{}.txt", "a1B2c3D4e5F6".repeat(3));
+        let edited = Edited {
+            worktree: "/w".to_owned(),
+            paths: vec![secret.clone(), "a".to_owned()],
+            ..Edited::default()
+        };
+        let paths = |rules: &TextRules| -> Vec<String> {
+            edited.rows("s", Timestamp::EPOCH, rules).into_iter().map(|edit| edit.path).collect()
+        };
+        assert_eq!(paths(&TextRules::default()), ["a"]);
+        let allowed = TextRules { allow_secret_looking: true, ..TextRules::default() };
+        assert_eq!(paths(&allowed), ["a", &secret]);
+        let inside = Edited { worktree: format!("/{secret}"), ..edited.clone() };
+        assert!(inside.rows("s", Timestamp::EPOCH, &TextRules::default()).is_empty());
     }
 }

@@ -46,6 +46,9 @@ fn find_word(text: &[u8]) -> Option<&'static str> {
         if rest.strip_prefix(b"pat").is_some_and(is_airtable_token) {
             return Some("an Airtable token");
         }
+        if rest.strip_prefix(b"key-").is_some_and(|after| is_mailgun_key(&text[..start], after)) {
+            return Some("a Mailgun key");
+        }
         if is_discord_token(rest) {
             return Some("a Discord token");
         }
@@ -151,6 +154,21 @@ fn is_airtable_token(after_prefix: &[u8]) -> bool {
             && secret.iter().all(|&byte| forms::lower_hex(byte))
             && !next.first().is_some_and(|&byte| word_or_dash(byte))
             && looks_drawn(secret)
+    })
+}
+
+/// How far before its key the name of Mailgun may be.
+const MAILGUN_NEAR: usize = 64;
+
+/// `key-` and 32 hexadecimal digits, with its vendor or its user `api` before it. Alone, that is also the name of a hash.
+fn is_mailgun_key(before: &[u8], after_prefix: &[u8]) -> bool {
+    let near = &before[before.len().saturating_sub(MAILGUN_NEAR)..];
+    let names_vendor = || near.windows(7).any(|word| word.eq_ignore_ascii_case(b"mailgun"));
+    after_prefix.split_at_checked(32).is_some_and(|(key, next)| {
+        key.iter().all(|&byte| forms::lower_hex(byte))
+            && !next.first().is_some_and(|&byte| word_or_dash(byte))
+            && looks_drawn(key)
+            && (near.ends_with(b"api:") || names_vendor())
     })
 }
 

@@ -72,6 +72,7 @@ pub(super) const FORMS: &[Form] = &[
     form("a Cerebras key", "csk-", alphanumeric, AtLeast(40)),
     form("a Together key", "tgp_v1_", word_or_dash, AtLeast(32)),
     form("an E2B key", "e2b_", lower_hex, Exactly(40)),
+    form("a Fireworks key", "fw_", alphanumeric_or_dash, AtLeast(22)),
     form("a Tavily key", "tvly-", word_or_dash, AtLeast(32)),
     form("an ElevenLabs key", "sk_", lower_hex, Exactly(48)),
     form("a Firecrawl key", "fc-", lower_hex, Exactly(32)),
@@ -139,11 +140,14 @@ pub(super) const FORMS: &[Form] = &[
     form("a Vercel token", "vercel_", alphanumeric, AtLeast(24)),
     form("a Heroku key", "HRKU-", word_or_dash, AtLeast(36)),
     form("a Render key", "rnd_", alphanumeric, AtLeast(28)),
+    form("a Neon key", "napi_", lower_or_digit, AtLeast(40)),
     form("a PlanetScale token", "pscale_tkn_", word_or_dash, AtLeast(32)),
     form("a PlanetScale token", "pscale_pw_", word_or_dash, AtLeast(32)),
     form("a PlanetScale token", "pscale_oauth_", word_or_dash, AtLeast(32)),
     form("a Terraform token", "atlasv1.", word_or_dash, AtLeast(60)),
     form("a Tailscale key", "tskey-", alphanumeric_or_dash, AtLeast(30)),
+    form("a PostHog key", "phc_", alphanumeric, AtLeast(39)),
+    form("a PostHog key", "phx_", alphanumeric, AtLeast(39)),
     form("a Databricks token", "dapi", lower_hex, AtLeast(32)),
     form("a Shopify token", "shpat_", hex, Exactly(32)),
     form("a Shopify token", "shpca_", hex, Exactly(32)),
@@ -205,11 +209,11 @@ pub(super) const FORMS: &[Form] = &[
 
 /// The byte pairs that the word of a credential can begin with. They rule out most words.
 pub(super) static BEGINNINGS: [u64; 1024] = {
-    // A SendGrid key, a signed token, an Airtable token and a Discord token have their own parsers. The last one begins
-    // with two digits in base64.
+    // A SendGrid key, a signed token, an Airtable token, a Mailgun key and a Discord token have their own parsers. The last
+    // one begins with two digits in base64.
     let mut bits = bits_of(&[
-        *b"SG", *b"ey", *b"pa", *b"MD", *b"MT", *b"Mj", *b"Mz", *b"ND", *b"NT", *b"Nj", *b"Nz", *b"OD",
-        *b"OT",
+        *b"SG", *b"ey", *b"pa", *b"ke", *b"MD", *b"MT", *b"Mj", *b"Mz", *b"ND", *b"NT", *b"Nj", *b"Nz",
+        *b"OD", *b"OT",
     ]);
     let mut index = 0;
     while index < FORMS.len() {
