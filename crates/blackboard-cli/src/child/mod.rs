@@ -17,7 +17,7 @@ use blackboard::{Code, Fault, Result};
 
 pub use self::session::{Ended, IfKilled, end, name_base, run};
 #[cfg(unix)]
-pub use self::unix::Signals;
+pub use self::unix::{Signals, ignores_hangup};
 #[cfg(not(unix))]
 pub use self::unsupported::Signals;
 

@@ -97,6 +97,11 @@ fn pass_on(origin: &Origin, child: &Child) {
     }
 }
 
+/// Whether this process ignores the end of its terminal, for example because `nohup` started it.
+pub fn ignores_hangup() -> bool {
+    ignored() & (1 << (SIGHUP - 1)) != 0
+}
+
 /// The ignored signals as a bit mask, where the system reports them.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

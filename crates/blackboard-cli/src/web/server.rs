@@ -91,6 +91,8 @@ pub struct Listening {
     access: Access,
     board: ResolvedBoard,
     claim: ServerRegistration,
+    /// Completes when this process is asked to stop.
+    asked_to_end: AskedToEnd,
     /// The beginning of a command for this board.
     program: String,
 }
@@ -115,6 +117,8 @@ impl Listening {
         let token = options.token.then(Secret::random).transpose()?;
         let access = Access::new(address.port(), token.clone(), is_named)?;
         let running = Running::here(address, token);
+        // Before the server can be found: a process that finds it may stop it at once.
+        let asked_to_end = runtime.block_on(async { signals::asked_to_end() })?;
         claim.publish(&running);
         if let Some(problem) = claim.take_problem() {
             if options.to_be_found {
@@ -126,7 +130,7 @@ impl Listening {
         let name = is_named.then(|| board.engine.name());
         let given = GivenOptions { db: name.as_deref().map(OsStr::new), session: None };
         let program = given.program().into_owned();
-        Ok(Listening { runtime, listener, running, access, board, claim, program })
+        Ok(Listening { runtime, listener, running, access, board, claim, asked_to_end, program })
     }
 
     /// The server's registration data.
@@ -136,13 +140,13 @@ impl Listening {
 
     /// Serves until this process is asked to stop.
     pub fn run(self) -> Result<()> {
-        let Listening { runtime, listener, running, access, board, mut claim, program } = self;
+        let Listening { runtime, listener, running, access, board, mut claim, asked_to_end, program } = self;
         let engine = Arc::clone(&board.engine);
         let (feed, thread) = Feed::start(board)?;
-        let served = runtime.block_on(async {
+        runtime.block_on(async {
             tokio::select! {
-                served = serve(listener, Arc::clone(&feed), access, program) => served,
-                () = watch_registration(&mut claim, engine.sidecars(), &running) => Ok(()),
+                () = serve(listener, Arc::clone(&feed), access, asked_to_end, program) => {}
+                () = watch_registration(&mut claim, engine.sidecars(), &running) => {}
             }
         });
         feed.stop();
@@ -150,7 +154,7 @@ impl Listening {
         runtime.shutdown_background();
         let _ = thread.join();
         drop(claim);
-        served
+        Ok(())
     }
 }
 
@@ -208,13 +212,18 @@ fn free_port_near(taken: SocketAddr) -> Option<u16> {
 }
 
 /// Accepts connections until this process is asked to stop.
-async fn serve(listener: TcpListener, feed: Arc<Feed>, access: Access, program: String) -> Result<()> {
+async fn serve(
+    listener: TcpListener,
+    feed: Arc<Feed>,
+    access: Access,
+    mut asked_to_end: AskedToEnd,
+    program: String,
+) {
     let most = CONNECTIONS.min(open_files().saturating_sub(OTHER_FILES)).max(1);
     let places = Arc::new(Semaphore::new(most));
     let shared = Arc::new(Shared { feed: Arc::clone(&feed), access, streams: Streams::new(most), program });
     let newcomers = Arc::new(NewConnections::default());
     let (ending, ended) = watch::channel(false);
-    let mut asked_to_end = pin!(signals::asked_to_end()?);
     loop {
         tokio::select! {
             () = &mut asked_to_end => break,
@@ -237,7 +246,6 @@ async fn serve(listener: TcpListener, feed: Arc<Feed>, access: Access, program: 
     feed.stop();
     let all = u32::try_from(most).unwrap_or(u32::MAX);
     let _ = timeout(TO_LEAVE, places.acquire_many(all)).await;
-    Ok(())
 }
 
 /// A permit for one more connection. If necessary, the oldest unauthenticated one is closed for it.
@@ -431,36 +439,44 @@ impl AsyncWrite for WriteTimeout {
     }
 }
 
+/// Completes when this process is asked to stop.
+type AskedToEnd = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// The signals that ask this process to stop.
 mod signals {
-    use std::future::Future;
-
     use blackboard::{Code, Fault, Result};
 
-    /// Completes when one of them arrives.
+    use super::AskedToEnd;
+
+    /// Catches the signals. They are caught when this returns, not only when the future is polled. A hangup that is
+    /// already ignored, for example by `nohup`, stays ignored.
     #[cfg(unix)]
-    pub(super) fn asked_to_end() -> Result<impl Future<Output = ()>> {
+    pub(super) fn asked_to_end() -> Result<AskedToEnd> {
         use tokio::signal::unix::{SignalKind, signal};
         let fault = |error| Fault::new(Code::Io, "signals cannot be caught").because(error);
         let mut terminate = signal(SignalKind::terminate()).map_err(fault)?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(fault)?;
-        let mut hang_up = signal(SignalKind::hangup()).map_err(fault)?;
-        Ok(async move {
+        let hang_up = (!crate::child::ignores_hangup()).then(|| signal(SignalKind::hangup()));
+        let mut hang_up = hang_up.transpose().map_err(fault)?;
+        Ok(Box::pin(async move {
             tokio::select! {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
-                _ = hang_up.recv() => {}
+                Some(()) = async { hang_up.as_mut()?.recv().await } => {}
             }
-        })
+        }))
     }
 
-    #[cfg(not(unix))]
-    pub(super) fn asked_to_end() -> Result<impl Future<Output = ()>> {
+    #[cfg(windows)]
+    pub(super) fn asked_to_end() -> Result<AskedToEnd> {
+        let mut ctrl_c = tokio::signal::windows::ctrl_c()
+            .map_err(|error| Fault::new(Code::Io, "signals cannot be caught").because(error))?;
+        Ok(Box::pin(async move { drop(ctrl_c.recv().await) }))
+    }
+
+    #[cfg(not(any(unix, windows)))]
+    pub(super) fn asked_to_end() -> Result<AskedToEnd> {
         let _ = |error: std::io::Error| Fault::new(Code::Io, "signals cannot be caught").because(error);
-        Ok(async {
-            if tokio::signal::ctrl_c().await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        })
+        Ok(Box::pin(std::future::pending()))
     }
 }
