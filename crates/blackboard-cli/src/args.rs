@@ -1,5 +1,6 @@
 //! The words of a call: the global options, and what the words show of a call that could not be understood.
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 
 use crate::output::escape;
@@ -7,7 +8,8 @@ use crate::output::escape;
 /// The options that every command takes, before or after its words.
 #[derive(clap::Args, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Globals {
-    /// Board to use: a file, or an existing directory (then DIR/local.db)
+    /// Board to use: a file, an existing directory (then DIR/local.db), or the URL of a server
+    /// ('redis://host:port?board=NAME')
     #[arg(long, global = true, value_name = "PATH", help_heading = HEADING, overrides_with = "db")]
     pub db: Option<OsString>,
 
@@ -47,17 +49,26 @@ pub fn leading_words(arguments: &[OsString]) -> Vec<String> {
     words
 }
 
-/// The same call in words that can be repeated to a person: harmless and not too long. Bytes that are no text stay what
-/// they are.
+/// The same call in words that can be repeated to a person: harmless, not too long, and without the login of a URL. Bytes
+/// that are no text stay what they are.
 pub fn repeatable(arguments: &[OsString]) -> Vec<OsString> {
-    let repeatable = |argument: &OsString| match argument.to_str().map(escape) {
-        Some(text) => match text.char_indices().nth(LONGEST_REPEATED) {
-            Some((end, _)) => format!("{}…", &text[..end]).into(),
-            None => text.into_owned().into(),
-        },
-        None => argument.clone(),
-    };
+    let repeatable =
+        |argument: &OsString| match argument.to_str().map(|text| escape(&without_login(text)).into_owned()) {
+            Some(text) => match text.char_indices().nth(LONGEST_REPEATED) {
+                Some((end, _)) => format!("{}…", &text[..end]).into(),
+                None => text.into(),
+            },
+            None => argument.clone(),
+        };
     arguments.iter().map(repeatable).collect()
+}
+
+/// A text without the login of the URL in it, which may be a secret.
+fn without_login(text: &str) -> Cow<'_, str> {
+    match text.split_once("://").and_then(|(before, rest)| Some((before, rest.rsplit_once('@')?.1))) {
+        Some((before, address)) => format!("{before}://…@{address}").into(),
+        None => text.into(),
+    }
 }
 
 /// Whether a call that could not be understood wanted JSON.

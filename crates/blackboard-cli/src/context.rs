@@ -1,13 +1,15 @@
 //! The context of a command: the global options, the environment, and the board once it is open (`open/`).
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use blackboard::clock::Timestamp;
 use blackboard::entry::DEFAULT_SCOPE;
+use blackboard::store::CallLimit;
 use blackboard::store::sqlite::command_to_ignore;
 use blackboard::text::TextChanges;
 use blackboard::{Board, Error, Result};
@@ -19,11 +21,14 @@ use crate::environment::Environment;
 use crate::git;
 use crate::hints::{self, GivenOptions};
 use crate::identity;
-use crate::location;
+use crate::location::{self, Location, Source, Target, without_password};
 use crate::open::ResolvedBoard;
 use crate::output::sweep::{marked_stale, skipped};
 use crate::output::{Screen, Tone, escape};
 use crate::unreadable::UnreadableRows;
+
+/// How long the work after the output may take on a server that does not answer.
+const MAINTENANCE: Duration = Duration::from_secs(2);
 
 /// What a command gets in addition to its own arguments.
 pub struct Context {
@@ -40,6 +45,8 @@ pub struct Context {
     named_session: OnceCell<String>,
     /// The rows that lists of this call left out.
     unreadable: UnreadableRows,
+    /// Whether it was noted that others can see a password.
+    has_noted_password: Cell<bool>,
 }
 
 impl Context {
@@ -53,6 +60,7 @@ impl Context {
             circumstances: RefCell::default(),
             named_session: OnceCell::new(),
             unreadable: UnreadableRows::default(),
+            has_noted_password: Cell::new(false),
         }
     }
 
@@ -209,6 +217,7 @@ impl Context {
     /// Work after the output: pruning, except by readers, and a checkpoint of the WAL, to which the cursors of readers
     /// are written too.
     pub fn finish(&self) {
+        let _limit = CallLimit::after(MAINTENANCE);
         // A command that read nothing has not started a sweep.
         self.sweep_if_deferred();
         if let Some((board, writes)) = &*self.opened.borrow() {
@@ -253,6 +262,19 @@ impl Context {
     pub fn note(&self, text: &str) {
         if !self.globals.json {
             note(text);
+        }
+    }
+
+    /// Reports, once, that a URL on the command line has a password. No program can hide its own arguments.
+    pub fn note_password_in_arguments(&self, location: &Location) {
+        if let (Source::Option, Target::Redis(url)) = (&location.source, &location.target)
+            && *without_password(url) != **url
+            && !self.has_noted_password.replace(true)
+        {
+            self.note(
+                "other users of this machine can see a password on the command line; use \
+                 BLACKBOARD_REDIS_PASSWORD or a password file",
+            );
         }
     }
 

@@ -127,7 +127,7 @@ More commands:
   Maintenance    sweep, export, copy
 
 Options:
-  --db <PATH>    Board to use: a file, or an existing directory
+  --db <PATH>    Board to use: a file, an existing directory or a redis:// URL
   --json         Print JSON, also for errors
   -h, --help     Print help
   -V, --version  Print version
@@ -140,8 +140,10 @@ Run `blackboard help COMMAND` for options and examples,
 const ENVIRONMENT: &str = "\
 Environment variables:
   BLACKBOARD_SESSION_ID          Session to act as, if --session is not given
-  BLACKBOARD_DB                  Board to use, if --db is not given
+  BLACKBOARD_DB                  Board to use, if --db is not given: a file, a
+                                 directory, or 'redis://host:port?board=NAME'
   BLACKBOARD_REDIS_PASSWORD      Password of a Redis server, if the URL has none
+                                 (other users can see one on the command line)
   BLACKBOARD_REDIS_PASSWORD_FILE
                                  File with that password
   BLACKBOARD_REDIS_SENTINEL_PASSWORD
@@ -174,7 +176,7 @@ Environment variables:
 Boards:
   --db, then BLACKBOARD_DB, then .blackboard/ in this directory or above it up
   to the repository root, then ~/.pai/blackboard/local.db. `blackboard status`
-  prints the path.
+  prints the path or the URL.
 
 Set for the command of `run` and `lock run`:
   BLACKBOARD_SESSION_ID          Session of the command (`run`)

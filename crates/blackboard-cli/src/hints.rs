@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fmt;
 
-use blackboard::Hint;
 use blackboard::agent::short_id;
 use blackboard::entry::DEFAULT_SCOPE;
 use blackboard::text::shell_word;
+use blackboard::{CheckedSubject, Hint};
 
-use crate::location::without_login;
+use crate::location::without_password;
 
 /// The options of the call that a command in a hint repeats, so that it is about the same board and session.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,7 +29,7 @@ impl GivenOptions<'_> {
     /// The beginning of such a command.
     pub fn program(&self) -> Cow<'static, str> {
         match self.db.and_then(OsStr::to_str) {
-            Some(db) => format!("blackboard --db {}", shell_word(&without_login(db))).into(),
+            Some(db) => format!("blackboard --db {}", shell_word(&without_password(db))).into(),
             None => "blackboard".into(),
         }
     }
@@ -89,6 +89,28 @@ pub fn as_command<'a>(hint: &'a Hint, given: &GivenOptions<'_>) -> Cow<'a, str> 
         Hint::RepeatWithOperation => {
             return "repeat it with the same --op; without --op, check first whether it was done".into();
         }
+        Hint::CheckWhetherDone(subject) => {
+            let command = match subject {
+                CheckedSubject::Session(session) => {
+                    given.command(format_args!("agent show {}", word(session)))
+                }
+                CheckedSubject::Agents => given.command("agent list"),
+                CheckedSubject::Item(item) => given.command(format_args!("work status {}", word(item))),
+                CheckedSubject::Items => given.command("work list"),
+                CheckedSubject::Projects => given.command("project list"),
+                CheckedSubject::Locks => given.command("lock list"),
+                CheckedSubject::Files => given.command("file list"),
+            };
+            ("check whether it was done, then repeat it".into(), command)
+        }
+        Hint::UseCopyOf(location) => (
+            "use the board that it was copied to; if no agent uses that one, unseal this one".into(),
+            format!("blackboard copy --unseal {}", word(location)),
+        ),
+        Hint::ReplaceCopyAt(location) => (
+            "wait until the copy ends; if none runs, replace it".into(),
+            format!("blackboard copy FROM {} --replace", word(location)),
+        ),
         Hint::PassName => return "pass one with --name NAME".into(),
         Hint::UseRealFile => return "name the real file with --db or BLACKBOARD_DB".into(),
         Hint::UseAnotherBoard => {
@@ -253,6 +275,13 @@ pub mod tests {
             Hint::ShareFiles,
             Hint::StartOver,
             Hint::UpgradeBoard,
+            Hint::CheckWhetherDone(CheckedSubject::Session(name())),
+            Hint::CheckWhetherDone(CheckedSubject::Agents),
+            Hint::CheckWhetherDone(CheckedSubject::Item(name())),
+            Hint::CheckWhetherDone(CheckedSubject::Items),
+            Hint::CheckWhetherDone(CheckedSubject::Projects),
+            Hint::CheckWhetherDone(CheckedSubject::Locks),
+            Hint::CheckWhetherDone(CheckedSubject::Files),
             command("check --db, or create one: ", "init"),
             command("run: ", "observe --follow --cursor VALUE"),
             acting("add one: ", "work create ship --title TEXT"),
@@ -284,6 +313,23 @@ pub mod tests {
         let nothing = GivenOptions::default();
         let hint = "claim another item: blackboard work claim --next";
         assert_eq!(as_command(&Hint::ClaimNext, &nothing), hint);
+    }
+
+    #[test]
+    fn hints_about_copies_name_the_board_and_are_understood() {
+        testkit::limit_test();
+        let url = "redis://ivy@host?board=b";
+        for (hint, expected) in [
+            (Hint::UseCopyOf(text(url)), "blackboard copy --unseal 'redis://ivy@host?board=b'"),
+            (Hint::ReplaceCopyAt(text(url)), "blackboard copy FROM 'redis://ivy@host?board=b' --replace"),
+        ] {
+            let shown = as_command(&hint, &GivenOptions::default());
+            assert!(shown.ends_with(expected), "{shown}");
+            let crate::Invocation::Leaf { leaf, arguments } = crate::find(&split(expected)[1..]) else {
+                panic!("{expected}");
+            };
+            leaf.parse(&arguments).unwrap();
+        }
     }
 
     #[test]

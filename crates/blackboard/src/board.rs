@@ -15,7 +15,7 @@ use crate::error::{Code, Fault, Refusal, Result};
 use crate::event::Events;
 use crate::file::Files;
 use crate::fingerprint::Fingerprint;
-use crate::hint::Hint;
+use crate::hint::{CheckedSubject, Hint};
 use crate::id::{Ids, RandomIds};
 use crate::lock::Locks;
 use crate::process::{Processes, SystemProcesses};
@@ -362,7 +362,14 @@ impl Board {
         prefetch: &[Prefetch<'_>],
         f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
     ) -> Result<T> {
-        self.commit_with(Commit { name, prefetch, on_busy: OnBusy::Wait, callers }, f)
+        let committed = self.commit_with(Commit { name, prefetch, on_busy: OnBusy::Wait, callers }, f);
+        committed.map_err(|error| match CheckedSubject::of(name, prefetch) {
+            // Such a call has no idempotency key.
+            Some(subject) if error.code() == Code::OutcomeUnknown => {
+                error.with_hint(Hint::CheckWhetherDone(subject))
+            }
+            _ => error,
+        })
     }
 
     /// As [`Board::commit`], but fails with `busy` at once if another writer is active.
@@ -383,7 +390,11 @@ impl Board {
         prefetch: &[Prefetch<'_>],
         f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
     ) -> Result<T> {
-        self.commit_with(Commit { name, prefetch, on_busy, callers: &[] }, f)
+        let committed = self.commit_with(Commit { name, prefetch, on_busy, callers: &[] }, f);
+        committed.map_err(|error| match error.code() {
+            Code::OutcomeUnknown => error.with_hint("repeat the call: it changes nothing twice".into()),
+            _ => error,
+        })
     }
 
     /// As [`Board::commit`], with an idempotency key: the same request with the same key gets the same answer, and
@@ -397,14 +408,17 @@ impl Board {
         prefetch: &[Prefetch<'_>],
         mut f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
     ) -> Result<T> {
-        let Some(operation) = operation else { return self.commit_as(caller.as_slice(), name, prefetch, f) };
+        let callers = caller.as_slice();
+        let Some(operation) = operation else {
+            return self.commit_with(Commit { name, prefetch, on_busy: OnBusy::Wait, callers }, f);
+        };
         crate::text::check_known_id("operation", operation)?;
         crate::agent::refuse_name_of_tasks(operation)?;
         self.settings.text.check_unaltered([operation])?;
         let key = Key::RememberedCall(operation.to_owned());
         let asked = asked();
         let prefetch: Vec<_> = prefetch.iter().cloned().chain([Prefetch::Row(key.clone())]).collect();
-        self.commit_as(caller.as_slice(), name, &prefetch, |tx| {
+        self.commit_with(Commit { name, prefetch: &prefetch, on_busy: OnBusy::Wait, callers }, |tx| {
             if let Some(known) = tx.row::<RememberedCall>(&key)? {
                 return Ok((Changes::new(), known.answer(name, asked)?));
             }

@@ -306,6 +306,26 @@ impl Error {
         }
     }
 
+    /// The same with another next step.
+    #[must_use]
+    pub(crate) fn with_hint(mut self, hint: Hint) -> Error {
+        match &mut self {
+            Error::Refusal(refusal) => refusal.hint = Some(hint),
+            Error::Fault(fault) => fault.hint = Some(hint),
+        }
+        self
+    }
+
+    /// The same with this text after the message.
+    #[must_use]
+    pub(crate) fn followed_by(mut self, text: &str) -> Error {
+        match &mut self {
+            Error::Refusal(refusal) => refusal.message.push_str(text),
+            Error::Fault(fault) => fault.message.push_str(text),
+        }
+        self
+    }
+
     /// The age that human output inserts into the message.
     pub fn age(&self) -> Option<MessageAge> {
         match self {

@@ -2,8 +2,8 @@
 //!
 //! Every call that waits for another process waits here. A [`Follower`] delivers events: `subscribe`,
 //! `observe --follow`, the MCP server and the dashboard use it. A call that waits for a state instead, for example a
-//! key or a lock, checks that state with `Board::check_until`. The follower uses the same loop. Nothing of the board
-//! is held between two batches or during a sleep, so a slow reader delays no other process and loses nothing.
+//! key or a lock, checks that state with `Board::check_until` (`wait.rs`). The follower uses the same loop. Nothing of
+//! the board is held between two batches or during a sleep, so a slow reader delays no other process and loses nothing.
 //!
 //! A program that must not block a thread sleeps by itself: a [`Pace`] says when to check, and the same check as in the
 //! loop is a call of its own ([`LockWait::check`](crate::lock::LockWait::check), [`Scope::check_key`](crate::entry::Scope::check_key)).
@@ -18,18 +18,22 @@
 
 #[cfg(test)]
 mod tests;
+mod wait;
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+pub use self::wait::{Check, Pace, Wake};
+pub(crate) use self::wait::{Sweeping, Wait};
 use crate::agent::existing as existing_agent;
 use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::entry::compacted;
 use crate::error::{Code, Refusal, Result};
-use crate::event::{Batch, Filter, Filters, Scan};
+use crate::event::{Batch, Filter, Filters, Scan, Scanned};
 use crate::hint::Hint;
 use crate::revision::Revision;
 use crate::store::{Changes, Cursor, Key, OnBusy, Prefetch, Tx};
@@ -40,6 +44,9 @@ pub(crate) const SLICE: Duration = Duration::from_millis(200);
 
 /// The most events of one batch, apart from the rest of its last commit.
 const MAX_BATCH: usize = 1000;
+
+/// How many versions of entries a follower asks for before it knows of their events.
+const READ_AHEAD: i64 = 4;
 
 /// How many unwanted events a named cursor may be behind.
 const FAR_BEHIND: u64 = 500;
@@ -128,6 +135,37 @@ pub struct Follower {
     without_sweep: bool,
     stop: StopHandle,
     progress: Progress,
+    /// What a wait has read already.
+    ahead: Option<Looked>,
+}
+
+/// What a follower reads at once.
+struct Looked {
+    scanned: Scanned,
+    current: Revision,
+    floor: Revision,
+    /// How many events it passes.
+    passed: u64,
+}
+
+impl Looked {
+    /// Up to the end, which is that of the state that is read: the revision need not be known first.
+    const END: Revision = Revision::new(i64::MAX);
+
+    fn read(tx: &dyn Tx, scan: &Scan<'_>, counts: bool) -> Result<Looked> {
+        let (current, floor) = (tx.revision()?, tx.floor()?);
+        let scanned = scan.read(tx)?;
+        let end = scanned.end(scan.after, current);
+        let passed = if !counts {
+            0
+        } else if scanned.complete {
+            tx.count_events(scan.after, Looked::END)?
+        } else {
+            tx.prefetch(&[Prefetch::CountEvents(scan.after, end)])?;
+            tx.count_events(scan.after, end)?
+        };
+        Ok(Looked { scanned, current, floor, passed })
+    }
 }
 
 /// The result of the last read of a follower.
@@ -224,6 +262,7 @@ impl Board {
             without_sweep: follow.without_sweep,
             stop: StopHandle::default(),
             progress: Progress::Behind,
+            ahead: None,
         })
     }
 
@@ -341,30 +380,60 @@ impl Follower {
         let (board, stop, caller) = (self.board.clone(), self.stop.clone(), self.caller.clone());
         let sweep = if self.without_sweep { Sweeping::Never } else { Sweeping::For(caller.as_deref()) };
         let wait = Wait { timeout, tick: SLICE, sweep, stop: Some(&stop) };
-        let found = board.check_until(&wait, |wake| {
-            if wake == Wake::Unchanged || (wake == Wake::First && was_at_end) {
-                // A cursor that could not be stored at once is stored while nothing happens.
-                self.keep_up()?;
-                return Ok(Check::After(self.position));
-            }
-            let before = self.position;
-            let batch = self.read(limit)?;
-            if let Some(batch) = batch {
-                // Under many writers one attempt may not have been enough. Now the cursor has to be stored, so that at most
-                // one batch is seen twice. If it cannot be stored, this batch is read again.
-                self.store(OnBusy::Wait).inspect_err(|_| self.position = before)?;
-                self.delivered = batch.last;
-                return Ok(Check::Done(batch));
-            }
-            if self.has_caught_up() {
-                self.keep_up()?;
-            }
-            Ok(Check::After(self.position))
+        let follower = RefCell::new(&mut *self);
+        let waiting = |seen, longest| follower.borrow_mut().wait(seen, longest, limit);
+        let found = board.check_until_waking(&wait, waiting, |wake| {
+            follower.borrow_mut().check(wake, limit, was_at_end)
         })?;
         if found.is_none() && !self.has_caught_up() {
             self.keep_up()?;
         }
         Ok(found)
+    }
+
+    /// One check: the next batch, or from where on to wait.
+    fn check(&mut self, wake: Wake, limit: usize, was_at_end: bool) -> Result<Check<Batch>> {
+        if wake == Wake::Unchanged || (wake == Wake::First && was_at_end) {
+            // A cursor that could not be stored at once is stored while nothing happens.
+            self.keep_up()?;
+            return Ok(Check::After(self.position));
+        }
+        let before = self.position;
+        if let Some(batch) = self.read(limit)? {
+            // Under many writers one attempt may not have been enough. Now the cursor has to be stored, so that at most
+            // one batch is seen twice. If it cannot be stored, this batch is read again.
+            self.store(OnBusy::Wait).inspect_err(|_| self.position = before)?;
+            self.delivered = batch.last;
+            return Ok(Check::Done(batch));
+        }
+        if self.has_caught_up() {
+            self.keep_up()?;
+        }
+        Ok(Check::After(self.position))
+    }
+
+    /// Sleeps until there is an event after `seen`, which an engine may bring along.
+    fn wait(&mut self, seen: Revision, longest: Duration, limit: usize) -> Result<Revision> {
+        let (scan, counts) = (self.scan(limit), self.cursor.is_some());
+        let mut prefetch = vec![Prefetch::Events(scan.page())];
+        if scan.values {
+            // Its next events, if they are those of one small commit and no id is skipped.
+            let next = (1..=READ_AHEAD).map(|number| Revision::new(seen.get().saturating_add(number)));
+            prefetch.extend(next.map(Prefetch::Version));
+        }
+        let mut ahead = None;
+        let revision = self.board.store().wait_for_events(seen, longest, &prefetch, &mut |tx| {
+            // What cannot be read now is read, and reported, by the next check.
+            ahead = Looked::read(tx, &scan, counts).ok();
+            Ok(())
+        })?;
+        self.ahead = ahead.filter(|_| seen == self.position);
+        Ok(revision)
+    }
+
+    fn scan(&self, limit: usize) -> Scan<'_> {
+        let (after, until) = (self.position, Looked::END);
+        Scan { after, until, filters: &self.filters, limit, values: !self.without_values }
     }
 
     /// Acknowledges everything up to here, `last` being the [end of a batch](Batch::last). A named cursor is stored without
@@ -378,28 +447,12 @@ impl Follower {
 
     /// Reads on: the next batch, if an event is wanted.
     fn read(&mut self, limit: usize) -> Result<Option<Batch>> {
-        let Follower { board, filters, position, without_values, cursor, .. } = self;
-        // Up to the end, which is that of the state that is read: the revision need not be known first.
-        let until = Revision::new(i64::MAX);
-        let scan = Scan { after: *position, until, filters, limit, values: !*without_values };
-        let mut prefetch = vec![Prefetch::Revision, Prefetch::Events(scan.page())];
-        if cursor.is_some() {
-            prefetch.push(Prefetch::CountEvents(*position, until));
-        }
-        let (scanned, current, floor, passed) = board.read_list(&prefetch, |tx| {
-            let (current, floor) = (tx.revision()?, tx.floor()?);
-            let scanned = scan.read(tx)?;
-            let end = scanned.end(*position, current);
-            let passed = if cursor.is_none() {
-                0
-            } else if scanned.complete {
-                tx.count_events(*position, until)?
-            } else {
-                tx.prefetch(&[Prefetch::CountEvents(*position, end)])?;
-                tx.count_events(*position, end)?
-            };
-            Ok((scanned, current, floor, passed))
-        })?;
+        let looked = match self.ahead.take() {
+            Some(looked) => looked,
+            None => self.look(limit)?,
+        };
+        let Looked { scanned, current, floor, passed } = looked;
+        let Follower { position, cursor, .. } = self;
         if *position > current {
             return Err(is_ahead(*position, current));
         }
@@ -416,6 +469,15 @@ impl Follower {
         let last = self.position;
         let events = scanned.events();
         Ok((!events.is_empty()).then_some(Batch { events, last, compacted: false }))
+    }
+
+    fn look(&self, limit: usize) -> Result<Looked> {
+        let (scan, counts) = (self.scan(limit), self.cursor.is_some());
+        let mut prefetch = vec![Prefetch::Revision, Prefetch::Events(scan.page())];
+        if counts {
+            prefetch.push(Prefetch::CountEvents(scan.after, Looked::END));
+        }
+        self.board.read_list(&prefetch, |tx| Looked::read(tx, &scan, counts))
     }
 
     /// Now and then, moves a named cursor over unwanted events: retention would overtake it otherwise.
@@ -443,126 +505,6 @@ impl Follower {
             // It is tried again later, and before the next batch it waits for other writers.
             Err(error) if error.code() == Code::Busy && on_busy == OnBusy::Fail => Ok(()),
             Err(error) => Err(error),
-        }
-    }
-}
-
-/// How a call waits.
-pub(crate) struct Wait<'a> {
-    /// The timeout.
-    pub(crate) timeout: Duration,
-    /// The longest time between two checks.
-    pub(crate) tick: Duration,
-    /// Whether it sweeps meanwhile.
-    pub(crate) sweep: Sweeping<'a>,
-    /// A handle that ends it early.
-    pub(crate) stop: Option<&'a StopHandle>,
-}
-
-/// Whether a call that waits sweeps.
-#[derive(Clone, Copy)]
-pub(crate) enum Sweeping<'a> {
-    /// It does, for this session, which the sweep never marks stale.
-    For(Option<&'a str>),
-    /// It must not write.
-    Never,
-}
-
-/// Why a call that waits makes a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wake {
-    /// It is the first one.
-    First,
-    /// The board has another revision than the last check has seen.
-    Changed(Revision),
-    /// Only time has passed.
-    Unchanged,
-}
-
-/// The outcome of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Check<T> {
-    /// The answer of the call.
-    Done(T),
-    /// There is none yet: the next check is made when the board has another revision than this one.
-    After(Revision),
-}
-
-/// When a call that waits makes its checks: at once, after each sleep, and once more when its time is over.
-///
-/// ```
-/// use std::time::Duration;
-/// use blackboard::follow::Pace;
-///
-/// let mut pace = Pace::new(Duration::ZERO, Duration::from_secs(1));
-/// pace.begin_check();
-/// assert_eq!(pace.next_sleep(), None, "the time was over before the check");
-///
-/// let mut pace = Pace::new(Duration::MAX, Duration::from_secs(1));
-/// pace.begin_check();
-/// assert_eq!(pace.next_sleep(), Some(Duration::from_secs(1)));
-/// ```
-#[derive(Clone, Debug)]
-pub struct Pace {
-    /// Without an end if the time is longer than the machine can count.
-    until: Option<Instant>,
-    tick: Duration,
-    is_last: bool,
-}
-
-impl Pace {
-    /// For a call that waits this long, and checks at least once in each `tick`.
-    pub fn new(timeout: Duration, tick: Duration) -> Pace {
-        Pace { until: Instant::now().checked_add(timeout), tick, is_last: false }
-    }
-
-    /// Call this before each check. A check that begins after the end of the time is the last one.
-    pub fn begin_check(&mut self) {
-        self.is_last = self.left().is_zero();
-    }
-
-    /// After a check without an answer: how long to sleep before the next one, unless the board changes. `None` after the
-    /// last check.
-    pub fn next_sleep(&self) -> Option<Duration> {
-        (!self.is_last).then(|| self.left().min(self.tick))
-    }
-
-    fn left(&self) -> Duration {
-        self.until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()))
-    }
-}
-
-impl Board {
-    /// The loop of every call that waits: makes a check at once, after every commit, and after every tick, until one has the
-    /// answer. `None` if the time is over, after a last check, or if the call was stopped.
-    ///
-    /// A check returns a revision that it read before or together with the state that it checked. A later commit then ends the
-    /// sleep or keeps it from beginning.
-    pub(crate) fn check_until<T>(
-        &self,
-        wait: &Wait<'_>,
-        mut check: impl FnMut(Wake) -> Result<Check<T>>,
-    ) -> Result<Option<T>> {
-        let mut pace = Pace::new(wait.timeout, wait.tick);
-        let mut wake = Wake::First;
-        loop {
-            if wait.stop.is_some_and(StopHandle::is_stopped) {
-                return Ok(None);
-            }
-            pace.begin_check();
-            let seen = match check(wake)? {
-                Check::Done(answer) => return Ok(Some(answer)),
-                Check::After(seen) => seen,
-            };
-            let Some(mut longest) = pace.next_sleep() else { return Ok(None) };
-            if let Sweeping::For(caller) = wait.sweep {
-                self.sweep_if_due(caller);
-                longest = longest.min(self.schedule().due_in());
-            }
-            wake = match self.wait(seen, longest)? {
-                revision if revision == seen => Wake::Unchanged,
-                revision => Wake::Changed(revision),
-            };
         }
     }
 }

@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use crate::store::{Key, Prefetch};
+
 /// One next step after an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hint {
@@ -23,6 +25,12 @@ pub enum Hint {
     },
     /// Repeat the call with the idempotency key of this call, or look first whether it was done.
     RepeatWithOperation,
+    /// It is not known whether the call was done: look at this, then repeat it.
+    CheckWhetherDone(CheckedSubject),
+    /// The board at this location is sealed: use the copy, or unseal it if no agent uses the copy.
+    UseCopyOf(String),
+    /// The board at this location is an interrupted copy, unless a copy runs: replace it.
+    ReplaceCopyAt(String),
     /// Pass a name.
     PassName,
     /// Pass a session, or register one.
@@ -154,6 +162,49 @@ pub enum Hint {
     UseLocalDisk,
     /// Open the board once for writing, which upgrades it.
     UpgradeBoard,
+}
+
+/// What shows whether a call was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CheckedSubject {
+    /// The session with this id.
+    Session(String),
+    /// The list of agents.
+    Agents,
+    /// The work item with this id.
+    Item(String),
+    /// The list of work items.
+    Items,
+    /// The list of projects.
+    Projects,
+    /// The list of locks.
+    Locks,
+    /// The list of file reservations.
+    Files,
+}
+
+impl CheckedSubject {
+    /// What shows whether a commit with this name and these reads was done.
+    pub(crate) fn of(name: &str, reads: &[Prefetch<'_>]) -> Option<CheckedSubject> {
+        let mut keys = reads.iter().filter_map(|read| match read {
+            Prefetch::Row(key) => Some(key),
+            _ => None,
+        });
+        match name.split(' ').next()? {
+            "agent" => Some(match keys.find(|key| matches!(key, Key::Agent(_))) {
+                Some(Key::Agent(session)) => CheckedSubject::Session(session.clone()),
+                _ => CheckedSubject::Agents,
+            }),
+            "work" => Some(match keys.find(|key| matches!(key, Key::WorkItem(_))) {
+                Some(Key::WorkItem(item)) => CheckedSubject::Item(item.clone()),
+                _ => CheckedSubject::Items,
+            }),
+            "project" => Some(CheckedSubject::Projects),
+            "lock" => Some(CheckedSubject::Locks),
+            "file" => Some(CheckedSubject::Files),
+            _ => None,
+        }
+    }
 }
 
 impl Hint {

@@ -80,7 +80,7 @@ pub mod work;
 
 pub use board::Board;
 pub use error::{AgeKind, Code, Error, Fault, MessageAge, Refusal, Result};
-pub use hint::Hint;
+pub use hint::{CheckedSubject, Hint};
 pub use metadata::Metadata;
 pub use revision::Revision;
 pub use settings::Settings;

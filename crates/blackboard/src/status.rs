@@ -223,6 +223,11 @@ impl Board {
         self.store().space_usage()
     }
 
+    /// The location of the copy of a sealed board, which may be empty; `None` if the board is not sealed.
+    pub fn sealed(&self) -> Result<Option<String>> {
+        self.store().sealed()
+    }
+
     /// How many work items there are, without the rest of [`Board::status_since`]. The counts of today begin at `today`.
     ///
     /// ```

@@ -116,6 +116,9 @@ pub struct StaleAgent {
     /// Its process.
     #[serde(skip)]
     pub pid: Option<u32>,
+    /// What is known of its process here, for human output.
+    #[serde(skip)]
+    pub process: String,
 }
 
 impl Swept {
@@ -495,6 +498,7 @@ fn decide(
         released_items: held.into_iter().map(|item| item.item_id).collect(),
         released_leases,
         pid: agent.pid,
+        process,
     };
     agent.status = AgentStatus::Stale;
     agent.stop_working_on(&titles);
@@ -564,7 +568,8 @@ mod tests {
             (Some(12), Liveness::Alive, "PID 12 is shared with other sessions"),
         ] {
             let agent = Agent { pid, ..an_agent("a") };
-            let (changes, _) = decide(agent, Held::default(), liveness, Timestamp::EPOCH);
+            let (changes, stale) = decide(agent, Held::default(), liveness, Timestamp::EPOCH);
+            assert_eq!(stale.process, expected);
             let summary = &changes.events[0].summary;
             assert!(summary.ends_with(&format!(", {expected})")), "{pid:?}, {liveness:?}: {summary}");
         }

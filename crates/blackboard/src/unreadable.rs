@@ -89,8 +89,8 @@ pub(crate) fn naming_row(key: &Key, error: Error) -> Error {
         condition = format!("revision = (SELECT revision FROM {table} WHERE {condition})");
     }
     let hint = format!(
-        "another program wrote this value; correct it in the database file with sqlite3: UPDATE {} SET {} = … WHERE \
-         {condition}",
+        "another program wrote this value; correct it in the row on the server, or in the database file with sqlite3: \
+         UPDATE {} SET {} = … WHERE {condition}",
         value.table,
         value.column(),
     );

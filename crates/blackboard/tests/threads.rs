@@ -74,6 +74,7 @@ impl Shared {
                 patience: Duration::from_mins(1),
                 reply_limit: Duration::from_secs(30),
                 fixed_clock: Some(clock.clone()),
+                ..RedisOptions::default()
             };
             Board::on(Arc::new(Redis::open(url.parse().unwrap(), &options).unwrap()), clock)
         };

@@ -1,9 +1,12 @@
 //! A generator of hostile boards: text that the filter would never store, in every text column of every table.
 //!
-//! The columns come from the schema itself, so that a new one is covered without a change here.
+//! The columns come from the schema itself, so that a new one is covered without a change here. A hostile board on a server
+//! is a copy of one in a file.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::Path;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use blackboard::event::{Batch, EventType};
@@ -82,12 +85,17 @@ pub struct Generator {
 }
 
 impl Generator {
+    /// The generator of this process.
+    pub fn shared() -> &'static Generator {
+        static GENERATOR: OnceLock<Generator> = OnceLock::new();
+        GENERATOR.get_or_init(Generator::new)
+    }
+
     /// Fills a board, and determines what each of its columns can contain.
-    #[expect(clippy::new_without_default, reason = "a test asks for its fixture by name")]
-    pub fn new() -> Generator {
+    fn new() -> Generator {
         let template = template();
         let columns = {
-            let scratch = scratch_with(&template);
+            let scratch = file_with(&template);
             text_columns(&Connection::open(scratch.database()).unwrap())
         };
         let columns = columns.into_iter().map(|column| {
@@ -112,17 +120,28 @@ impl Generator {
             }
         }
         drop(connection);
+        if let Some(board) = scratch.served() {
+            board.load(&scratch.database());
+            remove(&scratch);
+        }
         scratch
     }
 
     /// One board for each column that cannot contain arbitrary text: times, statuses, and others that are checked when
-    /// read.
+    /// read. A server has some of them in another form: these are left out there.
     pub fn damaged_boards(&self, payload: &str) -> Vec<(Column, Scratch)> {
         let strict = self.columns.iter().filter(|(_, way)| way.is_none());
-        let boards = strict.map(|(column, _)| {
+        let boards = strict.filter_map(|(column, _)| {
             let scratch = scratch_with(&self.template);
+            if let Some(board) = scratch.served() {
+                board.load(&scratch.database());
+                remove(&scratch);
+                return board
+                    .put_in_front(&column.table, &column.name, payload)
+                    .then_some((column.clone(), scratch));
+            }
             put(&past_all_checks(&scratch), column, Way::InFront, payload);
-            (column.clone(), scratch)
+            Some((column.clone(), scratch))
         });
         boards.collect()
     }
@@ -175,7 +194,7 @@ fn is_readable(template: &[u8], column: &Column, way: Way) -> bool {
     if column.name.ends_with("_at") || column.name == "timestamp" {
         return false;
     }
-    let scratch = scratch_with(template);
+    let scratch = file_with(template);
     let before = all_of(&scratch, column);
     put(&past_all_checks(&scratch), column, way, PAYLOAD);
     if way == Way::InJson && all_of(&scratch, column) == before {
@@ -201,20 +220,35 @@ fn past_all_checks(scratch: &Scratch) -> Connection {
     connection
 }
 
-/// A directory with a copy of the board.
+/// A directory with a copy of the board, and a place for it on the engine of the test.
 fn scratch_with(template: &[u8]) -> Scratch {
     let scratch = Scratch::new();
-    let database = scratch.database();
+    write(&scratch.database(), template);
+    scratch
+}
+
+/// A directory with a copy of the board.
+fn file_with(template: &[u8]) -> Scratch {
+    let scratch = Scratch::in_a_file();
+    write(&scratch.database(), template);
+    scratch
+}
+
+fn write(database: &Path, template: &[u8]) {
     let directory = database.parent().unwrap();
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).unwrap();
-    fs::write(&database, template).unwrap();
-    fs::set_permissions(&database, fs::Permissions::from_mode(0o600)).unwrap();
-    scratch
+    fs::write(database, template).unwrap();
+    fs::set_permissions(database, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+/// Removes the file of a board that was copied to a server.
+fn remove(scratch: &Scratch) {
+    fs::remove_dir_all(scratch.database().parent().unwrap()).unwrap();
 }
 
 /// The file of a board with a value in every text column.
 fn template() -> Vec<u8> {
-    let scratch = Scratch::new();
+    let scratch = Scratch::in_a_file();
     let metadata = json!({ "text": MARKER }).to_string();
     let marked = ["--metadata", &metadata];
     let calls: &[&[&str]] = &[

@@ -59,6 +59,8 @@ mod signals;
 mod skip;
 #[cfg(all(unix, feature = "program"))]
 mod tables;
+#[cfg(all(unix, feature = "program"))]
+mod tamper;
 mod wait;
 
 pub use limit::{limit_test, limited, without_limit};

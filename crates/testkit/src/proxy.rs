@@ -55,6 +55,8 @@ pub enum Fault {
 pub enum Target {
     /// Those that change an entry.
     Commit,
+    /// Those that add an event of this type.
+    Event(&'static str),
     /// Those that wait for events.
     Listen,
 }
@@ -63,6 +65,7 @@ impl Target {
     fn matches(self, request: &[u8]) -> bool {
         let parts: &[&[u8]] = match self {
             Target::Commit => &[b"entry_written", b"entry_deleted"],
+            Target::Event(name) => &[name.as_bytes()],
             Target::Listen => &[b"XREAD"],
         };
         parts.iter().any(|part| request.windows(part.len()).any(|window| window == *part))

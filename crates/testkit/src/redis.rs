@@ -123,6 +123,11 @@ impl RedisServer {
         self.child = start(self.directory.path(), &self.settings);
     }
 
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends it a signal.
     pub fn signal(&self, which: Signal) {
         signal(self.child.id(), which);
@@ -183,6 +188,11 @@ impl SharedBoard {
         format!("redis+unix://{}?db={}&board={}", self.socket.display(), self.database, self.name)
     }
 
+    /// The directory of the server, with its append-only file.
+    pub fn directory(&self) -> PathBuf {
+        self.socket.parent().unwrap().to_owned()
+    }
+
     /// Whether a process blocks on the event log, and so waits for something on this board.
     pub fn is_followed(&self) -> bool {
         let clients = command(&self.socket, &["CLIENT", "LIST", "TYPE", "normal"]).unwrap();
@@ -217,12 +227,12 @@ impl SharedBoard {
         self.command(&["DEL", &self.key("rows"), &self.key("index"), &self.key("log")]);
     }
 
-    fn key(&self, name: &str) -> String {
+    pub(crate) fn key(&self, name: &str) -> String {
         format!("bb:{{{}}}:{name}", self.name)
     }
 
     /// Sends a command to the database of the board.
-    fn command(&self, arguments: &[&str]) -> String {
+    pub(crate) fn command(&self, arguments: &[&str]) -> String {
         let mut stream = UnixStream::connect(&self.socket).unwrap();
         stream.set_read_timeout(Some(patience())).unwrap();
         let selected = ask(&mut stream, &["SELECT", &self.database.to_string()]).unwrap();

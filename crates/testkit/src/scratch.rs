@@ -68,6 +68,16 @@ impl Scratch {
         Scratch::of(file, true)
     }
 
+    /// The same with a board in a file, on every engine.
+    pub(crate) fn in_a_file() -> Scratch {
+        Scratch {
+            directory: crate::tempdir().unwrap(),
+            file: ".pai/blackboard/local.db".into(),
+            names_file: false,
+            served: None,
+        }
+    }
+
     fn of(file: &str, names_file: bool) -> Scratch {
         let directory = crate::tempdir().unwrap();
         let served = match Engine::of_this_test() {
@@ -92,12 +102,23 @@ impl Scratch {
         self.served.is_some()
     }
 
+    /// The board on a server, if it is on one.
+    pub(crate) fn served(&self) -> Option<&SharedBoard> {
+        self.served.as_ref()
+    }
+
     /// The location of the board, as an option or a variable names it.
     pub fn location(&self) -> String {
         match &self.served {
             Some(board) => board.url(),
             None => self.database().display().to_string(),
         }
+    }
+
+    /// The directory with every byte of the board: that of its file, or that of its server.
+    pub fn files(&self) -> PathBuf {
+        let directory = self.served.as_ref().map(SharedBoard::directory);
+        directory.unwrap_or_else(|| self.database().parent().unwrap().to_owned())
     }
 
     /// A file in the home of boards.
@@ -114,6 +135,14 @@ impl Scratch {
         let remote = self.path().join(".pai/blackboard/remote");
         let found = std::fs::read_dir(&remote).ok().and_then(|mut boards| boards.next());
         found.map_or_else(|| remote.join("none"), |board| board.unwrap().path()).join(name)
+    }
+
+    /// The file by which a dashboard of the board is found.
+    pub fn registration(&self) -> PathBuf {
+        match self.served {
+            Some(_) => self.sidecar("serve"),
+            None => PathBuf::from(format!("{}-serve", self.database().display())),
+        }
     }
 
     /// The board for the library, which prepares it faster than a process for each step could.
@@ -139,7 +168,12 @@ impl Scratch {
             return (Arc::new(store.unwrap()), clock);
         };
         // A long limit, because the test machine may have two cores and other work.
-        let options = RedisOptions { patience: 2 * patience(), reply_limit: patience(), fixed_clock };
+        let options = RedisOptions {
+            patience: 2 * patience(),
+            reply_limit: patience(),
+            fixed_clock,
+            ..RedisOptions::default()
+        };
         let store = Redis::open(board.url().parse().unwrap(), &options).unwrap();
         let clock = store.clock();
         (Arc::new(store), clock)
@@ -157,6 +191,11 @@ impl Scratch {
         if let Some(board) = &self.served {
             board.allow_other_users();
         }
+    }
+
+    /// Lets commands accept another board of the same name on the server.
+    pub(crate) fn forget_known_board(&self) {
+        let _ = std::fs::remove_file(self.sidecar("board"));
     }
 
     /// Deletes the board from its server, or with everything that is in its directory. A waiting process may create a

@@ -11,9 +11,9 @@ use rusqlite::{Connection, params, params_from_iter};
 use serde_json::Value;
 
 /// The columns of versions, and those of events, in the order in which they are stored.
-const VERSION: &str = "revision, previous, scope, key, version, value, created_at, created_by, updated_at, updated_by, \
+pub(crate) const VERSION: &str = "revision, previous, scope, key, version, value, created_at, created_by, updated_at, updated_by, \
                        expires_at, tags, metadata, session_id, fence";
-const EVENT: &str =
+pub(crate) const EVENT: &str =
     "id, timestamp, event_type, actor_id, target_id, target_type, summary, metadata, commit_id";
 
 /// Everything that is copied, from one state of the board.
@@ -50,7 +50,7 @@ fn copy_of(tx: &dyn Tx) -> Result<Copy> {
     tx.prefetch(&first.collect::<Vec<_>>())?;
     let mut rows = Vec::new();
     for table in &tables {
-        rows.extend(tx.range(table)?);
+        rows.extend(readable(tx, table)?);
     }
     let events = tx.events(&page)?;
     let heads = tx.version_heads(Revision::ZERO, Revision::MAX)?;
@@ -79,16 +79,26 @@ fn copy_of(tx: &dyn Tx) -> Result<Copy> {
     let second = second.chain(versions.iter().copied().map(Prefetch::Version));
     tx.prefetch(&second.collect::<Vec<_>>())?;
     for range in &of_sessions {
-        rows.extend(tx.range(range)?);
+        rows.extend(readable(tx, range)?);
     }
     for key in &tombstones {
         rows.extend(tx.get(key)?);
     }
-    let mut copied = Vec::new();
-    for revision in versions {
-        copied.extend(tx.version(revision)?);
-    }
+    // A version that cannot be read is left out, too.
+    let copied = versions.into_iter().filter_map(|revision| tx.version(revision).ok().flatten()).collect();
     Ok(Copy { rows, versions: copied, events })
+}
+
+/// The rows of a range without those that cannot be read.
+fn readable(tx: &dyn Tx, range: &Range) -> Result<Vec<Row>> {
+    let rows = tx.range(range);
+    if rows.is_ok() {
+        return rows;
+    }
+    tx.prefetch(&[Prefetch::Keys(range.clone(), usize::MAX)])?;
+    let keys: Vec<Key> = tx.keys(range, usize::MAX)?.into_iter().flatten().collect();
+    tx.prefetch(&keys.iter().cloned().map(Prefetch::Row).collect::<Vec<_>>())?;
+    Ok(keys.iter().filter_map(|key| tx.get(key).ok().flatten()).collect())
 }
 
 fn session_of(row: &Row) -> Option<String> {

@@ -5,9 +5,11 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
 
 use blackboard::Board;
 use blackboard::agent::{AgentStatus, Heartbeat, HeartbeatRecorded, label, short_id};
+use blackboard::store::CallLimit;
 
 use super::{Signals, end_with_parent, exit_code, exit_code_of_failure};
 use crate::context::warn;
@@ -42,8 +44,14 @@ pub fn name_base(program: &[OsString]) -> String {
     identity::name_base(&Path::new(word).file_name().unwrap_or(word).to_string_lossy())
 }
 
+/// How long a call may take that sends a heartbeat. The program may end meanwhile, and then waits for it.
+const HEARTBEAT: Duration = Duration::from_secs(3);
+
+/// How long everything may take together that is done after the program has ended.
+const END: Duration = Duration::from_secs(15);
+
 /// Runs a program with the session and `variables` in its environment. Meanwhile this process sends heartbeats for the
-/// session and sweeps.
+/// session and sweeps. Returns the limit of what is left to do, which begins when the program has ended.
 pub fn run(
     program: &[OsString],
     variables: &[(&str, String)],
@@ -51,12 +59,12 @@ pub fn run(
     session: &str,
     signals: &Signals,
     if_killed: IfKilled,
-) -> Ended {
+) -> (Ended, CallLimit) {
     if let Some(code) = signals.asked_to_end() {
-        return Ended::Before(code);
+        return (Ended::Before(code), CallLimit::after(END));
     }
     let Some((word, arguments)) = program.split_first() else {
-        return Ended::Never(io::ErrorKind::NotFound.into());
+        return (Ended::Never(io::ErrorKind::NotFound.into()), CallLimit::after(END));
     };
     let mut command = Command::new(word);
     command.args(arguments).env("BLACKBOARD_SESSION_ID", session);
@@ -65,22 +73,25 @@ pub fn run(
         // `Signals::run` starts the program in this thread, and waits for it.
         end_with_parent(&mut command);
     }
+    let mut limit = None;
     let ran = std::thread::scope(|scope| {
         let (runs, has_ended) = channel::<()>();
         // In a thread: a heartbeat may wait for the board's lock, and signals must not wait for it.
         let beats = std::thread::Builder::new().name("heartbeat".to_owned());
         beats.spawn_scoped(scope, move || send_heartbeats_until(&has_ended, board, session))?;
         let ran = signals.run(&mut command);
+        limit = Some(CallLimit::after(END));
         drop(runs);
         ran
     });
-    ran.map_or_else(Ended::Never, Ended::Itself)
+    (ran.map_or_else(Ended::Never, Ended::Itself), limit.unwrap_or_else(|| CallLimit::after(END)))
 }
 
 /// Sends heartbeats for a session until the other end of the channel is closed.
 fn send_heartbeats_until(has_ended: &Receiver<()>, board: &Board, session: &str) {
     let every = board.settings().sign_of_life_interval();
     while has_ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+        let _limit = CallLimit::after(HEARTBEAT);
         // A missed heartbeat does no harm, and `end` reports what happened to the session.
         if let Ok(beat) = board.agents().heartbeat(&Heartbeat::of(session)) {
             warn_lost_holdings(&beat);

@@ -1,9 +1,10 @@
 //! Arguments that several commands share, each defined once.
 
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use blackboard::entry::{Actor, FenceToken};
+use blackboard::store::CallLimit;
 use blackboard::{Error, Metadata, Result, Revision, duration};
 use clap::builder::NonEmptyStringValueParser;
 
@@ -187,6 +188,11 @@ pub fn fence(text: &str) -> Result<FenceArgument, String> {
 /// The length of time of an option. Not a parser of clap's: the error is the same for every option that takes a time.
 pub fn length(text: Option<&str>) -> Result<Option<Duration>> {
     text.map(duration::parse).transpose()
+}
+
+/// The limit of a call with this timeout, also for a server that does not answer.
+pub fn limit(timeout: Option<Duration>) -> CallLimit {
+    CallLimit::until(timeout.and_then(|timeout| Instant::now().checked_add(timeout)))
 }
 
 /// Parses a revision.

@@ -1,17 +1,21 @@
 //! `blackboard copy`
 
+mod interruption;
+
 use std::ffi::OsString;
 
 use blackboard::copy::{Copied, copy};
 use blackboard::store::{LoadingBoard, Store};
-use blackboard::{Code, Error, Refusal, Result};
+use blackboard::text::shell_word;
+use blackboard::{Code, Refusal, Result};
 use serde::Serialize;
 
+use self::interruption::{Interruptible, Interruption};
 use super::Run;
 use crate::context::{Context, warn};
-use crate::engine::{Mode, OpenStore, Opening};
+use crate::engine::{Mode, OpenStore};
 use crate::envelope::Answer;
-use crate::location::{self, Request};
+use crate::location::{self, Request, without_password};
 use crate::open::ResolvedBoard;
 use crate::outcome::{Outcome, Render};
 use crate::output::progress::ProgressBar;
@@ -26,7 +30,7 @@ use crate::output::{self, Screen, escape};
 ///   blackboard copy .blackboard/local.db backup.db
 ///   blackboard copy .blackboard/local.db moved.db --seal --json
 ///   blackboard copy --unseal .blackboard/local.db
-///   blackboard copy .blackboard/local.db redis://host/0?board=team --seal
+///   blackboard copy .blackboard/local.db 'redis://host/0?board=team' --seal
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Copy {
@@ -53,25 +57,50 @@ pub struct Copy {
 
 impl Run for Copy {
     fn run(self, context: &Context) -> Result<Outcome> {
+        let words = |name: &OsString| shell_word(&without_password(&name.to_string_lossy())).into_owned();
+        let (from_word, to_word) = (words(&self.from), self.to.as_ref().map(words).unwrap_or_default());
         let source = resolve(context, self.from, "FROM")?;
+        let target = self.to.map(|to| resolve(context, to, "TO")).transpose()?;
         let from = source.engine.name();
-        let OpenStore { store, .. } = open_source(&source)?;
-        let Some(to) = self.to.filter(|_| !self.unseal) else {
+        let OpenStore { store, .. } = open_source(context, &source)?;
+        let Some(target) = target else {
             let unsealed = store.unseal()?;
             return Ok(Outcome::new(Unsealed { from, unsealed }));
         };
-        let target = resolve(context, to, "TO")?;
         let to = target.engine.name();
-        let mut loading = target.engine.create_to_load(&target.config.database, self.replace)?;
+        let mut loading = target.engine.create_to_load(
+            &target.config.database,
+            context.opening(Mode::Create),
+            self.replace,
+        )?;
+        let interruption = if self.seal { Interruption::watch() } else { Interruption::default() };
         let sealing = if self.seal { Some(Sealing::of(&*store, &to)?) } else { None };
-        let copied = copy_showing_progress(context, &*store, &mut *loading);
+        let mut target = Interruptible { target: &mut *loading, interruption: &interruption };
+        let copied = copy_showing_progress(context, &*store, &mut target);
+        let unseal = format!("blackboard copy --unseal {from_word}");
         let copied = match (copied, &sealing) {
-            (Err(error), Some(sealing)) => return Err(sealing.undo_after(error)),
+            (Err(error), Some(sealing)) => {
+                let is_sealed = sealing.undo();
+                if let Some(reason) = &is_sealed {
+                    warn(&format!("{from} stays sealed: {reason}. To unseal it: {unseal}"));
+                }
+                if interruption.is_requested() {
+                    let state = if is_sealed.is_some() { "" } else { "the source accepts changes; " };
+                    warn(&format!(
+                        "interrupted: {state}{to} is an incomplete copy. To copy again: \
+                         blackboard copy {from_word} {to_word} --seal --replace"
+                    ));
+                    interruption.end_process();
+                }
+                return Err(error);
+            }
             (copied, _) => copied?,
         };
         if let Err(error) = loading.open() {
             if sealing.is_some() {
-                warn(&format!("{from} stays sealed, because the copy may be complete"));
+                warn(&format!(
+                    "{from} stays sealed, because the copy may be complete. To unseal it: {unseal}"
+                ));
             }
             return Err(error);
         }
@@ -81,11 +110,12 @@ impl Run for Copy {
 
 fn resolve(context: &Context, board: OsString, argument: &str) -> Result<ResolvedBoard> {
     let location = location::find_named(&Request { db: Some(board), ..context.request() }, argument)?;
+    context.note_password_in_arguments(&location);
     context.resolve_at(&location, warn)
 }
 
-fn open_source(source: &ResolvedBoard) -> Result<OpenStore> {
-    let opened = source.engine.open(&source.config.database, Opening::new(Mode::Existing))?;
+fn open_source(context: &Context, source: &ResolvedBoard) -> Result<OpenStore> {
+    let opened = source.engine.open(&source.config.database, context.opening(Mode::Existing))?;
     opened.ok_or_else(|| {
         Refusal::new(Code::BoardNotFound, format!("no board at {}", source.engine.name()))
             .hint("check the location of the board to copy")
@@ -116,14 +146,13 @@ impl<'a> Sealing<'a> {
         Ok(Sealing { source, is_ours: source.seal(moved_to)? })
     }
 
-    /// Lets the source accept changes again, because there is no copy.
-    fn undo_after(&self, error: Error) -> Error {
-        if self.is_ours
-            && let Err(failed) = self.source.unseal()
-        {
-            warn(&format!("the source stays sealed: {failed}"));
+    /// Lets the source accept changes again, because there is no copy. Returns why it stays sealed, if it does.
+    fn undo(&self) -> Option<String> {
+        if self.is_ours {
+            self.source.unseal().err().map(|error| error.to_string())
+        } else {
+            Some("it was sealed before".to_owned())
         }
-        error
     }
 }
 

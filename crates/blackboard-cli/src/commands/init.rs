@@ -24,6 +24,9 @@ use crate::output::{self, Screen, escape};
 /// Git ignores the contents of .blackboard/ except .gitignore and config.json. Outside a repository, it is created in
 /// the current directory. With --db or BLACKBOARD_DB, that board is created instead.
 ///
+/// If a server has lost its board, or has another one under the same name, commands report that until init creates the
+/// board or accepts the other one.
+///
 /// Examples:
 ///   blackboard init
 ///   blackboard init --json
@@ -48,7 +51,8 @@ impl Run for Init {
             let board = context.resolve_at(&location::in_project(&request, &directory), |_| {})?;
             (board, Some(directory))
         };
-        let opened = board.open(Opening::new(Mode::Create))?;
+        let opening = Opening { accepts_any_board: true, ..context.opening(Mode::Create) };
+        let opened = board.open(opening)?;
         let created = opened.state == Some(BoardState::Created);
         if let Some(directory) = directory {
             // A board that an earlier version created may have no `.gitignore`.

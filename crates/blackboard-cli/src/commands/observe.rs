@@ -10,11 +10,12 @@ use blackboard::clock::{Clock, SystemClock};
 use blackboard::duration::parse_since;
 use blackboard::event::{Event, Filter, Observation, Since};
 use blackboard::follow::{Follow, Follower, Start};
+use blackboard::store::CallLimit;
 use blackboard::{Board, Code, Error, Refusal, Result, Revision};
 use serde::Serialize;
 
 use super::Run;
-use super::arguments::{ScopeOption, Session, at_least_one, length, revision};
+use super::arguments::{ScopeOption, Session, at_least_one, length, limit, revision};
 use crate::context::Context;
 use crate::envelope::{Answer, Failure};
 use crate::hints;
@@ -222,6 +223,7 @@ impl Observe {
     /// Shows what happens.
     fn follow(self, context: &Context) -> Result<Outcome> {
         let timeout = length(self.timeout.as_deref())?;
+        let limit = limit(timeout);
         let mut filters = self.filters.wanted(context)?;
         let moves = !self.peek && filters.is_empty();
         let has_start =
@@ -260,6 +262,7 @@ impl Observe {
             follower: RefCell::new(follower),
             limit: self.limit.unwrap_or(usize::MAX),
             until: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
+            _limit: limit,
         }))
     }
 }
@@ -367,6 +370,8 @@ struct Followed {
     follower: RefCell<Follower>,
     limit: usize,
     until: Option<Instant>,
+    /// A server that does not answer keeps it no longer than that.
+    _limit: CallLimit,
 }
 
 /// What is shown next.

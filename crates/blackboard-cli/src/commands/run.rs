@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use blackboard::agent::{Heartbeat, Register};
+use blackboard::store::CallLimit;
 use blackboard::work::{Claim, Create, WorkItem};
 use blackboard::{Board, Code, Result};
 use clap::builder::NonEmptyStringValueParser;
@@ -57,9 +58,9 @@ impl RunCommand for Run {
         let signals = child::catch_signals()?;
         let board = context.open(Access::unswept())?;
         let Started { session, fence } = self.start(context, &board)?;
-        let outcome = self.run_as(&board, &session, fence, &signals);
+        let ran = self.run_as(&board, &session, fence, &signals);
         child::end(&board, &session);
-        outcome
+        ran.map(|(outcome, _limit)| outcome)
     }
 }
 
@@ -118,19 +119,21 @@ impl Run {
         Ok(Started { session: claimed_by.unwrap_or_default(), fence: Some(fence) })
     }
 
+    /// Runs the command. What is left to do has a limit.
     fn run_as(
         &self,
         board: &Board,
         session: &str,
         fence: Option<String>,
         signals: &Signals,
-    ) -> Result<Outcome> {
+    ) -> Result<(Outcome, CallLimit)> {
         if self.work.is_some() && fence.is_some() {
             // A claim sets the current work to the title of the item; what the caller named comes before that.
             board.agents().heartbeat(&Heartbeat { work: self.work.clone(), ..Heartbeat::of(session) })?;
         }
         let variables: Vec<_> = fence.map(|fence| ("BLACKBOARD_FENCE", fence)).into_iter().collect();
-        let ended = child::run(&self.command, &variables, board, session, signals, IfKilled::Continues);
-        Ok(ended.outcome(&self.command, "its session has ended"))
+        let (ended, limit) =
+            child::run(&self.command, &variables, board, session, signals, IfKilled::Continues);
+        Ok((ended.outcome(&self.command, "its session has ended"), limit))
     }
 }

@@ -7,7 +7,7 @@ use blackboard::{Code, Result};
 use super::Run;
 use super::arguments::port;
 use crate::context::{Context, warn};
-use crate::engine::{Mode, Opening};
+use crate::engine::Mode;
 use crate::outcome::Outcome;
 use crate::output::serve::{Background, ServerStatus, Serving, Stopped};
 use crate::web::{self, Listening, Options};
@@ -70,7 +70,7 @@ impl Run for Serve {
         }
         let port = self.port.unwrap_or(resolved.config.web_server.port);
         // What cannot be shown is better said here than on a page.
-        resolved.open(Opening::new(Mode::ReadOnly))?;
+        resolved.open(context.opening(Mode::ReadOnly))?;
         if self.no_token && !self.detached {
             warn("without a token every user of this machine can read this board");
         }

@@ -25,13 +25,14 @@ impl Run for Status {
         let board = context.open(Access::read())?;
         let resolved = context.resolve()?;
         let status = board.status_since(zone::today())?;
-        let exists = resolved.engine.exists();
+        let exists = context.missing_board().is_none();
         let warn_size_bytes = resolved.config.database.warn_size_mb as u64 * 1024 * 1024;
         let is_large = status.database_size_bytes > warn_size_bytes;
         let room = if is_large { board.space_usage()? } else { Vec::new() };
         Ok(Outcome::new(BoardOverview {
             database: resolved.engine.name(),
             exists,
+            sealed: board.sealed()?,
             warn_size_bytes,
             room,
             status,

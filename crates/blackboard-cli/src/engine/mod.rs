@@ -33,6 +33,11 @@ pub trait Engine: Send + Sync {
     /// The location of the board's sidecars.
     fn sidecars(&self) -> &dyn Sidecars;
 
+    /// What a person should know about the files that the engine needs.
+    fn warning(&self) -> Option<&str> {
+        None
+    }
+
     /// Creates the directory of the sidecars of an existing board, if it is missing. Boards in a file have it.
     fn create_sidecar_directory(&self) -> io::Result<()> {
         self.sidecars().create_directory()
@@ -52,7 +57,7 @@ pub trait Engine: Send + Sync {
     fn open(&self, database: &Database, opening: Opening) -> Result<Option<OpenStore>>;
 
     /// Creates the board to copy another one into. Refuses if it exists, unless it is an interrupted copy and is replaced.
-    fn create_to_load(&self, _database: &Database, _replaces: bool) -> Result<Box<dyn LoadingBoard>> {
+    fn create_to_load(&self, _: &Database, _: Opening, _replaces: bool) -> Result<Box<dyn LoadingBoard>> {
         Err(Error::invalid(format!("no board can be copied to {}", self.name())))
     }
 }
@@ -66,6 +71,12 @@ pub struct Opening {
     pub stays_open: bool,
     /// How long all writes together may wait for other writers. A hook gives up a write rather than be late.
     pub write_limit: Option<Duration>,
+    /// Whether any board at the location will do, also if this machine has used another one there, which was lost.
+    pub accepts_any_board: bool,
+    /// How long each call may wait for a server; as long as the engine finds useful if it is not set.
+    pub patience: Option<Duration>,
+    /// Whether a note says that a call waits for a server.
+    pub notes_waiting: bool,
 }
 
 /// Whether a board is created, and whether it is written.
@@ -82,7 +93,20 @@ pub enum Mode {
 impl Opening {
     /// For a process that does one thing and exits.
     pub const fn new(mode: Mode) -> Opening {
-        Opening { mode, stays_open: false, write_limit: None }
+        Opening {
+            mode,
+            stays_open: false,
+            write_limit: None,
+            accepts_any_board: false,
+            patience: None,
+            notes_waiting: false,
+        }
+    }
+
+    /// The same with a note on stderr about a server that the process waits for.
+    #[must_use]
+    pub const fn noting_waits(self, notes_waiting: bool) -> Opening {
+        Opening { notes_waiting, ..self }
     }
 
     /// For a process that keeps the board open.

@@ -4,23 +4,28 @@
 //! URL without the login, which may have a password in it.
 
 mod back_off;
+mod known_board;
 
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blackboard::store::redis::{Address, Redis, RedisOptions};
+use blackboard::store::redis::{Address, Redis, RedisOptions, WaitObserver};
 use blackboard::store::{LoadingBoard, SidecarDirectory, Sidecars};
-use blackboard::{Code, Refusal, Result};
+use blackboard::text::shell_word;
+use blackboard::{Code, Error, Refusal, Result};
 use uuid::Uuid;
 
 use self::back_off::BackOff;
+use self::known_board::KnownBoard;
 use super::{Engine, Mode, OpenStore, Opening};
 use crate::config::Database;
-use crate::context::warn;
+use crate::context::{note, warn};
 use crate::envelope::BoardState;
 use crate::environment::{Environment, Secret};
+#[cfg(unix)]
+use crate::location::other_owner;
 
 /// The directory in the home of boards with a directory for each board without a file.
 const DIRECTORY: &str = "remote";
@@ -39,20 +44,29 @@ pub struct RedisServer {
     address: Address,
     sidecars: SidecarDirectory,
     back_off: BackOff,
+    known: KnownBoard,
+    warning: Option<String>,
 }
 
 impl RedisServer {
     /// The board at this URL, with the password of the environment if the URL has none.
     pub fn new(url: &str, home: &Path, environment: &Environment) -> Result<RedisServer> {
         let address: Address = url.parse()?;
-        let password = if address.has_password() { None } else { password(environment)? };
+        let (password, warning) = if address.has_password() {
+            (None, None)
+        } else {
+            let file =
+                environment.redis_password_file.as_ref().filter(|_| environment.redis_password.is_none());
+            (password(environment)?, file.and_then(|file| warning_about(Path::new(file))))
+        };
         let address = address
             .with_default_password(password)
             .with_sentinel_password(checked(environment.redis_sentinel_password.as_ref())?);
         let directory = Uuid::new_v5(&BOARDS, address.to_string().as_bytes()).simple().to_string();
         let directory = home.join(DIRECTORY).join(directory);
         let sidecars = SidecarDirectory::new(&directory);
-        Ok(RedisServer { address, sidecars, back_off: BackOff::in_directory(&directory) })
+        let (back_off, known) = (BackOff::in_directory(&directory), KnownBoard::in_directory(&directory));
+        Ok(RedisServer { address, sidecars, back_off, known, warning })
     }
 
     fn check(&self) -> Option<Redis> {
@@ -60,17 +74,51 @@ impl RedisServer {
         Redis::open_to_read(self.address.clone(), &options).ok().flatten()
     }
 
+    /// Opens the board that this machine has used, unless the caller accepts any board.
     fn open_store(&self, opening: Opening) -> Result<Option<Redis>> {
+        let known = self.known.id();
+        let expected = known.clone().filter(|_| !opening.accepts_any_board);
+        let opened = self.open_expected(opening, expected).map_err(|error| self.with_hint(error))?;
+        if let Some(store) = &opened
+            && known.as_deref() != Some(store.id())
+        {
+            self.known.remember(store.id());
+        }
+        Ok(opened)
+    }
+
+    fn options(opening: Opening) -> RedisOptions {
         let mut options = RedisOptions::default();
-        if let Some(limit) = opening.write_limit {
+        if let Some(limit) = opening.write_limit.or(opening.patience) {
             (options.patience, options.reply_limit) = (limit, limit);
         }
+        if opening.notes_waiting {
+            options.on_wait = Some(WaitObserver::new(note));
+        }
+        options
+    }
+
+    fn open_expected(&self, opening: Opening, board_id: Option<String>) -> Result<Option<Redis>> {
+        let options = RedisOptions { board_id, ..RedisServer::options(opening) };
         let address = self.address.clone();
         match opening.mode {
             Mode::Create => Redis::open(address, &options).map(Some),
             Mode::Existing => Redis::open_existing(address, &options),
             Mode::ReadOnly => Redis::open_to_read(address, &options),
         }
+    }
+
+    /// What to do if the server does not have the board that this machine has used.
+    fn with_hint(&self, error: Error) -> Error {
+        if error.code() != Code::BoardNotFound {
+            return error;
+        }
+        let url = self.address.to_string();
+        let hint = format!(
+            "check the data of the server. To use the board that is there, or a new one: blackboard --db {} init",
+            shell_word(&url)
+        );
+        Refusal::new(Code::BoardNotFound, error.to_string()).hint(hint).into()
     }
 }
 
@@ -82,10 +130,30 @@ fn password(environment: &Environment) -> Result<Option<String>> {
                 let message = format!("the file of BLACKBOARD_REDIS_PASSWORD_FILE cannot be read: {error}");
                 Refusal::new(Code::InvalidValue, message)
             })?;
-            checked(Some(&Secret(text.strip_suffix('\n').unwrap_or(&text).into())))
+            let text = text.strip_suffix('\n').unwrap_or(&text);
+            checked(Some(&Secret(text.strip_suffix('\r').unwrap_or(text).into())))
         }
         (password, _) => checked(password.as_ref()),
     }
+}
+
+/// What is wrong with the permissions of a password file. One of another owner, or with the mode of the secrets of
+/// containers, is not judged.
+#[cfg(unix)]
+fn warning_about(file: &Path) -> Option<String> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let metadata = fs::metadata(file).ok()?;
+    let mode = metadata.permissions().mode() & 0o777;
+    let is_open = mode & 0o077 != 0 && mode != 0o444 && other_owner(&metadata).is_none();
+    let command = format!("chmod 600 {}", blackboard::text::shell_word(&file.to_string_lossy()));
+    is_open
+        .then(|| format!("other users can read the password file (mode {mode:o}). To change that: {command}"))
+}
+
+/// On systems with access lists instead of one owner, the file's own protection has to suffice.
+#[cfg(not(unix))]
+fn warning_about(_file: &Path) -> Option<String> {
+    None
 }
 
 /// A password as text, if it can be one.
@@ -111,6 +179,10 @@ impl Engine for RedisServer {
 
     fn sidecars(&self) -> &dyn Sidecars {
         &self.sidecars
+    }
+
+    fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
     }
 
     fn open(&self, _: &Database, opening: Opening) -> Result<Option<OpenStore>> {
@@ -139,8 +211,16 @@ impl Engine for RedisServer {
         }))
     }
 
-    fn create_to_load(&self, _: &Database, replaces: bool) -> Result<Box<dyn LoadingBoard>> {
-        let loading = Redis::create_to_load(self.address.clone(), &RedisOptions::default(), replaces)?;
+    fn create_to_load(
+        &self,
+        _: &Database,
+        opening: Opening,
+        replaces: bool,
+    ) -> Result<Box<dyn LoadingBoard>> {
+        let options = RedisServer::options(opening);
+        let loading = Redis::create_to_load(self.address.clone(), &options, replaces)?;
+        // It replaces whatever this machine has used.
+        self.known.forget();
         Ok(Box::new(loading))
     }
 }
@@ -179,6 +259,8 @@ mod tests {
         assert_eq!(password(&environment(Some("p"), Some(&file))).unwrap().as_deref(), Some("p"));
         assert_eq!(password(&environment(None, Some(&file))).unwrap().as_deref(), Some("of the file"));
         assert!(password(&environment(None, Some(Path::new("/nowhere")))).is_err());
+        fs::write(&file, "of the file\r\n").unwrap();
+        assert_eq!(password(&environment(None, Some(&file))).unwrap().as_deref(), Some("of the file"));
         assert!(!format!("{:?}", environment(Some("secret"), None)).contains("secret"));
     }
 }

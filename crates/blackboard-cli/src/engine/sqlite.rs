@@ -105,7 +105,12 @@ impl Engine for SqliteFile {
         }))
     }
 
-    fn create_to_load(&self, database: &Database, replaces: bool) -> Result<Box<dyn LoadingBoard>> {
+    fn create_to_load(
+        &self,
+        database: &Database,
+        _: Opening,
+        replaces: bool,
+    ) -> Result<Box<dyn LoadingBoard>> {
         let options = self.options(database, Opening::staying(Mode::Create));
         let loading = Sqlite::create_to_load(self.database(), Arc::new(SystemClock), &options, replaces)?;
         Ok(Box::new(loading))

@@ -253,43 +253,75 @@ fn project_config(target: &Target, project_directory: &str) -> Option<PathBuf> {
 /// Parses `--db` and similar values: a Redis URL, a directory with a board, or the file itself.
 fn target(text: &OsStr, name: &str, base: &Path) -> Result<Target> {
     if text.is_empty() {
-        return Err(Refusal::new(Code::InvalidValue, format!("{name} is empty"))
-            .hint("name a file or a directory")
-            .into());
+        return Err(Refusal::new(Code::InvalidValue, format!("{name} is empty")).hint(FORMS).into());
     }
-    // A URL may contain a password, so messages repeat only its scheme.
-    match text.to_str().and_then(|text| text.split_once("://")) {
-        Some((scheme, _)) if redis::SCHEMES.contains(&scheme) => {
-            return Ok(Target::Redis(text.to_string_lossy().into_owned()));
-        }
-        Some((scheme, _)) if is_scheme(scheme) => {
-            return Err(Refusal::new(
-                Code::InvalidValue,
-                format!("{name} is a {scheme}:// URL, which cannot hold a board"),
-            )
-            .hint("name a file or a directory")
-            .into());
-        }
-        _ => {}
+    match text.to_str() {
+        Some(url) if is_server(url) => return Ok(Target::Redis(url.to_owned())),
+        Some(text) => refuse_mistyped_url(text, name)?,
+        None => {}
     }
     let names_directory = text.as_encoded_bytes().ends_with(b"/");
     let path: PathBuf = base.join(text).components().collect();
     Ok(Target::File(if names_directory || path.is_dir() { path.join(DATABASE_FILE) } else { path }))
 }
 
-/// The name of a board without the login of a URL, which may be a secret: for output, and for the arguments of a process.
-pub(crate) fn without_login(name: &str) -> Cow<'_, str> {
-    match name.split_once("://") {
-        Some((scheme, rest)) if redis::SCHEMES.contains(&scheme) => match rest.rsplit_once('@') {
-            Some((_, address)) => format!("{scheme}://{address}").into(),
-            None => name.into(),
-        },
-        _ => name.into(),
+/// What names a board.
+const FORMS: &str = "name a file, a directory or a server: redis://host:port?board=NAME";
+
+/// Refuses a text that was meant as a URL. It may contain a password, so messages repeat no part of it but its scheme. A
+/// file with such a name has a path: `./redis:notes.db`.
+fn refuse_mistyped_url(text: &str, name: &str) -> Result<()> {
+    let is_around = |letter: char| letter.is_whitespace() || "\"'`‘’“”«»<".contains(letter);
+    let start = text.trim_start_matches(is_around);
+    let Some((scheme, rest)) = start.split_once(':').filter(|(scheme, _)| !scheme.contains(['/', '\\']))
+    else {
+        return Ok(());
+    };
+    let lower = scheme.to_ascii_lowercase();
+    let family = lower.split('+').next().unwrap_or_default();
+    let is_redis = ["redis", "rediss"].contains(&family);
+    let is_valkey = ["valkey", "valkeys"].contains(&family);
+    let has_slashes = rest.starts_with("//");
+    if !is_redis && !is_valkey && !has_slashes {
+        return Ok(());
     }
+    let (mistake, hint) = if start.len() < text.len() {
+        let mistake = format!("{name} is a URL after a space or a quotation mark");
+        (mistake, "leave out the space and the quotation mark; a shell removes only its own quotation marks")
+    } else if is_valkey {
+        (
+            format!("{name} has the scheme {lower}"),
+            "a Valkey server has the scheme redis: redis://host:port?board=NAME",
+        )
+    } else if is_redis {
+        let mistake = match redis::SCHEMES.contains(&lower.as_str()) {
+            true if has_slashes => format!("{name} has its scheme in capital letters"),
+            true => format!("{name} has no // after {scheme}:"),
+            false => format!("{name} has an unknown scheme"),
+        };
+        let form = match lower.split_once('+').map(|(_, kind)| kind) {
+            Some("unix") => "the form is redis+unix:///path/of/socket?board=NAME",
+            Some("sentinel") => "the form is redis+sentinel://host1,host2/service?board=NAME",
+            _ if family == "rediss" => {
+                "the form is rediss://host:port?board=NAME; for a file, write ./ before it"
+            }
+            _ => "the form is redis://host:port?board=NAME; for a file, write ./ before it",
+        };
+        (mistake, form)
+    } else if is_scheme(scheme) {
+        (format!("{name} is a {scheme}:// URL, which cannot hold a board"), FORMS)
+    } else {
+        (format!("{name} looks like a URL, and has no scheme of a server"), FORMS)
+    };
+    Err(Refusal::new(Code::InvalidValue, mistake).hint(hint).into())
 }
 
-/// The URL of a board without its password. The user stays.
+/// The URL of a board without its password. The user stays. Of a URL that cannot be read, nothing before the last `@`
+/// stays but the user.
 pub(crate) fn without_password(url: &str) -> Cow<'_, str> {
+    if let Ok(address) = url.parse::<redis::Address>() {
+        return address.without_password().to_owned().into();
+    }
     let parts = url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?)));
     match parts {
         Some((scheme, (login, address))) if redis::SCHEMES.contains(&scheme) => {

@@ -147,7 +147,10 @@ fn a_name_can_be_a_file_a_directory_or_a_url_of_redis() {
         ("directory", Target::File(work.join("directory/local.db"))),
         ("directory/", Target::File(work.join("directory/local.db"))),
         ("/absolute.db", Target::File("/absolute.db".into())),
-        ("strange :// name", Target::File(work.join("strange :/ name"))),
+        ("./strange :// name", Target::File(work.join("strange :/ name"))),
+        ("./redis:notes.db", Target::File(work.join("redis:notes.db"))),
+        ("redis-notes.db", Target::File(work.join("redis-notes.db"))),
+        ("notes:redis.db", Target::File(work.join("notes:redis.db"))),
         ("redis://localhost:6379/0", Target::Redis("redis://localhost:6379/0".to_owned())),
         ("rediss://ivy:secret@host", Target::Redis("rediss://ivy:secret@host".to_owned())),
     ];
@@ -179,16 +182,33 @@ fn a_name_that_is_not_utf_8_is_a_file_like_any_other() {
 }
 
 #[test]
-fn an_empty_name_and_an_unknown_scheme_are_refused_without_repeating_a_password() {
+fn an_empty_name_and_a_mistyped_url_are_refused_without_repeating_a_password() {
     let place = TestTree::new();
-    for (name, message) in [
-        ("", "--db is empty"),
-        ("postgres://ivy:secret@host/board", "--db is a postgres:// URL, which cannot hold a board"),
+    for (name, message, hint) in [
+        ("", "--db is empty", "redis://host:port"),
+        (
+            "postgres://ivy:s3cr3t@host/board",
+            "--db is a postgres:// URL, which cannot hold a board",
+            "a file",
+        ),
+        ("strange ://:s3cr3t@host", "--db looks like a URL, and has no scheme of a server", "a file"),
+        ("\"redis://:s3cr3t@host\"", "--db is a URL after a space or a quotation mark", "quotation mark"),
+        ("'redis://:s3cr3t@host'", "--db is a URL after a space or a quotation mark", "quotation mark"),
+        (" redis://:s3cr3t@host", "--db is a URL after a space or a quotation mark", "the space"),
+        ("\n\"REDIS:host", "--db is a URL after a space or a quotation mark", "the space"),
+        ("redis:/:s3cr3t@host", "--db has no // after redis:", "redis://host:port"),
+        ("redis::s3cr3t@host", "--db has no // after redis:", "redis://host:port"),
+        ("rediss:host", "--db has no // after rediss:", "rediss://host:port"),
+        ("redis+unix:/run/redis.sock", "--db has no // after redis+unix:", "redis+unix:///path"),
+        ("redis+sentinel:a/main", "--db has no // after redis+sentinel:", "redis+sentinel://host1"),
+        ("redis+tcp://:s3cr3t@host", "--db has an unknown scheme", "redis://host:port"),
+        ("REDIS://:s3cr3t@host", "--db has its scheme in capital letters", "redis://host:port"),
+        ("valkey://:s3cr3t@host", "--db has the scheme valkey", "redis://host:port"),
     ] {
         let error = find(&Request { db: Some(name.into()), ..place.request(&place.root) }).unwrap_err();
-        assert_eq!(error.code(), Code::InvalidValue);
-        assert_eq!(error.to_string(), message);
-        assert!(error.hint().is_some());
+        assert_eq!((error.code(), error.to_string().as_str()), (Code::InvalidValue, message), "{name}");
+        let advice = error.hint().and_then(blackboard::Hint::advice).unwrap();
+        assert!(advice.contains(hint) && !advice.contains("s3cr3t"), "{name}: {advice}");
     }
 }
 
@@ -451,15 +471,16 @@ fn a_new_board_belongs_to_the_root_of_the_main_worktree_or_to_the_working_direct
 }
 
 #[test]
-fn login_of_a_url_is_removed_for_output() {
+fn password_of_a_url_is_removed_for_output() {
     for (name, expected) in [
         ("redis://localhost:6379/0", "redis://localhost:6379/0"),
-        ("rediss://ivy:secret@host/1?board=b", "rediss://host/1?board=b"),
+        ("rediss://ivy:secret@host/1?board=b", "rediss://ivy@host/1?board=b"),
+        ("redis://ivy@host", "redis://ivy@host"),
         ("redis://:se/cr@et?#@host/1", "redis://host/1"),
         ("redis+unix://:secret@/run/socket", "redis+unix:///run/socket"),
         ("a@b.db", "a@b.db"),
         ("dir/x://a@b", "dir/x://a@b"),
     ] {
-        assert_eq!(without_login(name), expected, "{name}");
+        assert_eq!(without_password(name), expected, "{name}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use blackboard::Hint;
+use blackboard::{CheckedSubject, Hint};
 
 /// The hint in the words of the tools.
 pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
@@ -62,6 +62,20 @@ pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
         Hint::StartOver => "start over with `observe` and `since: \"1h\"`".into(),
         Hint::NewIdempotencyKey => "use a new `op` for each call, and repeat it only to retry".into(),
         Hint::RepeatWithOperation => "repeat it with the same `op`".into(),
+        Hint::CheckWhetherDone(subject) => match subject {
+            CheckedSubject::Item(item) => {
+                format!("check with `work_find` and `id: \"{item}\"` whether it was done, then repeat it").into()
+            }
+            CheckedSubject::Items => "check with `work_find` whether it was done, then repeat it".into(),
+            CheckedSubject::Projects => "repeat it".into(),
+            CheckedSubject::Session(_)
+            | CheckedSubject::Agents
+            | CheckedSubject::Locks
+            | CheckedSubject::Files => "check with `who` whether it was done, then repeat it".into(),
+        },
+        Hint::UseCopyOf(_) | Hint::ReplaceCopyAt(_) => {
+            "the board was copied; ask the user which board to use".into()
+        }
         Hint::PassName => "pass a name".into(),
         Hint::AllowSecret => "remove it".into(),
         Hint::Advice(advice) => Cow::Borrowed(advice),

@@ -1,10 +1,11 @@
 //! Waits for a key or a lock without blocking a thread.
 
 use std::borrow::Cow;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use blackboard::follow::{Check, Pace, Wake};
 use blackboard::lock::{Acquire, LockWait, Release};
+use blackboard::store::CallLimit;
 use blackboard::{Code, Error, Fault, Hint, Refusal, Result, Revision};
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -90,9 +91,15 @@ impl WaitingTool for Wait {
         let seconds = self.seconds.unwrap_or(SECONDS).min(MOST);
         let mut condition = self.condition(&call)?;
         let mut pace = Pace::new(Duration::from_secs(seconds), LockWait::TICK);
+        // A server that does not answer keeps the call no longer than that.
+        let end = Instant::now().checked_add(Duration::from_secs(seconds));
         let mut ended = call.state.ended.clone();
         let state = call.state.clone();
-        let mut log = blocking(move || state.follow()).await?;
+        let mut log = blocking(move || {
+            let _limit = CallLimit::until(end);
+            state.follow()
+        })
+        .await?;
         let mut wake = Wake::First;
         loop {
             // Subscribe before the check, so that an event after the check ends the sleep.
@@ -101,6 +108,7 @@ impl WaitingTool for Wait {
             let (checking, is_last) = (call.clone(), pace.next_sleep().is_none());
             let checked;
             (condition, checked) = blocking(move || {
+                let _limit = CallLimit::until(end);
                 let checked = condition.check(&checking, wake, is_last)?;
                 Ok((condition, checked))
             })

@@ -1,6 +1,7 @@
 //! What a command needs from the board, and how it gets it.
 
 use std::marker::PhantomData;
+use std::time::Duration;
 
 use blackboard::{Board, Code, Error, Refusal, Result};
 
@@ -26,6 +27,7 @@ use crate::session::{Ended, SESSION_UNUSABLE, Search, Unusable, no_session};
 /// | [`write`](Access::write) | is created | if there is one that can be used | yes |
 /// | [`change`](Access::change) | is empty | if there is one that can be used | yes |
 /// | [`plan`](Access::plan) | is empty | as `change` | yes |
+/// | [`act_or_register`](Access::act_or_register) | is created | if there is one, and it has not ended | yes |
 /// | [`act`](Access::act) | is empty | is required, and has not ended | yes |
 /// | [`end`](Access::end) | is empty | is required | yes |
 /// | [`unswept`](Access::unswept) | is created | is not searched for | no |
@@ -35,6 +37,7 @@ pub struct Access<'a, O> {
     purpose: Purpose,
     session: Option<Search<'a>>,
     sweeps: bool,
+    patience: Option<Duration>,
     opened: PhantomData<O>,
 }
 
@@ -102,7 +105,12 @@ impl Opened for AsSession {
 
 impl<'a, O> Access<'a, O> {
     fn new(purpose: Purpose, session: Option<Search<'a>>) -> Access<'a, O> {
-        Access { purpose, session, sweeps: true, opened: PhantomData }
+        Access { purpose, session, sweeps: true, patience: None, opened: PhantomData }
+    }
+
+    /// The same, without waiting longer than this for a server.
+    pub fn within(self, patience: Duration) -> Access<'a, O> {
+        Access { patience: Some(patience), ..self }
     }
 }
 
@@ -175,6 +183,13 @@ impl<'a> Access<'a, WithSession> {
         Access { purpose: Purpose::Change, ..Access::write(named) }
     }
 
+    /// For a command that acts for a session, and registers one if there is none. Refuses one that has ended or is not on
+    /// this board.
+    pub fn act_or_register(named: Option<&'a str>) -> Access<'a, WithSession> {
+        const SEVERAL: Unusable = Unusable::Noted(&[Code::NoSession]);
+        Access::new(Purpose::Write, Some(Search::new(named, Ended::Refused, SEVERAL)))
+    }
+
     /// As [`Access::change`], for a dry run.
     pub fn plan(named: Option<&'a str>) -> Access<'a, WithSession> {
         Access { purpose: Purpose::Read, ..Access::write(named) }
@@ -199,9 +214,14 @@ impl<'a> Access<'a, AsSession> {
 }
 
 impl Context {
+    /// How a command opens a board.
+    pub fn opening(&self, mode: Mode) -> Opening {
+        Opening::new(mode).noting_waits(!self.json())
+    }
+
     /// Opens the board of this call.
     pub fn open<O: Opened>(&self, access: Access<'_, O>) -> Result<O> {
-        let Access { purpose, session, sweeps, .. } = access;
+        let Access { purpose, session, sweeps, patience, .. } = access;
         let resolved = self.resolve()?;
         let writes = matches!(purpose, Purpose::Write | Purpose::Change);
         let mode = match purpose {
@@ -211,7 +231,7 @@ impl Context {
             Purpose::Change if resolved.engine.file().is_some() && resolved.engine.exists() => Mode::Create,
             Purpose::Read | Purpose::Follow | Purpose::Change => Mode::Existing,
         };
-        let OpenBoard { board, state } = resolved.open(Opening::new(mode))?;
+        let OpenBoard { board, state } = resolved.open(Opening { patience, ..self.opening(mode) })?;
         let board = self.keep_open(board, state, writes);
         if purpose == Purpose::Follow && state == Some(BoardState::Missing) {
             return Err(no_board(&resolved.engine.name()));

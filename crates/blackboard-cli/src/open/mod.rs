@@ -15,7 +15,7 @@
 mod access;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use blackboard::clock::{Clock, SystemClock};
 use blackboard::store::{Memory, Store};
@@ -63,13 +63,14 @@ impl ResolvedBoard {
         location: &Location,
         environment: &Environment,
         allow_secret_looking: bool,
-        warn: impl FnMut(&str),
+        mut warn: impl FnMut(&str),
     ) -> Result<ResolvedBoard> {
         let (config, warnings) =
             config::load(location.home_config.as_deref(), location.project_config.as_deref(), environment)?;
-        location.warnings.iter().chain(&warnings).map(String::as_str).for_each(warn);
+        location.warnings.iter().chain(&warnings).map(String::as_str).for_each(&mut warn);
         let (engine, settings) =
             (engine::engine_for(location, environment)?, config.settings(allow_secret_looking));
+        engine.warning().into_iter().for_each(warn);
         let is_home = location.source == Source::Home;
         Ok(ResolvedBoard { engine, config, settings, is_home })
     }
@@ -107,38 +108,65 @@ impl ResolvedBoard {
 /// A board that a server keeps open, while other processes may create, delete or replace it.
 pub struct KeptBoard {
     resolved: ResolvedBoard,
-    board: Mutex<Option<Board>>,
+    current: Mutex<CurrentBoard>,
+}
+
+/// The board that is open.
+#[derive(Default)]
+struct CurrentBoard {
+    board: Option<Board>,
+    /// How often it was replaced.
+    generation: u64,
 }
 
 impl KeptBoard {
     /// The board, not open yet.
     pub fn new(resolved: ResolvedBoard) -> KeptBoard {
-        KeptBoard { resolved, board: Mutex::default() }
+        KeptBoard { resolved, current: Mutex::default() }
+    }
+
+    fn current(&self) -> MutexGuard<'_, CurrentBoard> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Opens the current board. If the one that was open is gone, `on_gone` is called with the reason before any caller
     /// gets another one.
+    ///
+    /// A server may take long to answer, so nothing is asked of it under the lock: every call has its own limit.
     pub fn open(&self, mode: Mode, on_gone: impl FnOnce(&Error)) -> Result<OpenBoard> {
-        let mut kept = self.board.lock().unwrap_or_else(PoisonError::into_inner);
-        match kept.as_ref().and_then(|board| board.check_still_there().err()) {
-            // A server that cannot be used now has not lost the board.
-            Some(error) if matches!(error.code(), Code::ServerUnavailable | Code::AccessDenied) => {
-                return Err(error);
+        let (board, generation) = {
+            let current = self.current();
+            (current.board.clone(), current.generation)
+        };
+        if let Some(board) = board {
+            match board.check_still_there() {
+                Ok(()) => return Ok(OpenBoard { board, state: None }),
+                // A server that cannot be used now has not lost the board.
+                Err(error) if matches!(error.code(), Code::ServerUnavailable | Code::AccessDenied) => {
+                    return Err(error);
+                }
+                Err(gone) => self.close(generation, &gone, on_gone),
             }
-            Some(gone) => {
-                *kept = None;
-                on_gone(&gone);
-            }
-            None => {}
-        }
-        if let Some(board) = &*kept {
-            return Ok(OpenBoard { board: board.clone(), state: None });
         }
         let opened = self.resolved.open(Opening::staying(mode))?;
+        let mut current = self.current();
+        if let Some(board) = &current.board {
+            // Another call was faster.
+            return Ok(OpenBoard { board: board.clone(), state: None });
+        }
         if opened.state != Some(BoardState::Missing) {
-            *kept = Some(opened.board.clone());
+            current.board = Some(opened.board.clone());
         }
         Ok(opened)
+    }
+
+    /// Closes a board that is gone, unless another call has done that.
+    fn close(&self, generation: u64, gone: &Error, on_gone: impl FnOnce(&Error)) {
+        let mut current = self.current();
+        if current.generation == generation {
+            (current.board, current.generation) = (None, generation + 1);
+            on_gone(gone);
+        }
     }
 
     /// The settings of its rules.
@@ -153,7 +181,9 @@ impl Context {
         if let Some(resolved) = self.resolved.get() {
             return Ok(resolved);
         }
-        let resolved = self.resolve_at(&location::find(&self.request())?, warn)?;
+        let location = location::find(&self.request())?;
+        self.note_password_in_arguments(&location);
+        let resolved = self.resolve_at(&location, warn)?;
         Ok(self.resolved.get_or_init(|| resolved))
     }
 

@@ -18,6 +18,9 @@ pub struct BoardOverview {
     /// Whether it has been created.
     #[serde(skip)]
     pub exists: bool,
+    /// Where its copy is, if it is sealed; empty if that is not known.
+    #[serde(skip_serializing_if = "Option::is_none", rename = "moved_to")]
+    pub sealed: Option<String>,
     /// From which size on a person should know.
     #[serde(skip)]
     pub warn_size_bytes: u64,
@@ -52,7 +55,14 @@ impl Render for BoardOverview {
         screen.heading("Local Blackboard Status")?;
         let created = if self.exists { "" } else { " (not created yet)" };
         screen.line(format_args!("Database: {}{created}", escape(&self.database)))?;
-        screen.line(format_args!("Size:     {}", bytes(size)))?;
+        // A user of a server need not have the right to know it.
+        let size = if size == 0 && self.exists { "unknown".to_owned() } else { bytes(size) };
+        screen.line(format_args!("Size:     {size}"))?;
+        if let Some(copy) = &self.sealed {
+            let copy = if copy.is_empty() { "another board" } else { copy };
+            screen
+                .line(format_args!("Sealed:   it was copied to {}, and accepts no changes", escape(copy)))?;
+        }
         screen.gap()?;
         screen.line(format_args!(
             "Agents:    {} active, {} idle, {} stale, {} completed (today)",

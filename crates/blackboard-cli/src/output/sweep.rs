@@ -150,10 +150,7 @@ fn verified(sessions: &[String], screen: &mut Screen<'_>) -> Result {
 
 fn described(agent: &StaleAgent, ids: ShortIds) -> String {
     let (name, session) = (&agent.agent_name, ids.shorten(&agent.session_id));
-    match agent.pid {
-        Some(pid) => format!("{name}, session {session}, PID {pid} not found"),
-        None => format!("{name}, session {session}, no PID"),
-    }
+    format!("{name}, session {session}, {}", agent.process)
 }
 
 /// The note about an automatic sweep that marked agents stale.

@@ -35,12 +35,17 @@ impl BoardLocation {
     /// The location of a server that `--db` of this call names.
     pub fn named(context: &Context, level: SettingsLevel) -> Result<Option<BoardLocation>> {
         let request = context.request();
-        let Some(text) = request.db.as_ref().and_then(|db| db.to_str()).map(str::to_owned) else {
-            return Ok(None);
-        };
-        if !location::is_server(&text) {
+        if request.db.is_none() {
             return Ok(None);
         }
+        let location = location::find(&request)?;
+        context.note_password_in_arguments(&location);
+        let location::Target::Redis(text) = location.target else {
+            let message = "the board of this user can only be a server here, and --db names a file";
+            return Err(Refusal::new(Code::InvalidValue, message)
+                .hint("leave out --db, and set BLACKBOARD_DB where the agents run")
+                .into());
+        };
         let address: Address = text.parse()?;
         if level != SettingsLevel::User {
             let message =

@@ -24,7 +24,7 @@ use super::access::Secret;
 use crate::context::Context;
 use crate::disk::own_file;
 use crate::hints;
-use crate::location::without_login;
+use crate::location::without_password;
 
 /// The maximum number of bytes read from the file: more than any server writes.
 const MOST_BYTES: u64 = 4096;
@@ -245,7 +245,7 @@ pub fn start_in_background(context: &Context, port: u16, token: bool) -> Result<
     }
     if let Some(db) = context.db() {
         // The arguments of a process are visible to all users, and a URL may contain a password.
-        match db.to_str().filter(|name| *without_login(name) != **name) {
+        match db.to_str().filter(|name| *without_password(name) != **name) {
             Some(url) => command.env("BLACKBOARD_DB", url),
             None => command.arg("--db").arg(db),
         };

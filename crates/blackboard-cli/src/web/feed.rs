@@ -290,6 +290,11 @@ impl Feed {
                 self.close(View::Missing);
                 None
             }
+            // The server has lost it. Another board under its name is an error.
+            Err(error) if error.code() == Code::BoardNotFound && !self.resolved.engine.exists() => {
+                self.close(View::Missing);
+                None
+            }
             Err(error) => {
                 self.close(View::Unreadable(Problem::of(&error)));
                 None

@@ -163,7 +163,7 @@ fn hostile_text_runs_nothing_and_breaks_nothing() {
 
 #[test]
 fn page_shows_hostile_text_in_every_column_as_text() {
-    let generator = Generator::new();
+    let generator = Generator::shared();
     let Some(browser) = Browser::start() else { return };
     for extent in [Extent::Everything, Extent::AllButIdentities] {
         let site =

@@ -1,10 +1,19 @@
-//! Configuration and environment: errors in them are reported on stderr and stop no command.
+//! Configuration and environment: errors in them are reported on stderr and stop no command. The configuration of a project
+//! is beside the file of its board.
 
 use std::fs;
+use std::time::Duration;
 
 use testkit::process::RunToEnd as _;
 
 use crate::scratch::{Output, Scratch, with_dying_process};
+
+testkit::on_each_engine![
+    bad_value_is_reported_with_its_file_key_and_range_on_stderr_only,
+    a_threshold_from_the_environment_takes_effect,
+    a_variable_outside_its_range_is_named_and_ignored,
+    agent_without_a_name_gets_the_configured_one,
+];
 
 fn configured(scratch: &Scratch, content: &str) {
     let home = scratch.path().join(".pai/blackboard");
@@ -12,7 +21,6 @@ fn configured(scratch: &Scratch, content: &str) {
     fs::write(home.join("config.json"), content).unwrap();
 }
 
-#[test]
 fn bad_value_is_reported_with_its_file_key_and_range_on_stderr_only() {
     for (content, expected) in [
         (
@@ -47,16 +55,13 @@ fn the_project_can_set_thresholds_but_no_path() {
     assert!(output.stderr.contains("database.operatorPath"), "{output:?}");
 }
 
-#[test]
 fn a_threshold_from_the_environment_takes_effect() {
     let scratch = Scratch::new();
     let session = with_dying_process(|pid| {
         scratch.json(["agent", "register", "--name", "Oak", "--pid", pid])["session_id"].clone()
     });
     // As if its last heartbeat was ten seconds ago.
-    let database = rusqlite::Connection::open(scratch.database()).unwrap();
-    let earlier = "UPDATE agents SET last_seen_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-10 seconds')";
-    database.execute(earlier, []).unwrap();
+    scratch.change_agents(|agent, now| agent.last_seen_at = now.minus(Duration::from_secs(10)));
     let patient = Output::of(scratch.command(["agent", "list", "--json"]).run_to_end()).success();
     assert_eq!(patient.json()["count"], 1);
     let mut command = scratch.command(["agent", "list", "--all", "--json"]);
@@ -65,7 +70,6 @@ fn a_threshold_from_the_environment_takes_effect() {
     assert_eq!(impatient.stderr, "", "JSON output has no note of the sweep");
 }
 
-#[test]
 fn a_variable_outside_its_range_is_named_and_ignored() {
     for (name, range) in [
         ("BLACKBOARD_STALE_THRESHOLD", "1 to 604800"),
@@ -81,7 +85,6 @@ fn a_variable_outside_its_range_is_named_and_ignored() {
     }
 }
 
-#[test]
 fn agent_without_a_name_gets_the_configured_one() {
     let scratch = Scratch::new();
     configured(&scratch, r#"{"agent": {"name": "Ivy"}}"#);

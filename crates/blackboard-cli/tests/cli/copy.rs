@@ -1,9 +1,11 @@
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
 use blackboard::Code;
 use serde_json::Value;
-use testkit::process::wait_for;
+use testkit::process::{Signal, end_of, signal, wait_for};
+use testkit::proxy::{Fault, Proxy};
 use testkit::redis::RedisServer;
 use testkit::wait_until;
 
@@ -107,10 +109,45 @@ fn sealed_board_names_its_copy_and_is_sealed_until_that_is_undone() {
         assert_eq!(scratch.json(["copy", &from, &to, "--seal"])["sealed"], true);
         let refused = scratch.run(["write", "key", "2", "--json", "--db", &from]).refused(Code::BoardSealed);
         assert!(refused["moved_to"].as_str().unwrap().ends_with(&to), "{refused}");
+        assert!(refused["hint"].as_str().unwrap().contains(" copy --unseal "), "{refused}");
+        let status = on(&scratch, &from, &["status"]);
+        assert_eq!(status["moved_to"], refused["moved_to"], "{status}");
+        let status = scratch.run(["status", "--db", &from]).success().stdout;
+        assert!(status.contains("Sealed:   it was copied to "), "{status}");
         assert_eq!(on(&scratch, &from, &["read", "key"])["value"], 1);
         on(&scratch, &to, &["write", "key", "2"]);
         assert_eq!(scratch.json(["copy", "--unseal", &from])["unsealed"], true);
         on(&scratch, &from, &["write", "key", "2"]);
+        assert_eq!(on(&scratch, &from, &["status"]).get("moved_to"), None);
+    }
+}
+
+#[test]
+fn interrupted_copy_unseals_its_source_and_says_how_to_continue() {
+    let (Some(source), Some(other)) = (RedisServer::start(&[]), RedisServer::start(&[])) else { return };
+    let scratch = Scratch::new();
+    on(&scratch, "a.db", &["write", "key", "1"]);
+    on(&scratch, &source.url("b"), &["write", "key", "1"]);
+    for (from, board) in [("a.db".to_owned(), "a"), (source.url("b"), "b")] {
+        let proxy = Proxy::before(&other);
+        // The client waits for the reply before it sends the same part again.
+        proxy.fail_next(Fault::SwallowReply);
+        let to = proxy.url(board);
+        let mut command = scratch.command(["copy", &from, &to, "--seal"]);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        wait_until("a part on its way", || proxy.has_failed().then_some(()));
+        signal(child.id(), Signal::INT);
+        let ended = end_of(child);
+        let stderr = &ended.stderr;
+        assert_eq!(ended.status.signal(), Some(Signal::INT.as_raw()), "{stderr}");
+        assert!(
+            stderr.contains("the source accepts changes") && stderr.contains("--seal --replace"),
+            "{stderr}"
+        );
+        on(&scratch, &from, &["write", "key", "2"]);
+        let refused = scratch.run(["read", "key", "--json", "--db", &to]).refused(Code::BeingCopied);
+        assert!(refused["hint"].as_str().unwrap().contains(" --replace"), "{refused}");
+        scratch.json(["copy", &from, &to, "--seal", "--replace"]);
     }
 }
 

@@ -71,7 +71,7 @@ const DIFFERENT: &[(&str, &str, i32)] = &[
     ("blackboard serve --stop", "blackboard serve --background --port 0 && blackboard serve --stop", 0),
     // There is no such server.
     (
-        "blackboard copy .blackboard/local.db redis://",
+        "blackboard copy .blackboard/local.db 'redis://",
         "blackboard copy .blackboard/local.db copy.db --seal && blackboard copy copy.db again.db",
         0,
     ),

@@ -7,6 +7,14 @@ use crate::mcp::client::Client;
 use crate::refusals::READING;
 use crate::scratch::{Output, Scratch};
 
+testkit::on_each_engine![
+    every_reading_command_shows_a_hostile_board_as_text,
+    a_board_with_an_unreadable_column_is_reported_harmlessly,
+    huge_text_in_every_column_is_shown,
+    hooks_quote_a_hostile_board_as_text,
+    mcp_answers_carry_a_hostile_board_as_text,
+];
+
 /// Commands that show a board without naming a row by its id.
 const LISTS: &[&[&str]] = &[
     &["agent", "list", "--all"],
@@ -82,9 +90,8 @@ fn assert_shown(output: &Output, call: &[&str]) {
     assert!(!output.stderr.contains("panicked"), "{call:?}: {output:?}");
 }
 
-#[test]
 fn every_reading_command_shows_a_hostile_board_as_text() {
-    let generator = Generator::new();
+    let generator = Generator::shared();
     let known = LISTS.iter().chain(DETAILS.iter().map(|(call, _)| call));
     let known: Vec<String> = known.map(|call| call.join(" ")).collect();
     for command in READING.iter().filter(|command| **command != "serve") {
@@ -113,9 +120,8 @@ fn every_reading_command_shows_a_hostile_board_as_text() {
     assert!(followed.stdout.contains("\\u001b]0;pwn\\u0007"), "{}", followed.stdout);
 }
 
-#[test]
 fn a_board_with_an_unreadable_column_is_reported_harmlessly() {
-    let generator = Generator::new();
+    let generator = Generator::shared();
     let damaged = generator.damaged_boards(PAYLOAD);
     assert!(damaged.len() > 10, "times and statuses are checked: {}", damaged.len());
     for (column, scratch) in damaged {
@@ -138,10 +144,9 @@ fn a_board_with_an_unreadable_column_is_reported_harmlessly() {
     }
 }
 
-#[test]
 fn huge_text_in_every_column_is_shown() {
     testkit::limit_test();
-    let generator = Generator::new();
+    let generator = Generator::shared();
     let scratch = generator.board(Extent::AllButIdentities, &"W".repeat(20_000));
     for call in LISTS {
         check(&scratch, call, 0);
@@ -163,9 +168,8 @@ fn texts(value: &Value) -> Vec<&str> {
     }
 }
 
-#[test]
 fn hooks_quote_a_hostile_board_as_text() {
-    let generator = Generator::new();
+    let generator = Generator::shared();
     for extent in [Extent::Everything, Extent::AllButIdentities] {
         let scratch = generator.board(extent, PAYLOAD);
         let edit = || json!({"tool_name": "Edit", "tool_input": {"file_path": "src/a.rs"}});
@@ -194,9 +198,8 @@ fn hooks_quote_a_hostile_board_as_text() {
     }
 }
 
-#[test]
 fn mcp_answers_carry_a_hostile_board_as_text() {
-    let generator = Generator::new();
+    let generator = Generator::shared();
     for extent in [Extent::Everything, Extent::AllButIdentities] {
         let scratch = generator.board(extent, PAYLOAD);
         let mut client = Client::new(&scratch);

@@ -1,4 +1,5 @@
-//! The location of the board: the option, then the environment, then the project, then the home.
+//! The location of the board: the option, then the environment, then the project, then the home. Directories, worktrees and
+//! links are those of files.
 
 use std::fs;
 use std::path::Path;
@@ -6,6 +7,11 @@ use std::path::Path;
 use testkit::process::RunToEnd as _;
 
 use crate::scratch::{Output, Scratch};
+
+testkit::on_each_engine![
+    board_of_the_option_or_the_environment_overrides_those_of_the_project_and_the_home,
+    commands_in_lists_name_the_board_that_was_given_by_db,
+];
 
 /// The board that a call from `directory` uses.
 fn database(scratch: &Scratch, directory: &Path, variables: &[(&str, &str)], arguments: &[&str]) -> String {
@@ -34,6 +40,24 @@ fn option_overrides_environment_overrides_project_overrides_home() {
     assert_eq!(database(&scratch, &project, &all[1..], &[]), inside(".blackboard/local.db"));
     assert_eq!(database(&scratch, scratch.path(), &all[1..], &[]), "/somewhere/home/local.db");
     assert_eq!(database(&scratch, scratch.path(), &[], &[]), scratch.database().to_str().unwrap());
+}
+
+fn board_of_the_option_or_the_environment_overrides_those_of_the_project_and_the_home() {
+    let scratch = Scratch::with_file("team.db");
+    scratch.run(["work", "create", "named", "--title", "Named"]).success();
+    let project = scratch.path().join("project");
+    fs::create_dir_all(project.join(".blackboard")).unwrap();
+    let items = |variable: &str, arguments: &[&str]| {
+        let mut command = scratch.command(["work", "list", "--json"].iter().chain(arguments));
+        command.current_dir(&project).env("BLACKBOARD_DB", variable);
+        Output::of(command.run_to_end()).success().json()["count"].clone()
+    };
+    let location = scratch.location();
+    assert_eq!(items(&location, &[]), 1);
+    assert_eq!(items("", &["--db", &location]), 1);
+    assert_eq!(items("other.db", &["--db", &location]), 1);
+    assert_eq!(items("", &[]), 0);
+    assert_eq!(items(&location, &["--db", "other.db"]), 0);
 }
 
 #[test]
@@ -96,18 +120,16 @@ fn missing_home_is_reported_with_the_variable_to_set() {
     assert!(refusal["hint"].as_str().unwrap().contains("BLACKBOARD_HOME"), "{refusal}");
 }
 
-#[test]
 fn commands_in_lists_name_the_board_that_was_given_by_db() {
-    let scratch = Scratch::new();
-    let db = "team board.db";
+    let scratch = Scratch::with_file("team board.db");
+    let location = scratch.location();
+    let db = if scratch.is_served() { location.as_str() } else { "team board.db" };
     let run = |call: &[&str]| scratch.run(call.iter().chain(&["--db", db])).success().stdout;
     run(&["project", "register", "pai", "--name", "PAI"]);
     let empty = run(&["work", "list"]);
-    assert_eq!(
-        empty,
-        "No open work items. Add one: blackboard --db 'team board.db' work create ID --title TEXT\n"
-    );
-    let library = blackboard::Board::open(&scratch.path().join(db)).unwrap();
+    let next = format!("Add one: blackboard --db '{db}' work create ID --title TEXT\n");
+    assert_eq!(empty, format!("No open work items. {next}"));
+    let library = scratch.board();
     for number in 0..60 {
         let create = blackboard::work::Create {
             project: Some("pai".to_owned()),
@@ -116,6 +138,6 @@ fn commands_in_lists_name_the_board_that_was_given_by_db() {
         library.work().create(&create).unwrap();
     }
     let shown = scratch.on_terminal(100, ["project", "status", "pai", "--db", db]);
-    let more = "… and 10 more: blackboard --db 'team board.db' work list --project pai";
-    assert!(shown.contains(more), "{shown}");
+    let more = format!("… and 10 more: blackboard --db '{db}' work list --project pai");
+    assert!(shown.contains(&more), "{shown}");
 }

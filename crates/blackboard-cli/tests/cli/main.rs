@@ -4,9 +4,9 @@
 //! Tests that are about a board run on each engine: their file lists them in `testkit::on_each_engine`, one line per test.
 //! A transcript is the same on each engine. Other tests have `#[test]`, and are in modules about:
 //!
-//! - the file of a board: `foreign_files`, `init`, `location`, `permissions`, `publishing`, and `of_a_file` beside tests of the same subject;
-//! - rows that a test writes into the file, because no command would: `hostile_reads`;
-//! - what uses no board: `completions`, `configuration`, `demo`, `exit_codes`, `output`, `setup`, `usage`, `version`;
+//! - the file of a board: `foreign_files`, `permissions`, `publishing`, parts of `configuration`, `init` and `location`, and `of_a_file`
+//!   beside tests of the same subject;
+//! - what uses no board: `completions`, `demo`, `exit_codes`, `output`, `setup`, `usage`, `version`;
 //! - a server of its own: `redis`.
 
 #![cfg(unix)]

@@ -9,10 +9,48 @@ testkit::on_each_engine![
     human_output_matches_transcript,
     pages_together_contain_every_entry,
     page_token_of_another_order_is_refused,
+    bracket_that_is_not_closed_matches_itself_in_every_command,
 ];
 
 fn human_output_matches_transcript() {
     transcript::check("query");
+}
+
+fn bracket_that_is_not_closed_matches_itself_in_every_command() {
+    let scratch = Scratch::new();
+    for key in ["a", "list0"] {
+        scratch.json(["write", key, "1"]);
+    }
+    // No command writes such a key, but another program may.
+    scratch.rewrite(
+        "UPDATE entries SET key = 'list[0' WHERE key = 'list0';
+                     UPDATE entry_versions SET key = 'list[0' WHERE key = 'list0'",
+    );
+    for (pattern, expected, is_closed) in [
+        ("[", &[][..], false),
+        ("list[*", &["list[0"], false),
+        ("list[0", &["list[0"], false),
+        ("[a", &[], false),
+        ("[a]", &["a"], true),
+        ("list[[]0", &["list[0"], true),
+    ] {
+        let query = scratch.json(["query", pattern]);
+        let items = query["items"].as_array().unwrap().iter();
+        let found: Vec<&str> = items.map(|entry| entry["key"].as_str().unwrap()).collect();
+        assert_eq!(found, expected, "{pattern}");
+        assert_eq!(scratch.json(["list", "--pattern", pattern]), Value::from(expected), "{pattern}");
+        assert_eq!(scratch.json(["clear", pattern, "--dry-run"])["keys"], Value::from(expected), "{pattern}");
+        let note =
+            if is_closed { "" } else { "note: the [ in the pattern is not closed, so it matches itself\n" };
+        for call in [
+            &["query", pattern][..],
+            &["list", "--pattern", pattern],
+            &["snapshot", "--pattern", pattern],
+            &["clear", pattern, "--dry-run"],
+        ] {
+            assert_eq!(scratch.run(call).success().stderr, note, "{call:?}");
+        }
+    }
 }
 
 fn pages_together_contain_every_entry() {

@@ -2,13 +2,16 @@
 
 mod edges;
 mod examples;
+mod limits;
+mod lost;
+mod mistakes;
 mod rights;
 mod setup;
 
 use std::process::Command;
 
 use blackboard::Code;
-use testkit::process::RunToEnd;
+use testkit::process::{RunToEnd, Signal};
 use testkit::redis::RedisServer;
 use testkit::scratch::{Output, Scratch};
 
@@ -106,4 +109,34 @@ fn hook_leaves_a_server_that_does_not_answer_alone_for_a_while() {
     let log = scratch.contents().into_iter().filter(|(path, ..)| path.ends_with("hook.log"));
     let log: String = log.map(|(_, _, text)| String::from_utf8(text).unwrap()).collect();
     assert!(log.contains("the next hook tries it"), "{log}");
+}
+
+#[test]
+fn hook_does_not_connect_again_to_a_server_that_has_stopped() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let (scratch, url) = (Scratch::new(), server.url("team"));
+    let hook = || {
+        let mut command = scratch.command(["hook", "claude"]);
+        let output = Output::fed(
+            command.env("BLACKBOARD_DB", &url).env_remove("BLACKBOARD_HOOK_DEADLINE"),
+            r#"{"session_id":"1","hook_event_name":"SessionStart"}"#,
+        );
+        assert_eq!((output.code, output.stdout.as_str()), (0, ""));
+    };
+    server.signal(Signal::STOP);
+    // On a busy machine, the limit of a hook may pass before it connects.
+    let (file, ..) = testkit::wait_until("a hook that has met the server", || {
+        hook();
+        scratch.contents().into_iter().find(|(path, ..)| path.ends_with("retry-after"))
+    });
+    server.signal(Signal::CONT);
+    std::fs::write(file, "60").unwrap();
+    let connections = || {
+        let info = server.command(&["INFO", "stats"]);
+        let line = info.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
+        line.unwrap().parse::<u64>().unwrap()
+    };
+    let before = connections();
+    hook();
+    assert_eq!(connections(), before + 1, "only this test connects");
 }

@@ -144,7 +144,7 @@ const WITH_AN_ENDED_SESSION: &[(&str, &[&str], Treatment)] = {
         ("lock acquire", &["deploy"], Refused),
         ("lock release", &["deploy"], Refused),
         ("lock list", &[], Ignored),
-        ("lock run", &["deploy", "--", "true"], Ignored),
+        ("lock run", &["deploy", "--", "true"], Refused),
         ("file reserve", &["src/"], Refused),
         ("file release", &["src/"], Refused),
         ("file list", &[], Ignored),

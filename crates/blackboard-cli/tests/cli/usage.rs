@@ -312,7 +312,7 @@ fn url_of_an_unknown_engine_is_refused() {
     let scratch = Scratch::new();
     let hint =
         scratch.run(["status", "--db", "ftp://board", "--json"]).refused(Code::InvalidValue)["hint"].clone();
-    assert_eq!(hint, "name a file or a directory");
+    assert_eq!(hint, "name a file, a directory or a server: redis://host:port?board=NAME");
 }
 
 #[test]

@@ -208,10 +208,14 @@ fn timer_releases_the_work_of_a_machine_that_failed() {
     let a = &network.a;
     assert_eq!(a.json(&["sweep"])["staleAgents"], json!([]), "the default threshold has not passed");
     a.run(&["work", "claim", "x", "--session", &oak]).refused(Code::AlreadyClaimed);
-    let swept = wait_until("a machine that has been silent for long", || {
-        let swept = a.json(&["sweep", "--threshold", "2s"]);
-        (swept["staleAgents"] != json!([])).then_some(swept)
+    wait_until("a machine that has been silent for long", || {
+        let planned = a.json(&["sweep", "--threshold", "2s", "--dry-run"]);
+        (planned["staleAgents"] != json!([])).then_some(())
     });
+    let plan = &["sweep", "--threshold", "2s", "--dry-run"];
+    let planned = Output::of(a.command(program(), plan).run_to_end()).success().stdout;
+    assert!(planned.contains("cannot be verified here") && !planned.contains("not found"), "{planned}");
+    let swept = a.json(&["sweep", "--threshold", "2s"]);
     let [stale] = &swept["staleAgents"].as_array().unwrap()[..] else { panic!("{swept}") };
     assert_eq!((&stale["sessionId"], &stale["releasedItems"]), (&json!(ivy), &json!(["x"])), "{swept}");
     assert_eq!(a.json(&["agent", "show", &oak])["status"], "active", "its process runs on this machine");

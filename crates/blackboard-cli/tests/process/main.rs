@@ -32,12 +32,17 @@ mod liveness;
 mod locks;
 mod machines;
 mod many_entries;
+mod mutations;
 mod pipes;
+mod purge;
+mod readers;
 mod readme;
+mod retention;
 mod runs;
 mod swarm;
 mod sweep_race;
 mod unknown_outcome;
+mod unreadable_rows;
 
 // About the file of a board: its locks, bytes, schema, WAL, directory and file system.
 mod demo;
@@ -45,15 +50,10 @@ mod disk_full;
 mod durability;
 mod file_systems;
 mod migration;
-mod mutations;
-mod purge;
 mod queue;
 mod read_only;
-mod readers;
-mod retention;
 mod swapped;
 mod system_calls;
-mod unreadable_rows;
 mod wal;
 
 mod crowd;

@@ -1,4 +1,6 @@
-//! A damaged file: never a panic, never a hang, a documented exit code, and the file is kept.
+//! A damaged board: never a panic, never a hang, a documented exit code, and a file is kept.
+//!
+//! Random values and impossible numbers are tested on each engine. Bytes, headers, links and sidecars are those of a file.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -6,12 +8,15 @@ use std::path::Path;
 use std::process::Command;
 
 use blackboard::entry::{Value, Write};
+use testkit::engine::Engine;
 use testkit::process::RunToEnd as _;
 
 use crate::crowd::end_of;
 use crate::scale::{Chance, progress, size};
 use crate::scratch::Output;
 use crate::test_board::TestBoard;
+
+testkit::on_each_engine![numbers_that_no_row_can_have_are_reported];
 
 /// The commands that run on every mutated board. Each of them would write to an intact one.
 const CALLS: &[&[&str]] = &[
@@ -45,7 +50,8 @@ struct Original {
     log: Vec<u8>,
 }
 
-fn originals() -> [Original; 2] {
+/// A board with rows of most tables, and a session that holds items.
+fn a_used_board() -> TestBoard {
     let board = TestBoard::new();
     let session = board.session("Ivy");
     board.items(30);
@@ -65,6 +71,24 @@ fn originals() -> [Original; 2] {
         let (key, value) = (format!("key:{index}"), format!("[\"{}\"]", "value ".repeat(40)));
         board.json(&["write", &key, &value, "--tag", "x", "--metadata", "{\"a\": 1}", "--ttl", "1h"]);
     }
+    board
+}
+
+/// Another board with the same content.
+fn a_copy_of(original: &TestBoard) -> TestBoard {
+    let board = TestBoard::new();
+    if original.is_served() {
+        board.scratch().copy_served_board(original.scratch());
+    } else {
+        original.tamper("PRAGMA wal_checkpoint(TRUNCATE)");
+        write_private(board.database(), &fs::read(original.database()).unwrap());
+    }
+    board
+}
+
+fn originals() -> [Original; 2] {
+    let board = a_used_board();
+    let session = board.json(&["agent", "list"])["items"][0]["session_id"].as_str().unwrap().to_owned();
     board.tamper("PRAGMA wal_checkpoint(TRUNCATE)");
     let read = || Original {
         database: fs::read(board.database()).unwrap(),
@@ -187,6 +211,52 @@ fn numbers_that_no_board_can_have_are_reported() {
                 || exported.stderr.starts_with("note: left out ")
                 || events.iter().any(|event| event["event_type"] == "unreadable");
             assert!(is_reported, "{sql}: {}", exported.stderr);
+        }
+    }
+}
+
+/// Values of a server that another program has changed.
+#[test]
+fn mutated_values_of_a_server_never_crash_a_command() {
+    Engine::Redis.run(|| {
+        let original = a_used_board();
+        let mutations = size(24, 500);
+        let mut chance = Chance::new(1);
+        for number in 1..=mutations {
+            let board = TestBoard::new();
+            board.scratch().copy_served_board(original.scratch());
+            let what = board.scratch().mutate(&mut chance);
+            for call in CALLS {
+                is_answered(&board, call, &format!("mutation {number}, {what:?}"));
+            }
+            progress("mutations, values", number, mutations);
+        }
+    });
+}
+
+fn numbers_that_no_row_can_have_are_reported() {
+    let original = a_used_board();
+    let session = original.json(&["agent", "list"])["items"][0]["session_id"].as_str().unwrap().to_owned();
+    for number in [i64::MIN, -1] {
+        for (table, column, found) in [
+            ("work_items", "revision", ("item_id", "item-1")),
+            ("work_items", "fence", ("item_id", "item-1")),
+            ("agents", "revision", ("session_id", session.as_str())),
+            ("agents", "joined_revision", ("session_id", session.as_str())),
+            ("entry_versions", "version", ("key", "key:7")),
+        ] {
+            let what = format!("{table}.{column} = {number}");
+            let board = a_copy_of(&original);
+            board.set_value(table, column, number, found);
+            for call in CALLS {
+                is_answered(&board, call, &what);
+            }
+            let exported = board.run(["export", "--json"]);
+            let answer = exported.json();
+            let is_reported = answer["code"] == "corrupt"
+                || answer.get("unreadable").is_some()
+                || exported.stderr.starts_with("note: left out ");
+            assert!(is_reported, "{what}: {exported:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! No reader is ever blocked, and a writer does not wait forever.
+//! No reader is ever blocked, and a writer does not wait forever. The lock of writers is one of a file: a server has none.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,6 +10,8 @@ use rustix::process::Signal;
 use crate::crowd::{Ended, at_once, end_of, signal, wait_until};
 use crate::machine::can_trace;
 use crate::test_board::TestBoard;
+
+testkit::on_each_engine![readers_change_nothing_but_a_cursor];
 
 /// Commands that only read; `SESSION` is one that has events to see, `FACT` the revision of an entry.
 const READERS: &[&[&str]] = &[
@@ -68,6 +70,21 @@ fn read_everything(board: &TestBoard, session: &str) {
     }
 }
 
+fn readers_change_nothing_but_a_cursor() {
+    let (board, session) = board_with_temptations();
+    // What is due is swept by the first command, also by one that reads.
+    board.run(["sweep"]).success();
+    let contents = || {
+        let mut contents = contents(&board.tables());
+        contents.retain(|row| !row.starts_with("cursors:"));
+        contents
+    };
+    let before = contents();
+    read_everything(&board, &session);
+    assert_eq!(contents(), before);
+    board.assert_sound();
+}
+
 /// Everything that is on the board.
 fn contents(connection: &Connection) -> Vec<String> {
     let tables = ["agents", "work_items", "events", "heartbeats", "cursors", "operations", "marks"];
@@ -85,74 +102,78 @@ fn contents(connection: &Connection) -> Vec<String> {
     contents
 }
 
-#[test]
-fn readers_finish_while_another_process_holds_the_write_lock() {
-    let (board, session) = board_with_temptations();
-    let holder = board.sql();
-    let before = contents(&holder);
-    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
-    read_everything(&board, &session);
-    // Only this test can end the transaction: the lock was held while they ran from beginning to end.
-    assert!(!holder.is_autocommit());
-    holder.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(contents(&holder), before);
-}
+mod of_a_file {
+    use super::*;
 
-#[test]
-fn writers_that_time_out_report_the_holder_of_the_lock() {
-    let (board, session) = board_with_temptations();
-    let holder = board.sql();
-    let before = contents(&holder);
-    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let answers = at_once(4, |index| match index {
-        0 => board.run(["write", "fact", "1", "--json"]),
-        _ => board.run(["work", "claim", "item-0", "--json", "--session", &session]),
-    });
-    assert!(!holder.is_autocommit());
-    let this = format!("process {} ", std::process::id());
-    for answer in answers {
-        assert_eq!((answer.code, answer.stderr.as_str()), (6, ""), "{answer:?}");
-        let refusal = answer.json();
-        assert_eq!(refusal["code"], "busy");
-        assert!(refusal["lock_holder"].as_str().unwrap().starts_with(&this), "{refusal}");
-        assert!(refusal["error"].as_str().unwrap().contains(&this), "{refusal}");
+    #[test]
+    fn readers_finish_while_another_process_holds_the_write_lock() {
+        let (board, session) = board_with_temptations();
+        let holder = board.sql();
+        let before = contents(&holder);
+        holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+        read_everything(&board, &session);
+        // Only this test can end the transaction: the lock was held while they ran from beginning to end.
+        assert!(!holder.is_autocommit());
+        holder.execute_batch("ROLLBACK").unwrap();
+        assert_eq!(contents(&holder), before);
     }
-    holder.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(contents(&holder), before);
-    board.run(["work", "claim", "item-0", "--session", &session]).success();
-}
 
-#[test]
-fn writer_stopped_inside_its_transaction_blocks_no_reader_and_is_reported() {
-    if !can_trace("a stopped writer") {
-        return;
+    #[test]
+    fn writers_that_time_out_report_the_holder_of_the_lock() {
+        let (board, session) = board_with_temptations();
+        let holder = board.sql();
+        let before = contents(&holder);
+        holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let answers = at_once(4, |index| match index {
+            0 => board.run(["write", "fact", "1", "--json"]),
+            _ => board.run(["work", "claim", "item-0", "--json", "--session", &session]),
+        });
+        assert!(!holder.is_autocommit());
+        let this = format!("process {} ", std::process::id());
+        for answer in answers {
+            assert_eq!((answer.code, answer.stderr.as_str()), (6, ""), "{answer:?}");
+            let refusal = answer.json();
+            assert_eq!(refusal["code"], "busy");
+            assert!(refusal["lock_holder"].as_str().unwrap().starts_with(&this), "{refusal}");
+            assert!(refusal["error"].as_str().unwrap().contains(&this), "{refusal}");
+        }
+        holder.execute_batch("ROLLBACK").unwrap();
+        assert_eq!(contents(&holder), before);
+        board.run(["work", "claim", "item-0", "--session", &session]).success();
     }
-    let (board, session) = board_with_temptations();
-    board.run(["sweep"]).success();
-    let (log, trace) = (board.beside("-wal"), board.path().join("trace"));
-    // Its first write to the WAL is inside its transaction.
-    let stop = "inject=pwrite64:signal=SIGSTOP:when=1";
-    let (log, output) = (log.to_str().unwrap(), trace.to_str().unwrap());
-    let wrapper = ["strace", "-f", "-qq", "-o", output, "-P", log, "-e", stop];
-    let writer = board.start_wrapped(&wrapper, &["work", "create", "new", "--title", "New", "--json"]);
-    let stopped = wait_until("a stopped writer", || stopped_process(&trace));
 
-    read_everything(&board, &session);
-    let refusal = board.refusal(6, &["work", "claim", "item-0", "--session", &session]);
-    let named = format!("process {stopped} (blackboard)");
-    assert_eq!(refusal["lock_holder"], named.as_str(), "{refusal}");
-    assert_eq!(stopped_process(&trace), Some(stopped), "it was stopped all the time");
+    #[test]
+    fn writer_stopped_inside_its_transaction_blocks_no_reader_and_is_reported() {
+        if !can_trace("a stopped writer") {
+            return;
+        }
+        let (board, session) = board_with_temptations();
+        board.run(["sweep"]).success();
+        let (log, trace) = (board.beside("-wal"), board.path().join("trace"));
+        // Its first write to the WAL is inside its transaction.
+        let stop = "inject=pwrite64:signal=SIGSTOP:when=1";
+        let (log, output) = (log.to_str().unwrap(), trace.to_str().unwrap());
+        let wrapper = ["strace", "-f", "-qq", "-o", output, "-P", log, "-e", stop];
+        let writer = board.start_wrapped(&wrapper, &["work", "create", "new", "--title", "New", "--json"]);
+        let stopped = wait_until("a stopped writer", || stopped_process(&trace));
 
-    signal(stopped, Signal::CONT);
-    let Ended { status, stderr, .. } = end_of(writer);
-    assert_eq!((status.code(), stderr.as_str()), (Some(0), ""));
-    board.run(["work", "claim", "new", "--session", &session]).success();
-    board.assert_sound();
-}
+        read_everything(&board, &session);
+        let refusal = board.refusal(6, &["work", "claim", "item-0", "--session", &session]);
+        let named = format!("process {stopped} (blackboard)");
+        assert_eq!(refusal["lock_holder"], named.as_str(), "{refusal}");
+        assert_eq!(stopped_process(&trace), Some(stopped), "it was stopped all the time");
 
-/// The process that has stopped and not continued, by the trace of its system calls.
-fn stopped_process(trace: &Path) -> Option<u32> {
-    let trace = std::fs::read_to_string(trace).ok()?;
-    let (pid, happened) = trace.lines().last()?.split_once(' ')?;
-    happened.contains("stopped by SIGSTOP").then(|| pid.parse().unwrap())
+        signal(stopped, Signal::CONT);
+        let Ended { status, stderr, .. } = end_of(writer);
+        assert_eq!((status.code(), stderr.as_str()), (Some(0), ""));
+        board.run(["work", "claim", "new", "--session", &session]).success();
+        board.assert_sound();
+    }
+
+    /// The process that has stopped and not continued, by the trace of its system calls.
+    fn stopped_process(trace: &Path) -> Option<u32> {
+        let trace = std::fs::read_to_string(trace).ok()?;
+        let (pid, happened) = trace.lines().last()?.split_once(' ')?;
+        happened.contains("stopped by SIGSTOP").then(|| pid.parse().unwrap())
+    }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use blackboard::agent::{Agent, Register};
 use blackboard::clock::Timestamp;
 use blackboard::event::Event;
-use blackboard::store::{Page, Store};
+use blackboard::store::{BookkeepingRow, Page, Range, Store};
 use blackboard::work::Create;
 use blackboard::{Board, Metadata, Revision};
 use rusqlite::Connection;
@@ -199,6 +199,32 @@ impl TestBoard {
     /// Changes the database without the program.
     pub fn tamper(&self, sql: &str) {
         self.sql().execute_batch(sql).unwrap();
+    }
+
+    /// Changes the board with SQL, without the program. On a server it is another board afterwards.
+    pub fn rewrite(&self, sql: &str) {
+        self.scratch.rewrite(sql);
+    }
+
+    /// Puts a value that no command writes into a column, where another column has a value.
+    #[track_caller]
+    pub fn set_value(&self, table: &str, column: &str, value: impl Into<Value>, found: (&str, &str)) {
+        self.scratch.set_value(table, column, &value.into(), found);
+    }
+
+    /// Makes the clock reading of every machine unreadable.
+    pub fn damage_clock_readings(&self) {
+        if !self.is_served() {
+            return self.tamper("UPDATE marks SET value = x'ff00' WHERE name LIKE 'clock:%'");
+        }
+        let readings = Range::bookkeeping_rows("clock:");
+        self.scratch
+            .change_rows(&readings, |row: &mut BookkeepingRow, _| "\u{ff}".clone_into(&mut row.value));
+    }
+
+    /// Its directory and program, for what only they have.
+    pub fn scratch(&self) -> &Scratch {
+        &self.scratch
     }
 
     /// Changes every session without the program. `change` gets the time of the board.

@@ -5,6 +5,22 @@ use serde_json::json;
 use crate::scratch::with_dying_process;
 use crate::test_board::TestBoard;
 
+testkit::on_each_engine![
+    sweep_reports_the_agent_that_it_skips_and_sweeps_the_others,
+    skipped_agent_whose_process_has_ended_gets_no_advice_that_cannot_help,
+    every_other_command_sweeps_the_others_and_notes_the_one_that_it_skips,
+    a_heartbeat_dated_next_year_does_not_keep_older_ones,
+    a_dry_run_reports_expired_entries,
+    lists_show_what_can_be_read_and_report_the_rest,
+    an_answer_without_unreadable_rows_has_no_such_field,
+    an_export_has_what_can_be_read_and_says_what_is_missing,
+    a_row_that_is_asked_for_by_its_id_is_an_error_with_the_fix,
+    an_event_that_cannot_be_read_stops_no_reader_and_no_writer,
+    a_clock_row_that_cannot_be_read_stops_no_sweep,
+    a_purge_erases_rows_that_cannot_be_read,
+    hooks_leave_out_rows_that_cannot_be_read_and_note_them_in_their_log,
+];
+
 /// Two agents without a process that hold an item each and have not sent a heartbeat for an hour. The item of the first one
 /// cannot be read.
 fn a_bad_agent_and_a_good_one(board: &TestBoard) -> [String; 2] {
@@ -13,16 +29,15 @@ fn a_bad_agent_and_a_good_one(board: &TestBoard) -> [String; 2] {
     for (index, session) in sessions.iter().enumerate() {
         board.json(&["work", "claim", &format!("item-{index}"), "--session", session]);
     }
-    board.tamper("UPDATE agents SET pid = NULL, process = NULL");
-    board.tamper("UPDATE work_items SET claimed_at = 'yesterday' WHERE item_id = 'item-0'");
+    board.forget_processes();
     board.make_all_heartbeats_old();
+    board.set_value("work_items", "claimed_at", "yesterday", ("item_id", "item-0"));
     sessions.try_into().unwrap()
 }
 
 /// The statement that corrects the item.
 const FIX: &str = "UPDATE work_items SET claimed_at = … WHERE item_id = 'item-0'";
 
-#[test]
 fn sweep_reports_the_agent_that_it_skips_and_sweeps_the_others() {
     let board = TestBoard::new();
     let [bad, good] = a_bad_agent_and_a_good_one(&board);
@@ -50,14 +65,13 @@ fn sweep_reports_the_agent_that_it_skips_and_sweeps_the_others() {
     assert!(refused.stderr.contains(FIX), "{refused:?}");
 }
 
-#[test]
 fn skipped_agent_whose_process_has_ended_gets_no_advice_that_cannot_help() {
     let board = TestBoard::new();
     let ivy = with_dying_process(|pid| board.json(&["agent", "register", "--name", "Ivy", "--pid", pid]));
     let ivy = ivy["session_id"].as_str().unwrap();
     board.json(&["work", "claim", "item", "--title", "Item", "--session", ivy]);
     assert!(board.run(["sweep"]).success().stdout.contains("  Gone: 1 agent "), "it can be read");
-    board.tamper("UPDATE work_items SET claimed_at = 'yesterday'");
+    board.set_value("work_items", "claimed_at", "yesterday", ("item_id", "item"));
     for call in [&["sweep", "--threshold", "0"][..], &["sweep", "--threshold", "0", "--dry-run"]] {
         let shown = board.run(call).success().stdout;
         assert!(shown.contains(&format!("  Skipped: Ivy ({}): ", &ivy[..8])), "{shown}");
@@ -65,7 +79,6 @@ fn skipped_agent_whose_process_has_ended_gets_no_advice_that_cannot_help() {
     }
 }
 
-#[test]
 fn every_other_command_sweeps_the_others_and_notes_the_one_that_it_skips() {
     let board = TestBoard::new();
     let [bad, good] = a_bad_agent_and_a_good_one(&board);
@@ -78,13 +91,12 @@ fn every_other_command_sweeps_the_others_and_notes_the_one_that_it_skips() {
     assert_eq!(answer.stderr, "");
 }
 
-#[test]
 fn a_heartbeat_dated_next_year_does_not_keep_older_ones() {
     let board = TestBoard::new();
     let session = board.session("Ivy");
     board.json(&["agent", "heartbeat", "--session", &session]);
     let time = |offset: &str| format!("strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '{offset}')");
-    board.tamper(&format!(
+    board.rewrite(&format!(
         "UPDATE heartbeats SET timestamp = {};
          WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 847)
          INSERT INTO heartbeats (session_id, timestamp)
@@ -99,12 +111,10 @@ fn a_heartbeat_dated_next_year_does_not_keep_older_ones() {
     assert_eq!(board.number("SELECT count(*) FROM heartbeats"), 1);
 }
 
-#[test]
 fn a_dry_run_reports_expired_entries() {
     let board = TestBoard::new();
     board.json(&["write", "note", "1", "--ttl", "1h"]);
-    board.tamper("UPDATE entries SET expires_at = '2026-01-01T00:00:00.000Z'");
-    board.tamper("UPDATE entry_versions SET expires_at = '2026-01-01T00:00:00.000Z'");
+    board.let_time_pass();
     assert_eq!(board.json(&["sweep", "--dry-run"])["entriesExpired"], 1);
     let shown = board.run(["sweep", "--dry-run"]).success();
     assert!(shown.stdout.contains("  Would expire: 1 entry"), "{shown:?}");
@@ -137,12 +147,10 @@ fn a_board_with_bad_rows() -> (TestBoard, String) {
     for name in ["bad", "fine"] {
         board.json(&["lock", "acquire", name, "--session", &good]);
     }
-    board.tamper(&format!(
-        "UPDATE work_items SET created_at = 'yesterday' WHERE item_id = 'bad';
-         UPDATE agents SET started_at = 'never' WHERE session_id = '{bad}';
-         UPDATE projects SET registered_at = 'never' WHERE project_id = 'bad';
-         UPDATE entry_versions SET updated_at = 'never' WHERE key = 'bad';"
-    ));
+    board.set_value("work_items", "created_at", "yesterday", ("item_id", "bad"));
+    board.set_value("agents", "started_at", "never", ("session_id", &bad));
+    board.set_value("projects", "registered_at", "never", ("project_id", "bad"));
+    board.set_value("entry_versions", "updated_at", "never", ("key", "bad"));
     (board, good)
 }
 
@@ -152,7 +160,6 @@ fn left_out(answer: &serde_json::Value) -> Vec<&str> {
     rows.iter().map(|row| row["id"].as_str().unwrap()).collect()
 }
 
-#[test]
 fn lists_show_what_can_be_read_and_report_the_rest() {
     let (board, good) = a_board_with_bad_rows();
     let agents = board.json(&["agent", "list", "--all"]);
@@ -189,7 +196,6 @@ fn lists_show_what_can_be_read_and_report_the_rest() {
     assert_eq!(board.json(&["work", "claim", "--next", "--session", &good])["item_id"], "fine");
 }
 
-#[test]
 fn an_answer_without_unreadable_rows_has_no_such_field() {
     let board = TestBoard::new();
     board.items(2);
@@ -197,10 +203,9 @@ fn an_answer_without_unreadable_rows_has_no_such_field() {
     assert_eq!(board.run(["work", "list"]).success().stderr, "");
 }
 
-#[test]
 fn an_export_has_what_can_be_read_and_says_what_is_missing() {
     let (board, _) = a_board_with_bad_rows();
-    let file = board.database().with_file_name("export.json");
+    let file = board.path().join("export.json");
     let file = file.to_str().unwrap();
     let saved = board.run(["export", "--output", file]).success();
     // Two of them are versions that the event log refers to.
@@ -213,7 +218,6 @@ fn an_export_has_what_can_be_read_and_says_what_is_missing() {
     assert_eq!((left_out(&printed.json()).len(), printed.stderr.lines().count()), (5, 2), "{printed:?}");
 }
 
-#[test]
 fn a_row_that_is_asked_for_by_its_id_is_an_error_with_the_fix() {
     let (board, good) = a_board_with_bad_rows();
     for call in [&["work", "status", "bad"][..], &["work", "claim", "bad", "--session", &good]] {
@@ -229,41 +233,42 @@ fn a_row_that_is_asked_for_by_its_id_is_an_error_with_the_fix() {
         );
     }
     // The hint's command fixes it.
-    board.tamper("UPDATE work_items SET created_at = '2026-01-01T00:00:00.000Z' WHERE item_id = 'bad'");
+    board.set_value("work_items", "created_at", "2026-01-01T00:00:00.000Z", ("item_id", "bad"));
     assert_eq!(board.json(&["work", "status", "bad"])["item_id"], "bad");
     assert_eq!(board.json(&["work", "list"]).get("unreadable"), None);
 }
 
-#[test]
 fn an_event_that_cannot_be_read_stops_no_reader_and_no_writer() {
     let board = TestBoard::new();
     let session = board.session("Ivy");
     board.items(2);
-    board.tamper(
-        "UPDATE events SET metadata = '{' WHERE id = 2; UPDATE events SET timestamp = 'soon' WHERE id = 3",
-    );
+    board.scratch().damage_event(2, "metadata");
+    board.scratch().damage_event(3, "timestamp");
     board.json(&["write", "after", "1"]);
     let events = board.json(&["observe", "--session", &session]);
     let types: Vec<_> =
         events["items"].as_array().unwrap().iter().map(|event| &event["event_type"]).collect();
     assert_eq!(types, ["unreadable", "unreadable", "entry_written"]);
     let summary = events["items"][1]["summary"].as_str().unwrap();
-    assert!(summary.starts_with("This event cannot be read: column timestamp: "), "{summary}");
+    // A server has the time in the header of an event.
+    let reason = if board.is_served() { "a stored row cannot be read" } else { "column timestamp: " };
+    assert!(summary.starts_with("This event cannot be read: ") && summary.contains(reason), "{summary}");
     assert_eq!(board.json(&["observe", "--session", &session])["count"], 0, "the cursor is behind them");
     assert_eq!(board.json(&["work", "status", "item-1"])["item_id"], "item-1");
 }
 
-#[test]
 fn a_clock_row_that_cannot_be_read_stops_no_sweep() {
     let board = TestBoard::new();
     let [first, second]: [String; 2] = board.sessions("agent", 2).try_into().unwrap();
-    board.tamper("UPDATE agents SET pid = NULL, process = NULL");
+    board.forget_processes();
     board.make_all_heartbeats_old();
     // One agent after the other: the first is swept by another command.
-    board.tamper(&format!(
-        "UPDATE agents SET last_seen_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE session_id = '{second}';
-         UPDATE marks SET value = x'ff00' WHERE name LIKE 'clock:%'"
-    ));
+    board.change_agents(|agent, now| {
+        if agent.session_id == second {
+            agent.last_seen_at = now;
+        }
+    });
+    board.damage_clock_readings();
     let shown = board.run(["agent", "list"]).success();
     assert!(shown.stderr.contains("marked agent-0 ("), "{shown:?}");
     board.make_all_heartbeats_old();
@@ -271,17 +276,14 @@ fn a_clock_row_that_cannot_be_read_stops_no_sweep() {
     assert_eq!([board.status_of(&first), board.status_of(&second)], ["stale", "stale"]);
 }
 
-#[test]
 fn a_purge_erases_rows_that_cannot_be_read() {
     let board = TestBoard::new();
     board.json(&["write", "token", "\"s3cret\""]);
     board.json(&["write", "token", "\"s3cret again\""]);
     let read = json!({"then": [{"read": {"key": "token"}}]}).to_string();
     board.fed(&["txn", "--op", "read-it"], &read).success();
-    board.tamper(
-        "UPDATE entry_versions SET updated_at = 'never' WHERE key = 'token' AND version = 2;
-         UPDATE operations SET created_at = 'never'",
-    );
+    board.set_value("entry_versions", "updated_at", "never", ("value", "\"s3cret again\""));
+    board.set_value("operations", "created_at", "never", ("operation_id", "read-it"));
     assert_eq!(board.run(["read", "token"]).code, 1);
     let purged = board.json(&["purge", "token"]);
     assert_eq!((&purged["versions"], &purged["answers"]), (&json!(2), &json!(1)), "{purged}");
@@ -291,7 +293,6 @@ fn a_purge_erases_rows_that_cannot_be_read() {
     }
 }
 
-#[test]
 fn hooks_leave_out_rows_that_cannot_be_read_and_note_them_in_their_log() {
     let board = TestBoard::new();
     let hook = |session: &str, event: &str| {
@@ -302,11 +303,9 @@ fn hooks_leave_out_rows_that_cannot_be_read_and_note_them_in_their_log() {
     let bad = board.session("bad");
     board.json(&["project", "register", "bad", "--name", "Bad"]);
     board.items(2);
-    board.tamper(&format!(
-        "UPDATE agents SET started_at = 'never' WHERE session_id = '{bad}';
-         UPDATE projects SET registered_at = 'never';
-         UPDATE work_items SET created_at = 'never' WHERE item_id = 'item-0';"
-    ));
+    board.set_value("agents", "started_at", "never", ("session_id", &bad));
+    board.set_value("projects", "registered_at", "never", ("project_id", "bad"));
+    board.set_value("work_items", "created_at", "never", ("item_id", "item-0"));
     let told = hook("first", "PostToolUse");
     assert!(told.contains("work_created item-1"), "{told}");
     let started = hook("second", "SessionStart");
@@ -314,7 +313,7 @@ fn hooks_leave_out_rows_that_cannot_be_read_and_note_them_in_their_log() {
     // Its start was missed.
     let attended = hook("third", "PostToolUse");
     assert!(attended.contains("additionalContext"), "{attended}");
-    let log = std::fs::read_to_string(board.database().with_file_name("hook.log")).unwrap();
+    let log = std::fs::read_to_string(board.scratch().sidecar("hook.log")).unwrap();
     for row in [format!("row {bad} of agents"), "row bad of projects".to_owned()] {
         assert!(log.contains(&row), "{log}");
     }

@@ -1,4 +1,4 @@
-//! The server in the background: found, reported, and stopped.
+//! The server in the background: found, reported, and stopped. Links, paths and directories are those of a file.
 
 use std::fs;
 use std::net::TcpListener;
@@ -12,7 +12,12 @@ use crate::client::{get, raw, remember};
 use crate::scratch::{Output, Scratch};
 use crate::served::Served;
 
-#[test]
+testkit::on_each_engine![
+    background_server_runs_until_it_is_stopped,
+    human_output_has_the_address_and_how_to_stop,
+    the_registration_of_a_killed_server_blocks_no_other,
+];
+
 fn background_server_runs_until_it_is_stopped() {
     let scratch = Scratch::new();
     assert_eq!(scratch.run(["serve", "--status"]).code, 3);
@@ -34,7 +39,6 @@ fn background_server_runs_until_it_is_stopped() {
     assert_eq!(scratch.run(["serve", "--status", "--json"]).code, 3);
 }
 
-#[test]
 fn human_output_has_the_address_and_how_to_stop() {
     let scratch = Scratch::new();
     let said = scratch.run(["serve", "--background", "--port", "0"]).success().stdout;
@@ -59,7 +63,40 @@ fn status_finds_a_server_in_the_foreground() {
     assert_eq!(served.says(&["serve", "--stop"])["pid"], served.pid());
 }
 
+/// The signals that a process has in this set of `/proc/PID/status`, as a bit mask.
+#[cfg(target_os = "linux")]
+fn signals(pid: u32, set: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let mask = status.lines().find_map(|line| line.strip_prefix(set)?.strip_prefix(':')).unwrap();
+    u64::from_str_radix(mask.trim(), 16).unwrap()
+}
+
+#[cfg(target_os = "linux")]
 #[test]
+fn server_that_has_printed_its_address_catches_every_request_to_stop() {
+    use rustix::process::Signal;
+    let bit = |signal: Signal| 1_u64 << (signal.as_raw() - 1);
+    let all = bit(Signal::TERM) | bit(Signal::INT) | bit(Signal::HUP);
+    for _ in 0..5 {
+        let served = Served::new();
+        let caught = signals(served.pid(), "SigCgt");
+        assert_eq!(caught & all, all, "{caught:x}");
+        served.end();
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn server_started_with_nohup_continues_without_its_terminal() {
+    let scratch = Scratch::new();
+    let command = scratch.shell("trap '' HUP; exec blackboard serve --json --port 0");
+    let served = Served::by(scratch, command);
+    let hang_up = 1_u64 << (rustix::process::Signal::HUP.as_raw() - 1);
+    assert_eq!(signals(served.pid(), "SigIgn") & hang_up, hang_up);
+    assert_eq!(signals(served.pid(), "SigCgt") & hang_up, 0);
+    served.end();
+}
+
 fn the_registration_of_a_killed_server_blocks_no_other() {
     let scratch = Scratch::new();
     let started = scratch.json(["serve", "--background", "--port", "0"]);
@@ -71,7 +108,7 @@ fn the_registration_of_a_killed_server_blocks_no_other() {
     let again = scratch.json(["serve", "--background", "--port", "0"]);
     assert_ne!(again["pid"], started["pid"]);
     // A file with a process that is not the server stops no other server.
-    let file = format!("{}-serve", scratch.database().display());
+    let file = scratch.registration();
     let told = fs::read_to_string(&file).unwrap();
     scratch.json(["serve", "--stop"]);
     let own = std::process::id().to_string();

@@ -1,5 +1,5 @@
-//! A board that is missing, deleted, replaced or unreadable: reported, and shown again when it is
-//! back.
+//! A board that is missing, deleted, replaced or unreadable: reported, and shown again when it is back. A file that is moved,
+//! replaced, locked or readable for others is one of SQLite.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,6 +12,11 @@ use crate::client::{Events, get, own, raw};
 use crate::scratch::Scratch;
 use crate::served::Served;
 
+testkit::on_each_engine![
+    a_board_that_does_not_exist_is_empty_and_is_not_created,
+    deleted_board_is_missing_and_another_one_starts_again,
+];
+
 /// Asks until the board is in this state.
 #[track_caller]
 fn until(served: &Served, state: &str) {
@@ -23,18 +28,37 @@ fn until(served: &Served, state: &str) {
     });
 }
 
-#[test]
 fn a_board_that_does_not_exist_is_empty_and_is_not_created() {
     let served = Served::new();
     assert_eq!(served.json("/api/board")["state"], "missing");
     assert_eq!(served.json("/api/work"), serde_json::json!([]));
     assert_eq!(served.json("/api/status")["revision"], 0);
     let mut events = Events::follow(served.port, Some(0), None).unwrap();
-    assert!(!served.database().exists() && !served.database().parent().unwrap().exists());
+    assert_eq!(served.says(&["work", "list"])["board"], "missing");
+    assert!(served.scratch.is_served() || !served.database().parent().unwrap().exists());
     served.scratch.run(["work", "create", "a", "--title", "A"]).success();
     assert_eq!(events.next().unwrap().id, 1, "a client that waited for it sees its first event");
     until(&served, "open");
     assert_eq!(served.json("/api/work")[0]["item_id"], "a");
+}
+
+fn deleted_board_is_missing_and_another_one_starts_again() {
+    let served = Served::furnished();
+    let mut events = Events::follow(served.port, None, None).unwrap();
+    let board = get(served.port, "/api/work").header("blackboard-board").unwrap().to_owned();
+    served.scratch.delete_board();
+    until(&served, "missing");
+    assert_eq!(served.json("/api/work"), serde_json::json!([]));
+    assert!(events.next().is_none(), "revisions of one board mean nothing on another");
+    if served.scratch.is_served() {
+        // No other call creates a board again that the server has lost.
+        served.scratch.run(["init"]).success();
+    }
+    served.scratch.run(["work", "create", "other", "--title", "Other"]).success();
+    until(&served, "open");
+    let work = get(served.port, "/api/work");
+    assert_eq!(work.json()[0]["item_id"], "other");
+    assert_ne!(work.header("blackboard-board"), Some(board.as_str()));
 }
 
 #[test]

@@ -6,6 +6,8 @@ use crate::client::Events;
 use crate::hostile_board::{Extent, Generator, PAYLOAD};
 use crate::served::Served;
 
+testkit::on_each_engine![the_api_and_the_stream_carry_a_hostile_board_as_json,];
+
 const PATHS: &[&str] = &[
     "/api/status",
     "/api/board",
@@ -37,9 +39,8 @@ fn has_payload(value: &Value) -> bool {
     }
 }
 
-#[test]
 fn the_api_and_the_stream_carry_a_hostile_board_as_json() {
-    let generator = Generator::new();
+    let generator = Generator::shared();
     for extent in [Extent::Everything, Extent::AllButIdentities] {
         let served = Served::of(generator.board(extent, PAYLOAD), 0);
         let mut seen = 0;

@@ -1,5 +1,8 @@
 //! The dashboard's server, as a browser and as an attacker see it: raw HTTP to the real program.
 //!
+//! What is about the content of a board runs on each engine: its file lists it in `testkit::on_each_engine`. Tests of HTTP, of
+//! tokens, of limits and of the file of a board have `#[test]`.
+//!
 //! The answers of the API are compared with the `--json` output of commands on the same board.
 
 #![cfg(target_os = "linux")]

@@ -1,6 +1,6 @@
-//! Pages end at their limit, and together they are complete, whatever is written meanwhile.
+//! Pages end at their limit, and together they are complete, whatever is written meanwhile. Gaps between ids are written into a
+//! file, and the search of many entries runs on one.
 
-use blackboard::Board;
 use blackboard::entry::{Value as EntryValue, Write};
 use blackboard::work::{Create, Priority};
 use serde_json::Value;
@@ -9,6 +9,13 @@ use crate::client::Events;
 use crate::scratch::Scratch;
 use crate::served::Served;
 
+testkit::on_each_engine![
+    pages_of_work_and_events_are_stable_while_others_write,
+    events_have_positions_among_those_that_are_kept,
+    pages_of_entries_go_through_every_scope,
+    large_entries_are_shortened_in_lists_and_end_a_page,
+];
+
 /// Many items, events and entries.
 fn large() -> Served {
     Served::of(large_board(), 0)
@@ -16,7 +23,7 @@ fn large() -> Served {
 
 fn large_board() -> Scratch {
     let scratch = Scratch::new();
-    let board = Board::open(&scratch.database()).unwrap();
+    let board = scratch.board();
     for number in 0..157 {
         let priority = Some(Priority::ALL[number % 3]);
         board
@@ -49,7 +56,6 @@ fn bare(served: &Served, path: &str, column: &str, each: impl Fn(usize)) -> Vec<
     }
 }
 
-#[test]
 fn pages_of_work_and_events_are_stable_while_others_write() {
     let served = large();
     let all = |path: &str, column: &str| -> Vec<Value> {
@@ -57,7 +63,7 @@ fn pages_of_work_and_events_are_stable_while_others_write() {
     };
     let (work, events) = (all("/api/work", "item_id"), all("/api/events?limit=1000", "id"));
     assert_eq!((work.len(), events.len()), (157, 314));
-    let board = Board::open(&served.database()).unwrap();
+    let board = served.scratch.board();
     let disturb = |page: usize| {
         let id = format!("new {page}");
         board.work().create(&Create { priority: Some(Priority::P1), ..Create::new(&id, "New") }).unwrap();
@@ -100,7 +106,6 @@ fn write_past_the_engine(scratch: &Scratch, sql: &str) {
     connection.execute_batch(sql).unwrap();
 }
 
-#[test]
 fn events_have_positions_among_those_that_are_kept() {
     let served = large();
     let some = |kept: i64, oldest: i64, positions: &str| {
@@ -114,7 +119,7 @@ fn events_have_positions_among_those_that_are_kept() {
     assert_eq!(all_forwards(&served, 50, ""), ((1..=314).collect(), 7));
     let (created, _) = all_forwards(&served, 50, "&types=work_created");
     assert_eq!(created.len(), 157);
-    write_past_the_engine(&served.scratch, "DELETE FROM events WHERE id <= 300");
+    served.scratch.prune(300, &[]);
     assert_eq!(placed(&served, "position=3&limit=2"), (vec![303, 302], some(14, 301, "3,2")));
     assert_eq!(all_forwards(&served, 5, ""), ((301..=314).collect(), 3));
 }
@@ -151,7 +156,6 @@ fn every_event_is_found_in_a_file_whose_ids_have_gaps() {
     assert_eq!(told, log[100..]);
 }
 
-#[test]
 fn pages_of_entries_go_through_every_scope() {
     let served = large();
     let key =
@@ -175,10 +179,9 @@ fn pages_of_entries_go_through_every_scope() {
     }
 }
 
-#[test]
 fn large_entries_are_shortened_in_lists_and_end_a_page() {
     let scratch = Scratch::new();
-    let board = Board::open(&scratch.database()).unwrap();
+    let board = scratch.board();
     let long = "ü".repeat(300_000);
     for number in 0..20 {
         let scope = if number < 10 { "first" } else { "second" };
@@ -243,7 +246,7 @@ fn search(served: &Served, query: &str) -> (Vec<String>, u64, usize) {
 #[test]
 fn a_search_looks_through_all_entries_and_reports_how_many() {
     let scratch = Scratch::new();
-    let board = Board::open(&scratch.database()).unwrap();
+    let board = scratch.board();
     for batch in 0..41 {
         board
             .transaction(|tx| {

@@ -1,10 +1,29 @@
-//! Every route agrees with the commands.
+//! Every route agrees with the commands. Tests of HTTP itself use a board in a file.
 
 use serde_json::{Value, json};
 use testkit::shapes::AGENT;
 
 use crate::client::{Events, get, own, raw};
 use crate::served::Served;
+
+testkit::on_each_engine![
+    the_status_counts_what_the_board_has,
+    agents_are_those_of_agent_list_the_newest_first,
+    one_agent_agrees_with_agent_show,
+    work_is_that_of_work_list_by_priority_and_the_newest_first,
+    blocked_work_lists_all_its_blockers,
+    a_blocker_that_does_not_exist_is_listed_as_missing,
+    completed_work_is_ordered_by_completion_on_request,
+    one_item_with_any_id_agrees_with_work_status,
+    id_that_no_path_can_have_is_a_parameter,
+    events_are_those_of_the_log_the_newest_first,
+    projects_locks_and_files_are_those_of_their_lists,
+    entries_are_those_of_their_scopes,
+    lanes_show_which_agent_worked_on_which_item,
+    every_answer_has_the_revision_at_which_it_was_read,
+    lists_show_what_can_be_read_and_name_the_rest_in_a_header,
+    events_of_an_agent_that_cannot_be_read_are_shown_without_its_name,
+];
 
 fn column<'a>(rows: &'a Value, name: &str) -> Vec<&'a str> {
     rows.as_array().unwrap().iter().map(|row| row[name].as_str().unwrap()).collect()
@@ -42,7 +61,6 @@ fn agree(row: &Value, said: &Value) {
     assert!(compared > 5, "{row} has little in common with {said}");
 }
 
-#[test]
 fn the_status_counts_what_the_board_has() {
     let served = Served::furnished();
     let status = served.json("/api/status");
@@ -59,7 +77,6 @@ fn the_status_counts_what_the_board_has() {
     assert_eq!(status, expected);
 }
 
-#[test]
 fn agents_are_those_of_agent_list_the_newest_first() {
     let served = Served::furnished();
     let agents = served.json("/api/agents");
@@ -74,7 +91,6 @@ fn agents_are_those_of_agent_list_the_newest_first() {
     assert_eq!(column(&served.json("/api/agents?all=1"), "agent_name"), ["Gone", "Helper", "Ivy"]);
 }
 
-#[test]
 fn one_agent_agrees_with_agent_show() {
     let served = Served::furnished();
     let said = without_timestamp(served.says(&["agent", "show", "ivy"]));
@@ -85,7 +101,6 @@ fn one_agent_agrees_with_agent_show() {
     assert_eq!(served.get("/api/agents/unknown").json()["code"], "agent_not_found");
 }
 
-#[test]
 fn work_is_that_of_work_list_by_priority_and_the_newest_first() {
     let served = Served::furnished();
     let work = served.json("/api/work");
@@ -122,7 +137,6 @@ fn work_is_that_of_work_list_by_priority_and_the_newest_first() {
     }
 }
 
-#[test]
 fn blocked_work_lists_all_its_blockers() {
     let served = Served::furnished();
     served.says(&["work", "create", "both", "--title", "Both", "--blocked-by", "later,mine"]);
@@ -147,7 +161,6 @@ fn blocked_work_lists_all_its_blockers() {
     assert_eq!(waiting("/api/work?status=blocked"), [("both".to_owned(), json!(["later"]))]);
 }
 
-#[test]
 fn a_blocker_that_does_not_exist_is_listed_as_missing() {
     let served = Served::furnished();
     served.says(&["work", "create", "four", "--title", "Four", "--blocked-by", "later,ghost,mine,spook"]);
@@ -174,7 +187,6 @@ fn a_blocker_that_does_not_exist_is_listed_as_missing() {
     }
 }
 
-#[test]
 fn completed_work_is_ordered_by_completion_on_request() {
     let served = Served::furnished();
     let ends = ["later", "first", "mine", "waits"];
@@ -205,7 +217,6 @@ fn completed_work_is_ordered_by_completion_on_request() {
     }
 }
 
-#[test]
 fn one_item_with_any_id_agrees_with_work_status() {
     let served = Served::furnished();
     for (id, path) in [("mine", "mine"), ("gh:o/r#7", "gh%3Ao%2Fr%237"), ("gh:o/r#7", "gh:o%2fr%237")] {
@@ -222,7 +233,6 @@ fn one_item_with_any_id_agrees_with_work_status() {
     assert_eq!(served.get("/api/work/none").json()["code"], "work_not_found");
 }
 
-#[test]
 fn id_that_no_path_can_have_is_a_parameter() {
     let served = Served::furnished();
     served.says(&["work", "create", "..", "--title", "Dots"]);
@@ -235,7 +245,6 @@ fn id_that_no_path_can_have_is_a_parameter() {
     }
 }
 
-#[test]
 fn events_are_those_of_the_log_the_newest_first() {
     let served = Served::furnished();
     let events = served.json("/api/events");
@@ -276,7 +285,6 @@ fn events_are_those_of_the_log_the_newest_first() {
     assert_eq!(hers.as_array().unwrap().len(), 1);
 }
 
-#[test]
 fn projects_locks_and_files_are_those_of_their_lists() {
     let served = Served::furnished();
     let projects = served.json("/api/projects");
@@ -287,7 +295,6 @@ fn projects_locks_and_files_are_those_of_their_lists() {
     assert_eq!((held["locks"][0]["name"].as_str(), held["ok"].as_bool()), (Some("deploy"), Some(true)));
 }
 
-#[test]
 fn entries_are_those_of_their_scopes() {
     let served = Served::furnished();
     let entries = served.json("/api/entries");
@@ -307,7 +314,6 @@ fn entries_are_those_of_their_scopes() {
     assert_eq!(served.get("/api/entries/history?key=none").json()["code"], "entry_not_found");
 }
 
-#[test]
 fn lanes_show_which_agent_worked_on_which_item() {
     let served = Served::furnished();
     let lanes = served.json("/api/lanes?hours=1");
@@ -320,7 +326,6 @@ fn lanes_show_which_agent_worked_on_which_item() {
     );
 }
 
-#[test]
 fn every_answer_has_the_revision_at_which_it_was_read() {
     let served = Served::furnished();
     let revision = served.says(&["status"])["revision"].as_i64().unwrap();
@@ -424,19 +429,13 @@ fn wrong_requests_are_refused_with_the_reason() {
     }
 }
 
-#[test]
 fn lists_show_what_can_be_read_and_name_the_rest_in_a_header() {
     let served = Served::furnished();
     assert_eq!(served.get("/api/work").header("blackboard-unreadable"), None);
-    let database = rusqlite::Connection::open(served.database()).unwrap();
-    database
-        .execute_batch(
-            "UPDATE work_items SET created_at = 'never' WHERE item_id = 'first';
-             UPDATE work_items SET created_at = 'never' WHERE item_id = 'gh:o/r#7';
-             UPDATE agents SET started_at = 'never' WHERE agent_name = 'Helper';",
-        )
-        .unwrap();
-    drop(database);
+    for item in ["first", "gh:o/r#7"] {
+        served.scratch.set_value("work_items", "created_at", &json!("never"), ("item_id", item));
+    }
+    served.scratch.set_value("agents", "started_at", &json!("never"), ("agent_name", "Helper"));
     let work = served.get("/api/work");
     assert_eq!(column(&work.json(), "item_id"), ["waits", "mine", "later"]);
     assert_eq!(work.header("blackboard-unreadable"), Some("work_items%20first,work_items%20gh%3Ao%2Fr%237"));
@@ -449,12 +448,9 @@ fn lists_show_what_can_be_read_and_name_the_rest_in_a_header() {
     assert_eq!(served.get("/api/work/first").status, 503, "it is asked for by its id");
 }
 
-#[test]
 fn events_of_an_agent_that_cannot_be_read_are_shown_without_its_name() {
     let served = Served::furnished();
-    let database = rusqlite::Connection::open(served.database()).unwrap();
-    database.execute("UPDATE agents SET started_at = 'never' WHERE agent_name = 'Ivy'", []).unwrap();
-    drop(database);
+    served.scratch.set_value("agents", "started_at", &json!("never"), ("agent_name", "Ivy"));
     let shown = served.get("/api/events?limit=500");
     assert_eq!(shown.status, 200, "{shown:?}");
     let of_type = |name: &str| {

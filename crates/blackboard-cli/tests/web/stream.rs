@@ -1,4 +1,4 @@
-//! The stream has every event once, in order, from any position.
+//! The stream has every event once, in order, from any position. A slow client is the same on each engine.
 
 use blackboard::Board;
 use blackboard::entry::{Value, Write};
@@ -7,6 +7,17 @@ use blackboard::work::Create;
 use crate::client::Events;
 use crate::scratch::Scratch;
 use crate::served::Served;
+
+testkit::on_each_engine![
+    message_is_the_complete_event,
+    stream_continues_from_every_revision_without_gap_or_repetition,
+    last_event_id_overrides_the_after_parameter,
+    stream_continues_in_the_middle_of_a_commit,
+    a_snapshot_and_the_stream_from_its_revision_miss_nothing,
+    clients_continue_where_they_were_after_a_restart,
+    stream_refuses_to_continue_from_a_pruned_revision,
+    an_event_is_the_same_in_the_list_and_in_the_stream,
+];
 
 fn create(board: &Board, count: usize, name: &str) {
     for number in 0..count {
@@ -25,7 +36,6 @@ fn expect_ids(events: &mut Events, ids: impl IntoIterator<Item = i64>) {
     }
 }
 
-#[test]
 fn message_is_the_complete_event() {
     let served = Served::furnished();
     let mut events = Events::follow(served.port, Some(0), None).unwrap();
@@ -41,10 +51,9 @@ fn message_is_the_complete_event() {
     }
 }
 
-#[test]
 fn stream_continues_from_every_revision_without_gap_or_repetition() {
     let scratch = Scratch::new();
-    let board = Board::open(&scratch.database()).unwrap();
+    let board = scratch.board();
     create(&board, 1200, "before");
     let served = Served::of(scratch, 0);
     // Long before what the server keeps, in the middle of it, at its end.
@@ -57,10 +66,9 @@ fn stream_continues_from_every_revision_without_gap_or_repetition() {
     }
 }
 
-#[test]
 fn last_event_id_overrides_the_after_parameter() {
     let served = Served::new();
-    let board = Board::open(&served.database()).unwrap();
+    let board = served.scratch.board();
     create(&board, 10, "item");
     let mut events = Events::follow(served.port, Some(2), Some(7)).unwrap();
     expect_ids(&mut events, 8..=10);
@@ -70,10 +78,9 @@ fn last_event_id_overrides_the_after_parameter() {
     expect_ids(&mut events, 11..=12);
 }
 
-#[test]
 fn stream_continues_in_the_middle_of_a_commit() {
     let served = Served::new();
-    let board = Board::open(&served.database()).unwrap();
+    let board = served.scratch.board();
     create(&board, 1, "item");
     board
         .transaction(|tx| {
@@ -96,7 +103,7 @@ fn slow_client_is_disconnected_and_continues_where_it_was() {
     const COMMITS: i64 = 8;
     const EVENTS: i64 = 1000;
     let served = Served::new();
-    let board = Board::open(&served.database()).unwrap();
+    let board = served.scratch.board();
     create(&board, 1, "item");
     let mut slow = Events::follow(served.port, Some(0), None).unwrap();
     expect_ids(&mut slow, [1]);
@@ -125,10 +132,9 @@ fn slow_client_is_disconnected_and_continues_where_it_was() {
     expect_ids(&mut Events::follow(served.port, Some(0), Some(seen)).unwrap(), seen + 1..=last);
 }
 
-#[test]
 fn a_snapshot_and_the_stream_from_its_revision_miss_nothing() {
     let served = Served::new();
-    let board = Board::open(&served.database()).unwrap();
+    let board = served.scratch.board();
     let writer = std::thread::spawn(move || create(&board, 200, "item"));
     let mut known = 0;
     for _ in 0..20 {
@@ -144,11 +150,10 @@ fn a_snapshot_and_the_stream_from_its_revision_miss_nothing() {
     writer.join().unwrap();
 }
 
-#[test]
 fn clients_continue_where_they_were_after_a_restart() {
     let served = Served::new();
     let port = served.port;
-    let board = Board::open(&served.database()).unwrap();
+    let board = served.scratch.board();
     create(&board, 3, "item");
     let mut events = Events::follow(port, Some(0), None).unwrap();
     expect_ids(&mut events, 1..=3);
@@ -160,19 +165,16 @@ fn clients_continue_where_they_were_after_a_restart() {
     expect_ids(&mut events, 4..=6);
 }
 
-#[test]
 fn stream_refuses_to_continue_from_a_pruned_revision() {
     let scratch = Scratch::new();
-    create(&Board::open(&scratch.database()).unwrap(), 10, "item");
-    let sql = rusqlite::Connection::open(scratch.database()).unwrap();
-    sql.execute("DELETE FROM events WHERE id <= 5", []).unwrap();
+    create(&scratch.board(), 10, "item");
+    scratch.prune(5, &[]);
     let served = Served::of(scratch, 0);
     let refused = Events::follow(served.port, Some(3), None).err().unwrap();
     assert_eq!((refused.status, refused.json()["code"].as_str()), (410, Some("compacted")));
     expect_ids(&mut Events::follow(served.port, Some(5), None).unwrap(), 6..=10);
 }
 
-#[test]
 fn an_event_is_the_same_in_the_list_and_in_the_stream() {
     let served = Served::furnished();
     let listed = served.json("/api/events?limit=1000");

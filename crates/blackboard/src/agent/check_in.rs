@@ -15,6 +15,7 @@ use crate::file::{Edit, Edited};
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Cursor, Key, Prefetch, Row, Tx};
 use crate::sweep::QUIET;
+use crate::text::TextRules;
 use crate::updates::Updates;
 
 /// The reader whose cursor records which updates the hooks of a session have shown.
@@ -89,15 +90,19 @@ impl Agents<'_> {
             Prefetch::Row(Key::Cursor(session.clone(), READER.to_owned())),
             Prefetch::Revision,
         ];
-        let edits = request.edited.as_ref().map(|edited| edited.rows(session, self.board.clock().now()));
+        let edits = request
+            .edited
+            .as_ref()
+            .map(|edited| edited.rows(session, self.board.clock().now(), &self.board.settings().text));
         prefetch.extend(edits.into_iter().flatten().map(|edit| Prefetch::Row(Row::from(edit).key())));
-        let seen = self.board.read(&prefetch, |tx| BoardState::at(tx, request))?;
+        let seen =
+            self.board.read(&prefetch, |tx| BoardState::at(tx, request, &self.board.settings().text))?;
         if !seen.has_to_write(request) {
             let BoardState { agent, is_new, .. } = seen;
             return Ok(CheckedIn { agent, updates: Updates::default(), wrote: false, is_new });
         }
         self.board.commit("agent attend", &prefetch, |tx| {
-            let seen = BoardState::at(tx, request)?;
+            let seen = BoardState::at(tx, request, &self.board.settings().text)?;
             let mut changes = Changes::new();
             let mut agent = seen.agent;
             if is_due(&agent, request.status, tx.now()) {
@@ -135,14 +140,14 @@ struct BoardState {
 }
 
 impl BoardState {
-    fn at(tx: &dyn Tx, request: &CheckIn) -> Result<BoardState> {
+    fn at(tx: &dyn Tx, request: &CheckIn, rules: &TextRules) -> Result<BoardState> {
         let agent = existing(tx, &request.session)?;
         if agent.status == AgentStatus::Completed {
             return Err(agent.has_ended());
         }
         let now = tx.now();
         let mut edits = Vec::new();
-        let rows = request.edited.as_ref().map(|edited| edited.rows(&agent.session_id, now));
+        let rows = request.edited.as_ref().map(|edited| edited.rows(&agent.session_id, now, rules));
         for edit in rows.into_iter().flatten() {
             let key = Key::Edit(edit.worktree.clone(), edit.path.clone(), edit.session_id.clone());
             let known = tx.row::<Edit>(&key)?;

@@ -93,8 +93,13 @@ impl Agents<'_> {
     /// ```
     pub fn register(&self, request: &Register) -> Result<Registered> {
         let registration = self.registration(request)?;
-        self.board.commit("agent register", &registration.prefetch(self.board), |tx| {
+        let registered = self.board.commit("agent register", &registration.prefetch(self.board), |tx| {
             registration.changes(self.board, tx)
+        });
+        // The session may be active now: the caller needs its id to use or to end it.
+        registered.map_err(|error| match error.code() {
+            Code::OutcomeUnknown => error.followed_by(&format!("; the session is {}", registration.session)),
+            _ => error,
         })
     }
 

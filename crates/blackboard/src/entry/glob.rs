@@ -91,6 +91,27 @@ impl Glob {
         self.rest.is_empty()
     }
 
+    /// Whether the pattern has a `[` that is not closed, and so matches itself.
+    ///
+    /// ```
+    /// use blackboard::entry::Glob;
+    ///
+    /// assert!(Glob::new("task[1").has_unclosed_class());
+    /// assert!(!Glob::new("task[1]").has_unclosed_class());
+    /// ```
+    pub fn has_unclosed_class(&self) -> bool {
+        let characters: Vec<char> = self.pattern.chars().collect();
+        let mut at = 0;
+        while let Some(&character) = characters.get(at) {
+            at += 1;
+            if character == '[' {
+                let Some(length) = class_length(&characters[at..]) else { return true };
+                at += length + 1;
+            }
+        }
+        false
+    }
+
     /// Whether every key that begins with the literal prefix matches, or only that prefix itself.
     pub(super) fn is_prefix(&self) -> bool {
         matches!(self.rest[..], [] | [Token::AnyText])

@@ -8,7 +8,7 @@ use crate::error::{Code, Error, Refusal, Result};
 use crate::follow::{Check, Sweeping, Wait};
 use crate::hint::Hint;
 use crate::revision::Revision;
-use crate::store::{Key, Prefetch};
+use crate::store::{CallLimit, Key, Prefetch};
 
 /// The longest time between two checks.
 const TICK: Duration = Duration::from_secs(1);
@@ -49,6 +49,7 @@ impl Scope<'_> {
             sweep: Sweeping::For(self.actor.session.as_deref()),
             stop: None,
         };
+        let _limit = CallLimit::after(waiting.timeout);
         let found = self.board.check_until(&waiting, |_| self.check_key(key, wait.after))?;
         found.ok_or_else(|| timed_out(key, wait))
     }

@@ -32,7 +32,7 @@ pub use self::filter::{Custom, EventKind, Filter};
 pub use self::observe::{Events, Observation, Since};
 pub use self::page::{Lines, LogPage, LogView};
 pub use self::scan::Batch;
-pub(crate) use self::scan::{ENOUGH_BYTES, Scan};
+pub(crate) use self::scan::{ENOUGH_BYTES, Scan, Scanned};
 pub use self::subscribe::Subscription;
 pub use self::subscriber::{Receiver, Subscriber};
 use crate::clock::Timestamp;
@@ -355,7 +355,7 @@ impl Event {
         }
     }
 
-    fn unreadable(id: Revision, timestamp: Timestamp, error: &crate::Error) -> Event {
+    pub(crate) fn unreadable(id: Revision, timestamp: Timestamp, error: &crate::Error) -> Event {
         let reason = error.damaged_value().map_or_else(|| error.to_string(), ToString::to_string);
         Event {
             id,

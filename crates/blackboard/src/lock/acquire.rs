@@ -15,7 +15,7 @@ use crate::error::{AgeKind, Code, Error, Fault, Refusal, Result};
 use crate::follow::{Check, Sweeping, Wait, Wake};
 use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Prefetch};
+use crate::store::{CallLimit, Changes, Key, Prefetch};
 use crate::text::{Cleaner, Kind, TextChanges};
 
 /// The lock to acquire.
@@ -226,6 +226,7 @@ impl Locks<'_> {
         timeout: Duration,
         mut go_on: impl FnMut() -> bool,
     ) -> Result<Option<Acquired>> {
+        let _limit = CallLimit::after(timeout);
         let mut waiting = LockWait::new();
         let wait = Wait { timeout, tick: LockWait::TICK, sweep: Sweeping::For(acquire.caller()), stop: None };
         let ended = self.board.check_until(&wait, |wake| {

@@ -28,7 +28,8 @@
 //! - A run of [`Store::read`] sees one state of the board from beginning to end, and waits for no writer.
 //! - [`Store::wait`] returns after an event that follows the known one, from any process. It is only a way to sleep:
 //!   the event log is the truth. A caller that reads it after each return misses nothing, even if every wake-up were
-//!   lost. A lost wake-up costs at most 300 ms: a sleep of a quarter of a second, and a check. A waiting thread
+//!   lost. A lost wake-up costs at most 300 ms, a sleep of a quarter of a second and a check; on a server, whose
+//!   connection may be silent, about 2 s. A waiting thread
 //!   blocks no other one and holds no state of the board. Any number of threads may wait on one store.
 //! - An acknowledged commit is on the board that others find at the same path at that moment. This holds if the board
 //!   was opened to stay open, or if a process waits on it. A board that was deleted or replaced acknowledges nothing
@@ -38,6 +39,7 @@
 //! `conformance` tests every engine against this.
 
 mod bookkeeping;
+mod call_limit;
 mod changes;
 mod column;
 #[cfg(any(test, feature = "conformance"))]
@@ -59,6 +61,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 pub use self::bookkeeping::{BookkeepingRow, Cursor, RememberedCall};
+pub use self::call_limit::CallLimit;
 pub use self::changes::{Changes, Erasure};
 pub use self::directory::create_private_directory;
 pub use self::memory::Memory;
@@ -91,6 +94,20 @@ pub trait Store: Send + Sync {
     /// Waits until the board's revision is greater than `after`, or until the timeout, by the time of the machine
     /// rather than the board's clock. Returns the revision that the board has then.
     fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision>;
+
+    /// Waits as [`Store::wait`]. An engine that gets the new events together with the end of the wait may also run `f`, as
+    /// [`Store::read`] does, on a state that has the returned revision: then the caller need not read them. `prefetch` begins
+    /// with the events after `after`.
+    fn wait_for_events(
+        &self,
+        after: Revision,
+        timeout: Duration,
+        prefetch: &[Prefetch<'_>],
+        f: &mut dyn FnMut(&dyn Tx) -> Result<()>,
+    ) -> Result<Revision> {
+        let _ = (prefetch, f);
+        self.wait(after, timeout)
+    }
 
     /// Whether a commit runs while no other can. A call then checks whether a sweep is due before its commit; otherwise the
     /// check is part of the commit, which saves a round trip.
@@ -139,6 +156,11 @@ pub trait Store: Send + Sync {
     /// location that the refusal names. Returns whether the board was not sealed yet.
     fn seal(&self, _moved_to: &str) -> Result<bool> {
         Err(transfer::unsupported(self))
+    }
+
+    /// The location that the board was sealed with, which may be empty; `None` if it is not sealed.
+    fn sealed(&self) -> Result<Option<String>> {
+        Ok(None)
     }
 
     /// Lets a sealed board accept commits again. Returns whether it was sealed.

@@ -7,8 +7,8 @@
 
 use serde_json::{Value, json};
 
-use super::record::{Cell, Record, Stored, StoredCells, StoredRow};
-use super::{Row, TABLES};
+use super::record::{Cell, Record, Stored, StoredCells, StoredRow, checked_revision};
+use super::{Row, TABLES, VersionHead};
 use crate::entry::{Entry, EntryVersion};
 use crate::error::{Code, Fault, Result};
 use crate::event::Event;
@@ -53,6 +53,23 @@ impl EntryVersion {
     /// The version as a text.
     pub fn to_stored(&self) -> String {
         to_text(VERSIONS, &self.cells())
+    }
+
+    /// The head of the version with this revision. Values that cannot be read are absent.
+    pub(crate) fn head_of_stored(revision: Revision, text: &str) -> Result<VersionHead> {
+        let values = values_of(VERSIONS, text)?;
+        let stored = |column| values.stored(column).ok();
+        let name = |column| match stored(column) {
+            Some(Stored::Text(name)) => Some(name.to_owned()),
+            _ => None,
+        };
+        let previous = match stored(1) {
+            Some(Stored::Integer(number)) => checked_revision(number),
+            Some(Stored::Revision(revision)) => Some(revision),
+            _ => None,
+        };
+        let removed = matches!(stored(5), Some(Stored::Null)).then(|| name(2).zip(name(3))).flatten();
+        Ok(VersionHead { revision, previous, removed })
     }
 
     /// The version of a text.

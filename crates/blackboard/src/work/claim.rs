@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::contention::{Contention, MOST_CHOICE};
+use super::contention::{Contention, FIRST_CHOICE};
 use super::create::{NewItem, new_item};
 use super::dependencies::{blockers_of, list_blockers, missing_among, named_blockers, open_among};
 use super::{Create, Priority, Status, Work, WorkItem, not_found};
@@ -17,9 +17,10 @@ use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch, Range, Tx};
 use crate::text::TextChanges;
+use crate::unreadable::if_readable;
 
 /// How many items at the head of the queue are read together.
-const NEXT_BATCH: usize = MOST_CHOICE;
+const NEXT_BATCH: usize = FIRST_CHOICE;
 
 /// How many claimed items are read if none is available.
 const MOST_CLAIMED: usize = 1000;
@@ -208,7 +209,7 @@ impl Work<'_> {
             let (mut changes, claimed) =
                 decide(&agent, ClaimTarget::existing(tx, item, None, Changes::new())?, tx.now())?;
             self.board.agents().record_activity(&agent, tx.now(), &mut changes);
-            contention.record(tx, &mut changes)?;
+            contention.record(tx, &next.session, &mut changes)?;
             Ok((changes, claimed))
         })
     }
@@ -393,6 +394,10 @@ fn first_available(
         candidates => candidates?,
     };
     contention.begin(tx, &candidates)?;
+    if let Some(item) = farther_in_queue(tx, next, &candidates, contention)? {
+        contention.choose(&item);
+        return Ok(Some(item));
+    }
     contention.spread(tx, &mut candidates, &next.session)?;
     for candidate in candidates {
         let item = tx.row::<WorkItem>(&Key::WorkItem(candidate.item_id))?;
@@ -404,6 +409,24 @@ fn first_available(
     // Candidates may be outdated, and no call is refused because of them: only the queue itself shows that nothing is
     // available.
     first_in_queue(board, tx, next, &queue)
+}
+
+/// Under contention, an item after the candidates. All of them have to be as urgent as the first one, so that no more urgent
+/// item is skipped.
+fn farther_in_queue(
+    tx: &dyn Tx,
+    next: &ClaimNext,
+    candidates: &[WorkItem],
+    contention: &Contention,
+) -> Result<Option<WorkItem>> {
+    let Some(priority) = candidates.first().map(|first| first.priority) else { return Ok(None) };
+    if candidates.len() < NEXT_BATCH || candidates.iter().any(|item| item.priority != priority) {
+        return Ok(None);
+    }
+    let queue = ClaimNext { priority: Some(priority), ..next.clone() }.queue(Status::Available);
+    let Some(key) = contention.farther(tx, &queue, &next.session)? else { return Ok(None) };
+    let item = if_readable(tx.row::<WorkItem>(&key))?;
+    Ok(item.filter(|item| item.status == Status::Available && next.fits(item)))
 }
 
 /// The first matching item of the complete queue. An item that cannot be read does not keep the others from being

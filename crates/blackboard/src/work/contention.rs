@@ -5,6 +5,7 @@
 //! also in a process that starts only then. See `docs/decisions/0018`.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
@@ -14,11 +15,15 @@ use super::WorkItem;
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::revision::Revision;
-use crate::store::{BookkeepingRow, Changes, Key, Prefetch, Store, Tx};
+use crate::store::{BookkeepingRow, Changes, Key, Prefetch, Range, Store, Tx};
 use crate::unreadable::if_readable;
 
-/// How many items a session chooses from at most.
-pub(super) const MOST_CHOICE: usize = 64;
+/// How many items a session chooses from when others lose items. Every run reads that many.
+pub(super) const FIRST_CHOICE: usize = 64;
+
+/// How many times more it chooses from after each item that it lost, and the most.
+const WIDENING: usize = 4;
+const MOST_CHOICE: usize = 1024;
 
 /// How long after a recorded loss all calls choose among many items.
 const LASTS: Duration = Duration::from_secs(5);
@@ -34,6 +39,13 @@ const NAME: Cow<'static, str> = Cow::Borrowed("lost-items");
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct LastLoss {
     at: Timestamp,
+    /// Among how many items other calls should choose.
+    #[serde(default = "first_choice")]
+    choice: usize,
+}
+
+fn first_choice() -> usize {
+    FIRST_CHOICE
 }
 
 impl LastLoss {
@@ -49,6 +61,10 @@ pub(super) struct Contention {
     is_possible: bool,
     /// The item that the last run chose.
     chosen: Option<String>,
+    /// The queue that the last run saw.
+    seen: Vec<String>,
+    /// How many of these items other sessions claimed, at most, while a run lost its item.
+    others: usize,
     /// How often another session claimed the item that a run had chosen.
     lost: u32,
     /// The loss that the board has recorded, of any call.
@@ -57,7 +73,8 @@ pub(super) struct Contention {
 
 impl Contention {
     pub(super) fn on(store: &dyn Store) -> Contention {
-        Contention { is_possible: !store.has_writer_lock(), chosen: None, lost: 0, recorded: None }
+        let is_possible = !store.has_writer_lock();
+        Contention { is_possible, chosen: None, seen: Vec::new(), others: 0, lost: 0, recorded: None }
     }
 
     /// What [`Contention::read`] and [`Contention::spread`] read.
@@ -77,11 +94,17 @@ impl Contention {
         Ok(())
     }
 
-    /// Counts the item of the last run if another session claimed it. A run is also repeated for other reasons.
+    /// Counts the item of the last run if another session claimed it. A run is also repeated for other reasons. An item
+    /// that was chosen farther in the queue always counts: many sessions claim then.
     fn note(&mut self, queue: &[WorkItem]) {
-        if let Some(chosen) = self.chosen.take() {
-            self.lost += u32::from(queue.iter().all(|item| item.item_id != chosen));
+        let left: HashSet<&str> = queue.iter().map(|item| item.item_id.as_str()).collect();
+        let is_claimed = |id: &String| !left.contains(id.as_str());
+        if self.chosen.take().as_ref().is_some_and(is_claimed) {
+            self.lost += 1;
+            let claimed = self.seen.iter().filter(|id| is_claimed(id)).count();
+            self.others = self.others.max(claimed);
         }
+        self.seen = queue.iter().map(|item| item.item_id.clone()).collect();
     }
 
     /// The item that this run chose.
@@ -93,28 +116,72 @@ impl Contention {
     pub(super) fn spread(&self, tx: &dyn Tx, queue: &mut [WorkItem], session: &str) -> Result<()> {
         let choice = self.choice(tx.now());
         if choice > 1 {
-            spread(queue, choice, (session, self.lost, tx.revision()?));
+            spread(queue, choice, self.seed(tx, session)?);
         }
         Ok(())
     }
 
-    /// Among how many items a call chooses: among many as soon as it or another call has lost an item.
-    fn choice(&self, now: Timestamp) -> usize {
-        let is_known = self.recorded.is_some_and(|loss| loss.is_within(LASTS, now));
-        if is_known || self.lost > 0 { MOST_CHOICE } else { 1 }
+    /// An item of a longer part of the queue than every run reads, if calls lose items in spite of their choice. `queue`
+    /// is the part of one priority.
+    pub(super) fn farther(&self, tx: &dyn Tx, queue: &Range, session: &str) -> Result<Option<Key>> {
+        let choice = self.choice(tx.now());
+        if choice <= FIRST_CHOICE {
+            return Ok(None);
+        }
+        tx.prefetch(&[Prefetch::Keys(queue.clone(), choice)])?;
+        let mut keys = tx.keys(queue, choice)?;
+        if keys.is_empty() {
+            return Ok(None);
+        }
+        let place = place_of(self.seed(tx, session)?, keys.len());
+        // One that cannot be read is not chosen.
+        let Ok(key) = keys.swap_remove(place) else { return Ok(None) };
+        tx.prefetch(&[Prefetch::Row(key.clone())])?;
+        Ok(Some(key))
     }
 
-    /// Records a loss of this call, unless a recent one is recorded.
-    pub(super) fn record(&self, tx: &dyn Tx, changes: &mut Changes) -> Result<()> {
-        let is_recent = self.recorded.is_some_and(|loss| loss.is_within(REPLACED_AFTER, tx.now()));
-        if self.lost == 0 || is_recent {
+    /// Another one for each session and each run.
+    fn seed<'a>(&self, tx: &dyn Tx, session: &'a str) -> Result<(&'a str, u32, Revision)> {
+        Ok((session, self.lost, tx.revision()?))
+    }
+
+    /// Among how many items a call chooses: among many as soon as it or another call has lost an item, and among more
+    /// after each item that it lost.
+    fn choice(&self, now: Timestamp) -> usize {
+        let known = self.recorded.filter(|loss| loss.is_within(LASTS, now)).map(|loss| loss.choice);
+        if known.is_none() && self.lost == 0 {
+            return 1;
+        }
+        let first = known.unwrap_or(FIRST_CHOICE).clamp(FIRST_CHOICE, MOST_CHOICE);
+        first.saturating_mul(WIDENING.saturating_pow(self.lost)).min(MOST_CHOICE)
+    }
+
+    /// Records a loss of this call, unless a recent one is recorded. Of the sessions that lost at the same time, about one
+    /// records it: the others would have to run again because of that.
+    pub(super) fn record(&self, tx: &dyn Tx, session: &str, changes: &mut Changes) -> Result<()> {
+        if self.lost == 0 {
+            return Ok(());
+        }
+        let choice = (self.choice(tx.now()) / WIDENING).max(FIRST_CHOICE);
+        let is_known = self
+            .recorded
+            .is_some_and(|loss| loss.is_within(REPLACED_AFTER, tx.now()) && loss.choice >= choice);
+        if is_known || place_of(("record", self.seed(tx, session)?), self.others.max(1)) != 0 {
             return Ok(());
         }
         if_readable(tx.row::<BookkeepingRow>(&KEY))?;
-        let value = serde_json::to_string(&LastLoss { at: tx.now() }).unwrap_or_default();
+        let value = serde_json::to_string(&LastLoss { at: tx.now(), choice }).unwrap_or_default();
         changes.put(BookkeepingRow { name: NAME, value });
         Ok(())
     }
+}
+
+/// One of the first `choice` places.
+fn place_of(seed: impl Hash, choice: usize) -> usize {
+    let mut hasher = DefaultHasher::new();
+    seed.hash(&mut hasher);
+    // The remainder is smaller than `choice`, which is a `usize`.
+    usize::try_from(hasher.finish() % choice.max(1) as u64).unwrap_or(0)
 }
 
 /// Lets a session start at one of the first `choice` items of the same priority. `queue` is in the order of the queue.
@@ -122,11 +189,7 @@ fn spread(queue: &mut [WorkItem], choice: usize, seed: (&str, u32, Revision)) {
     let Some(priority) = queue.first().map(|first| first.priority) else { return };
     let same_priority = queue.iter().take_while(|item| item.priority == priority).count();
     let choice = same_priority.min(choice).max(1);
-    let mut hasher = DefaultHasher::new();
-    seed.hash(&mut hasher);
-    // The remainder is smaller than `choice`, which is a `usize`.
-    let start = usize::try_from(hasher.finish() % choice as u64).unwrap_or(0);
-    queue[..choice].rotate_left(start);
+    queue[..choice].rotate_left(place_of(seed, choice));
 }
 
 #[cfg(test)]
@@ -137,9 +200,10 @@ mod tests {
     use crate::store::conformance::an_item;
     use crate::work::Priority;
 
-    fn contention(lost: u32, recorded: Option<u64>) -> Contention {
-        let recorded = recorded.map(|at| LastLoss { at: Timestamp::EPOCH.plus(Duration::from_millis(at)) });
-        Contention { is_possible: true, chosen: None, lost, recorded }
+    fn contention(lost: u32, recorded: Option<(u64, usize)>) -> Contention {
+        let at = |millis| Timestamp::EPOCH.plus(Duration::from_millis(millis));
+        let recorded = recorded.map(|(millis, choice)| LastLoss { at: at(millis), choice });
+        Contention { is_possible: true, chosen: None, seen: Vec::new(), others: 0, lost, recorded }
     }
 
     #[test]
@@ -177,17 +241,48 @@ mod tests {
     }
 
     #[test]
+    fn other_sessions_are_counted_by_the_items_they_claimed_meanwhile() {
+        let mut contention = contention(0, None);
+        let queue = |ids: &[&str]| ids.iter().map(|id| an_item(id)).collect::<Vec<_>>();
+        for (seen, chosen, expected) in [
+            (&["a", "b", "c", "d"][..], Some("a"), 0),
+            // Nothing was lost, whatever others have claimed.
+            (&["a", "d"], Some("a"), 0),
+            (&["e", "f", "g"], Some("e"), 2),
+            (&["f", "g"], Some("f"), 2),
+            (&[], None, 2),
+        ] {
+            contention.note(&queue(seen));
+            contention.chosen = chosen.map(str::to_owned);
+            assert_eq!(contention.others, expected, "{seen:?}");
+        }
+    }
+
+    #[test]
+    fn record_of_an_older_program_means_the_first_choice() {
+        let stored = serde_json::json!({"at": Timestamp::EPOCH});
+        let loss: LastLoss = serde_json::from_value(stored).unwrap();
+        assert_eq!(loss.choice, FIRST_CHOICE);
+    }
+
+    #[test]
     fn calls_choose_among_many_items_while_calls_lose_items() {
         let now = Timestamp::EPOCH.plus(Duration::from_secs(10));
         for (lost, recorded, expected) in [
             (0, None, 1),
-            (1, None, 64),
-            (2, None, 64),
-            (0, Some(10_000), 64),
-            (0, Some(5_001), 64),
-            (0, Some(5_000), 1),
-            (2, Some(5_000), 64),
-            (0, Some(99_000), 1),
+            (1, None, 256),
+            (2, None, 1024),
+            (9, None, 1024),
+            (u32::MAX, None, 1024),
+            (0, Some((10_000, 64)), 64),
+            (1, Some((10_000, 64)), 256),
+            (0, Some((5_001, 256)), 256),
+            (1, Some((5_001, 256)), 1024),
+            (0, Some((5_000, 256)), 1),
+            (1, Some((5_000, 1024)), 256),
+            (0, Some((99_000, 64)), 1),
+            (0, Some((10_000, 0)), 64),
+            (0, Some((10_000, usize::MAX)), 1024),
         ] {
             assert_eq!(
                 contention(lost, recorded).choice(now),

@@ -7,7 +7,7 @@ use crate::error::{AgeKind, Code, Error, Refusal, Result};
 use crate::follow::{Check, Sweeping, Wait, Wake};
 use crate::hint::Hint;
 use crate::revision::Revision;
-use crate::store::{Key, Prefetch};
+use crate::store::{CallLimit, Key, Prefetch};
 
 /// The longest time between two checks.
 const TICK: Duration = Duration::from_secs(1);
@@ -64,6 +64,7 @@ impl Work<'_> {
             sweep: Sweeping::For(wait.session.as_deref()),
             stop: None,
         };
+        let _limit = CallLimit::after(waiting.timeout);
         let mut last = None;
         let found = self.board.check_until(&waiting, |wake| {
             let (mut item, mut seen) = self.item_to_wait_for(&wait.id)?;

@@ -8,6 +8,9 @@
 mod clocks;
 mod cluster;
 mod crash;
+mod followers;
+mod large;
+mod mistakes;
 mod proxy;
 mod refusals;
 mod scrub;

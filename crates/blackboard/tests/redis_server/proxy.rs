@@ -5,10 +5,11 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use blackboard::Code;
 use blackboard::agent::Register;
 use blackboard::lock::{Acquire, Release};
 use blackboard::store::redis::RedisOptions;
+use blackboard::work::{Claim, Create};
+use blackboard::{Board, CheckedSubject, Code, Hint};
 use testkit::proxy::{Fault, Proxy, Target};
 use testkit::redis::RedisServer;
 use testkit::{scale, wait_until};
@@ -68,6 +69,33 @@ fn commit_whose_answer_never_comes_is_reported_as_unknown() {
     let error = write(&board, "x", 2).unwrap_err();
     assert_eq!((error.code(), error.code().exit_code()), (Code::OutcomeUnknown, 1), "{error}");
     assert_eq!(value(&open(&server.url("a")), "x"), Some(2), "it was applied");
+}
+
+#[test]
+fn unknown_outcome_names_what_to_check_and_the_new_session() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let direct = open(&server.url("a"));
+    let ivy = direct.agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
+    direct.work().create(&Create::new("x", "Item")).unwrap();
+    let unknown = |event: &'static str, call: &dyn Fn(&Board) -> blackboard::Result<()>| {
+        let proxy = Proxy::before(&server);
+        let options = RedisOptions { patience: Duration::from_millis(500), ..options() };
+        let board = try_open(&proxy.url("a"), &options).unwrap();
+        proxy.fail_next_of(Target::Event(event), Fault::CutReplyAndRefuse);
+        let error = call(&board).unwrap_err();
+        assert_eq!(error.code(), Code::OutcomeUnknown, "{error}");
+        error
+    };
+    let claimed = unknown("work_claimed", &|board| board.work().claim(&Claim::of("x", &ivy)).map(drop));
+    let item = Hint::CheckWhetherDone(CheckedSubject::Item("x".to_owned()));
+    assert_eq!(claimed.hint(), Some(&item));
+    let registered =
+        unknown("agent_registered", &|board| board.agents().register(&Register::named("Oak")).map(drop));
+    let Some(Hint::CheckWhetherDone(CheckedSubject::Session(session))) = registered.hint() else { panic!() };
+    assert!(registered.to_string().ends_with(&format!("; the session is {session}")), "{registered}");
+    assert_eq!(direct.agents().show(session).unwrap().agent.agent_name, "Oak");
+    let written = unknown("entry_written", &|board| write(board, "x", 2).map(drop));
+    assert_eq!(written.hint(), Some(&Hint::RepeatWithOperation));
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn wrong_login_and_missing_rights_are_named_without_the_password() {
 }
 
 #[test]
-fn commands_of_the_documented_acl_are_enough_and_each_one_is_needed() {
+fn commands_of_the_documented_acl_are_enough_and_a_missing_one_is_named() {
     const RULES: &str = "+multi +exec +time +hmget +hget +hset +hdel +exists +zrangebylex +zrevrangebylex +zlexcount \
                          +zcard +zadd +zrem +xadd +xrange +xrevrange +xread +xtrim +evalsha +script|load +info";
     let Some(server) = RedisServer::start(&[]) else { return };
@@ -148,13 +148,53 @@ fn commands_of_the_documented_acl_are_enough_and_each_one_is_needed() {
     user(RULES);
     work().unwrap();
     let events = server.command(&["XLEN", "bb:{a}:log"]);
-    for rule in ["+hmget", "+hset", "+hdel", "+zadd", "+zrem", "+xadd", "+xtrim", "+evalsha", "+time"] {
+    let needed =
+        ["+hmget", "+hset", "+hdel", "+zadd", "+zrem", "+xadd", "+xtrim", "+xread", "+evalsha", "+time"];
+    for rule in needed {
         user(&RULES.replace(&format!("{rule} "), ""));
         let error = work().unwrap_err();
         assert_eq!(error.code(), Code::AccessDenied, "without {rule}: {error}");
         assert!(!error.to_string().contains("secret"));
         assert_eq!(server.command(&["XLEN", "bb:{a}:log"]), events, "nothing of a commit is applied");
     }
+    // A commit that waits for replicas would be applied, and never be known to be.
+    user(RULES);
+    let error = try_open(&format!("{url}&replicas=1"), &impatient()).err().unwrap();
+    assert!(error.code() == Code::AccessDenied && error.to_string().contains("wait"), "{error}");
+    // A purge changes the log in several steps.
+    for rules in [RULES.to_owned(), format!("{RULES} +del"), format!("{RULES} +rename")] {
+        user(&rules);
+        let board = try_open(&url, &impatient()).unwrap();
+        write(&board, "secret", 1).unwrap();
+        let events = server.command(&["XLEN", "bb:{a}:log"]);
+        let error = board.scope("team").purge("secret").unwrap_err();
+        assert_eq!(error.code(), Code::AccessDenied, "{error}");
+        assert_eq!(server.command(&["XLEN", "bb:{a}:log"]), events, "nothing of it is applied");
+        assert_eq!(value(&board, "secret"), Some(1));
+    }
+    user(&format!("{RULES} +del +rename"));
+    try_open(&url, &impatient()).unwrap().scope("team").purge("secret").unwrap();
+}
+
+#[test]
+fn thread_that_may_not_wait_on_the_log_connects_less_and_less_often() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let user = |rule: &str| server.command(&["ACL", "SETUSER", "ivy", "on", ">secret", "~*", "+@all", rule]);
+    user("+xread");
+    let url = server.url("a").replacen("://", "://ivy:secret@", 1);
+    let board = try_open(&url, &impatient()).unwrap();
+    let revision = write(&board, "x", 1).unwrap();
+    user("-xread");
+    let connections = || -> u64 {
+        let info = server.command(&["INFO", "stats"]);
+        let count = info.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
+        count.unwrap().trim().parse().unwrap()
+    };
+    let before = connections();
+    // It looks for itself meanwhile.
+    assert_eq!(board.wait(revision, Duration::from_secs(2)).unwrap(), revision);
+    let made = connections() - before;
+    assert!(made < 30, "{made} connections in 2 s");
 }
 
 #[test]
@@ -198,7 +238,7 @@ fn user_without_the_right_to_write_reads_the_board() {
 }
 
 #[test]
-fn server_that_does_not_answer_costs_no_more_than_the_limit() {
+fn server_that_does_not_answer_is_reported_and_used_again() {
     let Some(server) = RedisServer::start(&[]) else { return };
     let board = try_open(&server.url("a"), &impatient()).unwrap();
     server.signal(testkit::process::Signal::STOP);
@@ -221,7 +261,7 @@ fn what_is_no_redis_server_is_refused() {
         }
     });
     let url = format!("redis+unix://{}", path.display());
-    assert_eq!(code(&url), Code::ServerUnavailable);
+    assert_eq!(code(&url), Code::ServerUnsuitable);
     assert_eq!(code("redis+unix:///nowhere/socket"), Code::ServerUnavailable);
     assert_eq!(code("redis://127.0.0.1:1"), Code::ServerUnavailable);
 }

@@ -80,6 +80,30 @@ fn purge_reports_what_remains_in_files_that_this_user_may_not_rewrite() {
 }
 
 #[test]
+fn purge_waits_for_another_file_that_the_server_is_writing() {
+    let Some(server) = RedisServer::start(&[("save", "3600 1")]) else { return };
+    let board = open(&server.url("a"));
+    board.scope("team").write(&Write::new("other", Value::of(&1).unwrap())).unwrap();
+    // Each key takes a while, and the server writes one file at a time.
+    assert_eq!(server.command(&["CONFIG", "SET", "rdb-key-save-delay", "300000"]), "+OK\r\n");
+    assert!(server.command(&["BGREWRITEAOF"]).contains("started"));
+    assert!(server.command(&["BGSAVE"]).contains("child process is active"), "the snapshot has to wait");
+    let purged = purge(&board);
+    assert!(purged.scrubbed, "{purged:?}");
+}
+
+#[test]
+fn purge_reports_a_command_that_the_server_does_not_have() {
+    let directory = testkit::tempdir().unwrap();
+    let file = directory.path().join("redis.conf");
+    fs::write(&file, "rename-command BGREWRITEAOF \"\"\n").unwrap();
+    let Some(server) = RedisServer::start_with_file(&file, &[("appendonly", "yes")]) else { return };
+    let purged = purge(&open(&server.url("a")));
+    let [remains] = &purged.remains[..] else { panic!("{purged:?}") };
+    assert!(remains.contains("unknown command") && !remains.contains("user"), "{remains}");
+}
+
+#[test]
 fn purge_reports_the_files_of_replicas() {
     let Some(server) = RedisServer::start_with_port(&[]) else { return };
     let Some(replica) = RedisServer::start_with_port(&[]) else { return };

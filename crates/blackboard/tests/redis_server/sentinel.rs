@@ -8,6 +8,7 @@ use std::time::Duration;
 use blackboard::agent::Register;
 use blackboard::entry::{Actor, Value, Write};
 use blackboard::event::Since;
+use blackboard::store::Store as _;
 use blackboard::store::redis::{Address, Redis};
 use blackboard::work::{Claim, Complete, Create};
 use blackboard::{Board, Code, Hint, Revision};
@@ -17,7 +18,7 @@ use testkit::redis_sentinel::{
 };
 use testkit::{scale, wait_until};
 
-use crate::{log, open, try_open, value, write};
+use crate::{log, open, patient, try_open, value, write};
 
 /// How many ids the first commit of another server skips at least.
 const SKIP: i64 = 32_768;
@@ -74,6 +75,35 @@ fn server_that_is_the_primary_again_assigns_no_revision_twice() {
         assert!(revision > *lost.last().unwrap(), "{revision} {lost:?}");
     }
     assert_eq!(value(&board, "x"), Some(1));
+}
+
+#[test]
+fn writer_that_knows_its_rows_notices_that_its_server_lost_some() {
+    testkit::limit_test();
+    let Some(first) = start_server() else { return };
+    let Some(second) = start_replica(&first) else { return };
+    let board = open(&first.url("a"));
+    let write = |key: &str| {
+        let written = board.scope("team").write(&Write::new(key, Value::of(&1).unwrap())).unwrap();
+        (written.version, written.revision)
+    };
+    for key in ["lost", "kept"] {
+        assert_eq!(write(key).0, 1);
+    }
+    wait_for_sync(&first, &second);
+    promote(&second);
+    let last = (0..20).map(|_| write("lost")).max().unwrap();
+    assert_eq!(last.0, 21);
+    follow(&first, &second);
+    wait_for_sync(&second, &first);
+    promote(&first);
+    // One row is another one than the process has seen, and one is the same. Both are written in a new run of the server.
+    for key in ["kept", "lost", "kept", "lost"] {
+        let (version, revision) = write(key);
+        assert!(revision > last.1, "{key}: {revision} {last:?}");
+        assert!(version <= 3, "{key}: {version}");
+    }
+    assert_eq!([write("kept").0, write("lost").0], [4, 4]);
 }
 
 #[test]
@@ -182,6 +212,11 @@ fn commit_with_too_few_replicas_is_reported_as_unknown() {
     let error = write(&board(2), "x", 2).unwrap_err();
     assert_eq!((error.code(), error.code().exit_code()), (Code::OutcomeUnknown, 1), "{error}");
     assert!(matches!(error.hint(), Some(Hint::RepeatWithOperation)), "{:?}", error.hint());
+    // What has no idempotency key does not name one.
+    let store = Redis::open(format!("{}&replicas=2", first.url("a")).parse().unwrap(), &patient()).unwrap();
+    let error = store.unseal().unwrap_err();
+    assert_eq!(error.code(), Code::OutcomeUnknown, "{error}");
+    assert!(error.hint().and_then(Hint::advice).is_some_and(|advice| advice.contains("repeat")), "{error:?}");
     // The same operation is found done when it is repeated, which is no answer while a replica is missing.
     let two = board(2);
     let by = Actor { operation: Some("the same".to_owned()), ..Actor::default() };

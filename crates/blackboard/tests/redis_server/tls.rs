@@ -7,6 +7,7 @@ use blackboard::Code;
 use testkit::process::RunToEnd as _;
 use testkit::redis::{RedisServer, free_port};
 
+use crate::mistakes::mistake;
 use crate::{impatient, open, try_open, value, write};
 
 /// Makes an authority and a certificate of a server with this name; `None` if this machine cannot.
@@ -66,13 +67,22 @@ fn board_works_over_tls_with_a_given_certificate_and_no_other() {
         write(&board, "x", number).unwrap();
     }
     assert_eq!(value(&open(&server.url("a")), "x"), Some(2));
-    for (authority, expected) in
-        [("other.pem", "UnknownIssuer"), ("names", "no certificates"), ("none", "cannot be read")]
-    {
+    let own_file = "name a file with certificates";
+    for (authority, expected, advice) in [
+        ("other.pem", "UnknownIssuer", "name the authority of the server with ?ca=FILE"),
+        ("names", "no certificates", own_file),
+        ("none", "cannot be read", own_file),
+    ] {
         let error = try_open(&url(authority), &impatient()).err().unwrap();
         assert_eq!(error.code(), Code::ServerUnavailable, "{error}");
         assert!(error.to_string().contains(expected), "{error}");
+        let hint = error.hint().and_then(blackboard::Hint::advice).unwrap_or_default();
+        assert!(hint.contains(advice), "{hint}");
     }
+    let without_tls = url("ca.pem").replacen("rediss", "redis", 1);
+    let (code, message, advice) = mistake(&without_tls);
+    assert_eq!(code, Code::ServerUnsuitable, "{message}");
+    assert!(message.contains("uses TLS") && advice.contains("rediss://"), "{message}: {advice}");
 }
 
 #[test]

@@ -19,6 +19,13 @@ pub fn open(url: &str) -> Result<Board> {
     Ok(Board::on(Arc::new(Counted(store)), clock))
 }
 
+/// The same for the calls of many processes: each commit begins with a read, although this process has seen the rows.
+pub fn open_for_many(url: &str) -> Result<Board> {
+    let store = Redis::open(url.parse()?, &RedisOptions::default())?.reading_first();
+    let clock = store.clock();
+    Ok(Board::on(Arc::new(Counted(store)), clock))
+}
+
 /// Registers agents without a process, and returns their sessions.
 pub fn register(board: &Board, count: usize) -> Result<Vec<String>> {
     let register = |number: usize| Register::named(&format!("Agent {number}"));
@@ -68,6 +75,16 @@ impl Store for Counted {
 
     fn wait(&self, after: Revision, timeout: Duration) -> blackboard::Result<Revision> {
         self.0.wait(after, timeout)
+    }
+
+    fn wait_for_events(
+        &self,
+        after: Revision,
+        timeout: Duration,
+        prefetch: &[Prefetch<'_>],
+        f: &mut dyn FnMut(&dyn Tx) -> blackboard::Result<()>,
+    ) -> blackboard::Result<Revision> {
+        self.0.wait_for_events(after, timeout, prefetch, f)
     }
 
     fn check_still_there(&self) -> blackboard::Result<()> {

@@ -2,6 +2,7 @@
 
 use blackboard::Result;
 
+use super::note_unclosed_class;
 use crate::commands::Run;
 use crate::commands::arguments::{ScopeOption, WriteOptions};
 use crate::context::Context;
@@ -41,6 +42,7 @@ impl Run for Clear {
         let access = if self.dry_run { Access::plan } else { Access::change };
         let (board, session) = context.open(access(self.acting.session.named()))?;
         let scope = board.scope(&scope).acting_as(self.acting.by(session)?);
+        note_unclosed_class(context, Some(&self.pattern));
         if self.dry_run {
             return Ok(Outcome::new(WouldClear(scope.plan_clear(&self.pattern)?)));
         }

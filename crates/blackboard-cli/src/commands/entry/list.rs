@@ -3,7 +3,7 @@
 use blackboard::Result;
 use blackboard::entry::{CountedEntries, CountedKeys, Order, Query, QueryPage};
 
-use super::Matching;
+use super::{Matching, note_unclosed_class};
 use crate::commands::Run;
 use crate::commands::arguments::{ScopeOption, at_least_one};
 use crate::context::Context;
@@ -46,6 +46,7 @@ pub struct List {
 impl Run for List {
     fn run(self, context: &Context) -> Result<Outcome> {
         let name = context.scope(&self.scope)?;
+        note_unclosed_class(context, self.pattern.as_deref());
         let query = self.which.query(self.pattern)?;
         let board = context.open(Access::read())?;
         let scope = board.scope(&name);

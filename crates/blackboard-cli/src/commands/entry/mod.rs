@@ -18,9 +18,10 @@ pub mod write;
 use blackboard::Result;
 use blackboard::clock::{Clock, SystemClock};
 use blackboard::duration::parse_since;
-use blackboard::entry::Query;
+use blackboard::entry::{Glob, Query};
 
 use crate::commands::arguments::trimmed;
+use crate::context::Context;
 
 /// Which entries, beside the pattern that their keys fit. Every condition has to hold.
 #[derive(clap::Args, Debug)]
@@ -40,6 +41,13 @@ pub struct Matching {
     /// Only what is newer: 90s, 15m, 1h, 2d, or an ISO 8601 time
     #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
     since: Option<String>,
+}
+
+/// Notes that a pattern has a `[` that is not closed: it is no error, and no key that a command writes has one.
+fn note_unclosed_class(context: &Context, pattern: Option<&str>) {
+    if pattern.is_some_and(|pattern| Glob::new(pattern).has_unclosed_class()) {
+        context.note("the [ in the pattern is not closed, so it matches itself");
+    }
 }
 
 impl Matching {

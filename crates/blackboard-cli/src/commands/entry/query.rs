@@ -3,7 +3,7 @@
 use blackboard::Result;
 use blackboard::entry::{DEFAULT_LIMIT, Order, Query as Asked};
 
-use super::Matching;
+use super::{Matching, note_unclosed_class};
 use crate::commands::Run;
 use crate::commands::arguments::{ScopeOption, at_least_one};
 use crate::context::Context;
@@ -54,6 +54,7 @@ pub struct Query {
 impl Run for Query {
     fn run(self, context: &Context) -> Result<Outcome> {
         let name = context.scope(&self.scope)?;
+        note_unclosed_class(context, self.pattern.as_deref());
         let query = Asked {
             order: self.order,
             limit: Some(self.limit),

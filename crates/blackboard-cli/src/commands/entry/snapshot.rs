@@ -2,7 +2,7 @@
 
 use blackboard::Result;
 
-use super::Matching;
+use super::{Matching, note_unclosed_class};
 use crate::commands::Run;
 use crate::commands::arguments::ScopeOption;
 use crate::context::Context;
@@ -34,6 +34,7 @@ pub struct Snapshot {
 impl Run for Snapshot {
     fn run(self, context: &Context) -> Result<Outcome> {
         let name = context.scope(&self.scope)?;
+        note_unclosed_class(context, self.pattern.as_deref());
         let query = self.which.query(self.pattern)?;
         Ok(Outcome::new(WholeScope(context.open(Access::read())?.scope(&name).snapshot(&query)?.entries)))
     }

@@ -4,7 +4,7 @@ use blackboard::entry::{Actor, WaitFor};
 use blackboard::{Result, Revision};
 
 use crate::commands::Run;
-use crate::commands::arguments::{ScopeOption, length, revision};
+use crate::commands::arguments::{ScopeOption, length, limit, revision};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -50,6 +50,7 @@ pub struct Wait {
 impl Run for Wait {
     fn run(self, context: &Context) -> Result<Outcome> {
         let timeout = length(self.timeout.as_deref())?;
+        let _limit = limit(timeout);
         let scope = context.scope(&self.scope)?;
         let (board, session) = context.open(Access::follow(None))?;
         let by = Actor { session, ..Actor::default() };

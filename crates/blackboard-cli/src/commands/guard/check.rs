@@ -1,6 +1,7 @@
 //! `blackboard guard check`
 
 use std::path::Path;
+use std::time::Duration;
 
 use blackboard::file::{Check as Checking, CheckedPath, ReservationHolder};
 use blackboard::{Code, Error, Result};
@@ -13,6 +14,9 @@ use crate::location::Tree;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::guard::{CheckedCommit, NotChecked, RefusedCommit};
+
+/// How long a commit waits for the server of the board.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How many files one call of the board checks.
 const AT_ONCE: usize = 10_000;
@@ -55,11 +59,11 @@ fn look(context: &Context, session: Option<&str>) -> Result<CheckedCommit> {
     let Staged { names, complete } = git::staged()?;
     let tree = context.tree()?;
     let prefix = prefix(&tree, &root)?;
-    let (board, own) = match context.open(Access::read_with(session)) {
+    let (board, own) = match context.open(Access::read_with(session).within(PATIENCE)) {
         Ok((board, session)) => (board, session.into_iter().collect()),
         // Any of these sessions may be the caller. A file that none of them has reserved belongs to another session.
         Err(error) if session.is_none() && error.code() == Code::NoSession => {
-            (context.open(Access::read())?, sessions_of(&error))
+            (context.open(Access::read().within(PATIENCE))?, sessions_of(&error))
         }
         Err(error) => return Err(error),
     };

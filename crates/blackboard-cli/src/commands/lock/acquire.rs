@@ -6,7 +6,7 @@ use blackboard::lock::Acquire as Acquiring;
 
 use super::LockOptions;
 use crate::commands::Run;
-use crate::commands::arguments::{Session, length};
+use crate::commands::arguments::{Session, length, limit};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -37,6 +37,7 @@ impl Run for Acquire {
     fn run(self, context: &Context) -> Result<Outcome> {
         let LockOptions { name, wait, ttl, note } = self.options;
         let (wait, ttl) = (length(wait.as_deref())?, length(ttl.as_deref())?);
+        let _limit = limit(wait);
         let (board, session) = context.open(Access::act(self.session.named()))?;
         let request = Acquiring { name, session, ttl, note, ..Acquiring::default() };
         let acquired = match wait {

@@ -4,12 +4,13 @@ use std::ffi::OsString;
 
 use blackboard::agent::Register;
 use blackboard::lock::{Acquire, Lock, Release};
+use blackboard::store::CallLimit;
 use blackboard::{Board, Code, Error, Result};
 
 use super::LockOptions;
 use crate::child::{self, Ended, IfKilled, Signals};
 use crate::commands::Run as RunCommand;
-use crate::commands::arguments::{Session, length};
+use crate::commands::arguments::{Session, length, limit};
 use crate::context::{Context, warn};
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -17,8 +18,8 @@ use crate::outcome::Outcome;
 /// Run a command while holding a lock
 ///
 /// Acquires the lock, runs the command with BLACKBOARD_FENCE set, and releases the lock when the command exits.
-/// Without a session, one is registered for the duration. Exits with the command's exit code. Exits with 4 if the lock
-/// is held, or with 6 after --wait.
+/// Without a session, one is registered for the duration; one that has ended is refused. Exits with the command's exit
+/// code. Exits with 4 if the lock is held, or with 6 after --wait.
 ///
 /// If `lock run` itself is killed (kill -9), the command is killed too on Linux. On other systems the command continues,
 /// although the lock is released. Processes that the command started may continue everywhere.
@@ -49,8 +50,9 @@ pub struct Run {
 impl RunCommand for Run {
     fn run(self, context: &Context) -> Result<Outcome> {
         let (wait, ttl) = (length(self.options.wait.as_deref())?, length(self.options.ttl.as_deref())?);
+        let limit = limit(wait);
         let signals = child::catch_signals()?;
-        let (board, session) = context.open(Access::write(self.session.named()))?;
+        let (board, session) = context.open(Access::act_or_register(self.session.named()))?;
         let register = match &session {
             Some(_) => None,
             None => Some(self.new_session(context)?),
@@ -69,6 +71,7 @@ impl RunCommand for Run {
             Some(timeout) => board.locks().acquire_waiting_while(&request, timeout, go_on)?,
             None => Some(board.locks().acquire(&request)?),
         };
+        drop(limit);
         if let Some(acquired) = &lock {
             context.note_text(&acquired.text);
         }
@@ -76,7 +79,7 @@ impl RunCommand for Run {
             let ended = Ended::Before(signals.asked_to_end().unwrap_or_default());
             return Ok(ended.outcome(&self.command, ""));
         };
-        let outcome = self.run_holding(&board, &lock, &signals);
+        let (outcome, _limit) = self.run_holding(&board, &lock, &signals);
         if is_new {
             child::end(&board, &lock.session_id);
         }
@@ -97,15 +100,16 @@ impl Run {
         })
     }
 
-    /// Runs the command, and releases the lock.
-    fn run_holding(&self, board: &Board, lock: &Lock, signals: &Signals) -> Outcome {
+    /// Runs the command, and releases the lock. What is left to do has a limit.
+    fn run_holding(&self, board: &Board, lock: &Lock, signals: &Signals) -> (Outcome, CallLimit) {
         let fence = lock.fence.to_string();
         let variables =
             [("BLACKBOARD_FENCE", format!("lock:{}={fence}", lock.name)), ("BLACKBOARD_LOCK_FENCE", fence)];
         // A killed process releases no lock, but a sweep does. The command must not continue without it.
-        let ended = child::run(&self.command, &variables, board, &lock.session_id, signals, IfKilled::Ends);
+        let (ended, limit) =
+            child::run(&self.command, &variables, board, &lock.session_id, signals, IfKilled::Ends);
         release_lock(board, lock);
-        ended.outcome(&self.command, "the lock is free again")
+        (ended.outcome(&self.command, "the lock is free again"), limit)
     }
 }
 

@@ -4,7 +4,7 @@ use blackboard::Result;
 use blackboard::work::{Status, WaitForItem};
 
 use crate::commands::Run;
-use crate::commands::arguments::{Item, length, trimmed};
+use crate::commands::arguments::{Item, length, limit, trimmed};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -38,6 +38,7 @@ pub struct Wait {
 impl Run for Wait {
     fn run(self, context: &Context) -> Result<Outcome> {
         let timeout = length(self.timeout.as_deref())?;
+        let _limit = limit(timeout);
         let (board, session) = context.open(Access::wait())?;
         let (id, statuses) = (self.item.id(), self.status);
         let item = board.work().wait(&WaitForItem { id, statuses, timeout, session })?;

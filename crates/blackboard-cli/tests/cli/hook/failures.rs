@@ -92,6 +92,18 @@ fn hooks_store_no_prompts_inputs_and_outputs() {
             stage.hook_in("claude", session, event, more("Write"), &environment);
         }
     }
+    // A file name is stored, unless it looks like a credential.
+    let credential = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+    stage.hook("claude", "elm", "SessionStart", NONE());
+    for file in ["named.rs", &credential] {
+        let edit = json!({"tool_name": "Edit", "tool_input": {"file_path": file}});
+        stage.hook_in("claude", "elm", "PostToolUse", edit, &environment);
+    }
+    let edited = |file: &str| -> i64 {
+        let sql = "SELECT count(*) FROM file_edits WHERE path LIKE '%' || ?1";
+        stage.scratch.tables().query_row(sql, [file], |row| row.get(0)).unwrap()
+    };
+    assert_eq!((edited("named.rs"), edited(&credential)), (1, 0));
     stage.run("claude", format!("{{\"prompt\": \"{secret}\"").as_bytes(), &environment);
     let board = stage.scratch.run(["export"]).success().stdout;
     assert!(board.contains("claude-") && !board.contains(secret), "what was said is on the board: {board}");

@@ -8,7 +8,6 @@ use crate::scratch::Scratch;
 
 testkit::on_each_engine![
     nothing_is_acknowledged_on_a_board_that_was_replaced,
-    deleted_board_is_empty_for_readers_and_created_again_by_the_next_writer,
     waits_and_subscriptions_continue_on_a_replaced_board,
 ];
 
@@ -17,12 +16,20 @@ fn code_of_a_gone_board(scratch: &Scratch) -> Code {
     if scratch.is_served() { Code::BoardNotFound } else { Code::Io }
 }
 
+/// Deletes the board. One on a server is created again by `init` only.
+fn delete_board_to_replace_it(scratch: &Scratch) {
+    scratch.delete_board();
+    if scratch.is_served() {
+        scratch.json(["init"]);
+    }
+}
+
 fn nothing_is_acknowledged_on_a_board_that_was_replaced() {
     let scratch = Scratch::new();
     let mut client = Client::new(&scratch);
     let before = client.call("work_claim", json!({"id": "same", "title": "Same"}));
     client.call("observe", json!({}));
-    scratch.delete_board();
+    delete_board_to_replace_it(&scratch);
     scratch.json(["agent", "register", "--name", "Oak", "--session-hint", "oak", "--pid", "1"]);
     scratch.json(["work", "claim", "same", "--title", "Same", "--session", "oak"]);
 
@@ -43,6 +50,8 @@ fn nothing_is_acknowledged_on_a_board_that_was_replaced() {
     assert_eq!(scratch.json(["agent", "show", you.as_str().unwrap()])["status"], "completed");
 }
 
+/// On a server, see `lost_board_is_never_created_again_by_mcp`.
+#[test]
 fn deleted_board_is_empty_for_readers_and_created_again_by_the_next_writer() {
     let scratch = Scratch::new();
     let mut client = Client::new(&scratch);
@@ -50,7 +59,7 @@ fn deleted_board_is_empty_for_readers_and_created_again_by_the_next_writer() {
     scratch.delete_board();
     assert_eq!(client.call("entry_read", json!({"key": "fact"}))["found"], false);
     assert_eq!(scratch.json(["status"])["board"], "missing", "who reads creates nothing");
-    client.refused("entry_write", json!({"key": "fact", "value": 2}), code_of_a_gone_board(&scratch));
+    client.refused("entry_write", json!({"key": "fact", "value": 2}), Code::Io);
     client.call("entry_write", json!({"key": "fact", "value": 2}));
     assert_eq!(scratch.json(["read", "fact"])["value"], 2);
 }
@@ -61,7 +70,7 @@ fn waits_and_subscriptions_continue_on_a_replaced_board() {
     client.ask("resources/subscribe", json!({"uri": "blackboard://work"}));
     let wait = client.start("wait", json!({"key": "result", "seconds": 600}));
     client.call("who", json!({}));
-    scratch.delete_board();
+    delete_board_to_replace_it(&scratch);
     scratch.json(["write", "result", "7"]);
     assert_eq!(super::client::succeeded(&client.answer(wait))["entry"]["value"], 7);
     client.notified(|message| message["params"]["uri"] == "blackboard://work");

@@ -161,7 +161,7 @@ fn body(server: &Server, path: &str) -> Value {
 }
 
 /// How many connections of a Redis server block on something.
-fn blocked(shared: &Shared) -> usize {
+pub fn blocked(shared: &Shared) -> usize {
     let list = shared.server.command(&["CLIENT", "LIST"]);
     let flags =
         |line: &str| line.split(' ').find_map(|field| field.strip_prefix("flags=").map(str::to_owned));

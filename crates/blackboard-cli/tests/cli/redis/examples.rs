@@ -12,8 +12,9 @@ use testkit::server::Server;
 
 use crate::scratch::{Output, Scratch};
 
-/// The SHA-256 of `secret`.
+/// The SHA-256 of `secret`, and of `public`.
 const SECRET: &str = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
+const PUBLIC: &str = "efa1f375d76194fa51a3556a97e641e61685f914d446979da50a551a4333ffd7";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -26,9 +27,13 @@ fn example(name: &str) -> String {
 /// The users of the example, each with its rules except for the password.
 fn users() -> Vec<(String, String)> {
     let file = example("users.acl");
-    let users =
-        file.lines().filter_map(|line| line.strip_prefix("user ")?.split_once(" on #PASSWORD_SHA256 "));
-    users.map(|(name, rules)| (name.to_owned(), rules.to_owned())).collect()
+    let users = file.lines().filter_map(|line| {
+        let (name, rest) = line.strip_prefix("user ")?.split_once(" on #")?;
+        let (password, rules) = rest.split_once(' ')?;
+        assert_eq!(password, format!("{}_SHA256", name.to_uppercase()), "each user has its own password");
+        Some((name.to_owned(), rules.to_owned()))
+    });
+    users.collect()
 }
 
 /// The rules in the section about rights of the documentation.
@@ -43,7 +48,8 @@ fn documented_rules() -> Vec<String> {
 fn start(scratch: &Scratch) -> Option<RedisServer> {
     let (file, users) = (scratch.path().join("redis.conf"), scratch.path().join("users.acl"));
     fs::write(&file, example("blackboard.conf")).unwrap();
-    fs::write(&users, example("users.acl").replace("PASSWORD_SHA256", SECRET)).unwrap();
+    let passwords = example("users.acl").replace("AGENTS_SHA256", SECRET).replace("READERS_SHA256", PUBLIC);
+    fs::write(&users, passwords).unwrap();
     RedisServer::start_with_file(&file, &[("aclfile", users.to_str().unwrap())])
 }
 
@@ -69,7 +75,7 @@ fn settings_and_users_of_the_example_are_enough_for_every_command() {
     let as_user = |user: &str, call: &[&str]| {
         let mut command = scratch.command(call);
         command.env("BLACKBOARD_DB", server.url("team").replacen("://", &format!("://{user}@"), 1));
-        command.env("BLACKBOARD_REDIS_PASSWORD", "secret");
+        command.env("BLACKBOARD_REDIS_PASSWORD", if user == "readers" { "public" } else { "secret" });
         command
     };
     let run = |call: &[&str]| -> Value {
@@ -102,6 +108,9 @@ fn settings_and_users_of_the_example_are_enough_for_every_command() {
     drop(Server::start(as_user("readers", &["serve", "--json", "--port", "0"])));
     Output::of(as_user("readers", &["write", "key", "8", "--json"]).run_to_end()).refused(Code::AccessDenied);
     Output::of(as_user("default", &["status", "--json"]).run_to_end()).refused(Code::AccessDenied);
+    let mut other_password = as_user("agents", &["status", "--json"]);
+    other_password.env("BLACKBOARD_REDIS_PASSWORD", "public");
+    Output::of(other_password.run_to_end()).refused(Code::AccessDenied);
 }
 
 #[test]

@@ -44,6 +44,8 @@ fn reading_commands_work_for_a_user_who_may_not_write() {
     ] {
         run(call).success();
     }
+    let status = run(&["status"]);
+    assert!(status.stdout.contains("Size:     unknown"), "its size is not known: {status:?}");
     let human = run(&["read", "key"]);
     assert!(human.stderr.contains("read-only"), "{human:?}");
     for call in [

@@ -304,7 +304,8 @@ impl Fixture {
         Some(Fixture::on(|clock| {
             // A long limit, because the test machine may have two cores and other work.
             let (patience, reply_limit) = (Duration::from_mins(1), Duration::from_secs(30));
-            let options = RedisOptions { patience, reply_limit, fixed_clock: Some(clock) };
+            let options =
+                RedisOptions { patience, reply_limit, fixed_clock: Some(clock), ..RedisOptions::default() };
             (Arc::new(change(Redis::open(address, &options).unwrap())), None)
         }))
     }

@@ -21,6 +21,7 @@ use crate::work::{Block, ClaimNext, LastCompleted, NewestWork, Reassign, Status,
 /// Verbs that have no line of their own, and why.
 const NOT_COUNTED: &[(&str, &str)] = &[
     ("Board::for_call", "`Board::sweep_with_next_call`, on a clone"),
+    ("Board::sealed", "asks the engine, and reads no state"),
     ("Board::space_usage", "asks the engine, and reads no state"),
     ("Board::subscribe", "`Board::follow`, one event at a time"),
     ("Board::sweep_if_deferred", "`Board::try_sweep`, if no other call was"),

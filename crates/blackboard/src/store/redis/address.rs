@@ -19,6 +19,9 @@ const SENTINEL_PORT: u16 = 26379;
 const MAX_DATABASE: u32 = 9999;
 const MAX_REPLICAS: u32 = 100;
 
+/// The names of options.
+const OPTIONS: [&str; 4] = ["board=", "replicas=", "db=", "ca="];
+
 /// The longest name of a board.
 const MAX_NAME: usize = 64;
 
@@ -48,6 +51,8 @@ pub struct Address {
     pub(super) certificates: Option<PathBuf>,
     /// The address without its login and options.
     shown: String,
+    /// The address without its password.
+    without_password: String,
 }
 
 /// Where the server is.
@@ -87,6 +92,11 @@ impl Address {
         Address { sentinel_password, ..self }
     }
 
+    /// The URL without its password, with its user and all options.
+    pub fn without_password(&self) -> &str {
+        &self.without_password
+    }
+
     /// Whether it has a password.
     pub fn has_password(&self) -> bool {
         self.password.is_some()
@@ -95,6 +105,21 @@ impl Address {
     /// The file with the certificates to trust.
     pub fn certificates(&self) -> Option<&Path> {
         self.certificates.as_deref()
+    }
+
+    /// Whether the server has a Unix socket.
+    pub(super) fn is_socket(&self) -> bool {
+        matches!(self.server, Server::Unix(_))
+    }
+
+    /// Whether connections are encrypted.
+    pub(super) fn has_tls(&self) -> bool {
+        matches!(self.server, Server::Tcp { tls: true, .. } | Server::Sentinels { tls: true, .. })
+    }
+
+    /// Whether sentinels name the server.
+    pub(super) fn has_sentinels(&self) -> bool {
+        matches!(self.server, Server::Sentinels { .. })
     }
 
     /// The name of the board on its server.
@@ -132,11 +157,7 @@ impl std::str::FromStr for Address {
         if !SCHEMES.contains(&scheme) {
             return Err(invalid(format!("has none of the schemes {}", SCHEMES.join(", "))));
         }
-        // A password may contain any character, so the login ends at the last `@`.
-        let (login, location) = match rest.rsplit_once('@') {
-            Some((login, location)) => (Some(login), location),
-            None => (None, rest),
-        };
+        let (login, location) = split_login(rest);
         let (location, options) = location.split_once('?').unwrap_or((location, ""));
         if location.contains('#') || options.contains('#') {
             return Err(invalid("contains #: write %23 in a password"));
@@ -151,6 +172,9 @@ impl std::str::FromStr for Address {
                 (Server::Tcp { host: read_host(host, SERVER_PORT)?, tls }, read_database(database)?)
             }
         };
+        let name = login.map(|login| login.split(':').next().unwrap_or_default());
+        let name = name.filter(|name| !name.is_empty()).map(|name| format!("{name}@")).unwrap_or_default();
+        let after = if options.is_empty() { String::new() } else { format!("?{options}") };
         let address = Address {
             server,
             user,
@@ -162,9 +186,39 @@ impl std::str::FromStr for Address {
             replicas: 0,
             certificates: None,
             shown: format!("{scheme}://{location}"),
+            without_password: format!("{scheme}://{name}{location}{after}"),
         };
-        options.split('&').filter(|option| !option.is_empty()).try_fold(address, read_option)
+        let options: Vec<_> = options.split('&').filter(|option| !option.is_empty()).collect();
+        refuse_repeated(&options)?;
+        options.into_iter().try_fold(address, read_option)
     }
+}
+
+/// Splits what follows the scheme into the login, if there is one, and the rest.
+///
+/// A password may contain any character, so the login ends at the last `@` before the options. The path of a socket may
+/// contain one, too: a text that begins with the path has no login.
+fn split_login(rest: &str) -> (Option<&str>, &str) {
+    if rest.starts_with('/') {
+        return (None, rest);
+    }
+    let is_option = |text: &str| OPTIONS.iter().any(|name| text.starts_with(name));
+    let options = rest.match_indices('?').map(|(at, _)| at).find(|at| is_option(&rest[at + 1..]));
+    match rest[..options.unwrap_or(rest.len())].rfind('@') {
+        Some(at) => (Some(&rest[..at]), &rest[at + 1..]),
+        None => (None, rest),
+    }
+}
+
+/// A second value would silently replace the first.
+fn refuse_repeated(options: &[&str]) -> Result<()> {
+    let name = |option: &str| option.split('=').next().unwrap_or_default().to_owned();
+    for (number, option) in options.iter().enumerate() {
+        if options[..number].iter().any(|earlier| name(earlier) == name(option)) {
+            return Err(invalid("has an option twice"));
+        }
+    }
+    Ok(())
 }
 
 fn read_option(mut address: Address, option: &str) -> Result<Address> {
@@ -177,9 +231,9 @@ fn read_option(mut address: Address, option: &str) -> Result<Address> {
                 "has a board name that is not 1 to {MAX_NAME} of the characters A-Z a-z 0-9 . _ -"
             )));
         }
-        "replicas" => address.replicas = read_number(&value, "replicas", MAX_REPLICAS)?,
+        "replicas" => address.replicas = read_number(&value, "number of replicas", MAX_REPLICAS)?,
         "db" => {
-            address.database = read_number(&value, "db", MAX_DATABASE)?;
+            address.database = read_number(&value, "number of the database", MAX_DATABASE)?;
             address.has_database_option = true;
         }
         "ca" if value.is_empty() => return Err(invalid("has an empty ca")),
@@ -231,18 +285,21 @@ fn read_host(text: &str, default_port: u16) -> Result<Host> {
     if name.is_empty() {
         return Err(invalid("has no host"));
     }
+    if name.contains(|letter: char| letter.is_whitespace() || "\"'".contains(letter)) {
+        return Err(invalid("has a host with a space or a quotation mark"));
+    }
     let port = port.map_or(Some(default_port), |port| port.parse().ok().filter(|port| *port > 0));
     let port = port.ok_or_else(|| invalid("has a port that is not a number from 1 to 65535"))?;
     Ok(Host { name: decode(name)?, port })
 }
 
 fn read_database(text: &str) -> Result<u32> {
-    if text.is_empty() { Ok(0) } else { read_number(text, "database", MAX_DATABASE) }
+    if text.is_empty() { Ok(0) } else { read_number(text, "number of the database", MAX_DATABASE) }
 }
 
 fn read_number(text: &str, what: &str, most: u32) -> Result<u32> {
     let number = text.parse().ok().filter(|number| *number <= most);
-    number.ok_or_else(|| invalid(format!("has a {what} that is not a number from 0 to {most}")))
+    number.ok_or_else(|| invalid(format!("has a {what} that is not from 0 to {most}")))
 }
 
 fn is_board_name(name: &str) -> bool {
@@ -315,6 +372,26 @@ mod tests {
             assert_eq!((address.user.as_deref(), address.password.as_deref()), (user, password));
             assert_eq!(address.to_string(), "redis://host/1?board=b");
             assert_eq!(format!("{address:?}"), "Address(redis://host/1?board=b)");
+            let user = user.map(|user| format!("{user}@")).unwrap_or_default();
+            assert_eq!(address.without_password(), format!("redis://{user}host/1?board=b"));
+        }
+    }
+
+    #[test]
+    fn login_ends_before_the_options_and_before_the_path_of_a_socket() {
+        for (text, user, password) in [
+            ("rediss://host?ca=/a@b.pem", None, None),
+            ("rediss://ivy:secret@host?ca=/a@b.pem", Some("ivy"), Some("secret")),
+            ("rediss://ivy:se?cr@et@host?board=b&ca=/a@b.pem", Some("ivy"), Some("se?cr@et")),
+            ("redis+unix:///run/user@1/x", None, None),
+            ("redis+unix://ivy:secret@/run/user%401/x", Some("ivy"), Some("secret")),
+        ] {
+            let address: Address = text.parse().unwrap();
+            assert_eq!((address.user.as_deref(), address.password.as_deref()), (user, password), "{text}");
+            match address.server {
+                Server::Unix(path) => assert_eq!(path, Path::new("/run/user@1/x"), "{text}"),
+                _ => assert_eq!(address.certificates(), Some(Path::new("/a@b.pem")), "{text}"),
+            }
         }
     }
 
@@ -365,6 +442,9 @@ mod tests {
             "redis://:secret@host?board={a}",
             "redis://:secret@host?board=%00",
             "redis://:secret@host?replicas=-1",
+            "redis://:secret@host?board=a&board=b",
+            "redis://:secret@host ",
+            "redis://:secret@host\"",
             "redis://:secret@host?ca=",
             "redis+unix://:secret@relative",
             "redis+sentinel://:secret@host",

@@ -169,9 +169,9 @@ impl StoredCells for KeyParts {
     }
 }
 
-/// A position of a row in an index. A pending revision splits it: the server writes its digits between the parts.
+/// A member of the sorted set of all indexes: the position of a row in one of them. A pending revision splits it: the server writes its digits between the parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Member {
     pub(super) head: Vec<u8>,
     /// The event whose revision comes between the parts.
     pub(super) event: Option<usize>,
@@ -179,39 +179,39 @@ pub(super) struct Place {
 }
 
 /// Every position of a row, each once.
-pub(super) fn places_of(row: &Row) -> Result<Vec<Place>> {
+pub(super) fn members_of(row: &Row) -> Result<Vec<Member>> {
     let field = row_field(&row.key())?;
-    let mut places: Vec<Place> = Vec::new();
+    let mut members: Vec<Member> = Vec::new();
     for key in row.index_keys() {
-        let place = place_of(&key, &field)?;
-        if !places.contains(&place) {
-            places.push(place);
+        let member = member_of(&key, &field)?;
+        if !members.contains(&member) {
+            members.push(member);
         }
     }
-    Ok(places)
+    Ok(members)
 }
 
-fn place_of(key: &IndexKey, field: &[u8]) -> Result<Place> {
-    let mut place = Place { head: prefix(key.index, &key.partition)?, event: None, tail: Vec::new() };
+fn member_of(key: &IndexKey, field: &[u8]) -> Result<Member> {
+    let mut member = Member { head: prefix(key.index, &key.partition)?, event: None, tail: Vec::new() };
     for value in &key.sort {
         let pending = if let IndexValue::Revision(revision) = value { revision.event() } else { None };
-        let part = if place.event.is_some() { &mut place.tail } else { &mut place.head };
+        let part = if member.event.is_some() { &mut member.tail } else { &mut member.head };
         match pending {
-            Some(event) if place.event.is_none() => place.event = Some(event),
-            Some(_) => return Err(Fault::new(Code::Internal, "a place has two pending revisions").into()),
+            Some(event) if member.event.is_none() => member.event = Some(event),
+            Some(_) => return Err(Fault::new(Code::Internal, "a member has two pending revisions").into()),
             None => push_value(part, value),
         }
     }
-    let part = if place.event.is_some() { &mut place.tail } else { &mut place.head };
+    let part = if member.event.is_some() { &mut member.tail } else { &mut member.head };
     part.extend(field);
     // `row_field` has checked the length.
     part.extend(u16::try_from(field.len()).unwrap_or(u16::MAX).to_be_bytes());
-    Ok(place)
+    Ok(member)
 }
 
-/// The field of the row at a place.
-pub(super) fn field_at(place: &[u8]) -> Option<&[u8]> {
-    let (rest, length) = place.split_last_chunk::<2>()?;
+/// The field of the row of a member.
+pub(super) fn field_at(member: &[u8]) -> Option<&[u8]> {
+    let (rest, length) = member.split_last_chunk::<2>()?;
     rest.get(rest.len().checked_sub(usize::from(u16::from_be_bytes(*length)))?..)
 }
 
@@ -238,7 +238,7 @@ pub(super) fn bounds_of(range: &Range) -> Result<(Vec<u8>, Vec<u8>)> {
     Ok((included(&from), excluded(&before)))
 }
 
-/// The bounds of all places of a table's rows, index by index.
+/// The bounds of all members of a table's rows, index by index.
 pub(super) fn bounds_of_table(table: &Table) -> Result<Vec<Vec<u8>>> {
     let mut bounds = Vec::new();
     for index in table.indexes {
@@ -248,7 +248,7 @@ pub(super) fn bounds_of_table(table: &Table) -> Result<Vec<Vec<u8>>> {
     Ok(bounds)
 }
 
-/// The bounds of all places of an index.
+/// The bounds of all members of an index.
 pub(super) fn bounds_of_index(index: &Index) -> Result<(Vec<u8>, Vec<u8>)> {
     let prefix = vec![byte_of(INDEX_BYTES, index.name)?];
     Ok((included(&prefix), excluded(&after_prefix(prefix))))
@@ -264,9 +264,9 @@ pub(super) fn excluded(bytes: &[u8]) -> Vec<u8> {
     [b"(", bytes].concat()
 }
 
-/// A bound directly after a place.
-pub(super) fn directly_after(place: &[u8]) -> Vec<u8> {
-    [b"(", place, b"\0"].concat()
+/// A bound directly after a member.
+pub(super) fn directly_after(member: &[u8]) -> Vec<u8> {
+    [b"(", member, b"\0"].concat()
 }
 
 fn prefix(index: &Index, partition: &[IndexValue]) -> Result<Vec<u8>> {
@@ -352,14 +352,14 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_key_is_read_back_from_its_field_and_from_its_places() {
+    fn every_kind_of_key_is_read_back_from_its_field_and_from_its_members() {
         testkit::limit_test();
         for row in every_kind_of_row() {
             let field = row_field(&row.key()).unwrap();
             assert_eq!(key_of(&field).unwrap(), row.key());
             assert_eq!(table_of(&field).unwrap().name, row.table().name);
-            for place in places_of(&row).unwrap() {
-                assert_eq!(field_at(&[place.head, place.tail].concat()), Some(&field[..]));
+            for member in members_of(&row).unwrap() {
+                assert_eq!(field_at(&[member.head, member.tail].concat()), Some(&field[..]));
             }
         }
     }

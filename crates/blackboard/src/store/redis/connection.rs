@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use super::address::{Address, Host, Server};
-use super::faults::{self, Trouble};
+use super::faults::{self, ServerError};
 use super::layout;
 use super::resp::{Reply, ReplyReader, Request};
 use super::socket::Socket;
@@ -26,9 +26,11 @@ pub(super) struct Connection {
     /// The run of the server: another one after each restart and each promotion.
     pub(super) run: String,
     /// When it was checked that the server is a primary.
-    checked_at: Instant,
+    pub(super) checked_at: Instant,
     /// Where the outcome of its last commit is.
     pub(super) slot: CommitSlot,
+    /// The content of its slot, if it is known.
+    pub(super) outcome: Option<Vec<u8>>,
     /// The time of the server when it was opened.
     pub(super) time: Timestamp,
     /// Whether the cluster is moving the board to this server, which then expects each command to be announced.
@@ -66,10 +68,12 @@ impl CommitSlot {
 }
 
 /// The connection broke.
-pub(super) struct Broken {
+pub(super) struct BrokenConnection {
     /// Whether the server may have a complete command of the request.
     pub(super) may_have_arrived: bool,
     pub(super) error: io::Error,
+    /// The error that the server sent before.
+    pub(super) said: Option<String>,
 }
 
 impl Connection {
@@ -78,7 +82,7 @@ impl Connection {
         address: &Address,
         moved: Option<&Host>,
         deadline: Instant,
-    ) -> Result<Connection, Trouble> {
+    ) -> Result<Connection, ServerError> {
         let certificates = address.certificates.as_deref();
         let tcp = |host: &Host, tls| Socket::tcp(host, tls, certificates, deadline);
         let socket = match (&address.server, moved) {
@@ -93,7 +97,11 @@ impl Connection {
     }
 
     /// Logs in on a new socket.
-    fn on(address: &Address, socket: io::Result<Socket>, deadline: Instant) -> Result<Connection, Trouble> {
+    fn on(
+        address: &Address,
+        socket: io::Result<Socket>,
+        deadline: Instant,
+    ) -> Result<Connection, ServerError> {
         let socket = socket.map_err(|error| faults::of_connection(address, error))?;
         let mut connection = Connection::new(socket);
         connection.log_in(address, deadline)?;
@@ -107,13 +115,14 @@ impl Connection {
             run: String::new(),
             checked_at: Instant::now(),
             slot: CommitSlot::new(),
+            outcome: None,
             time: Timestamp::EPOCH,
             asks: false,
             epoch: 0,
         }
     }
 
-    fn log_in(&mut self, address: &Address, deadline: Instant) -> Result<(), Trouble> {
+    fn log_in(&mut self, address: &Address, deadline: Instant) -> Result<(), ServerError> {
         let mut request = Request::default();
         match (&address.user, &address.password) {
             (None, Some(password)) => drop(request.command(&[b"AUTH", password.as_bytes()])),
@@ -127,16 +136,14 @@ impl Connection {
             request.command(&[b"SELECT", address.database.to_string().as_bytes()]);
         }
         request.command(&[b"TIME"]).command(&[b"INFO", b"server", b"replication"]);
-        let replies = self.exchange(&request, deadline).map_err(|broken| {
-            // A server of another kind may close the connection, or send what is no reply.
-            faults::of_connection(address, broken.error)
-        })?;
+        let replies =
+            self.exchange(&request, deadline).map_err(|broken| faults::of_login(address, broken))?;
         // A failed login makes the other replies fail, too, so the first error is the reason.
         if let Some(Reply::Error(text)) = replies.iter().find(|reply| matches!(reply, Reply::Error(_))) {
             return Err(faults::of_reply(address, text));
         }
         let Some(Reply::Bytes(info)) = replies.last() else {
-            return Err(Trouble::Final(faults::odd_reply(address)));
+            return Err(ServerError::Final(faults::odd_reply(address)));
         };
         let info = String::from_utf8_lossy(info);
         self.learn(address, &info)?;
@@ -145,19 +152,19 @@ impl Connection {
             .rev()
             .nth(1)
             .and_then(read_time)
-            .ok_or_else(|| Trouble::Final(faults::odd(address, "no time")))?;
+            .ok_or_else(|| ServerError::Final(faults::odd(address, "no time")))?;
         Ok(())
     }
 
-    /// Checks again that the server is the primary, and which run it is, if the last check is older than `belief`.
+    /// Checks again that the server is the primary, and which run it is, if the last check is older than `interval`.
     /// Nothing closes a connection when an operator changes the role of a server.
     pub(super) fn check(
         &mut self,
         address: &Address,
-        belief: Duration,
+        interval: Duration,
         deadline: Instant,
-    ) -> Result<(), Trouble> {
-        if self.checked_at.elapsed() < belief {
+    ) -> Result<(), ServerError> {
+        if self.checked_at.elapsed() < interval {
             return Ok(());
         }
         let mut request = Request::default();
@@ -166,17 +173,17 @@ impl Connection {
         match replies.map_err(|broken| faults::of_connection(address, broken.error))?.first() {
             Some(Reply::Bytes(info)) => self.learn(address, &String::from_utf8_lossy(info)),
             Some(Reply::Error(text)) => Err(faults::of_reply(address, text)),
-            _ => Err(Trouble::Final(faults::odd_reply(address))),
+            _ => Err(ServerError::Final(faults::odd_reply(address))),
         }
     }
 
     /// Notes what the server tells of itself.
-    fn learn(&mut self, address: &Address, info: &str) -> Result<(), Trouble> {
+    fn learn(&mut self, address: &Address, info: &str) -> Result<(), ServerError> {
         let version = info_field(info, "redis_version").unwrap_or_default();
         let major = version.split('.').next().and_then(|major| major.parse::<u64>().ok());
         let run = info_field(info, "run_id").filter(|run| is_word(run));
         let (Some(major), Some(run)) = (major, run) else {
-            return Err(Trouble::Final(faults::odd(address, "no version or no run id")));
+            return Err(ServerError::Final(faults::odd(address, "no version or no run id")));
         };
         if major < MIN_VERSION {
             return Err(faults::too_old(address, version));
@@ -192,7 +199,11 @@ impl Connection {
     }
 
     /// Sends a request and reads its replies. After an error the connection is useless.
-    pub(super) fn exchange(&mut self, request: &Request, deadline: Instant) -> Result<Vec<Reply>, Broken> {
+    pub(super) fn exchange(
+        &mut self,
+        request: &Request,
+        deadline: Instant,
+    ) -> Result<Vec<Reply>, BrokenConnection> {
         if !self.asks {
             return self.exchange_exactly(request, deadline);
         }
@@ -210,24 +221,67 @@ impl Connection {
         Ok(list)
     }
 
-    fn exchange_exactly(&mut self, request: &Request, deadline: Instant) -> Result<Vec<Reply>, Broken> {
-        if let Err(error) = self.socket.send(request.bytes(), deadline) {
-            // Of several commands the first ones may be complete.
-            let may_have_arrived = !self.socket.reports_unsent() || request.commands() > 1;
-            return Err(Broken { may_have_arrived, error });
+    fn exchange_exactly(
+        &mut self,
+        request: &Request,
+        deadline: Instant,
+    ) -> Result<Vec<Reply>, BrokenConnection> {
+        self.send(request, deadline)?;
+        self.receive(request.commands(), deadline)
+    }
+
+    /// Whether nothing has arrived since the last reply, not even the end of the connection.
+    pub(super) fn is_open(&self) -> bool {
+        self.replies.is_empty() && self.socket.is_quiet()
+    }
+
+    /// Sends a request. Its replies come next, before any other request is sent.
+    pub(super) fn send(&mut self, request: &Request, deadline: Instant) -> Result<(), BrokenConnection> {
+        let Err(error) = self.socket.send(request.bytes(), deadline) else { return Ok(()) };
+        let (socket, replies) = (&mut self.socket, &mut self.replies);
+        let said = match replies.read(&mut |buffer| socket.receive(buffer, deadline)) {
+            Ok(Reply::Error(text)) => Some(text),
+            _ => None,
+        };
+        // Of several commands the first ones may be complete.
+        let may_have_arrived = !self.socket.reports_unsent() || request.commands() > 1;
+        Err(BrokenConnection { may_have_arrived, error, said })
+    }
+
+    /// Waits until a reply begins to arrive, until the deadline at most. Nothing is lost by waiting again.
+    pub(super) fn has_reply(&mut self, deadline: Instant) -> Result<bool, BrokenConnection> {
+        let (socket, replies) = (&mut self.socket, &mut self.replies);
+        match replies.begin(&mut |buffer| socket.receive(buffer, deadline)) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => Ok(false),
+            Err(error) => Err(BrokenConnection { may_have_arrived: true, error, said: None }),
         }
+    }
+
+    /// Reads this many replies, which are all that the server owes.
+    pub(super) fn receive(
+        &mut self,
+        count: usize,
+        deadline: Instant,
+    ) -> Result<Vec<Reply>, BrokenConnection> {
         let (socket, replies) = (&mut self.socket, &mut self.replies);
         let mut fill = |buffer: &mut [u8]| socket.receive(buffer, deadline);
-        let mut list = Vec::with_capacity(request.commands());
-        for _ in 0..request.commands() {
+        let mut list = Vec::with_capacity(count);
+        for _ in 0..count {
             match replies.read(&mut fill) {
                 Ok(reply) => list.push(reply),
-                Err(error) => return Err(Broken { may_have_arrived: true, error }),
+                Err(error) => {
+                    let said = list.into_iter().find_map(|reply| match reply {
+                        Reply::Error(text) => Some(text),
+                        _ => None,
+                    });
+                    return Err(BrokenConnection { may_have_arrived: true, error, said });
+                }
             }
         }
         if !replies.is_empty() {
             let error = io::Error::new(io::ErrorKind::InvalidData, "the server sent more than was asked for");
-            return Err(Broken { may_have_arrived: true, error });
+            return Err(BrokenConnection { may_have_arrived: true, error, said: None });
         }
         Ok(list)
     }
@@ -259,7 +313,7 @@ fn by_sentinels(
     service: &str,
     tls: bool,
     deadline: Instant,
-) -> Result<Connection, Trouble> {
+) -> Result<Connection, ServerError> {
     let certificates = address.certificates.as_deref();
     let mut last = None;
     for (number, sentinel) in sentinels.iter().enumerate() {
@@ -273,11 +327,11 @@ fn by_sentinels(
         match connection {
             Ok(connection) => return Ok(connection),
             // One that may work soon is a better reason to try again than one that does not know the service.
-            Err(trouble) if matches!(last, None | Some(Trouble::Final(_))) => last = Some(trouble),
+            Err(error) if matches!(last, None | Some(ServerError::Final(_))) => last = Some(error),
             Err(_) => {}
         }
     }
-    Err(last.unwrap_or_else(|| Trouble::Final(faults::odd_reply(address))))
+    Err(last.unwrap_or_else(|| ServerError::Final(faults::odd_reply(address))))
 }
 
 fn ask_sentinel(
@@ -286,7 +340,7 @@ fn ask_sentinel(
     service: &str,
     tls: bool,
     deadline: Instant,
-) -> Result<Host, Trouble> {
+) -> Result<Host, ServerError> {
     let failed = |error| faults::of_connection(address, error);
     let socket = Socket::tcp(sentinel, tls, address.certificates.as_deref(), deadline).map_err(failed)?;
     let mut connection = Connection::new(socket);
@@ -295,7 +349,8 @@ fn ask_sentinel(
         request.command(&[b"AUTH", password.as_bytes()]);
     }
     request.command(&[b"SENTINEL", b"get-master-addr-by-name", service.as_bytes()]);
-    let replies = connection.exchange(&request, deadline).map_err(|broken| failed(broken.error))?;
+    let replies =
+        connection.exchange(&request, deadline).map_err(|broken| faults::of_login(address, broken))?;
     // A failed login makes the question fail, too, so the first error is the reason.
     let error = replies.iter().find(|reply| matches!(reply, Reply::Error(_)));
     match error.or(replies.last()) {
@@ -305,13 +360,13 @@ fn ask_sentinel(
                 let name = String::from_utf8(name.clone()).ok();
                 match (name, port) {
                     (Some(name), Some(port)) => Ok(Host { name, port }),
-                    _ => Err(Trouble::Final(faults::odd_reply(address))),
+                    _ => Err(ServerError::Final(faults::odd_reply(address))),
                 }
             }
-            _ => Err(Trouble::Final(faults::odd_reply(address))),
+            _ => Err(ServerError::Final(faults::odd_reply(address))),
         },
-        Some(Reply::Nil) => Err(Trouble::Final(faults::odd(address, "no server of this service"))),
+        Some(Reply::Nil) => Err(faults::no_sentinel(address, "its sentinel does not know the service")),
         Some(Reply::Error(text)) => Err(faults::of_sentinel(address, text)),
-        _ => Err(Trouble::Final(faults::odd_reply(address))),
+        _ => Err(ServerError::Final(faults::odd_reply(address))),
     }
 }

@@ -8,21 +8,25 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
-use super::fetch::{Bounds, RangeWant, Want};
-use super::layout::{BoardKeys, StoredRow};
-use super::listener::Listening;
+use super::fetch::{Bounds, Detail, RangeWant, Want};
+use super::last_seen::LastSeen;
+use super::layout::{self, BoardKeys, StoredRow};
+use super::listener::Listener;
 use super::pool::Pool;
 use super::resp::{Reply, Request};
 use super::view::View;
-use super::{Inner, TestModes, bytes, faults};
-use crate::error::{Code, Fault, Refusal, Result};
+use super::{Inner, TestModes, bytes, faults, script};
+use crate::error::{Code, Error, Fault, Refusal, Result};
 use crate::revision::Revision;
 use crate::store::record::Table;
 use crate::store::transfer::{Extent, Hold, Part, Recipient, count_rows};
-use crate::store::{Page, Prefetch, Row, TABLES, Tx};
+use crate::store::{Page, Prefetch, TABLES, Tx};
 
 /// How many rows or events are read at once.
 const PAGE: usize = 200;
+
+/// How many bytes of rows or values are read at once, apart from a single one that is larger.
+const PAGE_BYTES: usize = 4 << 20;
 
 /// After which time the server removes its copy of the keys, unless it is still read.
 const LIFETIME: Duration = Duration::from_mins(10);
@@ -48,7 +52,8 @@ impl Inner {
             board: self.board.clone(),
             patience: COPY_LIMIT,
             fixed_clock: self.fixed_clock.clone(),
-            listening: Listening::default(),
+            listener: Listener::default(),
+            last_seen: LastSeen::default(),
             is_loading: self.is_loading,
             test_modes: TestModes::default(),
         }
@@ -85,9 +90,9 @@ impl Snapshot {
 
     fn send(&self, request: &Request) -> Result<()> {
         let board = &self.board;
-        let replies = board.lease(board.patience).retry(|lease| {
-            lease.connection()?;
-            board.replies(lease, request)
+        let replies = board.call(board.patience).retry(|call| {
+            call.connection()?;
+            board.replies(call, request)
         })?;
         // An error inside of a transaction is a part of its answer.
         let Some(Reply::List(results)) = replies.last() else { return Ok(()) };
@@ -164,39 +169,65 @@ impl<'a> Dump<'a> {
             snapshot.keep()?;
             self.kept = Instant::now();
         }
-        let lease = self.board.lease(self.board.patience);
-        let view = View::new(self.board, lease, prefetch, wants.to_vec(), true)?;
-        // A sealed board may have been opened again.
-        if view.answers.borrow().state.stamp != self.stamp {
-            return Err(Refusal::new(Code::Conflict, "the board changed while it was read").into());
-        }
+        let call = self.board.call(self.board.patience);
+        let view = View::new(self.board, call, prefetch, wants.to_vec(), true)?;
+        self.check_unchanged(&view.answers.borrow().state.stamp)?;
         Ok(view)
+    }
+
+    /// A sealed board may have been opened again.
+    fn check_unchanged(&self, stamp: &[u8]) -> Result<()> {
+        if stamp == self.stamp {
+            Ok(())
+        } else {
+            Err(Refusal::new(Code::Conflict, "the board changed while it was read").into())
+        }
     }
 
     fn dump_rows(&mut self, table: &Table, to: &mut dyn Recipient) -> Result<()> {
         let mut bounds = bounds_of(table)?;
-        let values = table.name == "entries";
         loop {
-            let want = RangeWant { bounds: bounds.clone(), backwards: false, limit: PAGE, values };
-            let view = self.view(&[], &[Want::Rows(want.clone())])?;
-            let (rows, last) = rows_of(&view, &want)?;
-            let is_last = rows.len() < PAGE;
-            self.dump_old_versions(&view, &rows, to)?;
-            for row in rows {
-                to.part(Part::Row(row))?;
-            }
-            match last {
-                Some(last) if !is_last => bounds.from = bytes::excluded(&last),
+            let want = RangeWant { bounds: bounds.clone(), backwards: false, limit: PAGE, values: false };
+            let members = self.members(&want)?;
+            let fields = members.iter().map(|member| bytes::field_at(member).map(<[u8]>::to_vec));
+            let fields = fields.collect::<Option<Vec<_>>>().ok_or_else(damaged)?;
+            let mut entries = Vec::new();
+            self.each_value(&fields, &mut |_, value| {
+                let row = StoredRow::new(value.ok_or_else(damaged)?, None);
+                match row.entry_revision() {
+                    Some(revision) => entries.push((row, revision)),
+                    None => to.part(Part::Row(row.read()?))?,
+                }
+                Ok(())
+            })?;
+            self.dump_entries(entries, to)?;
+            match members.last() {
+                Some(last) if members.len() >= PAGE => bounds.from = bytes::excluded(last),
                 _ => return Ok(()),
             }
         }
     }
 
-    /// The versions of entries whose events were pruned.
-    fn dump_old_versions(&self, view: &View<'_>, rows: &[Row], to: &mut dyn Recipient) -> Result<()> {
-        let revision = |row: &Row| if let Row::Entry(entry) = row { Some(entry.revision) } else { None };
-        let old = rows.iter().filter_map(revision).filter(|revision| *revision <= self.floor);
-        dump_versions(view, &old.collect::<Vec<_>>(), to)
+    /// The members of a page.
+    fn members(&mut self, want: &RangeWant) -> Result<Vec<Vec<u8>>> {
+        let view = self.view(&[], &[Want::Members(want.clone())])?;
+        let answers = view.answers.borrow();
+        let range = answers.range(want, Detail::Members).ok_or_else(damaged)?;
+        Ok(range.members.clone())
+    }
+
+    /// Entries with their values, and before each its version if its event was pruned.
+    fn dump_entries(&self, entries: Vec<(StoredRow, Revision)>, to: &mut dyn Recipient) -> Result<()> {
+        let revisions: Vec<Revision> = entries.iter().map(|(_, revision)| *revision).collect();
+        let mut entries = entries.into_iter();
+        self.each_version(&revisions, &mut |revision, version| {
+            let (mut row, _) = entries.next().ok_or_else(damaged)?;
+            if let Some(version) = version.as_deref().filter(|_| revision <= self.floor) {
+                to.part(Part::Version(layout::read_version(version)?))?;
+            }
+            row.version = version;
+            to.part(Part::Row(row.read()?))
+        })
     }
 
     fn dump_events(&mut self, to: &mut dyn Recipient) -> Result<()> {
@@ -207,43 +238,75 @@ impl<'a> Dump<'a> {
             let events = view.events(&page)?;
             let Some(last) = events.last() else { return Ok(()) };
             after = last.id;
-            view.prefetch(&events.iter().map(|event| Prefetch::Version(event.id)).collect::<Vec<_>>())?;
-            let (mut parts, mut replaced) = (Vec::with_capacity(events.len()), Vec::new());
-            for event in events {
-                let version = view.version(event.id)?;
+            drop(view);
+            let revisions: Vec<Revision> = events.iter().map(|event| event.id).collect();
+            let mut events = events.into_iter();
+            self.each_version(&revisions, &mut |_, version| {
+                let event = events.next().ok_or_else(damaged)?;
+                let version = version.as_deref().map(layout::read_version).transpose()?;
+                // The version that it replaced has no event any more.
                 let previous = version.as_ref().and_then(|version| version.previous);
-                replaced.extend(previous.filter(|previous| *previous <= self.floor));
-                parts.push(Part::Event(Box::new(event), version.map(Box::new)));
+                let pruned = previous.filter(|previous| *previous <= self.floor);
+                self.each_version(pruned.as_slice(), &mut |_, version| match version {
+                    Some(version) => to.part(Part::Version(layout::read_version(&version)?)),
+                    None => Ok(()),
+                })?;
+                to.part(Part::Event(Box::new(event), version.map(Box::new)))
+            })?;
+        }
+    }
+
+    /// Gives the version of each of these revisions to `give`, in their order.
+    fn each_version(
+        &self,
+        revisions: &[Revision],
+        give: &mut dyn FnMut(Revision, Option<Vec<u8>>) -> Result<()>,
+    ) -> Result<()> {
+        let fields: Vec<_> = revisions.iter().map(|revision| layout::version_field(*revision)).collect();
+        self.each_value(&fields, &mut |member, value| give(revisions[member], value))
+    }
+
+    /// Gives the value of each of these fields to `give`, in their order. They are read in parts of a limited size.
+    fn each_value(
+        &self,
+        fields: &[Vec<u8>],
+        give: &mut dyn FnMut(usize, Option<Vec<u8>>) -> Result<()>,
+    ) -> Result<()> {
+        let (board, mut member) = (self.board, 0);
+        let odd = || faults::odd_reply(&board.pool.address);
+        while member < fields.len() {
+            let most = PAGE_BYTES.to_string();
+            let arguments: Vec<&[u8]> =
+                [most.as_bytes()].into_iter().chain(fields[member..].iter().map(Vec::as_slice)).collect();
+            let mut request = Request::default();
+            script::VALUES.call(&mut request, &board.keys, &arguments);
+            let replies = board.call(board.patience).retry(|call| board.replies_of_script(call, &request))?;
+            let Some(Reply::List(parts)) = replies.into_iter().next() else { return Err(odd()) };
+            let mut parts = parts.into_iter();
+            match parts.next() {
+                Some(Reply::Bytes(state)) => self.check_unchanged(&board.read_state(&state)?.stamp)?,
+                _ => return Err(faults::gone(&board.pool.address)),
             }
-            dump_versions(&view, &replaced, to)?;
-            parts.into_iter().try_for_each(|part| to.part(part))?;
+            let before = member;
+            for part in parts {
+                match part {
+                    Reply::Bytes(value) => give(member, Some(value))?,
+                    Reply::Nil => give(member, None)?,
+                    _ => return Err(odd()),
+                }
+                member += 1;
+            }
+            if member == before {
+                return Err(odd());
+            }
         }
+        Ok(())
     }
 }
 
-/// Those of these versions that are kept.
-fn dump_versions(view: &View<'_>, revisions: &[Revision], to: &mut dyn Recipient) -> Result<()> {
-    view.prefetch(&revisions.iter().map(|revision| Prefetch::Version(*revision)).collect::<Vec<_>>())?;
-    for revision in revisions {
-        if let Some(version) = view.version(*revision)? {
-            to.part(Part::Version(version))?;
-        }
-    }
-    Ok(())
-}
-
-/// The rows of a page, and the last place.
-fn rows_of(view: &View<'_>, want: &RangeWant) -> Result<(Vec<Row>, Option<Vec<u8>>)> {
-    view.need(&[Want::Rows(want.clone())])?;
-    let answers = view.answers.borrow();
-    let damaged = || Fault::new(Code::Corrupt, "the index of the board has a place without its row");
-    let range = answers.range(want, want.detail()).ok_or_else(damaged)?;
-    let mut rows = Vec::with_capacity(range.places.len());
-    for place in &range.places {
-        let row = bytes::field_at(place).and_then(|field| answers.rows.get(field)?.as_ref());
-        rows.push(row.map(StoredRow::read).ok_or_else(damaged)??);
-    }
-    Ok((rows, range.places.last().cloned()))
+/// The index of the board does not fit its rows.
+fn damaged() -> Error {
+    Fault::new(Code::Corrupt, "the index of the board has a member without its row").into()
 }
 
 /// The bounds of all rows of a table.

@@ -5,11 +5,13 @@ use std::fmt;
 use std::io::{self, ErrorKind};
 
 use super::address::{Address, Host};
+use super::connection::BrokenConnection;
 use crate::error::{Code, Error, Fault, Refusal};
+use crate::hint::Hint;
 use crate::store::transfer;
 
 /// A failed exchange with a server.
-pub(super) enum Trouble {
+pub(super) enum ServerError {
     /// It may work soon, on another connection.
     Temporary {
         error: Error,
@@ -17,6 +19,8 @@ pub(super) enum Trouble {
         moved: Option<Host>,
         /// Whether every connection to this server is useless: it is not the primary any more.
         elsewhere: bool,
+        /// What may be wrong with the address.
+        suspicion: Option<Suspicion>,
     },
     /// The cluster moves the board: this call is to be announced to another server, and the next one is not.
     Asks { error: Error, host: Host },
@@ -26,49 +30,156 @@ pub(super) enum Trouble {
     Final(Error),
 }
 
-impl Trouble {
-    fn temporary(error: impl Into<Error>) -> Trouble {
-        Trouble::Temporary { error: error.into(), moved: None, elsewhere: false }
+/// A mistake in the address that a failure may come from. A call that opens a board does not wait long for it to go away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Suspicion {
+    /// The address is that of another server, or of none.
+    Location,
+    /// The server expects TLS, or does not use it.
+    Tls,
+}
+
+impl ServerError {
+    fn temporary(error: impl Into<Error>) -> ServerError {
+        ServerError::Temporary { error: error.into(), moved: None, elsewhere: false, suspicion: None }
     }
 
-    fn elsewhere(error: impl Into<Error>) -> Trouble {
-        Trouble::Temporary { error: error.into(), moved: None, elsewhere: true }
+    fn elsewhere(error: impl Into<Error>) -> ServerError {
+        ServerError::Temporary { error: error.into(), moved: None, elsewhere: true, suspicion: None }
+    }
+
+    /// The same with a possible reason.
+    fn suspecting(self, suspected: Suspicion) -> ServerError {
+        match self {
+            ServerError::Temporary { error, moved, elsewhere, .. } => {
+                ServerError::Temporary { error, moved, elsewhere, suspicion: Some(suspected) }
+            }
+            error => error,
+        }
+    }
+
+    /// What may be wrong with the address.
+    pub(super) fn suspicion(&self) -> Option<Suspicion> {
+        if let ServerError::Temporary { suspicion, .. } = self { *suspicion } else { None }
+    }
+
+    /// The same, if there is no reason to try again.
+    pub(super) fn made_final(self) -> ServerError {
+        match self {
+            ServerError::Temporary { error, .. } | ServerError::Asks { error, .. } => {
+                ServerError::Final(error)
+            }
+            error => error,
+        }
+    }
+
+    /// Why another attempt is made, in the words of a person who waits for it.
+    pub(super) fn reason_to_wait(&self, address: &Address) -> Option<String> {
+        let (ServerError::Temporary { error, .. } | ServerError::Asks { error, .. }) = self else {
+            return None;
+        };
+        let text = error.to_string();
+        let reason = text.strip_prefix(&before_reason(address)).unwrap_or(&text);
+        Some(format!("waiting for the server of {address}: {reason}"))
     }
 
     /// The error for the caller.
     pub(super) fn into_error(self, address: &Address) -> Error {
         match self {
-            Trouble::Temporary { error, .. } | Trouble::Asks { error, .. } | Trouble::Final(error) => error,
-            Trouble::UnknownScript => unreachable(address, "it forgets its scripts at once").into(),
+            ServerError::Temporary { error, .. }
+            | ServerError::Asks { error, .. }
+            | ServerError::Final(error) => error,
+            ServerError::UnknownScript => unreachable(address, "it does not keep loaded scripts").into(),
         }
     }
 }
 
 /// The server cannot be reached, or is not ready.
 fn unreachable(address: &Address, reason: impl fmt::Display) -> Fault {
-    Fault::new(Code::ServerUnavailable, format!("the server of {address} cannot be used: {reason}"))
+    Fault::new(Code::ServerUnavailable, format!("{}{reason}", before_reason(address)))
         .hint("check that the server runs and that this machine can reach it")
 }
 
+fn before_reason(address: &Address) -> String {
+    format!("the server of {address} cannot be used: ")
+}
+
+/// The server does not suit a board.
+fn unsuitable(address: &Address, reason: impl fmt::Display) -> Fault {
+    Fault::new(Code::ServerUnsuitable, format!("{address} cannot be used: {reason}"))
+}
+
 /// The connection failed.
-pub(super) fn of_connection(address: &Address, error: io::Error) -> Trouble {
+pub(super) fn of_connection(address: &Address, error: io::Error) -> ServerError {
     let reason = match error.kind() {
         ErrorKind::ConnectionRefused => "it refuses connections".to_owned(),
         ErrorKind::TimedOut => "it does not answer in time".to_owned(),
         ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
             "it closed the connection".to_owned()
         }
-        ErrorKind::NotFound => "there is none".to_owned(),
+        ErrorKind::NotFound if address.is_socket() => "its socket does not exist".to_owned(),
+        ErrorKind::NotFound => "its host does not exist".to_owned(),
         ErrorKind::PermissionDenied => "this user may not connect to it".to_owned(),
         _ => with_sources(&error),
     };
-    let fault = unreachable(address, reason);
-    match error.kind() {
-        ErrorKind::InvalidInput | ErrorKind::Unsupported => Trouble::Final(fault.because(error).into()),
-        _ if is_certificate_error(&error) => Trouble::Final(fault.because(error).into()),
-        // A name that cannot be resolved, and everything that is not about this program.
-        _ => Trouble::temporary(fault.because(error)),
+    let mut fault = unreachable(address, reason);
+    let kind = error.kind();
+    fault = match kind {
+        ErrorKind::NotFound if address.is_socket() => {
+            fault.hint("check the path of the socket, and that the server runs")
+        }
+        ErrorKind::NotFound => fault.hint("check the name of the host"),
+        ErrorKind::PermissionDenied => {
+            fault.hint("check the permissions of the socket: unixsocketperm of the server")
+        }
+        _ => fault,
+    };
+    let certificate = certificate_hint(&error);
+    let fault = fault.because(error);
+    match (kind, certificate) {
+        (_, Some(hint)) => ServerError::Final(fault.hint(hint).into()),
+        (ErrorKind::InvalidInput | ErrorKind::Unsupported, None) => ServerError::Final(fault.into()),
+        (ErrorKind::NotFound, None) => ServerError::temporary(fault).suspecting(Suspicion::Location),
+        // Everything that is not about this program.
+        _ => ServerError::temporary(fault),
     }
+}
+
+/// A new connection failed before the server has answered the login: perhaps no Redis server is there, or one with other
+/// settings than the address.
+pub(super) fn of_login(address: &Address, broken: BrokenConnection) -> ServerError {
+    // A server that refuses a client says why, and closes the connection.
+    if let Some(text) = &broken.said {
+        return of_reply(address, text);
+    }
+    let error = broken.error;
+    let tls = error.get_ref().and_then(|source| source.downcast_ref::<rustls::Error>());
+    match (error.kind(), tls) {
+        (_, Some(rustls::Error::InvalidMessage(_))) => has_no_tls(address),
+        (ErrorKind::InvalidData, None) => {
+            ServerError::Final(odd(address, "what no Redis server sends").with_source(&error.to_string()))
+        }
+        (ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe, None) => {
+            of_connection(address, error).suspecting(Suspicion::Tls)
+        }
+        // A server without TLS may wait for the rest of what it takes for a command.
+        (ErrorKind::TimedOut, _) if address.has_tls() => {
+            of_connection(address, error).suspecting(Suspicion::Tls)
+        }
+        _ => of_connection(address, error),
+    }
+}
+
+/// The server does not use TLS.
+pub(super) fn has_no_tls(address: &Address) -> ServerError {
+    let fault = unsuitable(address, "the server does not use TLS on this port");
+    ServerError::Final(fault.hint("write redis:// without the second s, or the port with TLS").into())
+}
+
+/// The server expects TLS.
+pub(super) fn needs_tls(address: &Address) -> ServerError {
+    let fault = unsuitable(address, "the server uses TLS on this port");
+    ServerError::Final(fault.hint("write rediss:// with a second s, or the port without TLS").into())
 }
 
 fn with_sources(error: &io::Error) -> String {
@@ -83,88 +194,145 @@ fn with_sources(error: &io::Error) -> String {
     text
 }
 
-/// A certificate that is expired, unknown or of another name stays so.
-fn is_certificate_error(error: &io::Error) -> bool {
-    let tls = error.get_ref().and_then(|source| source.downcast_ref::<rustls::Error>());
-    matches!(tls, Some(rustls::Error::InvalidCertificate(_)))
+/// What to do about the certificate of the server, or about those to trust: both stay as they are.
+fn certificate_hint(error: &io::Error) -> Option<&'static str> {
+    use rustls::CertificateError::{
+        Expired, ExpiredContext, NotValidForName, NotValidForNameContext, UnknownIssuer,
+    };
+    let source = error.get_ref()?;
+    if source.is::<UntrustedFile>() {
+        return Some("name a file with certificates that this user can read: ?ca=FILE");
+    }
+    match source.downcast_ref::<rustls::Error>()? {
+        rustls::Error::InvalidCertificate(UnknownIssuer) => {
+            Some("name the authority of the server with ?ca=FILE")
+        }
+        rustls::Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. }) => {
+            Some("use the name of the host that is in the certificate")
+        }
+        rustls::Error::InvalidCertificate(Expired | ExpiredContext { .. }) => {
+            Some("renew the certificate of the server")
+        }
+        rustls::Error::InvalidCertificate(_) => Some("check the certificate of the server"),
+        _ => None,
+    }
 }
 
+/// The certificates to trust cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct UntrustedFile(pub(super) String);
+
 /// The server answered with an error.
-pub(super) fn of_reply(address: &Address, text: &str) -> Trouble {
+pub(super) fn of_reply(address: &Address, text: &str) -> ServerError {
     let (code, rest) = text.split_once(' ').unwrap_or((text, ""));
-    let suitable =
-        |reason: &str| Fault::new(Code::ServerUnsuitable, format!("{address} cannot be used: {reason}"));
+    let suitable = |reason: &str| unsuitable(address, reason);
     let denied = |reason: &str| Refusal::new(Code::AccessDenied, format!("the server of {address} {reason}"));
     match code {
-        "NOSCRIPT" => Trouble::UnknownScript,
-        "LOADING" => Trouble::temporary(unreachable(address, "it is still loading its data")),
-        "BUSY" => Trouble::temporary(unreachable(address, "a script of another program blocks it")),
-        "TRYAGAIN" => Trouble::temporary(unreachable(address, "the cluster moves the board")),
+        "NOSCRIPT" => ServerError::UnknownScript,
+        "LOADING" => ServerError::temporary(
+            unreachable(address, "it is still loading its data").hint("wait until it has loaded them"),
+        ),
+        "BUSY" => ServerError::temporary(
+            unreachable(address, "a script of another program blocks it")
+                .hint("wait until that script has ended"),
+        ),
+        "TRYAGAIN" => ServerError::temporary(unreachable(address, "the cluster moves the board")),
         "ASK" => match moved_to(rest) {
             Some(host) => {
-                Trouble::Asks { error: unreachable(address, "the cluster moves the board").into(), host }
+                ServerError::Asks { error: unreachable(address, "the cluster moves the board").into(), host }
             }
-            None => Trouble::Final(odd(address, "a redirection that cannot be read")),
+            None => ServerError::Final(odd(address, "a redirection that cannot be read")),
         },
-        "CLUSTERDOWN" => Trouble::elsewhere(unreachable(address, "its cluster is down")),
-        "MASTERDOWN" => Trouble::elsewhere(unreachable(address, "its primary is down")),
-        "READONLY" => Trouble::elsewhere(unreachable(address, "it is a replica, which accepts no changes")),
-        "UNBLOCKED" => Trouble::elsewhere(unreachable(address, "it is not the primary any more")),
+        "CLUSTERDOWN" => ServerError::elsewhere(
+            unreachable(address, "its cluster is down").hint("check the nodes of the cluster"),
+        ),
+        "MASTERDOWN" => {
+            ServerError::elsewhere(unreachable(address, "its primary is down").hint("check its primary"))
+        }
+        "READONLY" => replica(address),
+        "UNBLOCKED" => ServerError::elsewhere(unreachable(address, "it is not the primary any more")),
         "MOVED" => match moved_to(rest) {
-            Some(host) => Trouble::Temporary {
+            Some(host) => ServerError::Temporary {
                 error: unreachable(address, "its cluster has moved the board").into(),
                 moved: Some(host),
                 elsewhere: true,
+                suspicion: None,
             },
-            None => Trouble::Final(odd(address, "a redirection that cannot be read")),
+            None => ServerError::Final(odd(address, "a redirection that cannot be read")),
         },
-        "OOM" => Trouble::Final(
-            Fault::new(
-                Code::ServerFull,
-                format!("the memory of the server of {address} is full; nothing was written"),
-            )
-            .hint("raise maxmemory of the server, or remove data from it")
-            .into(),
+        "OOM" => ServerError::Final(
+            Fault::new(Code::ServerFull, format!("the memory of the server of {address} is full"))
+                .hint("raise maxmemory of the server; while it is full, nothing can be removed either")
+                .into(),
         ),
-        "MISCONF" => Trouble::Final(
+        "MISCONF" => ServerError::Final(
             suitable("the server cannot save its data to its disk, so it accepts no changes")
                 .hint("look at the log of the server")
                 .into(),
         ),
-        "NOREPLICAS" => Trouble::temporary(unreachable(address, "it has fewer replicas than it requires")),
-        "WRONGTYPE" => Trouble::Final(foreign(address)),
-        "NOAUTH" => Trouble::Final(denied("requires a password").hint(PASSWORD_HINT).into()),
-        "WRONGPASS" => Trouble::Final(denied("refuses the user or the password").hint(PASSWORD_HINT).into()),
+        "NOREPLICAS" => ServerError::temporary(
+            unreachable(address, "it has fewer replicas than it requires")
+                .hint("check its replicas, and min-replicas-to-write of the server"),
+        ),
+        "DENIED" => ServerError::Final(
+            denied("refuses other machines: it is in protected mode")
+                .hint("set a password or ACL users on the server")
+                .into(),
+        ),
+        "WRONGTYPE" => ServerError::Final(foreign(address)),
+        "NOAUTH" => ServerError::Final(denied("requires a password").hint(PASSWORD_HINT).into()),
+        "WRONGPASS" => {
+            ServerError::Final(denied("refuses the user or the password").hint(PASSWORD_HINT).into())
+        }
         "NOPERM" => {
-            let command = rest.split('\'').nth(1).map(|name| format!("the command {name}"));
-            let command = command.unwrap_or_else(|| "a key of the board".to_owned());
-            Trouble::Final(denies(address, &command))
+            let command = named_command(rest).unwrap_or_else(|| "a key of the board".to_owned());
+            ServerError::Final(denies(address, &command))
         }
         // The same inside of a script.
-        "ERR" if rest.contains("user executing the script ") => {
-            Trouble::Final(denies(address, "a command of a script"))
+        "ERR" if rest.contains("user executing the script ") || rest.contains("ACL failure in script") => {
+            let command = named_command(rest).unwrap_or_else(|| "a command of a script".to_owned());
+            ServerError::Final(denies(address, &command))
         }
-        "ERR" if rest.contains("max number of clients") => {
-            Trouble::temporary(unreachable(address, "it has too many clients"))
-        }
-        "ERR" if rest.contains("AUTH") && rest.contains("without any password") => {
-            Trouble::Final(denied("has no password, and one was given").hint(PASSWORD_HINT).into())
-        }
+        "ERR" if rest.contains("max number of clients") => ServerError::temporary(
+            unreachable(address, "it has too many clients")
+                .hint("end other clients, or raise maxclients of the server"),
+        ),
+        "ERR" if rest.contains("AUTH") && rest.contains("without any password") => ServerError::Final(
+            denied("has no password, and one was given").hint("remove the password").into(),
+        ),
         "ERR" if rest.contains("SELECT is not allowed in cluster mode") => {
-            Trouble::Final(suitable("a cluster has only database 0").into())
+            ServerError::Final(suitable("a cluster has only database 0").into())
         }
         "ERR" if rest.contains("DB index is out of range") => {
-            Trouble::Final(suitable("the server does not have this database").into())
+            ServerError::Final(suitable("the server does not have this database").into())
         }
-        _ => Trouble::Final(odd(address, "an error").with_source(text)),
+        _ => ServerError::Final(odd(address, "an error").with_source(text)),
     }
 }
 
+/// The command that the text of a server names.
+fn named_command(text: &str) -> Option<String> {
+    let (before, _) = text.split_once("' command")?;
+    let name = before.rsplit('\'').next().filter(|name| !name.is_empty())?;
+    Some(format!("the command {name}"))
+}
+
+/// Whether a server that answers a commit with this error has changed nothing: it refuses the script before it starts, or
+/// the type of a key, which the script checks first. Any other error may come from the middle of the script.
+pub(super) fn proves_no_change(text: &str) -> bool {
+    const REFUSALS: &str = "ASK BUSY CLUSTERDOWN LOADING MASTERDOWN MISCONF MOVED NOAUTH NOPERM NOREPLICAS NOSCRIPT OOM \
+        READONLY TRYAGAIN";
+    let code = text.split(' ').next().unwrap_or_default();
+    let is_from_script = text.contains("@user_script");
+    code == "WRONGTYPE" || (!is_from_script && REFUSALS.split_whitespace().any(|refusal| refusal == code))
+}
+
 /// A sentinel answered with an error.
-pub(super) fn of_sentinel(address: &Address, text: &str) -> Trouble {
+pub(super) fn of_sentinel(address: &Address, text: &str) -> ServerError {
     let denied = |reason: &str| {
         let message = format!("a sentinel of {address} {reason}");
-        Trouble::Final(Refusal::new(Code::AccessDenied, message).hint(SENTINEL_PASSWORD_HINT).into())
+        ServerError::Final(Refusal::new(Code::AccessDenied, message).hint(SENTINEL_PASSWORD_HINT).into())
     };
     match text.split(' ').next() {
         Some("NOAUTH") => denied("requires a password"),
@@ -172,8 +340,17 @@ pub(super) fn of_sentinel(address: &Address, text: &str) -> Trouble {
         Some("ERR") if text.contains("AUTH") && text.contains("without any password") => {
             denied("has no password, and one was given")
         }
+        Some("ERR") if text.contains("unknown command") => {
+            no_sentinel(address, "a server of it is no sentinel")
+        }
         _ => of_reply(address, text),
     }
+}
+
+/// The address names no sentinel, or no service of one.
+pub(super) fn no_sentinel(address: &Address, reason: &str) -> ServerError {
+    let hint = "check the port of the sentinel and the name of the service";
+    ServerError::Final(unsuitable(address, reason).hint(hint).into())
 }
 
 /// The ACL of the server denies something.
@@ -233,6 +410,19 @@ pub(super) fn gone(address: &Address) -> Error {
         .into()
 }
 
+/// The server does not have the board that the caller knows.
+pub(super) fn lost_board(address: &Address) -> Error {
+    let message =
+        format!("{address} is gone: this machine has used a board there, and the server has none now");
+    Refusal::new(Code::BoardNotFound, message).hint("check the data of the server").into()
+}
+
+/// The server has another board than the one that the caller knows.
+pub(super) fn another_board(address: &Address) -> Error {
+    let message = format!("{address} is another board than the one that this machine has used");
+    Refusal::new(Code::BoardNotFound, message).hint("check the data of the server").into()
+}
+
 /// The board was written by a newer program.
 pub(super) fn newer(address: &Address) -> Error {
     Fault::new(Code::NewerSchema, format!("{address} was written by a newer version of blackboard")).into()
@@ -241,45 +431,50 @@ pub(super) fn newer(address: &Address) -> Error {
 /// The board is being loaded, or that was interrupted.
 pub(super) fn being_copied(address: &Address) -> Error {
     Refusal::new(Code::BeingCopied, format!("{address} is being copied, or a copy to it was interrupted"))
-        .hint("wait until the copy ends; if none runs, copy the board again and replace this one")
+        .hint(Hint::ReplaceCopyAt(address.without_password().to_owned()))
         .into()
 }
 
 /// The board was sealed.
 pub(super) fn sealed(address: &Address, location: Option<&str>) -> Error {
     let message = format!("{address} is sealed: {}", transfer::moved_to(location));
-    let refusal = Refusal::new(Code::BoardSealed, message).hint("use the board that it was copied to");
+    let hint = Hint::UseCopyOf(address.without_password().to_owned());
+    let refusal = Refusal::new(Code::BoardSealed, message).hint(hint);
     location.into_iter().fold(refusal, |refusal, location| refusal.detail("moved_to", location)).into()
 }
 
 /// There is a board where another one is to be loaded.
 pub(super) fn exists(address: &Address) -> Error {
-    Refusal::new(Code::InUse, format!("cannot copy to {address}: there is a board"))
+    Refusal::new(Code::InUse, format!("cannot copy to {address}: it already has a board"))
         .hint("name another board with ?board=NAME, or remove that board first")
         .into()
 }
 
 /// The board changed while it was read.
-pub(super) fn changed(address: &Address) -> Trouble {
-    Trouble::temporary(unreachable(address, "the board keeps changing while it is read"))
+pub(super) fn changed(address: &Address) -> ServerError {
+    ServerError::temporary(unreachable(address, "the board keeps changing while it is read"))
 }
 
 /// The server is not the primary.
-pub(super) fn replica(address: &Address) -> Trouble {
-    Trouble::elsewhere(unreachable(address, "it is a replica, which accepts no changes"))
+pub(super) fn replica(address: &Address) -> ServerError {
+    let hint = if address.has_sentinels() {
+        "wait until the failover has ended"
+    } else {
+        "use the address of the primary, or redis+sentinel://"
+    };
+    let fault = unreachable(address, "it is a replica, which accepts no changes").hint(hint);
+    ServerError::elsewhere(fault).suspecting(Suspicion::Location)
 }
 
 /// The server is too old.
-pub(super) fn too_old(address: &Address, version: &str) -> Trouble {
-    let message = format!("{address} cannot be used: the server has version {version}, and 7.0 is required");
-    Trouble::Final(Fault::new(Code::ServerUnsuitable, message).hint("install a newer server").into())
+pub(super) fn too_old(address: &Address, version: &str) -> ServerError {
+    let reason = format!("the server has version {version}, and 7.0 is required");
+    ServerError::Final(unsuitable(address, reason).hint("install a newer server").into())
 }
 
 /// The server removes data when its memory is full.
 pub(super) fn evicts(address: &Address, policy: &str) -> Error {
-    let message =
-        format!("{address} cannot be used: the server removes data when its memory is full ({policy})");
-    Fault::new(Code::ServerUnsuitable, message)
+    unsuitable(address, format!("the server removes data when its memory is full ({policy})"))
         .hint("set maxmemory-policy of the server to noeviction")
         .into()
 }
@@ -287,17 +482,22 @@ pub(super) fn evicts(address: &Address, policy: &str) -> Error {
 /// The answer of a commit was lost.
 pub(super) fn outcome_unknown(name: &str, reason: &str) -> Error {
     let message = format!("it is not known whether {name} was done: {reason}");
-    Fault::new(Code::OutcomeUnknown, message).hint(crate::hint::Hint::RepeatWithOperation).into()
+    Fault::new(Code::OutcomeUnknown, message).hint(Hint::RepeatWithOperation).into()
 }
 
 /// Other sessions changed what a commit has read, in every run.
 pub(super) fn lost(name: &str, runs: usize) -> Error {
-    Refusal::new(Code::Conflict, format!("{name} lost against others {runs} times")).into()
+    Refusal::new(
+        Code::Conflict,
+        format!("cannot commit {name}: other sessions changed the same rows {runs} times"),
+    )
+    .into()
 }
 
 /// Another session changed what a commit has read, and the caller does not wait.
 pub(super) fn busy(name: &str) -> Error {
-    Refusal::new(Code::Busy, format!("{name} lost against another session, and does not wait")).into()
+    Refusal::new(Code::Busy, format!("cannot commit {name} at once: another session changes the same rows"))
+        .into()
 }
 
 #[cfg(test)]
@@ -306,6 +506,7 @@ mod tests {
 
     #[test]
     fn each_error_of_a_server_has_its_own_code_and_text() {
+        testkit::limit_test();
         let address: Address = "redis://:secret@host".parse().unwrap();
         for (text, code, words) in [
             ("LOADING Redis is loading", Code::ServerUnavailable, "loading"),
@@ -328,6 +529,17 @@ mod tests {
             ("ERR max number of clients reached", Code::ServerUnavailable, "too many clients"),
             ("ERR DB index is out of range", Code::ServerUnsuitable, "database"),
             ("ERR something", Code::ServerUnsuitable, "an error"),
+            ("DENIED Redis is running in protected mode", Code::AccessDenied, "protected mode"),
+            (
+                "ERR The user executing the script cannot run this command",
+                Code::AccessDenied,
+                "a command of a script",
+            ),
+            (
+                "ERR ACL failure in script: User ivy has no permissions to run the 'hset' command script: 1",
+                Code::AccessDenied,
+                "the command hset",
+            ),
         ] {
             let error = of_reply(&address, text).into_error(&address);
             assert_eq!(error.code(), code, "{text}");
@@ -337,9 +549,31 @@ mod tests {
     }
 
     #[test]
-    fn redirection_names_the_new_server() {
+    fn errors_of_a_server_have_their_own_advice() {
+        testkit::limit_test();
         let address: Address = "redis://host".parse().unwrap();
-        let Trouble::Temporary { moved, .. } = of_reply(&address, "MOVED 3999 ::1:6381") else { panic!() };
+        let sentinels: Address = "redis+sentinel://host/main".parse().unwrap();
+        for (address, text, words) in [
+            (&address, "LOADING Redis is loading", "wait until it has loaded"),
+            (&address, "READONLY You", "the address of the primary, or redis+sentinel://"),
+            (&sentinels, "READONLY You", "failover"),
+            (&address, "DENIED Redis is running in protected mode", "set a password or ACL users"),
+            (&address, "ERR max number of clients reached", "maxclients"),
+            (&address, "ERR AUTH <password> called without any password configured", "remove the password"),
+        ] {
+            let error = of_reply(address, text).into_error(address);
+            let advice = error.hint().and_then(Hint::advice).unwrap();
+            assert!(advice.contains(words), "{text}: {advice}");
+        }
+    }
+
+    #[test]
+    fn redirection_names_the_new_server() {
+        testkit::limit_test();
+        let address: Address = "redis://host".parse().unwrap();
+        let ServerError::Temporary { moved, .. } = of_reply(&address, "MOVED 3999 ::1:6381") else {
+            panic!()
+        };
         assert_eq!(moved, Some(Host { name: "::1".to_owned(), port: 6381 }));
     }
 }

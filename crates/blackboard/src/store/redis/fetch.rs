@@ -1,13 +1,14 @@
 //! Reads: what a run wants to know, in one round trip and from one state of the board.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
+use std::collections::{HashMap, HashSet};
+use std::time::Instant;
 
 use super::bytes;
 use super::connection::read_time;
-use super::faults::{self, Trouble};
+use super::faults::{self, ServerError};
 use super::layout::{self, State, StateError, StoredRow};
-use super::pool::Lease;
+use super::pool::ServerCall;
 use super::resp::{Reply, Request};
 use super::{Inner, script};
 use crate::clock::{Clock, Timestamp};
@@ -34,8 +35,8 @@ pub(super) enum Want {
     Entry(Vec<u8>),
     Version(Revision),
     Rows(RangeWant),
-    /// The places of a range.
-    Places(RangeWant),
+    /// The members of a range.
+    Members(RangeWant),
     Count(Bounds),
     Events {
         after: Revision,
@@ -110,10 +111,10 @@ pub(super) fn wants_of(prefetch: &[Prefetch<'_>], now: Timestamp) -> Result<Vec<
             Prefetch::Range(range) => Want::Rows(RangeWant::new(range, usize::MAX, true)?),
             Prefetch::Candidates(range, limit) => Want::Rows(RangeWant::new(range, *limit, true)?),
             Prefetch::Heads(range, limit) => Want::Rows(RangeWant::new(range, *limit, false)?),
-            Prefetch::Keys(range, limit) => Want::Places(RangeWant::new(range, *limit, false)?),
-            Prefetch::Any(range) => Want::Places(RangeWant::new(range, 1, false)?),
+            Prefetch::Keys(range, limit) => Want::Members(RangeWant::new(range, *limit, false)?),
+            Prefetch::Any(range) => Want::Members(RangeWant::new(range, 1, false)?),
             Prefetch::AnyAged(range, age) => {
-                Want::Places(RangeWant::new(&range.clone().aged(now, *age), 1, false)?)
+                Want::Members(RangeWant::new(&range.clone().aged(now, *age), 1, false)?)
             }
             Prefetch::Count(range) => Want::Count(RangeWant::new(range, usize::MAX, false)?.bounds),
             Prefetch::Events(page) => Want::events(page, page.after),
@@ -142,21 +143,21 @@ pub(super) struct Answers {
     /// The outcome that the slot of the connection has.
     pub(super) outcome: Vec<u8>,
     pub(super) rows: HashMap<Vec<u8>, Option<StoredRow>>,
-    versions: HashMap<Revision, Option<Vec<u8>>>,
+    pub(super) versions: HashMap<Revision, Option<Vec<u8>>>,
     ranges: HashMap<(Bounds, bool, Detail), RangeAnswer>,
     pub(super) replies: HashMap<Want, Reply>,
 }
 
-/// The places of the first rows of a range.
+/// The members of the first rows of a range.
 pub(super) struct RangeAnswer {
-    pub(super) places: Vec<Vec<u8>>,
+    pub(super) members: Vec<Vec<u8>>,
     limit: usize,
 }
 
 /// What was read of the rows of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Detail {
-    Places,
+    Members,
     Rows,
     /// Rows, and the versions of entries.
     Values,
@@ -166,7 +167,7 @@ impl Detail {
     /// Itself, and what contains it.
     fn or_more(self) -> &'static [Detail] {
         match self {
-            Detail::Places => &[Detail::Places, Detail::Rows, Detail::Values],
+            Detail::Members => &[Detail::Members, Detail::Rows, Detail::Values],
             Detail::Rows => &[Detail::Rows, Detail::Values],
             Detail::Values => &[Detail::Values],
         }
@@ -174,15 +175,23 @@ impl Detail {
 }
 
 impl Answers {
+    /// Nothing but the state of the board.
+    pub(super) fn new(state: State, now: Timestamp, outcome: Vec<u8>) -> Answers {
+        Answers {
+            state,
+            now,
+            outcome,
+            rows: HashMap::new(),
+            versions: HashMap::new(),
+            ranges: HashMap::new(),
+            replies: HashMap::new(),
+        }
+    }
+
     /// What is not known yet.
     pub(super) fn missing(&self, wants: &[Want]) -> Vec<Want> {
-        let mut missing: Vec<Want> = Vec::new();
-        for want in wants {
-            if !self.has(want) && !missing.contains(want) {
-                missing.push(want.clone());
-            }
-        }
-        missing
+        let mut found = HashSet::new();
+        wants.iter().filter(|want| !self.has(want) && found.insert(*want)).cloned().collect()
     }
 
     fn has(&self, want: &Want) -> bool {
@@ -195,20 +204,20 @@ impl Answers {
             },
             Want::Version(revision) => self.versions.contains_key(revision),
             Want::Rows(range) => self.range(range, range.detail()).is_some(),
-            Want::Places(range) => self.range(range, Detail::Places).is_some(),
+            Want::Members(range) => self.range(range, Detail::Members).is_some(),
             Want::Count(bounds) => self.count(bounds).is_some(),
             _ => self.replies.contains_key(want),
         }
     }
 
-    /// The first places of a range, perhaps more than wanted.
+    /// The first members of a range, perhaps more than wanted.
     pub(super) fn range(&self, want: &RangeWant, detail: Detail) -> Option<&RangeAnswer> {
         let known = |detail: &Detail| self.ranges.get(&(want.bounds.clone(), want.backwards, *detail));
         let found = detail.or_more().iter().filter_map(known);
         found.into_iter().find(|found| found.limit >= want.limit || found.is_complete())
     }
 
-    /// How many places a range has.
+    /// How many members a range has.
     pub(super) fn count(&self, bounds: &Bounds) -> Option<u64> {
         if let Some(Reply::Integer(count)) = self.replies.get(&Want::Count(bounds.clone())) {
             return u64::try_from(*count).ok();
@@ -216,9 +225,9 @@ impl Answers {
         let either = [false, true].into_iter();
         let known = |backwards| {
             let want = RangeWant { bounds: bounds.clone(), backwards, limit: usize::MAX, values: false };
-            self.range(&want, Detail::Places)
+            self.range(&want, Detail::Members)
         };
-        either.filter_map(known).map(|found| found.places.len() as u64).next()
+        either.filter_map(known).map(|found| found.members.len() as u64).next()
     }
 
     pub(super) fn version(&self, revision: Revision) -> Option<&[u8]> {
@@ -244,8 +253,8 @@ impl Answers {
         self.replies.extend(other.replies);
     }
 
-    fn add_range(&mut self, want: &RangeWant, detail: Detail, places: Vec<Vec<u8>>) {
-        let answer = RangeAnswer { places, limit: want.limit };
+    pub(super) fn add_range(&mut self, want: &RangeWant, detail: Detail, members: Vec<Vec<u8>>) {
+        let answer = RangeAnswer { members, limit: want.limit };
         match self.ranges.entry((want.bounds.clone(), want.backwards, detail)) {
             Slot::Vacant(slot) => drop(slot.insert(answer)),
             // One of two announcements of the same range may be about fewer rows.
@@ -260,24 +269,28 @@ impl Answers {
 
 impl RangeAnswer {
     fn is_complete(&self) -> bool {
-        self.places.len() < self.limit
+        self.members.len() < self.limit
     }
 }
 
 /// Reads everything that is wanted from one state of the board.
-pub(super) fn fetch(inner: &Inner, lease: &mut Lease<'_>, wants: &[Want], now: Timestamp) -> Result<Answers> {
-    let (mut has_loaded, mut kind) = (false, Reading::Transaction);
-    lease.retry(|lease| {
+pub(super) fn fetch(
+    inner: &Inner,
+    call: &mut ServerCall<'_>,
+    wants: &[Want],
+    now: Timestamp,
+) -> Result<Answers> {
+    let mut kind = ReadMode::Transaction;
+    call.retry(|call| {
         loop {
-            match fetch_once(inner, lease, wants, now, kind) {
-                Err(Trouble::UnknownScript) if !has_loaded => {
-                    has_loaded = true;
-                    inner.load_scripts(lease)?;
+            match fetch_once(inner, call, wants, now, kind) {
+                Err(ServerError::UnknownScript) if Instant::now() < call.deadline => {
+                    inner.load_scripts(call)?;
                 }
-                Err(Trouble::Final(error))
-                    if error.code() == Code::ServerFull && kind == Reading::Transaction =>
+                Err(ServerError::Final(error))
+                    if error.code() == Code::ServerFull && kind == ReadMode::Transaction =>
                 {
-                    kind = Reading::Comparison;
+                    kind = ReadMode::Comparison;
                 }
                 answers => return answers,
             }
@@ -287,7 +300,7 @@ pub(super) fn fetch(inner: &Inner, lease: &mut Lease<'_>, wants: &[Want], now: T
 
 /// How a read sees one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reading {
+enum ReadMode {
     Transaction,
     /// Without a transaction: the state is read before and after the rest, and has to be the same. A server whose memory is
     /// full refuses every transaction.
@@ -296,32 +309,34 @@ enum Reading {
 
 fn fetch_once(
     inner: &Inner,
-    lease: &mut Lease<'_>,
+    call: &mut ServerCall<'_>,
     wants: &[Want],
     now: Timestamp,
-    kind: Reading,
-) -> Result<Answers, Trouble> {
+    kind: ReadMode,
+) -> Result<Answers, ServerError> {
     let address = &inner.pool.address;
-    let slot = lease.connection()?.slot.number;
-    let replies = lease.exchange(&request_for(inner, slot, wants, kind));
+    let slot = call.connection()?.slot.number;
+    let replies = call.exchange(&request_for(inner, slot, wants, kind));
     let mut replies = replies.map_err(|broken| faults::of_connection(address, broken.error))?;
     // A command that is refused before `EXEC` is the reason why that fails.
     if let Some(Reply::Error(text)) = replies.iter().find(|reply| matches!(reply, Reply::Error(_))) {
         return Err(faults::of_reply(address, text));
     }
     let results = match (kind, replies.pop()) {
-        (Reading::Transaction, Some(Reply::List(results))) => results,
-        (Reading::Comparison, Some(Reply::Bytes(after))) => {
+        (ReadMode::Transaction, Some(Reply::List(results))) => results,
+        (ReadMode::Comparison, Some(Reply::Bytes(after))) => {
             let before = if let Some(Reply::List(fields)) = replies.get(1) { fields.first() } else { None };
             if before != Some(&Reply::Bytes(after)) {
                 return Err(faults::changed(address));
             }
             replies
         }
-        (Reading::Comparison, Some(Reply::Nil)) => return Err(Trouble::Final(faults::gone(address))),
-        _ => return Err(Trouble::Final(faults::odd_reply(address))),
+        (ReadMode::Comparison, Some(Reply::Nil)) => return Err(ServerError::Final(faults::gone(address))),
+        _ => return Err(ServerError::Final(faults::odd_reply(address))),
     };
-    read_answers(inner, wants, now, results)
+    let answers = read_answers(inner, wants, now, results)?;
+    call.connection()?.outcome = Some(answers.outcome.clone());
+    Ok(answers)
 }
 
 /// The fields that one command reads.
@@ -333,9 +348,9 @@ fn fields_of(wants: &[Want]) -> impl Iterator<Item = Vec<u8>> {
     })
 }
 
-fn request_for(inner: &Inner, slot: u16, wants: &[Want], kind: Reading) -> Request {
+fn request_for(inner: &Inner, slot: u16, wants: &[Want], kind: ReadMode) -> Request {
     let (mut request, keys) = (Request::default(), &inner.keys);
-    if kind == Reading::Transaction {
+    if kind == ReadMode::Transaction {
         request.command(&[b"MULTI"]);
     }
     request.command(&[b"TIME"]);
@@ -355,8 +370,8 @@ fn request_for(inner: &Inner, slot: u16, wants: &[Want], kind: Reading) -> Reque
         want.add_command(&mut request, inner);
     }
     match kind {
-        Reading::Transaction => request.command(&[b"EXEC"]),
-        Reading::Comparison => request.command(&[b"HGET", &keys.rows, layout::STATE]),
+        ReadMode::Transaction => request.command(&[b"EXEC"]),
+        ReadMode::Comparison => request.command(&[b"HGET", &keys.rows, layout::STATE]),
     };
     request
 }
@@ -388,7 +403,7 @@ impl Want {
                     [&bounds.from[..], &bounds.before, limit.as_bytes(), flag(*backwards), flag(*values)];
                 script::RANGE.call(request, keys, &arguments);
             }
-            Want::Places(RangeWant { bounds, backwards, limit, .. }) => {
+            Want::Members(RangeWant { bounds, backwards, limit, .. }) => {
                 let limit = number(*limit);
                 let (command, first, second) = if *backwards {
                     (&b"ZREVRANGEBYLEX"[..], &bounds.before, &bounds.from)
@@ -440,9 +455,9 @@ fn read_answers(
     wants: &[Want],
     estimate: Timestamp,
     results: Vec<Reply>,
-) -> Result<Answers, Trouble> {
+) -> Result<Answers, ServerError> {
     let address = &inner.pool.address;
-    let odd = || Trouble::Final(faults::odd_reply(address));
+    let odd = || ServerError::Final(faults::odd_reply(address));
     if let Some(Reply::Error(text)) = results.iter().find(|reply| matches!(reply, Reply::Error(_))) {
         return Err(faults::of_reply(address, text));
     }
@@ -452,20 +467,13 @@ fn read_answers(
     let Some(Reply::List(fields)) = results.next() else { return Err(odd()) };
     let mut fields = fields.into_iter();
     let state = match fields.next() {
-        Some(Reply::Bytes(state)) => inner.read_state(&state).map_err(Trouble::Final)?,
-        Some(Reply::Nil) => return Err(Trouble::Final(faults::gone(address))),
+        Some(Reply::Bytes(state)) => inner.read_state(&state).map_err(ServerError::Final)?,
+        Some(Reply::Nil) => return Err(ServerError::Final(faults::gone(address))),
         _ => return Err(odd()),
     };
     let outcome = fields.next().map(optional).ok_or_else(odd)?.map_err(|()| odd())?.unwrap_or_default();
-    let mut answers = Answers {
-        state,
-        now: inner.time_of_run(estimate, time, MAX_TIME_ERROR),
-        outcome,
-        rows: HashMap::new(),
-        versions: HashMap::new(),
-        ranges: HashMap::new(),
-        replies: HashMap::new(),
-    };
+    inner.listener.tell(state.revision);
+    let mut answers = Answers::new(state, inner.time_of_run(estimate, time, MAX_TIME_ERROR), outcome);
     for want in wants.iter().filter(|want| matches!(want, Want::Row(_) | Want::Version(_))) {
         let value = fields.next().map(optional).ok_or_else(odd)?.map_err(|()| odd())?;
         match want {
@@ -499,11 +507,11 @@ impl Answers {
     fn add_reply(&mut self, want: &Want, reply: Reply) -> Option<()> {
         match (want, reply) {
             (Want::Rows(range), Reply::List(list)) => {
-                let (mut places, mut list) = (Vec::new(), list.into_iter());
-                while let Some(place) = list.next() {
-                    let place = optional(place).ok()??;
+                let (mut members, mut list) = (Vec::new(), list.into_iter());
+                while let Some(member) = list.next() {
+                    let member = optional(member).ok()??;
                     let (row, version) = (optional(list.next()?).ok()?, optional(list.next()?).ok()?);
-                    let field = bytes::field_at(&place)?.to_vec();
+                    let field = bytes::field_at(&member)?.to_vec();
                     let row = row.map(|row| StoredRow::new(row, version));
                     match self.rows.entry(field) {
                         Slot::Vacant(slot) => drop(slot.insert(row)),
@@ -513,14 +521,14 @@ impl Answers {
                             }
                         }
                     }
-                    places.push(place);
+                    members.push(member);
                 }
-                self.add_range(range, range.detail(), places);
+                self.add_range(range, range.detail(), members);
             }
-            (Want::Places(range), Reply::List(list)) => {
-                let places = list.into_iter().map(|place| optional(place).ok().flatten());
-                let places = places.collect::<Option<_>>()?;
-                self.add_range(range, Detail::Places, places);
+            (Want::Members(range), Reply::List(list)) => {
+                let members = list.into_iter().map(|member| optional(member).ok().flatten());
+                let members = members.collect::<Option<_>>()?;
+                self.add_range(range, Detail::Members, members);
             }
             (want, reply) => drop(self.replies.insert(want.clone(), reply)),
         }
@@ -529,7 +537,7 @@ impl Answers {
 }
 
 /// A value that may be absent.
-fn optional(reply: Reply) -> Result<Option<Vec<u8>>, ()> {
+pub(super) fn optional(reply: Reply) -> Result<Option<Vec<u8>>, ()> {
     match reply {
         Reply::Bytes(bytes) => Ok(Some(bytes)),
         Reply::Nil => Ok(None),

@@ -30,7 +30,7 @@ use crate::event::Event;
 use crate::revision::{Pending, Revision};
 use crate::store::record::checked_revision;
 use crate::store::transfer::Hold;
-use crate::store::{Key, Row};
+use crate::store::{Key, Row, VersionHead};
 
 use super::bytes;
 
@@ -152,6 +152,11 @@ impl StoredRow {
         StoredRow { value, version }
     }
 
+    /// Its size in bytes, with its version.
+    pub(super) fn size(&self) -> usize {
+        self.value.len() + self.version.as_ref().map_or(0, Vec::len)
+    }
+
     /// The stamp of the commit that wrote it.
     pub(super) fn stamp(&self) -> &[u8] {
         &self.value[..STAMP.min(self.value.len())]
@@ -170,12 +175,17 @@ impl StoredRow {
         self.parts().map(|(_, number, _)| number)
     }
 
+    /// The revision of an entry, whose value is in the version of that revision.
+    pub(super) fn entry_revision(&self) -> Option<Revision> {
+        self.parts().filter(|(kind, ..)| *kind == b'e').map(|(_, revision, _)| revision)
+    }
+
     /// The row.
     pub(super) fn read(&self) -> Result<Row> {
         let (kind, number, payload) = self.parts().ok_or_else(|| damaged("a row has no header"))?;
         let payload = match kind {
             b'r' => payload,
-            b'h' => after_places(payload).ok_or_else(|| damaged("a row has no places"))?,
+            b'h' => after_members(payload).ok_or_else(|| damaged("a row has no members"))?,
             b'e' => {
                 let version = self.version.as_deref().map(read_version).transpose()?;
                 return match version.filter(|version| !version.removed && version.entry.revision == number) {
@@ -213,21 +223,21 @@ pub(super) fn store_row(row: &Row) -> Result<(&'static str, Option<usize>, Vec<u
     if !row.table().appended {
         return Ok(("r", None, row.to_stored().into_bytes()));
     }
-    let places = bytes::places_of(row)?;
-    let mut payload = vec![u8::try_from(places.len()).unwrap_or(u8::MAX)];
-    for place in places {
-        let length = u16::try_from(place.head.len()).ok().filter(|_| place.event.is_none());
+    let members = bytes::members_of(row)?;
+    let mut payload = vec![u8::try_from(members.len()).unwrap_or(u8::MAX)];
+    for member in members {
+        let length = u16::try_from(member.head.len()).ok().filter(|_| member.event.is_none());
         let length =
-            length.ok_or_else(|| Fault::new(Code::Internal, "an appended row has a pending place"))?;
+            length.ok_or_else(|| Fault::new(Code::Internal, "an appended row has a pending member"))?;
         payload.extend(length.to_be_bytes());
-        payload.extend(place.head);
+        payload.extend(member.head);
     }
     payload.extend(row.to_stored().bytes());
     Ok(("h", None, payload))
 }
 
-/// The payload after the places of an appended row.
-fn after_places(payload: &[u8]) -> Option<&[u8]> {
+/// The payload after the members of an appended row.
+fn after_members(payload: &[u8]) -> Option<&[u8]> {
     let (count, mut rest) = payload.split_first()?;
     for _ in 0..*count {
         let (length, after) = rest.split_first_chunk::<2>()?;
@@ -249,6 +259,18 @@ pub(super) fn read_version(stored: &[u8]) -> Result<EntryVersion> {
     Ok(version)
 }
 
+/// A version as a list of versions has it. It needs no other value, so that one that cannot be read hides nothing.
+pub(super) fn read_version_head(revision: Revision, stored: &[u8]) -> VersionHead {
+    let parts = std::str::from_utf8(stored).ok().and_then(|text| text.split_once('\0'));
+    let head = parts.and_then(|(_, payload)| EntryVersion::head_of_stored(revision, payload).ok());
+    let mut head = head.unwrap_or(VersionHead { revision, previous: None, removed: None });
+    if let Some(first) = parts.and_then(|(first, _)| checked_revision(first.parse().ok()?)) {
+        head.previous.resolve(first);
+    }
+    head.previous = head.previous.filter(|previous| *previous < revision);
+    head
+}
+
 /// An event of the log, and its ordinal.
 #[derive(Debug)]
 pub(super) struct LoggedEvent {
@@ -261,9 +283,18 @@ pub(super) fn store_event(event: &Event) -> Vec<u8> {
     event.to_stored().into_bytes()
 }
 
-/// The event with this id in the stream.
+/// The event with this id in the stream. One that cannot be read is shown as such.
 pub(super) fn read_event(id: &[u8], stored: &[u8]) -> Result<LoggedEvent> {
     let id = revision_of(id).ok_or_else(|| damaged("an event has an unknown id"))?;
+    match read_event_of(id, stored) {
+        Err(error) if error.is_unreadable_row() => {
+            Ok(LoggedEvent { event: Event::unreadable(id, Timestamp::EPOCH, &error), ordinal: 0 })
+        }
+        event => event,
+    }
+}
+
+fn read_event_of(id: Revision, stored: &[u8]) -> Result<LoggedEvent> {
     let read = || {
         let end = stored.iter().position(|byte| *byte == 0)?;
         let mut parts = std::str::from_utf8(&stored[..end]).ok()?.split(' ');
@@ -272,7 +303,8 @@ pub(super) fn read_event(id: &[u8], stored: &[u8]) -> Result<LoggedEvent> {
     };
     let (timestamp, offset, ordinal, payload) = read().ok_or_else(|| damaged("an event has no header"))?;
     let text = std::str::from_utf8(payload).map_err(|_| damaged("an event is not UTF-8"))?;
-    let commit_id = checked_revision(id.get() - offset).ok_or_else(|| damaged("an event has no commit"))?;
+    let commit_id = id.get().checked_sub(offset).and_then(checked_revision);
+    let commit_id = commit_id.ok_or_else(|| damaged("an event has no commit"))?;
     Ok(LoggedEvent { event: Event { id, timestamp, commit_id, ..Event::from_stored(text)? }, ordinal })
 }
 

@@ -1,14 +1,14 @@
 //! A board that is being loaded: rows and events come as they are, with their revisions.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
 use super::Redis;
 use super::address::Address;
-use super::faults::{self, Trouble};
+use super::faults::{self, ServerError};
 use super::resp::{Reply, Request};
-use super::{Creating, Inner, Opened, RedisOptions, bytes, layout, script};
+use super::{IfMissing, Inner, OpenedBoard, RedisOptions, bytes, layout, script};
 use crate::clock::Timestamp;
 use crate::entry::EntryVersion;
 use crate::error::{Code, Fault, Result};
@@ -33,35 +33,32 @@ impl Redis {
     /// Creates a board at an address that is to be loaded. Refuses if there is one, unless it is one whose loading was
     /// interrupted and it is to be replaced.
     pub fn create_to_load(address: Address, options: &RedisOptions, replaces: bool) -> Result<LoadingKeys> {
-        let creating = if replaces { Creating::ToLoadAgain } else { Creating::ToLoad };
-        let (inner, opened) = Opened::by(address, options, creating)?;
+        let if_missing = if replaces { IfMissing::ReplaceLoading } else { IfMissing::CreateLoading };
+        let (inner, opened) = OpenedBoard::by(address, options, if_missing)?;
         let inner = Inner { board: opened.board, ..inner };
         Ok(LoadingKeys { inner, extent: Extent::default(), events: 0, last_time: Timestamp::EPOCH })
     }
 }
 
 impl LoadingKeys {
-    /// Waits until the replicas that the address requires have everything.
-    fn wait_for_replicas(&self) -> Result<()> {
+    /// Waits until the replicas that the address requires have everything. Asks them at least once.
+    pub(super) fn wait_for_replicas(&self, limit: Duration) -> Result<()> {
         let (inner, address) = (&self.inner, &self.inner.pool.address);
         let wanted = i64::from(address.replicas);
         if wanted == 0 {
             return Ok(());
         }
-        let limit = REPLICA_LIMIT.as_millis().to_string();
-        let mut request = Request::default();
-        request.command(&[b"WAIT", wanted.to_string().as_bytes(), limit.as_bytes()]);
-        let replies = inner.lease(REPLICA_LIMIT * 2).retry(|lease| {
-            lease.connection()?;
-            inner.replies(lease, &request)
-        })?;
-        match replies.first() {
-            Some(Reply::Integer(found)) if *found >= wanted => Ok(()),
-            Some(Reply::Integer(found)) => {
-                let message = format!("only {found} of {wanted} replicas of {address} have the copy");
-                Err(Fault::new(Code::ServerUnavailable, message).into())
+        let end = Instant::now() + limit;
+        loop {
+            match inner.count_replicas(&mut inner.call(inner.patience))? {
+                Reply::Integer(found) if found >= wanted => return Ok(()),
+                Reply::Integer(found) if Instant::now() >= end => {
+                    let message = format!("only {found} of {wanted} replicas of {address} have the copy");
+                    return Err(Fault::new(Code::ServerUnavailable, message).into());
+                }
+                Reply::Integer(_) => {}
+                _ => return Err(faults::odd_reply(address)),
             }
-            _ => Err(faults::odd_reply(address)),
         }
     }
 }
@@ -96,15 +93,15 @@ impl LoadingBoard for LoadingKeys {
             self.extent.floor.to_string(),
         ];
         let inner = &self.inner;
-        inner.lease(inner.patience).retry(|lease| {
-            let run = lease.connection()?.run.clone();
+        inner.call(inner.patience).retry(|call| {
+            let run = call.connection()?.run.clone();
             let texts = [layout::LOADING, &inner.board, &run].map(str::as_bytes);
             let head = texts.into_iter().chain([stamp]).chain(numbers.iter().map(String::as_bytes));
             let head: Vec<&[u8]> = head.collect();
-            let parts = inner.answer_of_script(lease, &batch.request(inner, &head))?;
+            let parts = inner.answer_of_script(call, &batch.request(inner, &head))?;
             match &parts[..] {
                 [Reply::Bytes(outcome)] if outcome == b"ok" => Ok(()),
-                parts => Err(Trouble::Final(inner.refusal(lease, parts))),
+                parts => Err(ServerError::Final(inner.refusal(call, parts))),
             }
         })
     }
@@ -114,9 +111,8 @@ impl LoadingBoard for LoadingKeys {
     }
 
     fn open(&mut self) -> Result<()> {
-        self.wait_for_replicas()?;
-        self.inner.set_hold(layout::LOADING, layout::VERSION, "")?;
-        self.wait_for_replicas()
+        self.wait_for_replicas(REPLICA_LIMIT)?;
+        self.inner.set_hold("copy", layout::LOADING, layout::VERSION, "").map(drop)
     }
 }
 
@@ -127,8 +123,8 @@ struct Batch {
     events: Vec<Vec<u8>>,
     /// Fields and values of rows and versions.
     fields: Vec<Vec<u8>>,
-    /// Scores and places of rows.
-    places: Vec<Vec<u8>>,
+    /// Scores and members of rows.
+    members: Vec<Vec<u8>>,
 }
 
 impl Batch {
@@ -139,8 +135,8 @@ impl Batch {
         self.fields.push(bytes::row_field(&row.key())?);
         let number = number.to_string();
         self.fields.push([stamp, kind.as_bytes(), number.as_bytes(), b"\0", &payload].concat());
-        for place in bytes::places_of(row)? {
-            self.places.extend([b"0".to_vec(), place.head]);
+        for member in bytes::members_of(row)? {
+            self.members.extend([b"0".to_vec(), member.head]);
         }
         Ok(())
     }
@@ -160,7 +156,7 @@ impl Batch {
 
     fn request(&self, inner: &Inner, head: &[&[u8]]) -> Request {
         let mut request = Request::default();
-        let lists = [&self.events, &self.fields, &self.places];
+        let lists = [&self.events, &self.fields, &self.members];
         let count = head.len() + lists.len() + lists.iter().map(|list| list.len()).sum::<usize>();
         script::LOAD.begin(&mut request, &inner.keys.all(), count);
         for argument in head {

@@ -117,13 +117,21 @@ fn split_command(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
 }
 
 /// Reads replies from a source. What a source sends beyond the last reply stays for the next one.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ReplyReader {
     buffer: Vec<u8>,
     /// How much of the buffer was parsed.
     parsed: usize,
-    /// How many bytes the current reply may still have.
+    /// How many bytes the current reply may still have, as it arrives and with what each element needs in memory.
     left: usize,
+    /// How many it may have.
+    most: usize,
+}
+
+impl Default for ReplyReader {
+    fn default() -> ReplyReader {
+        ReplyReader { buffer: Vec::new(), parsed: 0, left: 0, most: MAX_REPLY }
+    }
 }
 
 /// Reads the next bytes. Zero bytes mean the end.
@@ -132,11 +140,16 @@ type Fill<'a> = dyn FnMut(&mut [u8]) -> io::Result<usize> + 'a;
 impl ReplyReader {
     /// The next reply.
     pub(super) fn read(&mut self, fill: &mut Fill<'_>) -> io::Result<Reply> {
-        self.left = MAX_REPLY;
+        self.left = self.most;
         let reply = self.value(fill, 0)?;
         self.buffer.drain(..self.parsed);
         self.parsed = 0;
         Ok(reply)
+    }
+
+    /// Reads the first bytes of the next reply, unless they are there.
+    pub(super) fn begin(&mut self, fill: &mut Fill<'_>) -> io::Result<()> {
+        if self.buffer.is_empty() { self.fill(fill) } else { Ok(()) }
     }
 
     /// Whether bytes remain that no request has asked for.
@@ -145,6 +158,8 @@ impl ReplyReader {
     }
 
     fn value(&mut self, fill: &mut Fill<'_>, depth: usize) -> io::Result<Reply> {
+        // An element of a few bytes needs more in memory.
+        self.charge(size_of::<Reply>())?;
         let line = self.line(fill)?;
         let (kind, text) = line.split_at_checked(1).ok_or_else(|| odd("an empty line"))?;
         match kind {
@@ -206,8 +221,13 @@ impl ReplyReader {
     }
 
     fn advance(&mut self, count: usize) -> io::Result<()> {
-        self.left = self.left.checked_sub(count).ok_or_else(|| odd("a reply that is too large"))?;
+        self.charge(count)?;
         self.parsed += count;
+        Ok(())
+    }
+
+    fn charge(&mut self, count: usize) -> io::Result<()> {
+        self.left = self.left.checked_sub(count).ok_or_else(|| odd("a reply that is too large"))?;
         Ok(())
     }
 
@@ -239,6 +259,8 @@ fn odd(what: &str) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     /// Reads replies that arrive in parts of this size.
@@ -303,6 +325,130 @@ mod tests {
         ] {
             let error = read_in_parts(bytes.as_bytes(), 1000, 1).unwrap_err();
             assert_eq!(error.kind(), kind, "{:?}", &bytes[..bytes.len().min(30)]);
+        }
+    }
+
+    #[test]
+    fn elements_count_with_what_they_need_in_memory() {
+        testkit::limit_test();
+        let numbers = |count: usize| format!("*{count}\r\n") + &":0\r\n".repeat(count);
+        assert_eq!(read_all(numbers(20).as_bytes(), 1000).len(), 1);
+        assert!(
+            read_all(numbers(MOST / 5).as_bytes(), 1000).is_empty(),
+            "only its bytes are below the limit"
+        );
+    }
+
+    /// About the memory of a reply.
+    fn memory(reply: &Reply) -> usize {
+        size_of::<Reply>()
+            + match reply {
+                Reply::Nil | Reply::Integer(_) => 0,
+                Reply::Bytes(bytes) => bytes.len(),
+                Reply::Status(text) | Reply::Error(text) => text.len(),
+                Reply::List(list) => list.iter().map(memory).sum(),
+            }
+    }
+
+    fn encode(reply: &Reply, out: &mut Vec<u8>) {
+        match reply {
+            Reply::Nil => out.extend(b"$-1\r\n"),
+            Reply::Integer(number) => out.extend(format!(":{number}\r\n").bytes()),
+            Reply::Bytes(bytes) => {
+                out.extend(format!("${}\r\n", bytes.len()).bytes());
+                out.extend(bytes);
+                out.extend(b"\r\n");
+            }
+            Reply::Status(text) => out.extend(format!("+{text}\r\n").bytes()),
+            Reply::Error(text) => out.extend(format!("-{text}\r\n").bytes()),
+            Reply::List(list) => {
+                out.extend(format!("*{}\r\n", list.len()).bytes());
+                for reply in list {
+                    encode(reply, out);
+                }
+            }
+        }
+    }
+
+    fn replies() -> impl Strategy<Value = Reply> {
+        let leaf = prop_oneof![
+            Just(Reply::Nil),
+            any::<i64>().prop_map(Reply::Integer),
+            prop::collection::vec(any::<u8>(), 0..64).prop_map(Reply::Bytes),
+            "[ -~]{0,20}".prop_map(Reply::Status),
+            "[ -~]{0,20}".prop_map(Reply::Error),
+        ];
+        leaf.prop_recursive(4, 64, 8, |inner| prop::collection::vec(inner, 0..8).prop_map(Reply::List))
+    }
+
+    /// Text that looks like replies, with mistakes in it.
+    fn noise() -> impl Strategy<Value = Vec<u8>> {
+        let part = prop_oneof![
+            Just(b"\r\n".to_vec()),
+            "[*$:+-][0-9]{0,12}(\r\n)?".prop_map(String::into_bytes),
+            prop::collection::vec(any::<u8>(), 0..8),
+        ];
+        prop::collection::vec(part, 0..64).prop_map(|parts| parts.concat())
+    }
+
+    const MOST: usize = 2000;
+
+    /// Reads what it can with a small limit, and checks the memory of each reply and of the reader.
+    fn read_all(bytes: &[u8], size: usize) -> Vec<Reply> {
+        let mut reader = ReplyReader { most: MOST, ..ReplyReader::default() };
+        let (mut at, mut found) = (0, Vec::new());
+        let mut fill = |buffer: &mut [u8]| {
+            let count = size.min(buffer.len()).min(bytes.len() - at);
+            buffer[..count].copy_from_slice(&bytes[at..at + count]);
+            at += count;
+            Ok(count)
+        };
+        while let Ok(reply) = reader.read(&mut fill) {
+            assert!(memory(&reply) <= MOST, "{reply:?}");
+            found.push(reply);
+        }
+        // The buffer doubles, and has room for what is read next.
+        let room = 2 * (MOST + MAX_LINE + 2 * READ_SIZE);
+        assert!(reader.buffer.capacity() <= room, "{}", reader.buffer.capacity());
+        found
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_cause_a_panic_or_more_memory_than_the_limit(
+            valid in prop::collection::vec(replies(), 0..4),
+            noise in noise(),
+            size in 1_usize..200,
+        ) {
+            testkit::limit_test();
+            let mut bytes = Vec::new();
+            for reply in &valid {
+                encode(reply, &mut bytes);
+            }
+            bytes.extend(noise);
+            read_all(&bytes, size);
+        }
+
+        #[test]
+        fn every_prefix_of_replies_is_read_as_far_as_it_goes(
+            valid in prop::collection::vec(replies(), 1..4),
+            cut in any::<prop::sample::Index>(),
+            size in 1_usize..200,
+        ) {
+            testkit::limit_test();
+            let fits = |reply: &Reply| {
+                let mut bytes = Vec::new();
+                encode(reply, &mut bytes);
+                bytes.len() + memory(reply) <= MOST
+            };
+            prop_assume!(valid.iter().all(fits));
+            let mut bytes = Vec::new();
+            for reply in &valid {
+                encode(reply, &mut bytes);
+            }
+            prop_assert_eq!(&read_all(&bytes, size), &valid);
+            let prefix = read_all(&bytes[..cut.index(bytes.len())], size);
+            prop_assert!(prefix.len() < valid.len() && valid.starts_with(&prefix));
         }
     }
 

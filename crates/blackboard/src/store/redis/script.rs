@@ -53,15 +53,18 @@ pub(super) static VERSIONS: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("scripts/versions.lua")));
 pub(super) static FIND: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("scripts/find.lua")));
 
+pub(super) static VALUES: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("scripts/values.lua")));
 pub(super) static HOLD: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("scripts/hold.lua")));
 pub(super) static LOAD: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("scripts/load.lua")));
 
 /// A request that loads every script.
 pub(super) fn load_all() -> Request {
     let mut request = Request::default();
-    for script in
-        [&COMMIT, &CREATE, &RIGHTS, &RESERVE, &CONFIRM, &RANGE, &ENTRIES, &VERSIONS, &FIND, &HOLD, &LOAD]
-    {
+    for script in [
+        &COMMIT, &CREATE, &RIGHTS, &RESERVE, &CONFIRM, &RANGE, &ENTRIES, &VERSIONS, &VALUES, &FIND, &HOLD,
+        &LOAD,
+    ] {
         request.command(&[b"SCRIPT", b"LOAD", script.text.as_bytes()]);
     }
     request

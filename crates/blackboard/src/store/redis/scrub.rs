@@ -17,6 +17,9 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// How long to wait between two checks.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// How much of an error of the server is shown.
+const MAX_TEXT: usize = 100;
+
 /// A file that the server writes again when it is told to.
 struct Rewrite {
     command: &'static str,
@@ -75,14 +78,35 @@ impl Inner {
         if !self.wait_for_end(file, end)? {
             return Ok(Some(format!("the server has been rewriting {name} for too long")));
         }
-        if self.answer(&[command.as_bytes()])?.is_none() {
-            return Ok(Some(format!("the server does not let this user rewrite {name} ({command})")));
+        match self.start(file, end)? {
+            Ok(()) => {}
+            Err(text) if text.starts_with("NOPERM") => {
+                return Ok(Some(format!("the server does not let this user rewrite {name} ({command})")));
+            }
+            Err(text) => {
+                let text: String = text.chars().take(MAX_TEXT).collect();
+                return Ok(Some(format!("the server did not rewrite {name} ({command}): {text}")));
+            }
         }
         if !self.wait_for_end(file, end)? {
             return Ok(Some(format!("the server is still rewriting {name}")));
         }
         let is_done = info_field(&self.info()?, file.status) == Some("ok");
         Ok((!is_done).then(|| format!("the server could not rewrite {name}: look at its log")))
+    }
+
+    /// Starts to write a file again. Returns the answer of a server that refuses. It writes one file at a time, so another
+    /// one may have to end first.
+    fn start(&self, file: &Rewrite, end: Instant) -> Result<Result<(), String>> {
+        loop {
+            match self.reply(&[file.command.as_bytes()])? {
+                Some(Reply::Error(text)) if is_in_progress(&text) && Instant::now() < end => {
+                    thread::sleep(PAUSE);
+                }
+                Some(Reply::Error(text)) => return Ok(Err(text)),
+                _ => return Ok(Ok(())),
+            }
+        }
     }
 
     /// Waits until the file is not being written; returns whether that is so.
@@ -109,12 +133,22 @@ impl Inner {
 
     /// The reply to a command; `None` if the server refuses it.
     fn answer(&self, command: &[&[u8]]) -> Result<Option<Reply>> {
+        Ok(self.reply(command)?.filter(|reply| !matches!(reply, Reply::Error(_))))
+    }
+
+    /// The reply to a command.
+    fn reply(&self, command: &[&[u8]]) -> Result<Option<Reply>> {
         let mut request = Request::default();
         request.command(command);
-        let replies = self.lease(self.patience).retry(|lease| {
-            lease.connection()?;
-            lease.exchange(&request).map_err(|broken| faults::of_connection(&self.pool.address, broken.error))
+        let replies = self.call(self.patience).retry(|call| {
+            call.connection()?;
+            call.exchange(&request).map_err(|broken| faults::of_connection(&self.pool.address, broken.error))
         })?;
-        Ok(replies.into_iter().next().filter(|reply| !matches!(reply, Reply::Error(_))))
+        Ok(replies.into_iter().next())
     }
+}
+
+/// Whether the server refuses to write a file because it writes this one or another one.
+fn is_in_progress(text: &str) -> bool {
+    text.contains("in progress") || text.contains("child process is active")
 }

@@ -26,22 +26,27 @@ impl Socket {
         certificates: Option<&Path>,
         deadline: Instant,
     ) -> io::Result<Socket> {
-        let mut last = io::Error::new(ErrorKind::NotFound, "the host has no address");
-        for address in addresses(host, deadline)? {
-            match TcpStream::connect_timeout(&address, time_left(deadline)?) {
-                Ok(stream) => {
-                    stream.set_nodelay(true)?;
-                    let stream = TimedStream { stream: Stream::Tcp(stream), deadline };
-                    return if encrypted {
-                        Ok(Socket::Encrypted(Box::new(tls::connect(stream, &host.name, certificates)?)))
-                    } else {
-                        Ok(Socket::Plain(stream))
-                    };
-                }
-                Err(error) => last = error,
-            }
+        let stream = connect_tcp(host, deadline)?;
+        if encrypted {
+            Ok(Socket::Encrypted(Box::new(tls::connect(stream, &host.name, certificates)?)))
+        } else {
+            Ok(Socket::Plain(stream))
         }
-        Err(last)
+    }
+
+    /// Whether a host expects TLS.
+    pub(super) fn expects_tls(host: &Host, deadline: Instant) -> bool {
+        connect_tcp(host, deadline).is_ok_and(|stream| tls::is_used(stream, &host.name))
+    }
+
+    /// Whether a host answers a command without TLS.
+    pub(super) fn answers_without_tls(host: &Host, deadline: Instant) -> bool {
+        let mut first = [0];
+        let asked = connect_tcp(host, deadline).and_then(|mut stream| {
+            stream.write_all(b"*1\r\n$4\r\nPING\r\n")?;
+            stream.read_exact(&mut first)
+        });
+        asked.is_ok() && matches!(first, [b'+' | b'-'])
     }
 
     /// Connects to the Unix socket at a path.
@@ -75,6 +80,29 @@ impl Socket {
     /// Whether an error of [`Socket::send`] proves that the last byte was not sent.
     pub(super) fn reports_unsent(&self) -> bool {
         matches!(self, Socket::Plain(_))
+    }
+
+    /// Whether there is nothing to read, and the other side has not closed it. Does not wait.
+    #[cfg(unix)]
+    pub(super) fn is_quiet(&self) -> bool {
+        use rustix::io::Errno;
+        use rustix::net::{RecvFlags, recv};
+        let stream = match self {
+            Socket::Plain(stream) => &stream.stream,
+            Socket::Encrypted(stream) => &stream.sock.stream,
+        };
+        let (mut byte, flags) = ([0], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+        let received = match stream {
+            Stream::Tcp(stream) => recv(stream, &mut byte, flags).map(drop),
+            Stream::Unix(stream) => recv(stream, &mut byte, flags).map(drop),
+        };
+        received == Err(Errno::AGAIN)
+    }
+
+    /// Whether there is nothing to read, which this system cannot tell.
+    #[cfg(not(unix))]
+    pub(super) fn is_quiet(&self) -> bool {
+        false
     }
 
     /// Reads the next bytes; none at the end.
@@ -149,6 +177,20 @@ fn time_left(deadline: Instant) -> io::Result<Duration> {
     if left.is_zero() { Err(no_time_left()) } else { Ok(left) }
 }
 
+fn connect_tcp(host: &Host, deadline: Instant) -> io::Result<TimedStream> {
+    let mut last = io::Error::new(ErrorKind::NotFound, "the host has no address");
+    for address in addresses(host, deadline)? {
+        match TcpStream::connect_timeout(&address, time_left(deadline)?) {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                return Ok(TimedStream { stream: Stream::Tcp(stream), deadline });
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
 /// The addresses of a host. The resolver of the system has its own limits, which may be longer than ours, so it runs in
 /// another thread.
 fn addresses(host: &Host, deadline: Instant) -> io::Result<Vec<SocketAddr>> {
@@ -162,7 +204,13 @@ fn addresses(host: &Host, deadline: Instant) -> io::Result<Vec<SocketAddr>> {
         // The caller may have given up.
         let _ = sender.send(found);
     })?;
-    receiver.recv_timeout(time_left(deadline)?).unwrap_or_else(|_| Err(no_time_left()))
+    let found = receiver.recv_timeout(time_left(deadline)?).unwrap_or_else(|_| Err(no_time_left()));
+    found.map_err(|error| match error.kind() {
+        ErrorKind::TimedOut => error,
+        // The resolver itself is not reached.
+        _ if error.to_string().contains("Temporary failure") => error,
+        _ => io::Error::new(ErrorKind::NotFound, error),
+    })
 }
 
 /// Connects to a Unix socket. The standard library has no limit for this: it waits while the queue of a server that

@@ -1,4 +1,5 @@
-//! Commits of many rows, and rows that another program has damaged.
+//! Commits of many rows, rows that another program has damaged, commits that begin with a guess, and servers that change
+//! between a read and a commit.
 
 #![cfg(unix)]
 
@@ -9,11 +10,13 @@ use testkit::redis::RedisServer;
 
 use super::{Redis, RedisOptions};
 use crate::Board;
-use crate::error::Result;
+use crate::agent::{Heartbeat, Register};
+use crate::entry::{Value, Write};
+use crate::error::{Code, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::Revision;
 use crate::store::{Changes, Commit, Key, OnBusy, Page, Prefetch, Range, Row, Store, Tx};
-use crate::work::{Create, Status, WorkItem};
+use crate::work::{Claim, Create, Release, Status, WorkItem};
 
 /// More rows than a script passes to one command.
 const MANY: usize = 9000;
@@ -78,35 +81,171 @@ fn commit_of_thousands_of_rows_is_applied_completely() {
         Ok(Changes { remove, events: vec![event()], ..Changes::new() })
     });
     assert_eq!(read(&*store, |tx| tx.count(&Range::work_items())), 0);
-    assert_eq!(server.command(&["EXISTS", "bb:{a}:index"]), ":0\r\n", "no place is left");
+    assert_eq!(server.command(&["EXISTS", "bb:{a}:index"]), ":0\r\n", "no member is left");
     assert!(board.wait(board.revision().unwrap(), Duration::ZERO).is_ok());
 }
 
 #[test]
-fn damaged_row_is_replaced_and_removed_with_all_its_places() {
+fn damaged_row_is_replaced_and_removed_with_all_its_members() {
     let Some(server) = RedisServer::start(&[]) else { return };
     let store = Arc::new(Redis::open(server.url("a").parse().unwrap(), &patient()).unwrap());
     let board = board(&store);
     let item = board.work().create(&Create::new("x", "X")).unwrap().item;
     let key = Key::WorkItem("x".to_owned());
     let damage = || server.command(&["HSET", "bb:{a}:rows", "rwtx\0", "12345678r1\0damaged"]);
-    let places = || server.command(&["ZCARD", "bb:{a}:index"]);
-    let before = places();
+    let members = || server.command(&["ZCARD", "bb:{a}:index"]);
+    let before = members();
     damage();
     assert!(board.work().status("x").is_err());
     let claimed = WorkItem { status: Status::Claimed, ..item };
+    let mut is_damaged = false;
     commit(&*store, &[Prefetch::Row(key.clone())], &mut |tx| {
-        assert!(tx.get(&key).is_err());
+        // The first run may see the row as it was.
+        is_damaged = tx.get(&key).is_err();
         Ok(Changes { put: vec![claimed.clone().into()], events: vec![event()], ..Changes::new() })
     });
-    assert_eq!(places(), before, "it left its old places");
+    assert!(is_damaged);
+    assert_eq!(members(), before, "it left its old members");
     assert_eq!(read(&*store, |tx| tx.count(&Range::work_queue(Status::Available))), 0);
     assert_eq!(read(&*store, |tx| tx.count(&Range::work_queue(Status::Claimed))), 1);
     damage();
+    let mut is_damaged = false;
     commit(&*store, &[Prefetch::Row(key.clone())], &mut |tx| {
-        assert!(tx.get(&key).is_err());
+        // The first run may see the row as it was.
+        is_damaged = tx.get(&key).is_err();
         Ok(Changes { remove: vec![key.clone()], events: vec![event()], ..Changes::new() })
     });
-    assert_eq!(places(), ":0\r\n");
+    assert!(is_damaged);
+    assert_eq!(members(), ":0\r\n");
     board.work().create(&Create::new("x", "X")).unwrap();
+}
+
+#[test]
+fn server_that_restarts_between_read_and_commit_takes_the_commit() {
+    let settings = [("appendonly", "yes"), ("appendfsync", "always")];
+    let Some(mut server) = RedisServer::start(&settings) else { return };
+    let store = Arc::new(Redis::open(server.url("a").parse().unwrap(), &patient()).unwrap());
+    let board = board(&store);
+    let item = board.work().create(&Create::new("x", "X")).unwrap().item;
+    let (key, before) = (Key::WorkItem("x".to_owned()), board.revision().unwrap());
+    let mut runs = 0;
+    commit(&*store, &[Prefetch::Row(key.clone())], &mut |tx| {
+        assert!(tx.get(&key)?.is_some());
+        runs += 1;
+        if runs == 1 {
+            server.kill();
+            server.start_again();
+        }
+        let put = vec![WorkItem { title: "Changed".to_owned(), ..item.clone() }.into()];
+        Ok(Changes { put, events: vec![event()], ..Changes::new() })
+    });
+    assert_eq!(board.work().status("x").unwrap().item.title, "Changed");
+    let log = read(&*store, |tx| tx.events(&Page::after(before, usize::MAX)));
+    assert_eq!(log.len(), 1, "it is applied once, in {runs} runs");
+    assert!(log[0].id.get() > before.get() + 32_768, "{before} {}", log[0].id);
+}
+
+#[test]
+fn damaged_heartbeat_is_removed_with_all_its_members_and_the_board_stays_writable() {
+    const DAMAGE: &str = "local rows = redis.call('HGETALL', KEYS[1]) \
+        for i = 2, #rows, 2 do if string.sub(rows[i], 9, 9) == 'h' then \
+        redis.call('HSET', KEYS[1], rows[i - 1], string.sub(rows[i], 1, 9) .. ARGV[1]) end end";
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let store = Arc::new(Redis::open(server.url("a").parse().unwrap(), &patient()).unwrap());
+    let board = board(&store);
+    let members = || server.command(&["ZCARD", "bb:{a}:index"]);
+    let session = board.agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
+    // Without an end of its number, and with more members than it has.
+    for damage in ["1", "1\0\x07ab"] {
+        let before = members();
+        board.agents().heartbeat(&Heartbeat::of(&session)).unwrap();
+        let keys: Vec<Key> =
+            read(&*store, |tx| tx.range(&Range::heartbeats_of(&session))).iter().map(Row::key).collect();
+        assert!(!keys.is_empty());
+        server.command(&["EVAL", DAMAGE, "1", "bb:{a}:rows", damage]);
+        commit(&*store, &[], &mut |_| {
+            Ok(Changes { remove: keys.clone(), events: vec![event()], ..Changes::new() })
+        });
+        assert_eq!(members(), before, "{damage:?}");
+        board.scope("team").increment("counter", 1).unwrap();
+    }
+}
+
+#[test]
+fn copy_that_replicas_do_not_have_is_not_complete() {
+    let Some(first) = testkit::redis_sentinel::start_server() else { return };
+    let Some(replica) = testkit::redis_sentinel::start_replica(&first) else { return };
+    testkit::redis_sentinel::wait_for_sync(&first, &replica);
+    let address = format!("{}&replicas=1", first.url("a")).parse().unwrap();
+    let loading = Redis::create_to_load(address, &patient(), false).unwrap();
+    loading.wait_for_replicas(Duration::from_mins(1)).unwrap();
+    replica.signal(testkit::process::Signal::STOP);
+    let error = loading.wait_for_replicas(Duration::ZERO).unwrap_err();
+    assert_eq!(error.code(), Code::ServerUnavailable, "{error}");
+    replica.signal(testkit::process::Signal::CONT);
+    loading.wait_for_replicas(Duration::from_mins(1)).unwrap();
+}
+
+/// How often the server has read from its connections.
+fn requests(server: &RedisServer) -> u64 {
+    let stats = server.command(&["INFO", "stats"]);
+    let number = stats.lines().find_map(|line| line.strip_prefix("total_reads_processed:"));
+    number.unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn a_process_that_saw_the_rows_of_a_commit_needs_one_round_trip() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let store = Arc::new(Redis::open(server.url("a").parse().unwrap(), &patient()).unwrap());
+    let board = board(&store);
+    let scope = board.scope("team");
+    let write = |number: u64| scope.write(&Write::new("k", Value::of(&number).unwrap())).unwrap();
+    write(0);
+    // The role of a server is checked again after 100 ms, and rows are read again after two seconds.
+    let (mut number, mut before) = (0, requests(&server));
+    testkit::wait_until("writes with one round trip each", || {
+        for _ in 0..10 {
+            number += 1;
+            assert_eq!(write(number).version, number + 1);
+        }
+        let last = std::mem::replace(&mut before, requests(&server));
+        // To count is a request, too, and its connection is closed.
+        (before - last <= 10 + 2).then_some(())
+    });
+    let refused = Write { if_revision: Some(Revision::new(1)), ..Write::new("k", Value::null()) };
+    assert_eq!(scope.write(&refused).unwrap_err().code(), Code::Conflict);
+    assert_eq!(scope.read("k").unwrap(), Some(Value::of(&number).unwrap()));
+}
+
+#[test]
+fn a_wrong_guess_is_corrected_by_a_read() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let open = || Arc::new(Redis::open(server.url("a").parse().unwrap(), &patient()).unwrap());
+    let boards = [board(&open()), board(&open())];
+    let write = |board: &Board, key: &str| {
+        board.scope("team").write(&Write::new(key, Value::of(&1).unwrap())).unwrap().version
+    };
+    for round in 0..10 {
+        for (number, board) in (1..).zip(&boards) {
+            assert_eq!(write(board, "k"), round * 2 + number, "the other process has written it meanwhile");
+        }
+    }
+    assert_eq!(write(&boards[0], "gone"), 1);
+    boards[1].scope("team").delete("gone").unwrap();
+    let held = Write { if_absent: true, ..Write::new("gone", Value::null()) };
+    boards[0].scope("team").write(&held).unwrap();
+    let refused = boards[1].scope("team").write(&held).unwrap_err();
+    assert_eq!(refused.code(), boards[0].scope("team").write(&held).unwrap_err().code());
+    let ivy = boards[0].agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
+    let oak = boards[1].agents().register(&Register::named("Oak")).unwrap().agent.session_id;
+    for number in 0..10 {
+        let id = format!("item-{number}");
+        boards[0].work().create(&Create::new(&id, "T")).unwrap();
+        let claim = |board: &Board, session: &str| board.work().claim(&Claim::of(&id, session));
+        claim(&boards[0], &ivy).unwrap();
+        assert_eq!(claim(&boards[1], &oak).unwrap_err().code(), Code::AlreadyClaimed);
+        boards[0].work().release(&Release::of(&id, &ivy)).unwrap();
+        claim(&boards[1], &oak).unwrap();
+        assert_eq!(claim(&boards[0], &ivy).unwrap_err().code(), Code::AlreadyClaimed);
+    }
 }

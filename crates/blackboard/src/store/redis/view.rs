@@ -1,7 +1,7 @@
 //! The view of a run, and what its commit has to find unchanged.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use super::Inner;
@@ -9,13 +9,14 @@ use super::bytes;
 use super::faults;
 use super::fetch::{Answers, Bounds, Detail, RangeWant, Want, fetch, wants_of};
 use super::layout::{self, LoggedEvent, StoredRow};
-use super::pool::Lease;
+use super::pool::ServerCall;
 use super::resp::Reply;
 use crate::clock::Timestamp;
 use crate::entry::{EntryHead, EntryVersion};
 use crate::error::{Code, Refusal, Result};
 use crate::event::Event;
 use crate::revision::Revision;
+use crate::store::call_limit::limited;
 use crate::store::record::checked_revision;
 use crate::store::{Key, Page, Prefetch, Range, Row, Tx, VersionHead};
 
@@ -45,7 +46,7 @@ impl Reads {
 /// The view of a run. It reads what was announced in one round trip, and everything else when it is asked for.
 pub(super) struct View<'a> {
     inner: &'a Inner,
-    pub(super) lease: RefCell<Lease<'a>>,
+    pub(super) call: RefCell<ServerCall<'a>>,
     pub(super) answers: RefCell<Answers>,
     /// Everything that the run wanted to know.
     wants: RefCell<Vec<Want>>,
@@ -60,32 +61,47 @@ impl<'a> View<'a> {
     /// Reads what is wanted.
     pub(super) fn new(
         inner: &'a Inner,
-        mut lease: Lease<'a>,
+        mut call: ServerCall<'a>,
         prefetch: &[Prefetch<'_>],
         mut wants: Vec<Want>,
         is_one_state: bool,
     ) -> Result<View<'a>> {
         let now = inner.now();
-        for want in wants_of(prefetch, now)? {
-            if !wants.contains(&want) {
-                wants.push(want);
-            }
-        }
-        let answers = fetch(inner, &mut lease, &wants, now)?;
-        Ok(View {
+        let announced = wants_of(prefetch, now)?;
+        let mut known: HashSet<&Want> = wants.iter().collect();
+        let new: Vec<Want> = announced.iter().filter(|want| known.insert(want)).cloned().collect();
+        wants.extend(new);
+        let answers = fetch(inner, &mut call, &wants, now)?;
+        Ok(View::of(inner, call, answers, wants, is_one_state))
+    }
+
+    /// Of what was read already.
+    pub(super) fn of(
+        inner: &'a Inner,
+        call: ServerCall<'a>,
+        answers: Answers,
+        wants: Vec<Want>,
+        is_one_state: bool,
+    ) -> View<'a> {
+        View {
             inner,
-            lease: RefCell::new(lease),
+            call: RefCell::new(call),
             answers: RefCell::new(answers),
             wants: RefCell::new(wants),
             reads: RefCell::default(),
             is_one_state,
             has_changed: Cell::new(false),
-        })
+        }
+    }
+
+    /// Lets the next commits of this process begin with what this run has read.
+    pub(super) fn keep_reads(&self) {
+        self.inner.last_seen.note_read(&self.wants.borrow(), &self.answers.borrow());
     }
 
     /// Everything that the run wanted to know, and its connection: another run can read it at once.
-    pub(super) fn into_parts(self) -> (Lease<'a>, Vec<Want>) {
-        (self.lease.into_inner(), self.wants.into_inner())
+    pub(super) fn into_parts(self) -> (ServerCall<'a>, Vec<Want>) {
+        (self.call.into_inner(), self.wants.into_inner())
     }
 
     /// Reads what is not known yet.
@@ -96,7 +112,7 @@ impl<'a> View<'a> {
         }
         let now = self.answers.borrow().now;
         self.wants.borrow_mut().extend(missing.iter().cloned());
-        let mut new = fetch(self.inner, &mut self.lease.borrow_mut(), &missing, now)?;
+        let mut new = fetch(self.inner, &mut self.call.borrow_mut(), &missing, now)?;
         let mut answers = self.answers.borrow_mut();
         if new.state.stamp != answers.state.stamp {
             self.has_changed.set(true);
@@ -128,10 +144,10 @@ impl<'a> View<'a> {
         self.need(&[Want::Rows(want.clone())])?;
         let answers = self.answers.borrow();
         let Some(range) = answers.range(want, want.detail()) else { return Err(self.odd()) };
-        let mut rows = Vec::with_capacity(range.places.len().min(want.limit));
-        for place in range.places.iter().take(want.limit) {
-            let field = bytes::field_at(place).ok_or_else(|| self.odd())?;
-            // A place without its row was left by another program.
+        let mut rows = Vec::with_capacity(range.members.len().min(want.limit));
+        for member in range.members.iter().take(want.limit) {
+            let field = bytes::field_at(member).ok_or_else(|| self.odd())?;
+            // A member without its row was left by another program.
             if let Some(Some(row)) = answers.rows.get(field) {
                 rows.push((field.to_vec(), row.clone()));
             }
@@ -142,10 +158,10 @@ impl<'a> View<'a> {
     /// Records that a range was read up to its limit.
     fn note_range(&self, want: &RangeWant) {
         let answers = self.answers.borrow();
-        let Some(range) = answers.range(want, Detail::Places) else { return };
-        let places = &range.places[..range.places.len().min(want.limit)];
+        let Some(range) = answers.range(want, Detail::Members) else { return };
+        let members = &range.members[..range.members.len().min(want.limit)];
         let mut bounds = want.bounds.clone();
-        if let Some(last) = places.last().filter(|_| places.len() >= want.limit) {
+        if let Some(last) = members.last().filter(|_| members.len() >= want.limit) {
             // What comes after the last row does not matter.
             if want.backwards {
                 bounds.from = bytes::included(last);
@@ -153,7 +169,7 @@ impl<'a> View<'a> {
                 bounds.before = bytes::directly_after(last);
             }
         }
-        self.reads.borrow_mut().ranges.entry(bounds).or_insert(places.len());
+        self.reads.borrow_mut().ranges.entry(bounds).or_insert(members.len());
     }
 
     fn events_of(&self, want: &Want) -> Result<Vec<LoggedEvent>> {
@@ -256,11 +272,11 @@ impl Tx for View<'_> {
 
     fn keys(&self, range: &Range, limit: usize) -> Result<Vec<Result<Key>>> {
         let want = RangeWant::new(range, limit, false)?;
-        self.need(&[Want::Places(want.clone())])?;
+        self.need(&[Want::Members(want.clone())])?;
         let answers = self.answers.borrow();
-        let found = answers.range(&want, Detail::Places).ok_or_else(|| self.odd())?;
-        let key = |place: &Vec<u8>| bytes::key_of(bytes::field_at(place).unwrap_or_default());
-        Ok(found.places.iter().take(limit).map(key).collect())
+        let found = answers.range(&want, Detail::Members).ok_or_else(|| self.odd())?;
+        let key = |member: &Vec<u8>| bytes::key_of(bytes::field_at(member).unwrap_or_default());
+        Ok(found.members.iter().take(limit).map(key).collect())
     }
 
     fn count(&self, range: &Range) -> Result<u64> {
@@ -313,12 +329,7 @@ impl Tx for View<'_> {
         for pair in pairs {
             let [Reply::Bytes(id), Reply::Bytes(stored)] = pair else { return Err(self.odd()) };
             let id = std::str::from_utf8(id).ok().and_then(|id| checked_revision(id.parse().ok()?));
-            let version = layout::read_version(stored)?;
-            heads.push(VersionHead {
-                revision: id.ok_or_else(|| self.odd())?,
-                previous: version.previous,
-                removed: version.removed.then_some((version.entry.scope, version.entry.key)),
-            });
+            heads.push(layout::read_version_head(id.ok_or_else(|| self.odd())?, stored));
         }
         Ok(heads)
     }
@@ -342,8 +353,8 @@ impl Tx for View<'_> {
 }
 
 impl Inner {
-    /// The connection of a call that may take this long.
-    pub(super) fn lease(&self, limit: Duration) -> Lease<'_> {
-        Lease::new(&self.pool, std::time::Instant::now() + limit)
+    /// The connection of a call that may take this long, and not longer than the limit of the caller.
+    pub(super) fn call(&self, limit: Duration) -> ServerCall<'_> {
+        ServerCall::new(&self.pool, std::time::Instant::now() + limited(limit))
     }
 }

@@ -515,6 +515,14 @@ impl Store for Sqlite {
         Ok(before == Hold::None)
     }
 
+    fn sealed(&self) -> Result<Option<String>> {
+        let connection = self.take()?;
+        let (_, hold) = schema::age(&connection, &self.path)?;
+        let sealed = (hold == Hold::Sealed).then(|| schema::moved_to(&connection).unwrap_or_default());
+        self.put_back(connection);
+        Ok(sealed)
+    }
+
     fn unseal(&self) -> Result<bool> {
         const REMOVE: &str = "DELETE FROM marks WHERE name = 'sealed'";
         let before = self.set_hold(Hold::None, |tx| tx.execute(REMOVE, []).map(drop))?;

@@ -21,6 +21,10 @@ use crate::store::create_private_directory;
 use crate::store::transfer::Hold;
 use crate::text::shell_word;
 
+/// How many prepared statements a connection keeps: more than the calls of one process use. One batch of pruning uses
+/// more than the 16 that would be kept otherwise, and would prepare all of them again for the next batch.
+const STATEMENTS_KEPT: usize = 64;
+
 /// Creates the board at `path` if no other process does so first. Several processes may try at once; exactly one gets
 /// `true`.
 pub(super) fn create(
@@ -234,6 +238,7 @@ fn configure(connection: &Connection, options: &SqliteOptions) -> rusqlite::Resu
     ] {
         connection.set_db_config(setting, value)?;
     }
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
     connection.execute_batch(match options.durability {
         Durability::Normal => "PRAGMA synchronous = NORMAL",
         Durability::Full => "PRAGMA synchronous = FULL",

@@ -13,6 +13,7 @@ use rusqlite::types::ValueRef;
 use super::faults;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Fault, Refusal, Result};
+use crate::hint::Hint;
 use crate::store::transfer::{self, Hold};
 
 /// Marks a database file as a board: "blbd".
@@ -124,18 +125,21 @@ pub(super) fn set_hold(connection: &Connection, hold: Hold) -> rusqlite::Result<
 /// The board is being loaded, or that was interrupted.
 pub(super) fn being_copied(path: &Path) -> Error {
     let what = format!("{} is being copied, or a copy to it was interrupted", path.display());
-    Refusal::new(Code::BeingCopied, what)
-        .hint("wait until the copy ends; if none runs, copy the board again and replace this one")
-        .into()
+    Refusal::new(Code::BeingCopied, what).hint(Hint::ReplaceCopyAt(path.display().to_string())).into()
+}
+
+/// The location that a board was sealed with.
+pub(super) fn moved_to(connection: &Connection) -> Option<String> {
+    const MOVED_TO: &str = "SELECT value FROM marks WHERE name = 'sealed'";
+    connection.query_row(MOVED_TO, [], |row| row.get(0)).ok()
 }
 
 /// The board was sealed.
 pub(super) fn sealed(connection: &Connection, path: &Path) -> Error {
-    const MOVED_TO: &str = "SELECT value FROM marks WHERE name = 'sealed'";
-    let location: Option<String> = connection.query_row(MOVED_TO, [], |row| row.get(0)).ok();
+    let location = moved_to(connection);
     let reason = transfer::moved_to(location.as_deref());
     let refusal = Refusal::new(Code::BoardSealed, format!("{} is sealed: {reason}", path.display()))
-        .hint("use the board that it was copied to");
+        .hint(Hint::UseCopyOf(path.display().to_string()));
     location.into_iter().fold(refusal, |refusal, location| refusal.detail("moved_to", location)).into()
 }
 

@@ -22,7 +22,7 @@ use self::schedule::Pace;
 use self::unit_costs::UnitCosts;
 use crate::Result;
 use crate::redis_server::Server;
-use crate::remote_board::open;
+use crate::remote_board::open_for_many;
 use crate::server_counters::reported;
 
 /// The name of the fleet's board on its server.
@@ -117,7 +117,7 @@ pub fn run(arguments: &[String]) -> Result {
 pub fn simulate(options: &Options, progress: &Progress) -> Result<Figures> {
     let server = Server::start_with(options.appendfsync.settings())?;
     let url = server.url(BOARD);
-    let board = open(&url)?;
+    let board = open_for_many(&url)?;
     let pace = options.pace();
     let (costs, sessions) = UnitCosts::measure(&server, &board, &pace, progress)?;
     let load = Load::run(&server, &board, &sessions, &pace, progress)?;

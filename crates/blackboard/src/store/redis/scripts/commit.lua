@@ -39,7 +39,7 @@ local function get_all(fields)
 end
 
 local commit, version, board, run, slot = take(), take(), take(), take(), take()
-local latest, fixed_time, token = tonumber(take()), take(), take()
+local latest, fixed_time, token, guess = tonumber(take()), take(), take(), take()
 local stamp = sub(commit, 1, 8)
 
 -- 1. What the run has read is unchanged.
@@ -118,13 +118,20 @@ end
 revision, time, ordinal, born, floor =
   tonumber(revision), tonumber(time), tonumber(ordinal), tonumber(born), tonumber(floor)
 local last = revision
-if now - time >= 10 or now < time then
-  -- This process may have been a replica meanwhile, and lost its last commits. That takes longer than 10 ms, and the
-  -- client need not notice.
+local process = match(run, '^[^.]*')
+if now ~= time then
+  -- This process may have been a replica meanwhile, and lost its last commits. The client need not notice.
   local history = match(call('INFO', 'replication'), 'master_replid:(%w+)')
   if history then
-    run = match(run, '^[^.]*') .. '.' .. sub(history, 1, 16)
+    run = process .. '.' .. sub(history, 1, 16)
   end
+elseif process == match(last_run, '^[^.]*') then
+  -- No server changes its role twice in a millisecond. What the client knows may be older.
+  run = last_run
+end
+if guess ~= '' and (run ~= last_run or now > guess + 1000 or now < guess - 1000) then
+  -- The client has read nothing for this run: neither that this is another run of the server, nor that its clock was set.
+  return { 'conflict', outcome or '' }
 end
 if run ~= last_run then
   -- Another process of the server may have assigned ids that were lost. See docs/decisions/0021.
@@ -138,74 +145,96 @@ if time > now and time <= now + 86400000 then
   event_time = time
 end
 
--- 3. Erased events: a stream cannot change an entry, so it is written again.
+-- 3. Everything else that is read, before the first write.
 local erased, erases = {}, tonumber(take())
 for _ = 1, erases do
   local id = take() .. '-0'
   erased[id] = take()
 end
+local events, payloads, versions = tonumber(take()), {}, {}
+for k = 1, events do
+  payloads[k], versions[k] = take(), take()
+end
+local gone, left, appended = take_list(), take_list(), take_list()
+local function add_members(field, members)
+  for _, member in ipairs(members) do
+    if sub(member, -2 - #field, -3) == field then
+      left[#left + 1] = member
+    end
+  end
+end
+-- A row of a table that is appended contains its members, because it may be replaced or removed without being read.
+-- Returns false if it is damaged.
+local function add_own_members(value)
+  local at = string.find(value, '\0', 10, true)
+  local count = at and string.byte(value, at + 1)
+  if not count then
+    return false
+  end
+  at = at + 2
+  for _ = 1, count do
+    local high, low = string.byte(value, at, at + 1)
+    if not low then
+      return false
+    end
+    local length = high * 256 + low
+    left[#left + 1] = sub(value, at + 2, at + 1 + length)
+    at = at + 2 + length
+  end
+  return true
+end
+for i, value in ipairs(get_all(appended)) do
+  if value and not (sub(value, 9, 9) == 'h' and add_own_members(value)) then
+    -- It may be anywhere in the index.
+    for from = 0, call('ZCARD', index) - 1, CHUNK do
+      add_members(appended[i], call('ZRANGEBYLEX', index, '-', '+', 'LIMIT', from, CHUNK))
+    end
+  end
+end
+-- The members of an unreadable row are unknown, so all members of its table are searched.
+for _ = 1, tonumber(take()) do
+  local field, bounds = take(), take_list()
+  for i = 1, #bounds, 2 do
+    add_members(field, call('ZRANGEBYLEX', index, bounds[i], bounds[i + 1]))
+  end
+end
+
+-- 4. Erased events: a stream cannot change an entry, so it is written again.
 if erases > 0 then
   call('DEL', scratch)
-  local from = '-'
+  local from, copied = '-', 0
   repeat
     local entries = call('XRANGE', log, from, '+', 'COUNT', 1000)
     for _, entry in ipairs(entries) do
-      local id, text = entry[1], entry[2][2]
+      local id, text = entry[1], entry[2][2] or ''
       if erased[id] then
-        text = match(text, '^[^%z]*%z') .. erased[id]
+        text = (match(text, '^[^%z]*%z') or '') .. erased[id]
       end
       call('XADD', scratch, id, 'e', text)
-      from = '(' .. id
+      from, copied = '(' .. id, copied + 1
     end
   until #entries < 1000
-  call('RENAME', scratch, log)
+  if copied > 0 then
+    call('RENAME', scratch, log)
+  end
 end
 
--- 4. Events and their versions. The first id that is too low would fail before any other write.
+-- 5. Events and their versions, then rows and members that go. The first id that is too low would fail before any other
+-- write.
 local set = {}
 local function add(field, value)
   set[#set + 1] = field
   set[#set + 1] = value
 end
-local events = tonumber(take())
-for k = 0, events - 1 do
-  local payload, value = take(), take()
-  local id = format('%.0f', first + k)
+for k = 1, events do
+  local value = versions[k]
+  local id = format('%.0f', first + k - 1)
   local kind = value == '' and '-' or 'v'
   ordinal = ordinal + 1
-  call('XADD', log, id .. '-0', 'e', format('%.0f %d %.0f ', event_time, k, ordinal) .. kind .. '\0' .. payload)
+  local head = format('%.0f %d %.0f ', event_time, k - 1, ordinal)
+  call('XADD', log, id .. '-0', 'e', head .. kind .. '\0' .. payloads[k])
   if value ~= '' then
     add('v' .. id, first_text .. '\0' .. value)
-  end
-end
-
--- 5. Rows and places that go. A row of a table that is appended contains its places, because it may be replaced or
--- removed without being read.
-local gone = take_list()
-local left = take_list()
-local appended = take_list()
-for i, value in ipairs(get_all(appended)) do
-  if value and sub(value, 9, 9) == 'h' then
-    local at = string.find(value, '\0', 10, true) + 1
-    local count = string.byte(value, at)
-    at = at + 1
-    for _ = 1, count do
-      local high, low = string.byte(value, at, at + 1)
-      local length = high * 256 + low
-      left[#left + 1] = sub(value, at + 2, at + 1 + length)
-      at = at + 2 + length
-    end
-  end
-end
--- The places of an unreadable row are unknown, so all places of its table are searched.
-for _ = 1, tonumber(take()) do
-  local field, bounds = take(), take_list()
-  for i = 1, #bounds, 2 do
-    for _, place in ipairs(call('ZRANGEBYLEX', index, bounds[i], bounds[i + 1])) do
-      if sub(place, -2 - #field, -3) == field then
-        left[#left + 1] = place
-      end
-    end
   end
 end
 if reserved then
@@ -214,7 +243,7 @@ end
 in_chunks('HDEL', rows, gone)
 in_chunks('ZREM', index, left)
 
--- 6. Rows and places that come.
+-- 6. Rows and members that come.
 for _ = 1, tonumber(take()) do
   local field, kind, k, payload = take(), take(), take(), take()
   local number = first_text

@@ -9,8 +9,34 @@ local function parse(entries)
   if not entry then
     return nil
   end
-  local time, ordinal = string.match(entry[2][2], '^(%d+) %d+ (%d+)')
-  return { id = tonumber(string.match(entry[1], '^%d+')), time = tonumber(time), ordinal = tonumber(ordinal) }
+  local function header(at)
+    return string.match(at[2][2] or '', '^(%d+) %d+ (%d+)')
+  end
+  local time, ordinal = header(entry)
+  -- Another program has made it unreadable: its ordinal is counted from an event that can be read.
+  local steps, at = 0, entry
+  while not ordinal and at do
+    steps = steps + 1
+    at = redis.call('XREVRANGE', log, '(' .. at[1], '-', 'COUNT', 1)[1]
+    if at then
+      time, ordinal = header(at)
+    end
+  end
+  if not ordinal then
+    steps, at = 0, entry
+    while not ordinal and at do
+      steps = steps - 1
+      at = redis.call('XRANGE', log, '(' .. at[1], '+', 'COUNT', 1)[1]
+      if at then
+        time, ordinal = header(at)
+      end
+    end
+  end
+  return {
+    id = tonumber(string.match(entry[1], '^%d+')),
+    time = tonumber(time or 0),
+    ordinal = tonumber(ordinal or 0) + steps,
+  }
 end
 
 local function last_up_to(id)
@@ -40,7 +66,8 @@ local function event_at(ordinal)
       high = found
     else
       low = parse(redis.call('XRANGE', log, string.format('(%.0f-0', found.id), '+', 'COUNT', 1))
-      if low.ordinal == ordinal then
+      -- An event that an operator has deleted is missing: the next one stands for it.
+      if low.ordinal >= ordinal then
         return low
       end
     end

@@ -35,7 +35,7 @@ for _ = 1, tonumber(take()) do
   end
 end
 
--- 2. Rows and versions, and the places of rows.
+-- 2. Rows and versions, and the members of rows.
 local function in_chunks(command, key)
   local count = tonumber(take())
   for from = position + 1, position + count, CHUNK do

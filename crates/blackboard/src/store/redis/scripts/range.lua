@@ -1,14 +1,14 @@
 #!lua flags=no-writes,allow-oom
--- The rows of a range: each place, its row, and the version of an entry if `values` is set.
+-- The rows of a range: each member, its row, and the version of an entry if `values` is set.
 local rows, index = KEYS[1], KEYS[2]
 local from, before, limit, backwards, values = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1', ARGV[5] == '1'
 local CHUNK = 4000
 
-local places
+local members
 if backwards then
-  places = redis.call('ZREVRANGEBYLEX', index, before, from, 'LIMIT', 0, limit)
+  members = redis.call('ZREVRANGEBYLEX', index, before, from, 'LIMIT', 0, limit)
 else
-  places = redis.call('ZRANGEBYLEX', index, from, before, 'LIMIT', 0, limit)
+  members = redis.call('ZRANGEBYLEX', index, from, before, 'LIMIT', 0, limit)
 end
 
 local function get_all(fields)
@@ -22,11 +22,11 @@ local function get_all(fields)
   return found
 end
 
--- A place ends with the key of its row and the length of that key.
+-- A member ends with the key of its row and the length of that key.
 local fields = {}
-for i, place in ipairs(places) do
-  local high, low = string.byte(place, -2, -1)
-  fields[i] = string.sub(place, -2 - high * 256 - low, -3)
+for i, member in ipairs(members) do
+  local high, low = string.byte(member, -2, -1)
+  fields[i] = string.sub(member, -2 - high * 256 - low, -3)
 end
 local stored = get_all(fields)
 local versions = {}
@@ -38,8 +38,8 @@ if values then
   versions = get_all(versions)
 end
 local answer = {}
-for i, place in ipairs(places) do
-  answer[#answer + 1] = place
+for i, member in ipairs(members) do
+  answer[#answer + 1] = member
   answer[#answer + 1] = stored[i]
   answer[#answer + 1] = versions[i] or false
 end

@@ -1,7 +1,7 @@
 #!lua flags=no-writes,allow-oom
--- Whether this user may run every command of a read, and every command of a commit. A script is not rolled back when a
--- command of it is denied, so this is checked before the first commit. Answers with the first denied command of each, or
--- nothing.
+-- Whether this user may run every command of a read, of a commit, and of a commit that erases events. A script is not
+-- rolled back when a command of it is denied, so this is checked before the first commit. Answers with the first denied
+-- command of each, or nothing. The argument is the number of replicas that a commit waits for.
 local rows, index, log = KEYS[1], KEYS[2], KEYS[3]
 local reads = {
   { 'hget', rows, '!' },
@@ -12,6 +12,7 @@ local reads = {
   { 'zrevrangebylex', index, '+', '-' },
   { 'xrange', log, '-', '+' },
   { 'xrevrange', log, '+', '-' },
+  { 'xread', 'STREAMS', log, '0' },
   { 'time' },
   { 'info', 'replication' },
 }
@@ -23,6 +24,13 @@ local writes = {
   { 'xadd', log, '1-0', 'e', '' },
   { 'xtrim', log, 'MINID', '=', '0' },
 }
+if tonumber(ARGV[1]) > 0 then
+  writes[#writes + 1] = { 'wait', ARGV[1], '1' }
+end
+local erasures = {
+  { 'del', log },
+  { 'rename', log, log },
+}
 local function denied(commands)
   if redis.acl_check_cmd then
     for _, command in ipairs(commands) do
@@ -33,4 +41,4 @@ local function denied(commands)
   end
   return ''
 end
-return { denied(reads), denied(writes) }
+return { denied(reads), denied(writes), denied(erasures) }
