@@ -93,6 +93,37 @@ fn purge_waits_for_another_file_that_the_server_is_writing() {
 }
 
 #[test]
+fn purges_at_the_same_time_share_what_the_server_writes() {
+    const PURGES: usize = 8;
+    let Some(server) = RedisServer::start(&[("appendonly", "yes")]) else { return };
+    let board = open(&server.url("a"));
+    let scope = board.scope("team");
+    for number in 0..PURGES {
+        scope.write(&Write::new(&format!("token:{number}"), Value::of(SECRET).unwrap())).unwrap();
+    }
+    // One that began before the purges is no help, and holds up all of them.
+    assert_eq!(server.command(&["CONFIG", "SET", "rdb-key-save-delay", "1000000"]), "+OK\r\n");
+    assert!(server.command(&["BGREWRITEAOF"]).contains("started"));
+    let url = &*server.url("a");
+    std::thread::scope(|threads| {
+        let purges: Vec<_> = (0..PURGES)
+            .map(|number| {
+                threads.spawn(move || open(url).scope("team").purge(&format!("token:{number}")).unwrap())
+            })
+            .collect();
+        for purge in purges {
+            let purged = purge.join().unwrap();
+            assert!(purged.scrubbed, "{purged:?}");
+        }
+    });
+    wait_until("files without the secret", || files_with_secret(server.directory()).is_empty().then_some(()));
+    let info = server.command(&["INFO", "persistence"]);
+    let count = info.lines().find_map(|line| line.strip_prefix("aof_rewrites:")).unwrap();
+    let count: usize = count.trim().parse().unwrap();
+    assert!((2..=PURGES).contains(&count), "{count} rewrites for {PURGES} purges after the first");
+}
+
+#[test]
 fn purge_reports_a_command_that_the_server_does_not_have() {
     let directory = testkit::tempdir().unwrap();
     let file = directory.path().join("redis.conf");

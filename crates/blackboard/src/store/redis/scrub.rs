@@ -1,7 +1,8 @@
 //! Erases the remains of removed and replaced data from the files of the server.
 //!
-//! The append-only file is written again, and so is a snapshot if the server makes any. What cannot be reached from here
-//! is not erased: backups, and the files of replicas.
+//! The append-only file is written again, and so is a snapshot if the server makes any. Calls at the same time share one
+//! rewrite: any that begins after the data was removed erases it. What cannot be reached from here is not erased: backups,
+//! and the files of replicas.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,8 +12,8 @@ use super::resp::{Reply, Request};
 use super::{Inner, faults};
 use crate::error::Result;
 
-/// How long the server may take.
-const LIMIT: Duration = Duration::from_secs(10);
+/// How long the server may take: it writes its complete data, on a disk that may be busy.
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// How long to wait between two checks.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -25,8 +26,10 @@ struct Rewrite {
     command: &'static str,
     /// What it is, in messages.
     name: &'static str,
-    /// The fields of `INFO`: whether it is being written, and whether the last time succeeded.
+    /// The fields of `INFO`: whether it is being written, how often the server has begun to, and whether the last time
+    /// succeeded.
     in_progress: &'static str,
+    begun: &'static str,
     status: &'static str,
 }
 
@@ -34,6 +37,7 @@ const LOG: Rewrite = Rewrite {
     command: "BGREWRITEAOF",
     name: "the append-only file",
     in_progress: "aof_rewrite_in_progress",
+    begun: "aof_rewrites",
     status: "aof_last_bgrewrite_status",
 };
 
@@ -41,6 +45,7 @@ const SNAPSHOT: Rewrite = Rewrite {
     command: "BGSAVE",
     name: "the snapshot",
     in_progress: "rdb_bgsave_in_progress",
+    begun: "rdb_saves",
     status: "rdb_last_bgsave_status",
 };
 
@@ -71,54 +76,37 @@ impl Inner {
         Ok(remains)
     }
 
-    /// Starts to write a file again, and waits until it is done. Returns why it was not.
+    /// Has a file written again, and waits until it is done. Returns why it was not.
     fn rewrite(&self, file: &Rewrite, end: Instant) -> Result<Option<String>> {
         let Rewrite { command, name, .. } = file;
-        // One that runs already may have begun before the data was removed.
-        if !self.wait_for_end(file, end)? {
-            return Ok(Some(format!("the server has been rewriting {name} for too long")));
-        }
-        match self.start(file, end)? {
-            Ok(()) => {}
-            Err(text) if text.starts_with("NOPERM") => {
-                return Ok(Some(format!("the server does not let this user rewrite {name} ({command})")));
-            }
-            Err(text) => {
-                let text: String = text.chars().take(MAX_TEXT).collect();
-                return Ok(Some(format!("the server did not rewrite {name} ({command}): {text}")));
-            }
-        }
-        if !self.wait_for_end(file, end)? {
-            return Ok(Some(format!("the server is still rewriting {name}")));
-        }
-        let is_done = info_field(&self.info()?, file.status) == Some("ok");
-        Ok((!is_done).then(|| format!("the server could not rewrite {name}: look at its log")))
-    }
-
-    /// Starts to write a file again. Returns the answer of a server that refuses. It writes one file at a time, so another
-    /// one may have to end first.
-    fn start(&self, file: &Rewrite, end: Instant) -> Result<Result<(), String>> {
+        // One that runs already may have begun before the data was removed. A server without this count would have to
+        // write the file for each call.
+        let begun_before = Progress::read(&self.info()?, file).begun;
+        let mut is_requested = false;
         loop {
-            match self.reply(&[file.command.as_bytes()])? {
-                Some(Reply::Error(text)) if is_in_progress(&text) && Instant::now() < end => {
-                    thread::sleep(PAUSE);
-                }
-                Some(Reply::Error(text)) => return Ok(Err(text)),
-                _ => return Ok(Ok(())),
-            }
-        }
-    }
-
-    /// Waits until the file is not being written; returns whether that is so.
-    fn wait_for_end(&self, file: &Rewrite, end: Instant) -> Result<bool> {
-        loop {
-            let info = self.info()?;
-            let is_scheduled = info_field(&info, "aof_rewrite_scheduled") == Some("1");
-            if info_field(&info, file.in_progress) == Some("0") && !is_scheduled {
-                return Ok(true);
+            let progress = Progress::read(&self.info()?, file);
+            let has_begun = match progress.begun.zip(begun_before) {
+                Some((begun, before)) => begun > before,
+                None => is_requested,
+            };
+            if has_begun && !progress.runs {
+                let failed = format!("the server could not rewrite {name}: look at its log");
+                return Ok((!progress.succeeded).then_some(failed));
             }
             if Instant::now() >= end {
-                return Ok(false);
+                let state = if has_begun { "is still rewriting" } else { "has not begun to rewrite" };
+                return Ok(Some(format!("the server {state} {name}")));
+            }
+            if !has_begun && !progress.runs {
+                match self.reply(&[command.as_bytes()])? {
+                    // It writes one file at a time, and another call may be faster.
+                    Some(Reply::Error(text)) if is_in_progress(&text) => {}
+                    Some(Reply::Error(text)) => return Ok(Some(refusal(file, &text))),
+                    _ => {
+                        is_requested = true;
+                        continue;
+                    }
+                }
             }
             thread::sleep(PAUSE);
         }
@@ -146,6 +134,37 @@ impl Inner {
         })?;
         Ok(replies.into_iter().next())
     }
+}
+
+/// How far the server is with a file.
+struct Progress {
+    /// Whether it is being written, or will be soon.
+    runs: bool,
+    /// How often the server has begun to, if it counts that.
+    begun: Option<u64>,
+    /// Whether the last time succeeded.
+    succeeded: bool,
+}
+
+impl Progress {
+    fn read(info: &str, file: &Rewrite) -> Progress {
+        let is_scheduled = info_field(info, "aof_rewrite_scheduled") == Some("1");
+        Progress {
+            runs: info_field(info, file.in_progress) != Some("0") || is_scheduled,
+            begun: info_field(info, file.begun).and_then(|count| count.parse().ok()),
+            succeeded: info_field(info, file.status) == Some("ok"),
+        }
+    }
+}
+
+/// Why the server does not write a file, for the user.
+fn refusal(file: &Rewrite, text: &str) -> String {
+    let Rewrite { command, name, .. } = file;
+    if text.starts_with("NOPERM") {
+        return format!("the server does not let this user rewrite {name} ({command})");
+    }
+    let text: String = text.chars().take(MAX_TEXT).collect();
+    format!("the server did not rewrite {name} ({command}): {text}")
 }
 
 /// Whether the server refuses to write a file because it writes this one or another one.
