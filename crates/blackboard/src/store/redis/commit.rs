@@ -118,6 +118,7 @@ impl Inner {
                 sending.guess = Some(Guess::of(&view));
             }
             sending.waits = commit.on_busy == OnBusy::Wait;
+            sending.only_ends = commit.only_ends();
             (call, _) = view.into_parts();
             // The limit is for the server, not for the function of the caller.
             call.deadline += begun.elapsed();
@@ -246,6 +247,8 @@ struct PendingCommit<'a> {
     token: String,
     /// Whether it waits for the reservation of another commit.
     waits: bool,
+    /// Whether it may use memory that the server does not have.
+    only_ends: bool,
     /// What it is based on besides the rows, if nothing was read for it.
     guess: Option<Guess>,
     arguments: Vec<Vec<u8>>,
@@ -276,6 +279,7 @@ impl<'a> PendingCommit<'a> {
             erases,
             token: String::new(),
             waits: true,
+            only_ends: false,
             guess: None,
             arguments: arguments.list,
         })
@@ -307,6 +311,9 @@ impl<'a> PendingCommit<'a> {
                 Ok(pause) => pause,
                 Err(error) if may_be_done && error.code() != Code::OutcomeUnknown => {
                     return Err(self.unknown(&error.to_string()));
+                }
+                Err(error) if self.erases && error.code() == Code::ServerFull => {
+                    return Err(error.with_hint(faults::FULL_FOR_AN_ERASURE.into()));
                 }
                 Err(error) => return Err(error),
             };
@@ -402,7 +409,8 @@ impl<'a> PendingCommit<'a> {
             guess.as_bytes(),
             if is_repeated { b"1" } else { b"" },
         ];
-        script::COMMIT.begin(&mut request, &board_keys, head.len() + self.arguments.len());
+        let script = if self.only_ends { &script::COMMIT_OF_AN_END } else { &script::COMMIT };
+        script.begin(&mut request, &board_keys, head.len() + self.arguments.len());
         for argument in head.into_iter().chain(self.arguments.iter().map(Vec::as_slice)) {
             request.argument(argument);
         }

@@ -2,7 +2,8 @@
 -- Validates what a run has read, and applies its changes with their events. `commit.rs` writes the arguments.
 --
 -- A script is not rolled back. So everything that can fail comes before the first write: the type of each key is
--- checked, and the server refuses a script without the flag `allow-oom` before it starts if its memory is full.
+-- checked, and the server refuses a script without the flag `allow-oom` before it starts if its memory is full. `script.rs`
+-- adds that flag for a commit that only ends something.
 local rows, index, log, scratch = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local call, format, sub, match, min = redis.call, string.format, string.sub, string.match, math.min
 local CHUNK = 4000
