@@ -38,6 +38,9 @@ pub enum Fault {
     DelayReply(Duration),
     /// The client gives up before it arrives, and then it does. The other side is closed.
     DelayRequestPastItsClient,
+    /// It arrives when the test says so ([`Proxy::deliver_held`]). Its connection is cut, and no connection works until the
+    /// test says so ([`Proxy::accept`]).
+    HoldRequest,
     /// The server sees the end of the connection before it.
     HalfCloseBefore,
     /// The server sees the end of the connection after it.
@@ -82,6 +85,7 @@ struct Plan {
     faults: usize,
     refuses: bool,
     commit: Vec<u8>,
+    held: Vec<u8>,
     connections: Vec<UnixStream>,
 }
 
@@ -121,6 +125,7 @@ const FAULTS: [Fault; 12] = [
 /// A proxy in front of a server.
 pub struct Proxy {
     directory: TempDir,
+    socket: PathBuf,
     plan: Arc<Mutex<Plan>>,
 }
 
@@ -130,6 +135,7 @@ impl Proxy {
         let (directory, plan) = (tempfile::tempdir().unwrap(), Arc::new(Mutex::new(Plan::default())));
         let listener = UnixListener::bind(directory.path().join("socket")).unwrap();
         let (socket, of_all) = (server.socket(), Arc::clone(&plan));
+        let proxy = Proxy { directory, socket: socket.clone(), plan };
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 if of_all.lock().unwrap().refuses {
@@ -141,7 +147,7 @@ impl Proxy {
                 thread::spawn(move || forwarding.run());
             }
         });
-        Proxy { directory, plan }
+        proxy
     }
 
     fn plan(&self) -> MutexGuard<'_, Plan> {
@@ -191,6 +197,26 @@ impl Proxy {
     /// Accepts no connection any more.
     pub fn refuse(&self) {
         self.plan().refuses = true;
+    }
+
+    /// Accepts connections again.
+    pub fn accept(&self) {
+        self.plan().refuses = false;
+    }
+
+    /// Lets the request arrive that was held back, and returns what the server answers.
+    pub fn deliver_held(&self) -> String {
+        self.deliver(&self.plan().held.clone())
+    }
+
+    /// Lets a request arrive on a connection of its own, and returns what the server answers.
+    pub fn deliver(&self, request: &[u8]) -> String {
+        let mut stream = UnixStream::connect(&self.socket).unwrap();
+        stream.set_read_timeout(Some(SILENCE)).unwrap();
+        stream.write_all(request).unwrap();
+        let mut reply = [0; 1024];
+        let count = stream.read(&mut reply).unwrap();
+        String::from_utf8_lossy(&reply[..count]).into_owned()
     }
 
     /// Cuts all connections that are open.
@@ -281,6 +307,11 @@ impl Forwarding {
                 set_left(0);
                 let _ = self.server.write_all(request);
                 let _ = self.server.shutdown(Shutdown::Write);
+                return false;
+            }
+            Some(Fault::HoldRequest) => {
+                let mut plan = self.plan.lock().unwrap();
+                (plan.held, plan.refuses) = (request.to_vec(), true);
                 return false;
             }
             Some(Fault::HalfCloseBefore) => {

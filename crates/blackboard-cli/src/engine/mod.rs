@@ -56,10 +56,24 @@ pub trait Engine: Send + Sync {
     /// Opens the store of the board. `None` if it does not exist and must not be created.
     fn open(&self, database: &Database, opening: Opening) -> Result<Option<OpenStore>>;
 
+    /// Considers how a hook ended. Hooks leave a server alone for a while that does not answer.
+    fn note_hook_end(&self, _: HookEnd<'_>) {}
+
     /// Creates the board to copy another one into. Refuses if it exists, unless it is an interrupted copy and is replaced.
     fn create_to_load(&self, _: &Database, _: Opening, _replaces: bool) -> Result<Box<dyn LoadingBoard>> {
         Err(Error::invalid(format!("no board can be copied to {}", self.name())))
     }
+}
+
+/// How the calls of a hook on its open board ended.
+#[derive(Clone, Copy, Debug)]
+pub enum HookEnd<'a> {
+    /// All of them were answered.
+    Answered,
+    /// One of them failed, or was refused.
+    Failed(&'a Error),
+    /// The time limit of the hook passed before.
+    OutOfTime,
 }
 
 /// How a board is opened, apart from its configuration.

@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use self::back_off::BackOff;
 use self::known_board::KnownBoard;
-use super::{Engine, Mode, OpenStore, Opening};
+use super::{Engine, HookEnd, Mode, OpenStore, Opening};
 use crate::config::Database;
 use crate::context::{note, warn};
 use crate::envelope::BoardState;
@@ -195,6 +195,8 @@ impl Engine for RedisServer {
         match &opened {
             Err(error) if error.code() == Code::ServerUnavailable => self.back_off.note_failure(),
             Err(_) => {}
+            // A server may stop answering after the board was opened, so a hook has succeeded only at its end.
+            Ok(Some(_)) if is_hook => {}
             Ok(_) => self.back_off.note_success(),
         }
         Ok(opened?.map(|store| {
@@ -209,6 +211,19 @@ impl Engine for RedisServer {
             }
             OpenStore { clock: store.clock(), store: Arc::new(store), state }
         }))
+    }
+
+    fn note_hook_end(&self, end: HookEnd<'_>) {
+        match end {
+            HookEnd::OutOfTime => self.back_off.note_failure(),
+            HookEnd::Failed(error)
+                if matches!(error.code(), Code::ServerUnavailable | Code::OutcomeUnknown) =>
+            {
+                self.back_off.note_failure();
+            }
+            // A refusal is an answer, too.
+            HookEnd::Failed(_) | HookEnd::Answered => self.back_off.note_success(),
+        }
     }
 
     fn create_to_load(

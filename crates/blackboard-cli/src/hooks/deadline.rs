@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use super::log::HookLog;
 use super::maintenance;
-use crate::engine::Engine;
+use crate::engine::{Engine, HookEnd};
 use crate::environment::Environment;
 
 /// The time limit of a hook, and the range in which `BLACKBOARD_HOOK_DEADLINE` may set it.
@@ -72,8 +72,10 @@ impl Deadline {
                 let line = format!("exceeded its time limit of {} ms", whole.as_millis());
                 at_most(for_log, move || {
                     for_thread.write_from_anywhere(&line);
-                    // A long WAL may be the reason: opening a board reads it. Then no hook would ever finish.
+                    // A long WAL may be the reason: opening a board reads it. Then no hook would ever finish. Or a server that
+                    // does not answer.
                     if let Some(board) = board_for_thread.get() {
+                        board.note_hook_end(HookEnd::OutOfTime);
                         maintenance::start_if_overdue(&**board);
                     }
                 });

@@ -19,7 +19,7 @@ use super::messages;
 use super::request::{HookEvent, HookRequest, ToolCall};
 use crate::config::{Config, FileGuard};
 use crate::context::Context;
-use crate::engine::{Engine, Opening};
+use crate::engine::{Engine, HookEnd, Opening};
 use crate::environment::Environment;
 use crate::identity;
 use crate::location;
@@ -81,6 +81,7 @@ pub fn handle(
     let (board, engine, config) = open(context, directory.as_deref(), starts_session, deadline, &unreadable)?;
     let handler = HookHandler { platform, request, context, directory, board, config, log };
     let answer = handler.answer();
+    engine.note_hook_end(answer.as_ref().map_or_else(HookEnd::Failed, |_| HookEnd::Answered));
     for sentence in sentences(&unreadable.list()) {
         log.write(&sentence);
     }
@@ -92,7 +93,10 @@ pub fn handle(
         for check_in in to_note {
             match board.agents().check_in(&check_in) {
                 Ok(checked_in) => wrote |= checked_in.wrote,
-                Err(error) => log.write(&format!("{}: {error}", error.code())),
+                Err(error) => {
+                    engine.note_hook_end(HookEnd::Failed(&error));
+                    log.write(&format!("{}: {error}", error.code()));
+                }
             }
         }
         // A call that wrote nothing follows shortly after one that did, and that one has swept the board.

@@ -12,6 +12,7 @@ use std::process::Command;
 
 use blackboard::Code;
 use testkit::process::{RunToEnd, Signal};
+use testkit::proxy::{Fault, Proxy, Target};
 use testkit::redis::RedisServer;
 use testkit::scratch::{Output, Scratch};
 
@@ -139,4 +140,51 @@ fn hook_does_not_connect_again_to_a_server_that_has_stopped() {
     let before = connections();
     hook();
     assert_eq!(connections(), before + 1, "only this test connects");
+}
+
+#[test]
+fn hook_leaves_a_server_alone_that_stops_answering_after_the_board_was_opened() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let (scratch, proxy) = (Scratch::new(), Proxy::before(&server));
+    let hook = || {
+        let mut command = scratch.command(["hook", "claude"]);
+        // A call waits for a third of it.
+        command.env("BLACKBOARD_DB", proxy.url("team")).env("BLACKBOARD_HOOK_DEADLINE", "3000");
+        let output = Output::fed(&mut command, r#"{"session_id":"1","hook_event_name":"SessionStart"}"#);
+        assert_eq!(output.code, 0);
+    };
+    let file = || scratch.contents().into_iter().find(|(path, ..)| path.ends_with("retry-after"));
+    let end_pause = || {
+        let Some((path, ..)) = file() else { return };
+        let file = std::fs::File::options().write(true).open(path).unwrap();
+        file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_mins(2)).unwrap();
+    };
+    let hold_next = || {
+        proxy.accept();
+        proxy.fail_next_of(Target::Event("agent_registered"), Fault::HoldRequest);
+    };
+    let mut last = 0;
+    for _ in 0..3 {
+        // On a busy machine, the limit of a hook may pass before it makes this call.
+        testkit::wait_until("a hook that has opened the board", || {
+            end_pause();
+            hold_next();
+            hook();
+            proxy.has_failed().then_some(())
+        });
+        let (.., text) = file().expect("a pause");
+        let pause: u64 = String::from_utf8(text).unwrap().parse().unwrap();
+        assert!(pause > last || pause == 60, "{pause} after {last}");
+        last = pause;
+        hold_next();
+        hook();
+        assert!(!proxy.has_failed(), "the next hook does not connect");
+    }
+    end_pause();
+    // A hook that was answered ends it.
+    proxy.fail_next_of(Target::Event("nothing"), Fault::HoldRequest);
+    testkit::wait_until("a hook that is in time", || {
+        hook();
+        file().is_none().then_some(())
+    });
 }

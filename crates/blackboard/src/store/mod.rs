@@ -184,6 +184,31 @@ pub struct Commit<'a> {
     pub callers: &'a [&'a str],
 }
 
+/// The verbs that end something that an earlier call began. `purge` is none: a remote engine may have to write the event log
+/// again for it.
+const ENDING: [&str; 11] = [
+    "agent deregister",
+    "clear",
+    "delete",
+    "expire",
+    "file release",
+    "lock release",
+    "prune",
+    "prune heartbeats",
+    "sweep",
+    "work delete",
+    "work release",
+];
+
+impl Commit<'_> {
+    /// Whether it only ends something: it removes, releases or prunes. An engine may apply it where it has no space for more.
+    /// It adds little, an event and the trace of a deleted key, and cannot be repeated endlessly, because what it ends was
+    /// added by a commit that needs space.
+    pub fn only_ends(&self) -> bool {
+        ENDING.contains(&self.name)
+    }
+}
+
 /// How long a commit waits for other writers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnBusy {

@@ -1,11 +1,11 @@
 //! Connections that break at every point of a commit: it is applied once, or its outcome is reported as unknown.
 
-use std::io::{Read, Write as _};
-use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use blackboard::agent::Register;
+use blackboard::clock::FixedClock;
 use blackboard::lock::{Acquire, Release};
 use blackboard::store::redis::RedisOptions;
 use blackboard::work::{Claim, Create};
@@ -116,22 +116,42 @@ fn commit_that_arrives_again_later_is_not_applied_again() {
     let Some(server) = RedisServer::start(&[]) else { return };
     let proxy = Proxy::before(&server);
     let board = try_open(&proxy.url("a"), &options()).unwrap();
-    let replay = |request: &[u8]| {
-        let mut stream = UnixStream::connect(server.socket()).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        stream.write_all(request).unwrap();
-        let mut reply = [0; 1024];
-        let count = stream.read(&mut reply).unwrap();
-        String::from_utf8_lossy(&reply[..count]).into_owned()
-    };
     board.scope("team").increment("x", 1).unwrap();
     let first = proxy.last_commit();
-    assert!(replay(&first).contains("ok"), "the answer that was lost");
+    assert!(proxy.deliver(&first).contains("ok"), "the answer that was lost");
     assert_eq!(value(&board, "x"), Some(1));
     board.scope("team").increment("x", 1).unwrap();
-    let answer = replay(&first);
+    let answer = proxy.deliver(&first);
     assert!(answer.contains("conflict") || answer.contains("old"), "{answer}");
     assert_eq!((value(&board, "x"), log(&board).len()), (Some(2), 2));
+}
+
+#[test]
+fn late_copy_of_a_commit_whose_repetition_was_refused_is_not_applied() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let proxy = Proxy::before(&server);
+    // The time stands still: otherwise a copy that is later than two seconds is refused for that.
+    let clock = Arc::new(FixedClock::at("2026-02-03T15:30:00Z").unwrap());
+    let options = RedisOptions { fixed_clock: Some(clock), ..options() };
+    let board = try_open(&proxy.url("a"), &options).unwrap();
+    let other = try_open(&server.url("a"), &options).unwrap();
+    proxy.fail_next_of(Target::Event("work_created"), Fault::HoldRequest);
+    let refused = thread::scope(|scope| {
+        let creating = scope.spawn(|| board.work().create(&Create::new("x", "Of the late copy")));
+        wait_until("a first copy that is held back", || proxy.has_failed().then_some(()));
+        other.work().create(&Create::new("x", "Of another process")).unwrap();
+        proxy.accept();
+        creating.join().unwrap().unwrap_err()
+    });
+    assert_eq!(refused.code(), Code::AlreadyExists, "{refused}");
+    // A deleted item leaves no row behind: everything is as the late copy expects it.
+    other.work().delete("x", false, None).unwrap();
+    let before = log(&other).len();
+    let answer = proxy.deliver_held();
+    assert!(answer.contains("conflict"), "{answer}");
+    assert_eq!(log(&other).len(), before, "nothing was applied");
+    // Only this commit is refused, not the next one of the same connection.
+    board.work().create(&Create::new("x", "Of the next commit")).unwrap();
 }
 
 #[test]

@@ -3,7 +3,11 @@
 use std::time::Duration;
 
 use blackboard::Code;
+use blackboard::agent::Register;
+use blackboard::file::Reserve;
+use blackboard::lock::Acquire;
 use blackboard::store::redis::Redis;
+use blackboard::work::{Claim, Create};
 use testkit::redis::RedisServer;
 
 use crate::{impatient, open, try_open, value, write};
@@ -67,6 +71,53 @@ fn full_server_refuses_a_commit_completely_and_still_reads() {
     assert_eq!((board.revision().unwrap(), server.command(&["HLEN", "bb:{a}:rows"])), before);
     server.command(&["CONFIG", "SET", "maxmemory", "0"]);
     write(&board, "x", 3).unwrap();
+}
+
+#[test]
+fn full_server_still_ends_what_was_begun() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let (board, scope) = (open(&server.url("a")), "team");
+    let [ivy, oak] =
+        ["Ivy", "Oak"].map(|name| board.agents().register(&Register::named(name)).unwrap().agent.session_id);
+    for key in ["x", "y", "y2", "z"] {
+        write(&board, key, 1).unwrap();
+    }
+    for id in ["held", "held by Oak", "unwanted"] {
+        board.work().create(&Create::new(id, "Item")).unwrap();
+    }
+    board.work().claim(&Claim::of("held", &ivy)).unwrap();
+    board.work().claim(&Claim::of("held by Oak", &oak)).unwrap();
+    board.locks().acquire(&Acquire::of("lock", &ivy)).unwrap();
+    board.files().reserve(&Reserve::of("/w", &["a.rs"], &ivy)).unwrap();
+    server.command(&["CONFIG", "SET", "maxmemory", "1"]);
+    server.command(&["SCRIPT", "FLUSH"]);
+    let full = |error: blackboard::Error, advice: &str| {
+        assert_eq!(error.code(), Code::ServerFull, "{error}");
+        let hint = error.hint().and_then(|hint| hint.advice()).unwrap_or_default();
+        assert!(hint.contains(advice), "{hint}");
+    };
+    full(write(&board, "new", 1).unwrap_err(), "raise maxmemory of the server; entries and items can still");
+    full(board.work().claim(&Claim::of("unwanted", &ivy)).unwrap_err(), "raise maxmemory");
+    // An erasure writes the log again, which needs as much memory as the log has.
+    full(board.scope(scope).purge("z").unwrap_err(), "by the size of the event log");
+    assert_eq!(value(&board, "z"), Some(1));
+
+    board.scope(scope).delete("x").unwrap();
+    assert_eq!(board.scope(scope).clear("y*").unwrap().keys.len(), 2);
+    board.work().release(&blackboard::work::Release::of("held", &ivy)).unwrap();
+    board.work().delete("unwanted", false, None).unwrap();
+    board.locks().release(&blackboard::lock::Release::of("lock", &ivy)).unwrap();
+    board.files().release(&blackboard::file::Release::all(&ivy)).unwrap();
+    board.agents().deregister(&oak).unwrap();
+    board.prune().unwrap();
+    assert_eq!((value(&board, "x"), value(&board, "y")), (None, None));
+    let items = board.export().unwrap().work_items;
+    assert!(items.iter().all(|item| item.claimed_by.is_none()) && items.len() == 2, "{items:?}");
+    // What is ended already adds nothing.
+    let events = crate::log(&board).len();
+    board.locks().release(&blackboard::lock::Release::of("lock", &ivy)).unwrap();
+    assert_eq!(board.scope(scope).delete("x").unwrap_err().code(), Code::EntryNotFound);
+    assert_eq!(crate::log(&board).len(), events);
 }
 
 #[test]

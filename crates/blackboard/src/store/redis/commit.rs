@@ -3,6 +3,8 @@
 //! A commit has an id, which the script stores in a slot of the connection. If the answer is lost, the same commit is
 //! sent again with the same id, and the script answers from the slot. It is never applied twice: ids of a connection
 //! grow, so the script refuses an older commit that arrives late, even if everything that it has read is as it was.
+//! If the repetition is refused, the slot remembers that, so that a first copy that arrives later is refused too.
+//! Connections whose slots have the same number keep each other's outcomes, as long as a copy may still be applied.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -116,6 +118,7 @@ impl Inner {
                 sending.guess = Some(Guess::of(&view));
             }
             sending.waits = commit.on_busy == OnBusy::Wait;
+            sending.only_ends = commit.only_ends();
             (call, _) = view.into_parts();
             // The limit is for the server, not for the function of the caller.
             call.deadline += begun.elapsed();
@@ -244,6 +247,8 @@ struct PendingCommit<'a> {
     token: String,
     /// Whether it waits for the reservation of another commit.
     waits: bool,
+    /// Whether it may use memory that the server does not have.
+    only_ends: bool,
     /// What it is based on besides the rows, if nothing was read for it.
     guess: Option<Guess>,
     arguments: Vec<Vec<u8>>,
@@ -274,6 +279,7 @@ impl<'a> PendingCommit<'a> {
             erases,
             token: String::new(),
             waits: true,
+            only_ends: false,
             guess: None,
             arguments: arguments.list,
         })
@@ -306,6 +312,9 @@ impl<'a> PendingCommit<'a> {
                 Err(error) if may_be_done && error.code() != Code::OutcomeUnknown => {
                     return Err(self.unknown(&error.to_string()));
                 }
+                Err(error) if self.erases && error.code() == Code::ServerFull => {
+                    return Err(error.with_hint(faults::FULL_FOR_AN_ERASURE.into()));
+                }
                 Err(error) => return Err(error),
             };
         }
@@ -324,7 +333,7 @@ impl<'a> PendingCommit<'a> {
             return Ok(Some(Outcome::Conflict));
         }
         let (run, slot) = (self.inner.run_of(connection), connection.slot.number);
-        let replies = call.exchange(&self.request(&run, slot)).map_err(|broken| {
+        let replies = call.exchange(&self.request(&run, slot, *may_be_done)).map_err(|broken| {
             *may_be_done |= broken.may_have_arrived;
             faults::of_connection(address, broken.error)
         })?;
@@ -354,12 +363,14 @@ impl<'a> PendingCommit<'a> {
                     // The server was demoted while it waited for replicas. The new primary has the commit, or it has not.
                     return Err(faults::of_reply(address, text));
                 }
-                call.set_outcome([&self.id[..], first.to_string().as_bytes()].concat());
+                call.set_outcome(layout::outcome(&self.id, first, self.latest));
                 check_replicas(address, self.name, replies.get(1)).map_err(ServerError::Final)?;
                 Ok(Some(Outcome::Done(first)))
             }
             Some(b"conflict" | b"old" | b"reserved")
-                if *may_be_done && !self.proves_not_done(text(1).unwrap_or_default()) =>
+                if *may_be_done
+                    && text(2) != Some(b"1")
+                    && text(1).unwrap_or_default() != self.outcome_before =>
             {
                 Ok(None)
             }
@@ -375,16 +386,8 @@ impl<'a> PendingCommit<'a> {
         }
     }
 
-    /// Whether the outcome in its slot proves that this server has not applied it: it is that from before, or that of an
-    /// earlier commit of the same connection. A server that lost its last commits has an earlier one, or none.
-    fn proves_not_done(&self, outcome: &[u8]) -> bool {
-        let number = |id: &[u8]| id.get(layout::STAMP + 4..layout::COMMIT_ID).map(<[u8]>::to_vec);
-        let owner = |id: &[u8]| id.get(layout::STAMP..layout::STAMP + 4).map(<[u8]>::to_vec);
-        let is_earlier = owner(outcome) == owner(&self.id) && number(outcome) < number(&self.id);
-        outcome.is_empty() || outcome == self.outcome_before || is_earlier
-    }
-
-    fn request(&self, run: &str, slot: u16) -> Request {
+    /// `is_repeated` means that an earlier copy may have arrived, or may still do.
+    fn request(&self, run: &str, slot: u16, is_repeated: bool) -> Request {
         let (mut request, keys) = (Request::default(), &self.inner.keys);
         let mut board_keys = keys.all().to_vec();
         if self.erases {
@@ -404,8 +407,10 @@ impl<'a> PendingCommit<'a> {
             fixed_time.as_bytes(),
             self.token.as_bytes(),
             guess.as_bytes(),
+            if is_repeated { b"1" } else { b"" },
         ];
-        script::COMMIT.begin(&mut request, &board_keys, head.len() + self.arguments.len());
+        let script = if self.only_ends { &script::COMMIT_OF_AN_END } else { &script::COMMIT };
+        script.begin(&mut request, &board_keys, head.len() + self.arguments.len());
         for argument in head.into_iter().chain(self.arguments.iter().map(Vec::as_slice)) {
             request.argument(argument);
         }

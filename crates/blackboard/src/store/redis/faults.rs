@@ -263,7 +263,7 @@ pub(super) fn of_reply(address: &Address, text: &str) -> ServerError {
         },
         "OOM" => ServerError::Final(
             Fault::new(Code::ServerFull, format!("the memory of the server of {address} is full"))
-                .hint("raise maxmemory of the server; while it is full, nothing can be removed either")
+                .hint("raise maxmemory of the server; entries and items can still be deleted and released, and sessions can end")
                 .into(),
         ),
         "MISCONF" => ServerError::Final(
@@ -359,6 +359,10 @@ pub(super) fn denies(address: &Address, what: &str) -> Error {
         .hint("allow what docs/redis.md lists in the ACL of the server")
         .into()
 }
+
+/// What to do if an erasure has no memory: a stream cannot change an entry, so the script writes it again.
+pub(super) const FULL_FOR_AN_ERASURE: &str = "raise maxmemory of the server by the size of the event log of the board, which is \
+                                              written again, then repeat the purge";
 
 const PASSWORD_HINT: &str = "set BLACKBOARD_REDIS_PASSWORD, or a password file";
 

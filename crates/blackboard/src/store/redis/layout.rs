@@ -17,11 +17,12 @@
 //! | entry | `STAMP e REVISION \0 expiry`: its other values are in the version |
 //! | version | `FIRST \0 payload` |
 //! | event | `TIME K ORDINAL v \0 payload`, `-` instead of `v` without a version |
-//! | outcome | the commit id, and FIRST |
+//! | outcome | the commit id, `FIRST LATEST \0`; then those of other connections with the same slot |
 //!
 //! A stamp is the random start of the id of the commit that wrote the value: no counter that a failover could repeat.
 //! The end of the id is the connection and the number of the commit there.
-//! FIRST is the first revision of that commit. Payloads contain pending revisions, and a reader resolves them with it.
+//! FIRST is the first revision of that commit; in an outcome `-` if it was refused, `?` if an earlier copy of it may have been
+//! applied. LATEST is the time until which a copy of it could be applied. Payloads contain pending revisions, and a reader resolves them with it.
 
 use crate::clock::Timestamp;
 use crate::entry::{EntryHead, EntryVersion};
@@ -132,6 +133,11 @@ impl State {
 /// The field of a slot.
 pub(super) fn slot_field(slot: u16) -> Vec<u8> {
     format!("d{slot}").into_bytes()
+}
+
+/// The outcome of a commit, as the script stores it in a slot.
+pub(super) fn outcome(id: &[u8; COMMIT_ID], first: Revision, latest: Timestamp) -> Vec<u8> {
+    [&id[..], format!("{first} {}\0", latest.millis()).as_bytes()].concat()
 }
 
 /// The field of a version.

@@ -148,6 +148,14 @@ impl Pool {
         }
     }
 
+    /// Lets unused connections have this slot.
+    #[cfg(test)]
+    pub(super) fn use_slot(&self, number: u16) {
+        for connection in self.idle().iter_mut() {
+            (connection.slot.number, connection.outcome) = (number, None);
+        }
+    }
+
     /// Considers a failure: which server has the board now, and whether other connections are useless.
     pub(super) fn learn(&self, error: &ServerError) {
         if let ServerError::Temporary { moved, elsewhere: true, .. } = error {

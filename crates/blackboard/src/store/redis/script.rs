@@ -1,5 +1,6 @@
 //! The scripts that run on the server. They are called by their digest, and loaded when a server does not know them.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use super::layout::BoardKeys;
@@ -7,13 +8,14 @@ use super::resp::Request;
 
 /// A script and its digest.
 pub(super) struct Script {
-    text: &'static str,
+    text: Cow<'static, str>,
     digest: String,
 }
 
 impl Script {
-    fn new(text: &'static str) -> Script {
-        Script { text, digest: sha1_smol::Sha1::from(text).digest().to_string() }
+    fn new(text: impl Into<Cow<'static, str>>) -> Script {
+        let text = text.into();
+        Script { digest: sha1_smol::Sha1::from(text.as_bytes()).digest().to_string(), text }
     }
 
     /// Adds a call, with the keys of the board.
@@ -36,8 +38,12 @@ impl Script {
     }
 }
 
-pub(super) static COMMIT: LazyLock<Script> =
-    LazyLock::new(|| Script::new(include_str!("scripts/commit.lua")));
+const COMMIT_TEXT: &str = include_str!("scripts/commit.lua");
+
+pub(super) static COMMIT: LazyLock<Script> = LazyLock::new(|| Script::new(COMMIT_TEXT));
+/// The same for a commit that only ends something: it also runs on a server whose memory is full.
+pub(super) static COMMIT_OF_AN_END: LazyLock<Script> =
+    LazyLock::new(|| Script::new(COMMIT_TEXT.replacen("#!lua", "#!lua flags=allow-oom", 1)));
 pub(super) static CREATE: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("scripts/create.lua")));
 pub(super) static RIGHTS: LazyLock<Script> =
@@ -62,7 +68,18 @@ pub(super) static LOAD: LazyLock<Script> = LazyLock::new(|| Script::new(include_
 pub(super) fn load_all() -> Request {
     let mut request = Request::default();
     for script in [
-        &COMMIT, &CREATE, &RIGHTS, &RESERVE, &CONFIRM, &RANGE, &ENTRIES, &VERSIONS, &VALUES, &FIND, &HOLD,
+        &COMMIT,
+        &COMMIT_OF_AN_END,
+        &CREATE,
+        &RIGHTS,
+        &RESERVE,
+        &CONFIRM,
+        &RANGE,
+        &ENTRIES,
+        &VERSIONS,
+        &VALUES,
+        &FIND,
+        &HOLD,
         &LOAD,
     ] {
         request.command(&[b"SCRIPT", b"LOAD", script.text.as_bytes()]);

@@ -6,11 +6,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use testkit::proxy::{Fault, Proxy, Target};
 use testkit::redis::RedisServer;
 
 use super::{Redis, RedisOptions};
 use crate::Board;
 use crate::agent::{Heartbeat, Register};
+use crate::clock::FixedClock;
 use crate::entry::{Value, Write};
 use crate::error::{Code, Result};
 use crate::event::{EventType, NewEvent, TargetType};
@@ -248,4 +250,68 @@ fn a_wrong_guess_is_corrected_by_a_read() {
         claim(&boards[1], &oak).unwrap();
         assert_eq!(claim(&boards[0], &ivy).unwrap_err().code(), Code::AlreadyClaimed);
     }
+}
+
+#[test]
+fn late_copy_is_refused_although_another_connection_has_used_its_slot() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let proxy = Proxy::before(&server);
+    // The time stands still: otherwise a copy that is later than two seconds is refused for that.
+    let clock = Arc::new(FixedClock::at("2026-02-03T15:30:00Z").unwrap());
+    let options = RedisOptions { fixed_clock: Some(clock), ..patient() };
+    let open = |url: String| {
+        let store = Arc::new(Redis::open(url.parse().unwrap(), &options).unwrap());
+        store.inner.pool.use_slot(7);
+        board(&store)
+    };
+    let (late, other) = (open(proxy.url("a")), open(server.url("a")));
+    // The copy of a commit whose repetition is refused, and of one whose repetition is applied.
+    for is_refused in [true, false] {
+        let title = format!("Of the late copy {is_refused}");
+        proxy.fail_next_of(Target::Event("work_created"), Fault::HoldRequest);
+        std::thread::scope(|scope| {
+            let creating = scope.spawn(|| late.work().create(&Create::new("x", &title)));
+            testkit::wait_until("a first copy that is held back", || proxy.has_failed().then_some(()));
+            if is_refused {
+                other.work().create(&Create::new("x", "Of another process")).unwrap();
+            }
+            proxy.accept();
+            assert_eq!(creating.join().unwrap().is_err(), is_refused);
+        });
+        other.work().delete("x", false, None).unwrap();
+        let outcomes = server.command(&["HSTRLEN", "bb:{a}:rows", "d7"]);
+        assert_ne!(outcomes, ":0\r\n", "both use this slot");
+        let answer = proxy.deliver_held();
+        let expected = if is_refused { "conflict" } else { "ok" };
+        assert!(answer.contains(expected), "{answer}");
+        assert_eq!(other.work().status("x").unwrap_err().code(), Code::WorkNotFound, "{is_refused}");
+    }
+    let fields = server.command(&["HKEYS", "bb:{a}:rows"]);
+    assert_eq!(fields.lines().filter(|line| line.starts_with('d')).count(), 1, "{fields}");
+}
+
+#[test]
+fn outcome_of_another_connection_leaves_a_slot_when_no_copy_can_be_applied_any_more() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let clock = Arc::new(FixedClock::at("2026-02-03T15:30:00Z").unwrap());
+    let options = RedisOptions { fixed_clock: Some(clock.clone()), ..patient() };
+    let length = || -> usize {
+        let reply = server.command(&["HSTRLEN", "bb:{a}:rows", "d7"]);
+        reply.trim_start_matches(':').trim().parse().unwrap()
+    };
+    let mut lengths = Vec::new();
+    // More connections than a slot keeps outcomes of.
+    for _ in 0..30 {
+        let store = Arc::new(Redis::open(server.url("a").parse().unwrap(), &options).unwrap());
+        store.inner.pool.use_slot(7);
+        board(&store).scope("team").increment("counter", 1).unwrap();
+        lengths.push(length());
+    }
+    assert!(lengths[1] > lengths[0], "{lengths:?}");
+    assert!(lengths[29] < 20 * lengths[0], "{lengths:?}");
+    clock.advance(Duration::from_secs(3));
+    let store = Arc::new(Redis::open(server.url("a").parse().unwrap(), &options).unwrap());
+    store.inner.pool.use_slot(7);
+    board(&store).scope("team").increment("counter", 1).unwrap();
+    assert!(length() < 2 * lengths[0], "{} {lengths:?}", length());
 }

@@ -2,10 +2,13 @@
 -- Validates what a run has read, and applies its changes with their events. `commit.rs` writes the arguments.
 --
 -- A script is not rolled back. So everything that can fail comes before the first write: the type of each key is
--- checked, and the server refuses a script without the flag `allow-oom` before it starts if its memory is full.
+-- checked, and the server refuses a script without the flag `allow-oom` before it starts if its memory is full. `script.rs`
+-- adds that flag for a commit that only ends something.
 local rows, index, log, scratch = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local call, format, sub, match, min = redis.call, string.format, string.sub, string.match, math.min
 local CHUNK = 4000
+-- How many outcomes of other connections a slot keeps.
+local MOST_OTHERS = 16
 
 local position = 0
 local function take()
@@ -40,9 +43,10 @@ end
 
 local commit, version, board, run, slot = take(), take(), take(), take(), take()
 local latest, fixed_time, token, guess = tonumber(take()), take(), take(), take()
-local stamp = sub(commit, 1, 8)
+local repeated = take() == '1'
+local stamp, owner = sub(commit, 1, 8), sub(commit, 9, 12)
 
--- 1. What the run has read is unchanged.
+-- 1. The state of the board, and the rows that the run has read.
 local fields, stamps = { '!', slot, '?' }, {}
 for i = 1, tonumber(take()) do
   fields[i + 3] = take()
@@ -61,59 +65,87 @@ end
 if of_board ~= board then
   return { 'gone' }
 end
-if outcome and sub(outcome, 1, 16) == commit then
-  -- The caller repeats a commit whose answer was lost. This write lets the caller wait for replicas.
-  call('HSET', rows, slot, outcome)
-  local first = match(outcome, '^%d+', 17)
-  return { 'ok', first }
-end
-if outcome and sub(outcome, 9, 12) == sub(commit, 9, 12) then
-  -- A copy of an earlier commit of this connection, which was delayed or is replayed.
-  local a, b, c, d = string.byte(outcome, 13, 16)
-  local e, f, g, h = string.byte(commit, 13, 16)
-  if ((a * 256 + b) * 256 + c) * 256 + d > ((e * 256 + f) * 256 + g) * 256 + h then
-    return { 'conflict', outcome }
-  end
-end
 local function clock()
   local time = call('TIME')
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
+local now = tonumber(fixed_time) or clock()
+
+-- 2. The slot. It has the last outcome of this connection, and those of other connections with the same number. Theirs are
+-- kept as long as a copy of their commit could still be applied.
+local own, own_result, others, kept = nil, nil, '', 0
+local at = 1
+while outcome and at < #outcome do
+  local result, ends, next_at = match(outcome, '^([%d?-]+) ?(%d*)%z?()', at + 16)
+  if not result then
+    break
+  end
+  if sub(outcome, at + 8, at + 11) == owner then
+    own, own_result = sub(outcome, at, at + 15), result
+  elseif ends ~= '' and tonumber(ends) >= now and kept < MOST_OTHERS then
+    others, kept = others .. sub(outcome, at, next_at - 1), kept + 1
+  end
+  at = next_at
+end
+local function outcomes_with(result)
+  return commit .. result .. format(' %.0f\0', latest) .. others
+end
+if own == commit then
+  if own_result == '-' or own_result == '?' then
+    return { 'conflict', outcome, own_result == '-' and '1' or '' }
+  end
+  -- The caller repeats a commit whose answer was lost. This write lets the caller wait for replicas.
+  call('HSET', rows, slot, outcome)
+  return { 'ok', own_result }
+end
+if own then
+  -- A copy of an earlier commit of this connection, which was delayed or is replayed.
+  local a, b, c, d = string.byte(own, 13, 16)
+  local e, f, g, h = string.byte(commit, 13, 16)
+  if ((a * 256 + b) * 256 + c) * 256 + d > ((e * 256 + f) * 256 + g) * 256 + h then
+    return { 'conflict', outcome, '' }
+  end
+end
+-- Nothing is changed. The third part is '1' if the slot proves that no earlier copy was applied. If there is one, it may
+-- arrive when everything is as it was, so the slot remembers that the commit was refused: '-', or '?' without that proof.
+local function refuse(answer)
+  local is_proven = own or not outcome or (now <= latest and kept < MOST_OTHERS)
+  if repeated then
+    call('HSET', rows, slot, outcomes_with(is_proven and '-' or '?'))
+  end
+  return { answer, outcome or '', is_proven and '1' or '' }
+end
+
+-- 3. What the run has read is unchanged.
 if reserved then
   -- A commit that has lost often is the next one. A reservation that is too long is from before the clock was set.
   local other, ends = match(reserved, '^(%S+) (%d+)$')
-  local now = clock()
-  if other ~= token and tonumber(ends) > now and tonumber(ends) < now + 60000 then
-    return { 'reserved', outcome or '' }
+  local moment = clock()
+  if other ~= token and tonumber(ends) > moment and tonumber(ends) < moment + 60000 then
+    return refuse('reserved')
   end
 end
 for i = 1, #stamps do
   local value = values[i + 3]
   if (value and sub(value, 1, 8) or '') ~= stamps[i] then
-    return { 'conflict', outcome or '' }
+    return refuse('conflict')
   end
 end
 local ranges = tonumber(take())
 for _ = 1, ranges do
   local from, before, count = take(), take(), tonumber(take())
   if call('ZLEXCOUNT', index, from, before) ~= count then
-    return { 'conflict', outcome or '' }
+    return refuse('conflict')
   end
 end
 if ranges == 0 then
   call('ZCARD', index)
 end
 
--- 2. The ids and the time of its events.
-local now
-if fixed_time ~= '' then
-  now = tonumber(fixed_time)
-else
-  now = clock()
-  if now > latest then
-    -- The run is based on a moment that has passed: the client was stopped, or the request was delayed.
-    return { 'old', outcome or '' }
-  end
+-- 4. The ids and the time of its events.
+if fixed_time == '' and now > latest then
+  -- The run is based on a moment that has passed: the client was stopped, or the request was delayed.
+  return refuse('old')
 end
 revision, time, ordinal, born, floor =
   tonumber(revision), tonumber(time), tonumber(ordinal), tonumber(born), tonumber(floor)
@@ -131,7 +163,7 @@ elseif process == match(last_run, '^[^.]*') then
 end
 if guess ~= '' and (run ~= last_run or now > guess + 1000 or now < guess - 1000) then
   -- The client has read nothing for this run: neither that this is another run of the server, nor that its clock was set.
-  return { 'conflict', outcome or '' }
+  return refuse('conflict')
 end
 if run ~= last_run then
   -- Another process of the server may have assigned ids that were lost. See docs/decisions/0021.
@@ -145,7 +177,7 @@ if time > now and time <= now + 86400000 then
   event_time = time
 end
 
--- 3. Everything else that is read, before the first write.
+-- 5. Everything else that is read, before the first write.
 local erased, erases = {}, tonumber(take())
 for _ = 1, erases do
   local id = take() .. '-0'
@@ -199,7 +231,7 @@ for _ = 1, tonumber(take()) do
   end
 end
 
--- 4. Erased events: a stream cannot change an entry, so it is written again.
+-- 6. Erased events: a stream cannot change an entry, so it is written again.
 if erases > 0 then
   call('DEL', scratch)
   local from, copied = '-', 0
@@ -219,7 +251,7 @@ if erases > 0 then
   end
 end
 
--- 5. Events and their versions, then rows and members that go. The first id that is too low would fail before any other
+-- 7. Events and their versions, then rows and members that go. The first id that is too low would fail before any other
 -- write.
 local set = {}
 local function add(field, value)
@@ -243,7 +275,7 @@ end
 in_chunks('HDEL', rows, gone)
 in_chunks('ZREM', index, left)
 
--- 6. Rows and members that come.
+-- 8. Rows and members that come.
 for _ = 1, tonumber(take()) do
   local field, kind, k, payload = take(), take(), take(), take()
   local number = first_text
@@ -264,19 +296,19 @@ for _ = 1, tonumber(take()) do
 end
 in_chunks('ZADD', index, entered)
 
--- 7. Retention.
+-- 9. Retention.
 local trim = tonumber(take())
 if trim > floor then
   call('XTRIM', log, 'MINID', '=', format('%.0f-0', trim + 1))
   floor = trim
 end
 
--- 8. The state of the board, and the outcome of this connection.
+-- 10. The state of the board, and the outcome of this connection.
 if events > 0 then
   revision, time, last_run = last + events, event_time, run
 end
 local state = '%s %s %.0f %.0f %.0f %.0f %s %.0f '
 add('!', format(state, version, board, revision, time, ordinal, born, last_run, floor) .. stamp)
-add(slot, commit .. first_text)
+add(slot, outcomes_with(first_text))
 in_chunks('HSET', rows, set)
 return { 'ok', first_text }

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Writes something that changes nothing, so that the caller can wait until replicas have everything before it.
 local rows, board = KEYS[1], ARGV[1]
 local meta = redis.call('HGET', rows, '!')
