@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 
+use crate::location::BoardName;
 use crate::output::escape;
 
 /// The options that every command takes, before or after its words.
@@ -11,7 +12,7 @@ pub struct Globals {
     /// Board to use: a file, an existing directory (then DIR/local.db), or the URL of a server
     /// ('redis://host:port?board=NAME')
     #[arg(long, global = true, value_name = "PATH", help_heading = HEADING, overrides_with = "db")]
-    pub db: Option<OsString>,
+    pub db: Option<BoardName>,
 
     /// Print JSON, also for errors
     #[arg(long, global = true, help_heading = HEADING, overrides_with = "json")]

@@ -5,13 +5,14 @@
 
 use std::ffi::{OsStr, OsString};
 
+use crate::location::BoardName;
 use crate::platforms::PLATFORMS;
 
 /// The values of the variables. An empty value counts as unset.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Environment {
     /// `BLACKBOARD_DB`: the board.
-    pub(crate) database: Option<OsString>,
+    pub(crate) database: Option<BoardName>,
     /// `BLACKBOARD_REDIS_PASSWORD`: the password of the board's server.
     pub(crate) redis_password: Option<Secret>,
     /// `BLACKBOARD_REDIS_PASSWORD_FILE`: the file that has it.
@@ -82,7 +83,7 @@ impl Environment {
     fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Environment {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
         Environment {
-            database: set("BLACKBOARD_DB"),
+            database: set("BLACKBOARD_DB").map(BoardName::from),
             redis_password: set("BLACKBOARD_REDIS_PASSWORD").map(Secret),
             redis_password_file: set("BLACKBOARD_REDIS_PASSWORD_FILE"),
             redis_sentinel_password: set("BLACKBOARD_REDIS_SENTINEL_PASSWORD").map(Secret),

@@ -2,8 +2,6 @@
 
 mod interruption;
 
-use std::ffi::OsString;
-
 use blackboard::copy::{Copied, copy};
 use blackboard::store::{LoadingBoard, Store};
 use blackboard::text::shell_word;
@@ -15,7 +13,7 @@ use super::Run;
 use crate::context::{Context, warn};
 use crate::engine::{Mode, OpenStore};
 use crate::envelope::Answer;
-use crate::location::{self, Request, without_password};
+use crate::location::{self, BoardName, Request, without_password};
 use crate::open::ResolvedBoard;
 use crate::outcome::{Outcome, Render};
 use crate::output::progress::ProgressBar;
@@ -36,11 +34,11 @@ use crate::output::{self, Screen, escape};
 pub struct Copy {
     /// Location of the board
     #[arg(value_name = "FROM")]
-    from: OsString,
+    from: BoardName,
 
     /// Location of the copy
     #[arg(value_name = "TO", required_unless_present = "unseal")]
-    to: Option<OsString>,
+    to: Option<BoardName>,
 
     /// Make FROM refuse changes, before it is copied
     #[arg(long)]
@@ -57,7 +55,7 @@ pub struct Copy {
 
 impl Run for Copy {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let words = |name: &OsString| shell_word(&without_password(&name.to_string_lossy())).into_owned();
+        let words = |name: &BoardName| shell_word(&without_password(&name.to_string_lossy())).into_owned();
         let (from_word, to_word) = (words(&self.from), self.to.as_ref().map(words).unwrap_or_default());
         let source = resolve(context, self.from, "FROM")?;
         let target = self.to.map(|to| resolve(context, to, "TO")).transpose()?;
@@ -108,7 +106,7 @@ impl Run for Copy {
     }
 }
 
-fn resolve(context: &Context, board: OsString, argument: &str) -> Result<ResolvedBoard> {
+fn resolve(context: &Context, board: BoardName, argument: &str) -> Result<ResolvedBoard> {
     let location = location::find_named(&Request { db: Some(board), ..context.request() }, argument)?;
     context.note_password_in_arguments(&location);
     context.resolve_at(&location, warn)

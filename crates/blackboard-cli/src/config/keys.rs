@@ -100,7 +100,7 @@ pub(super) const KEYS: &[Key] = &[
             default: "~/.pai/blackboard/local.db",
             store: |config, text| {
                 let usable = !text.is_empty() && !text.contains('\0');
-                config.database.operator_path = Some(usable.then(|| text.to_owned())?);
+                config.database.operator_path = Some(usable.then(|| text.into())?);
                 Some(())
             },
         },

@@ -19,6 +19,7 @@ use blackboard::text::TextRules;
 use blackboard::{Result, Settings};
 
 use crate::environment::Environment;
+use crate::location::BoardName;
 
 pub use file::JSON_WITH_COMMENTS;
 use file::Origin;
@@ -57,7 +58,7 @@ pub(crate) struct Config {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Database {
     /// The board of this user: a path, in which `~/` is the home directory, or a Redis URL.
-    pub(crate) operator_path: Option<String>,
+    pub(crate) operator_path: Option<BoardName>,
     /// The name of the directory of a project's board.
     pub(crate) project_directory: String,
     /// What a commit survives.

@@ -75,7 +75,7 @@ fn the_reference_configuration_of_the_seed_is_the_default() {
         }"#,
     );
     assert_eq!(warnings, Vec::<String>::new());
-    assert_eq!(config.database.operator_path.as_deref(), Some("~/.pai/blackboard/local.db"));
+    assert_eq!(config.database.operator_path.as_deref(), Some("~/.pai/blackboard/local.db".as_ref()));
     let defaults = Config::default();
     assert_eq!(Config { database: defaults.database.clone(), ..config }, defaults);
 }
@@ -105,7 +105,7 @@ fn every_key_can_be_set_in_the_home_file() {
     let expected = Config {
         schema_version: 1,
         database: Database {
-            operator_path: Some("redis://board".to_owned()),
+            operator_path: Some("redis://board".into()),
             project_directory: ".board".to_owned(),
             durability: Durability::Full,
             allow_network_filesystem: true,

@@ -101,7 +101,8 @@ impl HookLog {
         let LogState { file, db, .. } = self.known().clone();
         if file.is_none() {
             let current_dir = std::env::current_dir().unwrap_or_default();
-            let request = Request { db, environment: Environment::capture(), current_dir };
+            let request =
+                Request { db: db.map(Into::into), environment: Environment::capture(), current_dir };
             self.locate(&request);
         }
         self.write(what);

@@ -7,18 +7,20 @@
 //! In a worktree of a git repository, the search starts at the same path in the main worktree, so that all worktrees
 //! share one board.
 
+mod board_name;
 mod repository;
 mod tree;
 
 use std::borrow::Cow;
-use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
 use blackboard::store::redis;
 use blackboard::{Code, Refusal, Result};
 
+pub use self::board_name::BoardName;
 pub(crate) use self::tree::{Tree, lexically};
 use crate::config::{self, CONFIG_FILE, Database};
 use crate::environment::Environment;
@@ -30,7 +32,7 @@ pub(crate) const DATABASE_FILE: &str = "local.db";
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Request {
     /// `--db`.
-    pub(crate) db: Option<OsString>,
+    pub(crate) db: Option<BoardName>,
     /// The environment of the process.
     pub(crate) environment: Environment,
     /// The working directory, as an absolute path.
@@ -55,12 +57,22 @@ pub(crate) struct Location {
 }
 
 /// The storage of the board.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub(crate) enum Target {
     /// A database file, as an absolute path.
     File(PathBuf),
     /// The URL of a Redis server.
     Redis(String),
+}
+
+/// Without the password of a URL.
+impl fmt::Debug for Target {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::File(file) => formatter.debug_tuple("File").field(file).finish(),
+            Target::Redis(url) => formatter.debug_tuple("Redis").field(&without_password(url)).finish(),
+        }
+    }
 }
 
 /// What determined the location of the board.
@@ -101,7 +113,7 @@ pub(crate) fn find_named(request: &Request, argument: &str) -> Result<Location> 
         let Some(home) = &home else { return Err(no_home().into()) };
         match operator_path {
             Some(path) => {
-                let path = expand_tilde(&path, user_home(request).as_deref());
+                let path = expand_tilde(&path.to_string_lossy(), user_home(request).as_deref());
                 (target(path.as_os_str(), "database.operatorPath", home)?, Source::HomeConfiguration)
             }
             None => (Target::File(home.join(DATABASE_FILE)), Source::Home),

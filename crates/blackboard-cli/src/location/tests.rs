@@ -177,7 +177,7 @@ fn the_home_configuration_can_name_redis() {
 fn a_name_that_is_not_utf_8_is_a_file_like_any_other() {
     let place = TestTree::new();
     let name = OsStr::from_bytes(b"board-\xff.db");
-    let request = Request { db: Some(name.to_owned()), ..place.request(&place.root) };
+    let request = Request { db: Some(name.to_owned().into()), ..place.request(&place.root) };
     assert_eq!(find(&request).unwrap().target, Target::File(place.root.join(name)));
 }
 

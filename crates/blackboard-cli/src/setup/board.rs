@@ -67,8 +67,9 @@ impl BoardLocation {
     pub fn configured(context: &Context) -> Option<(String, PathBuf)> {
         let file = location::home_config(&context.request())?;
         let Database { operator_path, .. } = crate::config::database(Some(&file)).ok()?;
-        let url = operator_path.filter(|text| location::is_server(text))?;
-        Some((without_password(&url).into_owned(), file))
+        let url =
+            operator_path.as_ref().and_then(|name| name.to_str()).filter(|text| location::is_server(text))?;
+        Some((without_password(url).into_owned(), file))
     }
 
     /// The file that has it.

@@ -32,8 +32,8 @@ pub(super) enum Reply {
     List(Vec<Reply>),
 }
 
-/// Commands to send at once.
-#[derive(Clone, Debug, Default)]
+/// Commands to send at once. One of them may contain a password, so they are never printed.
+#[derive(Clone, Default)]
 pub(super) struct Request {
     bytes: Vec<u8>,
     commands: usize,
