@@ -112,8 +112,8 @@ fn purges_at_the_same_time_share_what_the_server_writes() {
             })
             .collect();
         for purge in purges {
-            let purged = purge.join().unwrap();
-            assert!(purged.scrubbed, "{purged:?}");
+            let result = purge.join().unwrap();
+            assert!(result.scrubbed, "{result:?}");
         }
     });
     wait_until("files without the secret", || files_with_secret(server.directory()).is_empty().then_some(()));
