@@ -18,6 +18,9 @@ pub struct BareScript {
 }
 
 impl BareScript {
+    /// The stream that it adds to.
+    pub const LOG: &'static str = "{bare}log";
+
     /// Loads the script into a server.
     pub fn on(server: &Server) -> Result<BareScript> {
         let mut client = server.connect()?;
@@ -27,7 +30,7 @@ impl BareScript {
 
     /// Runs it once.
     pub fn run(&mut self, field: &str) -> Result {
-        self.client.call(&["EVALSHA", &self.hash, "2", "{bare}rows", "{bare}log", field, &self.row])?;
+        self.client.call(&["EVALSHA", &self.hash, "2", "{bare}rows", BareScript::LOG, field, &self.row])?;
         Ok(())
     }
 }
