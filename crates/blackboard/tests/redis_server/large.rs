@@ -58,3 +58,19 @@ fn time_to_read_many_keys_grows_with_their_number_only() {
     let took = begun.elapsed();
     assert!(took < Duration::from_secs(20), "{took:?}");
 }
+
+#[test]
+fn list_of_many_rows_is_read_in_parts_of_a_limited_size() {
+    // The values of all entries are 6 MB.
+    let Some(server) = RedisServer::start(&[("client-output-buffer-limit", "normal 4mb 0 0")]) else {
+        return;
+    };
+    let board = open(&server.url("a"));
+    let value = Value::of(&"v".repeat(500)).unwrap();
+    for batch in 0..12 {
+        let keys: Vec<String> = (0..1000).map(|number| format!("key-{batch}-{number}")).collect();
+        let writes: Vec<Write> = keys.iter().map(|key| Write::new(key, value.clone())).collect();
+        board.scope("team").write_batch(&writes).unwrap();
+    }
+    assert_eq!(board.export().unwrap().entries.len(), 12_000);
+}

@@ -135,6 +135,8 @@ struct TestModes {
     runs_twice: bool,
     skips_revisions: bool,
     reads_first: bool,
+    /// How many rows of a range are read at once.
+    rows_at_once: Option<usize>,
 }
 
 impl Redis {

@@ -315,3 +315,57 @@ fn outcome_of_another_connection_leaves_a_slot_when_no_copy_can_be_applied_any_m
     board(&store).scope("team").increment("counter", 1).unwrap();
     assert!(length() < 2 * lengths[0], "{} {lengths:?}", length());
 }
+
+#[test]
+fn large_range_is_read_in_parts_from_one_state() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let open = |rows: usize| {
+        let store = Redis::open(server.url("a").parse().unwrap(), &patient()).unwrap();
+        Arc::new(store.changed(|inner| inner.test_modes.rows_at_once = Some(rows)))
+    };
+    let (store, writer) = (open(3), open(1000));
+    let template = board(&writer).work().create(&Create::new("item-00", "T")).unwrap().item;
+    let item = |number: usize| WorkItem { item_id: format!("item-{number:02}"), ..template.clone() };
+    let key = |number: usize| Key::WorkItem(format!("item-{number:02}"));
+    // One item is replaced by another, so that there are always as many.
+    let replace = |gone: Option<usize>, new: usize| {
+        let keys: Vec<Key> = gone.into_iter().chain([new]).map(key).collect();
+        let prefetch: Vec<_> = keys.iter().cloned().map(Prefetch::Row).collect();
+        commit(&*writer, &prefetch, &mut |tx| {
+            for read in &keys {
+                tx.get(read)?;
+            }
+            let remove = gone.map(key).into_iter().collect();
+            Ok(Changes { put: vec![item(new).into()], remove, events: vec![event()], ..Changes::new() })
+        });
+    };
+    for number in 1..10 {
+        replace(None, number);
+    }
+    let names = |rows: Vec<Row>| -> Vec<String> {
+        rows.iter().map(|row| if let Key::WorkItem(id) = row.key() { id } else { String::new() }).collect()
+    };
+    let all = |store: &Redis| names(read(store, |tx| tx.range(&Range::work_items())));
+    assert_eq!(all(&store), all(&writer));
+    for limit in [1, 3, 4, 9, 10, 11] {
+        let first = |store: &Redis| names(read(store, |tx| tx.candidates(&Range::work_items(), limit)));
+        assert_eq!(first(&store), first(&writer), "{limit}");
+        let newest = |store: &Redis| {
+            let range = Range::newest_work(Status::Available, template.priority);
+            let keys = read(store, |tx| tx.keys(&range, limit));
+            keys.into_iter().map(|key| format!("{:?}", key.unwrap())).collect::<Vec<_>>()
+        };
+        assert_eq!(newest(&store), newest(&writer), "{limit} backwards");
+    }
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(|| {
+            for round in 0..200 {
+                replace(Some(round % 11), (round + 10) % 11);
+            }
+        });
+        while !writing.is_finished() {
+            assert_eq!(all(&store).len(), 10);
+        }
+    });
+    assert_eq!(all(&store), all(&writer));
+}
