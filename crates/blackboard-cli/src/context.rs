@@ -234,13 +234,12 @@ impl Context {
         self.resolved.get().map(|resolved| resolved.engine.name())
     }
 
-    /// Reports that this is the home board although the call was made in a repository. Looks for the repository, which
-    /// frequent commands do not.
+    /// Reports that this is the home board although the call was made in a repository.
     pub fn report_home_board(&self) {
-        let is_home = self.resolved.get().is_some_and(|resolved| resolved.is_home);
+        let is_home = self.resolved.get().is_some_and(|resolved| resolved.replaces_repository_board);
         // A board that does not exist is reported by itself.
         let exists = self.circumstances.borrow().board != Some(BoardState::Missing);
-        if is_home && exists && location::main_worktree(&self.request()).is_some() {
+        if is_home && exists {
             self.circumstances.borrow_mut().home_board = true;
             self.note(
                 "no board exists for this repository; showing your home board. Create one: blackboard init",

@@ -202,9 +202,15 @@ impl Write for JsonWriter<'_> {
         Ok(bytes.len())
     }
 
-    #[inline]
+    /// Most pieces are one character of JSON: a quotation mark, a comma, a colon. Where one is written, the compiler
+    /// leaves only the `push`, but this program is built for size, so it has to be told to.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "see above")]
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.bytes.extend_from_slice(bytes);
+        match bytes {
+            [byte] => self.bytes.push(*byte),
+            bytes => self.bytes.extend_from_slice(bytes),
+        }
         if self.bytes.len() >= JsonWriter::ENOUGH { self.flush() } else { Ok(()) }
     }
 

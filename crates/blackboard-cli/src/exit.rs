@@ -146,7 +146,12 @@ fn deliver(outcome: Outcome, context: &Context, stdout: &mut dyn Write) -> outpu
     drop(out.into_parts());
     flushed?;
     outcome.after_flush.into_iter().for_each(|action| action());
-    Ok(outcome.answer.exit_code().unwrap_or(outcome.exit_code))
+    let exit_code = outcome.answer.exit_code().unwrap_or(outcome.exit_code);
+    if outcome.answer.is_list() {
+        // The process ends now. To free the rows one by one would take longer than to check all their processes.
+        std::mem::forget(outcome.answer);
+    }
+    Ok(exit_code)
 }
 
 /// What to do about a board that does not exist. The command creates the board that the call has looked for.

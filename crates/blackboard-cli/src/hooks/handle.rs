@@ -128,10 +128,6 @@ fn open(
     deadline.uses(&resolved.engine);
     let opened = resolved.open(Opening::hook(starts_session, deadline.lock()))?;
     let board = opened.existing().ok_or_else(|| Refusal::new(Code::AgentNotFound, "no board here"))?;
-    if starts_session {
-        // Its directory may have just been created.
-        deadline.log.locate_at(&location);
-    }
     Ok((unreadable.observe(board), resolved.engine, resolved.config))
 }
 

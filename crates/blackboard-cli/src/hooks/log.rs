@@ -37,7 +37,8 @@ struct LogState {
     platform: Option<String>,
     /// The board that the call names, to locate the log.
     db: Option<OsString>,
-    file: Option<PathBuf>,
+    /// Its possible files. The first whose directory exists is used, once there is a line to write.
+    files: Vec<PathBuf>,
     event: Option<String>,
 }
 
@@ -61,20 +62,19 @@ impl HookLog {
         if let Ok(location) = location::find(request) {
             return self.locate_at(&location);
         }
-        self.use_first_of(location::home(request).as_deref().map(log_in).as_slice());
+        self.use_first_of(location::home(request).as_deref().map(log_in).into_iter().collect());
     }
 
     /// Uses the log of the board at this location. If that has none, uses the one in the home of boards.
     pub fn locate_at(&self, location: &Location) {
         let own = engine_at(location).ok().map(|engine| engine.sidecars().path(Sidecar::HookLog));
         let home = location.home.as_deref().map(log_in);
-        self.use_first_of(&own.into_iter().chain(home).collect::<Vec<_>>());
+        self.use_first_of(own.into_iter().chain(home).collect());
     }
 
     /// Uses the first of these files whose directory exists. Creates no directory.
-    fn use_first_of(&self, files: &[PathBuf]) {
-        let found = files.iter().find(|file| file.parent().is_some_and(Path::is_dir)).cloned();
-        self.known().file = found;
+    fn use_first_of(&self, files: Vec<PathBuf>) {
+        self.known().files = files;
     }
 
     /// Sets the event of the call.
@@ -85,7 +85,9 @@ impl HookLog {
     /// Writes one line. An error here cannot be reported anywhere.
     pub fn write(&self, what: &str) {
         // A disk may be slow. No other thread waits for it.
-        let LogState { file: Some(file), event, platform, .. } = self.known().clone() else { return };
+        let known = self.known().clone();
+        let Some(file) = known.file() else { return };
+        let LogState { event, platform, .. } = &known;
         let line: String = [platform.as_deref().unwrap_or("-"), event.as_deref().unwrap_or("-"), what]
             .map(|part| escape_for_terminal(part).into_owned())
             .join(" ")
@@ -93,16 +95,16 @@ impl HookLog {
             .take(LONGEST)
             .collect();
         let line = format!("{} {line}\n", SystemClock.now());
-        let _ = (self.append)(&file, &line);
+        let _ = (self.append)(file, &line);
     }
 
     /// Writes one line. Locates the log first if necessary.
     pub fn write_from_anywhere(&self, what: &str) {
-        let LogState { file, db, .. } = self.known().clone();
-        if file.is_none() {
+        let known = self.known().clone();
+        if known.file().is_none() {
             let current_dir = std::env::current_dir().unwrap_or_default();
-            let request =
-                Request { db: db.map(Into::into), environment: Environment::capture(), current_dir };
+            let db = known.db.map(Into::into);
+            let request = Request { db, environment: Environment::capture(), current_dir };
             self.locate(&request);
         }
         self.write(what);
@@ -120,6 +122,13 @@ impl HookLog {
 
     fn known(&self) -> std::sync::MutexGuard<'_, LogState> {
         self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl LogState {
+    /// The file to write to.
+    fn file(&self) -> Option<&Path> {
+        self.files.iter().map(PathBuf::as_path).find(|file| file.parent().is_some_and(Path::is_dir))
     }
 }
 
@@ -164,7 +173,7 @@ mod tests {
         let log = HookLog::default();
         log.called_by("claude", None);
         log.write("unknown location");
-        log.use_first_of(&[
+        log.use_first_of(vec![
             directory.path().join("none").join("hook.log"),
             directory.path().join("hook.log"),
         ]);
@@ -194,12 +203,12 @@ mod tests {
         };
         let directory = testkit::tempdir().unwrap();
         let log = HookLog { append: slow, ..HookLog::default() };
-        log.use_first_of(&[directory.path().join("hook.log")]);
+        log.use_first_of(vec![directory.path().join("hook.log")]);
         std::thread::scope(|scope| {
             scope.spawn(|| log.write("something"));
             WRITING.wait();
             log.about("Stop");
-            assert!(log.known().file.is_some());
+            assert!(log.known().file().is_some());
             WRITING.wait();
         });
     }
@@ -233,7 +242,7 @@ mod tests {
         let file = directory.path().join("hook.log");
         std::os::unix::fs::symlink(&target, &file).unwrap();
         let log = HookLog::default();
-        log.use_first_of(&[file]);
+        log.use_first_of(vec![file]);
         log.write("something");
         assert_eq!(fs::read_to_string(&target).unwrap(), "");
     }

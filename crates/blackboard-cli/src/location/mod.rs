@@ -21,6 +21,7 @@ use blackboard::store::redis;
 use blackboard::{Code, Refusal, Result};
 
 pub use self::board_name::BoardName;
+use self::repository::Repository;
 pub(crate) use self::tree::{Tree, lexically};
 use crate::config::{self, CONFIG_FILE, Database};
 use crate::environment::Environment;
@@ -52,6 +53,8 @@ pub(crate) struct Location {
     pub(crate) project_config: Option<PathBuf>,
     /// `$BLACKBOARD_HOME` or `~/.pai/blackboard`; `None` without a home directory.
     pub(crate) home: Option<PathBuf>,
+    /// Whether the working directory is in a repository that has no board.
+    pub(crate) is_missing_in_repository: bool,
     /// Warnings about directories that were skipped.
     pub(crate) warnings: Vec<String>,
 }
@@ -101,28 +104,36 @@ pub(crate) fn find_named(request: &Request, argument: &str) -> Result<Location> 
     let home = home(request);
     let home_config = home.as_ref().map(|home| home.join(CONFIG_FILE));
     let Database { operator_path, project_directory, .. } = config::database(home_config.as_deref())?;
-    let mut warnings = Vec::new();
+    let (mut warnings, mut is_missing_in_repository) = (Vec::new(), false);
 
     let (target, source) = if let Some(db) = db {
         (target(db, argument, current_dir)?, Source::Option)
     } else if let Some(database) = &environment.database {
         (target(database, "BLACKBOARD_DB", current_dir)?, Source::Environment)
-    } else if let Some(directory) = find_project(request, &project_directory, &mut warnings) {
-        (Target::File(directory.join(DATABASE_FILE)), Source::Project(directory))
     } else {
-        let Some(home) = &home else { return Err(no_home().into()) };
-        match operator_path {
-            Some(path) => {
-                let path = expand_tilde(&path.to_string_lossy(), user_home(request).as_deref());
-                (target(path.as_os_str(), "database.operatorPath", home)?, Source::HomeConfiguration)
+        let ceiling = ceiling(request);
+        let repository = repository::containing(current_dir, ceiling.as_deref());
+        let is_in_repository = repository.is_some();
+        if let Some(directory) =
+            find_project(current_dir, repository, ceiling, &project_directory, &mut warnings)
+        {
+            (Target::File(directory.join(DATABASE_FILE)), Source::Project(directory))
+        } else {
+            is_missing_in_repository = is_in_repository;
+            let Some(home) = &home else { return Err(no_home().into()) };
+            match operator_path {
+                Some(path) => {
+                    let path = expand_tilde(&path.to_string_lossy(), user_home(request).as_deref());
+                    (target(path.as_os_str(), "database.operatorPath", home)?, Source::HomeConfiguration)
+                }
+                None => (Target::File(home.join(DATABASE_FILE)), Source::Home),
             }
-            None => (Target::File(home.join(DATABASE_FILE)), Source::Home),
         }
     };
     // A home may itself be named `.blackboard`. Its configuration is read once, with all its permissions.
     let project_config =
         project_config(&target, &project_directory).filter(|file| Some(file) != home_config.as_ref());
-    Ok(Location { target, source, home_config, project_config, home, warnings })
+    Ok(Location { target, source, home_config, project_config, home, is_missing_in_repository, warnings })
 }
 
 /// The location of a new board of this project: the root of the main worktree, or the working directory outside of a
@@ -143,6 +154,7 @@ pub(crate) fn in_project(request: &Request, directory: &Path) -> Location {
         home_config: home_config(request),
         project_config: Some(directory.join(CONFIG_FILE)),
         home: home(request),
+        is_missing_in_repository: false,
         warnings: Vec::new(),
     }
 }
@@ -151,13 +163,13 @@ pub(crate) fn in_project(request: &Request, directory: &Path) -> Location {
 /// the complete file system. The working directory is not enough: a file reserved from one directory has to be found
 /// from every other.
 pub(crate) fn tree(request: &Request) -> Result<Tree> {
-    let current_dir = request.current_dir.clone();
-    if let Some(repository) = repository::containing(&current_dir, ceiling(request).as_deref()) {
+    let (current_dir, ceiling) = (request.current_dir.clone(), ceiling(request));
+    if let Some(repository) = repository::containing(&current_dir, ceiling.as_deref()) {
         return Tree::new(repository.root, &repository.main, current_dir);
     }
     let name = config::database(home_config(request).as_deref())?.project_directory;
     // Warnings about directories are printed by the search for the board.
-    let project = find_project(request, &name, &mut Vec::new());
+    let project = find_project(&current_dir, None, ceiling, &name, &mut Vec::new());
     let root = project.and_then(|directory| directory.parent().map(Path::to_owned));
     let everything = || current_dir.ancestors().last().unwrap_or(&current_dir).to_owned();
     let root = root.unwrap_or_else(everything);
@@ -195,15 +207,19 @@ fn ceiling(request: &Request) -> Option<PathBuf> {
 
 /// Searches upward from the working directory to the root of the repository, the home directory or the root of the file
 /// system.
-fn find_project(request: &Request, name: &str, warnings: &mut Vec<String>) -> Option<PathBuf> {
-    let current_dir = &request.current_dir;
-    let ceiling = ceiling(request);
-    let (start, end) = match repository::containing(current_dir, ceiling.as_deref()) {
+fn find_project(
+    current_dir: &Path,
+    repository: Option<Repository>,
+    ceiling: Option<PathBuf>,
+    name: &str,
+    warnings: &mut Vec<String>,
+) -> Option<PathBuf> {
+    let (start, end) = match repository {
         Some(repository) => {
             let inside = current_dir.strip_prefix(&repository.root).unwrap_or(Path::new(""));
             (repository.main.join(inside), Some(repository.main))
         }
-        None => (current_dir.clone(), ceiling),
+        None => (current_dir.to_owned(), ceiling),
     };
     for directory in start.ancestors() {
         let candidate = directory.join(name);

@@ -87,6 +87,7 @@ fn without_anything_else_it_is_the_board_of_this_user() {
             home_config: Some(home.join("config.json")),
             project_config: None,
             home: Some(home),
+            is_missing_in_repository: false,
             warnings: vec![],
         }
     );

@@ -38,8 +38,8 @@ pub struct ResolvedBoard {
     pub config: Config,
     /// The settings of its rules, from that configuration.
     pub settings: Settings,
-    /// Whether it is the default board of this user, because no other was found.
-    pub is_home: bool,
+    /// Whether it is the default board of this user, because the repository of the working directory has none.
+    pub replaces_repository_board: bool,
 }
 
 /// An opened board.
@@ -71,15 +71,15 @@ impl ResolvedBoard {
         let (engine, settings) =
             (engine::engine_for(location, environment)?, config.settings(allow_secret_looking));
         engine.warning().into_iter().for_each(warn);
-        let is_home = location.source == Source::Home;
-        Ok(ResolvedBoard { engine, config, settings, is_home })
+        let replaces_repository_board = location.source == Source::Home && location.is_missing_in_repository;
+        Ok(ResolvedBoard { engine, config, settings, replaces_repository_board })
     }
 
     /// A board in this file, without any configuration of the user.
     pub fn unconfigured(file: &Path) -> ResolvedBoard {
         let config = Config::default();
         let settings = config.settings(false);
-        ResolvedBoard { engine: engine::of_file(file), config, settings, is_home: false }
+        ResolvedBoard { engine: engine::of_file(file), config, settings, replaces_repository_board: false }
     }
 
     /// Opens the board.

@@ -1,6 +1,6 @@
 //! `agent list`: lists agents.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
@@ -81,7 +81,7 @@ impl Agents<'_> {
 
     /// Checks whether the processes of these agents run.
     pub(crate) fn check_processes(self, listed: &mut [ListedAgent]) {
-        let mut judged = HashMap::new();
+        let mut judged = Judged::new();
         for row in listed {
             row.process = self.judge(&row.agent, &mut judged);
         }
@@ -89,7 +89,7 @@ impl Agents<'_> {
 }
 
 /// Processes that were checked, by PID: several sessions may share one process, and two processes one PID.
-pub(super) type Judged = HashMap<u32, Vec<(Option<ProcessIdentity>, Liveness)>>;
+pub(super) type Judged = BTreeMap<u32, Vec<(Option<ProcessIdentity>, Liveness)>>;
 
 impl Agents<'_> {
     /// Whether the process of a session runs. A process that several sessions share is checked once. That of an ended

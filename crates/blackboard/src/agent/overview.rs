@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::list::UNKNOWN;
+use super::list::{Judged, UNKNOWN};
 use super::{Agent, AgentStatus, Agents};
 use crate::clock::Timestamp;
 use crate::error::Result;
@@ -75,7 +75,7 @@ impl Agents<'_> {
             });
             Ok(Overview { agents, revision: tx.revision()? })
         })?;
-        let mut judged = HashMap::new();
+        let mut judged = Judged::new();
         for seen in &mut overview.agents {
             seen.process = self.judge(&seen.agent, &mut judged);
         }

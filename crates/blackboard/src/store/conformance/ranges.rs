@@ -135,6 +135,8 @@ fn every_index_returns_its_rows_in_order(fixture: &Fixture) {
         (Range::work_queue_of(Status::Available, Priority::P2), &["w2", "w3"]),
         (Range::work_queue_of(Status::Available, Priority::P3), &["w1"]),
         (Range::work_queue_of(Status::Claimed, Priority::P3), &[]),
+        (Range::newest_work(Status::Available, Priority::P2), &["w3", "w2"]),
+        (Range::last_completed(), &["w5", "w7"]),
         (Range::project_queue(Status::Completed, "p"), &["w5", "w7"]),
         (Range::project_queue(Status::Claimed, "p"), &["w6"]),
         (Range::project_queue(Status::Available, "p"), &[]),

@@ -8,12 +8,14 @@ use rusqlite::types::ToSqlOutput;
 use rusqlite::{ToSql, params_from_iter};
 
 use super::cells::HEAD_COLUMNS;
-use crate::store::Range;
-use crate::store::record::{Index, IndexValue};
+use crate::store::record::{Cell, Index, IndexValue};
+use crate::store::{Range, Row};
 
 /// What a statement selects from a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Select {
+    /// All rows, in the order of [`sort_ties`].
+    AllRows,
     /// The first rows.
     Rows,
     /// The first entries without their values.
@@ -55,11 +57,11 @@ fn compose(select: Select, range: &Range) -> String {
     };
     let columns = match select {
         // The table of the elements has columns of the same names. The columns of a join name their tables already.
-        Select::Rows if index.each.is_some() && table.sql.join.is_empty() => {
+        Select::AllRows | Select::Rows if index.each.is_some() && table.sql.join.is_empty() => {
             let read = &table.columns[..table.columns.len() - table.computed];
             read.iter().map(|column| format!("{}.{column}", table.name)).collect::<Vec<_>>().join(", ")
         }
-        Select::Rows => table.sql.columns.to_owned(),
+        Select::AllRows | Select::Rows => table.sql.columns.to_owned(),
         Select::Heads => HEAD_COLUMNS.to_owned(),
         Select::Keys => table.sql.key.to_owned(),
         Select::Any => "1".to_owned(),
@@ -70,7 +72,7 @@ fn compose(select: Select, range: &Range) -> String {
         let key = table.columns[..table.key_columns].join(", ");
         sql = format!("{sql} CROSS JOIN {} USING ({key})", table.name);
     }
-    if select == Select::Rows {
+    if matches!(select, Select::AllRows | Select::Rows) {
         sql.push_str(table.sql.join);
     }
     let mut conditions = qualified(index.partition, " = ?");
@@ -94,15 +96,60 @@ fn compose(select: Select, range: &Range) -> String {
         sql.push_str(if place == 0 { " WHERE " } else { " AND " });
         sql.push_str(condition);
     }
+    let ordered_by =
+        |columns: &[&str]| qualified(columns, if index.backwards { " DESC" } else { "" }).join(", ");
     match select {
+        Select::AllRows => {
+            let order = before_key(index).unwrap_or(index.order);
+            sql = format!("{sql} ORDER BY {}", ordered_by(order));
+        }
         Select::Rows | Select::Heads | Select::Keys => {
-            let order = qualified(index.order, if index.backwards { " DESC" } else { "" });
-            sql = format!("{sql} ORDER BY {} LIMIT ?", order.join(", "));
+            sql = format!("{sql} ORDER BY {} LIMIT ?", ordered_by(index.order));
         }
         Select::Any => sql.push_str(" LIMIT 1"),
         Select::Count => {}
     }
     sql
+}
+
+/// The columns of an index before the key of its rows, if the key is its last column.
+///
+/// The index in the file ends before that column too, so SQLite would sort the rows by it: one at a time, each with all
+/// of its columns. That takes more than reading them.
+fn before_key(index: &Index) -> Option<&'static [&'static str]> {
+    let table = (index.table)();
+    let key = &table.columns[..table.key_columns];
+    match index.order.split_last() {
+        Some((last, before)) if !before.is_empty() && key == [*last] => Some(before),
+        _ => None,
+    }
+}
+
+/// Sorts rows of [`Select::AllRows`] by their key, where they are equal in all other columns of the index.
+pub(super) fn sort_ties(index: &Index, rows: &mut [Row]) {
+    let Some(before) = before_key(index) else { return };
+    let columns = (index.table)().columns;
+    let compared: Vec<usize> =
+        before.iter().filter_map(|name| columns.iter().position(|column| column == name)).collect();
+    let is_tie = |a: &[Cell<'_>], b: &[Cell<'_>]| compared.iter().all(|&column| a[column] == b[column]);
+    // Almost always there are none.
+    let mut ties = Vec::new();
+    let mut previous: Option<Vec<Cell<'_>>> = None;
+    for (place, row) in rows.iter().enumerate() {
+        let cells = row.cells();
+        if previous.is_some_and(|previous| is_tie(&previous, &cells)) {
+            ties.push(place);
+        }
+        previous = Some(cells);
+    }
+    for tied in ties.chunk_by(|a, b| a + 1 == *b) {
+        let (Some(first), Some(last)) = (tied.first(), tied.last()) else { continue };
+        let group = &mut rows[first - 1..=*last];
+        group.sort_by_cached_key(Row::key);
+        if index.backwards {
+            group.reverse();
+        }
+    }
 }
 
 /// The parameters of a statement on a range: the values of its partition and bounds, and the limit if the statement

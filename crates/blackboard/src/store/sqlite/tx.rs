@@ -9,7 +9,7 @@ use rusqlite::types::Value;
 use rusqlite::{CachedStatement, Connection, ErrorCode, OptionalExtension, params, params_from_iter};
 
 use super::cells::{self, EVENT_COLUMNS};
-use super::ranges::{Select, parameters, statement};
+use super::ranges::{Select, parameters, sort_ties, statement};
 use super::{faults, schema};
 use crate::clock::Timestamp;
 use crate::entry::{EntryHead, EntryVersion};
@@ -319,13 +319,17 @@ impl<'a> SqliteTx<'a> {
         }
     }
 
-    fn rows_of(&self, range: &Range, limit: i64) -> Result<Vec<Row>> {
+    fn rows_of(&self, range: &Range, limit: Option<i64>) -> Result<Vec<Row>> {
         let table = (range.index.table)();
-        let mut statement = self.prepare(&statement(Select::Rows, range))?;
-        let mut rows = statement.query(parameters(range, Some(limit))).map_err(|error| self.fault(error))?;
+        let select = if limit.is_some() { Select::Rows } else { Select::AllRows };
+        let mut statement = self.prepare(&statement(select, range))?;
+        let mut rows = statement.query(parameters(range, limit)).map_err(|error| self.fault(error))?;
         let mut found = Vec::new();
         while let Some(row) = rows.next().map_err(|error| self.fault(error))? {
             found.push(cells::row_from(table, row)?);
+        }
+        if limit.is_none() {
+            sort_ties(range.index, &mut found);
         }
         Ok(found)
     }
@@ -410,7 +414,7 @@ impl Tx for SqliteTx<'_> {
     }
 
     fn range(&self, range: &Range) -> Result<Vec<Row>> {
-        let rows = self.rows_of(range, -1)?;
+        let rows = self.rows_of(range, None)?;
         if self.writes {
             let rows = rows.iter().map(|row| (row.key(), Some(row.clone())));
             self.read.borrow_mut().extend(rows);
@@ -419,7 +423,7 @@ impl Tx for SqliteTx<'_> {
     }
 
     fn candidates(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
-        self.rows_of(range, i64::try_from(limit).unwrap_or(-1))
+        self.rows_of(range, Some(i64::try_from(limit).unwrap_or(-1)))
     }
 
     fn heads(&self, range: &Range, limit: usize) -> Result<Vec<EntryHead>> {

@@ -63,6 +63,26 @@ fn frequent_queries_use_an_index() {
 }
 
 #[test]
+fn complete_ranges_of_agents_and_work_are_read_without_sorting() {
+    let scratch = Scratch::new();
+    let store = scratch.open().unwrap();
+    let connection = store.take().unwrap();
+    let moment = scratch.clock.now();
+    for range in [
+        Range::live_agents(),
+        Range::live_agents_seen_until(moment),
+        Range::work_queue(Status::Available),
+        Range::work_queue_of(Status::Available, Priority::P1),
+        Range::newest_work(Status::Available, Priority::P1),
+        Range::completed_since(moment),
+        Range::last_completed(),
+    ] {
+        let plan = plan(&connection, &ranges::statement(Select::AllRows, &range));
+        assert!(plan.contains(" USING INDEX ") && !plan.contains("B-TREE"), "{:?}: {plan}", range.index);
+    }
+}
+
+#[test]
 fn event_gap_queries_use_an_index() {
     let scratch = Scratch::new();
     let store = scratch.open().unwrap();
