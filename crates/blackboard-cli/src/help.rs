@@ -122,6 +122,7 @@ More commands:
                  purge, txn, snapshot
   Locks, files   lock acquire, release, list, run; file release, list, check
   Projects       project register, list, status, remove
+  Protocols      protocol list, show, key, pattern, parse, check, define, remove
   Setup          setup status, remove; guard install, check, remove; mcp, hook,
                  completions, version
   Maintenance    sweep, export, copy
@@ -132,9 +133,8 @@ Options:
   -h, --help     Print help
   -V, --version  Print version
 
-Run `blackboard help COMMAND` for options and examples,
-`blackboard help environment` or `blackboard help exit-codes` for those topics,
-`blackboard help --all` for one line on each command.
+Run `blackboard help COMMAND` for options and examples, `blackboard help --all`
+for all commands, `blackboard help environment` or `blackboard help exit-codes`.
 ";
 
 const ENVIRONMENT: &str = "\

@@ -98,6 +98,7 @@ pub fn as_command<'a>(hint: &'a Hint, given: &GivenOptions<'_>) -> Cow<'a, str> 
                 CheckedSubject::Item(item) => given.command(format_args!("work status {}", word(item))),
                 CheckedSubject::Items => given.command("work list"),
                 CheckedSubject::Projects => given.command("project list"),
+                CheckedSubject::Protocols => given.command("protocol list"),
                 CheckedSubject::Locks => given.command("lock list"),
                 CheckedSubject::Files => given.command("file list"),
             };
@@ -182,6 +183,10 @@ pub fn as_command<'a>(hint: &'a Hint, given: &GivenOptions<'_>) -> Cow<'a, str> 
             "remove it anyway".into(),
             given.acting(format_args!("project remove {} --force", word(project))),
         ),
+        Hint::ListProtocols => ("list protocols".into(), given.command("protocol list")),
+        Hint::ShowProtocol(protocol) => {
+            ("show it".into(), given.command(format_args!("protocol show {}", word(protocol))))
+        }
         Hint::ListKeys(scope) => ("list keys".into(), given.command(format_args!("list{}", in_scope(scope)))),
         Hint::ReadKey { scope, key } => {
             ("read it".into(), given.command(format_args!("read {}{}", word(key), in_scope(scope))))
@@ -261,6 +266,8 @@ pub mod tests {
             Hint::ListProjects,
             Hint::RegisterProject(name()),
             Hint::RemoveProjectAnyway(name()),
+            Hint::ListProtocols,
+            Hint::ShowProtocol(name()),
             Hint::ListKeys(name()),
             Hint::ReadKey { scope: name(), key: name() },
             Hint::ReadAndRetry { scope: name(), key: name() },
@@ -280,6 +287,7 @@ pub mod tests {
             Hint::CheckWhetherDone(CheckedSubject::Item(name())),
             Hint::CheckWhetherDone(CheckedSubject::Items),
             Hint::CheckWhetherDone(CheckedSubject::Projects),
+            Hint::CheckWhetherDone(CheckedSubject::Protocols),
             Hint::CheckWhetherDone(CheckedSubject::Locks),
             Hint::CheckWhetherDone(CheckedSubject::Files),
             command("check --db, or create one: ", "init"),

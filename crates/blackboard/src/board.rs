@@ -20,6 +20,7 @@ use crate::id::{Ids, RandomIds};
 use crate::lock::Locks;
 use crate::process::{Processes, SystemProcesses};
 use crate::project::Projects;
+use crate::protocol::Protocols;
 use crate::revision::{Pending, Revision};
 use crate::settings::Settings;
 use crate::store::sqlite::{Sqlite, SqliteOptions};
@@ -157,6 +158,11 @@ impl Board {
     /// The projects of the board.
     pub fn projects(&self) -> Projects<'_> {
         Projects { board: self }
+    }
+
+    /// The protocols of the board, and the built-in ones.
+    pub fn protocols(&self) -> Protocols<'_> {
+        Protocols { board: self }
     }
 
     /// The work items of the board.

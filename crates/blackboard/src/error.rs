@@ -143,6 +143,8 @@ codes! {
     AgentNotFound, "agent_not_found", 3;
     /// Project not found.
     ProjectNotFound, "project_not_found", 3;
+    /// Protocol not found.
+    ProtocolNotFound, "protocol_not_found", 3;
     /// Work item not found.
     WorkNotFound, "work_not_found", 3;
     /// Entry not found.
@@ -171,6 +173,8 @@ codes! {
     SessionStale, "session_stale", 4;
     /// The session has ended.
     SessionEnded, "session_ended", 4;
+    /// The key or the value does not match the protocol.
+    ProtocolMismatch, "protocol_mismatch", 4;
     /// Still in use.
     InUse, "in_use", 4;
     /// This board already has a dashboard.

@@ -7,6 +7,7 @@ use crate::board::Board;
 use crate::entry::Entry;
 use crate::error::Result;
 use crate::project::Project;
+use crate::protocol::CustomProtocol;
 use crate::revision::Revision;
 use crate::store::{Prefetch, Range};
 use crate::work::{Dependency, WorkItem};
@@ -20,6 +21,8 @@ pub struct Exported {
     pub agents: Vec<Agent>,
     /// All projects.
     pub projects: Vec<Project>,
+    /// All protocols that were defined on the board.
+    pub protocols: Vec<CustomProtocol>,
     /// All work items.
     pub work_items: Vec<WorkItem>,
     /// All dependencies between work items.
@@ -39,7 +42,13 @@ impl Board {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn export(&self) -> Result<Exported> {
-        let ranges = [Range::agents(), Range::projects(), Range::work_items(), Range::all_entries()];
+        let ranges = [
+            Range::agents(),
+            Range::projects(),
+            Range::protocols(),
+            Range::work_items(),
+            Range::all_entries(),
+        ];
         let prefetch: Vec<_> = ranges.map(Prefetch::Range).into_iter().chain([Prefetch::Revision]).collect();
         self.read_list(&prefetch, |tx| {
             let work_items = tx.rows::<WorkItem>(&Range::work_items())?;
@@ -53,6 +62,7 @@ impl Board {
                 revision: tx.revision()?,
                 agents: tx.rows(&Range::agents())?,
                 projects: tx.rows(&Range::projects())?,
+                protocols: tx.rows(&Range::protocols())?,
                 work_items,
                 work_dependencies,
                 entries: tx.rows(&Range::all_entries())?,

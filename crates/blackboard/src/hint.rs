@@ -99,6 +99,10 @@ pub enum Hint {
     RegisterProject(String),
     /// Remove this project in spite of the refusal.
     RemoveProjectAnyway(String),
+    /// List protocols.
+    ListProtocols,
+    /// Show this protocol.
+    ShowProtocol(String),
     /// List the keys of a scope.
     ListKeys(String),
     /// Read this key.
@@ -177,6 +181,8 @@ pub enum CheckedSubject {
     Items,
     /// The list of projects.
     Projects,
+    /// The list of protocols.
+    Protocols,
     /// The list of locks.
     Locks,
     /// The list of file reservations.
@@ -200,6 +206,7 @@ impl CheckedSubject {
                 _ => CheckedSubject::Items,
             }),
             "project" => Some(CheckedSubject::Projects),
+            "protocol" => Some(CheckedSubject::Protocols),
             "lock" => Some(CheckedSubject::Locks),
             "file" => Some(CheckedSubject::Files),
             _ => None,

@@ -36,7 +36,7 @@
 //! | Module | What it is about |
 //! |---|---|
 //! | [`board`] | [`Board`]: the handles to everything |
-//! | [`agent`], [`project`], [`work`], [`entry`], [`lock`], [`file`](mod@file), [`event`] | the nouns; each verb is a method, in its own file |
+//! | [`agent`], [`project`], [`work`], [`entry`], [`protocol`], [`lock`], [`file`](mod@file), [`event`] | the nouns; each verb is a method, in its own file |
 //! | [`sweep`], [`prune`], [`status`], [`export`], [`copy`](mod@copy) | operations on the complete board |
 //! | [`brief`], [`updates`] | what hooks show to an agent: when it starts, and later |
 //! | [`follow`] | following the event log, and every call that waits |
@@ -66,6 +66,7 @@ pub mod metadata;
 mod names;
 pub mod process;
 pub mod project;
+pub mod protocol;
 pub mod prune;
 pub mod revision;
 pub mod settings;

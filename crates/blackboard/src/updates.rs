@@ -131,7 +131,13 @@ impl<'a> Recipient<'a> {
                 matches!(scope_of(event).as_deref(), Some(LOCKS | FILES))
                     || (event.event_type == EventType::EntryWritten && is_addressed_to(event, self.agent))
             }
-            Some(TargetType::Agent | TargetType::WorkItem | TargetType::Project | TargetType::Scope)
+            Some(
+                TargetType::Agent
+                | TargetType::WorkItem
+                | TargetType::Project
+                | TargetType::Protocol
+                | TargetType::Scope,
+            )
             | None => true,
         }
     }
@@ -175,9 +181,12 @@ impl EventContext {
                 let released = released.iter().map(|id| item(id));
                 released.chain([Prefetch::Row(Key::Agent(target.clone()))]).collect()
             }
-            (Some(TargetType::Entry | TargetType::Project | TargetType::Scope) | None, _) | (_, None) => {
-                Vec::new()
-            }
+            (
+                Some(TargetType::Entry | TargetType::Project | TargetType::Protocol | TargetType::Scope)
+                | None,
+                _,
+            )
+            | (_, None) => Vec::new(),
         }
     }
 
@@ -222,7 +231,7 @@ impl EventContext {
                     });
                 }
             }
-            Some(TargetType::Project | TargetType::Scope) | None => {}
+            Some(TargetType::Project | TargetType::Protocol | TargetType::Scope) | None => {}
         }
         Ok(about)
     }
@@ -305,6 +314,8 @@ fn subject(event_type: &EventType) -> Option<Subject> {
         | EventType::ProjectRegistered
         | EventType::ProjectUpdated
         | EventType::ProjectRemoved
+        | EventType::ProtocolDefined
+        | EventType::ProtocolRemoved
         | EventType::HeartbeatReceived
         | EventType::EntryPurged
         | EventType::EntriesCleared

@@ -27,6 +27,7 @@ use blackboard::id::CountingIds;
 use blackboard::lock::{Acquire, Release};
 use blackboard::process::FakeProcesses;
 use blackboard::project::RegisterProject;
+use blackboard::protocol::DefineProtocol;
 use blackboard::store::sqlite::{SCHEMA_VERSION, Sqlite, SqliteOptions};
 use blackboard::store::{Range, Store};
 use blackboard::sweep::Sweep;
@@ -135,6 +136,7 @@ fn fill(board: &Board, clock: &FixedClock) {
     board.sweep(&Sweep::default()).unwrap();
     fill_with_entries(board, clock);
     fill_with_edits(board);
+    fill_with_protocols(board);
     board.prune().unwrap();
 }
 
@@ -175,6 +177,15 @@ fn fill_with_edits(board: &Board) {
         denied: false,
     };
     assert!(board.agents().check_in(&CheckIn { edited: Some(edited), ..CheckIn::of(ivy) }).unwrap().wrote);
+}
+
+/// A protocol, since schema 7.
+fn fill_with_protocols(board: &Board) {
+    let define = DefineProtocol {
+        value_schema: Some("{\"type\": \"object\"}".to_owned()),
+        ..DefineProtocol::new("review", "review:{repo}:{id}")
+    };
+    board.protocols().define(&define).unwrap();
 }
 
 /// A repeated heartbeat on a board that remembers it.
@@ -251,7 +262,11 @@ fn shows_what_was_in_it(version: u32) {
 
     let since = Since::Cursor { session: ivy.to_owned(), reader: "observe".to_owned() };
     let observation = board.events().observe(&since, &[]).unwrap();
-    let until = Revision::new(if version == 1 { 21 } else { 32 });
+    let until = Revision::new(match version {
+        1 => 21,
+        2..7 => 32,
+        _ => 33,
+    });
     assert_eq!((observation.after, observation.until), (Revision::new(7), until));
     let events = board.events().next(&observation, Revision::ZERO, 1000).unwrap().unwrap().events;
     assert_eq!(events.last().unwrap().id, until);
@@ -281,6 +296,12 @@ fn shows_what_was_in_it(version: u32) {
     }
     if version >= 3 {
         shows_the_edits_that_were_in_it(&board);
+    }
+    if version >= 7 {
+        let parsed = board.protocols().parse("review", "review:pai:7").unwrap();
+        assert_eq!(parsed.values["repo"], "pai");
+        let refused = board.protocols().check("review:pai:7", Some(&Value::null())).unwrap_err();
+        assert_eq!(refused.code(), Code::ProtocolMismatch);
     }
     takes_edits(&board);
     takes_entries(&board);

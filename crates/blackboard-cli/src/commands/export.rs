@@ -22,7 +22,7 @@ use crate::unreadable::UnreadableRows;
 
 /// Export the board as JSON
 ///
-/// Prints agents, projects, work items, dependencies, entries and events as one JSON object, or writes it to
+/// Prints agents, projects, protocols, work items, dependencies, entries and events as one JSON object, or writes it to
 /// --output.
 ///
 /// Examples:
@@ -119,11 +119,13 @@ struct Document<'a> {
 
 impl Serialize for WholeState {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Exported { revision, agents, projects, work_items, work_dependencies, entries } = &self.state;
+        let Exported { revision, agents, projects, protocols, work_items, work_dependencies, entries } =
+            &self.state;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("revision", revision)?;
         map.serialize_entry("agents", agents)?;
         map.serialize_entry("projects", projects)?;
+        map.serialize_entry("protocols", protocols)?;
         map.serialize_entry("work_items", work_items)?;
         map.serialize_entry("work_dependencies", work_dependencies)?;
         map.serialize_entry("entries", entries)?;

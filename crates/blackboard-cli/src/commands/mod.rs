@@ -19,6 +19,7 @@ mod lock;
 mod mcp;
 mod observe;
 mod project;
+mod protocol;
 mod run;
 mod serve;
 mod setup;
@@ -88,6 +89,14 @@ pub const COMMANDS: &[Command] = &[
     command::<project::list::List>("project list", Group::Projects),
     command::<project::status::Status>("project status", Group::Projects),
     command::<project::remove::Remove>("project remove", Group::Projects),
+    command::<protocol::list::List>("protocol list", Group::Protocols),
+    command::<protocol::show::Show>("protocol show", Group::Protocols),
+    command::<protocol::key::Key>("protocol key", Group::Protocols),
+    command::<protocol::pattern::Pattern>("protocol pattern", Group::Protocols),
+    command::<protocol::parse::Parse>("protocol parse", Group::Protocols),
+    command::<protocol::check::Check>("protocol check", Group::Protocols),
+    command::<protocol::define::Define>("protocol define", Group::Protocols),
+    command::<protocol::remove::Remove>("protocol remove", Group::Protocols),
     command::<setup::status::Status>("setup status", Group::Setup),
     command::<setup::remove::Remove>("setup remove", Group::Setup),
     command::<guard::install::Install>("guard install", Group::Setup),
@@ -141,6 +150,7 @@ pub const ALIASES: &[Alias] = &[
     alias("file ls", "file list"),
     alias("project ls", "project list"),
     alias("project show", "project status"),
+    alias("protocol ls", "protocol list"),
 ];
 
 /// What the first words of longer commands mean.
@@ -150,6 +160,7 @@ pub const NOUNS: &[Noun] = &[
     Noun { path: "guard", about: "Keep reserved files out of commits" },
     Noun { path: "lock", about: "Acquire and release locks" },
     Noun { path: "project", about: "Register projects" },
+    Noun { path: "protocol", about: "Describe, build and check keys" },
     Noun { path: "tasks", about: "Alias of `work`" },
     Noun { path: "work", about: "Create, claim and complete work items" },
 ];
@@ -207,6 +218,8 @@ pub enum Group {
     LocksAndFiles,
     /// Projects.
     Projects,
+    /// Agreements on keys.
+    Protocols,
     /// What connects the board to other programs.
     Setup,
     /// What keeps a board in order.
@@ -262,7 +275,7 @@ impl Command {
 impl Group {
     /// Every section, in the order of the page.
     #[cfg(test)]
-    pub const ALL: [Group; 9] = [
+    pub const ALL: [Group; 10] = [
         Group::Everyday,
         Group::GettingStarted,
         Group::Agents,
@@ -270,6 +283,7 @@ impl Group {
         Group::Entries,
         Group::LocksAndFiles,
         Group::Projects,
+        Group::Protocols,
         Group::Setup,
         Group::Maintenance,
     ];
@@ -285,6 +299,7 @@ impl Group {
             Group::Entries => "Entries",
             Group::LocksAndFiles => "Locks, files",
             Group::Projects => "Projects",
+            Group::Protocols => "Protocols",
             Group::Setup => "Setup",
             Group::Maintenance => "Maintenance",
         }

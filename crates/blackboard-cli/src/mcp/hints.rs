@@ -67,7 +67,7 @@ pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
                 format!("check with `work_find` and `id: \"{item}\"` whether it was done, then repeat it").into()
             }
             CheckedSubject::Items => "check with `work_find` whether it was done, then repeat it".into(),
-            CheckedSubject::Projects => "repeat it".into(),
+            CheckedSubject::Projects | CheckedSubject::Protocols => "repeat it".into(),
             CheckedSubject::Session(_)
             | CheckedSubject::Agents
             | CheckedSubject::Locks
@@ -89,6 +89,10 @@ pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
         Hint::ListProjects => "omit `project`, or ask the user which projects are registered".into(),
         Hint::RegisterProject(project) => {
             format!("omit `project`, or ask the user to register project \"{project}\"").into()
+        }
+        Hint::ListProtocols => "ask the user which protocols are defined".into(),
+        Hint::ShowProtocol(protocol) => {
+            format!("ask the user to show protocol \"{protocol}\"").into()
         }
         Hint::RemoveProjectAnyway(project) => {
             format!("ask the user to remove project \"{project}\"").into()

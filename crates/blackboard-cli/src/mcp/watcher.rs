@@ -120,7 +120,10 @@ fn read_on(follower: &mut Follower, mut seen: LatestRevisions) -> LatestRevision
                 match event.target_type {
                     Some(TargetType::Agent) => seen.agents = event.id,
                     Some(TargetType::WorkItem) => seen.work = event.id,
-                    Some(TargetType::Project | TargetType::Entry | TargetType::Scope) | None => {}
+                    Some(
+                        TargetType::Project | TargetType::Protocol | TargetType::Entry | TargetType::Scope,
+                    )
+                    | None => {}
                 }
             }
             seen.board = batch.last;

@@ -42,6 +42,7 @@ const PREPARATIONS: &[(&str, &str)] = &[
     ("file release", "blackboard file reserve 'src/store/**'"),
     ("guard remove", "blackboard guard install"),
     ("project remove", "blackboard work delete design-schema"),
+    ("protocol remove", "blackboard protocol define review 'review:{id}'"),
     ("setup remove", "blackboard setup claude --yes"),
     (
         "copy",

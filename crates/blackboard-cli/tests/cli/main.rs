@@ -32,6 +32,7 @@ mod lock;
 mod mcp;
 mod observe;
 mod project;
+mod protocol;
 mod purge;
 mod query;
 mod read;

@@ -29,7 +29,8 @@ fn commands_that_read_create_nothing() {
             match *command {
                 // Nothing can be shown of what is not there.
                 "agent show" | "work status" | "work wait" | "project status" | "observe" | "history"
-                | "file check" | "wait" => {
+                | "file check" | "wait" | "protocol show" | "protocol key" | "protocol pattern"
+                | "protocol parse" => {
                     assert_eq!((output.code, answer["ok"].as_bool()), (3, Some(false)), "{command}");
                 }
                 // These have the shapes of the script that they replace.
@@ -52,6 +53,8 @@ fn commands_that_read_create_nothing() {
         (&["work", "list", "--all"], true),
         (&["agent", "list", "--all"], true),
         (&["project", "list"], true),
+        (&["protocol", "list"], false),
+        (&["protocol", "key", "Task", "id=1"], false),
         (&["lock", "list"], true),
         (&["file", "list"], true),
         (&["file", "check", "src/lib.rs"], false),

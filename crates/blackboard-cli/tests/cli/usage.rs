@@ -35,7 +35,7 @@ fn help_all_prints_one_line_for_each_command() {
 #[test]
 fn every_help_fits_80_columns() {
     let scratch = Scratch::new();
-    let nouns = ["agent", "work", "lock", "file", "project", "guard", "tasks"].map(str::to_owned);
+    let nouns = ["agent", "work", "lock", "file", "project", "protocol", "guard", "tasks"].map(str::to_owned);
     for command in crate::scratch::commands().into_iter().chain(nouns) {
         for option in ["--help", "-h"] {
             let help = scratch.run(command.split(' ').chain([option])).success().stdout;

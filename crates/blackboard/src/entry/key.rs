@@ -5,6 +5,7 @@
 
 use super::LOCKS;
 use crate::error::{Code, Refusal, Result};
+use crate::protocol::is_first_word;
 use crate::text::{Ambiguity, ambiguity, forges, forges_in_every_version, shown};
 
 /// The most bytes of a key and of a pattern.
@@ -17,7 +18,7 @@ pub const MAX_TAG_BYTES: usize = 128;
 pub const MAX_TAGS: usize = 64;
 
 /// The prefix of a key that also names its scope, in the library where these names come from.
-const ABSOLUTE_PREFIX: &str = "polymathera:";
+pub(crate) const ABSOLUTE_PREFIX: &str = "polymathera:";
 
 /// The characters with a meaning in patterns.
 const WILDCARDS: [char; 4] = ['*', '?', '[', ']'];
@@ -170,9 +171,12 @@ pub(super) fn known_tag_set(mut tags: Vec<String>) -> Result<Vec<String>> {
     Ok(tags)
 }
 
-/// Refuses a key that names its scope a second time: a reader would look for the entry under another key.
+/// Refuses a key that names its scope a second time: a reader would look for the entry under another key. A scope whose
+/// name is the first word of a built-in protocol accepts the keys of that protocol.
 fn check_prefixes(what: &str, scope: &str, text: &str, example: &str) -> Result<()> {
     let in_scope = text.strip_prefix(scope).and_then(|rest| rest.strip_prefix(':'));
+    // In a scope with the name `task`, `task:1` is a key of the protocol `Task`.
+    let in_scope = in_scope.filter(|_| !is_first_word(scope));
     let (prefix, rest) = match (in_scope, text.strip_prefix(ABSOLUTE_PREFIX)) {
         (Some(rest), _) => (format!("{scope}:"), rest),
         (None, Some(rest)) => (ABSOLUTE_PREFIX.to_owned(), rest),

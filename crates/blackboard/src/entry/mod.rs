@@ -51,11 +51,11 @@ pub use self::glob::Glob;
 pub use self::history::History;
 pub(crate) use self::history::compacted;
 use self::key::known_tag_set;
+pub(crate) use self::key::{ABSOLUTE_PREFIX, check_known_key, check_known_scope, check_known_tag};
 pub use self::key::{
     MAX_KEY_BYTES, MAX_SCOPE_BYTES, MAX_TAG_BYTES, MAX_TAGS, check_key, check_pattern, check_scope,
     check_tag, tag_set,
 };
-pub(crate) use self::key::{check_known_key, check_known_scope, check_known_tag};
 pub use self::list::{CountedKeys, ListedKey, Snapshot};
 pub use self::purge::{PurgePlan, Purged};
 pub use self::query::{CountedEntries, DEFAULT_LIMIT, Order, Query, QueryPage};

@@ -398,7 +398,8 @@ impl Facts {
                 Facts { scope: text("scope"), op: text("op") }
             }
             Some(TargetType::Scope) => Facts { scope: event.target_id.clone(), op: None },
-            Some(TargetType::Agent | TargetType::WorkItem | TargetType::Project) | None => Facts::default(),
+            Some(TargetType::Agent | TargetType::WorkItem | TargetType::Project | TargetType::Protocol)
+            | None => Facts::default(),
         }
     }
 }

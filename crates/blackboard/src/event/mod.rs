@@ -108,6 +108,10 @@ event_types! {
     ProjectUpdated = "project_updated";
     /// A project was removed.
     ProjectRemoved = "project_removed";
+    /// A protocol was defined.
+    ProtocolDefined = "protocol_defined";
+    /// A protocol was removed.
+    ProtocolRemoved = "protocol_removed";
     /// A session reported progress.
     HeartbeatReceived = "heartbeat_received";
     /// The work items of a stale session were released.
@@ -151,6 +155,8 @@ pub enum TargetType {
     WorkItem,
     /// A project.
     Project,
+    /// A protocol.
+    Protocol,
     /// An entry; its scope is in the event's metadata.
     Entry,
     /// A scope.
@@ -158,8 +164,14 @@ pub enum TargetType {
 }
 
 impl TargetType {
-    const ALL: [TargetType; 5] =
-        [TargetType::Agent, TargetType::WorkItem, TargetType::Project, TargetType::Entry, TargetType::Scope];
+    const ALL: [TargetType; 6] = [
+        TargetType::Agent,
+        TargetType::WorkItem,
+        TargetType::Project,
+        TargetType::Protocol,
+        TargetType::Entry,
+        TargetType::Scope,
+    ];
 
     /// The name in the event log.
     pub fn as_str(self) -> &'static str {
@@ -167,6 +179,7 @@ impl TargetType {
             TargetType::Agent => "agent",
             TargetType::WorkItem => "work_item",
             TargetType::Project => "project",
+            TargetType::Protocol => "protocol",
             TargetType::Entry => "entry",
             TargetType::Scope => "scope",
         }
@@ -301,6 +314,8 @@ impl Event {
             | EventType::ProjectRegistered
             | EventType::ProjectUpdated
             | EventType::ProjectRemoved
+            | EventType::ProtocolDefined
+            | EventType::ProtocolRemoved
             | EventType::StaleLocksReleased
             | EventType::EntryPurged
             | EventType::EntriesCleared

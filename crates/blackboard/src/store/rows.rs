@@ -11,6 +11,7 @@ use crate::clock::Timestamp;
 use crate::entry::{Entry, Tombstone};
 use crate::file::Edit;
 use crate::project::Project;
+use crate::protocol::CustomProtocol;
 use crate::revision::{Pending, Revision};
 use crate::work::{Dependency, WorkItem};
 
@@ -96,6 +97,8 @@ rows! {
     HeartbeatRow(session: String, timestamp: Timestamp);
     /// By project id.
     Project(id: String);
+    /// By name.
+    CustomProtocol(name: String);
     /// By item id.
     WorkItem(id: String);
     /// The blocked item, and its blocker.

@@ -50,6 +50,8 @@ fn effect(event_type: &EventType) -> Option<Effect> {
         | EventType::ProjectRegistered
         | EventType::ProjectUpdated
         | EventType::ProjectRemoved
+        | EventType::ProtocolDefined
+        | EventType::ProtocolRemoved
         | EventType::HeartbeatReceived
         | EventType::EntryWritten
         | EventType::EntryDeleted

@@ -8,6 +8,7 @@ use blackboard::agent::Agent;
 use blackboard::entry::Entry;
 use blackboard::event::Event;
 use blackboard::export::Exported;
+use blackboard::protocol::CustomProtocol;
 use blackboard::work::{Status, WorkItem};
 
 use crate::step::Step;
@@ -29,6 +30,7 @@ pub fn check(step: &Step, before: &Exported, after: &Exported) -> Result<(), Str
     }
     changes_are_told("agent", &agents(before), &agents(after), before.revision)?;
     changes_are_told("project", &projects(before), &projects(after), before.revision)?;
+    changes_are_told("protocol", &protocols(before), &protocols(after), before.revision)?;
     changes_are_told("work item", &items(before), &items(after), before.revision)?;
     changes_are_told("entry", &entries(before), &entries(after), before.revision)?;
     if after.entries.len() < before.entries.len() && before.revision == after.revision {
@@ -139,6 +141,13 @@ fn projects(board: &Exported) -> Rows<String> {
         .iter()
         .map(|project| (project.project_id.clone(), (told(project), project.revision)))
         .collect()
+}
+
+fn protocols(board: &Exported) -> Rows<String> {
+    let told = |stored: &CustomProtocol| {
+        format!("{:?}", CustomProtocol { revision: Revision::ZERO, ..stored.clone() })
+    };
+    board.protocols.iter().map(|stored| (stored.name.clone(), (told(stored), stored.revision))).collect()
 }
 
 fn items(board: &Exported) -> Rows<WorkItem> {

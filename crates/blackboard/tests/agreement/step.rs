@@ -35,6 +35,13 @@ pub enum Step {
         project: u8,
         force: bool,
     },
+    DefineProtocol {
+        protocol: u8,
+        template: u8,
+    },
+    RemoveProtocol {
+        protocol: u8,
+    },
     Sweep {
         threshold: Option<u64>,
         dry_run: bool,
@@ -170,6 +177,8 @@ fn projects() -> impl Strategy<Value = Step> {
     prop_oneof![
         3 => (0..2_u8, 0..2_u8).prop_map(|(project, name)| Step::RegisterProject { project, name }),
         1 => (0..2_u8, any::<bool>()).prop_map(|(project, force)| Step::RemoveProject { project, force }),
+        2 => (0..2_u8, 0..2_u8).prop_map(|(protocol, template)| Step::DefineProtocol { protocol, template }),
+        1 => (0..2_u8).prop_map(|protocol| Step::RemoveProtocol { protocol }),
     ]
 }
 

@@ -12,6 +12,7 @@ use blackboard::event::{Event, Since};
 use blackboard::id::{CountingIds, session_id_from_hint};
 use blackboard::process::FakeProcesses;
 use blackboard::project::RegisterProject;
+use blackboard::protocol::DefineProtocol;
 #[cfg(all(unix, feature = "redis"))]
 use blackboard::store::redis::{Address, Redis, RedisOptions};
 use blackboard::store::sqlite::{Sqlite, SqliteOptions};
@@ -180,6 +181,13 @@ impl World {
             }
             Step::RemoveProject { project, force } => {
                 board.projects().remove(&format!("p{project}"), *force, None).map(shown)
+            }
+            Step::DefineProtocol { protocol, template } => {
+                let request = DefineProtocol::new(&format!("q{protocol}"), &format!("t{template}:{{id}}"));
+                board.protocols().define(&request).map(shown)
+            }
+            Step::RemoveProtocol { protocol } => {
+                board.protocols().remove(&format!("q{protocol}"), None).map(shown)
             }
             Step::Sweep { threshold, dry_run, caller } => {
                 let sweep = Sweep {

@@ -29,7 +29,18 @@ const KINDS = [
     ],
   },
   { kind: "progress", types: ["heartbeat_received"] },
-  { kind: "entries", types: ["entry_written", "entry_deleted", "entry_expired", "entry_purged", "entries_cleared"] },
+  {
+    kind: "entries",
+    types: [
+      "entry_written",
+      "entry_deleted",
+      "entry_expired",
+      "entry_purged",
+      "entries_cleared",
+      "protocol_defined",
+      "protocol_removed",
+    ],
+  },
   { kind: "projects", types: ["project_registered", "project_updated", "project_removed"] },
 ];
 

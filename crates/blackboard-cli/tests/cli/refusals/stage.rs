@@ -62,6 +62,7 @@ impl Stage {
             &["agent", "deregister", "gone"],
             &["project", "register", "pai", "--name", "PAI"],
             &["project", "register", "empty", "--name", "Empty"],
+            &["protocol", "define", "review", "review:{id}"],
             &["work", "create", "open", "--title", "Open", "--project", "pai"],
             &["work", "create", "waiting", "--title", "Waiting", "--blocked-by", "open"],
             &["work", "claim", "held", "--title", "Held", "--session", "ivy"],

@@ -216,6 +216,15 @@ pub(crate) fn every_kind_of_row() -> Vec<Row> {
         metadata: None,
         revision: Revision::new(1),
     };
+    let protocol = crate::protocol::CustomProtocol {
+        name: "review".to_owned(),
+        template: crate::protocol::Template::new("review:{ns?}:{id}").unwrap(),
+        level: crate::protocol::Level::Session,
+        summary: "Reviews".to_owned(),
+        value_schema: Some(crate::protocol::Schema::parse("{\"type\":\n \"object\"}").unwrap()),
+        defined_at: at(2),
+        revision: Revision::new(1),
+    };
     let item = WorkItem {
         project_id: Some("p".to_owned()),
         description: Some("At\nlength".to_owned()),
@@ -235,6 +244,7 @@ pub(crate) fn every_kind_of_row() -> Vec<Row> {
         parent.into(),
         agent.into(),
         project.into(),
+        protocol.into(),
         item.into(),
         dependency("gh:owner/repo#78", "y", 6).into(),
         Cursor {

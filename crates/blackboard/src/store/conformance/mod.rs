@@ -42,6 +42,7 @@ mod log;
 mod optimism;
 mod overview;
 mod projects;
+mod protocols;
 mod prune;
 mod purge;
 mod ranges;
@@ -163,6 +164,7 @@ const FILES: &[&[Test]] = &[
     optimism::TESTS,
     overview::TESTS,
     projects::TESTS,
+    protocols::TESTS,
     prune::TESTS,
     purge::TESTS,
     ranges::TESTS,

@@ -27,7 +27,11 @@ fn names(fixture: &Fixture, range: &Range) -> Vec<String> {
     keys(fixture, range)
         .into_iter()
         .map(|key| match key {
-            Key::Agent(id) | Key::Project(id) | Key::WorkItem(id) | Key::RememberedCall(id) => id,
+            Key::Agent(id)
+            | Key::Project(id)
+            | Key::CustomProtocol(id)
+            | Key::WorkItem(id)
+            | Key::RememberedCall(id) => id,
             Key::HeartbeatRow(session, timestamp) => format!("{session} {}", timestamp.millis() / 1000),
             Key::Dependency(item, blocker) => format!("{item}<{blocker}"),
             Key::Cursor(_, reader) => reader,
@@ -65,6 +69,15 @@ fn fill(fixture: &Fixture) {
         metadata: None,
         revision: Revision::ZERO,
     };
+    let protocol = |name: &str| crate::protocol::CustomProtocol {
+        name: name.to_owned(),
+        template: crate::protocol::Template::new("review:{id}").unwrap(),
+        level: crate::protocol::Level::Colony,
+        summary: String::new(),
+        value_schema: None,
+        defined_at: at(1),
+        revision: Revision::ZERO,
+    };
     let dependency = |blocker: &str, created| Dependency {
         item_id: "w1".to_owned(),
         blocked_by: blocker.to_owned(),
@@ -97,6 +110,8 @@ fn fill(fixture: &Fixture) {
         agent("b2", AgentStatus::Completed, 20, Some(20), None).into(),
         project("p").into(),
         project("o").into(),
+        protocol("review").into(),
+        protocol("Review").into(),
         item("w4", Priority::P1, 9, Status::Available, None, None).into(),
         item("w3", Priority::P2, 1, Status::Available, None, None).into(),
         item("w2", Priority::P2, 1, Status::Available, None, None).into(),
@@ -126,6 +141,7 @@ fn every_index_returns_its_rows_in_order(fixture: &Fixture) {
         (Range::delegates_of("a1"), &["a2", "a3"]),
         (Range::delegates_of("a2"), &[]),
         (Range::projects(), &["o", "p"]),
+        (Range::protocols(), &["Review", "review"]),
         (Range::work_items(), &["w1", "w2", "w3", "w4", "w5", "w6", "w7"]),
         (Range::work_queue(Status::Available), &["w4", "w2", "w3", "w1"]),
         (Range::work_queue(Status::Claimed), &["w6"]),

@@ -16,6 +16,7 @@ use crate::file::{Check, FileFilter, Release as ReleaseFiles, Reserve};
 use crate::follow::{Follow, Start};
 use crate::lock::{Acquire, Release as ReleaseLock};
 use crate::project::RegisterProject;
+use crate::protocol::DefineProtocol;
 use crate::work::{Block, ClaimNext, LastCompleted, NewestWork, Reassign, Status, WaitForItem, WorkFilter};
 
 /// Verbs that have no line of their own, and why.
@@ -81,6 +82,7 @@ impl Counted {
     fn all() -> Counted {
         let mut counted = Counted::new();
         count_sessions_and_work(&mut counted);
+        count_protocols(&mut counted);
         count_entries(&mut counted);
         count_holdings(&mut counted);
         count_readers(&mut counted);
@@ -173,6 +175,32 @@ fn count_sessions_and_work(counted: &mut Counted) {
         .count("Projects::status", "project status", |fixture| fixture.board.projects().status("p").unwrap());
     counted.count("Projects::remove", "project remove", |fixture| {
         fixture.board.projects().remove("p", false, None).unwrap()
+    });
+}
+
+fn count_protocols(counted: &mut Counted) {
+    let review = DefineProtocol::new("review", "review:{id}");
+    counted.count("Protocols::define", "protocol define", |fixture| {
+        fixture.board.protocols().define(&review).unwrap()
+    });
+    counted.count("Protocols::list", "protocol list", |fixture| fixture.board.protocols().list().unwrap());
+    counted.count("Protocols::show", "protocol show", |fixture| {
+        fixture.board.protocols().show("review").unwrap()
+    });
+    counted.count("Protocols::key", "protocol key", |fixture| {
+        fixture.board.protocols().key("review", &[("id", "1")]).unwrap()
+    });
+    counted.count("Protocols::pattern", "protocol pattern", |fixture| {
+        fixture.board.protocols().pattern("AgentRun.request", &[]).unwrap()
+    });
+    counted.count("Protocols::parse", "protocol parse", |fixture| {
+        fixture.board.protocols().parse("review", "review:1").unwrap()
+    });
+    counted.count("Protocols::check", "protocol check", |fixture| {
+        fixture.board.protocols().check("review:1", None).unwrap()
+    });
+    counted.count("Protocols::remove", "protocol remove", |fixture| {
+        fixture.board.protocols().remove("review", None).unwrap()
     });
 }
 

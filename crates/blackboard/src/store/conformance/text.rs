@@ -5,6 +5,7 @@ use crate::file::Reserve;
 use crate::follow::{Follow, Start};
 use crate::lock::Acquire;
 use crate::project::RegisterProject;
+use crate::protocol::DefineProtocol;
 use crate::work::{Block, Reassign};
 
 on_every_engine![
@@ -46,6 +47,8 @@ fn text_that_was_changed_is_reported(fixture: &Fixture) {
     let completed =
         board.work().complete(&Complete { summary: Some(longer.to_owned()), ..Complete::of("b", session) });
     let project = board.projects().register(&RegisterProject::new("p", marked)).unwrap();
+    let define = DefineProtocol { summary: Some(marked.to_owned()), ..DefineProtocol::new("r", "r:{id}") };
+    let defined = board.protocols().define(&define).unwrap();
     let acquire = Acquire { note: Some(long.to_owned()), ..Acquire::of("l", session) };
     let acquired = board.locks().acquire(&acquire).unwrap();
     let reserve = Reserve { note: Some(marked.to_owned()), ..Reserve::of("/src", &["a"], session) };
@@ -59,6 +62,7 @@ fn text_that_was_changed_is_reported(fixture: &Fixture) {
         (beaten.text, &["progress"], &["work"]),
         (completed.unwrap().text, &["summary"], &[]),
         (project.text, &[], &["name"]),
+        (defined.text, &[], &["summary"]),
         (acquired.text, &["note"], &[]),
         (reserved.text, &[], &["note"]),
     ] {
@@ -132,6 +136,10 @@ fn secrets_are_refused_in_every_name(fixture: &Fixture) {
     let beat = Heartbeat { operation: Some(secret.to_owned()), ..Heartbeat::of(&session) };
     let cursor =
         Follow { start: Start::Cursor { name: secret.to_owned(), new_after: None }, ..Follow::default() };
+    let in_schema = DefineProtocol {
+        value_schema: Some(format!("{{\"title\":\"{escaped}\"}}")),
+        ..DefineProtocol::new("r", "r:{id}")
+    };
     for (what, code) in [
         ("scope", code(board.scope(secret).write(&write))),
         ("scope of append", code(board.scope(secret).append("k", &json("1")))),
@@ -143,6 +151,8 @@ fn secrets_are_refused_in_every_name(fixture: &Fixture) {
         ("metadata", code(fixture.scope().write(&in_metadata))),
         ("value", code(fixture.scope().write(&a_write("k", &format!("[\"{escaped}\"]"))))),
         ("appended value", code(fixture.scope().append("k", &json(&format!("\"{escaped}\""))))),
+        ("template", code(board.protocols().define(&DefineProtocol::new("r", &format!("r:{secret}"))))),
+        ("schema", code(board.protocols().define(&in_schema))),
         ("transaction", code(board.transaction(|tx| tx.scope(secret).write(&write)))),
     ] {
         assert_eq!(code, Code::SecretLooking, "{what}");

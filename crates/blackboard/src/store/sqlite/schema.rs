@@ -31,6 +31,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { description: "own work, summaries", sql: include_str!("migrations/0004_text.sql") },
     Migration { description: "keys of heartbeats", sql: include_str!("migrations/0005_heartbeats.sql") },
     Migration { description: "gaps between events", sql: include_str!("migrations/0006_gaps.sql") },
+    Migration { description: "protocols", sql: include_str!("migrations/0007_protocols.sql") },
 ];
 
 /// The version of the schema that this program writes: the number of migrations.

@@ -184,4 +184,14 @@ CREATE TABLE event_gaps (
     ordinal INTEGER NOT NULL UNIQUE
 );
 
+CREATE TABLE protocols (
+    name TEXT PRIMARY KEY,
+    template TEXT NOT NULL,
+    level TEXT NOT NULL,
+    summary TEXT NOT NULL,
+    value_schema TEXT,
+    defined_at TEXT NOT NULL,
+    revision INTEGER NOT NULL
+);
+
 -- Written by BLACKBOARD_WRITE_SNAPSHOTS=1 cargo test -p blackboard --lib schema_file

@@ -1,0 +1,45 @@
+use blackboard::Code;
+
+use crate::scratch::Scratch;
+use crate::shapes::is_object;
+use crate::transcript;
+
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    json_has_the_protocol,
+    schema_is_read_from_a_file,
+    built_in_name_is_refused,
+];
+
+fn human_output_matches_transcript() {
+    transcript::check("protocol define");
+}
+
+fn json_has_the_protocol() {
+    let scratch = Scratch::new();
+    let call =
+        ["protocol", "define", "review", "review:{repo}:{id}", "--level", "session", "--summary", "Reviews"];
+    let defined = scratch.json(call);
+    is_object(&defined, &["name", "template", "level", "summary", "defined_at", "revision", "created"]);
+    assert_eq!((&defined["level"], &defined["created"]), (&"session".into(), &true.into()));
+    assert_eq!(scratch.json(call)["created"], false);
+    let built = scratch.json(["protocol", "key", "review", "repo=a/b", "id=7"]);
+    assert_eq!(built["key"], "review:a/b:7");
+    scratch.run(["protocol", "define", "review", "review:{id}", "--json"]).refused(Code::AlreadyExists);
+}
+
+fn schema_is_read_from_a_file() {
+    let scratch = Scratch::new();
+    std::fs::write(scratch.path().join("score.json"), "{\"type\": \"number\"}\n").unwrap();
+    let call = ["protocol", "define", "score", "score:{id}", "--schema", "score.json"];
+    assert_eq!(scratch.json(call)["value_schema"]["type"], "number");
+    scratch.run(["protocol", "check", "score:1", "0.5"]).success();
+    scratch.run(["protocol", "check", "score:1", "high", "--json"]).refused(Code::ProtocolMismatch);
+}
+
+fn built_in_name_is_refused() {
+    let scratch = Scratch::new();
+    for name in ["Task", "agentrun"] {
+        scratch.run(["protocol", "define", name, "x:{id}", "--json"]).refused(Code::InvalidValue);
+    }
+}

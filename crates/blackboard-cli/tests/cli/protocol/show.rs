@@ -1,0 +1,30 @@
+use crate::scratch::Scratch;
+use crate::shapes::is_object;
+use crate::transcript;
+
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    json_has_messages_with_schema_and_ttl,
+    defined_text_is_escaped,
+];
+
+fn human_output_matches_transcript() {
+    transcript::check("protocol show");
+}
+
+fn json_has_messages_with_schema_and_ttl() {
+    let scratch = Scratch::new();
+    let signal = scratch.json(["protocol", "show", "Signal"]);
+    is_object(&signal, &["name", "level", "summary", "built_in", "messages"]);
+    let message = &signal["messages"][0];
+    assert_eq!(message["recommended_ttl"], serde_json::json!({"min_seconds": 60, "max_seconds": 120}));
+    assert_eq!(message["value_schema"]["required"][0], "agent_id");
+}
+
+fn defined_text_is_escaped() {
+    let scratch = Scratch::new();
+    let schema = "{\"title\": \"\u{9b}31m\u{202e}\"}";
+    scratch.json(["protocol", "define", "review", "review:{id}", "--schema", schema]);
+    let shown = scratch.run(["protocol", "show", "review"]).success().stdout;
+    assert!(shown.contains("{\"title\": \"\\u009b31m\\u202e\"}"), "{shown}");
+}

@@ -1,0 +1,248 @@
+//! Protocols: agreements on the keys of entries, so that writers and readers of a scope use the same ones.
+//!
+//! A protocol has a name, a level and messages. A message has a [`Template`], from which keys and patterns are built and
+//! values are read, and perhaps a [`Schema`] that describes the value of the entry. A protocol describes entries and
+//! refuses none.
+//!
+//! The built-in protocols are in one table ([`built_in`]). Agents define others on their board, with one template each
+//! ([`Protocols::define`]). Every one can be used by its name: [`Protocols::key`], [`Protocols::pattern`] and
+//! [`Protocols::parse`] take `AgentRun.request`, or only `Task`, which has one message.
+//!
+//! ```
+//! use blackboard::entry::Query;
+//! use blackboard::protocol::AgentRun;
+//! use blackboard::{Board, entry::{Value, Write}};
+//!
+//! let board = Board::memory();
+//! let scope = board.scope("colony");
+//! let key = AgentRun::request_key("req_abc123", Some("compliance"))?;
+//! scope.write(&Write::new(&key, Value::of("check the contract")?))?;
+//!
+//! let pattern = Some(AgentRun::request_pattern(Some("compliance"))?);
+//! for entry in scope.query(&Query { pattern, ..Query::default() })?.entries {
+//!     let Some(values) = AgentRun::parse_request_key(&entry.key) else { continue };
+//!     scope.write(&Write::new(&AgentRun::result_key(&values["id"], Some("compliance"))?, Value::of("fine")?))?;
+//! }
+//! assert!(scope.read("result:run:compliance:req_abc123")?.is_some());
+//! # Ok::<(), blackboard::Error>(())
+//! ```
+//!
+//! # Keys are relative to their scope
+//!
+//! A key never contains the name of its scope. [`check_key`](crate::entry::check_key) and
+//! [`check_pattern`](crate::entry::check_pattern) find common mistakes:
+//!
+//! ```
+//! use blackboard::entry::{check_key, check_pattern};
+//!
+//! assert!(check_key("default", "request:run:req_abc").is_ok());
+//! assert!(check_key("default", "polymathera:tenant:1").is_err()); // names a scope
+//! assert!(check_key("default", "default:request:1").is_err()); // names its scope
+//! assert!(check_key("default", "result:*").is_err()); // is a pattern
+//! assert!(check_key("default", "").is_err());
+//! assert!(check_pattern("default", "request:*").is_ok());
+//! assert!(check_pattern("default", "polymathera:tenant:*").is_err());
+//! ```
+//!
+//! | File | What it is about |
+//! |---|---|
+//! | `table.rs` | the built-in protocols |
+//! | `template.rs`, `escape.rs` | templates of keys; any text as a part of a key |
+//! | `schema.rs` | the JSON Schema of a value |
+//! | `fields.rs` | keys that are made from names and values, without a template |
+//! | `agent_run.rs`, `work_assignment.rs`, `lifecycle_signal.rs` | functions for three built-in protocols |
+//! | `custom.rs` | protocols that are stored on a board |
+
+mod agent_run;
+mod check;
+mod custom;
+mod define;
+mod escape;
+mod fields;
+mod key;
+mod lifecycle_signal;
+mod list;
+mod parse;
+mod pattern;
+mod remove;
+mod schema;
+mod show;
+mod table;
+mod template;
+mod work_assignment;
+
+use serde::Serialize;
+
+pub use self::agent_run::AgentRun;
+pub use self::check::{CheckedKey, KeyMatch};
+pub use self::custom::{CustomProtocol, MAX_PROTOCOLS};
+pub use self::define::{DefineProtocol, DefinedProtocol};
+pub use self::fields::{format_key, parse_key, pattern_key};
+pub use self::key::BuiltKey;
+pub use self::lifecycle_signal::LifecycleSignal;
+pub use self::parse::ParsedKey;
+pub use self::pattern::BuiltPattern;
+pub use self::remove::RemovedProtocol;
+pub use self::schema::{MAX_SCHEMA_BYTES, Mismatch, Schema};
+pub(crate) use self::table::is_first_word;
+pub use self::table::{built_in, built_in_protocols};
+pub use self::template::{MAX_TEMPLATE_BYTES, Template, Values};
+pub use self::work_assignment::WorkAssignment;
+use crate::board::Board;
+use crate::clock::Timestamp;
+use crate::entry::Value;
+use crate::error::{Code, Error, Refusal, Result};
+use crate::hint::Hint;
+use crate::revision::Revision;
+use crate::text::shown;
+
+/// The protocols of a board: `board.protocols()`.
+#[derive(Clone, Copy)]
+pub struct Protocols<'a> {
+    pub(crate) board: &'a Board,
+}
+
+/// Which agents share the entries of a protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// One agent has the scope for itself: it is its mailbox, so keys need not name the agent.
+    Agent,
+    /// The agents of one session share the scope.
+    Session,
+    /// All agents share the scope, so keys name the writer or what they are about.
+    Colony,
+}
+
+impl Level {
+    /// All of them.
+    pub const ALL: &'static [Level] = &[Level::Agent, Level::Session, Level::Colony];
+
+    /// The name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Level::Agent => "agent",
+            Level::Session => "session",
+            Level::Colony => "colony",
+        }
+    }
+}
+
+crate::names::impl_names!(Level, "level");
+
+/// An agreement on keys.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Protocol {
+    /// Its name.
+    pub name: String,
+    /// Which agents share its entries.
+    pub level: Level,
+    /// What it is for.
+    pub summary: String,
+    /// Whether the program defines it, and not the board.
+    pub built_in: bool,
+    /// Its messages.
+    pub messages: Vec<Message>,
+    /// When it was defined on the board.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub defined_at: Option<Timestamp>,
+    /// The event that defined it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<Revision>,
+}
+
+/// One kind of entry of a protocol.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Message {
+    /// Its name in the protocol.
+    pub name: String,
+    /// The form of its keys.
+    pub template: Template,
+    /// Describes its values.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value_schema: Option<Schema>,
+    /// For how long its entries should live.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recommended_ttl: Option<RecommendedTtl>,
+}
+
+/// A recommendation, which no call enforces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct RecommendedTtl {
+    /// The shortest recommended time, in seconds.
+    pub min_seconds: u32,
+    /// The longest one.
+    pub max_seconds: u32,
+}
+
+/// The name of the message of a protocol that has only one.
+const ONLY_MESSAGE: &str = "entry";
+
+impl Protocol {
+    /// The message with this name. A protocol with one message needs no name.
+    fn message(&self, name: Option<&str>) -> Result<&Message> {
+        if let (None, [only]) = (name, self.messages.as_slice()) {
+            return Ok(only);
+        }
+        let found = self.messages.iter().find(|message| Some(message.name.as_str()) == name);
+        found.ok_or_else(|| {
+            let problem = match name {
+                Some(name) => format!("protocol {} has no message {}", self.name, shown(name)),
+                None => format!("protocol {} has {} messages", self.name, self.messages.len()),
+            };
+            let references: Vec<_> = self.messages.iter().map(|message| self.reference(message)).collect();
+            Refusal::new(Code::InvalidValue, problem)
+                .hint(format!("name one of {}", references.join(", ")))
+                .into()
+        })
+    }
+
+    /// The name that commands and calls take for a message: `AgentRun.request`, or `Task`.
+    pub fn reference(&self, message: &Message) -> String {
+        if self.messages.len() == 1 { self.name.clone() } else { format!("{}.{}", self.name, message.name) }
+    }
+}
+
+impl Message {
+    /// Refuses a value that does not match the schema of the message. Without a schema, every value matches.
+    ///
+    /// ```
+    /// use blackboard::entry::Value;
+    /// use blackboard::protocol::built_in;
+    ///
+    /// let signal = built_in("Signal")?;
+    /// let value = r#"{"agent_id": "ivy", "status": "busy", "last_heartbeat": "2026-02-04T10:00:00Z"}"#;
+    /// signal.check_value(&Value::parse(value, 1024)?)?;
+    /// let error = signal.check_value(&Value::of(&1)?).unwrap_err();
+    /// assert_eq!(error.to_string(), "the value does not match signal:{agent}:{name?}: expected object, found 1");
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn check_value(&self, value: &Value) -> Result<()> {
+        let Some(schema) = &self.value_schema else { return Ok(()) };
+        let mismatches = schema.mismatches(value)?;
+        let Some(first) = mismatches.first() else { return Ok(()) };
+        let message = format!("the value does not match {}: {first}", self.template);
+        let details: Vec<_> = mismatches
+            .iter()
+            .map(|each| serde_json::json!({"path": each.path, "problem": each.problem}))
+            .collect();
+        Err(Refusal::new(Code::ProtocolMismatch, message)
+            .detail("template", self.template.as_str())
+            .detail("mismatches", details)
+            .into())
+    }
+}
+
+/// The parts of a reference: the protocol, and a message of it.
+fn split_reference(reference: &str) -> (&str, Option<&str>) {
+    match reference.split_once('.') {
+        Some((protocol, message)) => (protocol, Some(message)),
+        None => (reference, None),
+    }
+}
+
+fn not_found(name: &str) -> Error {
+    Refusal::new(Code::ProtocolNotFound, format!("protocol {} not found", shown(name)))
+        .hint(Hint::ListProtocols)
+        .into()
+}
