@@ -140,10 +140,15 @@ pub fn run(options: &Options) -> Result {
     Ok(())
 }
 
-/// Writes the linker script: the sections of all functions that the hot commands run, those of most commands first.
+/// Writes the linker script: the sections of all functions that the hot commands run, those of most commands first. Names
+/// that many generic functions share come last: only a few of these functions run, and they would move the others apart.
 fn write_order() -> Result {
     let programs = release::build(release::Options { symbols: true, ..release::Options::default() })?;
     let board = Board { has_mangled_names: true, ..Board::new(&programs)? };
+    let mut names = Command::new("nm");
+    names.arg("--defined-only").arg(programs.join(release::program("blackboard")));
+    let names = run::output(&mut names, run::SHORT)?;
+    let functions = functions_by_section(&String::from_utf8(names.stdout)?);
     let mut uses: BTreeMap<String, usize> = BTreeMap::new();
     for pair in PAIRS {
         let (_, place) = board.count(&board.product(pair), pair.input)?;
@@ -152,7 +157,10 @@ fn write_order() -> Result {
         }
     }
     let mut sections: Vec<_> = uses.into_iter().collect();
-    sections.sort_by_key(|(_, uses)| Reverse(*uses));
+    sections.sort_by_key(|(section, uses)| {
+        let functions: usize = functions.get(section).copied().unwrap_or(1);
+        (functions.next_power_of_two(), Reverse(*uses))
+    });
     let mut script = "/* Written by cargo xtask bench instructions --order */\n".to_owned();
     script.push_str("SECTIONS { .text.hot : {\n");
     script.extend(sections.iter().map(|(section, _)| format!("*({section})\n")));
@@ -161,36 +169,58 @@ fn write_order() -> Result {
     Ok(fs::write(root.join(release::ORDER), script)?)
 }
 
-/// The sections of the functions in a profile: those of Rust and of SQLite, which have one section each. The hash at the
-/// end of a name differs between builds.
+/// The sections of the functions in a profile: those of Rust and of SQLite, which have one section each.
 fn sections_of(profile: &str) -> BTreeSet<String> {
-    const HASH: &str = "17h";
-    const HASH_DIGITS: usize = 16;
     let (mut sections, mut files, mut functions, mut is_sqlite) =
         (BTreeSet::new(), BTreeMap::new(), BTreeMap::new(), false);
     for line in profile.lines() {
         let Some((kind, value)) = line.split_once("=(") else { continue };
         let Some((number, name)) = value.split_once(')') else { continue };
-        // A name is written once, with its number. Calls of a recursive function are counted separately.
+        // A name is written once, with its number, wherever it occurs first. Calls of a recursive function are counted
+        // separately.
         let name = name.trim_start().split('\'').next().unwrap_or_default();
         match kind {
-            "fl" => is_sqlite = *files.entry(number).or_insert_with(|| name.ends_with("/sqlite3.c")),
+            "fl" | "fi" | "fe" | "cfi" | "cfl" => {
+                let is_in_sqlite = *files.entry(number).or_insert_with(|| name.ends_with("/sqlite3.c"));
+                if kind == "fl" {
+                    is_sqlite = is_in_sqlite;
+                }
+            }
             "cfn" => drop(functions.entry(number).or_insert(name)),
             "fn" => {
                 let name = *functions.entry(number).or_insert(name);
-                if is_sqlite {
-                    sections.insert(format!(".text.{name}"));
-                } else if name.starts_with("_ZN") {
-                    let end = name.rfind(HASH).filter(|end| name.len() >= end + HASH.len() + HASH_DIGITS);
-                    let known = end.map_or(name, |end| &name[..end + HASH.len()]);
-                    let is_special = |letter: char| !letter.is_ascii_alphanumeric() && !"_.".contains(letter);
-                    sections.insert(format!(".text.{}*", known.replace(is_special, "?")));
-                }
+                sections.extend(if is_sqlite {
+                    Some(format!(".text.{name}"))
+                } else {
+                    section_of_rust(name)
+                });
             }
             _ => {}
         }
     }
     sections
+}
+
+/// The section of a Rust function. The hash at the end of its name differs between builds.
+fn section_of_rust(name: &str) -> Option<String> {
+    const HASH: &str = "17h";
+    const HASH_DIGITS: usize = 16;
+    if !name.starts_with("_ZN") {
+        return None;
+    }
+    let end = name.rfind(HASH).filter(|end| name.len() >= end + HASH.len() + HASH_DIGITS);
+    let known = end.map_or(name, |end| &name[..end + HASH.len()]);
+    let is_special = |letter: char| !letter.is_ascii_alphanumeric() && !"_.".contains(letter);
+    Some(format!(".text.{}*", known.replace(is_special, "?")))
+}
+
+/// How many functions each section of Rust stands for, by the names of all functions, as `nm` prints them.
+fn functions_by_section(names: &str) -> BTreeMap<String, usize> {
+    let mut functions = BTreeMap::new();
+    for section in names.lines().filter_map(|line| section_of_rust(line.split_whitespace().last()?)) {
+        *functions.entry(section).or_default() += 1;
+    }
+    functions
 }
 
 fn table() -> PathBuf {
@@ -360,7 +390,7 @@ mod tests {
 
     #[test]
     fn the_sections_of_a_profile_are_those_of_rust_and_of_sqlite() {
-        let profile = "fl=(1) /src/sqlite3.c\nfn=(1) yy_reduce.constprop.0\n1 2\n\
+        let profile = "cfi=(1) /src/sqlite3.c\nfl=(1)\nfn=(1) yy_reduce.constprop.0\n1 2\n\
             cfn=(2) _ZN5board4read28_$u7b$$u7b$closure$u7d$$u7d$17h0123456789abcdefE\n\
             fl=(2) /src/board.rs\nfn=(2)\n1 2\nfl=(3) ???\nfn=(3) memcpy\nfl=(1)\nfn=(4) balance'2\n";
         let expected = [
@@ -369,6 +399,15 @@ mod tests {
             ".text.yy_reduce.constprop.0",
         ];
         assert_eq!(sections_of(profile).into_iter().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn generic_functions_share_a_section() {
+        let names = "0001 t _ZN5board4read17h0123456789abcdefE\n0002 T memcpy\n\
+            0003 t _ZN5board4read17hfedcba9876543210E\n0004 t _ZN5board5write17h0123456789abcdefE\n";
+        let functions = functions_by_section(names);
+        let expected = [(".text._ZN5board4read17h*", 2), (".text._ZN5board5write17h*", 1)];
+        assert!(functions.iter().map(|(section, count)| (section.as_str(), *count)).eq(expected));
     }
 
     #[test]
