@@ -14,11 +14,13 @@ mod export;
 mod file;
 mod guard;
 pub mod hook;
+mod import;
 mod init;
 mod lock;
 mod mcp;
 mod observe;
 mod project;
+mod render;
 mod run;
 mod serve;
 mod setup;
@@ -99,6 +101,8 @@ pub const COMMANDS: &[Command] = &[
     command::<version::Version>("version", Group::Setup),
     command::<sweep::Sweep>("sweep", Group::Maintenance),
     command::<export::Export>("export", Group::Maintenance),
+    command::<import::Import>("import", Group::Maintenance),
+    command::<render::Render>("render", Group::Maintenance),
     command::<copy::Copy>("copy", Group::Maintenance),
 ];
 

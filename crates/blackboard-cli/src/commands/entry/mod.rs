@@ -5,7 +5,7 @@ pub mod clear;
 pub mod delete;
 pub mod history;
 pub mod increment;
-mod input;
+pub mod input;
 pub mod list;
 pub mod purge;
 pub mod query;
