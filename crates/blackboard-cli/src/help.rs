@@ -125,7 +125,7 @@ More commands:
   Protocols      protocol list, show, key, pattern, parse, check, define, remove
   Setup          setup status, remove; guard install, check, remove; mcp, hook,
                  completions, version
-  Maintenance    sweep, export, copy
+  Maintenance    sweep, export, import, render, copy
 
 Options:
   --db <PATH>    Board to use: a file, an existing directory or a redis:// URL

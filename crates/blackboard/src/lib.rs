@@ -40,6 +40,7 @@
 //! | [`sweep`], [`prune`], [`status`], [`export`], [`copy`](mod@copy) | operations on the complete board |
 //! | [`brief`], [`updates`] | what hooks show to an agent: when it starts, and later |
 //! | [`follow`] | following the event log, and every call that waits |
+//! | [`import`](mod@import), [`swarm`] | files with entries: what an import reads, and the Markdown file |
 //! | [`store`] | the contract of the engines, memory and SQLite |
 //! | [`clock`], [`id`], [`process`], [`settings`] | dependencies of a board, replaceable in tests |
 //! | [`text`], [`duration`], [`metadata`], [`revision`] | values |
@@ -60,6 +61,7 @@ mod fingerprint;
 pub mod follow;
 mod hint;
 pub mod id;
+pub mod import;
 mod json;
 pub mod lock;
 pub mod metadata;
@@ -72,6 +74,7 @@ pub mod revision;
 pub mod settings;
 pub mod status;
 pub mod store;
+pub mod swarm;
 pub mod sweep;
 pub mod text;
 mod unreadable;

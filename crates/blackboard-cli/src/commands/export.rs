@@ -65,7 +65,7 @@ impl Run for Export {
 }
 
 /// A file is replaced and not written through: that would be the end of a device, and not what a link is for.
-fn refuse_what_is_no_plain_file(file: &Path) -> Result<()> {
+pub(super) fn refuse_what_is_no_plain_file(file: &Path) -> Result<()> {
     match fs::symlink_metadata(file) {
         Ok(metadata) if !metadata.is_file() => {
             let what = if metadata.is_symlink() { "a symbolic link" } else { "not a plain file" };

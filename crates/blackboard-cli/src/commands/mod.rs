@@ -14,12 +14,14 @@ mod export;
 mod file;
 mod guard;
 pub mod hook;
+mod import;
 mod init;
 mod lock;
 mod mcp;
 mod observe;
 mod project;
 mod protocol;
+mod render;
 mod run;
 mod serve;
 mod setup;
@@ -108,6 +110,8 @@ pub const COMMANDS: &[Command] = &[
     command::<version::Version>("version", Group::Setup),
     command::<sweep::Sweep>("sweep", Group::Maintenance),
     command::<export::Export>("export", Group::Maintenance),
+    command::<import::Import>("import", Group::Maintenance),
+    command::<render::Render>("render", Group::Maintenance),
     command::<copy::Copy>("copy", Group::Maintenance),
 ];
 

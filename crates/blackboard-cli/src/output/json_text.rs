@@ -1,31 +1,8 @@
 //! JSON text for people: the same JSON, without what moves a cursor, and no more of it than there is room for.
 
 use std::borrow::Cow;
-use std::fmt::Write;
 
-use blackboard::text::characters;
-
-/// The same JSON on one line, with its hidden characters escaped as JSON escapes them. They can only be in strings,
-/// where an escape means the same; line breaks can only be white space.
-pub fn harmless_json(text: &str) -> Cow<'_, str> {
-    if !characters(text).any(|(_, hidden)| hidden) {
-        return Cow::Borrowed(text);
-    }
-    let mut escaped = String::with_capacity(text.len() + 16);
-    for (character, hidden) in characters(text) {
-        match character {
-            '\n' | '\r' | '\t' => escaped.push(' '),
-            _ if hidden => {
-                for unit in character.encode_utf16(&mut [0; 2]) {
-                    // Writing to a `String` cannot fail.
-                    let _ = write!(escaped, "\\u{unit:04x}");
-                }
-            }
-            _ => escaped.push(character),
-        }
-    }
-    Cow::Owned(escaped)
-}
+pub use blackboard::text::escape_json_for_terminal as harmless_json;
 
 /// The beginning of a text, at most this many characters of it.
 pub fn shortened(text: &str, characters: usize) -> Cow<'_, str> {

@@ -48,6 +48,7 @@ const PREPARATIONS: &[(&str, &str)] = &[
         "copy",
         "test -e .blackboard/local.db || { mkdir -p -m 700 .blackboard; blackboard init --db .blackboard/local.db; }",
     ),
+    ("import", "blackboard render swarm-blackboard.md"),
     ("serve", "trap 'blackboard serve --stop 2>/dev/null' EXIT"),
 ];
 
@@ -70,6 +71,14 @@ const DIFFERENT: &[(&str, &str, i32)] = &[
     ("blackboard serve --background", "blackboard serve --background --port 0", 0),
     ("blackboard serve --status", "blackboard serve --background --port 0 && blackboard serve --status", 0),
     ("blackboard serve --stop", "blackboard serve --background --port 0 && blackboard serve --stop", 0),
+    // It runs until it is stopped.
+    (
+        "blackboard render swarm-blackboard.md --follow",
+        "blackboard render swarm-blackboard.md --follow > shown & follower=$!\n\
+         until grep -q Rendered shown; do kill -0 $follower || exit 1; sleep 0.05; done\n\
+         kill $follower; wait $follower",
+        0,
+    ),
     // There is no such server.
     (
         "blackboard copy .blackboard/local.db 'redis://",

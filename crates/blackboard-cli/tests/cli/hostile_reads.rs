@@ -29,6 +29,7 @@ const LISTS: &[&[&str]] = &[
     &["lock", "list"],
     &["file", "list"],
     &["export"],
+    &["render", "board.md"],
     &["sweep", "--threshold", "0", "--dry-run"],
 ];
 
@@ -102,6 +103,8 @@ fn every_reading_command_shows_a_hostile_board_as_text() {
         for call in LISTS {
             check(&scratch, call, 0);
         }
+        let file = std::fs::read_to_string(scratch.path().join("board.md")).unwrap();
+        assert_harmless(&file, "the rendered file");
         if extent == Extent::AllButIdentities {
             for (call, code) in DETAILS {
                 check(&scratch, call, *code);

@@ -29,8 +29,8 @@ fn commands_that_read_create_nothing() {
             match *command {
                 // Nothing can be shown of what is not there.
                 "agent show" | "work status" | "work wait" | "project status" | "observe" | "history"
-                | "file check" | "wait" | "protocol show" | "protocol key" | "protocol pattern"
-                | "protocol parse" => {
+                | "file check" | "wait" | "render" | "protocol show" | "protocol key"
+                | "protocol pattern" | "protocol parse" => {
                     assert_eq!((output.code, answer["ok"].as_bool()), (3, Some(false)), "{command}");
                 }
                 // These have the shapes of the script that they replace.
@@ -101,6 +101,8 @@ fn commands_that_wait_refuse_a_missing_board_and_create_nothing() {
     // No time limit: on a board that does not exist, they would wait forever.
     for call in [
         &["wait", "result"][..],
+        &["render", "board.md"],
+        &["render", "board.md", "--follow"],
         &["observe", "--follow"],
         &["observe", "--follow", "--after", "0"],
         &["observe", "--follow", "--last", "5"],

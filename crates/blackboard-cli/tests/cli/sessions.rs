@@ -168,6 +168,8 @@ const WITH_AN_ENDED_SESSION: &[(&str, &[&str], Treatment)] = {
         ("work delete", &["new"], Ignored),
         ("sweep", &[], Ignored),
         ("export", &[], Ignored),
+        ("import", &["entries.json"], Ignored),
+        ("render", &["board.md"], Ignored),
         ("version", &[], NotUsed),
         ("completions", &["bash"], NotUsed),
     ]

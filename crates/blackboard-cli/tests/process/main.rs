@@ -37,6 +37,7 @@ mod pipes;
 mod purge;
 mod readers;
 mod readme;
+mod render;
 mod retention;
 mod runs;
 mod swarm;

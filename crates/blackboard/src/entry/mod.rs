@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `write.rs`, `read.rs`, `delete.rs`, `clear.rs`, `purge.rs`, `append.rs`, `increment.rs` | the verbs on keys |
 //! | `query.rs`, `list.rs`, `scopes.rs`, `history.rs` | finding entries and their history |
+//! | `import.rs` | writing the entries of a file |
 //! | `wait.rs` | waiting for a key |
 //! | `transaction.rs`, `txn.rs` | several keys atomically |
 //! | `rules.rs` | the rules of entries: actor, leases, fence tokens, expiry, versions |
@@ -25,6 +26,7 @@ mod expire;
 mod fence;
 mod glob;
 mod history;
+mod import;
 mod increment;
 mod key;
 mod list;
@@ -50,6 +52,7 @@ pub use self::fence::FenceToken;
 pub use self::glob::Glob;
 pub use self::history::History;
 pub(crate) use self::history::compacted;
+pub use self::import::{Import, ImportOutcome, ImportReport, ImportedEntry, Keep, SkipReason};
 use self::key::known_tag_set;
 pub(crate) use self::key::{ABSOLUTE_PREFIX, check_known_key, check_known_scope, check_known_tag};
 pub use self::key::{

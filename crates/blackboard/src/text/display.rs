@@ -1,6 +1,7 @@
 //! Escapes stored text for a terminal.
 
 use std::borrow::Cow;
+use std::fmt::Write;
 
 use super::control::{characters, is_plain};
 
@@ -25,6 +26,34 @@ pub fn escape_for_terminal(text: &str) -> Cow<'_, str> {
             escaped.extend(character.escape_default());
         } else {
             escaped.push(character);
+        }
+    }
+    Cow::Owned(escaped)
+}
+
+/// The same JSON on one line, with its hidden characters escaped as JSON escapes them. They can only be in strings, where
+/// an escape means the same; line breaks can only be white space.
+///
+/// ```
+/// use blackboard::text::escape_json_for_terminal;
+///
+/// assert_eq!(escape_json_for_terminal("[1,\n\"\u{202e}\"]"), r#"[1, "\u202e"]"#);
+/// ```
+pub fn escape_json_for_terminal(text: &str) -> Cow<'_, str> {
+    if is_plain(text) || !characters(text).any(|(_, hidden)| hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut escaped = String::with_capacity(text.len() + 16);
+    for (character, hidden) in characters(text) {
+        match character {
+            '\n' | '\r' | '\t' => escaped.push(' '),
+            _ if hidden => {
+                for unit in character.encode_utf16(&mut [0; 2]) {
+                    // Writing to a `String` cannot fail.
+                    let _ = write!(escaped, "\\u{unit:04x}");
+                }
+            }
+            _ => escaped.push(character),
         }
     }
     Cow::Owned(escaped)

@@ -19,8 +19,8 @@ pub(crate) use changes::{Cleaner, Kind};
 pub use changes::{ShortenedText, StoredText, TextChanges};
 pub use control::characters;
 pub(crate) use control::{forges, forges_in_every_version, hides};
-pub use display::escape_for_terminal;
 pub use display::shell_word;
+pub use display::{escape_for_terminal, escape_json_for_terminal};
 
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 

@@ -81,6 +81,7 @@ pub const READING: &[&str] = &[
     "protocol parse",
     "protocol check",
     "export",
+    "render",
     "lock list",
     "file list",
     "file check",
@@ -148,6 +149,8 @@ pub const CALLS: &[(&str, &[&str])] = &[
     ("work delete", &["open"]),
     ("sweep", &["--threshold", "0"]),
     ("export", &[]),
+    ("import", &["entries.json"]),
+    ("render", &["board.md"]),
 ];
 
 /// Stands for a credential in the calls below; a real one would be taken for a leak.
@@ -258,6 +261,7 @@ const PROVOCATIONS: &[(&str, Code, &[&str])] = &[
     ("wait", Code::TimedOut, &["none", "--timeout", "10ms"]),
     ("wait", Code::BoardNotFound, &["fact", "--db", "none.db"]),
     ("observe", Code::BoardNotFound, &["--follow", "--db", "none.db"]),
+    ("render", Code::BoardNotFound, &["board.md", "--db", "none.db"]),
     ("delete", Code::EntryNotFound, &["none"]),
     ("delete", Code::Conflict, &["fact", "--if-revision", "1"]),
     ("delete", Code::Held, &["leased"]),

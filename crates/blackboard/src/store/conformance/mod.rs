@@ -35,6 +35,7 @@ mod fences;
 mod files;
 mod gone_holders;
 mod heartbeats;
+mod imports;
 mod items;
 mod leases;
 mod locks;
@@ -157,6 +158,7 @@ const FILES: &[&[Test]] = &[
     files::TESTS,
     gone_holders::TESTS,
     heartbeats::TESTS,
+    imports::TESTS,
     items::TESTS,
     leases::TESTS,
     locks::TESTS,

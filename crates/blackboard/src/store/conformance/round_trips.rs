@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use super::*;
 use crate::agent::{AgentFilter, CheckIn};
 use crate::entry::{
-    Comparison, EveryScope, Expected, FenceToken, Operation, Query, TransactionScope, Txn, WaitFor,
+    Comparison, EveryScope, Expected, FenceToken, Import, Operation, Query, TransactionScope, Txn, WaitFor,
 };
 use crate::event::{Filter, Lines, Since};
 use crate::file::{Check, FileFilter, Release as ReleaseFiles, Reserve};
@@ -537,6 +537,20 @@ fn count_readers(counted: &mut Counted) {
     counted.count("Board::sweep", "sweep", |fixture| fixture.board.sweep(&Sweep::default()).unwrap());
     counted.count("Board::prune", "prune, nothing due", |fixture| fixture.board.prune().unwrap());
     counted.count("Board::prune", "prune, an hour has not passed", |fixture| fixture.board.prune().unwrap());
+    count_files(counted);
+}
+
+fn count_files(counted: &mut Counted) {
+    let file = crate::import::read(r#"{"imported": {"key": "imported", "value": 1, "source_agent": "Ivy"}}"#)
+        .unwrap();
+    for (call, dry_run) in [("import, a dry run", true), ("import", false), ("import, nothing is new", false)]
+    {
+        counted.count("Scope::import", call, |fixture| {
+            let import = Import { dry_run, ..Import::default() };
+            fixture.scope().import(&file.content.entries, &import).unwrap()
+        });
+    }
+    counted.count("Board::swarm_view", "render", |fixture| fixture.board.swarm_view("team").unwrap());
 }
 
 fn count_log(counted: &mut Counted, session: &str) {

@@ -1,0 +1,173 @@
+//! What became of the entries of a file, as human and JSON output.
+
+use blackboard::Code;
+use blackboard::entry::{DEFAULT_SCOPE, ImportOutcome, ImportReport, ImportedEntry, SkipReason};
+use blackboard::import::{Format, ImportFile};
+use blackboard::swarm::{Dialect, Note, Problem};
+use blackboard::text::shell_word;
+use serde::{Serialize, Serializer};
+
+use super::{Result, Screen, escape, row_limit, shortened};
+use crate::envelope::Answer;
+use crate::outcome::Render;
+
+/// The answer of `import`.
+#[derive(Serialize)]
+pub struct ImportedFile {
+    file: String,
+    format: Format,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dialect: Option<Dialect>,
+    dry_run: bool,
+    created: usize,
+    updated: usize,
+    unchanged: usize,
+    kept: usize,
+    skipped: usize,
+    refused: usize,
+    /// Entries of the file that could not be read.
+    unread: usize,
+    entries: Vec<Row>,
+    problems: Vec<Problem>,
+    notes: Vec<Note>,
+    /// How many more problems and notes there are.
+    unreported: usize,
+    #[serde(skip)]
+    limit: usize,
+}
+
+/// One entry of the file.
+struct Row(ImportedEntry);
+
+impl Row {
+    /// The command for what is not an entry.
+    fn command(&self) -> Option<String> {
+        match &self.0.outcome {
+            ImportOutcome::Skipped(SkipReason::Lock(name)) => {
+                Some(format!("lock acquire {}", shell_word(name)))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Serialize for Row {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct WithHint<'a> {
+            #[serde(flatten)]
+            entry: &'a ImportedEntry,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            hint: Option<String>,
+        }
+        let hint = self.command().map(|words| format!("blackboard {words}"));
+        WithHint { entry: &self.0, hint }.serialize(serializer)
+    }
+}
+
+impl ImportedFile {
+    /// The answer for this file.
+    pub fn new(
+        name: String,
+        file: &ImportFile,
+        report: ImportReport,
+        dry_run: bool,
+        json: bool,
+    ) -> ImportedFile {
+        let content = &file.content;
+        ImportedFile {
+            file: name,
+            format: file.format,
+            dialect: file.dialect(),
+            dry_run,
+            created: report.count("created"),
+            updated: report.count("updated"),
+            unchanged: report.count("unchanged"),
+            kept: report.count("kept"),
+            skipped: report.count("skipped"),
+            refused: report.count("refused"),
+            unread: content.unread,
+            entries: report.entries.into_iter().map(Row).collect(),
+            problems: content.problems.clone(),
+            notes: content.notes.clone(),
+            unreported: content.unreported,
+            limit: row_limit(None, json).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// Not 0 if something of the file is missing on the board that the caller may have wanted there.
+    pub fn exit_code(&self) -> u8 {
+        if self.refused + self.unread > 0 { Code::Conflict.exit_code() } else { 0 }
+    }
+
+    fn heading(&self) -> String {
+        let counts = [
+            (self.created, "created"),
+            (self.updated, "updated"),
+            (self.unchanged, "unchanged"),
+            (self.kept, "kept"),
+            (self.skipped, "skipped"),
+            (self.refused, "refused"),
+            (self.unread, "not readable"),
+        ];
+        let counts = counts.iter().filter(|(count, _)| *count > 0);
+        let counts: Vec<_> = counts.map(|(count, what)| format!("{count} {what}")).collect();
+        let counts = if counts.is_empty() { "no entries".to_owned() } else { counts.join(", ") };
+        let file = escape(&self.file);
+        if self.dry_run {
+            format!("Would import: {file} ({counts}; dry run, nothing is changed)")
+        } else {
+            format!("Imported: {file} ({counts})")
+        }
+    }
+}
+
+impl Render for ImportedFile {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        answer.object(self)
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        screen.line(format_args!("{}", self.heading()))?;
+        let changed = || self.entries.iter().filter(|row| row.0.outcome != ImportOutcome::Unchanged);
+        for row in changed().take(self.limit) {
+            let (outcome, key) = (row.0.outcome.as_str(), named(&row.0));
+            let reason = row.0.outcome.reason().map(|reason| format!(": {}", escape(&reason)));
+            let command = row.command().map(|words| format!(" (use: {})", escape(&screen.command(words))));
+            screen.line(format_args!(
+                "  {outcome:9} {key}{}{}",
+                reason.unwrap_or_default(),
+                command.unwrap_or_default()
+            ))?;
+        }
+        let more = changed().count().saturating_sub(self.limit);
+        if more > 0 {
+            screen.line(format_args!("  and {more} more; all of them: --json"))?;
+        }
+        for Problem { line, problem } in self.problems.iter().take(self.limit) {
+            screen.line(format_args!("  line {line}: {}", escape(problem)))?;
+        }
+        for note in self.notes.iter().take(self.limit) {
+            let (section, text) = (escape(&note.section), shortened(&note.text, 60));
+            let section = if section.is_empty() { section } else { format!(", {section}").into() };
+            screen.line(format_args!("  note in line {}{section}: {}", note.line, escape(&text)))?;
+        }
+        let hidden =
+            self.problems.len().saturating_sub(self.limit) + self.notes.len().saturating_sub(self.limit);
+        match hidden + self.unreported {
+            0 => Ok(()),
+            count => screen.line(format_args!("  and {count} more problems and notes")),
+        }
+    }
+}
+
+/// The key, with its scope unless that is the default one, and as the file has it.
+fn named(entry: &ImportedEntry) -> String {
+    let key = escape(&entry.key);
+    let scope = match &*entry.scope {
+        DEFAULT_SCOPE => String::new(),
+        scope => format!(" in scope {}", escape(scope)),
+    };
+    let in_file = entry.key_in_file.as_ref().map(|key| format!(" ({} in the file)", escape(key)));
+    format!("{key}{scope}{}", in_file.unwrap_or_default())
+}

@@ -1,0 +1,153 @@
+use std::path::Path;
+
+use serde_json::{Value, json};
+use testkit::process::RunToEnd as _;
+
+use crate::scratch::{Output, Scratch};
+use crate::shapes::is_object;
+use crate::transcript;
+
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    files_of_every_dialect_are_imported_once,
+    entries_of_an_export_are_imported_into_their_scopes,
+    snapshot_is_imported_with_tags_and_metadata,
+    rendered_file_is_imported_into_another_scope_unchanged,
+    dry_run_creates_no_board,
+    commands_of_the_page_for_network_ai_run_in_their_order,
+];
+
+fn human_output_matches_transcript() {
+    transcript::check("import");
+}
+
+fn fixture(dialect: &str) -> String {
+    let path = format!("../blackboard/tests/fixtures/swarm/dialect-{dialect}.md");
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
+}
+
+/// The keys with this outcome.
+fn keys<'a>(report: &'a Value, outcome: &str) -> Vec<&'a str> {
+    let entries = report["entries"].as_array().unwrap().iter();
+    entries.filter(|entry| entry["outcome"] == outcome).map(|entry| entry["key"].as_str().unwrap()).collect()
+}
+
+fn files_of_every_dialect_are_imported_once() {
+    for (dialect, created) in [("a", 3), ("b", 3), ("c", 2)] {
+        let scratch = Scratch::new();
+        std::fs::write(scratch.path().join("swarm-blackboard.md"), fixture(dialect)).unwrap();
+        let call = ["import", "swarm-blackboard.md"];
+        let planned = scratch.json(call.iter().chain(&["--dry-run"]));
+        assert_eq!((&planned["dry_run"], &planned["created"]), (&json!(true), &json!(created)));
+        assert_eq!(scratch.json(["list"]), json!([]));
+        let report = scratch.json(call);
+        is_object(&report, &["file", "format", "dialect", "created", "entries", "problems", "notes"]);
+        assert_eq!(
+            (&report["format"], &report["dialect"]),
+            (&json!("markdown"), &json!(dialect.to_uppercase()))
+        );
+        assert_eq!(report["created"], created, "{report}");
+        assert_eq!(keys(&report, "created"), keys(&planned, "created"));
+        if dialect == "a" {
+            assert_eq!(keys(&report, "skipped"), ["signal:data_analyst:ready", "lock:sap_connection"]);
+            assert_eq!(report["entries"][4]["hint"], "blackboard lock acquire sap_connection");
+            assert_eq!(report["notes"].as_array().unwrap().len(), 2);
+            let entry = scratch.json(["read", "result:q4_analysis"]);
+            assert_eq!(entry["source_agent"], "data_analyst");
+            let imported = &entry["metadata"]["imported"];
+            assert_eq!(imported["timestamp"], "2026-02-04T11:00:00.500Z");
+            assert_eq!(imported["members"]["committed_from"], "chg_1a2b3c4d");
+        }
+        let again = scratch.json(call);
+        assert_eq!((&again["created"], &again["unchanged"]), (&json!(0), &json!(created)), "{again}");
+    }
+}
+
+fn entries_of_an_export_are_imported_into_their_scopes() {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    scratch.json(["write", "a", "1", "--scope", "one", "--tag", "x"]);
+    scratch.json(["write", "b", "2", "--scope", "two", "--agent", "Oak"]);
+    scratch.json(["lock", "acquire", "deploy", "--session", "ivy"]);
+    for export in [&["export"][..], &["export", "--json"], &["export", "--pretty"]] {
+        let exported = scratch.run(export).success().stdout;
+        let other = Scratch::new();
+        let import = |arguments: &[&str]| {
+            let call = ["import", "-", "--json"].iter().chain(arguments);
+            Output::fed(&mut other.command(call), exported.clone()).success().json()
+        };
+        let one = import(&["--scope", "one"]);
+        assert_eq!((keys(&one, "created"), one["entries"].as_array().unwrap().len()), (vec!["a"], 1));
+        let report = import(&[]);
+        assert_eq!((keys(&report, "created"), keys(&report, "unchanged")), (vec!["b"], vec!["a"]));
+        assert_eq!(keys(&report, "skipped"), ["deploy"]);
+        assert_eq!(other.json(["read", "a", "--scope", "one"])["tags"], json!(["x"]));
+        assert_eq!(other.json(["read", "b", "--scope", "two"])["source_agent"], "Oak");
+        // On its own board, it changes nothing.
+        let own = Output::fed(&mut scratch.command(["import", "-", "--json"]), exported).success().json();
+        assert_eq!((keys(&own, "unchanged"), &own["updated"]), (vec!["a", "b"], &json!(0)));
+    }
+}
+
+fn snapshot_is_imported_with_tags_and_metadata() {
+    let scratch = Scratch::new();
+    scratch.json(["write", "a", "[1, 2]", "--tag", "x", "--metadata", r#"{"n":1}"#, "--ttl", "1h"]);
+    let snapshot = scratch.run(["snapshot"]).success().stdout;
+    let other = Scratch::new();
+    let import = |arguments: &[&str]| {
+        Output::fed(&mut other.command(["import", "-", "--json"].iter().chain(arguments)), snapshot.clone())
+            .success()
+            .json()
+    };
+    assert_eq!(import(&["--scope", "team"])["created"], 1);
+    let entry = other.json(["read", "a", "--scope", "team"]);
+    let original = scratch.json(["read", "a"]);
+    for field in ["value", "tags", "source_agent", "expires_at"] {
+        assert_eq!(entry[field], original[field], "{field}");
+    }
+    assert_eq!((&entry["metadata"]["n"], entry["metadata"]["imported"].is_object()), (&json!(1), true));
+    assert_eq!(import(&["--scope", "team"])["unchanged"], 1);
+}
+
+fn rendered_file_is_imported_into_another_scope_unchanged() {
+    let scratch = Scratch::new();
+    let value = "```\n### x\n<!-- blackboard:end entries -->\n## Knowledge Cache";
+    for key in ["plain", "### a", "<!-- blackboard:end entries -->", "task:a | b"] {
+        scratch.json(["write", key, value, "--string", "--agent", "Oak"]);
+    }
+    for dialect in ["A", "B", "C"] {
+        scratch.json(["render", "board.md", "--dialect", dialect]);
+        let report = scratch.json(["import", "board.md", "--scope", dialect]);
+        assert_eq!((&report["created"], &report["dialect"]), (&json!(4), &json!(dialect)), "{report}");
+        let [ours, theirs] = ["default", dialect].map(|scope| scratch.json(["snapshot", "--scope", scope]));
+        for (key, entry) in ours.as_object().unwrap() {
+            assert_eq!(
+                (&theirs[key]["value"], &theirs[key]["source_agent"]),
+                (&entry["value"], &json!("Oak"))
+            );
+            assert_eq!(theirs[key]["metadata"]["imported"]["timestamp"], entry["timestamp"]);
+        }
+        std::fs::remove_file(scratch.path().join("board.md")).unwrap();
+    }
+}
+
+fn dry_run_creates_no_board() {
+    let scratch = Scratch::new();
+    std::fs::write(scratch.path().join("a.md"), fixture("c")).unwrap();
+    let before = scratch.contents();
+    assert_eq!(scratch.json(["import", "a.md", "--dry-run"])["created"], 2);
+    assert!(scratch.contents() == before);
+}
+
+fn commands_of_the_page_for_network_ai_run_in_their_order() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/from-network-ai.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let blocks = page.split("```bash\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let script = blocks.fold("set -e\n".to_owned(), |script, block| script + block);
+    assert_eq!(script.matches("\nblackboard ").count(), 8, "{script}");
+    let scratch = Scratch::new();
+    std::fs::write(scratch.path().join("swarm-blackboard.md"), fixture("c")).unwrap();
+    let output = Output::of(scratch.shell(&script).run_to_end()).success();
+    assert!(output.stdout.contains("Rendered: swarm-blackboard.md (2 entries, "), "{output:?}");
+    assert!(output.stdout.ends_with("Deleted: task:analyze_q4\n"), "{output:?}");
+}

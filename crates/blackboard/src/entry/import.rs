@@ -1,0 +1,534 @@
+//! `import`: writes the entries of a file.
+//!
+//! [`decide`] is the rule: the entry of the board and that of the file in, what happens out. It is read and decided in the
+//! commit that writes. A commit has at most 500 entries, so that other writers never wait long; an import that is
+//! interrupted can be repeated, because an entry that is the same is not written again.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value as Json, json};
+
+use super::rules::{check_not_reserved, visible};
+use super::wording::named;
+use super::{
+    Actor, Entry, EntryEditor, EventWording, FILES, LOCKS, Scope, Write, check_key, check_known_scope,
+};
+use crate::clock::Timestamp;
+use crate::error::{Code, Error, Result};
+use crate::import::escaped_key;
+use crate::metadata::Metadata;
+use crate::revision::{Pending, Revision};
+use crate::store::{Key, OnBusy, Prefetch};
+use crate::swarm::{FileEntry, IMPORTED, LOCK_PREFIX, time_of_entry};
+use crate::text::escape_json_for_terminal;
+
+/// How many entries one commit writes.
+const BATCH: usize = 500;
+
+/// How many bytes of values one commit writes, unless one value is larger.
+const BATCH_BYTES: usize = 4 * 1024 * 1024;
+
+/// Which entry stays if the board has another one than the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// That of the board.
+    Ours,
+    /// That of the file.
+    Theirs,
+    /// The one that was written last. The board's if the file has no time.
+    #[default]
+    Newest,
+}
+
+/// How to import.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Import {
+    /// Which entry stays if there are two.
+    pub keep: Keep,
+    /// Percent-escapes keys that the board refuses.
+    pub escape_keys: bool,
+    /// Only reports what would happen.
+    pub dry_run: bool,
+}
+
+/// What became of the entries of a file, in its order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImportReport {
+    /// The entries.
+    pub entries: Vec<ImportedEntry>,
+}
+
+/// What became of one entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportedEntry {
+    /// Its scope.
+    pub scope: String,
+    /// Its key on the board.
+    pub key: String,
+    /// Its key in the file, if it was escaped.
+    pub key_in_file: Option<String>,
+    /// Its line in the file.
+    pub line: usize,
+    /// What became of it.
+    pub outcome: ImportOutcome,
+}
+
+/// What becomes of an entry of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ImportOutcome {
+    /// The board did not have it.
+    Created,
+    /// The board had another one.
+    Updated,
+    /// The board has the same.
+    Unchanged,
+    /// The board has another one, which stays.
+    Kept,
+    /// It is not imported.
+    Skipped(SkipReason),
+    /// The board refuses it.
+    Refused {
+        /// The code of the refusal.
+        code: Code,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Why an entry is not imported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SkipReason {
+    /// It is a lock of this name, in the form of other programs. A lock of a board is not an entry that agents write.
+    Lock(String),
+    /// It expired at this moment.
+    Expired(Timestamp),
+    /// A session held it. Holdings belong to a session of their board.
+    Leased,
+    /// Another session holds the entry of the board.
+    Held,
+    /// The file has a newer entry of the same key.
+    Repeated,
+}
+
+impl ImportOutcome {
+    /// Its name in JSON output.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            ImportOutcome::Created => "created",
+            ImportOutcome::Updated => "updated",
+            ImportOutcome::Unchanged => "unchanged",
+            ImportOutcome::Kept => "kept",
+            ImportOutcome::Skipped(_) => "skipped",
+            ImportOutcome::Refused { .. } => "refused",
+        }
+    }
+
+    /// Why it is not imported.
+    pub fn reason(&self) -> Option<String> {
+        match self {
+            ImportOutcome::Skipped(SkipReason::Lock(_)) => Some("it is a lock, not an entry".to_owned()),
+            ImportOutcome::Skipped(SkipReason::Expired(at)) => Some(format!("it expired at {at}")),
+            ImportOutcome::Skipped(SkipReason::Leased) => {
+                Some("a session held it; holdings are not imported".to_owned())
+            }
+            ImportOutcome::Skipped(SkipReason::Held) => Some("another session holds the entry".to_owned()),
+            ImportOutcome::Skipped(SkipReason::Repeated) => {
+                Some("the file has a newer entry of this key".to_owned())
+            }
+            ImportOutcome::Refused { reason, .. } => Some(reason.clone()),
+            ImportOutcome::Created
+            | ImportOutcome::Updated
+            | ImportOutcome::Unchanged
+            | ImportOutcome::Kept => None,
+        }
+    }
+}
+
+impl Serialize for ImportedEntry {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Fields<'a> {
+            scope: &'a str,
+            key: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            key_in_file: Option<&'a str>,
+            line: usize,
+            outcome: &'static str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            code: Option<&'static str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            reason: Option<String>,
+        }
+        let code = match &self.outcome {
+            ImportOutcome::Refused { code, .. } => Some(code.as_str()),
+            _ => None,
+        };
+        Fields {
+            scope: &self.scope,
+            key: &self.key,
+            key_in_file: self.key_in_file.as_deref(),
+            line: self.line,
+            outcome: self.outcome.as_str(),
+            code,
+            reason: self.outcome.reason(),
+        }
+        .serialize(serializer)
+    }
+}
+
+impl ImportReport {
+    /// How many entries have this outcome.
+    pub fn count(&self, outcome: &str) -> usize {
+        self.entries.iter().filter(|entry| entry.outcome.as_str() == outcome).count()
+    }
+}
+
+/// The outcomes of one commit.
+struct Outcomes(Vec<ImportOutcome>);
+
+impl Pending for Outcomes {
+    fn resolve(&mut self, _: Revision) {}
+}
+
+/// An entry of a file that may be written.
+struct Item {
+    /// Its position in the report.
+    at: usize,
+    scope: String,
+    /// Without tags, metadata and time to live, which depend on the entry of the board.
+    write: Write,
+    author: Option<String>,
+    timestamp: Option<Timestamp>,
+    ttl: Option<Duration>,
+    tags: Option<Vec<String>>,
+    metadata: Option<Metadata>,
+    /// The version and other members, for the metadata.
+    origin: Map<String, Json>,
+}
+
+impl Item {
+    /// When it expires, if it does and its time is known.
+    fn expires_at(&self) -> Option<Timestamp> {
+        Some(self.timestamp?.plus(self.ttl?))
+    }
+}
+
+impl Scope<'_> {
+    /// Writes the entries of a file, those without a scope into this one. What becomes of each is reported: one that
+    /// cannot be written does not stop the others.
+    ///
+    /// The author of an entry is that of the file. Its time is kept in the metadata (`imported.timestamp`), and its time to
+    /// live starts there. A repeated import changes nothing.
+    ///
+    /// ```
+    /// # use blackboard::{Board, entry::{Import, ImportOutcome}, import};
+    /// # let board = Board::memory();
+    /// let file = import::read(r#"{"task:1": {"key": "task:1", "value": 42, "source_agent": "ivy"}}"#)?;
+    /// let import = |board: &Board| board.scope("team-1").import(&file.content.entries, &Import::default());
+    /// assert_eq!(import(&board)?.entries[0].outcome, ImportOutcome::Created);
+    /// assert_eq!(import(&board)?.entries[0].outcome, ImportOutcome::Unchanged);
+    /// assert_eq!(board.scope("team-1").entry("task:1")?.unwrap().updated_by, "ivy");
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn import(&self, entries: &[FileEntry], import: &Import) -> Result<ImportReport> {
+        check_known_scope(&self.name)?;
+        let actor = self.board.checked_actor(&self.actor)?;
+        let mut importer = Importer { scope: self, actor, import, authors: BTreeMap::new() };
+        let mut report = ImportReport::default();
+        let mut items: Vec<Item> = Vec::with_capacity(entries.len());
+        // Where in `items` each key is.
+        let mut places: BTreeMap<(String, String), usize> = BTreeMap::new();
+        for entry in entries {
+            let at = report.entries.len();
+            let (reported, item) = importer.prepare(entry, at)?;
+            report.entries.push(reported);
+            let Some(item) = item else { continue };
+            let key = (item.scope.clone(), item.write.key.clone());
+            if let Some(&place) = places.get(&key) {
+                let older = if item.timestamp >= items[place].timestamp {
+                    std::mem::replace(&mut items[place], item).at
+                } else {
+                    item.at
+                };
+                report.entries[older].outcome = ImportOutcome::Skipped(SkipReason::Repeated);
+            } else {
+                places.insert(key, items.len());
+                items.push(item);
+            }
+        }
+        for batch in batches(&items) {
+            importer.run(batch, &mut report)?;
+        }
+        Ok(report)
+    }
+}
+
+/// Parts of a list that one commit can write.
+fn batches(items: &[Item]) -> impl Iterator<Item = &[Item]> {
+    let mut rest = items;
+    std::iter::from_fn(move || {
+        let (mut count, mut bytes) = (0, 0);
+        for item in rest.iter().take(BATCH) {
+            bytes += item.write.value.as_str().len();
+            if count > 0 && bytes > BATCH_BYTES {
+                break;
+            }
+            count += 1;
+        }
+        let (batch, behind) = rest.split_at(count);
+        rest = behind;
+        (!batch.is_empty()).then_some(batch)
+    })
+}
+
+struct Importer<'a> {
+    scope: &'a Scope<'a>,
+    actor: Actor,
+    import: &'a Import,
+    /// The authors of the file, and why the board refuses one.
+    authors: BTreeMap<String, Option<(Code, String)>>,
+}
+
+impl Importer<'_> {
+    /// Checks what needs no board.
+    fn prepare(&mut self, entry: &FileEntry, at: usize) -> Result<(ImportedEntry, Option<Item>)> {
+        let scope = entry.scope.clone().unwrap_or_else(|| self.scope.name.clone());
+        let key = if self.import.escape_keys { escaped_key(&scope, &entry.key) } else { entry.key.clone() };
+        let key_in_file = (key != entry.key).then(|| entry.key.clone());
+        let mut imported =
+            ImportedEntry { scope, key, key_in_file, line: entry.line, outcome: ImportOutcome::Created };
+        let item = match self.item(entry, &imported, at) {
+            Ok(item) => Some(item),
+            Err(outcome) => {
+                imported.outcome = outcome?;
+                None
+            }
+        };
+        Ok((imported, item))
+    }
+
+    fn item(
+        &mut self,
+        entry: &FileEntry,
+        imported: &ImportedEntry,
+        at: usize,
+    ) -> Result<Item, Result<ImportOutcome>> {
+        let skip = |reason| Err(Ok(ImportOutcome::Skipped(reason)));
+        let ImportedEntry { scope, key, .. } = imported;
+        if let Some(name) = entry.key.strip_prefix(LOCK_PREFIX) {
+            return skip(SkipReason::Lock(name.to_owned()));
+        }
+        if entry.is_leased || [LOCKS, FILES].contains(&&**scope) {
+            return skip(SkipReason::Leased);
+        }
+        self.check_author(entry.author.as_deref())?;
+        let checked = check_known_scope(scope).and_then(|()| check_not_reserved(scope)).and_then(|()| {
+            let write = Write {
+                tags: entry.tags.clone().unwrap_or_default(),
+                metadata: entry.metadata.clone(),
+                ..Write::new(key, entry.value.clone())
+            };
+            write.checked(scope, self.scope.board.settings())
+        });
+        let write = checked.map_err(refused)?;
+        let mut origin = Map::new();
+        origin.extend(entry.version.map(|version| ("version".to_owned(), json!(version))));
+        if let Some(others) = &entry.others {
+            let rules = &self.scope.board.settings().text;
+            rules.check_json([others.as_str()]).map_err(refused)?;
+            origin.insert("members".to_owned(), Json::Object(others.to_map()));
+        }
+        Ok(Item {
+            at,
+            scope: scope.clone(),
+            tags: entry.tags.as_ref().map(|_| write.tags.clone()),
+            write: Write { metadata: None, tags: Vec::new(), ..write },
+            author: entry.author.clone().filter(|author| !author.is_empty()),
+            timestamp: entry.timestamp,
+            ttl: entry.ttl,
+            metadata: entry.metadata.clone(),
+            origin,
+        })
+    }
+
+    fn check_author(&mut self, author: Option<&str>) -> Result<(), Result<ImportOutcome>> {
+        let Some(author) = author.filter(|author| !author.is_empty()) else { return Ok(()) };
+        if !self.authors.contains_key(author) {
+            let problem = match self.scope.board.checked_actor(&Actor::author(author)) {
+                Ok(_) => None,
+                Err(Error::Refusal(refusal)) => Some((refusal.code, refusal.message)),
+                Err(error) => return Err(Err(error)),
+            };
+            self.authors.insert(author.to_owned(), problem);
+        }
+        match &self.authors[author] {
+            None => Ok(()),
+            Some((code, reason)) => Err(Ok(ImportOutcome::Refused { code: *code, reason: reason.clone() })),
+        }
+    }
+
+    /// Imports a batch. If the board refuses one of its entries, the others are imported without it.
+    fn run(&self, items: &[Item], report: &mut ImportReport) -> Result<()> {
+        let outcomes = if self.import.dry_run { self.plan(items) } else { self.commit(items) };
+        match (outcomes, items) {
+            (Ok(Outcomes(outcomes)), _) => {
+                for (item, outcome) in items.iter().zip(outcomes) {
+                    report.entries[item.at].outcome = outcome;
+                }
+                Ok(())
+            }
+            (Err(error), [item]) if is_about_entry(&error) => {
+                let (code, reason) = (error.code(), error.to_string());
+                report.entries[item.at].outcome = ImportOutcome::Refused { code, reason };
+                Ok(())
+            }
+            (Err(error), [_, _, ..]) if is_about_entry(&error) => {
+                let (first, second) = items.split_at(items.len() / 2);
+                self.run(first, report)?;
+                self.run(second, report)
+            }
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    fn plan(&self, items: &[Item]) -> Result<Outcomes> {
+        let prefetch: Vec<_> =
+            items.iter().map(|item| Prefetch::Entry(&item.scope, &item.write.key)).collect();
+        let session = self.actor.session.as_deref();
+        self.scope.board.read(&prefetch, |tx| {
+            let decide = |item: &Item| {
+                let key = Key::Entry(item.scope.clone(), item.write.key.clone());
+                let before = visible(tx, &key)?;
+                let outcome = decide(before.as_ref(), item, self.import.keep, session, tx.now());
+                if outcome == ImportOutcome::Created {
+                    check_key(&item.scope, &item.write.key)?;
+                }
+                Ok(outcome)
+            };
+            Ok(Outcomes(items.iter().map(decide).collect::<Result<_>>()?))
+        })
+    }
+
+    fn commit(&self, items: &[Item]) -> Result<Outcomes> {
+        let entries = items.iter().map(|item| Prefetch::Entry(&item.scope, &item.write.key));
+        let prefetch: Vec<_> = entries.chain(self.actor.prefetch()).collect();
+        let session = self.actor.session.as_deref();
+        self.scope.board.commit_with_on_busy(OnBusy::Wait, "import", &prefetch, |tx| {
+            let mut editor = EntryEditor::new(self.scope.board, tx, &self.actor)?;
+            let own_author = editor.author.clone();
+            let mut outcomes = Vec::with_capacity(items.len());
+            for item in items {
+                let before = editor.entry(&item.scope, &item.write.key)?;
+                let outcome = decide(before.as_ref(), item, self.import.keep, session, tx.now());
+                if matches!(outcome, ImportOutcome::Created | ImportOutcome::Updated) {
+                    editor.author.clone_from(item.author.as_ref().unwrap_or(&own_author));
+                    let write = complete(item, before.as_ref(), tx.now())?;
+                    let what = named(&item.scope, &write.key);
+                    let words = format!("Imported {what}, written by agent \"{}\"", editor.author);
+                    editor.write(&item.scope, &write, EventWording::InWords(words))?;
+                }
+                outcomes.push(outcome);
+            }
+            Ok((editor.finish()?, Outcomes(outcomes)))
+        })
+    }
+}
+
+/// An entry that is refused, unless the error is a fault.
+fn refused(error: Error) -> Result<ImportOutcome> {
+    match error {
+        Error::Refusal(refusal) => Ok(ImportOutcome::Refused { code: refusal.code, reason: refusal.message }),
+        fault @ Error::Fault(_) => Err(fault),
+    }
+}
+
+/// Whether a refusal is about one of the entries, and not about the caller or the board.
+fn is_about_entry(error: &Error) -> bool {
+    matches!(error, Error::Refusal(_)) && matches!(error.code(), Code::InvalidValue | Code::Held)
+}
+
+/// What becomes of an entry of a file, if the board has this one.
+fn decide(
+    before: Option<&Entry>,
+    item: &Item,
+    keep: Keep,
+    session: Option<&str>,
+    now: Timestamp,
+) -> ImportOutcome {
+    if let Some(expired) = item.expires_at().filter(|expires| *expires <= now) {
+        return ImportOutcome::Skipped(SkipReason::Expired(expired));
+    }
+    let Some(before) = before else { return ImportOutcome::Created };
+    if is_same(before, item) {
+        return ImportOutcome::Unchanged;
+    }
+    let updates = match keep {
+        Keep::Ours => false,
+        Keep::Theirs => true,
+        Keep::Newest => item.timestamp.is_some_and(|time| time > time_of_entry(before)),
+    };
+    if !updates {
+        return ImportOutcome::Kept;
+    }
+    match &before.session_id {
+        Some(holder) if session != Some(holder) => ImportOutcome::Skipped(SkipReason::Held),
+        _ => ImportOutcome::Updated,
+    }
+}
+
+/// Whether the board has the entry: the value, the author and the expiry, and tags and metadata if the file has them.
+fn is_same(before: &Entry, item: &Item) -> bool {
+    let same_value = || {
+        before.value.says_the_same_as(&item.write.value) || {
+            // A file may have hidden characters escaped.
+            let [ours, theirs] =
+                [&before.value, &item.write.value].map(|value| escape_json_for_terminal(value.as_str()));
+            crate::json::without_white_space(&ours).eq(crate::json::without_white_space(&theirs))
+        }
+    };
+    let same_expiry = match (item.timestamp, item.ttl) {
+        (None, Some(_)) => before.expires_at.is_some(),
+        _ => before.expires_at == item.expires_at(),
+    };
+    same_expiry
+        && item.author.as_ref().is_none_or(|author| *author == before.updated_by)
+        && item.tags.as_ref().is_none_or(|tags| *tags == before.tags)
+        && same_value()
+        && (item.tags.is_none()
+            || without_origin(before.metadata.as_ref()) == without_origin(item.metadata.as_ref()))
+}
+
+fn without_origin(metadata: Option<&Metadata>) -> Map<String, Json> {
+    let mut members = metadata.map(Metadata::to_map).unwrap_or_default();
+    members.remove(IMPORTED);
+    members
+}
+
+/// The write of an entry. Tags and metadata that the file does not have stay.
+fn complete(item: &Item, before: Option<&Entry>, now: Timestamp) -> Result<Write> {
+    let (tags, metadata) = match (&item.tags, before) {
+        (Some(tags), _) => (tags.clone(), item.metadata.as_ref()),
+        (None, Some(before)) => (before.tags.clone(), before.metadata.as_ref()),
+        (None, None) => (Vec::new(), None),
+    };
+    let mut origin = item.origin.clone();
+    origin.insert("at".to_owned(), json!(now));
+    origin.extend(item.timestamp.map(|time| ("timestamp".to_owned(), json!(time))));
+    let mut imported = Map::new();
+    imported.insert(IMPORTED.to_owned(), Json::Object(origin));
+    let imported = Metadata::from(imported);
+    let metadata = match metadata {
+        Some(metadata) => metadata.merged_with(&imported)?,
+        None => imported,
+    };
+    let ttl = match (item.expires_at(), item.ttl) {
+        (Some(expires), _) => Some(expires.since(now)),
+        (None, ttl) => ttl,
+    };
+    Ok(Write { tags, metadata: Some(metadata), ttl, ..item.write.clone() })
+}
+
+#[cfg(test)]
+mod tests;
