@@ -202,6 +202,9 @@ pub fn as_command<'a>(hint: &'a Hint, given: &GivenOptions<'_>) -> Cow<'a, str> 
             given.command(format_args!("work status {}", word(item))),
         ),
         Hint::WaitForLock => ("wait for it with --wait 1m, or list locks".into(), given.command("lock list")),
+        Hint::AcquireLock(lock) => {
+            ("acquire the lock".into(), given.acting(format_args!("lock acquire {}", word(lock))))
+        }
         Hint::ReleaseLock(lock) => {
             ("if it is no longer in use".into(), given.acting(format_args!("lock release {}", word(lock))))
         }
@@ -274,6 +277,7 @@ pub mod tests {
             Hint::WaitLongerForKey,
             Hint::WaitLongerForItem(name()),
             Hint::WaitForLock,
+            Hint::AcquireLock(name()),
             Hint::ReleaseLock(name()),
             Hint::CheckLostLock,
             Hint::ListLocks,

@@ -136,6 +136,8 @@ pub enum Hint {
     WaitForLock,
     /// Wait longer for the lock, or ask its holder.
     WaitLongerForLock,
+    /// Acquire this lock.
+    AcquireLock(String),
     /// Release this lock, if it is no longer in use.
     ReleaseLock(String),
     /// The lock was lost: check before you continue.

@@ -128,38 +128,25 @@ impl Following {
     /// Reports each render.
     fn each(&self, mut show: impl FnMut(&RenderedFile) -> output::Result) -> output::Result {
         show(&self.first)?;
-        let mut is_due = false;
         while !self.is_interrupted() {
-            match self.read_to_end(if is_due { Duration::ZERO } else { TICK }) {
-                Ok(None) if !is_due => continue,
+            if self.read_to_end()?.is_none() || self.is_interrupted() {
+                continue;
+            }
+            match self.renderer.render() {
+                Ok(rendered) if rendered.changed => show(&rendered)?,
                 Ok(_) => {}
-                Err(error) => return Err(error.into()),
-            }
-            if self.is_interrupted() {
-                break;
-            }
-            is_due = match self.renderer.render() {
-                Ok(rendered) => {
-                    if rendered.changed {
-                        show(&rendered)?;
-                    }
-                    false
-                }
                 // A person is editing the file. The next change of the board tries again.
-                Err(error @ Error::Refusal(_)) => {
-                    warn(&error.to_string());
-                    false
-                }
+                Err(error @ Error::Refusal(_)) => warn(&error.to_string()),
                 Err(error) => return Err(error.into()),
-            };
+            }
         }
         Ok(())
     }
 
     /// Reads the event log to its end: many writes are one render. `None` if there was no event.
-    fn read_to_end(&self, timeout: Duration) -> Result<Option<Revision>> {
+    fn read_to_end(&self) -> Result<Option<Revision>> {
         let mut follower = self.follower.borrow_mut();
-        let (mut last, mut wait) = (None, timeout);
+        let (mut last, mut wait) = (None, TICK);
         let mut until = None;
         loop {
             match follower.next_batch(BATCH, wait) {

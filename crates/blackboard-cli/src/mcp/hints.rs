@@ -49,6 +49,7 @@ pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
         Hint::FenceTokenForm => "use the `fence` that `work_claim` or `hold` returned".into(),
         Hint::WaitForLock => "wait for it with `wait`, or check the holder with `hold` and `check`".into(),
         Hint::WaitLongerForLock => "call `wait` again to keep waiting, or work on something else".into(),
+        Hint::AcquireLock(lock) => format!("acquire the lock with `hold` and `name: \"{lock}\"`").into(),
         Hint::ReleaseLock(lock) => {
             format!("if it is no longer in use, release it with `hold`, `action: \"unlock\"` and `name: \"{lock}\"`")
                 .into()

@@ -13,7 +13,8 @@ use serde_json::{Map, Value as Json, json};
 use super::rules::{check_not_reserved, visible};
 use super::wording::named;
 use super::{
-    Actor, Entry, EntryEditor, EventWording, FILES, LOCKS, Scope, Write, check_key, check_known_scope,
+    Actor, Entry, EntryEditor, EventWording, FILES, LOCK_PREFIX, LOCKS, Scope, Write, check_key,
+    check_known_scope,
 };
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Result};
@@ -21,7 +22,7 @@ use crate::import::escaped_key;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
 use crate::store::{Key, OnBusy, Prefetch};
-use crate::swarm::{FileEntry, IMPORTED, LOCK_PREFIX, time_of_entry};
+use crate::swarm::{FileEntry, IMPORTED, time_of_entry};
 use crate::text::escape_json_for_terminal;
 
 /// How many entries one commit writes.

@@ -84,6 +84,10 @@ pub const DEFAULT_SCOPE: &str = "default";
 /// The scope of locks. Only the lock verbs write it.
 pub const LOCKS: &str = "locks";
 
+/// How keys of other programs begin that mean a lock. No entry has such a key: two kinds of lock would not exclude each
+/// other.
+pub(crate) const LOCK_PREFIX: &str = "lock:";
+
 /// The scope of file reservations. Only the file verbs write it.
 pub const FILES: &str = "files";
 

@@ -18,8 +18,10 @@ mod tests;
 
 use std::time::Duration;
 
-use super::wording::{conflict, exists, held, no_session_for_lease, reserved_scope, stale_fence};
-use super::{Actor, Entry, FILES, FenceToken, LOCKS, Write, check_key, check_scope, known_tag_set};
+use super::wording::{conflict, exists, held, lock_key, no_session_for_lease, reserved_scope, stale_fence};
+use super::{
+    Actor, Entry, FILES, FenceToken, LOCK_PREFIX, LOCKS, Write, check_key, check_scope, known_tag_set,
+};
 use crate::agent::Agent;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
@@ -69,6 +71,7 @@ pub(super) fn decide_write(
     agent: Option<&Agent>,
     circumstances: &Circumstances<'_>,
 ) -> Result<Entry> {
+    check_not_a_lock(circumstances.scope, &write.key)?;
     check_holder(tx, before, circumstances.session)?;
     if write.lease {
         agent.ok_or_else(no_session_for_lease)?.must_be_live()?;
@@ -164,6 +167,15 @@ pub(crate) fn check_ttl(ttl: Option<Duration>) -> Result<()> {
 /// Refuses an ordinary change in a scope that has verbs of its own.
 pub(super) fn check_not_reserved(scope: &str) -> Result<()> {
     if [LOCKS, FILES].contains(&scope) { Err(reserved_scope(scope)) } else { Ok(()) }
+}
+
+/// Refuses to write an entry that looks like a lock, and would exclude no other agent. One of an earlier version can still
+/// be read and deleted.
+fn check_not_a_lock(scope: &str, key: &str) -> Result<()> {
+    match key.strip_prefix(LOCK_PREFIX) {
+        Some(name) if ![LOCKS, FILES].contains(&scope) => Err(lock_key(key, name)),
+        _ => Ok(()),
+    }
 }
 
 /// The entry with this key, unless it has expired.

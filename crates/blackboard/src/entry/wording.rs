@@ -161,6 +161,16 @@ pub(super) fn reserved_scope(scope: &str) -> Error {
     Refusal::new(Code::InvalidValue, format!("scope \"{scope}\" is reserved for {what}")).hint(hint).into()
 }
 
+/// The refusal to write an entry with the key of a lock.
+pub(super) fn lock_key(key: &str, name: &str) -> Error {
+    Refusal::new(
+        Code::InvalidValue,
+        format!("key {key} means a lock, and an entry would exclude no other agent"),
+    )
+    .hint(Hint::AcquireLock(name.to_owned()))
+    .into()
+}
+
 /// The refusal to create an entry that exists.
 pub(super) fn exists(scope: &str, entry: &Entry) -> Error {
     let since = entry.created_at;

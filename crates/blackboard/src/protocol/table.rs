@@ -148,7 +148,7 @@ const TABLE: &[Row] = &[
     row(
         "Lock",
         Level::Colony,
-        "Note about a resource in use; excludes no other agent",
+        "Resource in use; a lock, which no entry can replace",
         &[(ONLY_MESSAGE, "lock:{name...}")],
     ),
 ];

@@ -49,9 +49,6 @@ pub const MAX_ENTRIES: usize = 1_000_000;
 /// How many problems and how many notes of a file are reported. The rest is counted.
 pub const MAX_REPORTED: usize = 1000;
 
-/// The prefix of keys that are locks in files of other programs. Such an entry excludes no session here.
-pub const LOCK_PREFIX: &str = "lock:";
-
 /// A form of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum Dialect {

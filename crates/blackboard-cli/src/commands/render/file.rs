@@ -50,7 +50,7 @@ impl TargetFile {
         self.path.display().to_string()
     }
 
-    /// Replaces the rendered parts. A change that a person saves meanwhile is not lost.
+    /// Replaces the rendered parts. If a person saves the file meanwhile, it is rendered again.
     pub fn write(&self, view: &SwarmView, dialect: Dialect) -> Result<WrittenFile> {
         for _ in 0..ATTEMPTS {
             let (existing, permissions) = self.read()?;

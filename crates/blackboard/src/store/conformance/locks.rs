@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::agent::{AgentFilter, AgentStatus, label, short_id};
-use crate::entry::{Actor, Comparison, Expected, FenceToken, LOCKS, Operation, Txn, Write};
+use crate::entry::{Actor, Comparison, Expected, FenceToken, LOCKS, Operation, Query, Txn, Write};
 use crate::hint::Hint;
 use crate::lock::{Acquire, Acquired, Lock, Release};
 
@@ -25,6 +25,7 @@ on_every_engine![
     old_fence_token_is_refused_on_every_path,
     names_of_locks_are_keys,
     only_lock_verbs_change_locks,
+    no_entry_has_the_key_of_a_lock,
     waiting_session_gets_a_released_lock,
     waiting_session_gets_an_expired_lock,
     waiting_session_sweeps_stale_holders,
@@ -454,6 +455,26 @@ fn names_of_locks_are_keys(fixture: &Fixture) {
     assert_eq!(code(nothing), Code::InvalidValue);
     let secret = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
     assert_eq!(refused(fixture, &secret, &ivy).code(), Code::SecretLooking);
+}
+
+fn no_entry_has_the_key_of_a_lock(fixture: &Fixture) {
+    let scope = fixture.board.scope("team");
+    let write = |key: &str| Write::new(key, json("1"));
+    for refused in [
+        scope.write(&write("lock:deploy")).unwrap_err(),
+        scope.write_batch(&[write("a"), write("lock:deploy")]).unwrap_err(),
+        scope.append("lock:deploy", &json("1")).unwrap_err(),
+        scope.increment("lock:deploy", 1).unwrap_err(),
+        fixture.board.transaction(|tx| tx.scope("team").write(&write("lock:deploy"))).unwrap_err(),
+    ] {
+        assert_eq!(refused.code(), Code::InvalidValue, "{refused}");
+        assert_eq!(refused.hint(), Some(&Hint::AcquireLock("deploy".to_owned())));
+    }
+    assert!(scope.list(&Query::default()).unwrap().is_empty(), "nothing was written");
+    // Keys that only look similar are entries.
+    for key in ["lock", "locks:deploy", "a:lock:deploy"] {
+        scope.write(&write(key)).unwrap();
+    }
 }
 
 fn only_lock_verbs_change_locks(fixture: &Fixture) {
