@@ -74,7 +74,7 @@ impl RangeWant {
         let (from, before) = bytes::bounds_of(range)?;
         // Only entries have versions.
         let values = values && (range.index.table)().name == "entries";
-        Ok(RangeWant { bounds: Bounds { from, before }, backwards: range.index.backwards, limit, values })
+        Ok(RangeWant { bounds: Bounds { from, before }, backwards: range.is_backwards(), limit, values })
     }
 
     /// What it reads of rows.

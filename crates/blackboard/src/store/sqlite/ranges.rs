@@ -33,6 +33,7 @@ struct Shape {
     select: Select,
     from: Bound<usize>,
     until: Bound<usize>,
+    backwards: bool,
 }
 
 /// All composed statements. There are few: one for each index and each way to read it.
@@ -41,7 +42,13 @@ static STATEMENTS: LazyLock<Mutex<HashMap<Shape, Arc<str>>>> = LazyLock::new(Mut
 /// The statement that reads a range. Its parameters are [`parameters`].
 pub(super) fn statement(select: Select, range: &Range) -> Arc<str> {
     let length = |bound: &Bound<Vec<IndexValue>>| bound.as_ref().map(Vec::len);
-    let shape = Shape { index: range.index, select, from: length(&range.from), until: length(&range.until) };
+    let shape = Shape {
+        index: range.index,
+        select,
+        from: length(&range.from),
+        until: length(&range.until),
+        backwards: range.is_backwards(),
+    };
     let mut statements = STATEMENTS.lock().unwrap_or_else(PoisonError::into_inner);
     statements.entry(shape).or_insert_with(|| compose(select, range).into()).clone()
 }
@@ -96,7 +103,7 @@ fn compose(select: Select, range: &Range) -> String {
     }
     match select {
         Select::Rows | Select::Heads | Select::Keys => {
-            let order = qualified(index.order, if index.backwards { " DESC" } else { "" });
+            let order = qualified(index.order, if range.is_backwards() { " DESC" } else { "" });
             sql = format!("{sql} ORDER BY {} LIMIT ?", order.join(", "));
         }
         Select::Any => sql.push_str(" LIMIT 1"),
