@@ -8,6 +8,7 @@ use crate::entry::Entry;
 use crate::error::Result;
 use crate::project::Project;
 use crate::revision::Revision;
+use crate::scope::{ScopeDetails, ScopePolicies};
 use crate::store::{Prefetch, Range};
 use crate::work::{Dependency, WorkItem};
 
@@ -24,6 +25,8 @@ pub struct Exported {
     pub work_items: Vec<WorkItem>,
     /// All dependencies between work items.
     pub work_dependencies: Vec<Dependency>,
+    /// The scopes that have policies.
+    pub scopes: Vec<ScopeDetails>,
     /// All entries of all scopes, including locks, file reservations, and expired entries that were not swept yet.
     pub entries: Vec<Entry>,
 }
@@ -39,7 +42,13 @@ impl Board {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn export(&self) -> Result<Exported> {
-        let ranges = [Range::agents(), Range::projects(), Range::work_items(), Range::all_entries()];
+        let ranges = [
+            Range::agents(),
+            Range::projects(),
+            Range::work_items(),
+            Range::scope_policies(),
+            Range::all_entries(),
+        ];
         let prefetch: Vec<_> = ranges.map(Prefetch::Range).into_iter().chain([Prefetch::Revision]).collect();
         self.read_list(&prefetch, |tx| {
             let work_items = tx.rows::<WorkItem>(&Range::work_items())?;
@@ -49,13 +58,16 @@ impl Board {
             for item in &work_items {
                 work_dependencies.extend(tx.rows::<Dependency>(&Range::blockers_of(&item.item_id))?);
             }
+            let entries = tx.rows::<Entry>(&Range::all_entries())?;
+            let scopes = tx.rows::<ScopePolicies>(&Range::scope_policies())?.into_iter();
             Ok(Exported {
                 revision: tx.revision()?,
                 agents: tx.rows(&Range::agents())?,
                 projects: tx.rows(&Range::projects())?,
                 work_items,
                 work_dependencies,
-                entries: tx.rows(&Range::all_entries())?,
+                scopes: scopes.map(|row| ScopeDetails::among(&entries, &row)).collect(),
+                entries,
             })
         })
     }

@@ -101,6 +101,20 @@ pub enum Hint {
     RemoveProjectAnyway(String),
     /// List the keys of a scope.
     ListKeys(String),
+    /// List scopes.
+    ListScopes,
+    /// Show this scope.
+    ShowScope(String),
+    /// Give this scope policies.
+    CreateScope(String),
+    /// Change the policies of this scope.
+    SetScope(String),
+    /// Delete entries of this scope, or give it a larger limit.
+    MakeRoomIn(String),
+    /// Let a full scope refuse writes.
+    RefuseWhenFull,
+    /// Count the uses of the entry in its metadata.
+    CountUses,
     /// Read this key.
     ReadKey {
         /// Its scope.
@@ -177,6 +191,8 @@ pub enum CheckedSubject {
     Items,
     /// The list of projects.
     Projects,
+    /// The list of scopes.
+    Scopes,
     /// The list of locks.
     Locks,
     /// The list of file reservations.
@@ -200,6 +216,7 @@ impl CheckedSubject {
                 _ => CheckedSubject::Items,
             }),
             "project" => Some(CheckedSubject::Projects),
+            "scope" => Some(CheckedSubject::Scopes),
             "lock" => Some(CheckedSubject::Locks),
             "file" => Some(CheckedSubject::Files),
             _ => None,

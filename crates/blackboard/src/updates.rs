@@ -307,7 +307,11 @@ fn subject(event_type: &EventType) -> Option<Subject> {
         | EventType::ProjectRemoved
         | EventType::HeartbeatReceived
         | EventType::EntryPurged
+        | EventType::EntryEvicted
         | EventType::EntriesCleared
+        | EventType::ScopeCreated
+        | EventType::ScopeUpdated
+        | EventType::ScopeDeleted
         | EventType::Other(_) => None,
     }
 }

@@ -27,6 +27,7 @@ use blackboard::id::CountingIds;
 use blackboard::lock::{Acquire, Release};
 use blackboard::process::FakeProcesses;
 use blackboard::project::RegisterProject;
+use blackboard::scope::{CreateScope, Policies, ValueRules};
 use blackboard::store::sqlite::{SCHEMA_VERSION, Sqlite, SqliteOptions};
 use blackboard::store::{Range, Store};
 use blackboard::sweep::Sweep;
@@ -135,6 +136,7 @@ fn fill(board: &Board, clock: &FixedClock) {
     board.sweep(&Sweep::default()).unwrap();
     fill_with_entries(board, clock);
     fill_with_edits(board);
+    fill_with_policies(board);
     board.prune().unwrap();
 }
 
@@ -175,6 +177,20 @@ fn fill_with_edits(board: &Board) {
         denied: false,
     };
     assert!(board.agents().check_in(&CheckIn { edited: Some(edited), ..CheckIn::of(ivy) }).unwrap().wrote);
+}
+
+/// A scope with policies, since schema 7, and its event.
+fn fill_with_policies(board: &Board) {
+    board.scopes().create(&CreateScope::new("cache", cache_policies())).unwrap();
+}
+
+fn cache_policies() -> Policies {
+    Policies {
+        ttl: Some(Duration::from_hours(1)),
+        max_entries: Some(100),
+        validation: ValueRules::new(vec!["count.*=int".parse().unwrap()]).unwrap(),
+        ..Policies::default()
+    }
 }
 
 /// A repeated heartbeat on a board that remembers it.
@@ -251,7 +267,14 @@ fn shows_what_was_in_it(version: u32) {
 
     let since = Since::Cursor { session: ivy.to_owned(), reader: "observe".to_owned() };
     let observation = board.events().observe(&since, &[]).unwrap();
-    let until = Revision::new(if version == 1 { 21 } else { 32 });
+    let until = Revision::new(match version {
+        1 => 21,
+        2..=6 => 32,
+        _ => 33,
+    });
+    if version >= 7 {
+        assert_eq!(board.scopes().show("cache").unwrap().policies, cache_policies());
+    }
     assert_eq!((observation.after, observation.until), (Revision::new(7), until));
     let events = board.events().next(&observation, Revision::ZERO, 1000).unwrap().unwrap().events;
     assert_eq!(events.last().unwrap().id, until);

@@ -20,6 +20,7 @@ mod mcp;
 mod observe;
 mod project;
 mod run;
+mod scope;
 mod serve;
 mod setup;
 mod status;
@@ -77,6 +78,11 @@ pub const COMMANDS: &[Command] = &[
     command::<entry::purge::Purge>("purge", Group::Entries),
     command::<entry::txn::Txn>("txn", Group::Entries),
     command::<entry::snapshot::Snapshot>("snapshot", Group::Entries),
+    command::<scope::create::Create>("scope create", Group::Entries),
+    command::<scope::set::Set>("scope set", Group::Entries),
+    command::<scope::show::Show>("scope show", Group::Entries),
+    command::<scope::list::List>("scope list", Group::Entries),
+    command::<scope::delete::Delete>("scope delete", Group::Entries),
     command::<lock::acquire::Acquire>("lock acquire", Group::LocksAndFiles),
     command::<lock::release::Release>("lock release", Group::LocksAndFiles),
     command::<lock::list::List>("lock list", Group::LocksAndFiles),
@@ -140,6 +146,7 @@ pub const ALIASES: &[Alias] = &[
     alias("lock ls", "lock list"),
     alias("file ls", "file list"),
     alias("project ls", "project list"),
+    alias("scope ls", "scope list"),
     alias("project show", "project status"),
 ];
 
@@ -150,6 +157,7 @@ pub const NOUNS: &[Noun] = &[
     Noun { path: "guard", about: "Keep reserved files out of commits" },
     Noun { path: "lock", about: "Acquire and release locks" },
     Noun { path: "project", about: "Register projects" },
+    Noun { path: "scope", about: "Give scopes of entries policies" },
     Noun { path: "tasks", about: "Alias of `work`" },
     Noun { path: "work", about: "Create, claim and complete work items" },
 ];

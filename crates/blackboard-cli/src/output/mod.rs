@@ -16,6 +16,7 @@ pub mod lock;
 mod names;
 pub mod progress;
 pub mod project;
+pub mod scope;
 mod screen;
 pub mod serve;
 pub mod setup;

@@ -42,6 +42,9 @@ const PREPARATIONS: &[(&str, &str)] = &[
     ("file release", "blackboard file reserve 'src/store/**'"),
     ("guard remove", "blackboard guard install"),
     ("project remove", "blackboard work delete design-schema"),
+    ("scope set", SCOPE),
+    ("scope show", SCOPE),
+    ("scope delete", SCOPE),
     ("setup remove", "blackboard setup claude --yes"),
     (
         "copy",
@@ -51,6 +54,8 @@ const PREPARATIONS: &[(&str, &str)] = &[
 ];
 
 const CLAIM: &str = "blackboard work claim design-schema";
+
+const SCOPE: &str = "blackboard scope create cache --ttl 1h --max-entries 1000";
 
 const COMPLETE: &str = "blackboard work claim design-schema && blackboard work complete design-schema";
 

@@ -36,6 +36,7 @@ mod purge;
 mod query;
 mod read;
 mod run;
+mod scope;
 mod serve;
 mod setup;
 mod snapshot;

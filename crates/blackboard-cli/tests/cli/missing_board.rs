@@ -28,8 +28,8 @@ fn commands_that_read_create_nothing() {
             }
             match *command {
                 // Nothing can be shown of what is not there.
-                "agent show" | "work status" | "work wait" | "project status" | "observe" | "history"
-                | "file check" | "wait" => {
+                "agent show" | "work status" | "work wait" | "project status" | "scope show" | "observe"
+                | "history" | "file check" | "wait" => {
                     assert_eq!((output.code, answer["ok"].as_bool()), (3, Some(false)), "{command}");
                 }
                 // These have the shapes of the script that they replace.
@@ -52,6 +52,7 @@ fn commands_that_read_create_nothing() {
         (&["work", "list", "--all"], true),
         (&["agent", "list", "--all"], true),
         (&["project", "list"], true),
+        (&["scope", "list"], true),
         (&["lock", "list"], true),
         (&["file", "list"], true),
         (&["file", "check", "src/lib.rs"], false),
@@ -150,6 +151,8 @@ fn commands_that_change_existing_rows_create_no_board() {
         (&["work", "block", "x", "--blocked-by", "y"], 3),
         (&["work", "unblock", "x"], 3),
         (&["project", "remove", "x"], 3),
+        (&["scope", "set", "x"], 3),
+        (&["scope", "delete", "x"], 3),
         (&["lock", "release", "x", "--session", "00000000"], 3),
         (&["delete", "x"], 3),
         (&["purge", "x"], 3),

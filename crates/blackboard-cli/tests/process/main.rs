@@ -39,6 +39,7 @@ mod readers;
 mod readme;
 mod retention;
 mod runs;
+mod scopes;
 mod swarm;
 mod sweep_race;
 mod unknown_outcome;

@@ -12,6 +12,7 @@ use crate::entry::{Entry, Tombstone};
 use crate::file::Edit;
 use crate::project::Project;
 use crate::revision::{Pending, Revision};
+use crate::scope::ScopePolicies;
 use crate::work::{Dependency, WorkItem};
 
 macro_rules! rows {
@@ -110,6 +111,8 @@ rows! {
     Entry(scope: String, key: String);
     /// A scope, and a removed key in it.
     Tombstone(scope: String, key: String);
+    /// By scope.
+    ScopePolicies(scope: String);
     /// A worktree, a path in it, and the session that edited it.
     Edit(worktree: String, path: String, session: String);
 }

@@ -29,7 +29,20 @@ const KINDS = [
     ],
   },
   { kind: "progress", types: ["heartbeat_received"] },
-  { kind: "entries", types: ["entry_written", "entry_deleted", "entry_expired", "entry_purged", "entries_cleared"] },
+  {
+    kind: "entries",
+    types: [
+      "entry_written",
+      "entry_deleted",
+      "entry_expired",
+      "entry_evicted",
+      "entry_purged",
+      "entries_cleared",
+      "scope_created",
+      "scope_updated",
+      "scope_deleted",
+    ],
+  },
   { kind: "projects", types: ["project_registered", "project_updated", "project_removed"] },
 ];
 

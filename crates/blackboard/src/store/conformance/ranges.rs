@@ -28,6 +28,7 @@ fn names(fixture: &Fixture, range: &Range) -> Vec<String> {
         .into_iter()
         .map(|key| match key {
             Key::Agent(id) | Key::Project(id) | Key::WorkItem(id) | Key::RememberedCall(id) => id,
+            Key::ScopePolicies(scope) => scope,
             Key::HeartbeatRow(session, timestamp) => format!("{session} {}", timestamp.millis() / 1000),
             Key::Dependency(item, blocker) => format!("{item}<{blocker}"),
             Key::Cursor(_, reader) => reader,

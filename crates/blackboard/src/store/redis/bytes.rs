@@ -23,6 +23,7 @@ const TABLE_BYTES: &[(&str, u8)] = &[
     ("entries", b'e'),
     ("entry_tombstones", b't'),
     ("file_edits", b'f'),
+    ("scopes", b's'),
 ];
 
 /// The byte of each index. It never changes. Indexes whose positions are equal share a byte, and each position is
@@ -60,6 +61,8 @@ const INDEX_BYTES: &[(&str, u8)] = &[
     ("file_edits.OLDEST", b'a'),
     ("entry_tombstones.ALL", b'b'),
     ("marks.BY_NAME", b'c'),
+    ("entries.LEAST_USED", b'd'),
+    ("scopes.ALL", b'e'),
 ];
 
 /// The first byte of the field of a row.
