@@ -119,7 +119,7 @@ More commands:
   Agents         agent register, heartbeat, show, deregister
   Work           work block, unblock, status, reassign, wait, reset, delete
   Entries        list, query, history, wait, append, increment, delete, clear,
-                 purge, txn, snapshot
+                 purge, txn, snapshot; scope create, set, show, list, delete
   Locks, files   lock acquire, release, list, run; file release, list, check
   Projects       project register, list, status, remove
   Protocols      protocol list, show, key, pattern, parse, check, define, remove

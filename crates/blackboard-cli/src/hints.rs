@@ -78,6 +78,8 @@ pub fn as_command<'a>(hint: &'a Hint, given: &GivenOptions<'_>) -> Cow<'a, str> 
         Hint::WaitLongerForLock => {
             return "wait longer with --wait, or ask the holder to release it".into();
         }
+        Hint::RefuseWhenFull => return "add --eviction refuse".into(),
+        Hint::CountUses => return "add --metadata '{\"access_count\":0}'".into(),
         Hint::UseLocks => return "use `blackboard lock`, or another scope".into(),
         Hint::UseFiles => return "use `blackboard file`, or another scope".into(),
         Hint::NewIdempotencyKey => {
@@ -99,6 +101,7 @@ pub fn as_command<'a>(hint: &'a Hint, given: &GivenOptions<'_>) -> Cow<'a, str> 
                 CheckedSubject::Items => given.command("work list"),
                 CheckedSubject::Projects => given.command("project list"),
                 CheckedSubject::Protocols => given.command("protocol list"),
+                CheckedSubject::Scopes => given.command("scope list"),
                 CheckedSubject::Locks => given.command("lock list"),
                 CheckedSubject::Files => given.command("file list"),
             };
@@ -187,6 +190,21 @@ pub fn as_command<'a>(hint: &'a Hint, given: &GivenOptions<'_>) -> Cow<'a, str> 
         Hint::ShowProtocol(protocol) => {
             ("show it".into(), given.command(format_args!("protocol show {}", word(protocol))))
         }
+        Hint::ListScopes => ("list scopes".into(), given.command("scope list")),
+        Hint::ShowScope(scope) => {
+            ("show its policies".into(), given.command(format_args!("scope show {}", word(scope))))
+        }
+        Hint::CreateScope(scope) => {
+            ("give it policies".into(), given.acting(format_args!("scope create {}", word(scope))))
+        }
+        Hint::SetScope(scope) => (
+            "change them with `scope set`, or show them".into(),
+            given.command(format_args!("scope show {}", word(scope))),
+        ),
+        Hint::MakeRoomIn(scope) => (
+            "delete entries or set a larger limit; list the entries".into(),
+            given.command(format_args!("list{}", in_scope(scope))),
+        ),
         Hint::ListKeys(scope) => ("list keys".into(), given.command(format_args!("list{}", in_scope(scope)))),
         Hint::ReadKey { scope, key } => {
             ("read it".into(), given.command(format_args!("read {}{}", word(key), in_scope(scope))))
@@ -271,6 +289,11 @@ pub mod tests {
             Hint::RemoveProjectAnyway(name()),
             Hint::ListProtocols,
             Hint::ShowProtocol(name()),
+            Hint::ListScopes,
+            Hint::ShowScope(name()),
+            Hint::CreateScope(name()),
+            Hint::SetScope(name()),
+            Hint::MakeRoomIn(name()),
             Hint::ListKeys(name()),
             Hint::ReadKey { scope: name(), key: name() },
             Hint::ReadAndRetry { scope: name(), key: name() },
@@ -292,6 +315,7 @@ pub mod tests {
             Hint::CheckWhetherDone(CheckedSubject::Items),
             Hint::CheckWhetherDone(CheckedSubject::Projects),
             Hint::CheckWhetherDone(CheckedSubject::Protocols),
+            Hint::CheckWhetherDone(CheckedSubject::Scopes),
             Hint::CheckWhetherDone(CheckedSubject::Locks),
             Hint::CheckWhetherDone(CheckedSubject::Files),
             command("check --db, or create one: ", "init"),

@@ -233,7 +233,7 @@ impl State {
         let inside =
             |(sort, _): &&(Vec<IndexValue>, Key)| !range.begins_after(sort) && !range.ends_before(sort);
         let row = |(_, key): &'a (Vec<IndexValue>, Key)| self.rows.get(key);
-        if range.index.backwards {
+        if range.is_backwards() {
             partition.iter().rev().filter(inside).filter_map(row).take(limit).collect()
         } else {
             partition.iter().filter(inside).filter_map(row).take(limit).collect()

@@ -22,6 +22,7 @@ use crate::process::{Processes, SystemProcesses};
 use crate::project::Projects;
 use crate::protocol::Protocols;
 use crate::revision::{Pending, Revision};
+use crate::scope::Scopes;
 use crate::settings::Settings;
 use crate::store::sqlite::{Sqlite, SqliteOptions};
 use crate::store::{
@@ -178,6 +179,11 @@ impl Board {
     /// The entries of a scope.
     pub fn scope(&self, name: &str) -> Scope<'_> {
         Scope { board: self, name: name.to_owned(), actor: Actor::default() }
+    }
+
+    /// The scopes of the board, and their policies.
+    pub fn scopes(&self) -> Scopes<'_> {
+        Scopes { board: self }
     }
 
     /// The locks of the board.

@@ -149,6 +149,8 @@ codes! {
     WorkNotFound, "work_not_found", 3;
     /// Entry not found.
     EntryNotFound, "entry_not_found", 3;
+    /// The scope has no policies, or neither policies nor entries.
+    ScopeNotFound, "scope_not_found", 3;
     /// No dashboard of this board is running.
     NotRunning, "not_running", 3;
     /// No work item is available.
@@ -177,6 +179,8 @@ codes! {
     ProtocolMismatch, "protocol_mismatch", 4;
     /// Still in use.
     InUse, "in_use", 4;
+    /// The scope has as many entries as it may have and none can be evicted, or more than a new limit.
+    ScopeFull, "scope_full", 4;
     /// This board already has a dashboard.
     AlreadyRunning, "already_running", 4;
     /// The port is in use.

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::project::Project;
 use crate::protocol::CustomProtocol;
 use crate::revision::Revision;
+use crate::scope::{ScopeDetails, ScopePolicies};
 use crate::store::{Prefetch, Range};
 use crate::work::{Dependency, WorkItem};
 
@@ -27,6 +28,8 @@ pub struct Exported {
     pub work_items: Vec<WorkItem>,
     /// All dependencies between work items.
     pub work_dependencies: Vec<Dependency>,
+    /// The scopes that have policies.
+    pub scopes: Vec<ScopeDetails>,
     /// All entries of all scopes, including locks, file reservations, and expired entries that were not swept yet.
     pub entries: Vec<Entry>,
 }
@@ -47,6 +50,7 @@ impl Board {
             Range::projects(),
             Range::protocols(),
             Range::work_items(),
+            Range::scope_policies(),
             Range::all_entries(),
         ];
         let prefetch: Vec<_> = ranges.map(Prefetch::Range).into_iter().chain([Prefetch::Revision]).collect();
@@ -58,6 +62,8 @@ impl Board {
             for item in &work_items {
                 work_dependencies.extend(tx.rows::<Dependency>(&Range::blockers_of(&item.item_id))?);
             }
+            let entries = tx.rows::<Entry>(&Range::all_entries())?;
+            let scopes = tx.rows::<ScopePolicies>(&Range::scope_policies())?.into_iter();
             Ok(Exported {
                 revision: tx.revision()?,
                 agents: tx.rows(&Range::agents())?,
@@ -65,7 +71,8 @@ impl Board {
                 protocols: tx.rows(&Range::protocols())?,
                 work_items,
                 work_dependencies,
-                entries: tx.rows(&Range::all_entries())?,
+                scopes: scopes.map(|row| ScopeDetails::among(&entries, &row)).collect(),
+                entries,
             })
         })
     }

@@ -105,6 +105,20 @@ pub enum Hint {
     ShowProtocol(String),
     /// List the keys of a scope.
     ListKeys(String),
+    /// List scopes.
+    ListScopes,
+    /// Show this scope.
+    ShowScope(String),
+    /// Give this scope policies.
+    CreateScope(String),
+    /// Change the policies of this scope.
+    SetScope(String),
+    /// Delete entries of this scope, or give it a larger limit.
+    MakeRoomIn(String),
+    /// Let a full scope refuse writes.
+    RefuseWhenFull,
+    /// Count the uses of the entry in its metadata.
+    CountUses,
     /// Read this key.
     ReadKey {
         /// Its scope.
@@ -185,6 +199,8 @@ pub enum CheckedSubject {
     Projects,
     /// The list of protocols.
     Protocols,
+    /// The list of scopes.
+    Scopes,
     /// The list of locks.
     Locks,
     /// The list of file reservations.
@@ -209,6 +225,7 @@ impl CheckedSubject {
             }),
             "project" => Some(CheckedSubject::Projects),
             "protocol" => Some(CheckedSubject::Protocols),
+            "scope" => Some(CheckedSubject::Scopes),
             "lock" => Some(CheckedSubject::Locks),
             "file" => Some(CheckedSubject::Files),
             _ => None,

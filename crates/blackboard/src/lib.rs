@@ -36,7 +36,7 @@
 //! | Module | What it is about |
 //! |---|---|
 //! | [`board`] | [`Board`]: the handles to everything |
-//! | [`agent`], [`project`], [`work`], [`entry`], [`protocol`], [`lock`], [`file`](mod@file), [`event`] | the nouns; each verb is a method, in its own file |
+//! | [`agent`], [`project`], [`work`], [`entry`], [`scope`], [`protocol`], [`lock`], [`file`](mod@file), [`event`] | the nouns; each verb is a method, in its own file |
 //! | [`sweep`], [`prune`], [`status`], [`export`], [`copy`](mod@copy) | operations on the complete board |
 //! | [`brief`], [`updates`] | what hooks show to an agent: when it starts, and later |
 //! | [`follow`] | following the event log, and every call that waits |
@@ -71,6 +71,7 @@ pub mod project;
 pub mod protocol;
 pub mod prune;
 pub mod revision;
+pub mod scope;
 pub mod settings;
 pub mod status;
 pub mod store;

@@ -34,7 +34,7 @@ pub(crate) use self::schedule::SweepSchedule;
 use crate::agent::{Agent, AgentStatus};
 use crate::board::Board;
 use crate::clock::Timestamp;
-use crate::entry::{Entry, Lease, SkippedEntry, leases_of, release_leases};
+use crate::entry::{Lease, Leases, SkippedEntry, release_leases};
 use crate::error::{Code, Error, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::hint::Hint;
@@ -447,14 +447,14 @@ impl Candidate {
 #[derive(Default)]
 struct Held {
     items: Vec<WorkItem>,
-    leased: Vec<Entry>,
+    leased: Leases,
 }
 
 impl Held {
     fn of(tx: &dyn Tx, session: &str) -> Result<Held> {
         let mut items = tx.rows::<WorkItem>(&Range::claimed_by(session))?;
         items.retain(|item| item.is_held_by(session));
-        Ok(Held { items, leased: leases_of(tx, session)? })
+        Ok(Held { items, leased: Leases::of(tx, session)? })
     }
 }
 
@@ -525,7 +525,7 @@ mod tests {
     use crate::store::conformance::{an_agent, an_item};
 
     fn holding(items: &[&str]) -> Held {
-        Held { items: items.iter().map(|item| an_item(item)).collect(), leased: Vec::new() }
+        Held { items: items.iter().map(|item| an_item(item)).collect(), leased: Leases::default() }
     }
 
     #[test]

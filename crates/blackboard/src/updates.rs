@@ -318,7 +318,11 @@ fn subject(event_type: &EventType) -> Option<Subject> {
         | EventType::ProtocolRemoved
         | EventType::HeartbeatReceived
         | EventType::EntryPurged
+        | EventType::EntryEvicted
         | EventType::EntriesCleared
+        | EventType::ScopeCreated
+        | EventType::ScopeUpdated
+        | EventType::ScopeDeleted
         | EventType::Other(_) => None,
     }
 }

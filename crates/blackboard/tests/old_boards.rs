@@ -28,6 +28,7 @@ use blackboard::lock::{Acquire, Release};
 use blackboard::process::FakeProcesses;
 use blackboard::project::RegisterProject;
 use blackboard::protocol::DefineProtocol;
+use blackboard::scope::{CreateScope, Policies, ValueRules};
 use blackboard::store::sqlite::{SCHEMA_VERSION, Sqlite, SqliteOptions};
 use blackboard::store::{Range, Store};
 use blackboard::sweep::Sweep;
@@ -137,6 +138,7 @@ fn fill(board: &Board, clock: &FixedClock) {
     fill_with_entries(board, clock);
     fill_with_edits(board);
     fill_with_protocols(board);
+    fill_with_policies(board);
     board.prune().unwrap();
 }
 
@@ -186,6 +188,20 @@ fn fill_with_protocols(board: &Board) {
         ..DefineProtocol::new("review", "review:{repo}:{id}")
     };
     board.protocols().define(&define).unwrap();
+}
+
+/// A scope with policies, since schema 8, and its event.
+fn fill_with_policies(board: &Board) {
+    board.scopes().create(&CreateScope::new("cache", cache_policies())).unwrap();
+}
+
+fn cache_policies() -> Policies {
+    Policies {
+        ttl: Some(Duration::from_hours(1)),
+        max_entries: Some(100),
+        validation: ValueRules::new(vec!["count.*=int".parse().unwrap()]).unwrap(),
+        ..Policies::default()
+    }
 }
 
 /// A repeated heartbeat on a board that remembers it.
@@ -265,8 +281,12 @@ fn shows_what_was_in_it(version: u32) {
     let until = Revision::new(match version {
         1 => 21,
         2..7 => 32,
-        _ => 33,
+        7 => 33,
+        _ => 34,
     });
+    if version >= 8 {
+        assert_eq!(board.scopes().show("cache").unwrap().policies, cache_policies());
+    }
     assert_eq!((observation.after, observation.until), (Revision::new(7), until));
     let events = board.events().next(&observation, Revision::ZERO, 1000).unwrap().unwrap().events;
     assert_eq!(events.last().unwrap().id, until);

@@ -300,6 +300,7 @@ fn template() -> Vec<u8> {
         ],
         &["write", "fact", "[\"MARKER\"]", "--agent", "analyst", "--tag", "a", "--tag", MARKER],
         &["write", "fact", "{\"MARKER\":\"MARKER\"}", "--agent", "analyst", "--ttl", "1d", "--tag", MARKER],
+        &["scope", "create", "cache", "--ttl", "1h", "--max-entries", "9", "--validate", "MARKER*=int"],
         &["write", "gone", "1"],
         &["delete", "gone"],
         &["write", "leased", "\"MARKER\"", "--lease", "--session", "ivy"],

@@ -57,6 +57,22 @@ pub const EVENT: &[&str] =
 pub const PROJECT: &[&str] =
     &["project_id", "display_name", "local_path", "remote_repo", "registered_at", "metadata"];
 
+/// A scope with its policies.
+pub const SCOPE: &[&str] = &[
+    "scope",
+    "entries",
+    "visibility",
+    "ttl",
+    "max_entries",
+    "eviction",
+    "validation",
+    "created_at",
+    "created_by",
+    "updated_at",
+    "updated_by",
+    "revision",
+];
+
 /// An entry: the fields of the script that `read`, `list` and `snapshot` come from, and those that are new.
 pub const ENTRY: &[&str] = &[
     "key",

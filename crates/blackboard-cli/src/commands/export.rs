@@ -119,8 +119,16 @@ struct Document<'a> {
 
 impl Serialize for WholeState {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Exported { revision, agents, projects, protocols, work_items, work_dependencies, entries } =
-            &self.state;
+        let Exported {
+            revision,
+            agents,
+            projects,
+            protocols,
+            work_items,
+            work_dependencies,
+            scopes,
+            entries,
+        } = &self.state;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("revision", revision)?;
         map.serialize_entry("agents", agents)?;
@@ -128,6 +136,7 @@ impl Serialize for WholeState {
         map.serialize_entry("protocols", protocols)?;
         map.serialize_entry("work_items", work_items)?;
         map.serialize_entry("work_dependencies", work_dependencies)?;
+        map.serialize_entry("scopes", scopes)?;
         map.serialize_entry("entries", entries)?;
         map.serialize_entry("events", &Log { state: self, until: *revision })?;
         map.end()

@@ -23,6 +23,7 @@ mod project;
 mod protocol;
 mod render;
 mod run;
+mod scope;
 mod serve;
 mod setup;
 mod status;
@@ -80,6 +81,11 @@ pub const COMMANDS: &[Command] = &[
     command::<entry::purge::Purge>("purge", Group::Entries),
     command::<entry::txn::Txn>("txn", Group::Entries),
     command::<entry::snapshot::Snapshot>("snapshot", Group::Entries),
+    command::<scope::create::Create>("scope create", Group::Entries),
+    command::<scope::set::Set>("scope set", Group::Entries),
+    command::<scope::show::Show>("scope show", Group::Entries),
+    command::<scope::list::List>("scope list", Group::Entries),
+    command::<scope::delete::Delete>("scope delete", Group::Entries),
     command::<lock::acquire::Acquire>("lock acquire", Group::LocksAndFiles),
     command::<lock::release::Release>("lock release", Group::LocksAndFiles),
     command::<lock::list::List>("lock list", Group::LocksAndFiles),
@@ -153,6 +159,7 @@ pub const ALIASES: &[Alias] = &[
     alias("lock ls", "lock list"),
     alias("file ls", "file list"),
     alias("project ls", "project list"),
+    alias("scope ls", "scope list"),
     alias("project show", "project status"),
     alias("protocol ls", "protocol list"),
 ];
@@ -165,6 +172,7 @@ pub const NOUNS: &[Noun] = &[
     Noun { path: "lock", about: "Acquire and release locks" },
     Noun { path: "project", about: "Register projects" },
     Noun { path: "protocol", about: "Describe, build and check keys" },
+    Noun { path: "scope", about: "Give scopes of entries policies" },
     Noun { path: "tasks", about: "Alias of `work`" },
     Noun { path: "work", about: "Create, claim and complete work items" },
 ];

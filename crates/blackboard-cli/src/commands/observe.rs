@@ -44,7 +44,7 @@ const TICK: Duration = Duration::from_millis(200);
 /// work_created, work_claimed, work_released, work_completed, work_blocked, work_unblocked, work_reset, work_deleted;
 /// lock_acquired, lock_released, files_reserved, files_released, stale_locks_released; project_registered,
 /// project_updated, project_removed; protocol_defined, protocol_removed; entry_written, entry_deleted, entry_expired,
-/// entry_purged, entries_cleared.
+/// entry_evicted, entry_purged, entries_cleared; scope_created, scope_updated, scope_deleted.
 /// heartbeat_received is the name of progress in JSON.
 ///
 /// Examples:

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use blackboard::{CheckedSubject, Hint};
 
 /// The hint in the words of the tools.
+#[expect(clippy::too_many_lines, reason = "one arm for each hint")]
 pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
     match hint {
         Hint::NameSession | Hint::ListActiveAgents | Hint::UseSessionId => "list agents with `who`".into(),
@@ -68,7 +69,7 @@ pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
                 format!("check with `work_find` and `id: \"{item}\"` whether it was done, then repeat it").into()
             }
             CheckedSubject::Items => "check with `work_find` whether it was done, then repeat it".into(),
-            CheckedSubject::Projects | CheckedSubject::Protocols => "repeat it".into(),
+            CheckedSubject::Projects | CheckedSubject::Protocols | CheckedSubject::Scopes => "repeat it".into(),
             CheckedSubject::Session(_)
             | CheckedSubject::Agents
             | CheckedSubject::Locks
@@ -87,6 +88,18 @@ pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
         Hint::ReassignAnyway(item) => {
             format!("ask its holder to release it, or ask the user to reassign item \"{item}\"").into()
         }
+        Hint::ListScopes => "ask the user which scopes exist".into(),
+        Hint::ShowScope(scope) => {
+            format!("ask the user for the rules of scope \"{scope}\", or write another value").into()
+        }
+        Hint::CreateScope(scope) | Hint::SetScope(scope) => {
+            format!("ask the user to change the policies of scope \"{scope}\"").into()
+        }
+        Hint::MakeRoomIn(scope) => {
+            format!("delete entries of scope \"{scope}\", or ask the user to give it a larger limit").into()
+        }
+        Hint::RefuseWhenFull => "ask the user to let the scope refuse writes".into(),
+        Hint::CountUses => "pass the number of uses as `access_count` in `metadata`".into(),
         Hint::ListProjects => "omit `project`, or ask the user which projects are registered".into(),
         Hint::RegisterProject(project) => {
             format!("omit `project`, or ask the user to register project \"{project}\"").into()
@@ -121,6 +134,8 @@ mod tests {
             Hint::NewIdempotencyKey,
             Hint::AllowSecret,
             Hint::PassName,
+            Hint::RefuseWhenFull,
+            Hint::CountUses,
             Hint::UseRealFile,
             Hint::UseAnotherBoard,
             Hint::UseLocalDisk,

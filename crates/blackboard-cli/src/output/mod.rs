@@ -19,6 +19,7 @@ pub mod progress;
 pub mod project;
 pub mod protocol;
 pub mod render;
+pub mod scope;
 mod screen;
 pub mod serve;
 pub mod setup;

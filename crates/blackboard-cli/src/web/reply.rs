@@ -236,6 +236,7 @@ fn known_status(code: Code) -> Option<StatusCode> {
         Code::BoardNotFound
         | Code::AgentNotFound
         | Code::ProjectNotFound
+        | Code::ScopeNotFound
         | Code::WorkNotFound
         | Code::EntryNotFound => StatusCode::NOT_FOUND,
         // The client has to start over.
@@ -274,6 +275,7 @@ fn known_status(code: Code) -> Option<StatusCode> {
         | Code::SessionStale
         | Code::SessionEnded
         | Code::InUse
+        | Code::ScopeFull
         | Code::AlreadyRunning
         | Code::PortTaken
         | Code::SecretLooking => StatusCode::SERVICE_UNAVAILABLE,

@@ -43,6 +43,9 @@ const PREPARATIONS: &[(&str, &str)] = &[
     ("guard remove", "blackboard guard install"),
     ("project remove", "blackboard work delete design-schema"),
     ("protocol remove", "blackboard protocol define review 'review:{id}'"),
+    ("scope set", SCOPE),
+    ("scope show", SCOPE),
+    ("scope delete", SCOPE),
     ("setup remove", "blackboard setup claude --yes"),
     (
         "copy",
@@ -53,6 +56,8 @@ const PREPARATIONS: &[(&str, &str)] = &[
 ];
 
 const CLAIM: &str = "blackboard work claim design-schema";
+
+const SCOPE: &str = "blackboard scope create cache --ttl 1h --max-entries 1000";
 
 const COMPLETE: &str = "blackboard work claim design-schema && blackboard work complete design-schema";
 

@@ -19,6 +19,7 @@ testkit::on_each_engine![
 const LISTS: &[&[&str]] = &[
     &["agent", "list", "--all"],
     &["project", "list"],
+    &["scope", "list"],
     &["work", "list", "--all"],
     &["observe", "--since", "1d"],
     &["observe", "--after", "0"],
@@ -38,6 +39,7 @@ const DETAILS: &[(&[&str], i32)] = &[
     (&["agent", "show", "ivy"], 0),
     (&["agent", "show", "gone"], 0),
     (&["project", "status", "pai"], 0),
+    (&["scope", "show", "cache"], 0),
     (&["work", "status", "held"], 0),
     (&["work", "status", "open"], 0),
     (&["work", "status", "done"], 0),

@@ -39,6 +39,7 @@ mod query;
 mod read;
 mod render;
 mod run;
+mod scope;
 mod serve;
 mod setup;
 mod snapshot;

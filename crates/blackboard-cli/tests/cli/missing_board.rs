@@ -28,8 +28,8 @@ fn commands_that_read_create_nothing() {
             }
             match *command {
                 // Nothing can be shown of what is not there.
-                "agent show" | "work status" | "work wait" | "project status" | "observe" | "history"
-                | "file check" | "wait" | "render" | "protocol show" | "protocol key"
+                "agent show" | "work status" | "work wait" | "project status" | "scope show" | "observe"
+                | "history" | "file check" | "wait" | "render" | "protocol show" | "protocol key"
                 | "protocol pattern" | "protocol parse" => {
                     assert_eq!((output.code, answer["ok"].as_bool()), (3, Some(false)), "{command}");
                 }
@@ -55,6 +55,7 @@ fn commands_that_read_create_nothing() {
         (&["project", "list"], true),
         (&["protocol", "list"], false),
         (&["protocol", "key", "Task", "id=1"], false),
+        (&["scope", "list"], true),
         (&["lock", "list"], true),
         (&["file", "list"], true),
         (&["file", "check", "src/lib.rs"], false),
@@ -155,6 +156,8 @@ fn commands_that_change_existing_rows_create_no_board() {
         (&["work", "block", "x", "--blocked-by", "y"], 3),
         (&["work", "unblock", "x"], 3),
         (&["project", "remove", "x"], 3),
+        (&["scope", "set", "x"], 3),
+        (&["scope", "delete", "x"], 3),
         (&["lock", "release", "x", "--session", "00000000"], 3),
         (&["delete", "x"], 3),
         (&["purge", "x"], 3),

@@ -15,6 +15,7 @@ use blackboard::entry::{Actor, Value, Write};
 use blackboard::file::Reserve;
 use blackboard::lock::Acquire;
 use blackboard::project::RegisterProject;
+use blackboard::scope::{CreateScope, Eviction, Policies, Visibility};
 use blackboard::work::{Claim, Create, Priority};
 use testkit::engine::Engine;
 use testkit::process::RunToEnd as _;
@@ -52,6 +53,20 @@ fn board() -> Scratch {
         }
     });
     scratch
+}
+
+fn create_scopes(scratch: &Scratch) {
+    let board = scratch.board();
+    let persistent = Policies { visibility: Visibility::Persistent, ..Policies::default() };
+    let limited = Policies {
+        ttl: Some(Duration::from_hours(24)),
+        max_entries: Some(100_000),
+        eviction: Eviction::Refuse,
+        ..Policies::default()
+    };
+    for (name, policies) in [("cache", limited), ("plans of 設計", persistent)] {
+        board.scopes().create(&CreateScope::new(name, policies)).unwrap();
+    }
 }
 
 fn value(json: &str) -> Result<Value, blackboard::Error> {
@@ -240,6 +255,9 @@ fn tables_look_the_same_at_every_width() {
         // Each has a new board, so that no age changes on a slow machine.
         check(&board(), name, call);
     }
+    let scratch = board();
+    create_scopes(&scratch);
+    check(&scratch, "scope-list", &["scope", "list"]);
 }
 
 fn setup_status_looks_the_same_at_every_width() {
@@ -269,11 +287,13 @@ fn widest(text: &str, except: &[&str]) -> usize {
 
 fn no_table_is_wider_than_its_terminal() {
     let scratch = board();
+    create_scopes(&scratch);
     for call in [
         &["agent", "list"][..],
         &["work", "list"],
         &["project", "list"],
         &["protocol", "list"],
+        &["scope", "list"],
         &["lock", "list"],
         &["file", "list"],
         &["history", "counter"],

@@ -345,6 +345,8 @@ const WITH_A_LENGTH: &[(&str, &[&str], &str)] = &[
     ("lock run", &["deploy", "--session", "ivy"], "wait"),
     ("lock run", &["deploy", "--session", "ivy"], "ttl"),
     ("file reserve", &["a", "--session", "ivy"], "ttl"),
+    ("scope create", &["cache"], "ttl"),
+    ("scope set", &["cache"], "ttl"),
     ("sweep", &[], "threshold"),
 ];
 

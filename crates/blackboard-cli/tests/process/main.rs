@@ -40,6 +40,7 @@ mod readme;
 mod render;
 mod retention;
 mod runs;
+mod scopes;
 mod swarm;
 mod sweep_race;
 mod unknown_outcome;

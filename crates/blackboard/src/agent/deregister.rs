@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Agent, AgentStatus, Agents, existing};
 use crate::clock::Timestamp;
-use crate::entry::{Entry, Lease, leases_of, release_leases};
+use crate::entry::{Lease, Leases, release_leases};
 use crate::error::Result;
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
@@ -63,7 +63,7 @@ impl Agents<'_> {
 struct EndingSession {
     agent: Agent,
     held: Vec<WorkItem>,
-    leased: Vec<Entry>,
+    leased: Leases,
 }
 
 /// The holdings that sessions released.
@@ -106,7 +106,7 @@ impl EndingSession {
     fn read(tx: &dyn Tx, agent: Agent) -> Result<EndingSession> {
         let mut held = tx.rows::<WorkItem>(&Range::claimed_by(&agent.session_id))?;
         held.retain(|item| item.is_held_by(&agent.session_id));
-        let leased = leases_of(tx, &agent.session_id)?;
+        let leased = Leases::of(tx, &agent.session_id)?;
         Ok(EndingSession { agent, held, leased })
     }
 }
@@ -189,12 +189,12 @@ mod tests {
             let ending = |session: &str| EndingSession {
                 agent: an_agent(session),
                 held: Vec::new(),
-                leased: Vec::new(),
+                leased: Leases::default(),
             };
             let first = EndingSession {
                 agent: Agent { status, current_work: Some(an_item("x").title), ..an_agent("me") },
                 held: (0..held).map(|number| an_item(&number.to_string())).collect(),
-                leased: Vec::new(),
+                leased: Leases::default(),
             };
             let others = (0..delegates).map(|number| ending(&number.to_string())).collect();
             let (changes, ended) = decide((first, others), Timestamp::EPOCH);

@@ -10,6 +10,7 @@ use super::{EntryEditor, EventWording, Glob, Scope, check_known_scope, check_pat
 use crate::error::Result;
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
+use crate::scope::prefetch_policies;
 use crate::store::{Prefetch, Range};
 
 /// The result of a clear.
@@ -93,7 +94,8 @@ impl Scope<'_> {
         check_known_scope(&self.name)?;
         let actor = self.board.checked_actor(&self.actor)?;
         let heads = Prefetch::Heads(matches.range.clone(), usize::MAX);
-        let prefetch: Vec<_> = [heads].into_iter().chain(actor.prefetch()).collect();
+        let prefetch = [heads].into_iter().chain(actor.prefetch());
+        let prefetch: Vec<_> = prefetch.chain(prefetch_policies(&self.name)).collect();
         self.board.read(&prefetch, |tx| {
             // Its changes are dropped.
             let mut editor = EntryEditor::new(self.board, tx, &actor)?;

@@ -1,10 +1,13 @@
 //! [`EntryEditor`]: the changes of one commit to entries. Every verb changes entries here.
 //!
 //! The rules are in `rules.rs`. The editor reads each key once, adds an event for each change, and puts each key
-//! once. It sees its own changes: a commit may write, read and delete the same key. The text of events and refusals
+//! once. It sees its own changes: a commit may write, read and delete the same key. It applies the policies of each scope
+//! that it writes: the default time to live, the rules for values, and the limit. The text of events and refusals
 //! is in `wording.rs`.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -13,7 +16,8 @@ use super::purge::Decision;
 use super::rules::{Circumstances, LastVersion, author_of, check_fence, check_holder, decide_write};
 use super::wording::{EventWording, Removal, about, named, no_session_for_lease};
 use super::{
-    Actor, Deleted, Entry, EntryVersion, Lease, Scope, Tombstone, Value, Write, Written, check_known_scope,
+    Actor, Deleted, Entry, EntryHead, EntryVersion, Lease, Scope, Tombstone, Value, Write, Written,
+    check_known_scope,
 };
 use crate::agent::{Agent, AgentStatus, existing as existing_agent};
 use crate::board::Board;
@@ -22,6 +26,10 @@ use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::fingerprint::Fingerprint;
 use crate::revision::{Pending, Revision};
+use crate::scope::{
+    EvictionQueue, ScopePolicies, add_to_size, check_counted, check_value, policies_of, prefetch_policies,
+    scope_full,
+};
 use crate::store::{Changes, Key, Prefetch, Range, Row, Tx};
 use crate::text::Cleaner;
 
@@ -30,15 +38,28 @@ pub(crate) struct EntryEditor<'a> {
     board: &'a Board,
     pub(super) tx: &'a dyn Tx,
     pub(crate) changes: Changes,
-    pub(super) author: String,
+    pub(crate) author: String,
     agent: Option<Agent>,
     /// Where in `states` each key is.
     keys: BTreeMap<(String, String), usize>,
     states: Vec<KeyState>,
+    /// The scopes in which it writes or removes entries.
+    scopes: BTreeMap<String, ScopeState>,
     /// The size of all values that the commit found under its keys, writes and returns.
     bytes: usize,
     /// How many operations on keys there were.
     operations: usize,
+    /// How many keys were read only to be evicted.
+    evictions: usize,
+}
+
+/// One scope: its policies, and how many more entries it has than before.
+#[derive(Default)]
+struct ScopeState {
+    /// Read by the first write.
+    policies: OnceCell<Option<Rc<ScopePolicies>>>,
+    added: i64,
+    evictable: EvictionQueue,
 }
 
 /// One key: as it is stored, and as the commit leaves it.
@@ -68,7 +89,7 @@ impl Board {
 impl Scope<'_> {
     /// Commits what `f` does to entries on behalf of the scope's actor. `asked` adds the request to a fingerprint, by which a
     /// repeated call is recognized.
-    pub(super) fn commit<T: Pending + Serialize + DeserializeOwned>(
+    pub(crate) fn commit<T: Pending + Serialize + DeserializeOwned>(
         &self,
         name: &'static str,
         asked: impl FnOnce(Fingerprint) -> Fingerprint,
@@ -78,7 +99,8 @@ impl Scope<'_> {
         check_known_scope(&self.name)?;
         let actor = self.board.checked_actor(&self.actor)?;
         let asked = || asked(Fingerprint::new().text(&self.name));
-        let prefetch: Vec<_> = prefetch.iter().cloned().chain(actor.prefetch()).collect();
+        let prefetch = prefetch.iter().cloned().chain(actor.prefetch());
+        let prefetch: Vec<_> = prefetch.chain(prefetch_policies(&self.name)).collect();
         let (operation, session) = (actor.operation.as_deref(), actor.session.as_deref());
         self.board.commit_once(operation, session, name, asked, &prefetch, |tx| {
             let mut editor = EntryEditor::new(self.board, tx, &actor)?;
@@ -114,8 +136,19 @@ impl<'a> EntryEditor<'a> {
         agent: Option<Agent>,
         changes: Changes,
     ) -> EntryEditor<'a> {
-        let (keys, states) = (BTreeMap::new(), Vec::new());
-        EntryEditor { board, tx, changes, author, agent, keys, states, bytes: 0, operations: 0 }
+        EntryEditor {
+            board,
+            tx,
+            changes,
+            author,
+            agent,
+            keys: BTreeMap::new(),
+            states: Vec::new(),
+            scopes: BTreeMap::new(),
+            bytes: 0,
+            operations: 0,
+            evictions: 0,
+        }
     }
 
     /// The visible entry, with the changes of this commit.
@@ -141,17 +174,15 @@ impl<'a> EntryEditor<'a> {
         let at = self.open(scope, &write.key)?;
         self.expire_at(at);
         self.check_budget()?;
-        let KeyState { current, last, .. } = &self.states[at];
-        let circumstances = Circumstances {
-            scope,
-            author: &self.author,
-            session: self.session_id(),
-            last: *last,
-            revision: Revision::of_event(self.changes.events.len()),
-            now: self.tx.now(),
-        };
-        let entry = decide_write(self.tx, write, current.as_ref(), self.agent.as_ref(), &circumstances)?;
-        let created = current.is_none();
+        let policies = self.policies(scope)?;
+        let mut entry = self.decide_at(at, scope, write, policies.as_deref())?;
+        let (created, place) = (self.states[at].current.is_none(), self.next_event());
+        let evicted = if created { self.make_room(scope, policies.as_deref())? } else { None };
+        if self.next_event() != place {
+            // Its event comes after that of the removal.
+            entry = self.decide_at(at, scope, write, policies.as_deref())?;
+        }
+        let last = self.states[at].last;
         let summary = match wording {
             EventWording::AsEntry => format!("Agent \"{}\" wrote {}", self.author, named(scope, &write.key)),
             EventWording::InWords(words) => words,
@@ -169,13 +200,89 @@ impl<'a> EntryEditor<'a> {
             created,
             expires_at: entry.expires_at,
             fence: entry.fence,
+            evicted,
         };
         self.changes.event(event);
         let state = &mut self.states[at];
         state.last = LastVersion { version: entry.version, revision: Some(entry.revision) };
         state.current = Some(entry);
         state.changed = true;
+        if created {
+            self.scope_state(scope).added += 1;
+        }
         Ok(written)
+    }
+
+    /// The entry after a write, if the rules of entries and the policies of the scope allow it.
+    fn decide_at(
+        &self,
+        at: usize,
+        scope: &str,
+        write: &Write,
+        policies: Option<&ScopePolicies>,
+    ) -> Result<Entry> {
+        let KeyState { current, last, .. } = &self.states[at];
+        let circumstances = Circumstances {
+            scope,
+            author: &self.author,
+            session: self.session_id(),
+            last: *last,
+            revision: Revision::of_event(self.changes.events.len()),
+            now: self.tx.now(),
+            default_ttl: policies.and_then(ScopePolicies::ttl),
+        };
+        let entry = decide_write(self.tx, write, current.as_ref(), self.agent.as_ref(), &circumstances)?;
+        if let Some(policies) = policies {
+            check_value(policies, &entry.key, &entry.value)?;
+            check_counted(policies, &entry)?;
+        }
+        Ok(entry)
+    }
+
+    /// Removes one entry if the scope is full, and returns its key if it had not expired. Leased entries stay, and so does
+    /// what this commit wrote.
+    fn make_room(&mut self, scope: &str, policies: Option<&ScopePolicies>) -> Result<Option<String>> {
+        let Some((policies, limit)) = policies.and_then(|policies| Some((policies, policies.max_entries?)))
+        else {
+            return Ok(None);
+        };
+        let before = policies.entries.unwrap_or_default();
+        if before.saturating_add_signed(self.scope_state(scope).added) < limit {
+            return Ok(None);
+        }
+        let tx = self.tx;
+        while let Some(head) = self.scope_state(scope).evictable.next(tx, policies)? {
+            let known = self.keys.contains_key(&(head.scope.clone(), head.key.clone()));
+            let at = self.open(&head.scope, &head.key)?;
+            self.evictions += usize::from(!known);
+            if self.states[at].changed {
+                continue;
+            }
+            if self.expire_at(at) {
+                return Ok(None);
+            }
+            let is_free = |entry: &Entry| entry.session_id.is_none();
+            if self.states[at].current.as_ref().is_some_and(is_free) {
+                self.remove_at(at, Removal::Evicted, EventWording::AsEntry);
+                return Ok(Some(head.key));
+            }
+        }
+        Err(scope_full(policies))
+    }
+
+    /// The policies of a scope, which are read once.
+    fn policies(&mut self, scope: &str) -> Result<Option<Rc<ScopePolicies>>> {
+        let tx = self.tx;
+        let state = self.scope_state(scope);
+        if let Some(policies) = state.policies.get() {
+            return Ok(policies.clone());
+        }
+        let policies = policies_of(tx, scope)?.map(Rc::new);
+        Ok(state.policies.get_or_init(|| policies).clone())
+    }
+
+    fn scope_state(&mut self, scope: &str) -> &mut ScopeState {
+        self.scopes.entry(scope.to_owned()).or_default()
     }
 
     /// Deletes an entry; `None` if no entry is visible.
@@ -196,7 +303,7 @@ impl<'a> EntryEditor<'a> {
     }
 
     /// Removes an entry that has expired; returns whether it did.
-    pub(super) fn expire(&mut self, scope: &str, key: &str) -> Result<bool> {
+    pub(crate) fn expire(&mut self, scope: &str, key: &str) -> Result<bool> {
         let at = self.open(scope, key)?;
         Ok(self.expire_at(at))
     }
@@ -207,9 +314,12 @@ impl<'a> EntryEditor<'a> {
         if let Some(EntryVersion { entry, .. }) = event.version.as_deref() {
             let at = self.open(&entry.scope, &entry.key)?;
             let state = &mut self.states[at];
+            // An unreadable entry is stored, too.
+            let removed = state.is_stored;
             state.current = None;
             state.last = LastVersion { version: entry.version, revision: Some(entry.revision) };
             state.changed = true;
+            self.scope_state(&entry.scope).added -= i64::from(removed);
         }
         let event = event.by(self.session_id());
         self.changes.event(event);
@@ -270,6 +380,19 @@ impl<'a> EntryEditor<'a> {
             let LastVersion { version, revision } = state.last;
             self.changes.put(Tombstone { scope, key, version, revision: revision.unwrap_or_default() });
         }
+        for (scope, ScopeState { policies, added, .. }) in std::mem::take(&mut self.scopes) {
+            if added == 0 {
+                continue;
+            }
+            let policies = match policies.into_inner() {
+                Some(policies) => policies,
+                // Only removals happened there.
+                None => policies_of(self.tx, &scope)?.map(Rc::new),
+            };
+            if let Some(policies) = policies {
+                add_to_size(&policies, added, &mut self.changes);
+            }
+        }
         if let Some(agent) = &self.agent {
             self.board.agents().record_activity(agent, self.tx.now(), &mut self.changes);
         }
@@ -313,6 +436,7 @@ impl<'a> EntryEditor<'a> {
         let previous = state.last.revision.replace(revision);
         state.changed = true;
         let (scope, key, version) = (entry.scope.clone(), entry.key.clone(), entry.version);
+        self.scope_state(&scope).added -= 1;
         let entry = Entry { revision: previous.unwrap_or(entry.revision), ..entry };
         let session = self.session_id().filter(|_| removal != Removal::Expired);
         let mut event = removal_event(entry, removal, &self.author, session, place);
@@ -325,13 +449,13 @@ impl<'a> EntryEditor<'a> {
 
     /// Whether the commit has as many values as one may have. Readers of the event log get a commit at once, with the
     /// old value of each of its keys.
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.bytes > self.board.settings().max_commit_bytes
     }
 
     /// Refuses to continue if the commit is too large. One operation on one key is allowed whatever its size.
     fn check_budget(&self) -> Result<()> {
-        if !self.is_full() || (self.keys.len() <= 1 && self.operations <= 1) {
+        if !self.is_full() || (self.keys.len() <= 1 + self.evictions && self.operations <= 1) {
             return Ok(());
         }
         let limit = self.board.settings().max_commit_bytes;
@@ -378,19 +502,33 @@ impl KeyState {
     }
 }
 
-/// The entries that a session leases.
-pub(crate) fn leases_of(tx: &dyn Tx, session: &str) -> Result<Vec<Entry>> {
-    let entries = tx.rows::<Entry>(&Range::leased_by(session))?;
-    if entries.is_empty() {
-        return Ok(entries);
+/// The entries that a session leases, and the policies of their scopes.
+#[derive(Default)]
+pub(crate) struct Leases {
+    entries: Vec<Entry>,
+    policies: Vec<ScopePolicies>,
+}
+
+impl Leases {
+    pub(crate) fn of(tx: &dyn Tx, session: &str) -> Result<Leases> {
+        let entries = tx.rows::<Entry>(&Range::leased_by(session))?;
+        if entries.is_empty() {
+            return Ok(Leases::default());
+        }
+        // Entries are sorted by their scope.
+        let mut scopes: Vec<_> = entries.iter().map(|entry| entry.scope.as_str()).collect();
+        scopes.dedup();
+        let next = entries.iter().map(|entry| Prefetch::Entry(&entry.scope, &entry.key));
+        let next: Vec<_> = next.chain(scopes.iter().filter_map(|scope| prefetch_policies(scope))).collect();
+        tx.prefetch(&next)?;
+        for entry in &entries {
+            // Each leaves a tombstone, and a row has to be read before it is written.
+            tx.get(&Key::Tombstone(entry.scope.clone(), entry.key.clone()))?;
+        }
+        let policies = scopes.into_iter().map(|scope| policies_of(tx, scope));
+        let policies = policies.filter_map(Result::transpose).collect::<Result<_>>()?;
+        Ok(Leases { entries, policies })
     }
-    let next: Vec<_> = entries.iter().map(|entry| Prefetch::Entry(&entry.scope, &entry.key)).collect();
-    tx.prefetch(&next)?;
-    for entry in &entries {
-        // Each leaves a tombstone, and a row has to be read before it is written.
-        tx.get(&Key::Tombstone(entry.scope.clone(), entry.key.clone()))?;
-    }
-    Ok(entries)
 }
 
 /// Removes the leased entries of a session that ends, with an event and a tombstone each. The commit does nothing
@@ -398,11 +536,15 @@ pub(crate) fn leases_of(tx: &dyn Tx, session: &str) -> Result<Vec<Entry>> {
 pub(crate) fn release_leases(
     agent: &Agent,
     becomes: AgentStatus,
-    entries: Vec<Entry>,
+    Leases { entries, policies }: Leases,
     now: Timestamp,
     changes: &mut Changes,
 ) -> Vec<Lease> {
     let mut released = Vec::new();
+    for row in &policies {
+        let removed = entries.iter().filter(|entry| entry.scope == row.scope).count();
+        add_to_size(row, -i64::try_from(removed).unwrap_or(i64::MAX), changes);
+    }
     for entry in entries {
         let removal = match becomes {
             _ if entry.is_expired(now) => Removal::Expired,
@@ -454,6 +596,11 @@ impl EntryEditor<'_> {
     /// The session that acts, for verbs that need one.
     pub(crate) fn session(&self) -> Result<Agent> {
         self.agent.clone().ok_or_else(no_session_for_lease)
+    }
+
+    /// The first entries of a range without their values, as they are stored.
+    pub(crate) fn heads(&self, range: &Range, limit: usize) -> Result<Vec<EntryHead>> {
+        self.tx.heads(range, limit)
     }
 
     /// Announces entries whose keys are known only now.

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::{Actor, Entry, EntryEditor};
 use crate::board::Board;
 use crate::error::Result;
+use crate::scope::{policies_of, prefetch_all_policies};
 use crate::store::{Key, OnBusy, Prefetch, Range, Tx};
 
 /// How many entries one commit removes.
@@ -45,7 +46,9 @@ impl Board {
         if readable.is_empty() {
             return Ok(Expired { count: 0, skipped });
         }
-        let prefetch: Vec<_> = readable.iter().map(|(scope, key)| Prefetch::Entry(scope, key)).collect();
+        let entries = readable.iter().map(|(scope, key)| Prefetch::Entry(scope, key));
+        let scopes = readable.iter().map(|(scope, _)| scope.as_str());
+        let prefetch: Vec<_> = entries.chain(prefetch_all_policies(scopes)).collect();
         let count = self.commit_with_on_busy(on_busy, "expire", &prefetch, |tx| {
             let mut editor = EntryEditor::new(self, tx, &Actor::default())?;
             let mut expired = 0;
@@ -81,11 +84,13 @@ impl Board {
                 tx.prefetch(&[Prefetch::Keys(range.clone(), asked)])?;
                 let keys = tx.keys(&range, asked)?;
                 let is_last_page = keys.len() < asked;
-                let rows = keys.iter().skip(seen).filter_map(|key| match key {
-                    Ok(Key::Entry(scope, key)) => Some(Prefetch::Entry(scope, key)),
+                let places = keys.iter().skip(seen).filter_map(|key| match key {
+                    Ok(Key::Entry(scope, key)) => Some((scope.as_str(), key.as_str())),
                     _ => None,
                 });
-                tx.prefetch(&rows.collect::<Vec<_>>())?;
+                let rows = places.clone().map(|(scope, key)| Prefetch::Entry(scope, key));
+                let scopes = prefetch_all_policies(places.map(|(scope, _)| scope));
+                tx.prefetch(&rows.chain(scopes).collect::<Vec<_>>())?;
                 for key in keys.into_iter().skip(std::mem::take(&mut seen)) {
                     bytes += due.add(tx, key)?;
                     if bytes > max_bytes {
@@ -130,6 +135,7 @@ impl Due {
 
 /// Reads everything that removing an entry reads.
 fn read(tx: &dyn Tx, scope: &str, key: &str) -> Result<Option<Entry>> {
+    policies_of(tx, scope)?;
     tx.get(&Key::Tombstone(scope.to_owned(), key.to_owned()))?;
     tx.row::<Entry>(&Key::Entry(scope.to_owned(), key.to_owned()))
 }

@@ -21,6 +21,7 @@ use crate::error::{Code, Error, Result};
 use crate::import::escaped_key;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
+use crate::scope::prefetch_all_policies;
 use crate::store::{Key, OnBusy, Prefetch};
 use crate::swarm::{FileEntry, IMPORTED, time_of_entry};
 use crate::text::escape_json_for_terminal;
@@ -414,7 +415,8 @@ impl Importer<'_> {
 
     fn commit(&self, items: &[Item]) -> Result<Outcomes> {
         let entries = items.iter().map(|item| Prefetch::Entry(&item.scope, &item.write.key));
-        let prefetch: Vec<_> = entries.chain(self.actor.prefetch()).collect();
+        let policies = prefetch_all_policies(items.iter().map(|item| item.scope.as_str()));
+        let prefetch: Vec<_> = entries.chain(self.actor.prefetch()).chain(policies).collect();
         let session = self.actor.session.as_deref();
         self.scope.board.commit_with_on_busy(OnBusy::Wait, "import", &prefetch, |tx| {
             let mut editor = EntryEditor::new(self.scope.board, tx, &self.actor)?;
@@ -447,7 +449,8 @@ fn refused(error: Error) -> Result<ImportOutcome> {
 
 /// Whether a refusal is about one of the entries, and not about the caller or the board.
 fn is_about_entry(error: &Error) -> bool {
-    matches!(error, Error::Refusal(_)) && matches!(error.code(), Code::InvalidValue | Code::Held)
+    matches!(error, Error::Refusal(_))
+        && matches!(error.code(), Code::InvalidValue | Code::Held | Code::ScopeFull)
 }
 
 /// What becomes of an entry of a file, if the board has this one.

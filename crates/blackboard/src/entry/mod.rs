@@ -46,7 +46,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use self::clear::{ClearPlan, Cleared};
 pub use self::delete::Deleted;
-pub(crate) use self::editor::{EntryEditor, leases_of, release_leases};
+pub(crate) use self::editor::{EntryEditor, Leases, release_leases};
 pub use self::expire::SkippedEntry;
 pub use self::fence::FenceToken;
 pub use self::glob::Glob;
@@ -62,8 +62,9 @@ pub use self::key::{
 pub use self::list::{CountedKeys, ListedKey, Snapshot};
 pub use self::purge::{PurgePlan, Purged};
 pub use self::query::{CountedEntries, DEFAULT_LIMIT, Order, Query, QueryPage};
-pub(crate) use self::rules::{check_own_fence, check_ttl, visible};
+pub(crate) use self::rules::{check_not_reserved, check_own_fence, check_ttl, visible};
 pub use self::scopes::{EveryScope, EveryScopePage, ScopeSize};
+pub(crate) use self::scopes::{first_scope_from, scopes_from};
 pub use self::transaction::{Transaction, TransactionScope};
 pub use self::txn::{Comparison, Expected, Operation, OperationResult, Txn, TxnResult};
 pub use self::value::Value;
@@ -90,6 +91,9 @@ pub(crate) const LOCK_PREFIX: &str = "lock:";
 
 /// The scope of file reservations. Only the file verbs write it.
 pub const FILES: &str = "files";
+
+/// The field of the metadata by which a scope evicts the least frequently used entry.
+pub const ACCESS_COUNT: &str = "access_count";
 
 /// How many entries one commit may write or delete.
 pub const MAX_OPERATIONS: usize = 10_000;
@@ -207,6 +211,17 @@ impl Entry {
         self.value.as_str().len() + self.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len())
     }
 
+    /// How often it was used, according to `access_count` in its metadata, which the callers keep. `None` if it has no count,
+    /// or a lease: then it cannot be evicted.
+    pub(crate) fn access_count(&self) -> Option<i64> {
+        let metadata = self.metadata.as_ref().filter(|_| self.session_id.is_none())?;
+        // Most metadata has no count, and need not be parsed.
+        if !metadata.as_str().contains(ACCESS_COUNT) {
+            return None;
+        }
+        metadata.to_map().get(ACCESS_COUNT)?.as_i64().filter(|count| *count >= 0)
+    }
+
     /// Its time to live at the last write, in seconds.
     pub fn ttl(&self) -> Option<f64> {
         self.expires_at.map(|expires| expires.since(self.updated_at).as_secs_f64())
@@ -302,7 +317,7 @@ impl<'de> Deserialize<'de> for Entry {
 }
 
 /// Seconds, as an integer if they are whole.
-struct Seconds(f64);
+pub(crate) struct Seconds(pub(crate) f64);
 
 impl Serialize for Seconds {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -319,7 +334,7 @@ impl Record for Entry {
     // An outer join: an entry whose version is missing is damaged, not absent.
     const TABLE: &'static Table = &table!(
         Entry in "entries", generation 0;
-        [scope, key] [revision, expires_at, session_id] [],
+        [scope, key] [revision, expires_at, session_id] [access_count],
         joined " LEFT JOIN entry_versions USING (revision)", columns "entry_versions.*"
     );
 
@@ -334,6 +349,7 @@ impl Record for Entry {
             self.revision.cell(),
             self.expires_at.cell(),
             self.session_id.cell(),
+            self.access_count().map_or(Cell::Null, Cell::Integer),
         ]
     }
 
@@ -363,6 +379,8 @@ indexes! {
         NEWEST: backwards_by (revision) of (scope);
         /// The entries of a scope that have a tag, by key.
         TAGGED: by (key) of (scope, tag), each Each { table: "entry_tags", elements: tags_of };
+        /// The entries of a scope that can be evicted and count their uses, the least used first.
+        LEAST_USED: by (access_count, revision) of (scope) where "entries.access_count IS NOT NULL";
         /// Entries that expire, by when.
         EXPIRING: by (expires_at, scope, key) where "entries.expires_at IS NOT NULL";
         /// The leased entries of a session, by scope and key.
@@ -402,6 +420,16 @@ impl Range {
             Some(before) => all.before(before),
             None => all,
         }
+    }
+
+    /// Entries of a scope, the oldest first: the one that was written last comes last.
+    pub fn oldest_entries(scope: &str) -> Range {
+        Range::newest_entries(scope, None).reversed()
+    }
+
+    /// Entries of a scope with an access count and without a lease, the least used first.
+    pub(crate) fn least_used_entries(scope: &str) -> Range {
+        Range::of(Entry::LEAST_USED, [scope])
     }
 
     /// Entries that expire, by the time of expiry.

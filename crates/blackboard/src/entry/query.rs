@@ -408,7 +408,7 @@ impl CheckedQuery {
         mut f: impl FnMut(&mut QueriedEntry<'a>) -> Result<bool>,
     ) -> Result<()> {
         // Entries below this revision are too old. If the event log is pruned, the revision alone cannot tell.
-        let too_old = match self.query.updated_since.filter(|_| range.index.backwards) {
+        let too_old = match self.query.updated_since.filter(|_| range.is_backwards()) {
             Some(since) => {
                 tx.prefetch(&[Prefetch::RevisionBefore(since), Prefetch::Revision])?;
                 let (bound, floor) = (tx.revision_before(since)?, tx.floor()?);
@@ -422,7 +422,7 @@ impl CheckedQuery {
             let heads = tx.heads(&range, CHUNK)?;
             let Some(last) = heads.last() else { return Ok(()) };
             let is_end = heads.len() < CHUNK || too_old.is_some_and(|bound| last.revision <= bound);
-            let rest = if range.index.backwards {
+            let rest = if range.is_backwards() {
                 Range::newest_entries(scope, Some(last.revision))
             } else {
                 range.clone().after(last.key.as_str())

@@ -54,6 +54,8 @@ pub(super) struct Circumstances<'a> {
     /// The revision that the entry gets.
     pub(super) revision: Revision,
     pub(super) now: Timestamp,
+    /// The time to live of a write without one.
+    pub(super) default_ttl: Option<Duration>,
 }
 
 /// The version that a new version of a key continues from, also if the key was removed.
@@ -88,7 +90,7 @@ pub(super) fn decide(
     before: Option<&Entry>,
     circumstances: &Circumstances<'_>,
 ) -> Result<Entry> {
-    let Circumstances { scope, author, session, last, revision, now } = *circumstances;
+    let Circumstances { scope, author, session, last, revision, now, default_ttl } = *circumstances;
     check_ttl(write.ttl)?;
     check_conditions(write, before, scope)?;
     let leased = before.and_then(|before| before.session_id.clone());
@@ -106,6 +108,7 @@ pub(super) fn decide(
         metadata = merged(before.metadata.as_ref(), metadata)?;
         expires_at = expires_at.or(before.expires_at);
     }
+    let expires_at = expires_at.or_else(|| default_ttl.map(|ttl| now.plus(ttl)));
     Ok(Entry {
         scope: scope.to_owned(),
         key: write.key.clone(),
@@ -165,7 +168,7 @@ pub(crate) fn check_ttl(ttl: Option<Duration>) -> Result<()> {
 }
 
 /// Refuses an ordinary change in a scope that has verbs of its own.
-pub(super) fn check_not_reserved(scope: &str) -> Result<()> {
+pub(crate) fn check_not_reserved(scope: &str) -> Result<()> {
     if [LOCKS, FILES].contains(&scope) { Err(reserved_scope(scope)) } else { Ok(()) }
 }
 

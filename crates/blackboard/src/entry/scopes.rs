@@ -1,4 +1,4 @@
-//! Entries of every scope, page by page, and the list of scopes.
+//! Entries of every scope, page by page, and how scopes are found.
 
 use serde::Serialize;
 
@@ -42,28 +42,6 @@ pub struct EveryScopePage {
 }
 
 impl Board {
-    /// The scopes that have entries, by name, without those of locks and files.
-    ///
-    /// ```
-    /// # use blackboard::{Board, entry::{Value, Write}};
-    /// # let board = Board::memory();
-    /// board.scope("team-1").write(&Write::new("a", Value::of(&1)?))?;
-    /// assert_eq!(board.scopes()?[0].scope, "team-1");
-    /// # Ok::<(), blackboard::Error>(())
-    /// ```
-    pub fn scopes(&self) -> Result<Vec<ScopeSize>> {
-        self.read_list(&[Prefetch::Heads(first_scope_from(None), 1)], |tx| {
-            let scopes = scopes_from(tx, None)?;
-            let counts = scopes.iter().map(|scope| Prefetch::Count(Range::entries(scope, "")));
-            tx.prefetch(&counts.collect::<Vec<_>>())?;
-            let sizes = scopes.into_iter().map(|scope| {
-                let entries = tx.count(&Range::entries(&scope, ""))?;
-                Ok(ScopeSize { scope, entries })
-            });
-            sizes.collect()
-        })
-    }
-
     /// The entries of every scope except locks and files, by scope and key. No entry is missed or seen twice from
     /// page to page, whatever others write.
     ///
@@ -126,13 +104,13 @@ impl Board {
 }
 
 /// Where the search for scopes begins: after this known scope.
-fn first_scope_from(first: Option<&str>) -> Range {
+pub(crate) fn first_scope_from(first: Option<&str>) -> Range {
     first.map_or_else(Range::all_entries, Range::entries_of_scopes_after)
 }
 
 /// The names of the scopes that have entries, from this one on. Each is found from the one before, so each is a round
 /// trip on a remote engine.
-fn scopes_from(tx: &dyn Tx, first: Option<&str>) -> Result<Vec<String>> {
+pub(crate) fn scopes_from(tx: &dyn Tx, first: Option<&str>) -> Result<Vec<String>> {
     let mut scopes = Vec::new();
     if let Some(first) = first.filter(|first| !matches!(*first, LOCKS | FILES)) {
         scopes.push(first.to_owned());

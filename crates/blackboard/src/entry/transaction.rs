@@ -20,6 +20,7 @@ use crate::board::Board;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::hint::Hint;
 use crate::revision::Revision;
+use crate::scope::{policies_of, prefetch_all_policies, prefetch_policies};
 use crate::store::{Changes, Key, Prefetch, Tx};
 
 /// How often the code runs before the conflict is returned.
@@ -43,6 +44,8 @@ pub struct Transaction<'a> {
     steps: Vec<Step>,
     /// The state of its keys after the steps.
     own: BTreeMap<ScopedKey, Option<Entry>>,
+    /// The default times to live of the scopes that it writes. The commit applies those that are valid then.
+    default_ttls: BTreeMap<String, Option<Duration>>,
 }
 
 type ScopedKey = (String, String);
@@ -129,6 +132,7 @@ impl Board {
             found: Vec::new(),
             steps: Vec::new(),
             own: BTreeMap::new(),
+            default_ttls: BTreeMap::new(),
         };
         let outcome = f(&mut transaction);
         let committed = match &outcome {
@@ -208,7 +212,11 @@ impl<'a> Transaction<'a> {
     fn prefetch(&self) -> Result<Vec<Prefetch<'_>>> {
         let places = self.read.keys().chain(self.own.keys());
         let places = places.map(|(scope, key)| Prefetch::Entry(scope, key));
-        let mut prefetch: Vec<_> = places.chain(self.actor.prefetch()).collect();
+        let changed = self.steps.iter().map(|step| match step {
+            Step::Write(scope, _) | Step::Delete(scope, _) => scope.as_str(),
+        });
+        let policies = prefetch_all_policies(changed);
+        let mut prefetch: Vec<_> = places.chain(self.actor.prefetch()).chain(policies).collect();
         for FoundBefore { scope, query, .. } in &self.found {
             prefetch.extend(query.checked(scope)?.prefetch_by_key(scope));
         }
@@ -240,15 +248,19 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// The author's name.
-    fn author(&mut self) -> Result<String> {
-        if let Some(author) = &self.author {
-            return Ok(author.clone());
+    /// The author's name, and the default time to live of a scope.
+    fn author_and_ttl(&mut self, scope: &str) -> Result<(String, Option<Duration>)> {
+        if let (Some(author), Some(ttl)) = (&self.author, self.default_ttls.get(scope)) {
+            return Ok((author.clone(), *ttl));
         }
         let actor = Actor { fences: Vec::new(), ..self.board.checked_actor(&self.actor)? };
-        let prefetch: Vec<_> = actor.prefetch().collect();
-        let author = self.board.read(&prefetch, |tx| Ok(EntryEditor::new(self.board, tx, &actor)?.author))?;
-        Ok(self.author.insert(author).clone())
+        let prefetch: Vec<_> = actor.prefetch().chain(prefetch_policies(scope)).collect();
+        let (author, ttl) = self.board.read(&prefetch, |tx| {
+            let author = EntryEditor::new(self.board, tx, &actor)?.author;
+            Ok((author, policies_of(tx, scope)?.and_then(|policies| policies.ttl())))
+        })?;
+        self.default_ttls.insert(scope.to_owned(), ttl);
+        Ok((self.author.insert(author).clone(), ttl))
     }
 
     fn check_room(&self) -> Result<()> {
@@ -306,7 +318,7 @@ impl TransactionScope<'_, '_> {
         };
         // The conditions are checked by the commit.
         let unconditional = Write { if_absent: false, if_revision: None, ..write.clone() };
-        let author = self.transaction.author()?;
+        let (author, default_ttl) = self.transaction.author_and_ttl(&self.name)?;
         let circumstances = Circumstances {
             scope: &self.name,
             author: &author,
@@ -317,6 +329,7 @@ impl TransactionScope<'_, '_> {
             },
             revision: Revision::ZERO,
             now: board.clock().now(),
+            default_ttl,
         };
         let entry = decide(&unconditional, before.as_ref(), &circumstances)?;
         self.transaction.own.insert(place, Some(entry));

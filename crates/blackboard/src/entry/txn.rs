@@ -13,6 +13,7 @@ use crate::error::{Code, Error, Refusal, Result};
 use crate::fingerprint::Fingerprint;
 use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
+use crate::scope::prefetch_all_policies;
 use crate::store::{Prefetch, RememberedCall};
 
 /// Comparisons, and the operations to run if they hold or fail.
@@ -153,9 +154,11 @@ impl Board {
         let actor = self.checked_actor(actor)?;
         let comparisons = txn.comparisons.iter().map(|at| Prefetch::Entry(&at.scope, &at.key));
         let operations = txn.then.iter().chain(txn.otherwise.iter().flatten());
+        let changed = operations.clone().filter_map(Operation::changed_scope);
         let prefetch: Vec<_> = comparisons
             .chain(operations.map(Operation::prefetch))
             .chain(actor.prefetch())
+            .chain(prefetch_all_policies(changed))
             .chain([Prefetch::Revision])
             .collect();
         self.commit_once(
@@ -266,6 +269,14 @@ impl Comparison {
 }
 
 impl Operation {
+    /// The scope in which it changes an entry.
+    fn changed_scope(&self) -> Option<&str> {
+        match self {
+            Operation::Write { scope, .. } | Operation::Delete { scope, .. } => Some(scope),
+            Operation::Read { .. } => None,
+        }
+    }
+
     fn prefetch(&self) -> Prefetch<'_> {
         match self {
             Operation::Write { scope, write } => Prefetch::Entry(scope, &write.key),

@@ -24,6 +24,8 @@ pub(super) enum Removal {
     Deleted,
     /// It expired.
     Expired,
+    /// Its scope has a limit, and another entry needs its place.
+    Evicted,
     /// Its session ended.
     SessionEnded,
     /// Its session was marked stale.
@@ -34,6 +36,7 @@ impl Removal {
     pub(super) fn event_type(self) -> EventType {
         match self {
             Removal::Expired => EventType::EntryExpired,
+            Removal::Evicted => EventType::EntryEvicted,
             Removal::Deleted | Removal::SessionEnded | Removal::SessionStale => EventType::EntryDeleted,
         }
     }
@@ -42,6 +45,7 @@ impl Removal {
         match self {
             Removal::Deleted => "delete",
             Removal::Expired => "expire",
+            Removal::Evicted => "evict",
             Removal::SessionEnded | Removal::SessionStale => "release",
         }
     }
@@ -58,6 +62,7 @@ impl Removal {
                     _ => format!("{what} expired"),
                 };
             }
+            Removal::Evicted => return format!("{what} evicted: the scope is full"),
             Removal::SessionEnded => "session ended",
             Removal::SessionStale => "marked stale",
         };

@@ -71,6 +71,9 @@ pub struct Written {
     pub expires_at: Option<Timestamp>,
     /// The revision at which its session acquired it, if it has a lease.
     pub fence: Option<Revision>,
+    /// The key that was evicted, because the scope was full.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evicted: Option<String>,
 }
 
 impl Pending for Written {

@@ -127,6 +127,7 @@ const SHORT_NAMES: &[(&str, EventKind)] = &[
     ("update", EventKind::EntryUpdated),
     ("delete", EventKind::Of(EventType::EntryDeleted)),
     ("expire", EventKind::Of(EventType::EntryExpired)),
+    ("evict", EventKind::Of(EventType::EntryEvicted)),
     ("purge", EventKind::Of(EventType::EntryPurged)),
     ("clear", EventKind::Of(EventType::EntriesCleared)),
     (names::LOCK_ACQUIRED, EventKind::LockAcquired),

@@ -122,10 +122,18 @@ event_types! {
     EntryDeleted = "entry_deleted";
     /// An entry expired.
     EntryExpired = "entry_expired";
+    /// An entry was removed because its scope was full.
+    EntryEvicted = "entry_evicted";
     /// A key was erased with its history.
     EntryPurged = "entry_purged";
     /// Every entry that matches a pattern was deleted.
     EntriesCleared = "entries_cleared";
+    /// A scope got policies.
+    ScopeCreated = "scope_created";
+    /// Policies of a scope were changed.
+    ScopeUpdated = "scope_updated";
+    /// The policies of a scope were deleted, perhaps with its entries.
+    ScopeDeleted = "scope_deleted";
 }
 
 impl EventType {
@@ -318,7 +326,11 @@ impl Event {
             | EventType::ProtocolRemoved
             | EventType::StaleLocksReleased
             | EventType::EntryPurged
+            | EventType::EntryEvicted
             | EventType::EntriesCleared
+            | EventType::ScopeCreated
+            | EventType::ScopeUpdated
+            | EventType::ScopeDeleted
             | EventType::Other(_) => return self.event_type.as_str(),
         };
         let in_metadata = || self.metadata.as_ref()?.to_map().remove("scope")?.as_str().map(str::to_owned);

@@ -214,7 +214,7 @@ macro_rules! optional_columns {
     )+};
 }
 
-optional_columns!(String, Timestamp, Revision, Metadata);
+optional_columns!(String, Timestamp, Revision, Metadata, u64);
 
 impl Column for String {
     fn cell(&self) -> Cell<'_> {

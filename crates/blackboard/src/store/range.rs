@@ -20,17 +20,36 @@ pub struct Range {
     pub from: Bound<Vec<IndexValue>>,
     /// Where it ends.
     pub until: Bound<Vec<IndexValue>>,
+    /// Whether it is read against the order of the index.
+    pub reversed: bool,
 }
 
 impl Range {
     /// All of an index that has one partition.
     pub fn all(index: &'static Index) -> Range {
-        Range { index, partition: Vec::new(), from: Bound::Unbounded, until: Bound::Unbounded }
+        Range {
+            index,
+            partition: Vec::new(),
+            from: Bound::Unbounded,
+            until: Bound::Unbounded,
+            reversed: false,
+        }
     }
 
     /// A complete partition.
     pub(crate) fn of<const PARTS: usize>(index: &'static Index, partition: [&str; PARTS]) -> Range {
         Range { partition: partition.map(IndexValue::from).into(), ..Range::all(index) }
+    }
+
+    /// The same rows in the opposite order.
+    #[must_use]
+    pub fn reversed(self) -> Range {
+        Range { reversed: !self.reversed, ..self }
+    }
+
+    /// Whether the rows are read from the largest position to the smallest.
+    pub fn is_backwards(&self) -> bool {
+        self.index.backwards != self.reversed
     }
 
     /// The part that is at or after a value.

@@ -13,6 +13,7 @@ use crate::file::Edit;
 use crate::project::Project;
 use crate::protocol::CustomProtocol;
 use crate::revision::{Pending, Revision};
+use crate::scope::ScopePolicies;
 use crate::work::{Dependency, WorkItem};
 
 macro_rules! rows {
@@ -113,6 +114,8 @@ rows! {
     Entry(scope: String, key: String);
     /// A scope, and a removed key in it.
     Tombstone(scope: String, key: String);
+    /// By scope.
+    ScopePolicies(scope: String);
     /// A worktree, a path in it, and the session that edited it.
     Edit(worktree: String, path: String, session: String);
 }

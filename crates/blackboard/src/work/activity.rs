@@ -57,7 +57,11 @@ fn effect(event_type: &EventType) -> Option<Effect> {
         | EventType::EntryDeleted
         | EventType::EntryExpired
         | EventType::EntryPurged
+        | EventType::EntryEvicted
         | EventType::EntriesCleared
+        | EventType::ScopeCreated
+        | EventType::ScopeUpdated
+        | EventType::ScopeDeleted
         | EventType::Other(_) => None,
     }
 }

@@ -8,6 +8,7 @@ use blackboard::entry::{
     Write,
 };
 use blackboard::lock::{Acquire, Release};
+use blackboard::scope::{CreateScope, DeleteScope, Eviction, Policies, SetScope, ValueRules, Visibility};
 use blackboard::{Board, Metadata, Result, Revision};
 use proptest::option;
 use proptest::prelude::*;
@@ -28,8 +29,28 @@ pub enum EntryStep {
     Txn(Whose, Vec<(Place, Tested)>, Vec<Done>, Option<Vec<Done>>),
     Transaction(Whose, Vec<Inside>),
     Look(Place, Asked, u8),
+    Scope(usize, ScopeStep),
     Acquire { who: u8, lock: usize, ttl: Option<u64> },
     Release { who: u8, lock: usize, last: bool },
+}
+
+/// A step on the policies of a scope.
+#[derive(Clone, Debug)]
+pub enum ScopeStep {
+    Create(Governed),
+    Set(Governed),
+    Delete { entries: bool, who: Option<u8> },
+    Look,
+}
+
+/// Policies.
+#[derive(Clone, Debug)]
+pub struct Governed {
+    visibility: Visibility,
+    ttl: Option<u64>,
+    max_entries: Option<u64>,
+    eviction: Eviction,
+    rule: Option<usize>,
 }
 
 /// A scope and a key.
@@ -118,7 +139,13 @@ const PATTERNS: [&str; 6] = ["*", "a*", "a:?", "?", "[!a]*", "a:b"];
 const PREFIXES: [&str; 4] = ["a", "a:", "a:\u{d7ff}", "c"];
 const VALUES: [&str; 6] = ["null", "1", "[]", r#"{"z": 1.0, "a": 1e999}"#, "\"\u{2028}\"", "[1,\n 2]"];
 const AUTHORS: [&str; 2] = ["analyst", "cli"];
-const METADATA: [&str; 2] = [r#"{"b": 12345678901234567890123, "a": 1.0}"#, r#"{"a": 2}"#];
+const METADATA: [&str; 4] = [
+    r#"{"b": 12345678901234567890123, "a": 1.0}"#,
+    r#"{"a": 2}"#,
+    r#"{"access_count": 1}"#,
+    r#"{"access_count": 2}"#,
+];
+const RULES: [&str; 2] = ["a*=int", "*=array"];
 
 pub fn entry_step() -> BoxedStrategy<EntryStep> {
     prop_oneof![
@@ -146,9 +173,38 @@ fn simple() -> BoxedStrategy<EntryStep> {
             .prop_map(|(who, lock, ttl)| EntryStep::Acquire { who, lock, ttl }),
         1 => (0..4_u8, 0..LOCKS.len(), any::<bool>())
             .prop_map(|(who, lock, last)| EntryStep::Release { who, lock, last }),
+        2 => (scope(), scope_step()).prop_map(|(scope, step)| EntryStep::Scope(scope, step)),
         3 => (place(), asked(), 0..=255_u8).prop_map(|(at, asked, when)| EntryStep::Look(at, asked, when)),
     ]
     .boxed()
+}
+
+fn scope_step() -> BoxedStrategy<ScopeStep> {
+    prop_oneof![
+        4 => governed().prop_map(ScopeStep::Create),
+        3 => governed().prop_map(ScopeStep::Set),
+        1 => (any::<bool>(), option::of(0..4_u8)).prop_map(|(entries, who)| ScopeStep::Delete { entries, who }),
+        1 => Just(ScopeStep::Look),
+    ]
+    .boxed()
+}
+
+fn governed() -> BoxedStrategy<Governed> {
+    (
+        prop_oneof![9 => Just(Visibility::Global), 1 => Just(Visibility::Persistent)],
+        option::weighted(0.3, prop::sample::select(vec![1, 60, 3600])),
+        option::weighted(0.8, 1..5_u64),
+        prop_oneof![3 => Just(Eviction::Lru), 2 => Just(Eviction::Lfu), 1 => Just(Eviction::Refuse)],
+        option::weighted(0.1, 0..RULES.len()),
+    )
+        .prop_map(|(visibility, ttl, max_entries, eviction, rule)| Governed {
+            visibility,
+            ttl,
+            max_entries,
+            eviction,
+            rule,
+        })
+        .boxed()
 }
 
 fn scope() -> std::ops::Range<usize> {
@@ -314,6 +370,7 @@ impl Taking<'_> {
             }
             EntryStep::Transaction(by, steps) => Ok(self.transaction(by, steps)),
             EntryStep::Look(at, asked, when) => self.look(*at, asked, *when),
+            EntryStep::Scope(scope, step) => self.govern(SCOPES[*scope], step),
             EntryStep::Acquire { who, lock, ttl } => {
                 let ttl = ttl.map(Duration::from_secs);
                 let acquire = Acquire { ttl, ..Acquire::of(LOCKS[*lock], &session(*who)) };
@@ -324,6 +381,42 @@ impl Taking<'_> {
                 let release = Release { fence, ..Release::of(LOCKS[*lock], &session(*who)) };
                 self.board.locks().release(&release).map(|answer| shown(&answer))
             }
+        }
+    }
+
+    fn govern(&self, name: &str, step: &ScopeStep) -> Result<String> {
+        let rules = |rule: Option<usize>| {
+            ValueRules::new(rule.into_iter().map(|rule| RULES[rule].parse().unwrap()).collect()).unwrap()
+        };
+        let scopes = self.board.scopes();
+        match step {
+            ScopeStep::Create(Governed { visibility, ttl, max_entries, eviction, rule }) => {
+                let policies = Policies {
+                    visibility: *visibility,
+                    ttl: ttl.map(Duration::from_secs),
+                    max_entries: *max_entries,
+                    eviction: *eviction,
+                    validation: rules(*rule),
+                };
+                scopes.create(&CreateScope::new(name, policies)).map(|answer| shown(&answer))
+            }
+            ScopeStep::Set(Governed { visibility, ttl, max_entries, eviction, rule }) => {
+                let set = SetScope {
+                    visibility: Some(*visibility),
+                    ttl: Some(ttl.map(Duration::from_secs)),
+                    max_entries: Some(*max_entries),
+                    eviction: Some(*eviction),
+                    validation: Some(rules(*rule)),
+                    ..SetScope::of(name)
+                };
+                scopes.set(&set).map(|answer| shown(&answer))
+            }
+            ScopeStep::Delete { entries, who } => {
+                let delete =
+                    DeleteScope { name: name.to_owned(), entries: *entries, session: who.map(session) };
+                scopes.delete(&delete).map(|answer| shown(&answer))
+            }
+            ScopeStep::Look => Ok(format!("{:?} {:?}", scopes.list()?, scopes.show(name).ok())),
         }
     }
 

@@ -29,6 +29,18 @@ pub fn check_leases(board: &Exported) -> Result<(), String> {
     Ok(())
 }
 
+/// Checked after every step: a scope with a limit knows the number of its entries, and never has more than it may have.
+pub fn check_sizes(board: &Exported) -> Result<(), String> {
+    for scope in &board.scopes {
+        let Some(limit) = scope.policies.max_entries else { continue };
+        let entries = board.entries.iter().filter(|entry| entry.scope == scope.scope).count() as u64;
+        if entries != scope.entries || entries > limit {
+            return Err(format!("{entries} entries: {scope:?}"));
+        }
+    }
+    Ok(())
+}
+
 /// Checks that the event log agrees with the stored entries.
 pub fn check_entries(store: &dyn Store, board: &Board, log: &[Event]) -> Result<(), String> {
     let entries = board.export().unwrap().entries;

@@ -69,7 +69,8 @@ fn agree_with(
         if let Err(broken) = invariants::check(step, &before, &after) {
             return Err(TestCaseError::fail(format!("step {number}, {step:?}: {broken}")));
         }
-        let holds = entry_invariants::check_leases(&after);
+        let holds =
+            entry_invariants::check_leases(&after).and_then(|()| entry_invariants::check_sizes(&after));
         prop_assert_eq!(holds, Ok(()), "step {}, {:?}", number, step);
         if matches!(step, Step::Prune) {
             let holds = entry_invariants::check_entries(&*memory.store, &memory.board, &memory.log());

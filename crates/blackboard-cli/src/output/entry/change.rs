@@ -51,6 +51,7 @@ fn written(written: &Written, value: Option<&Value>, screen: &mut Screen<'_>) ->
         Some(format!("version {}, revision {}", written.version, written.revision)),
         written.expires_at.map(|expires| format!("TTL {}", super::left(expires, screen.now()))),
         written.fence.map(|fence| format!("fence {fence}")),
+        written.evicted.as_ref().map(|key| format!("evicted {}", escape(key))),
     ];
     let facts: Vec<String> = facts.into_iter().flatten().collect();
     screen.line(format_args!("Written: {} ({})", escape(&written.key), facts.join(", ")))
@@ -188,8 +189,10 @@ impl Render for ComparedEntries {
         let what = if *succeeded { "Succeeded" } else { "A comparison failed; did \"else\"" };
         screen.line(format_args!("{what} (revision {revision})"))?;
         results.iter().try_for_each(|result| match result {
-            OperationResult::Write(Written { scope, key, version, .. }) => {
-                screen.line(format_args!("  Written: {} (version {version})", named(scope, key)))
+            OperationResult::Write(Written { scope, key, version, evicted, .. }) => {
+                let evicted = evicted.as_ref().map(|key| format!(", evicted {}", escape(key)));
+                let evicted = evicted.unwrap_or_default();
+                screen.line(format_args!("  Written: {} (version {version}{evicted})", named(scope, key)))
             }
             OperationResult::Delete(Some(Deleted { scope, key, .. })) => {
                 screen.line(format_args!("  Deleted: {}", named(scope, key)))

@@ -67,6 +67,7 @@ impl Change {
             _ if !self.version.removed => "written",
             _ if self.version.is_purge() => "purged",
             Some(event) if event.event_type == EventType::EntryExpired => "expired",
+            Some(event) if event.event_type == EventType::EntryEvicted => "evicted",
             Some(event) if releases(event) => "released",
             Some(_) => "deleted",
             None => "removed",

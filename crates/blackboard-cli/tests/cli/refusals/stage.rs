@@ -22,12 +22,13 @@ const TWINS: [&str; 2] = ["twin-5653", "twin-6505"];
 pub const TWINS_PREFIX: &str = "f4b24f";
 
 /// The input of `txn` and of `import`.
-const TRANSACTIONS: [(&str, &str); 6] = [
+const TRANSACTIONS: [(&str, &str); 7] = [
     ("entries.json", r#"{"imported":{"key":"imported","value":1,"source_agent":"Ivy"}}"#),
     ("valid.json", r#"{"then":[{"write":{"key":"key","value":1}}]}"#),
     ("lease.json", r#"{"then":[{"write":{"key":"key","value":1,"lease":true}}]}"#),
     ("leased.json", r#"{"then":[{"write":{"key":"leased","value":1}}]}"#),
     ("absent.json", r#"{"then":[{"write":{"key":"fact","value":1,"if_absent":true}}]}"#),
+    ("full.json", r#"{"then":[{"write":{"scope":"full","key":"key","value":1}}]}"#),
     ("compare.json", r#"{"compare":[{"key":"fact","exists":false}],"then":[]}"#),
 ];
 
@@ -76,6 +77,11 @@ impl Stage {
             &["write", "leased-list", "[]", "--lease", "--session", "ivy"],
             &["lock", "acquire", "deploy", "--session", "ivy"],
             &["file", "reserve", "src/", "--session", "ivy"],
+            &["scope", "create", "full", "--max-entries", "1", "--eviction", "refuse"],
+            &["write", "only", "1", "--scope", "full"],
+            &["scope", "create", "pair"],
+            &["write", "one", "1", "--scope", "pair"],
+            &["write", "two", "1", "--scope", "pair"],
             &["observe", "--session", "pale"],
             &["sweep", "--threshold", "0"],
         ] {

@@ -14,6 +14,7 @@ fn circumstances(session: Option<&'static str>) -> Circumstances<'static> {
         last: LastVersion { version: 3, revision: Some(Revision::new(7)) },
         revision: Revision::new(9),
         now: NOW.plus(Duration::from_secs(10)),
+        default_ttl: None,
     }
 }
 

@@ -277,6 +277,7 @@ pub(crate) fn every_kind_of_row() -> Vec<Row> {
             revision: Revision::new(4),
         }
         .into(),
+        policies_with_every_value().into(),
         Edit {
             worktree: "/src".to_owned(),
             path: "README.md".to_owned(),
@@ -287,6 +288,24 @@ pub(crate) fn every_kind_of_row() -> Vec<Row> {
         }
         .into(),
     ]
+}
+
+fn policies_with_every_value() -> crate::scope::ScopePolicies {
+    crate::scope::ScopePolicies {
+        scope: "team".to_owned(),
+        visibility: crate::scope::Visibility::Persistent,
+        ttl_ms: Some(1500),
+        max_entries: Some(100),
+        eviction: crate::scope::Eviction::Lfu,
+        validation: crate::scope::ValueRules::new(vec!["a.*=dict".parse().unwrap()]).unwrap(),
+        entries: Some(7),
+        created_at: at(1),
+        created_by: "Ivy".to_owned(),
+        updated_at: at(2),
+        updated_by: "Oak".to_owned(),
+        revision: Revision::new(5),
+        evicting_since: Revision::new(4),
+    }
 }
 
 fn every_kind_of_row_round_trips_unchanged(fixture: &Fixture) {

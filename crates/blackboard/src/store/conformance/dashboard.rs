@@ -234,7 +234,7 @@ fn entries_are_paged_through_every_scope_except_locks_and_files(fixture: &Fixtur
         }
     }
     let sizes: Vec<_> =
-        fixture.board.scopes().unwrap().into_iter().map(|size| (size.scope, size.entries)).collect();
+        fixture.board.scopes().sizes().unwrap().into_iter().map(|size| (size.scope, size.entries)).collect();
     let expected = [("a", 2), ("a b", 1), ("ab", 1), ("m", 3)];
     assert_eq!(sizes, expected.map(|(scope, entries)| (scope.to_owned(), entries)));
     let pages = |limit, prefix: Option<&str>| {

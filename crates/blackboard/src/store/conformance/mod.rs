@@ -49,6 +49,7 @@ mod purge;
 mod ranges;
 #[cfg(test)]
 mod round_trips;
+mod scopes;
 mod subscriptions;
 mod sweep;
 mod sweep_clock;
@@ -170,6 +171,7 @@ const FILES: &[&[Test]] = &[
     prune::TESTS,
     purge::TESTS,
     ranges::TESTS,
+    scopes::TESTS,
     subscriptions::TESTS,
     sweep::TESTS,
     sweep_clock::TESTS,

@@ -30,6 +30,7 @@ fn names(fixture: &Fixture, range: &Range) -> Vec<String> {
             Key::Agent(id)
             | Key::Project(id)
             | Key::CustomProtocol(id)
+            | Key::ScopePolicies(id)
             | Key::WorkItem(id)
             | Key::RememberedCall(id) => id,
             Key::HeartbeatRow(session, timestamp) => format!("{session} {}", timestamp.millis() / 1000),

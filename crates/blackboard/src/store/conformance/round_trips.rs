@@ -17,6 +17,7 @@ use crate::follow::{Follow, Start};
 use crate::lock::{Acquire, Release as ReleaseLock};
 use crate::project::RegisterProject;
 use crate::protocol::DefineProtocol;
+use crate::scope::{CreateScope, DeleteScope, Policies, SetScope};
 use crate::work::{Block, ClaimNext, LastCompleted, NewestWork, Reassign, Status, WaitForItem, WorkFilter};
 
 /// Verbs that have no line of their own, and why.
@@ -338,7 +339,29 @@ fn count_entries(counted: &mut Counted) {
     counted.count("Scope::snapshot", "snapshot, of 3 entries", |fixture| {
         fixture.scope().snapshot(&Query::default()).unwrap()
     });
-    counted.count("Board::scopes", "scopes", |fixture| fixture.board.scopes().unwrap());
+    let limit = Policies { max_entries: Some(9), ..Policies::default() };
+    counted.count("Scopes::create", "scope create", |fixture| {
+        fixture.board.scopes().create(&CreateScope::new("cache", limit.clone())).unwrap()
+    });
+    counted.count("Scopes::set", "scope set", |fixture| {
+        let set = SetScope { max_entries: Some(Some(1)), ..SetScope::of("cache") };
+        fixture.board.scopes().set(&set).unwrap()
+    });
+    for (key, call) in [("a", "write, in a scope with a limit"), ("b", "write, that evicts an entry")] {
+        counted.count("Scope::write", call, |fixture| {
+            fixture.board.scope("cache").write(&a_write(key, "1")).unwrap()
+        });
+    }
+    counted.count("Scopes::show", "scope show", |fixture| fixture.board.scopes().show("cache").unwrap());
+    counted.count("Scopes::list", "scope list", |fixture| fixture.board.scopes().list().unwrap());
+    for (entries, call) in [(true, "scope delete --entries"), (false, "scope delete")] {
+        counted.count("Scopes::delete", call, |fixture| {
+            let name = "cache".to_owned();
+            let deleted = fixture.board.scopes().delete(&DeleteScope { name, entries, session: None });
+            assert!(deleted.is_ok() == entries);
+        });
+    }
+    counted.count("Scopes::sizes", "scopes", |fixture| fixture.board.scopes().sizes().unwrap());
     counted.count("Board::entries", "entries, of every scope", |fixture| {
         fixture.board.entries(&EveryScope::default()).unwrap()
     });

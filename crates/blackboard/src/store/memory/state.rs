@@ -90,7 +90,7 @@ impl State {
         let is_early = |sort: &[IndexValue]| range.begins_after(sort);
         let is_late = |sort: &[IndexValue]| range.ends_before(sort);
         let found = |(_, key)| Some((key, self.rows.get(key)?));
-        if range.index.backwards {
+        if range.is_backwards() {
             let keys = keys.rev().skip_while(|(sort, _)| is_late(sort));
             keys.take_while(|(sort, _)| !is_early(sort)).filter_map(found).take(limit).collect()
         } else {

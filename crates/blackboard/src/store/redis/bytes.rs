@@ -24,6 +24,7 @@ const TABLE_BYTES: &[(&str, u8)] = &[
     ("entry_tombstones", b't'),
     ("file_edits", b'f'),
     ("protocols", b'q'),
+    ("scopes", b's'),
 ];
 
 /// The byte of each index. It never changes. Indexes whose positions are equal share a byte, and each position is
@@ -62,6 +63,8 @@ const INDEX_BYTES: &[(&str, u8)] = &[
     ("entry_tombstones.ALL", b'b'),
     ("marks.BY_NAME", b'c'),
     ("protocols.ALL", b'd'),
+    ("entries.LEAST_USED", b'e'),
+    ("scopes.ALL", b'f'),
 ];
 
 /// The first byte of the field of a row.

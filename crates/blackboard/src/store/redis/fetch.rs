@@ -83,7 +83,7 @@ impl RangeWant {
         let (from, before) = bytes::bounds_of(range)?;
         // Only entries have versions.
         let values = values && (range.index.table)().name == "entries";
-        Ok(RangeWant { bounds: Bounds { from, before }, backwards: range.index.backwards, limit, values })
+        Ok(RangeWant { bounds: Bounds { from, before }, backwards: range.is_backwards(), limit, values })
     }
 
     /// The part of it after this member.

@@ -35,6 +35,7 @@ struct Shape {
     select: Select,
     from: Bound<usize>,
     until: Bound<usize>,
+    backwards: bool,
 }
 
 /// All composed statements. There are few: one for each index and each way to read it.
@@ -43,7 +44,13 @@ static STATEMENTS: LazyLock<Mutex<HashMap<Shape, Arc<str>>>> = LazyLock::new(Mut
 /// The statement that reads a range. Its parameters are [`parameters`].
 pub(super) fn statement(select: Select, range: &Range) -> Arc<str> {
     let length = |bound: &Bound<Vec<IndexValue>>| bound.as_ref().map(Vec::len);
-    let shape = Shape { index: range.index, select, from: length(&range.from), until: length(&range.until) };
+    let shape = Shape {
+        index: range.index,
+        select,
+        from: length(&range.from),
+        until: length(&range.until),
+        backwards: range.is_backwards(),
+    };
     let mut statements = STATEMENTS.lock().unwrap_or_else(PoisonError::into_inner);
     statements.entry(shape).or_insert_with(|| compose(select, range).into()).clone()
 }
@@ -97,7 +104,7 @@ fn compose(select: Select, range: &Range) -> String {
         sql.push_str(condition);
     }
     let ordered_by =
-        |columns: &[&str]| qualified(columns, if index.backwards { " DESC" } else { "" }).join(", ");
+        |columns: &[&str]| qualified(columns, if range.is_backwards() { " DESC" } else { "" }).join(", ");
     match select {
         Select::AllRows => {
             let order = before_key(index).unwrap_or(index.order);
@@ -126,7 +133,8 @@ fn before_key(index: &Index) -> Option<&'static [&'static str]> {
 }
 
 /// Sorts rows of [`Select::AllRows`] by their key, where they are equal in all other columns of the index.
-pub(super) fn sort_ties(index: &Index, rows: &mut [Row]) {
+pub(super) fn sort_ties(range: &Range, rows: &mut [Row]) {
+    let index = range.index;
     let Some(before) = before_key(index) else { return };
     let columns = (index.table)().columns;
     let compared: Vec<usize> =
@@ -146,7 +154,7 @@ pub(super) fn sort_ties(index: &Index, rows: &mut [Row]) {
         let (Some(first), Some(last)) = (tied.first(), tied.last()) else { continue };
         let group = &mut rows[first - 1..=*last];
         group.sort_by_cached_key(Row::key);
-        if index.backwards {
+        if range.is_backwards() {
             group.reverse();
         }
     }

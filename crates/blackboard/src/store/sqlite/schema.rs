@@ -32,6 +32,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { description: "keys of heartbeats", sql: include_str!("migrations/0005_heartbeats.sql") },
     Migration { description: "gaps between events", sql: include_str!("migrations/0006_gaps.sql") },
     Migration { description: "protocols", sql: include_str!("migrations/0007_protocols.sql") },
+    Migration { description: "policies of scopes", sql: include_str!("migrations/0008_scopes.sql") },
 ];
 
 /// The version of the schema that this program writes: the number of migrations.
@@ -95,7 +96,7 @@ fn objects(version: u32) -> Vec<Cow<'static, str>> {
     if version < VERSION { migrated_objects(version) } else { OBJECTS.map(Cow::Borrowed).into() }
 }
 
-/// The same, from the migrations. SQLite appends a column to the text of its table.
+/// The same, from the migrations. SQLite adds a column to the text of its table, after the last one.
 fn migrated_objects(version: u32) -> Vec<Cow<'static, str>> {
     let mut objects: Vec<Cow<'static, str>> = Vec::new();
     for migration in MIGRATIONS.iter().take(version as usize) {
@@ -113,8 +114,10 @@ fn migrated_objects(version: u32) -> Vec<Cow<'static, str>> {
                 name.is_some_and(|rest| rest.starts_with(" ("))
             };
             if let Some(object) = objects.iter_mut().find(|object| is_table(object)) {
-                let columns = object.strip_suffix(')').unwrap_or(object);
-                *object = Cow::Owned(format!("{columns}, {column})"));
+                // The constraints of a table follow its columns.
+                let end = object.find(",\n    PRIMARY KEY").or_else(|| object.rfind(')'));
+                let (columns, rest) = object.split_at(end.unwrap_or(object.len()));
+                *object = Cow::Owned(format!("{columns}, {column}{rest}"));
             }
         }
     }

@@ -139,7 +139,7 @@ CREATE TABLE entries (
     key TEXT NOT NULL,
     revision INTEGER NOT NULL,
     expires_at TEXT,
-    session_id TEXT,
+    session_id TEXT, access_count INTEGER,
     PRIMARY KEY (scope, key)
 ) WITHOUT ROWID;
 
@@ -193,5 +193,23 @@ CREATE TABLE protocols (
     defined_at TEXT NOT NULL,
     revision INTEGER NOT NULL
 );
+
+CREATE TABLE scopes (
+    scope TEXT PRIMARY KEY,
+    visibility TEXT NOT NULL,
+    ttl_ms INTEGER,
+    max_entries INTEGER,
+    eviction TEXT NOT NULL,
+    validation TEXT,
+    entries INTEGER,
+    created_at TEXT NOT NULL,
+    created_by TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    updated_by TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    evicting_since INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE INDEX entries_least_used ON entries(scope, access_count, revision) WHERE access_count IS NOT NULL;
 
 -- Written by BLACKBOARD_WRITE_SNAPSHOTS=1 cargo test -p blackboard --lib schema_file

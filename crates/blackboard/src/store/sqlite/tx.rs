@@ -329,7 +329,7 @@ impl<'a> SqliteTx<'a> {
             found.push(cells::row_from(table, row)?);
         }
         if limit.is_none() {
-            sort_ties(range.index, &mut found);
+            sort_ties(range, &mut found);
         }
         Ok(found)
     }

@@ -156,6 +156,12 @@ fn ranges_of_entries(moment: Timestamp) -> Vec<(Range, &'static str)> {
             Range::newest_entries("team", Some(Revision::new(50_000))),
             "entries_newest (scope=? AND revision<?)",
         ),
+        (Range::oldest_entries("team"), "entries_newest (scope=?)"),
+        (
+            Range::oldest_entries("team").before(Revision::new(50_000)),
+            "entries_newest (scope=? AND revision<?)",
+        ),
+        (Range::least_used_entries("team"), "entries_least_used (scope=? AND access_count>?)"),
         (Range::entries_expired_at(moment), "entries_expiring (expires_at>? AND expires_at<?)"),
         (Range::leased_by("session"), "entries_leased (session_id=?)"),
     ]
@@ -199,7 +205,9 @@ fn hundred_thousand_entries(connection: &Connection, expires: &str) {
                  SELECT n, 'team', printf('k:%06d', n), 1, '1', '{expires}', 'a', '{expires}', 'a',
                  iif({rare}, '{expires}', NULL), iif({rare}, '[\"often\",\"rare\"]', '[\"often\"]'),
                  iif({rare}, 'session', NULL), iif({rare}, n, NULL) FROM numbers;
-             INSERT INTO entries SELECT scope, key, revision, expires_at, session_id FROM entry_versions;
+             INSERT INTO entries
+                 SELECT scope, key, revision, expires_at, session_id, iif(session_id IS NULL, version, NULL)
+                 FROM entry_versions;
              {numbers} INSERT INTO entry_tags SELECT 'team', 'often', printf('k:%06d', n) FROM numbers;
              {numbers} INSERT INTO entry_tags SELECT 'team', 'rare', printf('k:%06d', n) FROM numbers WHERE {rare};
              INSERT INTO events (id, timestamp, event_type, summary, commit_id)

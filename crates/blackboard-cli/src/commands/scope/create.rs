@@ -1,0 +1,69 @@
+//! `blackboard scope create`
+
+use blackboard::Result;
+use blackboard::scope::{CreateScope, Eviction, Policies, ValueRule, ValueRules, Visibility};
+
+use crate::commands::Run;
+use crate::commands::arguments::{Session, at_least_one, length};
+use crate::context::Context;
+use crate::open::Access;
+use crate::outcome::Outcome;
+use crate::output::scope::CreatedScope;
+
+/// Give a scope policies
+///
+/// A scope without policies is global and unlimited. Policies apply to every later write of every process; entries that
+/// exist stay as they are. A scope that has other policies is refused (exit 4): change them with `scope set`.
+///
+/// Examples:
+///   blackboard scope create cache --ttl 1h --max-entries 1000
+///   blackboard scope create plans --visibility persistent
+///   blackboard scope create queue --max-entries 100 --eviction refuse
+///   blackboard scope create counts --validate 'count.*=int'
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Create {
+    /// Name of the scope
+    #[arg(value_name = "NAME")]
+    name: String,
+
+    /// Visibility: global, or persistent (no default TTL, no evictions)
+    #[arg(long, value_name = "VISIBILITY", default_value = "global")]
+    visibility: Visibility,
+
+    /// TTL of entries that are written without one: 90s, 15m, 1h, 2d; a bare number is seconds
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
+    ttl: Option<String>,
+
+    /// Largest number of entries
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    max_entries: Option<usize>,
+
+    /// What a full scope does: lru (evict the oldest write), lfu (evict the smallest access_count in the metadata) or
+    /// refuse
+    #[arg(long, value_name = "EVICTION", default_value = "lru")]
+    eviction: Eviction,
+
+    /// Type of the values under matching keys: object (dict), array (list), string (str), number (float), integer
+    /// (int), boolean (bool) or null; repeatable
+    #[arg(long = "validate", value_name = "PATTERN=TYPE")]
+    validation: Vec<ValueRule>,
+
+    #[command(flatten)]
+    session: Session,
+}
+
+impl Run for Create {
+    fn run(self, context: &Context) -> Result<Outcome> {
+        let policies = Policies {
+            visibility: self.visibility,
+            ttl: length(self.ttl.as_deref())?,
+            max_entries: self.max_entries.map(|limit| limit as u64),
+            eviction: self.eviction,
+            validation: ValueRules::new(self.validation)?,
+        };
+        let (board, session) = context.open(Access::write(self.session.named()))?;
+        let created = board.scopes().create(&CreateScope { name: self.name, policies, session })?;
+        Ok(Outcome::new(CreatedScope(created)))
+    }
+}

@@ -1,0 +1,84 @@
+//! `blackboard scope set`
+
+use blackboard::Result;
+use blackboard::scope::{Eviction, SetScope, ValueRule, ValueRules, Visibility};
+
+use crate::commands::Run;
+use crate::commands::arguments::{Session, at_least_one, length};
+use crate::context::Context;
+use crate::open::Access;
+use crate::outcome::Outcome;
+use crate::output::scope::UpdatedScope;
+
+/// Change policies of a scope
+///
+/// Changes the given policies and keeps the rest. Entries that exist stay as they are, so a limit below their number is
+/// refused (exit 4).
+///
+/// Examples:
+///   blackboard scope set cache --max-entries 500
+///   blackboard scope set cache --no-ttl --no-max-entries
+///   blackboard scope set cache --validate 'config.*=dict'
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Set {
+    /// Name of the scope
+    #[arg(value_name = "NAME")]
+    name: String,
+
+    /// Visibility: global, or persistent (no default TTL, no evictions)
+    #[arg(long, value_name = "VISIBILITY")]
+    visibility: Option<Visibility>,
+
+    /// TTL of entries that are written without one: 90s, 15m, 1h, 2d; a bare number is seconds
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, conflicts_with = "no_ttl")]
+    ttl: Option<String>,
+
+    /// Remove the default TTL
+    #[arg(long)]
+    no_ttl: bool,
+
+    /// Largest number of entries
+    #[arg(long, value_name = "N", value_parser = at_least_one, conflicts_with = "no_max_entries")]
+    max_entries: Option<usize>,
+
+    /// Remove the limit
+    #[arg(long)]
+    no_max_entries: bool,
+
+    /// What a full scope does: lru (evict the oldest write), lfu (evict the smallest access_count in the metadata) or
+    /// refuse
+    #[arg(long, value_name = "EVICTION")]
+    eviction: Option<Eviction>,
+
+    /// Type of the values under matching keys, in place of all earlier rules; repeatable
+    #[arg(long = "validate", value_name = "PATTERN=TYPE", conflicts_with = "no_validate")]
+    validation: Vec<ValueRule>,
+
+    /// Remove the rules for values
+    #[arg(long)]
+    no_validate: bool,
+
+    #[command(flatten)]
+    session: Session,
+}
+
+impl Run for Set {
+    fn run(self, context: &Context) -> Result<Outcome> {
+        let ttl = length(self.ttl.as_deref())?;
+        let max_entries = self.max_entries.map(|limit| limit as u64);
+        let has_rules = !self.validation.is_empty() || self.no_validate;
+        let validation = ValueRules::new(self.validation)?;
+        let (board, session) = context.open(Access::change(self.session.named()))?;
+        let set = SetScope {
+            name: self.name,
+            visibility: self.visibility,
+            ttl: (self.no_ttl || ttl.is_some()).then_some(ttl),
+            max_entries: (self.no_max_entries || max_entries.is_some()).then_some(max_entries),
+            eviction: self.eviction,
+            validation: has_rules.then_some(validation),
+            session,
+        };
+        Ok(Outcome::new(UpdatedScope(board.scopes().set(&set)?)))
+    }
+}

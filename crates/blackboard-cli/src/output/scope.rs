@@ -1,0 +1,105 @@
+//! Scopes and their policies, as human and JSON output.
+
+use std::time::Duration;
+
+use blackboard::scope::{self, Policies, ScopeDetails, ScopeUpdated};
+
+use super::{Cell, Column, ListPage, Result, Screen, Table, escape, render_list, render_object, time};
+
+render_object! {
+    /// The answer of `scope create`.
+    CreatedScope(scope::CreatedScope) = created;
+    /// The answer of `scope set`.
+    UpdatedScope(ScopeUpdated) = updated;
+    /// The answer of `scope show`.
+    ShownScope(ScopeDetails) = details;
+    /// The answer of `scope delete`.
+    DeletedScope(scope::DeletedScope) = deleted;
+}
+
+render_list! {
+    /// The answer of `scope list`.
+    ScopeList(ScopeDetails) = scopes;
+}
+
+fn created(created: &scope::CreatedScope, screen: &mut Screen<'_>) -> Result {
+    let verb = if created.created { "Created scope" } else { "Scope already has these policies" };
+    screen.line(format_args!("{verb}: {}", escape(&created.scope.scope)))?;
+    screen.fields(policies(&created.scope))
+}
+
+fn updated(updated: &ScopeUpdated, screen: &mut Screen<'_>) -> Result {
+    let verb = if updated.updated { "Updated scope" } else { "Scope already has these policies" };
+    screen.line(format_args!("{verb}: {}", escape(&updated.scope.scope)))?;
+    screen.fields(policies(&updated.scope))
+}
+
+fn details(details: &ScopeDetails, screen: &mut Screen<'_>) -> Result {
+    let age = |moment| format!("{} ago", time::age(screen.now().since(moment)));
+    let changed = details.updated_at.zip(details.updated_by.as_ref());
+    let changed = changed.map(|(moment, author)| format!("{} by {}", age(moment), screen.name(author)));
+    let [entries, visibility, ttl, values] = policies(details);
+    let scope = ("Scope", Some(details.scope.clone()));
+    screen.fields([scope, entries, visibility, ttl, values, ("Changed", changed)])
+}
+
+/// The fields that every answer about a scope has.
+fn policies(details: &ScopeDetails) -> [(&'static str, Option<String>); 4] {
+    let Policies { visibility, ttl, max_entries, validation, .. } = &details.policies;
+    let entries = match max_entries {
+        Some(_) => format!("{} of {}", details.entries, limit(&details.policies)),
+        None => details.entries.to_string(),
+    };
+    let rules: Vec<_> = validation.as_slice().iter().map(ToString::to_string).collect();
+    [
+        ("Entries", Some(entries)),
+        ("Visibility", Some(visibility.to_string())),
+        ("TTL", ttl.map(seconds)),
+        ("Values", Some(rules.join(", ")).filter(|rules| !rules.is_empty())),
+    ]
+}
+
+/// A time to live, exactly, as the commands of entries show it.
+fn seconds(ttl: Duration) -> String {
+    format!("{}s", ttl.as_secs_f64())
+}
+
+/// The limit, and what happens beyond it.
+fn limit(policies: &Policies) -> String {
+    let Policies { max_entries, eviction, .. } = policies;
+    max_entries.map_or_else(String::new, |limit| format!("{limit} ({eviction})"))
+}
+
+fn scopes(page: &ListPage<ScopeDetails>, screen: &mut Screen<'_>) -> Result {
+    if page.rows.is_empty() {
+        return screen.line(format_args!("No scopes."));
+    }
+    let mut table = Table::new([
+        Column::typed("SCOPE"),
+        Column::fixed("ENTRIES").importance(4),
+        Column::fixed("LIMIT").importance(3),
+        Column::fixed("TTL").importance(2),
+        Column::fixed("VISIBILITY").importance(1),
+    ]);
+    for listed in &page.rows {
+        let policies = &listed.policies;
+        table.row([
+            Cell::new(&listed.scope),
+            Cell::new(listed.entries.to_string()),
+            Cell::optional(policies.max_entries.map(|_| limit(policies)).as_ref()),
+            Cell::optional(policies.ttl.map(seconds).as_ref()),
+            Cell::new(policies.visibility.to_string()),
+        ]);
+    }
+    screen.table(&table)?;
+    page.note_more(screen)
+}
+
+fn deleted(deleted: &scope::DeletedScope, screen: &mut Screen<'_>) -> Result {
+    let entries = match deleted.deleted_entries {
+        0 => String::new(),
+        1 => " (and 1 entry)".to_owned(),
+        count => format!(" (and {count} entries)"),
+    };
+    screen.line(format_args!("Deleted scope: {}{entries}", escape(&deleted.scope)))
+}

@@ -1,0 +1,51 @@
+use blackboard::Code;
+use serde_json::json;
+
+use crate::scratch::Scratch;
+use crate::shapes::{SCOPE, is_object};
+use crate::transcript;
+
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    json_has_the_policies,
+    policies_apply_to_every_command_that_writes,
+    visibilities_that_are_not_enforced_are_refused,
+];
+
+fn human_output_matches_transcript() {
+    transcript::check("scope create");
+}
+
+fn json_has_the_policies() {
+    let scratch = Scratch::new();
+    let call = ["scope", "create", "cache", "--ttl", "1h", "--max-entries", "9", "--validate", "count.*=int"];
+    let created = scratch.json(call);
+    is_object(&created, SCOPE);
+    assert_eq!((&created["created"], &created["ttl"]), (&json!(true), &json!(3600)));
+    assert_eq!(created["validation"], json!([{"keys": "count.*", "type": "integer"}]));
+    assert_eq!(scratch.json(call)["created"], false);
+}
+
+fn policies_apply_to_every_command_that_writes() {
+    let scratch = Scratch::new();
+    scratch.json(["scope", "create", "cache", "--ttl", "1h", "--max-entries", "1", "--validate", "*=int"]);
+    let write = ["write", "a", "1", "--scope", "cache"];
+    assert!(scratch.json(write)["expires_at"].is_string());
+    assert_eq!(scratch.json(["increment", "b", "--scope", "cache"])["evicted"], "a");
+    let keys = scratch.json(["list", "--scope", "cache"]);
+    assert_eq!(keys, json!(["b"]));
+    let events = scratch.json(["observe", "--since", "1h", "--filter", "evict"]);
+    assert_eq!((&events["count"], &events["items"][0]["target_id"]), (&json!(1), &json!("a")));
+    let refused =
+        scratch.run(["write", "c", "text", "--scope", "cache", "--json"]).refused(Code::InvalidValue);
+    assert_eq!((&refused["rule"], &refused["found"]), (&json!("*=integer"), &json!("string")));
+}
+
+fn visibilities_that_are_not_enforced_are_refused() {
+    let scratch = Scratch::new();
+    for visibility in ["local", "shared"] {
+        let refused = scratch.run(["scope", "create", "mine", "--visibility", visibility]);
+        assert_eq!(refused.code, 2);
+        assert!(refused.stderr.contains("allowed: global, persistent"), "{refused:?}");
+    }
+}

@@ -1,0 +1,5 @@
+mod create;
+mod delete;
+mod list;
+mod set;
+mod show;

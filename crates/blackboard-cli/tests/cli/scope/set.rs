@@ -1,0 +1,25 @@
+use serde_json::{Value, json};
+
+use crate::scratch::Scratch;
+use crate::shapes::{SCOPE, is_object};
+use crate::transcript;
+
+testkit::on_each_engine![human_output_matches_transcript, json_has_the_changed_policies,];
+
+fn human_output_matches_transcript() {
+    transcript::check("scope set");
+}
+
+fn json_has_the_changed_policies() {
+    let scratch = Scratch::new();
+    scratch.json(["scope", "create", "cache", "--ttl", "1h", "--max-entries", "9"]);
+    let set = scratch.json(["scope", "set", "cache", "--no-ttl", "--eviction", "refuse"]);
+    is_object(&set, SCOPE);
+    assert_eq!((&set["updated"], &set["ttl"], &set["max_entries"]), (&json!(true), &Value::Null, &json!(9)));
+    assert_eq!(set["eviction"], "refuse");
+    let rules = scratch.json(["scope", "set", "cache", "--validate", "a=int", "--validate", "b=dict"]);
+    assert_eq!(rules["validation"].as_array().map(Vec::len), Some(2));
+    let none = scratch.json(["scope", "set", "cache", "--no-validate", "--no-max-entries"]);
+    assert_eq!((&none["validation"], &none["max_entries"]), (&json!([]), &Value::Null));
+    assert_eq!(scratch.json(["scope", "set", "cache"])["updated"], false);
+}

@@ -1,0 +1,212 @@
+//! `scope create`: gives a scope policies.
+
+use serde::Serialize;
+
+use super::rules::check_policies;
+use super::size::{count, prefetch_count};
+use super::{Policies, ScopeDetails, ScopePolicies, Scopes};
+use crate::agent::prefetch_agent;
+use crate::entry::{Actor, EntryEditor, check_not_reserved, check_scope};
+use crate::error::{Code, Refusal, Result};
+use crate::event::{EventType, NewEvent, TargetType};
+use crate::hint::Hint;
+use crate::revision::{Pending, Revision};
+use crate::store::{Changes, Key, Prefetch, Range};
+
+/// Policies to create.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CreateScope {
+    /// The name of the scope.
+    pub name: String,
+    /// Its policies.
+    pub policies: Policies,
+    /// The session that acts.
+    pub session: Option<String>,
+}
+
+impl CreateScope {
+    /// A scope with these policies.
+    pub fn new(name: &str, policies: Policies) -> CreateScope {
+        CreateScope { name: name.to_owned(), policies, session: None }
+    }
+}
+
+/// The result of a creation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CreatedScope {
+    /// The scope.
+    #[serde(flatten)]
+    pub scope: ScopeDetails,
+    /// Whether this call created the policies. `false` if the scope had the same ones.
+    pub created: bool,
+}
+
+impl Pending for CreatedScope {
+    fn resolve(&mut self, first: Revision) {
+        self.scope.revision.resolve(first);
+    }
+}
+
+impl Scopes<'_> {
+    /// Gives a scope policies. It may have entries already: they stay as they are. A scope that has other policies is
+    /// refused; the same ones change nothing.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use blackboard::{Board, Code, entry::{Value, Write}, scope::{CreateScope, Policies}};
+    /// # let board = Board::memory();
+    /// let day = Some(Duration::from_hours(24));
+    /// board.scopes().create(&CreateScope::new("cache", Policies { ttl: day, ..Policies::default() }))?;
+    /// let written = board.scope("cache").write(&Write::new("a", Value::of(&1)?))?;
+    /// assert!(written.expires_at.is_some());
+    ///
+    /// let other = CreateScope::new("cache", Policies::default());
+    /// assert_eq!(board.scopes().create(&other).unwrap_err().code(), Code::AlreadyExists);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn create(&self, request: &CreateScope) -> Result<CreatedScope> {
+        let CreateScope { name, policies, session } = request;
+        check_scope(name)?;
+        check_not_reserved(name)?;
+        check_policies(name, policies)?;
+        let patterns = policies.validation.as_slice().iter().map(|rule| rule.keys.as_str());
+        self.board.settings().text.check_unaltered(patterns.chain([name.as_str()]))?;
+        let key = Key::ScopePolicies(name.clone());
+        // Only a limit needs a number that the commit validates.
+        let (has_limit, whole) = (policies.max_entries.is_some(), Range::entries(name, ""));
+        let size = if has_limit { prefetch_count(name) } else { Prefetch::Count(whole.clone()) };
+        let mut prefetch = vec![Prefetch::Row(key.clone()), size];
+        prefetch.extend(prefetch_agent(session.as_deref()));
+        let actor = Actor { session: session.clone(), ..Actor::default() };
+        self.board.commit_as(session.as_deref().as_slice(), "scope create", &prefetch, |tx| {
+            let mut editor = EntryEditor::new(self.board, tx, &actor)?;
+            let before = tx.row::<ScopePolicies>(&key)?;
+            let entries = match before.as_ref().and_then(|before| before.entries) {
+                Some(entries) => entries,
+                None if has_limit => count(tx, name)?,
+                None => tx.count(&whole)?,
+            };
+            let event = |event: NewEvent| event.by(session.as_deref());
+            let new = NewPolicies { name, policies, author: &editor.author, now: tx.now() };
+            let created = new.decide(before, entries, event, &mut editor.changes)?;
+            Ok((editor.finish()?, created))
+        })
+    }
+}
+
+/// Policies for a scope, with their author.
+struct NewPolicies<'a> {
+    name: &'a str,
+    policies: &'a Policies,
+    author: &'a str,
+    now: crate::clock::Timestamp,
+}
+
+impl NewPolicies<'_> {
+    fn decide(
+        &self,
+        before: Option<ScopePolicies>,
+        entries: u64,
+        event: impl FnOnce(NewEvent) -> NewEvent,
+        changes: &mut Changes,
+    ) -> Result<CreatedScope> {
+        let NewPolicies { name, policies, author, now } = *self;
+        if let Some(before) = before {
+            if before.policies() != *policies {
+                let message = format!("scope {name} has other policies already");
+                let hint = Hint::SetScope(name.to_owned());
+                return Err(Refusal::new(Code::AlreadyExists, message).hint(hint).into());
+            }
+            let scope = ScopeDetails::of(name.to_owned(), entries, Some(&before));
+            return Ok(CreatedScope { scope, created: false });
+        }
+        check_fits(name, policies.max_entries, entries)?;
+        let summary = format!("Agent \"{author}\" created scope \"{name}\"");
+        let revision = changes.event(
+            event(NewEvent::new(EventType::ScopeCreated, TargetType::Scope, name, summary))
+                .with_all(described(policies)),
+        );
+        let row = ScopePolicies {
+            scope: name.to_owned(),
+            visibility: policies.visibility,
+            ttl_ms: milliseconds(policies.ttl),
+            max_entries: policies.max_entries,
+            eviction: policies.eviction,
+            validation: policies.validation.clone(),
+            entries: policies.max_entries.map(|_| entries),
+            created_at: now,
+            created_by: author.to_owned(),
+            updated_at: now,
+            updated_by: author.to_owned(),
+            revision,
+            evicting_since: revision,
+        };
+        changes.put(row.clone());
+        let scope = ScopeDetails::of(name.to_owned(), entries, Some(&row));
+        Ok(CreatedScope { scope, created: true })
+    }
+}
+
+/// A time to live as it is stored.
+pub(super) fn milliseconds(ttl: Option<std::time::Duration>) -> Option<u64> {
+    ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// The policies as the metadata of an event.
+pub(super) fn described(policies: &Policies) -> serde_json::Map<String, serde_json::Value> {
+    match serde_json::to_value(policies) {
+        Ok(serde_json::Value::Object(map)) => map,
+        _ => serde_json::Map::new(),
+    }
+}
+
+/// Refuses a limit that the scope exceeds already: to evict many entries at once would be a surprise.
+pub(super) fn check_fits(scope: &str, max_entries: Option<u64>, entries: u64) -> Result<()> {
+    match max_entries {
+        Some(limit) if entries > limit => {
+            let message = format!("scope {scope} has {entries} entries, more than {limit}");
+            Err(Refusal::new(Code::ScopeFull, message)
+                .hint(Hint::MakeRoomIn(scope.to_owned()))
+                .detail("scope", scope)
+                .detail("max_entries", limit)
+                .into())
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Timestamp;
+
+    #[test]
+    fn a_scope_is_created_once_and_only_if_its_entries_fit() {
+        let limited = |limit| Policies { max_entries: Some(limit), ..Policies::default() };
+        let create = |policies: &Policies, before: Option<ScopePolicies>, entries| {
+            let mut changes = Changes::new();
+            let new = NewPolicies { name: "team", policies, author: "Ivy", now: Timestamp::EPOCH };
+            let created = new.decide(before, entries, |event| event, &mut changes);
+            created.map(|created| (created.created, changes)).map_err(|error| error.code())
+        };
+        let (_, changes) = create(&limited(5), None, 3).unwrap();
+        let Some(crate::store::Row::ScopePolicies(row)) = changes.put.first().cloned() else {
+            panic!("no row")
+        };
+        assert_eq!((row.entries, changes.events.len()), (Some(3), 1));
+        for (policies, before, entries, expected) in [
+            (Policies::default(), None, 3, Ok(true)),
+            (limited(3), None, 3, Ok(true)),
+            (limited(2), None, 3, Err(Code::ScopeFull)),
+            (limited(5), Some(row.clone()), 3, Ok(false)),
+            (limited(6), Some(row.clone()), 3, Err(Code::AlreadyExists)),
+            (Policies::default(), Some(row), 3, Err(Code::AlreadyExists)),
+        ] {
+            let outcome = create(&policies, before, entries).map(|(created, changes)| {
+                assert_eq!(changes.is_empty(), !created);
+                created
+            });
+            assert_eq!(outcome, expected, "{policies:?} with {entries} entries");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! `scope delete`: deletes the policies of a scope, and perhaps its entries.
+
+use serde::Serialize;
+
+use super::{ScopePolicies, Scopes, no_policies, not_found};
+use crate::agent::prefetch_agent;
+use crate::entry::{Actor, EntryEditor, EventWording, check_known_scope, check_not_reserved};
+use crate::error::Result;
+use crate::event::{EventType, NewEvent, TargetType};
+use crate::revision::{Pending, Revision};
+use crate::store::{Key, Prefetch, Range};
+
+/// How many entries one commit deletes.
+const BATCH: usize = 500;
+
+/// A scope to delete.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeleteScope {
+    /// The name of the scope.
+    pub name: String,
+    /// Whether its entries are deleted, too.
+    pub entries: bool,
+    /// The session that acts.
+    pub session: Option<String>,
+}
+
+/// The result of a deletion.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DeletedScope {
+    /// The name of the scope.
+    pub scope: String,
+    /// How many entries were deleted.
+    pub deleted_entries: u64,
+    /// The event of the deletion.
+    pub revision: Revision,
+}
+
+impl Pending for DeletedScope {
+    fn resolve(&mut self, first: Revision) {
+        self.revision.resolve(first);
+    }
+}
+
+impl Scopes<'_> {
+    /// Deletes the policies of a scope: it is then like a scope that never had any. With `entries`, deletes its entries first,
+    /// in commits of a limited size. If another session leases one of them, the call is refused: what it deleted before
+    /// stays deleted.
+    ///
+    /// ```
+    /// # use blackboard::{Board, entry::{Value, Write}, scope::{CreateScope, DeleteScope, Policies}};
+    /// # let board = Board::memory();
+    /// board.scopes().create(&CreateScope::new("cache", Policies::default()))?;
+    /// board.scope("cache").write(&Write::new("a", Value::of(&1)?))?;
+    /// let all = DeleteScope { name: "cache".to_owned(), entries: true, session: None };
+    /// assert_eq!(board.scopes().delete(&all)?.deleted_entries, 1);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn delete(&self, request: &DeleteScope) -> Result<DeletedScope> {
+        let DeleteScope { name, entries, session } = request;
+        check_known_scope(name)?;
+        check_not_reserved(name)?;
+        let mut deleted_entries = 0;
+        if *entries {
+            loop {
+                match self.delete_batch(name, session.as_deref())? {
+                    0 => break,
+                    count => deleted_entries += count,
+                }
+            }
+        }
+        let key = Key::ScopePolicies(name.clone());
+        let mut prefetch = vec![Prefetch::Row(key.clone())];
+        prefetch.extend(prefetch_agent(session.as_deref()));
+        let actor = Actor { session: session.clone(), ..Actor::default() };
+        self.board.commit_as(session.as_deref().as_slice(), "scope delete", &prefetch, |tx| {
+            let mut editor = EntryEditor::new(self.board, tx, &actor)?;
+            match tx.row::<ScopePolicies>(&key)? {
+                Some(_) => editor.changes.remove(key.clone()),
+                None if deleted_entries > 0 => {}
+                None if *entries => return Err(not_found(name)),
+                None => return Err(no_policies(name)),
+            }
+            let summary = format!("Agent \"{}\" deleted scope \"{name}\"", editor.author);
+            let revision = editor.changes.event(
+                NewEvent::new(EventType::ScopeDeleted, TargetType::Scope, name, summary)
+                    .by(session.as_deref())
+                    .with("deleted_entries", deleted_entries),
+            );
+            Ok((editor.finish()?, DeletedScope { scope: name.clone(), deleted_entries, revision }))
+        })
+    }
+
+    /// Deletes some entries, and returns how many.
+    fn delete_batch(self, name: &str, session: Option<&str>) -> Result<u64> {
+        let first = Range::entries(name, "");
+        let scope = self.board.scope(name).acting_as(session.map(Actor::session).unwrap_or_default());
+        let prefetch = [Prefetch::Heads(first.clone(), BATCH)];
+        scope.commit(
+            "scope delete",
+            |asked| asked,
+            &prefetch,
+            |editor| {
+                let keys: Vec<_> = editor.heads(&first, BATCH)?.into_iter().map(|head| head.key).collect();
+                editor.prefetch_entries(name, keys.iter())?;
+                let mut count = 0;
+                for key in &keys {
+                    // The next batch deletes the rest.
+                    if editor.is_full() {
+                        break;
+                    }
+                    let is_gone = editor.expire(name, key)?
+                        || editor.delete(name, key, EventWording::AsEntry)?.is_some();
+                    count += u64::from(is_gone);
+                }
+                Ok(count)
+            },
+        )
+    }
+}

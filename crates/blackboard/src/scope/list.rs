@@ -1,0 +1,62 @@
+//! `scope list`: the scopes that have policies or entries.
+
+use std::collections::BTreeMap;
+
+use super::{ScopeDetails, ScopePolicies, Scopes};
+use crate::entry::{ScopeSize, first_scope_from, scopes_from};
+use crate::error::Result;
+use crate::store::{Prefetch, Range, Tx};
+
+impl Scopes<'_> {
+    /// The scopes that have policies or entries, by name, without those of locks and files.
+    ///
+    /// ```
+    /// # use blackboard::{Board, entry::{Value, Write}, scope::{CreateScope, Policies}};
+    /// # let board = Board::memory();
+    /// board.scopes().create(&CreateScope::new("cache", Policies::default()))?;
+    /// board.scope("team-1").write(&Write::new("a", Value::of(&1)?))?;
+    /// let scopes = board.scopes().list()?;
+    /// assert_eq!((scopes[0].scope.as_str(), scopes[0].entries), ("cache", 0));
+    /// assert_eq!((scopes[1].scope.as_str(), scopes[1].entries), ("team-1", 1));
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn list(&self) -> Result<Vec<ScopeDetails>> {
+        let prefetch = [Prefetch::Range(Range::scope_policies()), Prefetch::Heads(first_scope_from(None), 1)];
+        self.board.read_list(&prefetch, |tx| {
+            let rows = tx.rows::<ScopePolicies>(&Range::scope_policies())?;
+            let mut scopes: BTreeMap<_, _> =
+                rows.into_iter().map(|row| (row.scope.clone(), (0, Some(row)))).collect();
+            for ScopeSize { scope, entries } in sizes(tx)? {
+                scopes.entry(scope).or_insert((0, None)).0 = entries;
+            }
+            let details = scopes
+                .into_iter()
+                .map(|(scope, (entries, row))| ScopeDetails::of(scope, entries, row.as_ref()));
+            Ok(details.collect())
+        })
+    }
+
+    /// The scopes that have entries, by name, without those of locks and files.
+    ///
+    /// ```
+    /// # use blackboard::{Board, entry::{Value, Write}};
+    /// # let board = Board::memory();
+    /// board.scope("team-1").write(&Write::new("a", Value::of(&1)?))?;
+    /// assert_eq!(board.scopes().sizes()?[0].scope, "team-1");
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn sizes(&self) -> Result<Vec<ScopeSize>> {
+        self.board.read_list(&[Prefetch::Heads(first_scope_from(None), 1)], sizes)
+    }
+}
+
+fn sizes(tx: &dyn Tx) -> Result<Vec<ScopeSize>> {
+    let scopes = scopes_from(tx, None)?;
+    let counts = scopes.iter().map(|scope| Prefetch::Count(Range::entries(scope, "")));
+    tx.prefetch(&counts.collect::<Vec<_>>())?;
+    let sizes = scopes.into_iter().map(|scope| {
+        let entries = tx.count(&Range::entries(&scope, ""))?;
+        Ok(ScopeSize { scope, entries })
+    });
+    sizes.collect()
+}

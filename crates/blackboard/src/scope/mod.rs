@@ -1,0 +1,260 @@
+//! Scopes: the policies of a namespace of entries, stored on the board.
+//!
+//! A scope needs no declaration: a scope without policies is global and unlimited, and exists as long as it has entries. Policies
+//! are one row for each scope that has some. Every commit that writes an entry reads the row of its scope and validates it,
+//! so that a policy applies to every process from the commit on that sets it.
+//!
+//! | File | What it is about |
+//! |---|---|
+//! | `create.rs`, `set.rs`, `delete.rs`, `show.rs`, `list.rs` | the verbs |
+//! | `rules.rs` | the rules of policies, each a pure function |
+//! | `size.rs` | the number of entries of a scope with a limit, and which entry is evicted |
+//! | `value_type.rs` | which values are allowed under which keys |
+//!
+//! `entry/editor.rs` applies the policies to the changes of a commit.
+
+mod create;
+mod delete;
+mod list;
+mod rules;
+mod set;
+mod show;
+mod size;
+mod value_type;
+
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+
+pub use self::create::{CreateScope, CreatedScope};
+pub use self::delete::{DeleteScope, DeletedScope};
+pub use self::rules::MAX_VALUE_RULES;
+pub(crate) use self::rules::{check_counted, check_value, scope_full};
+pub use self::set::{ScopeUpdated, SetScope};
+pub use self::size::MAX_COUNTED;
+pub(crate) use self::size::{
+    EvictionQueue, add_to_size, policies_of, prefetch_all_policies, prefetch_policies,
+};
+pub use self::value_type::{ValueRule, ValueRules, ValueType};
+use crate::board::Board;
+use crate::clock::Timestamp;
+use crate::entry::{Entry, Seconds};
+use crate::error::{Code, Error, Refusal};
+use crate::hint::Hint;
+use crate::names::impl_names;
+use crate::revision::Revision;
+use crate::store::Range;
+use crate::store::record::record;
+
+/// The scopes of a board and their policies: `board.scopes()`. The entries of one scope are `board.scope(name)`.
+#[derive(Clone, Copy)]
+pub struct Scopes<'a> {
+    pub(crate) board: &'a Board,
+}
+
+/// Who may use the entries of a scope, and how long they are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Visibility {
+    /// Every caller.
+    #[default]
+    Global,
+    /// Every caller. Entries have no default time to live, and are never evicted.
+    Persistent,
+}
+
+impl Visibility {
+    /// All of them.
+    pub const ALL: &'static [Visibility] = &[Visibility::Global, Visibility::Persistent];
+
+    /// The name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Visibility::Global => "global",
+            Visibility::Persistent => "persistent",
+        }
+    }
+}
+
+impl_names!(Visibility, "visibility");
+
+/// What happens to a write that would exceed the limit of a scope.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Eviction {
+    /// The entry whose last write is the oldest is evicted.
+    #[default]
+    Lru,
+    /// The entry with the smallest `access_count` in its metadata is evicted.
+    Lfu,
+    /// The write is refused.
+    Refuse,
+}
+
+impl Eviction {
+    /// All of them.
+    pub const ALL: &'static [Eviction] = &[Eviction::Lru, Eviction::Lfu, Eviction::Refuse];
+
+    /// The name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Eviction::Lru => "lru",
+            Eviction::Lfu => "lfu",
+            Eviction::Refuse => "refuse",
+        }
+    }
+}
+
+impl_names!(Eviction, "eviction");
+
+/// The policies of a scope. The default ones are those of a scope without policies.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Policies {
+    /// Who may use the entries, and how long they are kept.
+    pub visibility: Visibility,
+    /// The time to live of an entry that is written without one, in seconds.
+    #[serde(serialize_with = "as_seconds")]
+    pub ttl: Option<Duration>,
+    /// The most entries that the scope may have, including expired ones that no sweep has removed yet.
+    pub max_entries: Option<u64>,
+    /// What happens to a write that would exceed it.
+    pub eviction: Eviction,
+    /// Which values are allowed under which keys.
+    pub validation: ValueRules,
+}
+
+#[expect(clippy::ref_option, reason = "serde calls it with a reference to the field")]
+fn as_seconds<S: Serializer>(ttl: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    ttl.map(|ttl| Seconds(ttl.as_secs_f64())).serialize(serializer)
+}
+
+/// The stored policies of a scope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScopePolicies {
+    /// The scope.
+    pub scope: String,
+    /// Who may use the entries, and how long they are kept.
+    pub visibility: Visibility,
+    /// The time to live of an entry that is written without one, in milliseconds.
+    pub ttl_ms: Option<u64>,
+    /// The most entries that the scope may have.
+    pub max_entries: Option<u64>,
+    /// What happens to a write that would exceed it.
+    pub eviction: Eviction,
+    /// Which values are allowed under which keys.
+    pub validation: ValueRules,
+    /// How many entries the scope has, if it has a limit: every commit that adds or removes one changes it.
+    pub entries: Option<u64>,
+    /// When the policies were created.
+    pub created_at: Timestamp,
+    /// Their author.
+    pub created_by: String,
+    /// When they were last changed.
+    pub updated_at: Timestamp,
+    /// The author of the last change.
+    pub updated_by: String,
+    /// The event that changed them last. A change of the number of entries has the events of the entries.
+    pub revision: Revision,
+    /// The event since which the scope has its kind of eviction.
+    pub evicting_since: Revision,
+}
+
+record! {
+    ScopePolicies in "scopes", generation 0 {
+        key { scope }
+        columns {
+            visibility, ttl_ms, max_entries, eviction, validation, entries, created_at, created_by, updated_at,
+            updated_by, revision, evicting_since
+        }
+    }
+    indexes {
+        /// All scopes that have policies, by name.
+        ALL: by (scope);
+    }
+}
+
+impl Range {
+    /// The policies of all scopes that have some.
+    pub fn scope_policies() -> Range {
+        Range::all(ScopePolicies::ALL)
+    }
+}
+
+impl ScopePolicies {
+    /// What they say.
+    pub fn policies(&self) -> Policies {
+        Policies {
+            visibility: self.visibility,
+            ttl: self.ttl(),
+            max_entries: self.max_entries,
+            eviction: self.eviction,
+            validation: self.validation.clone(),
+        }
+    }
+
+    /// The time to live of an entry that is written without one.
+    pub fn ttl(&self) -> Option<Duration> {
+        self.ttl_ms.map(Duration::from_millis)
+    }
+}
+
+/// A scope, with what is known about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ScopeDetails {
+    /// Its name.
+    pub scope: String,
+    /// How many entries it has, including expired ones that no sweep has removed yet.
+    pub entries: u64,
+    /// Its policies.
+    #[serde(flatten)]
+    pub policies: Policies,
+    /// When the policies were created. A scope without policies has none of the fields from here on.
+    pub created_at: Option<Timestamp>,
+    /// Their author.
+    pub created_by: Option<String>,
+    /// When they were last changed.
+    pub updated_at: Option<Timestamp>,
+    /// The author of the last change.
+    pub updated_by: Option<String>,
+    /// The event that changed them last.
+    pub revision: Option<Revision>,
+}
+
+impl ScopeDetails {
+    fn of(scope: String, entries: u64, row: Option<&ScopePolicies>) -> ScopeDetails {
+        let policies = row.map(ScopePolicies::policies).unwrap_or_default();
+        ScopeDetails {
+            scope,
+            entries,
+            policies,
+            created_at: row.map(|row| row.created_at),
+            created_by: row.map(|row| row.created_by.clone()),
+            updated_at: row.map(|row| row.updated_at),
+            updated_by: row.map(|row| row.updated_by.clone()),
+            revision: row.map(|row| row.revision),
+        }
+    }
+}
+
+impl ScopeDetails {
+    /// A scope with policies, whose entries are among these.
+    pub(crate) fn among(entries: &[Entry], row: &ScopePolicies) -> ScopeDetails {
+        let stored = || entries.iter().filter(|entry| entry.scope == row.scope).count() as u64;
+        let entries = row.entries.unwrap_or_else(stored);
+        ScopeDetails::of(row.scope.clone(), entries, Some(row))
+    }
+}
+
+/// The refusal of a scope that has neither policies nor entries.
+fn not_found(scope: &str) -> Error {
+    Refusal::new(Code::ScopeNotFound, format!("scope {scope} has neither policies nor entries"))
+        .hint(Hint::ListScopes)
+        .into()
+}
+
+/// The refusal to change policies that do not exist.
+fn no_policies(scope: &str) -> Error {
+    Refusal::new(Code::ScopeNotFound, format!("scope {scope} has no policies"))
+        .hint(Hint::CreateScope(scope.to_owned()))
+        .into()
+}

@@ -1,0 +1,195 @@
+//! `scope set`: changes policies of a scope.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::create::{check_fits, described, milliseconds};
+use super::rules::check_policies;
+use super::size::{count, prefetch_count};
+use super::{Eviction, Policies, ScopeDetails, ScopePolicies, Scopes, ValueRules, Visibility, no_policies};
+use crate::agent::prefetch_agent;
+use crate::clock::Timestamp;
+use crate::entry::{Actor, EntryEditor, check_known_scope, check_not_reserved};
+use crate::error::Result;
+use crate::event::{EventType, NewEvent, TargetType};
+use crate::revision::{Pending, Revision};
+use crate::store::{Changes, Key, Prefetch, Range};
+
+/// Policies to change. What is `None` stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SetScope {
+    /// The name of the scope.
+    pub name: String,
+    /// The visibility.
+    pub visibility: Option<Visibility>,
+    /// The default time to live; `Some(None)` for none.
+    pub ttl: Option<Option<Duration>>,
+    /// The most entries; `Some(None)` for no limit.
+    pub max_entries: Option<Option<u64>>,
+    /// What happens to a write that would exceed it.
+    pub eviction: Option<Eviction>,
+    /// The rules for values, in place of all earlier ones.
+    pub validation: Option<ValueRules>,
+    /// The session that acts.
+    pub session: Option<String>,
+}
+
+impl SetScope {
+    /// No change of this scope.
+    pub fn of(name: &str) -> SetScope {
+        SetScope { name: name.to_owned(), ..SetScope::default() }
+    }
+}
+
+/// The result of a change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ScopeUpdated {
+    /// The scope.
+    #[serde(flatten)]
+    pub scope: ScopeDetails,
+    /// Whether this call changed it.
+    pub updated: bool,
+}
+
+impl Pending for ScopeUpdated {
+    fn resolve(&mut self, first: Revision) {
+        self.scope.revision.resolve(first);
+    }
+}
+
+impl Scopes<'_> {
+    /// Changes the given policies of a scope that has some. Entries stay as they are: a new time to live applies to later
+    /// writes, and a limit below the number of entries is refused.
+    ///
+    /// ```
+    /// # use blackboard::{Board, scope::{CreateScope, Eviction, Policies, SetScope}};
+    /// # let board = Board::memory();
+    /// board.scopes().create(&CreateScope::new("cache", Policies::default()))?;
+    /// let limit = SetScope { max_entries: Some(Some(100)), ..SetScope::of("cache") };
+    /// assert!(board.scopes().set(&limit)?.updated);
+    /// assert!(!board.scopes().set(&limit)?.updated);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn set(&self, request: &SetScope) -> Result<ScopeUpdated> {
+        let SetScope { name, session, .. } = request;
+        check_known_scope(name)?;
+        check_not_reserved(name)?;
+        let rules = request.validation.iter().flat_map(ValueRules::as_slice);
+        self.board.settings().text.check_unaltered(rules.map(|rule| rule.keys.as_str()))?;
+        let key = Key::ScopePolicies(name.clone());
+        let whole = Range::entries(name, "");
+        let mut prefetch = vec![Prefetch::Row(key.clone()), Prefetch::Count(whole.clone())];
+        prefetch.extend(prefetch_agent(session.as_deref()));
+        let actor = Actor { session: session.clone(), ..Actor::default() };
+        self.board.commit_as(session.as_deref().as_slice(), "scope set", &prefetch, |tx| {
+            let mut editor = EntryEditor::new(self.board, tx, &actor)?;
+            let before = tx.row::<ScopePolicies>(&key)?.ok_or_else(|| no_policies(name))?;
+            let gets_limit = before.entries.is_none() && matches!(request.max_entries, Some(Some(_)));
+            let entries = if gets_limit {
+                tx.prefetch(&[prefetch_count(name)])?;
+                count(tx, name)?
+            } else {
+                before.entries.map_or_else(|| tx.count(&whole), Ok)?
+            };
+            let (author, now) = (editor.author.clone(), tx.now());
+            let by = |event: NewEvent| event.by(session.as_deref());
+            let updated = decide(request, before, entries, (&author, now), by, &mut editor.changes)?;
+            Ok((editor.finish()?, updated))
+        })
+    }
+}
+
+fn decide(
+    request: &SetScope,
+    before: ScopePolicies,
+    entries: u64,
+    (author, now): (&str, Timestamp),
+    by: impl FnOnce(NewEvent) -> NewEvent,
+    changes: &mut Changes,
+) -> Result<ScopeUpdated> {
+    let old = before.policies();
+    let new = Policies {
+        visibility: request.visibility.unwrap_or(old.visibility),
+        ttl: request.ttl.unwrap_or(old.ttl),
+        max_entries: request.max_entries.unwrap_or(old.max_entries),
+        eviction: request.eviction.unwrap_or(old.eviction),
+        validation: request.validation.clone().unwrap_or_else(|| old.validation.clone()),
+    };
+    let name = before.scope.clone();
+    if new == old {
+        return Ok(ScopeUpdated { scope: ScopeDetails::of(name, entries, Some(&before)), updated: false });
+    }
+    check_policies(&name, &new)?;
+    check_fits(&name, new.max_entries, entries)?;
+    let summary = format!("Agent \"{author}\" changed the policies of scope \"{name}\"");
+    let event = NewEvent::new(EventType::ScopeUpdated, TargetType::Scope, &name, summary);
+    let revision = changes.event(by(event).with_all(described(&new)));
+    let evicts_as_before =
+        old.max_entries.is_some() && new.max_entries.is_some() && old.eviction == new.eviction;
+    let row = ScopePolicies {
+        visibility: new.visibility,
+        ttl_ms: milliseconds(new.ttl),
+        max_entries: new.max_entries,
+        eviction: new.eviction,
+        validation: new.validation,
+        entries: new.max_entries.map(|_| entries),
+        updated_at: now,
+        updated_by: author.to_owned(),
+        revision,
+        evicting_since: if evicts_as_before { before.evicting_since } else { revision },
+        ..before
+    };
+    changes.put(row.clone());
+    Ok(ScopeUpdated { scope: ScopeDetails::of(name, entries, Some(&row)), updated: true })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Code;
+    use crate::store::Row;
+
+    fn limited() -> ScopePolicies {
+        ScopePolicies {
+            scope: "team".to_owned(),
+            visibility: Visibility::Global,
+            ttl_ms: Some(1000),
+            max_entries: Some(5),
+            eviction: Eviction::Lru,
+            validation: ValueRules::default(),
+            entries: Some(3),
+            created_at: Timestamp::EPOCH,
+            created_by: "Ivy".to_owned(),
+            updated_at: Timestamp::EPOCH,
+            updated_by: "Ivy".to_owned(),
+            revision: Revision::new(7),
+            evicting_since: Revision::new(7),
+        }
+    }
+
+    #[test]
+    fn only_given_policies_change_and_the_number_of_entries_belongs_to_a_limit() {
+        let set = || SetScope::of("team");
+        let (kept, new) = (Revision::new(7), Revision::of_event(0));
+        for (request, expected) in [
+            (set(), Ok(None)),
+            (SetScope { max_entries: Some(Some(5)), ..set() }, Ok(None)),
+            (SetScope { ttl: Some(None), ..set() }, Ok(Some((None, Some(3), kept)))),
+            (SetScope { max_entries: Some(Some(3)), ..set() }, Ok(Some((Some(1000), Some(3), kept)))),
+            (SetScope { max_entries: Some(Some(2)), ..set() }, Err(Code::ScopeFull)),
+            (SetScope { max_entries: Some(None), ..set() }, Ok(Some((Some(1000), None, new)))),
+            (SetScope { eviction: Some(Eviction::Lfu), ..set() }, Ok(Some((Some(1000), Some(3), new)))),
+            (SetScope { visibility: Some(Visibility::Persistent), ..set() }, Err(Code::InvalidValue)),
+        ] {
+            let mut changes = Changes::new();
+            let by = |event| event;
+            let outcome = decide(&request, limited(), 3, ("Oak", Timestamp::EPOCH), by, &mut changes);
+            let outcome = outcome.map(|_| match changes.put.pop() {
+                Some(Row::ScopePolicies(row)) => Some((row.ttl_ms, row.entries, row.evicting_since)),
+                _ => None,
+            });
+            assert_eq!(outcome.map_err(|error| error.code()), expected, "{request:?}");
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! `scope show`: one scope with its policies.
+
+use super::{ScopeDetails, ScopePolicies, Scopes, not_found};
+use crate::entry::check_known_scope;
+use crate::error::Result;
+use crate::store::{Key, Prefetch, Range};
+
+impl Scopes<'_> {
+    /// The policies of a scope, and how many entries it has. A scope without both is refused.
+    ///
+    /// ```
+    /// # use blackboard::{Board, Code, entry::{Value, Write}, scope::Policies};
+    /// # let board = Board::memory();
+    /// board.scope("team-1").write(&Write::new("a", Value::of(&1)?))?;
+    /// let shown = board.scopes().show("team-1")?;
+    /// assert_eq!((shown.entries, shown.policies), (1, Policies::default()));
+    /// assert_eq!(board.scopes().show("team-2").unwrap_err().code(), Code::ScopeNotFound);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn show(&self, name: &str) -> Result<ScopeDetails> {
+        check_known_scope(name)?;
+        let (key, entries) = (Key::ScopePolicies(name.to_owned()), Range::entries(name, ""));
+        let prefetch = [Prefetch::Row(key.clone()), Prefetch::Count(entries.clone())];
+        self.board.read(&prefetch, |tx| match (tx.row::<ScopePolicies>(&key)?, tx.count(&entries)?) {
+            (None, 0) => Err(not_found(name)),
+            (row, entries) => Ok(ScopeDetails::of(name.to_owned(), entries, row.as_ref())),
+        })
+    }
+}
