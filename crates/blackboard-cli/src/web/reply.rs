@@ -236,6 +236,7 @@ fn known_status(code: Code) -> Option<StatusCode> {
         Code::BoardNotFound
         | Code::AgentNotFound
         | Code::ProjectNotFound
+        | Code::ProtocolNotFound
         | Code::ScopeNotFound
         | Code::WorkNotFound
         | Code::EntryNotFound => StatusCode::NOT_FOUND,
@@ -276,6 +277,7 @@ fn known_status(code: Code) -> Option<StatusCode> {
         | Code::SessionEnded
         | Code::InUse
         | Code::ScopeFull
+        | Code::ProtocolMismatch
         | Code::AlreadyRunning
         | Code::PortTaken
         | Code::SecretLooking => StatusCode::SERVICE_UNAVAILABLE,

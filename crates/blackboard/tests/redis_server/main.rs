@@ -30,13 +30,10 @@ fn patient() -> RedisOptions {
     RedisOptions { patience: Duration::from_mins(1), ..RedisOptions::default() }
 }
 
-/// Options of a caller that gives up soon.
+/// Options of a caller that gives up soon, but not before a busy machine has answered.
 fn impatient() -> RedisOptions {
-    RedisOptions {
-        patience: Duration::from_millis(300),
-        reply_limit: Duration::from_millis(200),
-        ..RedisOptions::default()
-    }
+    let soon = testkit::patience() / 10;
+    RedisOptions { patience: soon, reply_limit: soon, ..RedisOptions::default() }
 }
 
 fn try_open(url: &str, options: &RedisOptions) -> Result<Board> {
