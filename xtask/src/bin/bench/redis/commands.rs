@@ -56,7 +56,7 @@ pub fn binary(scale: &Scale) -> Result<Vec<Line>> {
         command
     });
     Ok(vec![
-        Line::new("release binary", Bar::AtMost(11.0), Unit::Megabytes, &[size], ""),
+        Line::new("release binary", Bar::AtMost(14.0), Unit::Megabytes, &[size], ""),
         against_nothing("`--version`", 1.2, version, scale, scale.of(200, 10))?,
     ])
 }
