@@ -75,12 +75,23 @@ pub fn replace<E: From<io::Error>>(
     access: Access<'_>,
     write: impl FnOnce(&mut BufWriter<File>) -> Result<(), E>,
 ) -> Result<(), E> {
+    replace_unless(file, access, write, || Ok(()))
+}
+
+/// The same, unless `check` refuses it. That runs last, when only the new name is missing: a disk may take long before.
+pub fn replace_unless<E: From<io::Error>>(
+    file: &Path,
+    access: Access<'_>,
+    write: impl FnOnce(&mut BufWriter<File>) -> Result<(), E>,
+    check: impl FnOnce() -> Result<(), E>,
+) -> Result<(), E> {
     let temporary = beside(file);
     let mut out = BufWriter::new(access.options().create_new(true).open(&temporary)?);
     let replaced = write(&mut out).and_then(|()| {
         out.flush()?;
         access.apply(out.get_ref())?;
         out.get_ref().sync_all()?;
+        check()?;
         Ok(fs::rename(&temporary, file)?)
     });
     if replaced.is_err() {
@@ -173,6 +184,29 @@ mod tests {
 
     fn mode(file: &Path) -> u32 {
         fs::metadata(file).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_file_that_is_changed_while_its_replacement_is_written_stays() {
+        let directory = testkit::tempdir().unwrap();
+        let file = directory.path().join("file");
+        fs::write(&file, "old").unwrap();
+        let replaced = replace_unless(
+            &file,
+            Access::Private,
+            |out| out.write_all(b"new"),
+            || {
+                // The replacement is complete: nothing but its name is missing.
+                let others = fs::read_dir(directory.path())?.flatten().filter(|entry| entry.path() != file);
+                let others: Vec<_> = others.map(|entry| fs::read(entry.path()).unwrap()).collect();
+                assert_eq!(others, [b"new"]);
+                fs::write(&file, "by a person")?;
+                Err(io::Error::other("changed"))
+            },
+        );
+        assert!(replaced.is_err());
+        assert_eq!(fs::read(&file).unwrap(), b"by a person");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing else is left");
     }
 
     #[test]

@@ -48,7 +48,7 @@ impl Run for Export {
         let Some(file) = self.output.filter(|file| file.as_os_str() != "-") else {
             return Ok(Outcome::new(Printed { state, unreadable, pretty: self.pretty }));
         };
-        refuse_what_is_no_plain_file(&file)?;
+        refuse_what_is_no_plain_file(&file, "name a plain file, or - for standard output")?;
         replace(&file, disk::Access::Private, |out| state.write(out, &unreadable, self.pretty)).map_err(
             |failure| match failure {
                 output::Failure::Board(error) => error,
@@ -65,12 +65,12 @@ impl Run for Export {
 }
 
 /// A file is replaced and not written through: that would be the end of a device, and not what a link is for.
-pub(super) fn refuse_what_is_no_plain_file(file: &Path) -> Result<()> {
+pub(super) fn refuse_what_is_no_plain_file(file: &Path, hint: &'static str) -> Result<()> {
     match fs::symlink_metadata(file) {
         Ok(metadata) if !metadata.is_file() => {
             let what = if metadata.is_symlink() { "a symbolic link" } else { "not a plain file" };
             Err(Refusal::new(Code::UnsafePermissions, format!("{} is {what}", file.display()))
-                .hint("name a plain file, or - for standard output")
+                .hint(hint)
                 .into())
         }
         _ => Ok(()),

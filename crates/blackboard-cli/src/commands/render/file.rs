@@ -1,14 +1,14 @@
 //! The file of a render: read, and replaced atomically.
 
 use std::fs::{self, File, Permissions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use blackboard::swarm::{Dialect, LeftEntry, MAX_FILE_BYTES, SwarmView, render};
 use blackboard::{Code, Error, Fault, Refusal, Result};
 
 use crate::commands::export::refuse_what_is_no_plain_file;
-use crate::disk::{Access, replace};
+use crate::disk::{Access, replace_unless};
 
 /// How often a file is rendered again because it was changed meanwhile.
 const ATTEMPTS: usize = 20;
@@ -60,8 +60,8 @@ impl TargetFile {
                 return Ok(WrittenFile { changed: false, left });
             }
             let access = permissions.as_ref().map_or(Access::Private, Access::Like);
-            let replaced = replace(&self.path, access, |out| {
-                out.write_all(rendered.text.as_bytes())?;
+            let write = |out: &mut BufWriter<File>| Ok(out.write_all(rendered.text.as_bytes())?);
+            let replaced = replace_unless(&self.path, access, write, || {
                 let current = read_bytes(&self.path)?;
                 if current.as_deref() == existing.as_deref().map(str::as_bytes) {
                     Ok(())
@@ -81,7 +81,7 @@ impl TargetFile {
     }
 
     fn read(&self) -> Result<(Option<String>, Option<Permissions>)> {
-        refuse_what_is_no_plain_file(&self.path)?;
+        refuse_what_is_no_plain_file(&self.path, "name a plain file")?;
         let Some(bytes) = read_bytes(&self.path).map_err(|error| self.fault("read", error))? else {
             return Ok((None, None));
         };
