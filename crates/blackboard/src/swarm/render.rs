@@ -67,9 +67,10 @@ pub fn render(view: &SwarmView, dialect: Dialect, existing: &str) -> Result<Rend
     }
     let layout = Layout::of(existing)?;
     let mut edits = vec![layout.header_edit(existing, &header)];
-    for (part, block) in Part::ALL.into_iter().zip(&blocks) {
-        edits.push(layout.edit(existing, part, block));
-    }
+    // A part without a section gets one at the end of the file, after what belongs to the last section there.
+    let (there, missing): (Vec<_>, Vec<_>) =
+        Part::ALL.into_iter().zip(&blocks).partition(|(part, _)| layout.has(*part));
+    edits.extend(there.into_iter().chain(missing).map(|(part, block)| layout.edit(existing, part, block)));
     let has_markers = layout.parts.iter().any(|part| part.rendered.is_some());
     let mut left = Vec::new();
     let known: BTreeMap<&str, &FileEntry> = view.entries.iter().map(|entry| (&*entry.key, entry)).collect();
@@ -163,6 +164,12 @@ impl<'a> Layout<'a> {
         {
             last.body.1 = end;
         }
+    }
+
+    /// Whether the file has a section or markers of this part.
+    fn has(&self, part: Part) -> bool {
+        let Place { rendered, section_end, .. } = &self.parts[part as usize];
+        rendered.is_some() || section_end.is_some()
     }
 
     fn header_edit(&self, text: &str, header: &str) -> Edit {

@@ -303,6 +303,26 @@ fn notes_survive_many_renders() {
     assert_eq!(outside(&again), outside(&text));
 }
 
+#[test]
+fn each_part_is_in_its_own_section_if_a_file_has_only_some_of_them() {
+    testkit::limit_test();
+    let board = view(vec![entry("task:1", "42")]);
+    for last in Part::ALL {
+        for end in ["", "\n", "\nmy text\n", "\r\nmy text\r\n"] {
+            let text =
+                rendered(&board, Dialect::A, &format!("# Swarm Blackboard\nnote\n{}{end}", last.heading()));
+            for part in Part::ALL {
+                let begin = text.find(part.begin()).unwrap();
+                let heading = text[..begin].lines().rfind(|line| line.starts_with("## ")).unwrap();
+                assert_eq!(heading.trim_end(), part.heading(), "{text}");
+            }
+            let keys: Vec<_> = parse(&text).entries.into_iter().map(|entry| entry.key).collect();
+            assert_eq!(keys, ["task:1"], "{text}");
+            assert_eq!(rendered(&board, Dialect::A, &text), text);
+        }
+    }
+}
+
 /// Texts with the parts of the file in any order.
 fn any_file() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
