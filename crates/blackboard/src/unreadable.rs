@@ -50,7 +50,7 @@ fn id_of(key: &Key) -> String {
         Cell::Time(moment) => moment.to_string(),
         Cell::Integer(number) => number.to_string(),
         Cell::Revision(revision) => revision.to_string(),
-        Cell::Null | Cell::Process(_) | Cell::List(_) => String::new(),
+        Cell::Null | Cell::Process(_) | Cell::Policies(_) | Cell::List(_) => String::new(),
     });
     parts.collect::<Vec<_>>().join("/")
 }
@@ -80,7 +80,7 @@ pub(crate) fn naming_row(key: &Key, error: Error) -> Error {
             Cell::Integer(number) => format!("{column} = {number}"),
             Cell::Revision(revision) => format!("{column} = {revision}"),
             Cell::Time(moment) => format!("{column} = '{moment}'"),
-            Cell::Null | Cell::Process(_) | Cell::List(_) => format!("{column} IS NULL"),
+            Cell::Null | Cell::Process(_) | Cell::Policies(_) | Cell::List(_) => format!("{column} IS NULL"),
         })
         .collect();
     let mut condition = condition.join(" AND ");

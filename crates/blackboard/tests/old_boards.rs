@@ -199,7 +199,7 @@ fn cache_policies() -> Policies {
     Policies {
         ttl: Some(Duration::from_hours(1)),
         max_entries: Some(100),
-        validation: ValueRules::new(vec!["count.*=int".parse().unwrap()]).unwrap(),
+        validation: ValueRules::new(vec!["count.*=int".parse().unwrap()]),
         ..Policies::default()
     }
 }

@@ -229,7 +229,7 @@ impl<'a> EntryEditor<'a> {
             last: *last,
             revision: Revision::of_event(self.changes.events.len()),
             now: self.tx.now(),
-            default_ttl: policies.and_then(ScopePolicies::ttl),
+            default_ttl: policies.and_then(|row| row.policies.ttl),
         };
         let entry = decide_write(self.tx, write, current.as_ref(), self.agent.as_ref(), &circumstances)?;
         if let Some(policies) = policies {
@@ -242,7 +242,8 @@ impl<'a> EntryEditor<'a> {
     /// Removes one entry if the scope is full, and returns its key if it had not expired. Leased entries stay, and so does
     /// what this commit wrote.
     fn make_room(&mut self, scope: &str, policies: Option<&ScopePolicies>) -> Result<Option<String>> {
-        let Some((policies, limit)) = policies.and_then(|policies| Some((policies, policies.max_entries?)))
+        let Some((policies, limit)) =
+            policies.and_then(|policies| Some((policies, policies.policies.max_entries?)))
         else {
             return Ok(None);
         };

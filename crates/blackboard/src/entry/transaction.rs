@@ -257,7 +257,7 @@ impl<'a> Transaction<'a> {
         let prefetch: Vec<_> = actor.prefetch().chain(prefetch_policies(scope)).collect();
         let (author, ttl) = self.board.read(&prefetch, |tx| {
             let author = EntryEditor::new(self.board, tx, &actor)?.author;
-            Ok((author, policies_of(tx, scope)?.and_then(|policies| policies.ttl())))
+            Ok((author, policies_of(tx, scope)?.and_then(|row| row.policies.ttl)))
         })?;
         self.default_ttls.insert(scope.to_owned(), ttl);
         Ok((self.author.insert(author).clone(), ttl))

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::rules::check_policies;
 use super::size::{count, prefetch_count};
-use super::{Policies, ScopeDetails, ScopePolicies, Scopes};
+use super::{Policies, ScopeDetails, ScopePolicies, Scopes, whole_milliseconds};
 use crate::agent::prefetch_agent;
 use crate::entry::{Actor, EntryEditor, check_not_reserved, check_scope};
 use crate::error::{Code, Refusal, Result};
@@ -69,6 +69,7 @@ impl Scopes<'_> {
         check_scope(name)?;
         check_not_reserved(name)?;
         check_policies(name, policies)?;
+        let policies = &Policies { ttl: policies.ttl.map(whole_milliseconds), ..policies.clone() };
         let patterns = policies.validation.as_slice().iter().map(|rule| rule.keys.as_str());
         self.board.settings().text.check_unaltered(patterns.chain([name.as_str()]))?;
         let key = Key::ScopePolicies(name.clone());
@@ -112,7 +113,7 @@ impl NewPolicies<'_> {
     ) -> Result<CreatedScope> {
         let NewPolicies { name, policies, author, now } = *self;
         if let Some(before) = before {
-            if before.policies() != *policies {
+            if before.policies != *policies {
                 let message = format!("scope {name} has other policies already");
                 let hint = Hint::SetScope(name.to_owned());
                 return Err(Refusal::new(Code::AlreadyExists, message).hint(hint).into());
@@ -128,11 +129,7 @@ impl NewPolicies<'_> {
         );
         let row = ScopePolicies {
             scope: name.to_owned(),
-            visibility: policies.visibility,
-            ttl_ms: milliseconds(policies.ttl),
-            max_entries: policies.max_entries,
-            eviction: policies.eviction,
-            validation: policies.validation.clone(),
+            policies: policies.clone(),
             entries: policies.max_entries.map(|_| entries),
             created_at: now,
             created_by: author.to_owned(),
@@ -145,11 +142,6 @@ impl NewPolicies<'_> {
         let scope = ScopeDetails::of(name.to_owned(), entries, Some(&row));
         Ok(CreatedScope { scope, created: true })
     }
-}
-
-/// A time to live as it is stored.
-pub(super) fn milliseconds(ttl: Option<std::time::Duration>) -> Option<u64> {
-    ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// The policies as the metadata of an event.

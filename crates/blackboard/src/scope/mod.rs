@@ -24,7 +24,7 @@ mod value_type;
 
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 pub use self::create::{CreateScope, CreatedScope};
 pub use self::delete::{DeleteScope, DeletedScope};
@@ -44,7 +44,7 @@ use crate::hint::Hint;
 use crate::names::impl_names;
 use crate::revision::Revision;
 use crate::store::Range;
-use crate::store::record::record;
+use crate::store::record::{Cell, Column, StoredCell, record};
 
 /// The scopes of a board and their policies: `board.scopes()`. The entries of one scope are `board.scope(name)`.
 #[derive(Clone, Copy)]
@@ -53,7 +53,7 @@ pub struct Scopes<'a> {
 }
 
 /// Who may use the entries of a scope, and how long they are kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Visibility {
     /// Every caller.
@@ -79,7 +79,7 @@ impl Visibility {
 impl_names!(Visibility, "visibility");
 
 /// What happens to a write that would exceed the limit of a scope.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Eviction {
     /// The entry whose last write is the oldest is evicted.
@@ -108,12 +108,15 @@ impl Eviction {
 impl_names!(Eviction, "eviction");
 
 /// The policies of a scope. The default ones are those of a scope without policies.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+///
+/// A stored policy that this version does not know makes the row unreadable: to ignore it would break a promise.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Policies {
     /// Who may use the entries, and how long they are kept.
     pub visibility: Visibility,
     /// The time to live of an entry that is written without one, in seconds.
-    #[serde(serialize_with = "as_seconds")]
+    #[serde(serialize_with = "as_seconds", deserialize_with = "from_seconds")]
     pub ttl: Option<Duration>,
     /// The most entries that the scope may have, including expired ones that no sweep has removed yet.
     pub max_entries: Option<u64>,
@@ -128,21 +131,25 @@ fn as_seconds<S: Serializer>(ttl: &Option<Duration>, serializer: S) -> Result<S:
     ttl.map(|ttl| Seconds(ttl.as_secs_f64())).serialize(serializer)
 }
 
+fn from_seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    let seconds = Option::<f64>::deserialize(deserializer)?;
+    // Whole milliseconds are stored.
+    let milliseconds = seconds.map(|seconds| Duration::try_from_secs_f64(seconds + 0.0005)).transpose();
+    milliseconds.map(|ttl| ttl.map(whole_milliseconds)).map_err(de::Error::custom)
+}
+
+/// A time to live without what is shorter than a millisecond.
+fn whole_milliseconds(ttl: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX))
+}
+
 /// The stored policies of a scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScopePolicies {
     /// The scope.
     pub scope: String,
-    /// Who may use the entries, and how long they are kept.
-    pub visibility: Visibility,
-    /// The time to live of an entry that is written without one, in milliseconds.
-    pub ttl_ms: Option<u64>,
-    /// The most entries that the scope may have.
-    pub max_entries: Option<u64>,
-    /// What happens to a write that would exceed it.
-    pub eviction: Eviction,
-    /// Which values are allowed under which keys.
-    pub validation: ValueRules,
+    /// Its policies, in one column: every command parses the schema, and a policy more costs it nothing.
+    pub policies: Policies,
     /// How many entries the scope has, if it has a limit: every commit that adds or removes one changes it.
     pub entries: Option<u64>,
     /// When the policies were created.
@@ -163,8 +170,7 @@ record! {
     ScopePolicies in "scopes", generation 0 {
         key { scope }
         columns {
-            visibility, ttl_ms, max_entries, eviction, validation, entries, created_at, created_by, updated_at,
-            updated_by, revision, evicting_since
+            policies, entries, created_at, created_by, updated_at, updated_by, revision, evicting_since
         }
     }
     indexes {
@@ -180,21 +186,20 @@ impl Range {
     }
 }
 
-impl ScopePolicies {
-    /// What they say.
-    pub fn policies(&self) -> Policies {
-        Policies {
-            visibility: self.visibility,
-            ttl: self.ttl(),
-            max_entries: self.max_entries,
-            eviction: self.eviction,
-            validation: self.validation.clone(),
-        }
+impl Policies {
+    /// The stored form.
+    pub(crate) fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+impl Column for Policies {
+    fn cell(&self) -> Cell<'_> {
+        Cell::Policies(self)
     }
 
-    /// The time to live of an entry that is written without one.
-    pub fn ttl(&self) -> Option<Duration> {
-        self.ttl_ms.map(Duration::from_millis)
+    fn read(cell: &StoredCell<'_>) -> crate::Result<Policies> {
+        serde_json::from_str(cell.text()?).map_err(|error| cell.damaged(error))
     }
 }
 
@@ -222,7 +227,7 @@ pub struct ScopeDetails {
 
 impl ScopeDetails {
     fn of(scope: String, entries: u64, row: Option<&ScopePolicies>) -> ScopeDetails {
-        let policies = row.map(ScopePolicies::policies).unwrap_or_default();
+        let policies = row.map(|row| row.policies.clone()).unwrap_or_default();
         ScopeDetails {
             scope,
             entries,

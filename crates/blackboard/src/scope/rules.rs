@@ -33,9 +33,9 @@ pub(super) fn check_policies(scope: &str, policies: &Policies) -> Result<()> {
 }
 
 /// Refuses a value that a rule of its scope does not allow.
-pub(crate) fn check_value(policies: &ScopePolicies, key: &str, value: &Value) -> Result<()> {
-    let Some(rule) = policies.validation.broken_by(key, value) else { return Ok(()) };
-    let (scope, found) = (&policies.scope, ValueType::of(value));
+pub(crate) fn check_value(row: &ScopePolicies, key: &str, value: &Value) -> Result<()> {
+    let Some(rule) = row.policies.validation.broken_by(key, value) else { return Ok(()) };
+    let (scope, found) = (&row.scope, ValueType::of(value));
     let message = format!("scope {scope} allows no {found} under {key}: its rule is {rule}");
     Err(Refusal::new(Code::InvalidValue, message)
         .hint(Hint::ShowScope(scope.clone()))
@@ -47,8 +47,8 @@ pub(crate) fn check_value(policies: &ScopePolicies, key: &str, value: &Value) ->
 }
 
 /// Refuses an entry without an access count in a scope that evicts by it.
-pub(crate) fn check_counted(policies: &ScopePolicies, entry: &Entry) -> Result<()> {
-    let ScopePolicies { scope, max_entries, eviction, .. } = policies;
+pub(crate) fn check_counted(row: &ScopePolicies, entry: &Entry) -> Result<()> {
+    let ScopePolicies { scope, policies: Policies { max_entries, eviction, .. }, .. } = row;
     let needs_count = *eviction == Eviction::Lfu && max_entries.is_some() && entry.session_id.is_none();
     if !needs_count || entry.access_count().is_some() {
         return Ok(());
@@ -61,8 +61,8 @@ pub(crate) fn check_counted(policies: &ScopePolicies, entry: &Entry) -> Result<(
 }
 
 /// The refusal of a write that would exceed the limit of its scope.
-pub(crate) fn scope_full(policies: &ScopePolicies) -> Error {
-    let ScopePolicies { scope, max_entries, eviction, .. } = policies;
+pub(crate) fn scope_full(row: &ScopePolicies) -> Error {
+    let ScopePolicies { scope, policies: Policies { max_entries, eviction, .. }, .. } = row;
     let limit = max_entries.unwrap_or_default();
     let entries = if limit == 1 { "entry" } else { "entries" };
     let why = match eviction {
@@ -88,7 +88,7 @@ mod tests {
         let day = Some(Duration::from_hours(24));
         let rules = |keys: &str, count| {
             let rule = format!("{keys}=int").parse().unwrap();
-            ValueRules::new(vec![rule; count]).unwrap()
+            ValueRules::new(vec![rule; count])
         };
         let persistent = || Policies { visibility: Visibility::Persistent, ..Policies::default() };
         for (policies, allowed) in [

@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::create::{check_fits, described, milliseconds};
+use super::create::{check_fits, described};
 use super::rules::check_policies;
 use super::size::{count, prefetch_count};
-use super::{Eviction, Policies, ScopeDetails, ScopePolicies, Scopes, ValueRules, Visibility, no_policies};
+use super::{
+    Eviction, Policies, ScopeDetails, ScopePolicies, Scopes, ValueRules, Visibility, no_policies,
+    whole_milliseconds,
+};
 use crate::agent::prefetch_agent;
 use crate::clock::Timestamp;
 use crate::entry::{Actor, EntryEditor, check_known_scope, check_not_reserved};
@@ -108,16 +111,16 @@ fn decide(
     by: impl FnOnce(NewEvent) -> NewEvent,
     changes: &mut Changes,
 ) -> Result<ScopeUpdated> {
-    let old = before.policies();
+    let old = &before.policies;
     let new = Policies {
         visibility: request.visibility.unwrap_or(old.visibility),
-        ttl: request.ttl.unwrap_or(old.ttl),
+        ttl: request.ttl.map_or(old.ttl, |ttl| ttl.map(whole_milliseconds)),
         max_entries: request.max_entries.unwrap_or(old.max_entries),
         eviction: request.eviction.unwrap_or(old.eviction),
         validation: request.validation.clone().unwrap_or_else(|| old.validation.clone()),
     };
     let name = before.scope.clone();
-    if new == old {
+    if new == *old {
         return Ok(ScopeUpdated { scope: ScopeDetails::of(name, entries, Some(&before)), updated: false });
     }
     check_policies(&name, &new)?;
@@ -128,12 +131,8 @@ fn decide(
     let evicts_as_before =
         old.max_entries.is_some() && new.max_entries.is_some() && old.eviction == new.eviction;
     let row = ScopePolicies {
-        visibility: new.visibility,
-        ttl_ms: milliseconds(new.ttl),
-        max_entries: new.max_entries,
-        eviction: new.eviction,
-        validation: new.validation,
         entries: new.max_entries.map(|_| entries),
+        policies: new,
         updated_at: now,
         updated_by: author.to_owned(),
         revision,
@@ -153,11 +152,11 @@ mod tests {
     fn limited() -> ScopePolicies {
         ScopePolicies {
             scope: "team".to_owned(),
-            visibility: Visibility::Global,
-            ttl_ms: Some(1000),
-            max_entries: Some(5),
-            eviction: Eviction::Lru,
-            validation: ValueRules::default(),
+            policies: Policies {
+                ttl: Some(Duration::from_secs(1)),
+                max_entries: Some(5),
+                ..Policies::default()
+            },
             entries: Some(3),
             created_at: Timestamp::EPOCH,
             created_by: "Ivy".to_owned(),
@@ -171,22 +170,23 @@ mod tests {
     #[test]
     fn only_given_policies_change_and_the_number_of_entries_belongs_to_a_limit() {
         let set = || SetScope::of("team");
+        let second = Some(Duration::from_secs(1));
         let (kept, new) = (Revision::new(7), Revision::of_event(0));
         for (request, expected) in [
             (set(), Ok(None)),
             (SetScope { max_entries: Some(Some(5)), ..set() }, Ok(None)),
             (SetScope { ttl: Some(None), ..set() }, Ok(Some((None, Some(3), kept)))),
-            (SetScope { max_entries: Some(Some(3)), ..set() }, Ok(Some((Some(1000), Some(3), kept)))),
+            (SetScope { max_entries: Some(Some(3)), ..set() }, Ok(Some((second, Some(3), kept)))),
             (SetScope { max_entries: Some(Some(2)), ..set() }, Err(Code::ScopeFull)),
-            (SetScope { max_entries: Some(None), ..set() }, Ok(Some((Some(1000), None, new)))),
-            (SetScope { eviction: Some(Eviction::Lfu), ..set() }, Ok(Some((Some(1000), Some(3), new)))),
+            (SetScope { max_entries: Some(None), ..set() }, Ok(Some((second, None, new)))),
+            (SetScope { eviction: Some(Eviction::Lfu), ..set() }, Ok(Some((second, Some(3), new)))),
             (SetScope { visibility: Some(Visibility::Persistent), ..set() }, Err(Code::InvalidValue)),
         ] {
             let mut changes = Changes::new();
             let by = |event| event;
             let outcome = decide(&request, limited(), 3, ("Oak", Timestamp::EPOCH), by, &mut changes);
             let outcome = outcome.map(|_| match changes.put.pop() {
-                Some(Row::ScopePolicies(row)) => Some((row.ttl_ms, row.entries, row.evicting_since)),
+                Some(Row::ScopePolicies(row)) => Some((row.policies.ttl, row.entries, row.evicting_since)),
                 _ => None,
             });
             assert_eq!(outcome.map_err(|error| error.code()), expected, "{request:?}");

@@ -113,9 +113,9 @@ impl EvictionQueue {
 }
 
 /// The ranges whose entries are evicted, in this order.
-fn eviction_order(policies: &ScopePolicies) -> Vec<Range> {
-    let ScopePolicies { scope, eviction, evicting_since, .. } = policies;
-    match eviction {
+fn eviction_order(row: &ScopePolicies) -> Vec<Range> {
+    let ScopePolicies { scope, policies, evicting_since, .. } = row;
+    match policies.eviction {
         Eviction::Lru => vec![Range::oldest_entries(scope)],
         // An entry from before this policy may have no count, and counts as least used.
         Eviction::Lfu => {

@@ -3,11 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::entry::{Glob, Value};
 use crate::error::{Error, Result};
-use crate::store::record::{Cell, Column, StoredCell};
 use crate::text::escape_for_terminal;
 
 /// A type of JSON values.
@@ -137,55 +136,26 @@ impl FromStr for ValueRule {
 }
 
 /// The rules of a scope. Every rule whose pattern matches has to hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ValueRules {
-    /// The stored form; empty without rules.
-    text: String,
-    rules: Vec<ValueRule>,
-}
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ValueRules(Vec<ValueRule>);
 
 impl ValueRules {
     /// These rules.
-    pub fn new(rules: Vec<ValueRule>) -> Result<ValueRules> {
-        if rules.is_empty() {
-            return Ok(ValueRules::default());
-        }
-        let text = serde_json::to_string(&rules).map_err(|error| Error::invalid(error.to_string()))?;
-        Ok(ValueRules { text, rules })
+    pub fn new(rules: Vec<ValueRule>) -> ValueRules {
+        ValueRules(rules)
     }
 
     /// The rules, in their order.
     pub fn as_slice(&self) -> &[ValueRule] {
-        &self.rules
+        &self.0
     }
 
     /// The first rule that the value of a key breaks.
     pub(super) fn broken_by(&self, key: &str, value: &Value) -> Option<&ValueRule> {
         let found = ValueType::of(value);
-        let mut broken = self.rules.iter().filter(|rule| !rule.value_type.includes(found));
+        let mut broken = self.0.iter().filter(|rule| !rule.value_type.includes(found));
         broken.find(|rule| Glob::new(&rule.keys).matches(key))
-    }
-}
-
-impl Serialize for ValueRules {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        self.rules.serialize(serializer)
-    }
-}
-
-/// Stored as a JSON list; without rules as NULL.
-impl Column for ValueRules {
-    fn cell(&self) -> Cell<'_> {
-        if self.rules.is_empty() { Cell::Null } else { Cell::Text(&self.text) }
-    }
-
-    fn read(cell: &StoredCell<'_>) -> Result<ValueRules> {
-        if cell.is_null() {
-            return Ok(ValueRules::default());
-        }
-        let text = cell.text()?.to_owned();
-        let rules = serde_json::from_str(&text).map_err(|error| cell.damaged(error))?;
-        Ok(ValueRules { text, rules })
     }
 }
 
@@ -230,9 +200,8 @@ mod tests {
 
     #[test]
     fn every_matching_rule_has_to_hold() {
-        let rules = |texts: &[&str]| {
-            ValueRules::new(texts.iter().map(|text| text.parse().unwrap()).collect()).unwrap()
-        };
+        let rules =
+            |texts: &[&str]| ValueRules::new(texts.iter().map(|text| text.parse().unwrap()).collect());
         let config = rules(&["config.*=dict", "count.*=int", "count.rate=number", "a=b=str"]);
         for (key, json, broken) in [
             ("config.a", "{}", None),

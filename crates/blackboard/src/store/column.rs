@@ -12,6 +12,7 @@ use crate::event::Event;
 use crate::metadata::Metadata;
 use crate::process::ProcessIdentity;
 use crate::revision::{Pending, Revision};
+use crate::scope::Policies;
 
 /// A value of a row to store in a column, borrowed from the row: comparing two rows allocates nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,6 +29,8 @@ pub enum Cell<'row> {
     Time(Timestamp),
     /// A process identity, stored as its text.
     Process(&'row ProcessIdentity),
+    /// The policies of a scope, stored as JSON.
+    Policies(&'row Policies),
     /// A list, stored as JSON; an empty one is stored as NULL.
     List(&'row [String]),
 }
@@ -35,7 +38,7 @@ pub enum Cell<'row> {
 impl Cell<'_> {
     pub(super) fn index_value(&self) -> Option<IndexValue> {
         match *self {
-            Cell::Null | Cell::Process(_) | Cell::List(_) => None,
+            Cell::Null | Cell::Process(_) | Cell::Policies(_) | Cell::List(_) => None,
             Cell::Integer(number) => Some(IndexValue::Integer(number)),
             Cell::Revision(revision) => Some(IndexValue::Revision(revision)),
             Cell::Text(text) => Some(IndexValue::Text(text.to_owned())),

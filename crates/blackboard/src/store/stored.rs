@@ -107,6 +107,7 @@ fn to_text(table: &str, cells: &[Cell<'_>]) -> String {
         },
         Cell::Text(text) => json!(text),
         Cell::Time(time) => json!(time),
+        Cell::Policies(policies) => json!(policies.to_json()),
         Cell::Process(mark) => json!(mark.to_string()),
         Cell::List(list) => json!(json!(list).to_string()),
     };

@@ -386,7 +386,7 @@ impl Taking<'_> {
 
     fn govern(&self, name: &str, step: &ScopeStep) -> Result<String> {
         let rules = |rule: Option<usize>| {
-            ValueRules::new(rule.into_iter().map(|rule| RULES[rule].parse().unwrap()).collect()).unwrap()
+            ValueRules::new(rule.into_iter().map(|rule| RULES[rule].parse().unwrap()).collect())
         };
         let scopes = self.board.scopes();
         match step {

@@ -60,7 +60,7 @@ impl Run for Create {
             ttl: length(self.ttl.as_deref())?,
             max_entries: self.max_entries.map(|limit| limit as u64),
             eviction: self.eviction,
-            validation: ValueRules::new(self.validation)?,
+            validation: ValueRules::new(self.validation),
         };
         let (board, session) = context.open(Access::write(self.session.named()))?;
         let created = board.scopes().create(&CreateScope { name: self.name, policies, session })?;

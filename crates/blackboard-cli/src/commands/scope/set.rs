@@ -68,7 +68,7 @@ impl Run for Set {
         let ttl = length(self.ttl.as_deref())?;
         let max_entries = self.max_entries.map(|limit| limit as u64);
         let has_rules = !self.validation.is_empty() || self.no_validate;
-        let validation = ValueRules::new(self.validation)?;
+        let validation = ValueRules::new(self.validation);
         let (board, session) = context.open(Access::change(self.session.named()))?;
         let set = SetScope {
             name: self.name,

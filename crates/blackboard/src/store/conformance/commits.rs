@@ -293,11 +293,13 @@ pub(crate) fn every_kind_of_row() -> Vec<Row> {
 fn policies_with_every_value() -> crate::scope::ScopePolicies {
     crate::scope::ScopePolicies {
         scope: "team".to_owned(),
-        visibility: crate::scope::Visibility::Persistent,
-        ttl_ms: Some(1500),
-        max_entries: Some(100),
-        eviction: crate::scope::Eviction::Lfu,
-        validation: crate::scope::ValueRules::new(vec!["a.*=dict".parse().unwrap()]).unwrap(),
+        policies: crate::scope::Policies {
+            visibility: crate::scope::Visibility::Persistent,
+            ttl: Some(std::time::Duration::from_millis(1501)),
+            max_entries: Some(100),
+            eviction: crate::scope::Eviction::Lfu,
+            validation: crate::scope::ValueRules::new(vec!["a.*=dict".parse().unwrap()]),
+        },
         entries: Some(7),
         created_at: at(1),
         created_by: "Ivy".to_owned(),

@@ -111,7 +111,7 @@ fn any_field(key: &Key) -> Result<Vec<u8>> {
                 field.push(b'i');
                 push_number(&mut field, number);
             }
-            Cell::Null | Cell::Revision(_) | Cell::Process(_) | Cell::List(_) => {
+            Cell::Null | Cell::Revision(_) | Cell::Process(_) | Cell::Policies(_) | Cell::List(_) => {
                 return Err(Fault::new(Code::Internal, format!("{key:?} cannot be a key")).into());
             }
         }

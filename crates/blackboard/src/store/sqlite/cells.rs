@@ -17,6 +17,7 @@ impl ToSql for Cell<'_> {
             Cell::Revision(revision) => ToSqlOutput::Borrowed(ValueRef::Integer(revision.get())),
             Cell::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
             Cell::Time(time) => ToSqlOutput::Owned(Value::Text(time.to_string())),
+            Cell::Policies(policies) => ToSqlOutput::Owned(Value::Text(policies.to_json())),
             Cell::Process(mark) => ToSqlOutput::Owned(Value::Text(mark.to_string())),
             Cell::List(list) => {
                 let json = serde_json::to_string(list);

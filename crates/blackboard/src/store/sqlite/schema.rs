@@ -33,6 +33,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { description: "gaps between events", sql: include_str!("migrations/0006_gaps.sql") },
     Migration { description: "protocols", sql: include_str!("migrations/0007_protocols.sql") },
     Migration { description: "policies of scopes", sql: include_str!("migrations/0008_scopes.sql") },
+    Migration { description: "policies in one column", sql: include_str!("migrations/0009_policies.sql") },
 ];
 
 /// The version of the schema that this program writes: the number of migrations.
@@ -50,6 +51,12 @@ impl Migration {
     /// The indexes of earlier migrations that it removes.
     fn dropped_indexes(&self) -> impl Iterator<Item = &'static str> + use<> {
         self.sql.split("\nDROP INDEX ").skip(1).filter_map(|statement| statement.split(';').next())
+    }
+
+    /// The tables of earlier migrations that it replaces: it renames each, and drops it at the end.
+    fn replaced_tables(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let statements = self.sql.split("\nALTER TABLE ").skip(1);
+        statements.filter_map(|statement| Some(statement.split(';').next()?.split_once(" RENAME TO ")?.0))
     }
 
     /// The columns that it adds to tables of earlier migrations: the table, and the definition.
@@ -99,21 +106,20 @@ fn objects(version: u32) -> Vec<Cow<'static, str>> {
 /// The same, from the migrations. SQLite adds a column to the text of its table, after the last one.
 fn migrated_objects(version: u32) -> Vec<Cow<'static, str>> {
     let mut objects: Vec<Cow<'static, str>> = Vec::new();
+    let is = |object: &str, kind: &str, name: &str, next: &str| {
+        let name_and_rest = object.strip_prefix(kind).and_then(|rest| rest.strip_prefix(name));
+        name_and_rest.is_some_and(|rest| rest.starts_with(next))
+    };
     for migration in MIGRATIONS.iter().take(version as usize) {
         for index in migration.dropped_indexes() {
-            let is_index = |object: &str| {
-                let name = object.strip_prefix("CREATE INDEX ").and_then(|rest| rest.strip_prefix(index));
-                name.is_some_and(|rest| rest.starts_with(" ON "))
-            };
-            objects.retain(|object| !is_index(object));
+            objects.retain(|object| !is(object, "CREATE INDEX ", index, " ON "));
+        }
+        for table in migration.replaced_tables() {
+            objects.retain(|object| !is(object, "CREATE TABLE ", table, " ("));
         }
         objects.extend(migration.objects().map(Cow::Borrowed));
         for (table, column) in migration.added_columns() {
-            let is_table = |object: &str| {
-                let name = object.strip_prefix("CREATE TABLE ").and_then(|rest| rest.strip_prefix(table));
-                name.is_some_and(|rest| rest.starts_with(" ("))
-            };
-            if let Some(object) = objects.iter_mut().find(|object| is_table(object)) {
+            if let Some(object) = objects.iter_mut().find(|object| is(object, "CREATE TABLE ", table, " (")) {
                 // The constraints of a table follow its columns.
                 let end = object.find(",\n    PRIMARY KEY").or_else(|| object.rfind(')'));
                 let (columns, rest) = object.split_at(end.unwrap_or(object.len()));

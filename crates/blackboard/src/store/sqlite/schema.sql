@@ -194,13 +194,11 @@ CREATE TABLE protocols (
     revision INTEGER NOT NULL
 );
 
+CREATE INDEX entries_least_used ON entries(scope, access_count, revision) WHERE access_count IS NOT NULL;
+
 CREATE TABLE scopes (
     scope TEXT PRIMARY KEY,
-    visibility TEXT NOT NULL,
-    ttl_ms INTEGER,
-    max_entries INTEGER,
-    eviction TEXT NOT NULL,
-    validation TEXT,
+    policies TEXT NOT NULL,
     entries INTEGER,
     created_at TEXT NOT NULL,
     created_by TEXT NOT NULL,
@@ -209,7 +207,5 @@ CREATE TABLE scopes (
     revision INTEGER NOT NULL,
     evicting_since INTEGER NOT NULL
 ) WITHOUT ROWID;
-
-CREATE INDEX entries_least_used ON entries(scope, access_count, revision) WHERE access_count IS NOT NULL;
 
 -- Written by BLACKBOARD_WRITE_SNAPSHOTS=1 cargo test -p blackboard --lib schema_file
