@@ -187,11 +187,16 @@ impl Board {
         let floor = tx.floor()?;
         let named = readable_rows::<Cursor>(tx, &cursors)?.into_iter();
         let abandoned = named.filter(|cursor| self.is_abandoned(cursor, floor, tx.now()));
+        let agents = self.agents_to_forget(tx)?;
+        let events = self.events_to_prune(tx)?;
+        // The search for heartbeats asks about every session. A batch after which more events are due removes none.
+        let more_events = events.is_some_and(|(_, more)| more);
+        let heartbeats = if more_events { HeartbeatBatch::default() } else { self.heartbeats_to_prune(tx)? };
         Ok(Due {
-            agents: self.agents_to_forget(tx)?,
-            heartbeats: self.heartbeats_to_prune(tx)?,
+            agents,
+            heartbeats,
             floor,
-            events: self.events_to_prune(tx)?,
+            events,
             cursors: abandoned.map(|cursor| Key::Cursor(cursor.owner, cursor.reader)).take(BATCH).collect(),
             operations: readable(tx.keys(&operations, BATCH)?)?,
             edits: readable(tx.keys(&edits, BATCH)?)?,
