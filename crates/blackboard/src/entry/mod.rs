@@ -14,6 +14,7 @@
 //! | `transaction.rs`, `txn.rs` | several keys atomically |
 //! | `rules.rs` | the rules of entries: actor, leases, fence tokens, expiry, versions |
 //! | `editor.rs` | applies every change of a commit to entries |
+//! | `leases.rs` | the leased entries of a session |
 //! | `wording.rs` | the text of events and refusals |
 //! | `expire.rs` | how the sweep finds expired entries |
 //! | `fence.rs`, `key.rs`, `glob.rs`, `value.rs` | the values that all of them check |
@@ -29,6 +30,7 @@ mod history;
 mod import;
 mod increment;
 mod key;
+mod leases;
 mod list;
 mod purge;
 mod query;
@@ -46,7 +48,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use self::clear::{ClearPlan, Cleared};
 pub use self::delete::Deleted;
-pub(crate) use self::editor::{EntryEditor, Leases, release_leases};
+pub(crate) use self::editor::EntryEditor;
 pub use self::expire::SkippedEntry;
 pub use self::fence::FenceToken;
 pub use self::glob::Glob;
@@ -59,6 +61,8 @@ pub use self::key::{
     MAX_KEY_BYTES, MAX_SCOPE_BYTES, MAX_TAG_BYTES, MAX_TAGS, check_key, check_pattern, check_scope,
     check_tag, tag_set,
 };
+pub use self::leases::Lease;
+pub(crate) use self::leases::{Leases, release_leases};
 pub use self::list::{CountedKeys, ListedKey, Snapshot};
 pub use self::purge::{PurgePlan, Purged};
 pub use self::query::{CountedEntries, DEFAULT_LIMIT, Order, Query, QueryPage};
@@ -570,35 +574,6 @@ impl EntryHead {
     pub fn is_expired(&self, now: Timestamp) -> bool {
         is_over(self.expires_at, now)
     }
-}
-
-/// A leased entry that a session held: a lock, a file reservation, or another entry.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lease {
-    /// The scope: `locks` for a lock, `files` for a file reservation.
-    pub scope: String,
-    /// The key.
-    pub key: String,
-    /// The pattern of a file reservation, whose key is a digest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pattern: Option<String>,
-}
-
-impl Lease {
-    /// The holding that an entry represents.
-    pub(crate) fn of(entry: &Entry) -> Lease {
-        let pattern = (entry.scope == FILES).then(|| pattern_of(entry)).flatten();
-        Lease { scope: entry.scope.clone(), key: entry.key.clone(), pattern }
-    }
-}
-
-/// The pattern of a file reservation, which is in its value.
-fn pattern_of(entry: &Entry) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Pattern {
-        pattern: String,
-    }
-    entry.value.to::<Pattern>().ok().map(|value| value.pattern)
 }
 
 /// The rest of a removed entry: its versions continue if the key is written again.
