@@ -16,10 +16,10 @@ use super::purge::Decision;
 use super::rules::{Circumstances, LastVersion, author_of, check_fence, check_holder, decide_write};
 use super::wording::{EventWording, Removal, about, named, no_session_for_lease};
 use super::{
-    Actor, Deleted, Entry, EntryHead, EntryVersion, Lease, Scope, Tombstone, Value, Write, Written,
+    Actor, Deleted, Entry, EntryHead, EntryVersion, Scope, Tombstone, Value, Write, Written,
     check_known_scope,
 };
-use crate::agent::{Agent, AgentStatus, existing as existing_agent};
+use crate::agent::{Agent, existing as existing_agent};
 use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
@@ -503,70 +503,8 @@ impl KeyState {
     }
 }
 
-/// The entries that a session leases, and the policies of their scopes.
-#[derive(Default)]
-pub(crate) struct Leases {
-    entries: Vec<Entry>,
-    policies: Vec<ScopePolicies>,
-}
-
-impl Leases {
-    pub(crate) fn of(tx: &dyn Tx, session: &str) -> Result<Leases> {
-        let entries = tx.rows::<Entry>(&Range::leased_by(session))?;
-        if entries.is_empty() {
-            return Ok(Leases::default());
-        }
-        // Entries are sorted by their scope.
-        let mut scopes: Vec<_> = entries.iter().map(|entry| entry.scope.as_str()).collect();
-        scopes.dedup();
-        let next = entries.iter().map(|entry| Prefetch::Entry(&entry.scope, &entry.key));
-        let next: Vec<_> = next.chain(scopes.iter().filter_map(|scope| prefetch_policies(scope))).collect();
-        tx.prefetch(&next)?;
-        for entry in &entries {
-            // Each leaves a tombstone, and a row has to be read before it is written.
-            tx.get(&Key::Tombstone(entry.scope.clone(), entry.key.clone()))?;
-        }
-        let policies = scopes.into_iter().map(|scope| policies_of(tx, scope));
-        let policies = policies.filter_map(Result::transpose).collect::<Result<_>>()?;
-        Ok(Leases { entries, policies })
-    }
-}
-
-/// Removes the leased entries of a session that ends, with an event and a tombstone each. The commit does nothing
-/// else to their keys. An entry that had expired before is reported as expired.
-pub(crate) fn release_leases(
-    agent: &Agent,
-    becomes: AgentStatus,
-    Leases { entries, policies }: Leases,
-    now: Timestamp,
-    changes: &mut Changes,
-) -> Vec<Lease> {
-    let mut released = Vec::new();
-    for row in &policies {
-        let removed = entries.iter().filter(|entry| entry.scope == row.scope).count();
-        add_to_size(row, -i64::try_from(removed).unwrap_or(i64::MAX), changes);
-    }
-    for entry in entries {
-        let removal = match becomes {
-            _ if entry.is_expired(now) => Removal::Expired,
-            AgentStatus::Stale => Removal::SessionStale,
-            AgentStatus::Active | AgentStatus::Idle | AgentStatus::Completed => Removal::SessionEnded,
-        };
-        if removal != Removal::Expired {
-            released.push(Lease::of(&entry));
-        }
-        let session = (removal == Removal::SessionEnded).then_some(agent.session_id.as_str());
-        let (scope, key, version) = (entry.scope.clone(), entry.key.clone(), entry.version);
-        let event = removal_event(entry, removal, &agent.agent_name, session, changes.events.len());
-        let revision = changes.event(event);
-        changes.remove(Key::Entry(scope.clone(), key.clone()));
-        changes.put(Tombstone { scope, key, version, revision });
-    }
-    released
-}
-
 /// The event of a removal, at this position in its commit.
-fn removal_event(
+pub(super) fn removal_event(
     entry: Entry,
     removal: Removal,
     author: &str,

@@ -14,6 +14,8 @@
 //! | `transaction.rs`, `txn.rs` | several keys atomically |
 //! | `rules.rs` | the rules of entries: actor, leases, fence tokens, expiry, versions |
 //! | `editor.rs` | applies every change of a commit to entries |
+//! | `leases.rs` | the leased entries of a session |
+//! | `version.rs` | the row of an entry's history |
 //! | `wording.rs` | the text of events and refusals |
 //! | `expire.rs` | how the sweep finds expired entries |
 //! | `fence.rs`, `key.rs`, `glob.rs`, `value.rs` | the values that all of them check |
@@ -29,6 +31,7 @@ mod history;
 mod import;
 mod increment;
 mod key;
+mod leases;
 mod list;
 mod purge;
 mod query;
@@ -38,6 +41,7 @@ mod scopes;
 mod transaction;
 mod txn;
 mod value;
+mod version;
 mod wait;
 mod wording;
 mod write;
@@ -46,7 +50,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use self::clear::{ClearPlan, Cleared};
 pub use self::delete::Deleted;
-pub(crate) use self::editor::{EntryEditor, Leases, release_leases};
+pub(crate) use self::editor::EntryEditor;
 pub use self::expire::SkippedEntry;
 pub use self::fence::FenceToken;
 pub use self::glob::Glob;
@@ -59,6 +63,8 @@ pub use self::key::{
     MAX_KEY_BYTES, MAX_SCOPE_BYTES, MAX_TAG_BYTES, MAX_TAGS, check_key, check_pattern, check_scope,
     check_tag, tag_set,
 };
+pub use self::leases::Lease;
+pub(crate) use self::leases::{Leases, release_leases};
 pub use self::list::{CountedKeys, ListedKey, Snapshot};
 pub use self::purge::{PurgePlan, Purged};
 pub use self::query::{CountedEntries, DEFAULT_LIMIT, Order, Query, QueryPage};
@@ -68,6 +74,8 @@ pub(crate) use self::scopes::{first_scope_from, scopes_from};
 pub use self::transaction::{Transaction, TransactionScope};
 pub use self::txn::{Comparison, Expected, Operation, OperationResult, Txn, TxnResult};
 pub use self::value::Value;
+pub use self::version::EntryVersion;
+pub(crate) use self::version::version_columns;
 pub use self::wait::WaitFor;
 pub(crate) use self::wording::{EventWording, held, held_since};
 pub use self::write::{Write, Written};
@@ -448,100 +456,6 @@ impl Range {
     }
 }
 
-/// An entry from one event on: written, or removed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct EntryVersion {
-    /// The entry after that event. If the event removed it, the value is null (the version before has it) and
-    /// `updated_by` is the remover. Its revision is the event's.
-    pub entry: Entry,
-    /// The version before, of the same key.
-    pub previous: Option<Revision>,
-    /// Whether the event removed it.
-    pub removed: bool,
-}
-
-impl EntryVersion {
-    /// Whether the event purged the key: a removal with nothing before it. The history of the key begins again here.
-    pub fn is_purge(&self) -> bool {
-        self.removed && self.previous.is_none()
-    }
-}
-
-/// The columns of a version, in the order in which the schema makes them: a literal, so that statements are made from it
-/// when the program is compiled.
-macro_rules! version_columns {
-    () => {
-        "revision, previous, scope, key, version, value, created_at, created_by, updated_at, updated_by, expires_at, \
-         tags, metadata, session_id, fence"
-    };
-}
-pub(crate) use version_columns;
-
-impl EntryVersion {
-    /// The columns, in the order in which the schema makes them.
-    pub(crate) const COLUMNS: &'static str = version_columns!();
-
-    /// The values of the columns. A removal has no value.
-    pub(crate) fn cells(&self) -> [Cell<'_>; 15] {
-        let entry = &self.entry;
-        [
-            entry.revision.cell(),
-            self.previous.cell(),
-            entry.scope.cell(),
-            entry.key.cell(),
-            entry.version.cell(),
-            if self.removed { Cell::Null } else { Cell::Text(entry.value.as_str()) },
-            entry.created_at.cell(),
-            entry.created_by.cell(),
-            entry.updated_at.cell(),
-            entry.updated_by.cell(),
-            entry.expires_at.cell(),
-            entry.tags.cell(),
-            entry.metadata.cell(),
-            entry.session_id.cell(),
-            entry.fence.cell(),
-        ]
-    }
-
-    pub(crate) fn read(row: &mut StoredRow<'_>) -> crate::Result<EntryVersion> {
-        row.continue_in("entry_versions");
-        let (revision, previous): (Revision, Option<Revision>) = (row.take()?, row.take()?);
-        // A reader that follows such links would never end. An engine checks it again when it resolves a pending revision.
-        if revision.event().is_none() && previous.is_some_and(|previous| previous >= revision) {
-            return Err(row.damaged("the version before is not older"));
-        }
-        let (scope, key, version) = (row.take()?, row.take()?, row.take()?);
-        let value: Option<String> = row.take()?;
-        let removed = value.is_none();
-        let value = value.map_or_else(|| Ok(Value::null()), Value::from_stored);
-        let value = value.map_err(|_| row.damaged("it is not JSON"))?;
-        let entry = Entry {
-            scope,
-            key,
-            value,
-            version,
-            revision,
-            created_at: row.take()?,
-            created_by: row.take()?,
-            updated_at: row.take()?,
-            updated_by: row.take()?,
-            expires_at: row.take()?,
-            tags: row.take()?,
-            metadata: row.take()?,
-            session_id: row.take()?,
-            fence: row.take()?,
-        };
-        Ok(EntryVersion { entry, previous, removed })
-    }
-}
-
-impl Pending for EntryVersion {
-    fn resolve(&mut self, first: Revision) {
-        self.entry.resolve(first);
-        Pending::resolve(&mut self.previous, first);
-    }
-}
-
 /// An entry without its value: enough to find it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryHead {
@@ -570,35 +484,6 @@ impl EntryHead {
     pub fn is_expired(&self, now: Timestamp) -> bool {
         is_over(self.expires_at, now)
     }
-}
-
-/// A leased entry that a session held: a lock, a file reservation, or another entry.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lease {
-    /// The scope: `locks` for a lock, `files` for a file reservation.
-    pub scope: String,
-    /// The key.
-    pub key: String,
-    /// The pattern of a file reservation, whose key is a digest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pattern: Option<String>,
-}
-
-impl Lease {
-    /// The holding that an entry represents.
-    pub(crate) fn of(entry: &Entry) -> Lease {
-        let pattern = (entry.scope == FILES).then(|| pattern_of(entry)).flatten();
-        Lease { scope: entry.scope.clone(), key: entry.key.clone(), pattern }
-    }
-}
-
-/// The pattern of a file reservation, which is in its value.
-fn pattern_of(entry: &Entry) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Pattern {
-        pattern: String,
-    }
-    entry.value.to::<Pattern>().ok().map(|value| value.pattern)
 }
 
 /// The rest of a removed entry: its versions continue if the key is written again.

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, json};
 
-use super::{DEFAULT_SCOPE, Entry, FILES, FenceToken, LOCKS, pattern_of};
+use super::leases::pattern_of;
+use super::{DEFAULT_SCOPE, Entry, FILES, FenceToken, LOCKS};
 use crate::agent::{Agent, label, short_id};
 use crate::clock::Timestamp;
 use crate::error::{AgeKind, Code, Error, Refusal, Result};

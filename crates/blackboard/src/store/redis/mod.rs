@@ -1,10 +1,10 @@
 //! The Redis engine: a board on a server, for agents on several machines.
 //!
-//! A run reads what it has announced in one round trip, from one state of the board (`fetch.rs`, `view.rs`). One script
-//! validates these reads and applies the changes, rows, indexes and events together, in another round trip
-//! (`commit.rs`, `scripts/commit.lua`). A process that saw these rows before skips the read (`last_seen.rs`). `layout.rs`
-//! has the three keys of a board. The time is that of the server (`clock.rs`). Waiting threads share one connection that
-//! blocks on the event log (`listener.rs`).
+//! A run reads what it has announced in one round trip, from one state of the board (`fetch.rs`, `view.rs`); a large range
+//! is read in parts (`parts.rs`). One script validates these reads and applies the changes, rows, indexes and events
+//! together, in another round trip (`commit.rs`, `scripts/commit.lua`). A process that saw these rows before skips the read
+//! (`last_seen.rs`). `layout.rs` has the three keys of a board. The time is that of the server (`clock.rs`). Waiting
+//! threads share one connection that blocks on the event log (`listener.rs`).
 //!
 //! - Every request has a deadline, and no layer below `ServerCall::retry` (`pool.rs`) repeats one.
 //! - A connection is not used again after a failure or an unexpected reply (`connection.rs`).
@@ -29,6 +29,7 @@ mod last_seen;
 mod layout;
 mod listener;
 mod load;
+mod parts;
 mod pool;
 mod resp;
 mod script;
