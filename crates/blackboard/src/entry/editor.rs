@@ -27,8 +27,8 @@ use crate::event::{EventType, NewEvent, TargetType};
 use crate::fingerprint::Fingerprint;
 use crate::revision::{Pending, Revision};
 use crate::scope::{
-    EvictionQueue, ScopePolicies, add_to_size, check_counted, check_value, policies_of, prefetch_policies,
-    scope_full,
+    EvictionQueue, RuleProtocols, ScopePolicies, add_to_size, check_counted, check_value, policies_of,
+    prefetch_policies, scope_full,
 };
 use crate::store::{Changes, Key, Prefetch, Range, Row, Tx};
 use crate::text::Cleaner;
@@ -58,6 +58,8 @@ pub(crate) struct EntryEditor<'a> {
 struct ScopeState {
     /// Read by the first write.
     policies: OnceCell<Option<Rc<ScopePolicies>>>,
+    /// The protocols that they name.
+    protocols: RuleProtocols,
     added: i64,
     evictable: EvictionQueue,
 }
@@ -233,7 +235,9 @@ impl<'a> EntryEditor<'a> {
         };
         let entry = decide_write(self.tx, write, current.as_ref(), self.agent.as_ref(), &circumstances)?;
         if let Some(policies) = policies {
-            check_value(policies, &entry.key, &entry.value)?;
+            if let Some(ScopeState { protocols, .. }) = self.scopes.get(scope) {
+                check_value(policies, protocols, &entry)?;
+            }
             check_counted(policies, &entry)?;
         }
         Ok(entry)
@@ -279,6 +283,9 @@ impl<'a> EntryEditor<'a> {
             return Ok(policies.clone());
         }
         let policies = policies_of(tx, scope)?.map(Rc::new);
+        if let Some(policies) = &policies {
+            state.protocols = RuleProtocols::announced(tx, &policies.policies.validation)?;
+        }
         Ok(state.policies.get_or_init(|| policies).clone())
     }
 
