@@ -2,7 +2,7 @@
 
 use super::value_rules::Problem;
 use super::{Eviction, Policies, RuleProtocols, ScopePolicies, ValueRules, Visibility};
-use crate::entry::{ACCESS_COUNT, Entry, check_pattern, check_ttl};
+use crate::entry::{ACCESS_COUNT, Entry, Value, check_pattern, check_ttl};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::hint::Hint;
 use crate::protocol::{as_details, not_found as protocol_not_found};
@@ -61,10 +61,18 @@ pub(super) fn check_protocols(rules: &ValueRules, protocols: &RuleProtocols) -> 
 
 /// Refuses a value that a rule of its scope does not allow. A rule whose protocol was removed allows none.
 pub(crate) fn check_value(row: &ScopePolicies, protocols: &RuleProtocols, entry: &Entry) -> Result<()> {
-    let (scope, key) = (&row.scope, &entry.key);
-    let Some((rule, problem)) = row.policies.validation.broken_by(key, &entry.value, protocols)? else {
-        return Ok(());
-    };
+    check_value_of(&row.scope, &row.policies.validation, protocols, &entry.key, &entry.value)
+}
+
+/// The same for any rules.
+pub(super) fn check_value_of(
+    scope: &str,
+    rules: &ValueRules,
+    protocols: &RuleProtocols,
+    key: &str,
+    value: &Value,
+) -> Result<()> {
+    let Some((rule, problem)) = rules.broken_by(key, value, protocols)? else { return Ok(()) };
     let message = match &problem {
         Problem::Type(found) => format!("scope {scope} allows no {found} under {key}: its rule is {rule}"),
         Problem::Mismatches(mismatches) => {
@@ -79,9 +87,9 @@ pub(crate) fn check_value(row: &ScopePolicies, protocols: &RuleProtocols, entry:
         }
     };
     let mut refusal = Refusal::new(Code::InvalidValue, message)
-        .hint(Hint::ShowScope(scope.clone()))
-        .detail("scope", scope.clone())
-        .detail("key", key.clone())
+        .hint(Hint::ShowScope(scope.to_owned()))
+        .detail("scope", scope)
+        .detail("key", key)
         .detail("rule", rule.to_string());
     refusal = match problem {
         Problem::Type(found) => refusal.detail("found", found.as_str()),
@@ -105,18 +113,20 @@ pub(crate) fn check_counted(row: &ScopePolicies, entry: &Entry) -> Result<()> {
     Err(Refusal::new(Code::InvalidValue, message).hint(Hint::CountUses).into())
 }
 
+impl Policies {
+    /// Whether a full scope refuses new keys.
+    pub(crate) fn evicts_nothing(&self) -> bool {
+        self.visibility == Visibility::Persistent || self.eviction == Eviction::Refuse
+    }
+}
+
 /// The refusal of a write that would exceed the limit of its scope.
-pub(crate) fn scope_full(row: &ScopePolicies) -> Error {
-    let ScopePolicies { scope, policies: Policies { max_entries, eviction, .. }, .. } = row;
-    let limit = max_entries.unwrap_or_default();
+pub(crate) fn scope_full(scope: &str, limit: u64, evicts: bool) -> Error {
     let entries = if limit == 1 { "entry" } else { "entries" };
-    let why = match eviction {
-        Eviction::Refuse => "it evicts none",
-        Eviction::Lru | Eviction::Lfu => "each is leased, or written by this call",
-    };
+    let why = if evicts { "each is leased, or written by this call" } else { "it evicts none" };
     Refusal::new(Code::ScopeFull, format!("scope {scope} is full: it has {limit} {entries}, and {why}"))
-        .hint(Hint::MakeRoomIn(scope.clone()))
-        .detail("scope", scope.clone())
+        .hint(Hint::MakeRoomIn(scope.to_owned()))
+        .detail("scope", scope)
         .detail("max_entries", limit)
         .into()
 }

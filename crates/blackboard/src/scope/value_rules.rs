@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::ValueType;
 use crate::entry::{Glob, Value};
 use crate::error::{Error, Result};
-use crate::protocol::{Message, Mismatch, Schema, message_of, prefetch_protocol};
+use crate::protocol::{Message, Mismatch, Schema, built_in, message_of, prefetch_protocol};
 use crate::store::{Prefetch, Tx};
 use crate::text::escape_for_terminal;
 
@@ -184,6 +184,13 @@ impl ValueRules {
         names.collect::<BTreeSet<_>>().into_iter()
     }
 
+    /// The protocols that they name, of the built-in ones.
+    pub(super) fn built_in_protocols(&self) -> RuleProtocols {
+        let messages =
+            self.protocols().filter_map(|name| Some((name.to_owned(), built_in(name).ok()?.clone())));
+        RuleProtocols(messages.collect())
+    }
+
     /// The rules as they are stored: schemas without white space, so that the same ones are equal.
     pub(super) fn stored(&self) -> ValueRules {
         let stored = self.0.iter().map(|rule| match &rule.values {
@@ -248,7 +255,6 @@ impl RuleProtocols {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::built_in;
 
     fn value(json: &str) -> Value {
         Value::parse(json, 1024).unwrap()
