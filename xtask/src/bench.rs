@@ -19,6 +19,8 @@ pub enum Kind {
     Hooks(Suite),
     /// A board on a Redis server; needs redis-server
     Redis(Suite),
+    /// Scopes with policies, and files with many entries
+    Scopes(Suite),
     /// The dashboard's server
     Web(Suite),
     /// Count the instructions of the hot commands
@@ -56,6 +58,7 @@ pub fn run(kind: &Kind) -> Result {
             measure("redis", &suite.options)
         }
         Kind::Hooks(suite) => measure("hooks", &suite.options),
+        Kind::Scopes(suite) => measure("scopes", &suite.options),
         Kind::Web(suite) => measure("web", &suite.options),
         Kind::Instructions(options) => instructions::run(options),
     }

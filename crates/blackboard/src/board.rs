@@ -22,7 +22,7 @@ use crate::process::{Processes, SystemProcesses};
 use crate::project::Projects;
 use crate::protocol::Protocols;
 use crate::revision::{Pending, Revision};
-use crate::scope::Scopes;
+use crate::scope::{Scopes, SharedPolicies};
 use crate::settings::Settings;
 use crate::store::sqlite::{Sqlite, SqliteOptions};
 use crate::store::{
@@ -64,6 +64,8 @@ pub struct Board {
     deferred_sweep: Arc<DeferredSweep>,
     sweep_observer: Option<SweepObserver>,
     unreadable_observer: Option<UnreadableObserver>,
+    /// The policies of this program.
+    policies: Arc<SharedPolicies>,
 }
 
 impl Board {
@@ -95,6 +97,7 @@ impl Board {
             deferred_sweep: Arc::default(),
             sweep_observer: None,
             unreadable_observer: None,
+            policies: Arc::default(),
         }
     }
 
@@ -271,6 +274,10 @@ impl Board {
 
     pub(crate) fn ids(&self) -> &dyn Ids {
         &*self.ids
+    }
+
+    pub(crate) fn shared_policies(&self) -> &SharedPolicies {
+        &self.policies
     }
 
     pub(crate) fn schedule(&self) -> &SweepSchedule {

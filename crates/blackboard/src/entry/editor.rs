@@ -27,8 +27,8 @@ use crate::event::{EventType, NewEvent, TargetType};
 use crate::fingerprint::Fingerprint;
 use crate::revision::{Pending, Revision};
 use crate::scope::{
-    EvictionQueue, ScopePolicies, add_to_size, check_counted, check_value, policies_of, prefetch_policies,
-    scope_full,
+    CallerPolicies, EVICTION_CANDIDATES, EvictionPolicy, EvictionQueue, RuleProtocols, ScopePolicies,
+    add_to_size, check_counted, check_value, eviction_order, policies_of, prefetch_policies, scope_full,
 };
 use crate::store::{Changes, Key, Prefetch, Range, Row, Tx};
 use crate::text::Cleaner;
@@ -40,6 +40,8 @@ pub(crate) struct EntryEditor<'a> {
     pub(crate) changes: Changes,
     pub(crate) author: String,
     agent: Option<Agent>,
+    /// The policies of the program that embeds the library.
+    custom: CallerPolicies,
     /// Where in `states` each key is.
     keys: BTreeMap<(String, String), usize>,
     states: Vec<KeyState>,
@@ -58,8 +60,14 @@ pub(crate) struct EntryEditor<'a> {
 struct ScopeState {
     /// Read by the first write.
     policies: OnceCell<Option<Rc<ScopePolicies>>>,
+    /// The protocols that they name.
+    protocols: RuleProtocols,
     added: i64,
     evictable: EvictionQueue,
+    /// Keys of `evictable` that a policy of the program did not choose.
+    offered: Vec<usize>,
+    /// How many entries it had before, if only the program limits it.
+    counted: Option<u64>,
 }
 
 /// One key: as it is stored, and as the commit leaves it.
@@ -116,7 +124,8 @@ impl<'a> EntryEditor<'a> {
         actor.fences.iter().try_for_each(|fence| check_fence(tx, fence))?;
         let agent = actor.session.as_deref().map(|session| existing_agent(tx, session)).transpose()?;
         let author = author_of(actor, agent.as_ref());
-        Ok(EntryEditor::with(board, tx, author, agent, Changes::new()))
+        let custom = board.policies_for(actor);
+        Ok(EntryEditor::with(board, tx, author, (agent, custom), Changes::new()))
     }
 
     /// Begins for a session that the same commit registers, with the changes that register it.
@@ -126,14 +135,15 @@ impl<'a> EntryEditor<'a> {
         agent: Agent,
         changes: Changes,
     ) -> EntryEditor<'a> {
-        EntryEditor::with(board, tx, agent.agent_name.clone(), Some(agent), changes)
+        let custom = board.policies_for(&Actor::session(&agent.session_id));
+        EntryEditor::with(board, tx, agent.agent_name.clone(), (Some(agent), custom), changes)
     }
 
     fn with(
         board: &'a Board,
         tx: &'a dyn Tx,
         author: String,
-        agent: Option<Agent>,
+        (agent, custom): (Option<Agent>, CallerPolicies),
         changes: Changes,
     ) -> EntryEditor<'a> {
         EntryEditor {
@@ -142,6 +152,7 @@ impl<'a> EntryEditor<'a> {
             changes,
             author,
             agent,
+            custom,
             keys: BTreeMap::new(),
             states: Vec::new(),
             scopes: BTreeMap::new(),
@@ -161,6 +172,7 @@ impl<'a> EntryEditor<'a> {
     /// The same for an answer, whose size counts as well.
     pub(super) fn read(&mut self, scope: &str, key: &str) -> Result<Option<Entry>> {
         self.operations += 1;
+        self.custom.check_read(scope, key)?;
         let entry = self.entry(scope, key)?;
         self.bytes += entry.as_ref().map_or(0, |entry| entry.value.as_str().len());
         self.check_budget()?;
@@ -233,42 +245,109 @@ impl<'a> EntryEditor<'a> {
         };
         let entry = decide_write(self.tx, write, current.as_ref(), self.agent.as_ref(), &circumstances)?;
         if let Some(policies) = policies {
-            check_value(policies, &entry.key, &entry.value)?;
+            if let Some(ScopeState { protocols, .. }) = self.scopes.get(scope) {
+                check_value(policies, protocols, &entry)?;
+            }
             check_counted(policies, &entry)?;
         }
+        self.custom.check_write(&entry)?;
         Ok(entry)
     }
 
     /// Removes one entry if the scope is full, and returns its key if it had not expired. Leased entries stay, and so does
     /// what this commit wrote.
     fn make_room(&mut self, scope: &str, policies: Option<&ScopePolicies>) -> Result<Option<String>> {
-        let Some((policies, limit)) =
-            policies.and_then(|policies| Some((policies, policies.policies.max_entries?)))
-        else {
-            return Ok(None);
+        let stored =
+            policies.and_then(|row| Some((row.policies.max_entries?, row.entries.unwrap_or_default())));
+        let (limit, before) = match (stored, self.custom.max_entries(scope)) {
+            (Some(stored), _) => stored,
+            (None, Some(limit)) => (limit, self.counted(scope, limit)?),
+            (None, None) => return Ok(None),
         };
-        let before = policies.entries.unwrap_or_default();
         if before.saturating_add_signed(self.scope_state(scope).added) < limit {
             return Ok(None);
         }
-        let tx = self.tx;
-        while let Some(head) = self.scope_state(scope).evictable.next(tx, policies)? {
-            let known = self.keys.contains_key(&(head.scope.clone(), head.key.clone()));
-            let at = self.open(&head.scope, &head.key)?;
-            self.evictions += usize::from(!known);
-            if self.states[at].changed {
-                continue;
-            }
+        if policies.is_some_and(|row| row.policies.evicts_nothing()) {
+            return Err(scope_full(scope, limit, false));
+        }
+        if let Some(policy) = self.custom.eviction(scope) {
+            return self.evict_by(&*policy, scope, limit);
+        }
+        let order = || policies.map(eviction_order).unwrap_or_default();
+        while let Some(at) = self.next_evictable(scope, order)? {
             if self.expire_at(at) {
                 return Ok(None);
             }
-            let is_free = |entry: &Entry| entry.session_id.is_none();
-            if self.states[at].current.as_ref().is_some_and(is_free) {
-                self.remove_at(at, Removal::Evicted, EventWording::AsEntry);
-                return Ok(Some(head.key));
+            if let Some(key) = self.evict(at) {
+                return Ok(Some(key));
             }
         }
-        Err(scope_full(policies))
+        Err(scope_full(scope, limit, true))
+    }
+
+    /// Evicts an entry that a policy of the program chooses from the first ones of its order.
+    fn evict_by(&mut self, policy: &dyn EvictionPolicy, scope: &str, limit: u64) -> Result<Option<String>> {
+        let mut offered = std::mem::take(&mut self.scope_state(scope).offered);
+        offered.retain(|&at| self.is_evictable(at));
+        while offered.len() < EVICTION_CANDIDATES {
+            let Some(at) = self.next_evictable(scope, || policy.order().ranges(scope))? else { break };
+            if self.expire_at(at) {
+                self.scope_state(scope).offered = offered;
+                return Ok(None);
+            }
+            if self.is_evictable(at) && !offered.contains(&at) {
+                offered.push(at);
+            }
+        }
+        let entries: Vec<_> = offered.iter().filter_map(|&at| self.states[at].current.clone()).collect();
+        let chosen = policy.candidates(&entries, 1);
+        let has_key =
+            |at: usize, key: &str| self.states[at].current.as_ref().is_some_and(|entry| entry.key == key);
+        let at = chosen.iter().find_map(|key| offered.iter().copied().find(|&at| has_key(at, key)));
+        self.scope_state(scope).offered = offered;
+        let evicted = at.and_then(|at| self.evict(at));
+        evicted.map(Some).ok_or_else(|| scope_full(scope, limit, true))
+    }
+
+    /// The next entry in the order of evictions that this commit has not changed.
+    fn next_evictable(&mut self, scope: &str, order: impl Fn() -> Vec<Range>) -> Result<Option<usize>> {
+        let tx = self.tx;
+        while let Some(head) = self.scope_state(scope).evictable.next(tx, &order)? {
+            let known = self.keys.contains_key(&(head.scope.clone(), head.key.clone()));
+            let at = self.open(&head.scope, &head.key)?;
+            self.evictions += usize::from(!known);
+            if !self.states[at].changed {
+                return Ok(Some(at));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether an entry is without a lease, and as it was before the commit.
+    fn is_evictable(&self, at: usize) -> bool {
+        let KeyState { current, changed, .. } = &self.states[at];
+        !changed && current.as_ref().is_some_and(|entry| entry.session_id.is_none())
+    }
+
+    /// Evicts an entry and returns its key, unless it has a lease.
+    fn evict(&mut self, at: usize) -> Option<String> {
+        if !self.is_evictable(at) {
+            return None;
+        }
+        self.remove_at(at, Removal::Evicted, EventWording::AsEntry).map(|removed| removed.key)
+    }
+
+    /// How many entries a scope had before the commit, at most one more than `limit`. The commit validates it.
+    fn counted(&mut self, scope: &str, limit: u64) -> Result<u64> {
+        if let Some(counted) = self.scope_state(scope).counted {
+            return Ok(counted);
+        }
+        let most = usize::try_from(limit).unwrap_or(usize::MAX).saturating_add(1);
+        let whole = Range::entries(scope, "");
+        self.tx.prefetch(&[Prefetch::Heads(whole.clone(), most)])?;
+        let counted = self.tx.heads(&whole, most)?.len() as u64;
+        self.scope_state(scope).counted = Some(counted);
+        Ok(counted)
     }
 
     /// The policies of a scope, which are read once.
@@ -279,6 +358,9 @@ impl<'a> EntryEditor<'a> {
             return Ok(policies.clone());
         }
         let policies = policies_of(tx, scope)?.map(Rc::new);
+        if let Some(policies) = &policies {
+            state.protocols = RuleProtocols::announced(tx, &policies.policies.validation)?;
+        }
         Ok(state.policies.get_or_init(|| policies).clone())
     }
 
@@ -294,6 +376,7 @@ impl<'a> EntryEditor<'a> {
         wording: EventWording,
     ) -> Result<Option<Deleted>> {
         self.operations += 1;
+        self.custom.check_delete(scope, key)?;
         let at = self.open(scope, key)?;
         self.check_budget()?;
         if self.visible_at(at).is_none() {
@@ -332,6 +415,7 @@ impl<'a> EntryEditor<'a> {
 
     /// Reads a key that is going to be purged. The holder and the value of an unreadable entry are unknown.
     pub(super) fn open_to_purge(&mut self, scope: &str, key: &str) -> Result<()> {
+        self.custom.check_delete(scope, key)?;
         let error = match self.open(scope, key) {
             Err(error) if error.is_unreadable_row() => error,
             opened => return opened.map(drop),
@@ -527,6 +611,11 @@ pub(super) fn removal_event(
 
 /// What verbs ask for besides entries.
 impl EntryEditor<'_> {
+    /// Refuses a key that the caller may not read.
+    pub(super) fn check_read(&self, scope: &str, key: &str) -> Result<()> {
+        self.custom.check_read(scope, key)
+    }
+
     /// The time of the commit.
     pub(crate) fn now(&self) -> Timestamp {
         self.tx.now()

@@ -121,6 +121,7 @@ impl Scope<'_> {
         mut f: impl FnMut(&dyn Tx, Option<Revision>) -> Result<T>,
     ) -> Result<T> {
         self.check_known(key)?;
+        self.policies().check_read(&self.name, key)?;
         let entry = Key::Entry(self.name.clone(), key.to_owned());
         let tombstone = Key::Tombstone(self.name.clone(), key.to_owned());
         let prefetch = [Prefetch::Entry(&self.name, key), Prefetch::Revision];

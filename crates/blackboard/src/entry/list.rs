@@ -75,7 +75,7 @@ impl Scope<'_> {
 
     /// The keys that a query finds, with the number of all matches if `counts`.
     fn keys(&self, query: &Query, counts: bool) -> Result<CountedKeys> {
-        let checked = Query { order: Order::Key, ..query.clone() }.checked(&self.name)?;
+        let checked = Query { order: Order::Key, ..query.clone() }.checked_for(self)?;
         self.board.read_list(&checked.prefetch(&self.name), |tx| {
             let (mut keys, mut skipped, mut total) = (Vec::new(), 0, 0);
             checked.each(tx, &self.name, Values::Compared, |found| {
@@ -106,7 +106,7 @@ impl Scope<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn snapshot(&self, query: &Query) -> Result<Snapshot> {
-        let query = query.checked(&self.name)?;
+        let query = query.checked_for(self)?;
         self.board.read_list(&query.prefetch_by_key(&self.name), |tx| {
             let mut entries = Vec::new();
             query.each_by_key(tx, &self.name, &mut |found| {

@@ -11,6 +11,7 @@ use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::event::FIRST_VALUES;
 use crate::revision::Revision;
+use crate::scope::CallerPolicies;
 use crate::store::{Key, Prefetch, Range, Tx};
 
 /// How many entries a page has by default.
@@ -102,7 +103,7 @@ impl Scope<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn query(&self, query: &Query) -> Result<QueryPage> {
-        let query = query.checked(&self.name)?;
+        let query = query.checked_for(self)?;
         self.board.read_list(&query.prefetch(&self.name), |tx| query.page(tx, &self.name))
     }
 
@@ -121,7 +122,7 @@ impl Scope<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn query_counted(&self, query: &Query) -> Result<CountedEntries> {
-        let query = query.checked(&self.name)?;
+        let query = query.checked_for(self)?;
         self.board.read_list(&query.prefetch(&self.name), |tx| query.counted_page(tx, &self.name, true))
     }
 }
@@ -135,6 +136,8 @@ pub(super) struct CheckedQuery {
     /// Whether no key can match: the prefix and the pattern contradict each other.
     impossible: bool,
     after: Option<PageToken>,
+    /// The scope and what decides which of its keys the caller may read, if there is something.
+    readable: Option<(String, CallerPolicies)>,
 }
 
 /// Where a page ended.
@@ -175,6 +178,11 @@ impl Query {
         self.checked_in_stored_scope(scope)
     }
 
+    /// The same without the entries that the caller of the scope may not read.
+    pub(super) fn checked_for(&self, scope: &Scope<'_>) -> Result<CheckedQuery> {
+        Ok(self.checked(&scope.name)?.readable_by(&scope.name, scope.policies()))
+    }
+
     /// The same in a scope that is stored, whatever its name. A crafted board, or one of an older version, may have
     /// names that are refused today.
     pub(super) fn checked_in_stored_scope(&self, scope: &str) -> Result<CheckedQuery> {
@@ -199,7 +207,7 @@ impl Query {
                     .map_err(|_| Error::invalid("invalid page token; use `next` of the previous page"))?,
             ))),
         };
-        Ok(CheckedQuery { query, glob, prefix, impossible, after })
+        Ok(CheckedQuery { query, glob, prefix, impossible, after, readable: None })
     }
 }
 
@@ -231,6 +239,11 @@ impl Progress<'_> {
 }
 
 impl CheckedQuery {
+    /// The same without the entries that a caller may not read.
+    pub(super) fn readable_by(self, scope: &str, policies: CallerPolicies) -> CheckedQuery {
+        CheckedQuery { readable: policies.is_any().then(|| (scope.to_owned(), policies)), ..self }
+    }
+
     /// What a page reads first.
     pub(super) fn prefetch(&self, scope: &str) -> Vec<Prefetch<'static>> {
         let first = (!self.impossible).then(|| match (self.query.order, self.is_narrow()) {
@@ -498,8 +511,11 @@ impl CheckedQuery {
         Ok(found.entry()?.is_some_and(|entry| self.fits_beyond_key(&entry)))
     }
 
+    /// Every key that a query finds passes here.
     fn fits_key(&self, key: &str) -> bool {
-        key.starts_with(&self.prefix) && self.glob.as_ref().is_none_or(|glob| glob.matches(key))
+        key.starts_with(&self.prefix)
+            && self.glob.as_ref().is_none_or(|glob| glob.matches(key))
+            && self.readable.as_ref().is_none_or(|(scope, policies)| policies.may_read(scope, key))
     }
 
     fn fits_beyond_key(&self, entry: &Entry) -> bool {

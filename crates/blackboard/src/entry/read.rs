@@ -35,6 +35,7 @@ impl Scope<'_> {
     /// ```
     pub fn entry(&self, key: &str) -> Result<Option<Entry>> {
         self.check_known(key)?;
+        self.policies().check_read(&self.name, key)?;
         let row = Key::Entry(self.name.clone(), key.to_owned());
         let entry = self.board.read(&[Prefetch::Row(row.clone())], |tx| visible(tx, &row))?;
         if entry.is_none() {
@@ -67,7 +68,11 @@ impl Scope<'_> {
     /// ```
     pub fn read_batch(&self, keys: &[&str]) -> Result<BTreeMap<String, Value>> {
         check_known_scope(&self.name)?;
-        keys.iter().try_for_each(|key| check_known_key(&self.name, key))?;
+        let policies = self.policies();
+        keys.iter().try_for_each(|key| {
+            check_known_key(&self.name, key)?;
+            policies.check_read(&self.name, key)
+        })?;
         let keys: Vec<_> = keys.iter().map(|key| Key::Entry(self.name.clone(), (*key).to_owned())).collect();
         let prefetch: Vec<_> = keys.iter().cloned().map(Prefetch::Row).collect();
         self.board.read(&prefetch, |tx| {

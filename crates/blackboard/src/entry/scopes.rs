@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::{Entry, FILES, LOCKS, Order, Query};
+use super::{Actor, Entry, FILES, LOCKS, Order, Query};
 use crate::board::Board;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::revision::Revision;
 use crate::store::{Prefetch, Range, Tx};
 
@@ -68,7 +68,8 @@ impl Board {
                 most_bytes: Some(most_bytes),
                 ..Query::default()
             };
-            query.checked_in_stored_scope(scope)
+            let checked = query.checked_in_stored_scope(scope)?;
+            Ok::<_, Error>(checked.readable_by(scope, self.policies_for(&Actor::default())))
         };
         let most_bytes = wanted.most_bytes.unwrap_or(usize::MAX);
         // A wrong prefix is reported here, also if there is no scope at all.

@@ -10,6 +10,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
+use super::query::CheckedQuery;
 use super::rules::{Circumstances, LastVersion, check_not_reserved, decide};
 use super::wording::conflict;
 use super::write::check_count;
@@ -218,9 +219,14 @@ impl<'a> Transaction<'a> {
         let policies = prefetch_all_policies(changed);
         let mut prefetch: Vec<_> = places.chain(self.actor.prefetch()).chain(policies).collect();
         for FoundBefore { scope, query, .. } in &self.found {
-            prefetch.extend(query.checked(scope)?.prefetch_by_key(scope));
+            prefetch.extend(self.checked(query, scope)?.prefetch_by_key(scope));
         }
         Ok(prefetch)
+    }
+
+    /// A query without the entries that the caller may not read.
+    fn checked(&self, query: &Query, scope: &str) -> Result<CheckedQuery> {
+        Ok(query.checked(scope)?.readable_by(scope, self.board.policies_for(&self.actor)))
     }
 
     /// The first read that is no longer valid.
@@ -233,7 +239,7 @@ impl<'a> Transaction<'a> {
             }
         }
         for FoundBefore { scope, query, entries, at } in &self.found {
-            let found = query.checked(scope)?.heads_since(tx, scope, entries, *at)?;
+            let found = self.checked(query, scope)?.heads_since(tx, scope, entries, *at)?;
             if let Some(changed) = first_difference(entries, &found) {
                 return Ok(Some(changed_query(scope, changed, entries, &found)));
             }
@@ -284,6 +290,7 @@ impl TransactionScope<'_, '_> {
     fn current(&mut self, key: &str) -> Result<Option<Entry>> {
         check_known_scope(&self.name)?;
         check_known_key(&self.name, key)?;
+        self.transaction.board.policies_for(&self.transaction.actor).check_read(&self.name, key)?;
         let place = (self.name.clone(), key.to_owned());
         if let Some(own) = self.transaction.own.get(&place) {
             return Ok(own.clone());
@@ -354,7 +361,7 @@ impl TransactionScope<'_, '_> {
     pub fn query(&mut self, query: &Query) -> Result<Vec<Entry>> {
         // The end of a page depends on the transaction's own writes, so everything is found first.
         let whole = Query { limit: Some(usize::MAX), offset: 0, after: None, ..query.clone() };
-        let checked = whole.checked(&self.name)?;
+        let checked = self.transaction.checked(&whole, &self.name)?;
         let name = &self.name;
         let transaction = &mut *self.transaction;
         let found = transaction.board.read(&checked.prefetch(name), |tx| checked.page(tx, name))?;

@@ -217,6 +217,7 @@ impl Txn {
 
     fn first_that_fails(&self, editor: &mut EntryEditor<'_>) -> Result<Option<(&Comparison, Option<Entry>)>> {
         for comparison in &self.comparisons {
+            editor.check_read(&comparison.scope, &comparison.key)?;
             let found = editor.entry(&comparison.scope, &comparison.key)?;
             if !comparison.expected.holds(found.as_ref()) {
                 return Ok(Some((comparison, found)));

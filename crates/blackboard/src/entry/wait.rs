@@ -70,6 +70,7 @@ impl Scope<'_> {
     /// ```
     pub fn check_key(&self, key: &str, after: Option<Revision>) -> Result<Check<Entry>> {
         self.check_known(key)?;
+        self.policies().check_read(&self.name, key)?;
         let row = Key::Entry(self.name.clone(), key.to_owned());
         let prefetch = [Prefetch::Row(row.clone()), Prefetch::Revision];
         let (entry, seen) = self.board.read(&prefetch, |tx| Ok((visible(tx, &row)?, tx.revision()?)))?;

@@ -2,7 +2,7 @@
 //!
 //! A protocol has a name, a level and messages. A message has a [`Template`], from which keys and patterns are built and
 //! values are read, and perhaps a [`Schema`] that describes the value of the entry. A protocol describes entries and
-//! refuses none.
+//! refuses none; a scope can require its schema ([`ValueRule`](crate::scope::ValueRule)).
 //!
 //! The built-in protocols are in one table ([`built_in`]). Agents define others on their board, with one template each
 //! ([`Protocols::define`]). Every one can be used by its name: [`Protocols::key`], [`Protocols::pattern`] and
@@ -94,6 +94,7 @@ use crate::entry::Value;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::hint::Hint;
 use crate::revision::Revision;
+use crate::store::{Key, Prefetch, Tx};
 use crate::text::shown;
 
 /// The protocols of a board: `board.protocols()`.
@@ -222,15 +223,33 @@ impl Message {
         let mismatches = schema.mismatches(value)?;
         let Some(first) = mismatches.first() else { return Ok(()) };
         let message = format!("the value does not match {}: {first}", self.template);
-        let details: Vec<_> = mismatches
-            .iter()
-            .map(|each| serde_json::json!({"path": each.path, "problem": each.problem}))
-            .collect();
         Err(Refusal::new(Code::ProtocolMismatch, message)
             .detail("template", self.template.as_str())
-            .detail("mismatches", details)
+            .detail("mismatches", as_details(&mismatches))
             .into())
     }
+}
+
+/// Mismatches as a detail of a refusal.
+pub(crate) fn as_details(mismatches: &[Mismatch]) -> Vec<serde_json::Value> {
+    let detail = |each: &Mismatch| serde_json::json!({"path": each.path, "problem": each.problem});
+    mismatches.iter().map(detail).collect()
+}
+
+/// Announces the row of the protocol of a reference, if it is not a built-in one.
+pub(crate) fn prefetch_protocol(reference: &str) -> Option<Prefetch<'static>> {
+    let (name, _) = split_reference(reference);
+    table::find(name).is_none().then(|| Prefetch::Row(Key::CustomProtocol(name.to_owned())))
+}
+
+/// The message of a reference; `None` if the protocol does not exist or has no such message.
+pub(crate) fn message_of(tx: &dyn Tx, reference: &str) -> Result<Option<Message>> {
+    let (name, message) = split_reference(reference);
+    if let Some(protocol) = table::find(name) {
+        return Ok(protocol.message(message).ok().cloned());
+    }
+    let stored = tx.row::<CustomProtocol>(&Key::CustomProtocol(name.to_owned()))?.map(Protocol::from);
+    Ok(stored.and_then(|protocol| protocol.message(message).ok().cloned()))
 }
 
 /// The parts of a reference: the protocol, and a message of it.
@@ -241,7 +260,7 @@ fn split_reference(reference: &str) -> (&str, Option<&str>) {
     }
 }
 
-fn not_found(name: &str) -> Error {
+pub(crate) fn not_found(name: &str) -> Error {
     Refusal::new(Code::ProtocolNotFound, format!("protocol {} not found", shown(name)))
         .hint(Hint::ListProtocols)
         .into()

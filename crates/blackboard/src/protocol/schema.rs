@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Number, Value as Json};
 
 use crate::entry::Value;
@@ -122,7 +122,15 @@ impl Schema {
             ));
         }
         let root = read_node(&json, "", 0)?;
-        Ok(Schema { text: Metadata::parse(text)?, root })
+        // The text was parsed above, which bounds its depth.
+        Ok(Schema { text: Metadata::from_stored(text.trim().to_owned())?, root })
+    }
+
+    /// The same schema with a shorter text.
+    pub(crate) fn without_white_space(&self) -> Schema {
+        let text = String::from_utf8(crate::json::without_white_space(self.as_str()).collect());
+        let text = text.ok().and_then(|text| Metadata::from_stored(text).ok());
+        Schema { text: text.unwrap_or_else(|| self.text.clone()), root: self.root.clone() }
     }
 
     /// The text, unchanged.
@@ -147,6 +155,15 @@ impl fmt::Debug for Schema {
 impl PartialEq for Schema {
     fn eq(&self, other: &Schema) -> bool {
         self.text == other.text
+    }
+}
+
+impl Eq for Schema {}
+
+impl<'de> Deserialize<'de> for Schema {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Schema, D::Error> {
+        let text = Metadata::deserialize(deserializer)?;
+        Schema::parse(text.as_str()).map_err(de::Error::custom)
     }
 }
 

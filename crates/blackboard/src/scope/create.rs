@@ -2,16 +2,18 @@
 
 use serde::Serialize;
 
-use super::rules::check_policies;
+use super::rules::{check_policies, check_protocols};
 use super::size::{count, prefetch_count};
-use super::{Policies, ScopeDetails, ScopePolicies, Scopes, whole_milliseconds};
+use super::{Policies, RuleProtocols, ScopeDetails, ScopePolicies, Scopes, ValueRules, whole_milliseconds};
 use crate::agent::prefetch_agent;
 use crate::entry::{Actor, EntryEditor, check_not_reserved, check_scope};
 use crate::error::{Code, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::hint::Hint;
+use crate::protocol::Schema;
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch, Range};
+use crate::text::TextRules;
 
 /// Policies to create.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,18 +71,24 @@ impl Scopes<'_> {
         check_scope(name)?;
         check_not_reserved(name)?;
         check_policies(name, policies)?;
-        let policies = &Policies { ttl: policies.ttl.map(whole_milliseconds), ..policies.clone() };
-        let patterns = policies.validation.as_slice().iter().map(|rule| rule.keys.as_str());
-        self.board.settings().text.check_unaltered(patterns.chain([name.as_str()]))?;
+        let policies = &Policies {
+            ttl: policies.ttl.map(whole_milliseconds),
+            validation: policies.validation.stored(),
+            ..policies.clone()
+        };
+        self.board.settings().text.check_unaltered([name.as_str()])?;
+        check_text(&policies.validation, &self.board.settings().text)?;
         let key = Key::ScopePolicies(name.clone());
         // Only a limit needs a number that the commit validates.
         let (has_limit, whole) = (policies.max_entries.is_some(), Range::entries(name, ""));
         let size = if has_limit { prefetch_count(name) } else { Prefetch::Count(whole.clone()) };
         let mut prefetch = vec![Prefetch::Row(key.clone()), size];
         prefetch.extend(prefetch_agent(session.as_deref()));
+        prefetch.extend(RuleProtocols::prefetch(&policies.validation));
         let actor = Actor { session: session.clone(), ..Actor::default() };
         self.board.commit_as(session.as_deref().as_slice(), "scope create", &prefetch, |tx| {
             let mut editor = EntryEditor::new(self.board, tx, &actor)?;
+            check_protocols(&policies.validation, &RuleProtocols::of(tx, &policies.validation)?)?;
             let before = tx.row::<ScopePolicies>(&key)?;
             let entries = match before.as_ref().and_then(|before| before.entries) {
                 Some(entries) => entries,
@@ -150,6 +158,13 @@ pub(super) fn described(policies: &Policies) -> serde_json::Map<String, serde_js
         Ok(serde_json::Value::Object(map)) => map,
         _ => serde_json::Map::new(),
     }
+}
+
+/// Refuses a credential in patterns and schemas.
+pub(super) fn check_text(rules: &ValueRules, text: &TextRules) -> Result<()> {
+    text.check_unaltered(rules.as_slice().iter().map(|rule| rule.keys.as_str()))?;
+    text.check_unaltered(rules.protocols())?;
+    text.check_json(rules.schemas().map(Schema::as_str))
 }
 
 /// Refuses a limit that the scope exceeds already: to evict many entries at once would be a surprise.

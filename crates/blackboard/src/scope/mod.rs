@@ -7,19 +7,22 @@
 //! | File | What it is about |
 //! |---|---|
 //! | `create.rs`, `set.rs`, `delete.rs`, `show.rs`, `list.rs` | the verbs |
+//! | `custom.rs` | policies of a program that embeds the library, which are not stored |
 //! | `rules.rs` | the rules of policies, each a pure function |
 //! | `size.rs` | the number of entries of a scope with a limit, and which entry is evicted |
-//! | `value_type.rs` | which values are allowed under which keys |
+//! | `value_rules.rs`, `value_type.rs` | which values are allowed under which keys |
 //!
 //! `entry/editor.rs` applies the policies to the changes of a commit.
 
 mod create;
+mod custom;
 mod delete;
 mod list;
 mod rules;
 mod set;
 mod show;
 mod size;
+mod value_rules;
 mod value_type;
 
 use std::time::Duration;
@@ -27,15 +30,23 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 pub use self::create::{CreateScope, CreatedScope};
+pub use self::custom::{
+    AccessPolicy, Caller, CustomPolicies, EVICTION_CANDIDATES, EvictionOrder, EvictionPolicy,
+    LfuEvictionPolicy, LruEvictionPolicy, MAX_CUSTOM_ENTRIES, NoOpAccessPolicy, NoOpValidationPolicy,
+    TypeValidationPolicy, ValidationPolicy,
+};
+pub(crate) use self::custom::{CallerPolicies, SharedPolicies};
 pub use self::delete::{DeleteScope, DeletedScope};
-pub use self::rules::MAX_VALUE_RULES;
+pub use self::rules::{MAX_RULE_SCHEMA_BYTES, MAX_VALUE_RULES};
 pub(crate) use self::rules::{check_counted, check_value, scope_full};
 pub use self::set::{ScopeUpdated, SetScope};
 pub use self::size::MAX_COUNTED;
 pub(crate) use self::size::{
-    EvictionQueue, add_to_size, policies_of, prefetch_all_policies, prefetch_policies,
+    EvictionQueue, add_to_size, eviction_order, policies_of, prefetch_all_policies, prefetch_policies,
 };
-pub use self::value_type::{ValueRule, ValueRules, ValueType};
+pub(crate) use self::value_rules::RuleProtocols;
+pub use self::value_rules::{AllowedValues, ValueRule, ValueRules};
+pub use self::value_type::ValueType;
 use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::entry::{Entry, Seconds};

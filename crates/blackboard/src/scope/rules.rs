@@ -1,12 +1,18 @@
 //! The rules of policies, each a pure function.
 
-use super::{Eviction, Policies, ScopePolicies, ValueType, Visibility};
+use super::value_rules::Problem;
+use super::{Eviction, Policies, RuleProtocols, ScopePolicies, ValueRules, Visibility};
 use crate::entry::{ACCESS_COUNT, Entry, Value, check_pattern, check_ttl};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::hint::Hint;
+use crate::protocol::{as_details, not_found as protocol_not_found};
+use crate::text::shown;
 
 /// How many rules for values a scope may have: every write compares its key with their patterns.
 pub const MAX_VALUE_RULES: usize = 100;
+
+/// How many bytes the schemas of all rules of a scope may have: every write into the scope reads them.
+pub const MAX_RULE_SCHEMA_BYTES: usize = 32 * 1024;
 
 /// Refuses policies that contradict each other, or that no write could satisfy.
 pub(super) fn check_policies(scope: &str, policies: &Policies) -> Result<()> {
@@ -29,21 +35,68 @@ pub(super) fn check_policies(scope: &str, policies: &Policies) -> Result<()> {
         let message = format!("{count} rules for values are too many; {MAX_VALUE_RULES} are allowed");
         return Err(Error::invalid(message));
     }
+    let bytes: usize = validation.schemas().map(|schema| schema.as_str().len()).sum();
+    if bytes > MAX_RULE_SCHEMA_BYTES {
+        let message = format!(
+            "the schemas of the rules for values have {bytes} bytes; {MAX_RULE_SCHEMA_BYTES} are allowed"
+        );
+        return Err(Refusal::new(Code::InvalidValue, message)
+            .hint("define a protocol with the schema, and name it in the rule")
+            .into());
+    }
     validation.as_slice().iter().try_for_each(|rule| check_pattern(scope, &rule.keys))
 }
 
-/// Refuses a value that a rule of its scope does not allow.
-pub(crate) fn check_value(row: &ScopePolicies, key: &str, value: &Value) -> Result<()> {
-    let Some(rule) = row.policies.validation.broken_by(key, value) else { return Ok(()) };
-    let (scope, found) = (&row.scope, ValueType::of(value));
-    let message = format!("scope {scope} allows no {found} under {key}: its rule is {rule}");
-    Err(Refusal::new(Code::InvalidValue, message)
-        .hint(Hint::ShowScope(scope.clone()))
-        .detail("scope", scope.clone())
+/// Refuses a rule whose protocol does not exist, or describes no values.
+pub(super) fn check_protocols(rules: &ValueRules, protocols: &RuleProtocols) -> Result<()> {
+    for reference in rules.protocols() {
+        let message = protocols.get(reference).ok_or_else(|| protocol_not_found(reference))?;
+        if message.value_schema.is_none() {
+            let message = format!("protocol {} has no schema for values", shown(reference));
+            return Err(Refusal::new(Code::InvalidValue, message).hint(Hint::ListProtocols).into());
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a value that a rule of its scope does not allow. A rule whose protocol was removed allows none.
+pub(crate) fn check_value(row: &ScopePolicies, protocols: &RuleProtocols, entry: &Entry) -> Result<()> {
+    check_value_of(&row.scope, &row.policies.validation, protocols, &entry.key, &entry.value)
+}
+
+/// The same for any rules.
+pub(super) fn check_value_of(
+    scope: &str,
+    rules: &ValueRules,
+    protocols: &RuleProtocols,
+    key: &str,
+    value: &Value,
+) -> Result<()> {
+    let Some((rule, problem)) = rules.broken_by(key, value, protocols)? else { return Ok(()) };
+    let message = match &problem {
+        Problem::Type(found) => format!("scope {scope} allows no {found} under {key}: its rule is {rule}"),
+        Problem::Mismatches(mismatches) => {
+            let first = mismatches.first().map(ToString::to_string).unwrap_or_default();
+            format!("the value of {key} does not match the rule {rule} of scope {scope}: {first}")
+        }
+        Problem::NoProtocol(reference) => {
+            format!(
+                "scope {scope} allows no value under {key}: its rule is {rule}, and protocol {} does not exist",
+                shown(reference)
+            )
+        }
+    };
+    let mut refusal = Refusal::new(Code::InvalidValue, message)
+        .hint(Hint::ShowScope(scope.to_owned()))
+        .detail("scope", scope)
         .detail("key", key)
-        .detail("rule", rule.to_string())
-        .detail("found", found.as_str())
-        .into())
+        .detail("rule", rule.to_string());
+    refusal = match problem {
+        Problem::Type(found) => refusal.detail("found", found.as_str()),
+        Problem::Mismatches(mismatches) => refusal.detail("mismatches", as_details(&mismatches)),
+        Problem::NoProtocol(reference) => refusal.detail("protocol", reference),
+    };
+    Err(refusal.into())
 }
 
 /// Refuses an entry without an access count in a scope that evicts by it.
@@ -60,18 +113,20 @@ pub(crate) fn check_counted(row: &ScopePolicies, entry: &Entry) -> Result<()> {
     Err(Refusal::new(Code::InvalidValue, message).hint(Hint::CountUses).into())
 }
 
+impl Policies {
+    /// Whether a full scope refuses new keys.
+    pub(crate) fn evicts_nothing(&self) -> bool {
+        self.visibility == Visibility::Persistent || self.eviction == Eviction::Refuse
+    }
+}
+
 /// The refusal of a write that would exceed the limit of its scope.
-pub(crate) fn scope_full(row: &ScopePolicies) -> Error {
-    let ScopePolicies { scope, policies: Policies { max_entries, eviction, .. }, .. } = row;
-    let limit = max_entries.unwrap_or_default();
+pub(crate) fn scope_full(scope: &str, limit: u64, evicts: bool) -> Error {
     let entries = if limit == 1 { "entry" } else { "entries" };
-    let why = match eviction {
-        Eviction::Refuse => "it evicts none",
-        Eviction::Lru | Eviction::Lfu => "each is leased, or written by this call",
-    };
+    let why = if evicts { "each is leased, or written by this call" } else { "it evicts none" };
     Refusal::new(Code::ScopeFull, format!("scope {scope} is full: it has {limit} {entries}, and {why}"))
-        .hint(Hint::MakeRoomIn(scope.clone()))
-        .detail("scope", scope.clone())
+        .hint(Hint::MakeRoomIn(scope.to_owned()))
+        .detail("scope", scope)
         .detail("max_entries", limit)
         .into()
 }
@@ -81,15 +136,20 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::scope::ValueRules;
+    use crate::protocol::Schema;
+    use crate::scope::ValueRule;
 
     #[test]
     fn policies_must_not_contradict_each_other() {
+        testkit::limit_test();
         let day = Some(Duration::from_hours(24));
         let rules = |keys: &str, count| {
             let rule = format!("{keys}=int").parse().unwrap();
             ValueRules::new(vec![rule; count])
         };
+        let long = format!(r#"{{"title": "{}"}}"#, "x".repeat(MAX_RULE_SCHEMA_BYTES / 3));
+        let schema = ValueRule::schema("a.*", Schema::parse(&long).unwrap());
+        let schemas = |count| ValueRules::new(vec![schema.clone(); count]);
         let persistent = || Policies { visibility: Visibility::Persistent, ..Policies::default() };
         for (policies, allowed) in [
             (Policies::default(), true),
@@ -105,6 +165,8 @@ mod tests {
             (Policies { validation: rules("count.*", MAX_VALUE_RULES + 1), ..Policies::default() }, false),
             (Policies { validation: rules("", 1), ..Policies::default() }, false),
             (Policies { validation: rules("team:*", 1), ..Policies::default() }, false),
+            (Policies { validation: schemas(1), ..Policies::default() }, true),
+            (Policies { validation: schemas(3), ..Policies::default() }, false),
         ] {
             assert_eq!(check_policies("team", &policies).is_ok(), allowed, "{policies:?}");
         }

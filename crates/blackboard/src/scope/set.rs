@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::create::{check_fits, described};
-use super::rules::check_policies;
+use super::create::{check_fits, check_text, described};
+use super::rules::{check_policies, check_protocols};
 use super::size::{count, prefetch_count};
 use super::{
-    Eviction, Policies, ScopeDetails, ScopePolicies, Scopes, ValueRules, Visibility, no_policies,
-    whole_milliseconds,
+    Eviction, Policies, RuleProtocols, ScopeDetails, ScopePolicies, Scopes, ValueRules, Visibility,
+    no_policies, whole_milliseconds,
 };
 use crate::agent::prefetch_agent;
 use crate::clock::Timestamp;
@@ -78,16 +78,22 @@ impl Scopes<'_> {
         let SetScope { name, session, .. } = request;
         check_known_scope(name)?;
         check_not_reserved(name)?;
-        let rules = request.validation.iter().flat_map(ValueRules::as_slice);
-        self.board.settings().text.check_unaltered(rules.map(|rule| rule.keys.as_str()))?;
+        let request =
+            &SetScope { validation: request.validation.as_ref().map(ValueRules::stored), ..request.clone() };
+        // Only new rules are checked: a protocol of the others may have been removed.
+        let no_rules = ValueRules::default();
+        let rules = request.validation.as_ref().unwrap_or(&no_rules);
+        check_text(rules, &self.board.settings().text)?;
         let key = Key::ScopePolicies(name.clone());
         let whole = Range::entries(name, "");
         let mut prefetch = vec![Prefetch::Row(key.clone()), Prefetch::Count(whole.clone())];
         prefetch.extend(prefetch_agent(session.as_deref()));
+        prefetch.extend(RuleProtocols::prefetch(rules));
         let actor = Actor { session: session.clone(), ..Actor::default() };
         self.board.commit_as(session.as_deref().as_slice(), "scope set", &prefetch, |tx| {
             let mut editor = EntryEditor::new(self.board, tx, &actor)?;
             let before = tx.row::<ScopePolicies>(&key)?.ok_or_else(|| no_policies(name))?;
+            check_protocols(rules, &RuleProtocols::of(tx, rules)?)?;
             let gets_limit = before.entries.is_none() && matches!(request.max_entries, Some(Some(_)));
             let entries = if gets_limit {
                 tx.prefetch(&[prefetch_count(name)])?;

@@ -70,7 +70,8 @@ pub(crate) fn add_to_size(row: &ScopePolicies, added: i64, changes: &mut Changes
     }
 }
 
-/// The entries of a scope in the order in which they are evicted, leased ones included.
+/// The entries of a scope in the order in which they are evicted, leased ones included. `order` has the ranges that it reads,
+/// and is called once.
 #[derive(Default)]
 pub(crate) struct EvictionQueue {
     /// The ranges that follow the current one.
@@ -82,9 +83,13 @@ pub(crate) struct EvictionQueue {
 }
 
 impl EvictionQueue {
-    /// The next entry. Every one is returned once.
-    pub(crate) fn next(&mut self, tx: &dyn Tx, policies: &ScopePolicies) -> Result<Option<EntryHead>> {
-        let ranges = self.ranges.get_or_insert_with(|| eviction_order(policies).into());
+    /// The next entry. Every one of a range is returned once.
+    pub(crate) fn next(
+        &mut self,
+        tx: &dyn Tx,
+        order: impl FnOnce() -> Vec<Range>,
+    ) -> Result<Option<EntryHead>> {
+        let ranges = self.ranges.get_or_insert_with(|| order().into());
         loop {
             if let Some(head) = self.heads.pop_front() {
                 self.returned += 1;
@@ -113,7 +118,7 @@ impl EvictionQueue {
 }
 
 /// The ranges whose entries are evicted, in this order.
-fn eviction_order(row: &ScopePolicies) -> Vec<Range> {
+pub(crate) fn eviction_order(row: &ScopePolicies) -> Vec<Range> {
     let ScopePolicies { scope, policies, evicting_since, .. } = row;
     match policies.eviction {
         Eviction::Lru => vec![Range::oldest_entries(scope)],

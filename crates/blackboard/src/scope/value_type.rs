@@ -1,11 +1,11 @@
-//! Which values are allowed under which keys.
+//! The types of JSON values.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::entry::{Glob, Value};
+use crate::entry::Value;
 use crate::error::{Error, Result};
 use crate::text::escape_for_terminal;
 
@@ -99,66 +99,6 @@ impl FromStr for ValueType {
     }
 }
 
-/// A rule: the values under the keys that match have this type.
-///
-/// ```
-/// use blackboard::scope::{ValueRule, ValueType};
-///
-/// let rule: ValueRule = "config.*=dict".parse()?;
-/// assert_eq!((rule.keys.as_str(), rule.value_type), ("config.*", ValueType::Object));
-/// # Ok::<(), blackboard::Error>(())
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ValueRule {
-    /// A pattern of keys; see [`Glob`].
-    pub keys: String,
-    /// The type that their values have.
-    #[serde(rename = "type")]
-    pub value_type: ValueType,
-}
-
-impl fmt::Display for ValueRule {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}={}", self.keys, self.value_type)
-    }
-}
-
-impl FromStr for ValueRule {
-    type Err = Error;
-
-    /// A pattern may contain `=`, a type does not.
-    fn from_str(text: &str) -> Result<ValueRule> {
-        let (keys, value_type) = text.rsplit_once('=').ok_or_else(|| {
-            Error::invalid(format!("\"{}\" is not PATTERN=TYPE", escape_for_terminal(text)))
-        })?;
-        Ok(ValueRule { keys: keys.to_owned(), value_type: value_type.parse()? })
-    }
-}
-
-/// The rules of a scope. Every rule whose pattern matches has to hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct ValueRules(Vec<ValueRule>);
-
-impl ValueRules {
-    /// These rules.
-    pub fn new(rules: Vec<ValueRule>) -> ValueRules {
-        ValueRules(rules)
-    }
-
-    /// The rules, in their order.
-    pub fn as_slice(&self) -> &[ValueRule] {
-        &self.0
-    }
-
-    /// The first rule that the value of a key breaks.
-    pub(super) fn broken_by(&self, key: &str, value: &Value) -> Option<&ValueRule> {
-        let found = ValueType::of(value);
-        let mut broken = self.0.iter().filter(|rule| !rule.value_type.includes(found));
-        broken.find(|rule| Glob::new(&rule.keys).matches(key))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,28 +136,5 @@ mod tests {
             assert_eq!(expected.parse::<ValueType>().unwrap(), found);
         }
         assert!("tuple".parse::<ValueType>().is_err());
-    }
-
-    #[test]
-    fn every_matching_rule_has_to_hold() {
-        let rules =
-            |texts: &[&str]| ValueRules::new(texts.iter().map(|text| text.parse().unwrap()).collect());
-        let config = rules(&["config.*=dict", "count.*=int", "count.rate=number", "a=b=str"]);
-        for (key, json, broken) in [
-            ("config.a", "{}", None),
-            ("config.a", "[]", Some("config.*=object")),
-            ("count.runs", "3", None),
-            ("count.runs", "3.5", Some("count.*=integer")),
-            ("count.runs", "true", Some("count.*=integer")),
-            ("count.rate", "3", None),
-            ("count.rate", "\"3\"", Some("count.*=integer")),
-            ("a=b", "\"x\"", None),
-            ("a=b", "1", Some("a=b=string")),
-            ("other", "null", None),
-        ] {
-            let value = Value::parse(json, 64).unwrap();
-            let found = config.broken_by(key, &value).map(ToString::to_string);
-            assert_eq!(found.as_deref(), broken, "{key}: {json}");
-        }
     }
 }

@@ -4,11 +4,15 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use blackboard::entry::{
-    Actor, Comparison, Entry, Expected, FenceToken, Operation, Order, Query, Scope, Transaction, Txn, Value,
-    Write,
+    Actor, Comparison, Entry, Expected, FenceToken, Import, Keep, Operation, Order, Query, Scope,
+    Transaction, Txn, Value, Write,
 };
 use blackboard::lock::{Acquire, Release};
-use blackboard::scope::{CreateScope, DeleteScope, Eviction, Policies, SetScope, ValueRules, Visibility};
+use blackboard::protocol::Schema;
+use blackboard::scope::{
+    CreateScope, DeleteScope, Eviction, Policies, SetScope, ValueRule, ValueRules, Visibility,
+};
+use blackboard::swarm::FileEntry;
 use blackboard::{Board, Metadata, Result, Revision};
 use proptest::option;
 use proptest::prelude::*;
@@ -26,6 +30,7 @@ pub enum EntryStep {
     Purge(Whose, Place),
     Append(Whose, Place),
     Increment(Whose, Place, i64),
+    Import { by: Whose, scope: usize, entries: Vec<Imported>, keep: usize, dry_run: bool },
     Txn(Whose, Vec<(Place, Tested)>, Vec<Done>, Option<Vec<Done>>),
     Transaction(Whose, Vec<Inside>),
     Look(Place, Asked, u8),
@@ -79,6 +84,22 @@ pub struct Written {
     lease: bool,
     if_absent: bool,
     if_revision: Option<At>,
+}
+
+/// An entry of a file.
+#[derive(Clone, Debug)]
+pub struct Imported {
+    /// Its scope, if the file names one.
+    scope: Option<usize>,
+    key: usize,
+    value: usize,
+    author: Option<usize>,
+    /// How many seconds ago it was written.
+    age: Option<u64>,
+    ttl: Option<u64>,
+    tags: Option<Vec<usize>>,
+    metadata: Option<usize>,
+    is_leased: bool,
 }
 
 /// The revision that a caller expects.
@@ -145,7 +166,17 @@ const METADATA: [&str; 4] = [
     r#"{"access_count": 1}"#,
     r#"{"access_count": 2}"#,
 ];
-const RULES: [&str; 2] = ["a*=int", "*=array"];
+const RULES: usize = 4;
+const KEEP: [Keep; 3] = [Keep::Ours, Keep::Theirs, Keep::Newest];
+
+fn rule(number: usize) -> ValueRule {
+    match number {
+        0 => "a*=int".parse().unwrap(),
+        1 => "*=array".parse().unwrap(),
+        2 => ValueRule::schema("a:*", Schema::parse(r#"{"enum": [1, null, []]}"#).unwrap()),
+        _ => ValueRule::protocol("*", "q0"),
+    }
+}
 
 pub fn entry_step() -> BoxedStrategy<EntryStep> {
     prop_oneof![
@@ -167,6 +198,7 @@ fn simple() -> BoxedStrategy<EntryStep> {
         1 => (by(), place()).prop_map(|(by, at)| EntryStep::Purge(by, at)),
         1 => (by(), place()).prop_map(|(by, at)| EntryStep::Append(by, at)),
         1 => (by(), place(), -2..3_i64).prop_map(|(by, at, number)| EntryStep::Increment(by, at, number)),
+        2 => import(),
         2 => (by(), comparisons, operations(), option::of(operations()))
             .prop_map(|(by, comparisons, then, otherwise)| EntryStep::Txn(by, comparisons, then, otherwise)),
         2 => (0..4_u8, 0..LOCKS.len(), option::weighted(0.3, prop::sample::select(vec![1, 60, 3600])))
@@ -177,6 +209,31 @@ fn simple() -> BoxedStrategy<EntryStep> {
         3 => (place(), asked(), 0..=255_u8).prop_map(|(at, asked, when)| EntryStep::Look(at, asked, when)),
     ]
     .boxed()
+}
+
+fn import() -> BoxedStrategy<EntryStep> {
+    let seconds = || prop::sample::select(vec![1, 60, 3600, 2 * 86_400]);
+    let entry =
+        (
+            (option::weighted(0.2, scope()), key(), 0..VALUES.len()),
+            option::of(0..AUTHORS.len()),
+            (option::of(seconds()), option::weighted(0.3, seconds())),
+            option::weighted(0.3, tags()),
+            option::weighted(0.5, 0..METADATA.len()),
+            prop::bool::weighted(0.1),
+        )
+            .prop_map(|((scope, key, value), author, (age, ttl), tags, metadata, is_leased)| {
+                Imported { scope, key, value, author, age, ttl, tags, metadata, is_leased }
+            });
+    (by(), scope(), prop::collection::vec(entry, 0..6), 0..KEEP.len(), prop::bool::weighted(0.2))
+        .prop_map(|(by, scope, entries, keep, dry_run)| EntryStep::Import {
+            by,
+            scope,
+            entries,
+            keep,
+            dry_run,
+        })
+        .boxed()
 }
 
 fn scope_step() -> BoxedStrategy<ScopeStep> {
@@ -195,7 +252,7 @@ fn governed() -> BoxedStrategy<Governed> {
         option::weighted(0.3, prop::sample::select(vec![1, 60, 3600])),
         option::weighted(0.8, 1..5_u64),
         prop_oneof![3 => Just(Eviction::Lru), 2 => Just(Eviction::Lfu), 1 => Just(Eviction::Refuse)],
-        option::weighted(0.1, 0..RULES.len()),
+        option::weighted(0.2, 0..RULES),
     )
         .prop_map(|(visibility, ttl, max_entries, eviction, rule)| Governed {
             visibility,
@@ -355,6 +412,11 @@ impl Taking<'_> {
             EntryStep::Increment(by, at, number) => {
                 self.scope(at.0, by).increment(name(at.1), *number).map(|answer| shown(&answer))
             }
+            EntryStep::Import { by, scope, entries, keep, dry_run } => {
+                let entries: Vec<_> = entries.iter().map(|entry| self.file_entry(entry)).collect();
+                let import = Import { keep: KEEP[*keep], dry_run: *dry_run, ..Import::default() };
+                self.scope(*scope, by).import(&entries, &import).map(|answer| shown(&answer))
+            }
             EntryStep::Txn(by, comparisons, then, otherwise) => {
                 let operations =
                     |list: &Vec<Done>| list.iter().map(|done| self.operation(done)).collect::<Vec<_>>();
@@ -385,9 +447,7 @@ impl Taking<'_> {
     }
 
     fn govern(&self, name: &str, step: &ScopeStep) -> Result<String> {
-        let rules = |rule: Option<usize>| {
-            ValueRules::new(rule.into_iter().map(|rule| RULES[rule].parse().unwrap()).collect())
-        };
+        let rules = |rule: Option<usize>| ValueRules::new(rule.into_iter().map(self::rule).collect());
         let scopes = self.board.scopes();
         match step {
             ScopeStep::Create(Governed { visibility, ttl, max_entries, eviction, rule }) => {
@@ -513,6 +573,20 @@ impl Taking<'_> {
             if_revision: what.if_revision.as_ref().map(|expected| self.revision(at, expected)),
             lease: what.lease,
             ..Write::new(name(at.1), value(what.value))
+        }
+    }
+
+    fn file_entry(&self, entry: &Imported) -> FileEntry {
+        let before = |age: u64| self.board.clock().now().minus(Duration::from_secs(age));
+        FileEntry {
+            scope: entry.scope.map(|scope| SCOPES[scope].to_owned()),
+            author: entry.author.map(|author| AUTHORS[author].to_owned()),
+            timestamp: entry.age.map(before),
+            ttl: entry.ttl.map(Duration::from_secs),
+            tags: entry.tags.as_deref().map(tag_names),
+            metadata: entry.metadata.map(|which| Metadata::parse(METADATA[which]).unwrap()),
+            is_leased: entry.is_leased,
+            ..FileEntry::new(name(entry.key), value(entry.value))
         }
     }
 

@@ -183,7 +183,13 @@ impl World {
                 board.projects().remove(&format!("p{project}"), *force, None).map(shown)
             }
             Step::DefineProtocol { protocol, template } => {
-                let request = DefineProtocol::new(&format!("q{protocol}"), &format!("t{template}:{{id}}"));
+                // A protocol with a schema can be the rule of a scope.
+                let value_schema = (*template == 0).then(|| r#"{"type": ["array", "integer"]}"#.to_owned());
+                let template = format!("t{template}:{{id}}");
+                let request = DefineProtocol {
+                    value_schema,
+                    ..DefineProtocol::new(&format!("q{protocol}"), &template)
+                };
                 board.protocols().define(&request).map(shown)
             }
             Step::RemoveProtocol { protocol } => {

@@ -1,4 +1,4 @@
-//! Measures the board against what is possible: `cargo xtask bench ledger`, `entries`, `hooks`, `redis` and `web`. Also
+//! Measures the board against what is possible: `cargo xtask bench ledger`, `entries`, `hooks`, `redis`, `scopes` and `web`. Also
 //! simulates many agents: `cargo xtask fleet`.
 //!
 //! Every number is a ratio to a baseline from the same run, or is shown with one: a bare process, the same statements
@@ -26,6 +26,7 @@ mod redis;
 mod redis_server;
 mod remote_board;
 mod report;
+mod scopes;
 mod server_counters;
 mod statistics;
 mod web;
@@ -80,10 +81,11 @@ fn main() -> ExitCode {
         Some((first, rest)) if first == "hooks" => measure("hooks", hooks::MEASUREMENTS, rest),
         Some((first, rest)) if first == "claimer" => redis::crowd::claim_all(rest),
         Some((first, rest)) if first == "redis" => measure("redis", redis::MEASUREMENTS, rest),
+        Some((first, rest)) if first == "scopes" => measure("scopes", scopes::MEASUREMENTS, rest),
         Some((first, rest)) if first == "fleet" => fleet::run(rest),
         Some((first, rest)) if first == "holder" => web::hold(rest),
         Some((first, rest)) if first == "web" => measure("web", web::MEASUREMENTS, rest),
-        _ => Err("usage: bench ledger | entries | hooks | redis | web | fleet".into()),
+        _ => Err("usage: bench ledger | entries | hooks | redis | scopes | web | fleet".into()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -15,7 +15,8 @@ use crate::output::protocol::CheckedKey;
 /// Show the protocols of a key, and check a value
 ///
 /// Lists the protocols that the key belongs to, the most specific one first. With a value, exits with 4 if the value
-/// does not match the schema of the first of them that has one. No protocol refuses a write.
+/// does not match the schema of the first of them that has one. No protocol refuses a write, unless a rule of the scope
+/// names it.
 ///
 /// Examples:
 ///   blackboard protocol check signal:data_analyst:ready

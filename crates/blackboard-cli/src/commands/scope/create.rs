@@ -1,7 +1,7 @@
 //! `blackboard scope create`
 
 use blackboard::Result;
-use blackboard::scope::{CreateScope, Eviction, Policies, ValueRule, ValueRules, Visibility};
+use blackboard::scope::{CreateScope, Eviction, Policies, ValueRule, Visibility};
 
 use crate::commands::Run;
 use crate::commands::arguments::{Session, at_least_one, length};
@@ -20,6 +20,8 @@ use crate::output::scope::CreatedScope;
 ///   blackboard scope create plans --visibility persistent
 ///   blackboard scope create queue --max-entries 100 --eviction refuse
 ///   blackboard scope create counts --validate 'count.*=int'
+///   blackboard scope create runs --validate-protocol 'task:*=Task'
+///   blackboard scope create scores --validate-schema 'score:*={"minimum":0}'
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Create {
@@ -47,7 +49,15 @@ pub struct Create {
     /// Type of the values under matching keys: object (dict), array (list), string (str), number (float), integer
     /// (int), boolean (bool) or null; repeatable
     #[arg(long = "validate", value_name = "PATTERN=TYPE")]
-    validation: Vec<ValueRule>,
+    types: Vec<ValueRule>,
+
+    /// JSON Schema of the values under matching keys: JSON, or a file; - is standard input; repeatable
+    #[arg(long = "validate-schema", value_name = "PATTERN=JSON|FILE")]
+    schemas: Vec<String>,
+
+    /// Protocol whose schema the values under matching keys have; repeatable
+    #[arg(long = "validate-protocol", value_name = "PATTERN=PROTOCOL")]
+    protocols: Vec<String>,
 
     #[command(flatten)]
     session: Session,
@@ -60,7 +70,7 @@ impl Run for Create {
             ttl: length(self.ttl.as_deref())?,
             max_entries: self.max_entries.map(|limit| limit as u64),
             eviction: self.eviction,
-            validation: ValueRules::new(self.validation),
+            validation: super::value_rules(self.types, &self.schemas, &self.protocols)?,
         };
         let (board, session) = context.open(Access::write(self.session.named()))?;
         let created = board.scopes().create(&CreateScope { name: self.name, policies, session })?;

@@ -5,3 +5,35 @@ pub mod delete;
 pub mod list;
 pub mod set;
 pub mod show;
+
+use std::path::Path;
+
+use blackboard::protocol::{MAX_SCHEMA_BYTES, Schema};
+use blackboard::scope::{ValueRule, ValueRules};
+use blackboard::{Error, Result};
+
+use super::entry::input::read_text;
+
+/// The rules of `--validate`, `--validate-schema` and `--validate-protocol`, in this order.
+fn value_rules(types: Vec<ValueRule>, schemas: &[String], protocols: &[String]) -> Result<ValueRules> {
+    let mut rules = types;
+    for text in schemas {
+        // A schema may contain `=`; a pattern with one is written with `?` in its place.
+        let (keys, schema) = text
+            .split_once('=')
+            .ok_or_else(|| Error::invalid(format!("\"{text}\" is not PATTERN=SCHEMA")))?;
+        let schema = if schema.trim_start().starts_with('{') {
+            schema.to_owned()
+        } else {
+            read_text(Path::new(schema), MAX_SCHEMA_BYTES)?
+        };
+        rules.push(ValueRule::schema(keys, Schema::parse(&schema)?));
+    }
+    for text in protocols {
+        let (keys, protocol) = text
+            .rsplit_once('=')
+            .ok_or_else(|| Error::invalid(format!("\"{text}\" is not PATTERN=PROTOCOL")))?;
+        rules.push(ValueRule::protocol(keys, protocol));
+    }
+    Ok(ValueRules::new(rules))
+}

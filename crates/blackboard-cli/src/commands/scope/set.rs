@@ -1,7 +1,7 @@
 //! `blackboard scope set`
 
 use blackboard::Result;
-use blackboard::scope::{Eviction, SetScope, ValueRule, ValueRules, Visibility};
+use blackboard::scope::{Eviction, SetScope, ValueRule, Visibility};
 
 use crate::commands::Run;
 use crate::commands::arguments::{Session, at_least_one, length};
@@ -53,7 +53,16 @@ pub struct Set {
 
     /// Type of the values under matching keys, in place of all earlier rules; repeatable
     #[arg(long = "validate", value_name = "PATTERN=TYPE", conflicts_with = "no_validate")]
-    validation: Vec<ValueRule>,
+    types: Vec<ValueRule>,
+
+    /// JSON Schema of the values under matching keys: JSON, or a file; - is standard input. In place of all earlier
+    /// rules; repeatable
+    #[arg(long = "validate-schema", value_name = "PATTERN=JSON|FILE", conflicts_with = "no_validate")]
+    schemas: Vec<String>,
+
+    /// Protocol whose schema the values under matching keys have, in place of all earlier rules; repeatable
+    #[arg(long = "validate-protocol", value_name = "PATTERN=PROTOCOL", conflicts_with = "no_validate")]
+    protocols: Vec<String>,
 
     /// Remove the rules for values
     #[arg(long)]
@@ -67,8 +76,8 @@ impl Run for Set {
     fn run(self, context: &Context) -> Result<Outcome> {
         let ttl = length(self.ttl.as_deref())?;
         let max_entries = self.max_entries.map(|limit| limit as u64);
-        let has_rules = !self.validation.is_empty() || self.no_validate;
-        let validation = ValueRules::new(self.validation);
+        let validation = super::value_rules(self.types, &self.schemas, &self.protocols)?;
+        let has_rules = !validation.as_slice().is_empty() || self.no_validate;
         let (board, session) = context.open(Access::change(self.session.named()))?;
         let set = SetScope {
             name: self.name,

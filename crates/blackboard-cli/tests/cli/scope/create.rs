@@ -1,7 +1,7 @@
 use blackboard::Code;
 use serde_json::json;
 
-use crate::scratch::Scratch;
+use crate::scratch::{Output, Scratch};
 use crate::shapes::{SCOPE, is_object};
 use crate::transcript;
 
@@ -9,6 +9,8 @@ testkit::on_each_engine![
     human_output_matches_transcript,
     json_has_the_policies,
     policies_apply_to_every_command_that_writes,
+    values_match_the_schemas_of_rules_and_protocols,
+    a_schema_comes_from_json_a_file_or_standard_input,
     visibilities_that_are_not_enforced_are_refused,
 ];
 
@@ -39,6 +41,46 @@ fn policies_apply_to_every_command_that_writes() {
     let refused =
         scratch.run(["write", "c", "text", "--scope", "cache", "--json"]).refused(Code::InvalidValue);
     assert_eq!((&refused["rule"], &refused["found"]), (&json!("*=integer"), &json!("string")));
+}
+
+fn values_match_the_schemas_of_rules_and_protocols() {
+    let scratch = Scratch::new();
+    scratch.json(["protocol", "define", "review", "review:{id}", "--schema", r#"{"required":["verdict"]}"#]);
+    let schema = r#"score:*={"properties":{"score":{"maximum":1}}}"#;
+    let rules = ["--validate-schema", schema, "--validate-protocol", "review:*=review"];
+    let created = scratch.json(["scope", "create", "team"].into_iter().chain(rules));
+    let stored = json!([
+        {"keys": "score:*", "schema": {"properties": {"score": {"maximum": 1}}}},
+        {"keys": "review:*", "protocol": "review"},
+    ]);
+    assert_eq!(created["validation"], stored);
+    scratch.json(["write", "score:1", r#"{"score":1}"#, "--scope", "team"]);
+    for (key, value, mismatch) in [
+        ("score:1", r#"{"score":2}"#, json!({"path": "/score", "problem": "expected at most 1, found 2"})),
+        ("review:1", "{}", json!({"path": "", "problem": "\"verdict\" is missing"})),
+    ] {
+        let write = scratch.run(["write", key, value, "--scope", "team", "--json"]);
+        assert_eq!(write.refused(Code::InvalidValue)["mismatches"], json!([mismatch]));
+    }
+    scratch.json(["protocol", "remove", "review"]);
+    let write = scratch.run(["write", "review:1", r#"{"verdict":1}"#, "--scope", "team", "--json"]);
+    assert_eq!(write.refused(Code::InvalidValue)["protocol"], "review");
+}
+
+fn a_schema_comes_from_json_a_file_or_standard_input() {
+    let scratch = Scratch::new();
+    let file = scratch.path().join("schema.json");
+    std::fs::write(file, "{\n  \"type\": \"string\"\n}\n").unwrap();
+    let expected = json!([{"keys": "a.*", "schema": {"type": "string"}}]);
+    let created = scratch.json(["scope", "create", "one", "--validate-schema", "a.*=schema.json"]);
+    assert_eq!(created["validation"], expected);
+    let call = ["scope", "create", "two", "--validate-schema", "a.*=-", "--json"];
+    let given = Output::fed(&mut scratch.command(call), "{\"type\": \"string\"}");
+    assert_eq!(given.success().json()["validation"], expected);
+    for wrong in ["a.*", "a.*={\"pattern\":\"x\"}", "a.*=no-such-file.json"] {
+        let refused = scratch.run(["scope", "create", "three", "--validate-schema", wrong, "--json"]);
+        refused.refused(Code::InvalidValue);
+    }
 }
 
 fn visibilities_that_are_not_enforced_are_refused() {

@@ -23,6 +23,7 @@ mod claims;
 pub(crate) mod commits;
 mod comparisons;
 mod current_work;
+mod custom_policies;
 mod dashboard;
 mod dependencies;
 mod edits;
@@ -147,6 +148,7 @@ const FILES: &[&[Test]] = &[
     commits::TESTS,
     comparisons::TESTS,
     current_work::TESTS,
+    custom_policies::TESTS,
     dashboard::TESTS,
     dependencies::TESTS,
     edits::TESTS,

@@ -17,7 +17,7 @@ use crate::follow::{Follow, Start};
 use crate::lock::{Acquire, Release as ReleaseLock};
 use crate::project::RegisterProject;
 use crate::protocol::DefineProtocol;
-use crate::scope::{CreateScope, DeleteScope, Policies, SetScope};
+use crate::scope::{CreateScope, DeleteScope, Policies, SetScope, ValueRule, ValueRules};
 use crate::work::{Block, ClaimNext, LastCompleted, NewestWork, Reassign, Status, WaitForItem, WorkFilter};
 
 /// Verbs that have no line of their own, and why.
@@ -46,6 +46,7 @@ const NOT_COUNTED: &[(&str, &str)] = &[
     ("Subscription::stop_handle", "reads nothing"),
     ("Transaction::acting_as", "reads nothing"),
     ("Transaction::scope", "reads nothing"),
+    ("Board::set_policies", "changes the value of this program"),
 ];
 
 const SNAPSHOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/store/conformance/round_trips.snap");
@@ -277,6 +278,24 @@ fn count_heartbeats(counted: &mut Counted) {
     });
 }
 
+/// Writes into scopes whose rules name a protocol.
+fn write_by_protocol(counted: &mut Counted) {
+    let value_schema = Some("{\"type\": \"object\"}".to_owned());
+    let review = DefineProtocol { value_schema, ..DefineProtocol::new("checked", "checked:{id}") };
+    counted.fixture.board.protocols().define(&review).unwrap();
+    for (protocol, call) in [
+        ("Task", "write, by a rule with a built-in protocol"),
+        ("checked", "write, by a rule with a protocol of the board"),
+    ] {
+        let rules = ValueRules::new(vec![ValueRule::protocol("task:*", protocol)]);
+        let policies = Policies { validation: rules, ..Policies::default() };
+        counted.fixture.board.scopes().create(&CreateScope::new(protocol, policies)).unwrap();
+        counted.count("Scope::write", call, |fixture| {
+            fixture.board.scope(protocol).write(&a_write("other", "{}")).unwrap()
+        });
+    }
+}
+
 fn count_entries(counted: &mut Counted) {
     let ivy = counted.fixture.session("Ivy");
     counted
@@ -369,6 +388,7 @@ fn count_entries(counted: &mut Counted) {
     counted.count("Scope::history_within", "history, within some bytes", |fixture| {
         fixture.scope().history_within("a", 9, 1000).unwrap()
     });
+    write_by_protocol(counted);
 }
 
 fn count_transactions(counted: &mut Counted, session: &str) {

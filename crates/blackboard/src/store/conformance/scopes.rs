@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::entry::{MAX_OPERATIONS, Operation, Txn};
+use crate::protocol::{DefineProtocol, Schema};
 use crate::scope::{
-    CreateScope, DeleteScope, Eviction, Policies, ScopePolicies, SetScope, ValueRules, ValueType, Visibility,
+    AllowedValues, CreateScope, DeleteScope, Eviction, Policies, ScopePolicies, SetScope, ValueRule,
+    ValueRules, ValueType, Visibility,
 };
 use crate::store::Key;
 
@@ -21,6 +23,10 @@ on_every_engine![
     every_removal_makes_room,
     a_limit_below_the_number_of_entries_is_refused,
     a_value_has_the_type_that_the_scope_allows,
+    a_value_matches_the_schema_that_the_scope_requires,
+    a_value_matches_the_protocol_that_the_scope_requires,
+    a_rule_names_a_protocol_that_describes_values,
+    rules_that_cannot_be_stored_are_refused,
     deleting_a_scope_with_its_entries_deletes_more_than_a_batch,
     no_interleaving_of_writers_exceeds_the_limit,
     entries_are_read_from_the_oldest_one,
@@ -405,10 +411,145 @@ fn a_value_has_the_type_that_the_scope_allows(fixture: &Fixture) {
     assert_eq!(fixture.value("count.old").as_deref(), Some("\"many\""));
     fixture.scope().delete("count.old").unwrap();
     let shown = fixture.board.scopes().show("team").unwrap();
-    assert_eq!(shown.policies.validation.as_slice()[1].value_type, ValueType::Integer);
+    assert_eq!(shown.policies.validation.as_slice()[1].values, AllowedValues::Type(ValueType::Integer));
     let none = SetScope { validation: Some(ValueRules::default()), ..SetScope::of("team") };
     fixture.board.scopes().set(&none).unwrap();
     fixture.write("count.a", "1.5");
+}
+
+fn with_rules(rules: Vec<ValueRule>) -> Policies {
+    Policies { validation: ValueRules::new(rules), ..Policies::default() }
+}
+
+/// A value of the built-in protocol `Task`.
+const TASK: &str = r#"{"status": "pending", "assigned_to": "ivy", "started_at": "2026-02-04T10:00:00Z"}"#;
+
+fn schema(text: &str) -> Schema {
+    Schema::parse(text).unwrap()
+}
+
+/// The problem of a refused value, and where in the value it is.
+fn mismatches(refused: &crate::Error) -> Vec<(String, String)> {
+    let details = refused.details().unwrap()["mismatches"].as_array().cloned().unwrap_or_default();
+    let text = |detail: &serde_json::Value, name: &str| detail[name].as_str().unwrap().to_owned();
+    details.iter().map(|detail| (text(detail, "path"), text(detail, "problem"))).collect()
+}
+
+fn a_value_matches_the_schema_that_the_scope_requires(fixture: &Fixture) {
+    let scopes = fixture.board.scopes();
+    let text =
+        "{\"type\": \"object\",\n \"required\": [\"by\"], \"properties\": {\"score\": {\"maximum\": 1}}}";
+    let rules = || with_rules(vec![ValueRule::schema("score:*", schema(text))]);
+    create(fixture, rules());
+    // The same schema, with other white space.
+    let same = scopes.create(&CreateScope::new("team", rules())).unwrap();
+    let shorter = text.replace([' ', '\n'], "");
+    let again = with_rules(vec![ValueRule::schema("score:*", schema(&shorter))]);
+    assert_eq!((same.created, same.scope.policies.clone()), (false, again.clone()));
+    assert!(!scopes.create(&CreateScope::new("team", again)).unwrap().created);
+
+    fixture.write("score:a", r#"{"by": "ivy", "score": 1}"#);
+    fixture.write("other", "7");
+    let bad = || a_write("score:a", r#"{"score": 2}"#);
+    let refused = fixture.scope().write(&bad()).unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidValue);
+    assert_eq!(
+        refused.to_string(),
+        "the value of score:a does not match the rule score:*=schema of scope team: \"by\" is missing"
+    );
+    let expected = [("", "\"by\" is missing"), ("/score", "expected at most 1, found 2")]
+        .map(|(path, problem)| (path.to_owned(), problem.to_owned()));
+    assert_eq!(mismatches(&refused), expected);
+    assert_eq!(code(fixture.scope().write_batch(&[a_write("fine", "1"), bad()])), Code::InvalidValue);
+    assert_eq!(code(fixture.scope().append("score:b", &json("1"))), Code::InvalidValue);
+    assert_eq!(code(fixture.scope().increment("score:b", 1)), Code::InvalidValue);
+    assert_eq!(code(fixture.board.transaction(|tx| tx.scope("team").write(&bad()))), Code::InvalidValue);
+    assert_eq!(fixture.value("fine"), None);
+}
+
+fn a_value_matches_the_protocol_that_the_scope_requires(fixture: &Fixture) {
+    let protocols = fixture.board.protocols();
+    let review = DefineProtocol {
+        value_schema: Some(r#"{"type": "object", "required": ["verdict"]}"#.to_owned()),
+        ..DefineProtocol::new("review", "review:{id}")
+    };
+    protocols.define(&review).unwrap();
+    create(
+        fixture,
+        with_rules(vec![
+            ValueRule::protocol("task:*", "Task"),
+            ValueRule::protocol("review:*", "review"),
+            ValueRule::protocol("audit:*", "review"),
+        ]),
+    );
+    fixture.write("task:1", TASK);
+    fixture.write("review:1", r#"{"verdict": "fine"}"#);
+    for key in ["task:2", "review:2", "audit:2"] {
+        let refused = fixture.scope().write(&a_write(key, "{}")).unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidValue, "{key}: {refused}");
+        assert!(!mismatches(&refused).is_empty(), "{key}");
+    }
+    let several = [a_write("review:3", r#"{"verdict": "fine"}"#), a_write("audit:3", r#"{"verdict": 1}"#)];
+    fixture.scope().write_batch(&several).unwrap();
+
+    // Without its protocol a rule allows nothing: to ignore it would accept what it was made to refuse.
+    protocols.remove("review", None).unwrap();
+    let refused = fixture.scope().write(&a_write("review:1", r#"{"verdict": "fine"}"#)).unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidValue);
+    assert_eq!(
+        refused.to_string(),
+        "scope team allows no value under review:1: its rule is review:*=protocol review, and protocol review does not \
+         exist"
+    );
+    assert_eq!(refused.details().unwrap()["protocol"], "review");
+    fixture.write("task:1", TASK);
+    fixture.write("other", "1");
+    fixture.scope().delete("review:1").unwrap();
+    // A protocol with the same name is used from its definition on.
+    let other = DefineProtocol {
+        value_schema: Some(r#"{"type": "string"}"#.to_owned()),
+        ..DefineProtocol::new("review", "audit:{id}")
+    };
+    protocols.define(&other).unwrap();
+    fixture.write("review:1", "\"fine\"");
+}
+
+fn a_rule_names_a_protocol_that_describes_values(fixture: &Fixture) {
+    let scopes = fixture.board.scopes();
+    fixture.board.protocols().define(&DefineProtocol::new("plain", "plain:{id}")).unwrap();
+    create(fixture, Policies::default());
+    for (protocol, expected) in [
+        ("review", Code::ProtocolNotFound),
+        ("", Code::ProtocolNotFound),
+        ("Task.other", Code::ProtocolNotFound),
+        ("AgentRun", Code::ProtocolNotFound),
+        ("AgentRun.request", Code::InvalidValue),
+        ("plain", Code::InvalidValue),
+    ] {
+        let policies = with_rules(vec![ValueRule::protocol("a.*", protocol)]);
+        let validation = Some(policies.validation.clone());
+        assert_eq!(code(scopes.create(&CreateScope::new("other", policies))), expected, "{protocol}");
+        assert_eq!(
+            code(scopes.set(&SetScope { validation, ..SetScope::of("team") })),
+            expected,
+            "{protocol}"
+        );
+    }
+    let policies =
+        with_rules(vec![ValueRule::protocol("task:*", "task"), ValueRule::protocol("*", "Task.entry")]);
+    scopes.create(&CreateScope::new("other", policies)).unwrap();
+}
+
+fn rules_that_cannot_be_stored_are_refused(fixture: &Fixture) {
+    let scopes = fixture.board.scopes();
+    let secret = format!(r#"{{"const": "ghp_{}"}}"#, "a1B2c3D4e5F6".repeat(3));
+    let refused = with_rules(vec![ValueRule::schema("a", schema(&secret))]);
+    assert_eq!(code(scopes.create(&CreateScope::new("team", refused))), Code::SecretLooking);
+    let long = schema(&format!(r#"{{"title": "{}"}}"#, "x".repeat(16_000)));
+    let rules = |count| with_rules(vec![ValueRule::schema("a", long.clone()); count]);
+    assert_eq!(code(scopes.create(&CreateScope::new("team", rules(3)))), Code::InvalidValue);
+    create(fixture, rules(2));
+    fixture.write("a", "1");
 }
 
 fn deleting_a_scope_with_its_entries_deletes_more_than_a_batch(fixture: &Fixture) {

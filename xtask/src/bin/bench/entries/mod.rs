@@ -2,7 +2,7 @@
 
 mod access;
 pub mod followers;
-mod sizes;
+pub mod sizes;
 
 use crate::Measurement;
 

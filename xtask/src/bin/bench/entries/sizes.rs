@@ -12,7 +12,7 @@ use crate::statistics::{median, ratios};
 use crate::{Result, Scale};
 
 /// The scope that is filled.
-const SCOPE: &str = "default";
+pub const SCOPE: &str = "default";
 
 /// Finding fifty entries among many.
 pub fn finding(scale: &Scale) -> Result<Vec<Line>> {
@@ -69,7 +69,7 @@ fn compared(what: &str, times: &[Vec<f64>; 2]) -> Line {
 }
 
 /// Microseconds.
-fn each_takes(count: usize, mut f: impl FnMut(usize) -> Result) -> Result<f64> {
+pub fn each_takes(count: usize, mut f: impl FnMut(usize) -> Result) -> Result<f64> {
     f(usize::MAX)?;
     let start = Instant::now();
     (0..count).try_for_each(&mut f)?;
@@ -77,7 +77,7 @@ fn each_takes(count: usize, mut f: impl FnMut(usize) -> Result) -> Result<f64> {
 }
 
 /// A board with this many entries, fifty of them with their own prefix, like those of real writes.
-fn filled(size: usize) -> Result<Scratch> {
+pub fn filled(size: usize) -> Result<Scratch> {
     const VERSION: &str = "INSERT INTO entry_versions (revision, scope, key, version, value, created_at, created_by, \
                            updated_at, updated_by) VALUES (?1, ?2, ?3, 1, ?4, ?5, 'cli', ?5, 'cli')";
     const ENTRY: &str = "INSERT INTO entries (scope, key, revision) VALUES (?1, ?2, ?3)";
