@@ -28,9 +28,9 @@ use crate::output::{self, Screen};
 /// with 4 if the agent reports an error; the request stays.
 ///
 /// Examples:
-///   blackboard call compliance '{"contract":"q4"}' --timeout 10ms
-///   blackboard call compliance - --timeout 10ms --id 7 < contract.json
-///   blackboard call review '"main.rs"' --scope agent:ivy --timeout 10ms --raw
+///   blackboard call compliance '{"contract":"q4"}' --timeout 10m
+///   git log | blackboard call review - --string --timeout 1h --raw
+///   blackboard call compliance '{"contract":"q4"}' --id 7 --scope agent:ivy
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Call {

@@ -310,7 +310,7 @@ fn write_answer(
     metadata: Option<Metadata>,
     ttl: Option<Duration>,
 ) -> Result<()> {
-    let write = Write { metadata, ttl, ..Write::new(result_key, value) };
+    let write = Write { ttl, metadata, ..Write::new(result_key, value) };
     let write = write.checked(&scope.name, scope.board.settings())?;
     // Not the value: a handler that runs again may answer something else, and the first answer stays.
     let asked = Fingerprint::new().text(&scope.name).text(result_key);

@@ -164,10 +164,9 @@ impl Handlers {
         handler: impl FnMut(&Request<'_>) -> Result<Value> + Send + 'static,
     ) -> Handlers {
         let template = |message| built_in(message).map(|message| &message.template);
-        let (request, result) = match (template("AgentRun.request"), template("AgentRun.result")) {
-            (Ok(request), Ok(result)) => (request, result),
-            // The table of protocols has both.
-            (Err(_), _) | (_, Err(_)) => return self,
+        // The table of protocols has both.
+        let (Ok(request), Ok(result)) = (template("AgentRun.request"), template("AgentRun.result")) else {
+            return self;
         };
         let mut handlers = self.answer(request, &[], result, handler);
         if let Some(route) = handlers.routes.last_mut() {

@@ -320,7 +320,7 @@ fn withdrawn_and_repeated_requests_are_left_out(fixture: &Fixture) {
         seen.send(request.value.as_str().to_owned()).unwrap();
         Ok(request.value.clone())
     });
-    let dispatch = Dispatch { result_ttl: Some(Duration::from_secs(60)), ..Dispatch::new("worker") };
+    let dispatch = Dispatch { result_ttl: Some(Duration::from_mins(1)), ..Dispatch::new("worker") };
     let mut dispatcher = Dispatcher::open(&fixture.scope(), &dispatch, handlers).unwrap();
     fixture.write("task:deleted", "1");
     fixture.scope().delete("task:deleted").unwrap();
@@ -338,7 +338,7 @@ fn withdrawn_and_repeated_requests_are_left_out(fixture: &Fixture) {
     assert_eq!((fixture.entry("result:deleted"), fixture.entry("result:expired")), (None, None));
     let answer = fixture.entry("result:repeated").unwrap();
     assert_eq!((answer.value, answer.version), (json("5"), 2));
-    assert_eq!(answer.expires_at, Some(answer.updated_at.plus(Duration::from_secs(60))));
+    assert_eq!(answer.expires_at, Some(answer.updated_at.plus(Duration::from_mins(1))));
 }
 
 fn new_dispatcher_can_begin_with_open_requests(fixture: &Fixture) {
@@ -420,7 +420,7 @@ impl Publishable for Plan {
     }
 
     fn ttl(&self) -> Option<Duration> {
-        Some(Duration::from_secs(60))
+        Some(Duration::from_mins(1))
     }
 }
 
