@@ -129,7 +129,8 @@ fn details(protocol: &Protocol, screen: &mut Screen<'_>) -> Result {
     screen.fields([
         ("Protocol", Some(protocol.name.clone())),
         ("Summary", Some(protocol.summary.clone()).filter(|summary| !summary.is_empty())),
-        ("Level", Some(format!("{} (scope {})", protocol.level, protocol.scope_template))),
+        ("Level", Some(protocol.level.as_str().to_owned())),
+        ("Scope", Some(protocol.scope_template.to_owned())),
         ("Defined", Some(defined)),
     ])?;
     screen.gap()?;

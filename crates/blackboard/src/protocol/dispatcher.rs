@@ -45,7 +45,7 @@ impl Dispatch {
 ///
 /// - It receives only keys that match a handler. A handler is called only with keys that have the form of its template.
 /// - Its cursor is durable: a dispatcher with the same name continues after a restart. Delivery is *at least once*: a process
-///   that is killed handles its last requests again, up to 16 of them, but not those that have a result.
+///   that is killed handles its last batch again, of about 16 entries, but no request that has a result.
 /// - An answer is written once for each request, whatever number of processes handle it. This lasts as long as the result
 ///   exists, and at least for 24 hours.
 /// - A handler that returns an error or panics stops no others. The result of its request is then
