@@ -122,7 +122,8 @@ More commands:
                  purge, txn, snapshot; scope create, set, show, list, delete
   Locks, files   lock acquire, release, list, run; file release, list, check
   Projects       project register, list, status, remove
-  Protocols      protocol list, show, key, pattern, parse, check, define, remove
+  Protocols      call; protocol list, show, key, pattern, parse, check, define,
+                 remove
   Setup          setup status, remove; guard install, check, remove; mcp, hook,
                  completions, version
   Maintenance    sweep, export, import, render, copy

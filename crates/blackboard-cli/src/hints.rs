@@ -215,6 +215,10 @@ pub fn as_command<'a>(hint: &'a Hint, given: &GivenOptions<'_>) -> Cow<'a, str> 
         Hint::WaitLongerForKey => {
             ("increase --timeout, or list active agents".into(), given.command("agent list"))
         }
+        Hint::WaitForResult { scope, key } => (
+            "the request stays; wait for its result".into(),
+            given.command(format_args!("wait {}{}", word(key), in_scope(scope))),
+        ),
         Hint::WaitLongerForItem(item) => (
             "increase --timeout, or show the item".into(),
             given.command(format_args!("work status {}", word(item))),
@@ -298,6 +302,7 @@ pub mod tests {
             Hint::ReadKey { scope: name(), key: name() },
             Hint::ReadAndRetry { scope: name(), key: name() },
             Hint::WaitLongerForKey,
+            Hint::WaitForResult { scope: name(), key: name() },
             Hint::WaitLongerForItem(name()),
             Hint::WaitForLock,
             Hint::AcquireLock(name()),

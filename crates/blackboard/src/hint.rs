@@ -142,6 +142,13 @@ pub enum Hint {
     },
     /// Wait longer for the key, or see which agents are active.
     WaitLongerForKey,
+    /// Wait for the result of a call, which stays.
+    WaitForResult {
+        /// The scope of the call.
+        scope: String,
+        /// The key of the result.
+        key: String,
+    },
     /// Wait longer for this work item, or show it.
     WaitLongerForItem(String),
     /// Use the form of a fence token.

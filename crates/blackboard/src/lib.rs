@@ -35,6 +35,7 @@
 //!
 //! | Module | What it is about |
 //! |---|---|
+//! | [`guide`] | examples of entries, events, transactions and protocols |
 //! | [`board`] | [`Board`]: the handles to everything |
 //! | [`agent`], [`project`], [`work`], [`entry`], [`scope`], [`protocol`], [`lock`], [`file`](mod@file), [`event`] | the nouns; each verb is a method, in its own file |
 //! | [`sweep`], [`prune`], [`status`], [`export`], [`copy`](mod@copy) | operations on the complete board |
@@ -59,6 +60,7 @@ pub mod export;
 pub mod file;
 mod fingerprint;
 pub mod follow;
+pub mod guide;
 mod hint;
 pub mod id;
 pub mod import;

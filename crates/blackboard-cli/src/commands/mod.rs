@@ -6,6 +6,7 @@
 
 mod agent;
 pub mod arguments;
+mod call;
 mod completions;
 mod copy;
 mod demo;
@@ -97,6 +98,7 @@ pub const COMMANDS: &[Command] = &[
     command::<project::list::List>("project list", Group::Projects),
     command::<project::status::Status>("project status", Group::Projects),
     command::<project::remove::Remove>("project remove", Group::Projects),
+    command::<call::Call>("call", Group::Protocols),
     command::<protocol::list::List>("protocol list", Group::Protocols),
     command::<protocol::show::Show>("protocol show", Group::Protocols),
     command::<protocol::key::Key>("protocol key", Group::Protocols),

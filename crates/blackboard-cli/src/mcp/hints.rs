@@ -46,6 +46,9 @@ pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
             format!("read it again with `entry_read` and `key: \"{key}\"`, then retry").into()
         }
         Hint::WaitLongerForKey => "call again to keep waiting, or list active agents with `who`".into(),
+        Hint::WaitForResult { key, .. } => {
+            format!("the request stays; call `wait` with `key: \"{key}\"` for its result").into()
+        }
         Hint::WaitLongerForItem(item) => format!("check it with `work_find` and `id: \"{item}\"`").into(),
         Hint::FenceTokenForm => "use the `fence` that `work_claim` or `hold` returned".into(),
         Hint::WaitForLock => "wait for it with `wait`, or check the holder with `hold` and `check`".into(),

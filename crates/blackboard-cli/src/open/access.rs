@@ -24,6 +24,7 @@ use crate::session::{Ended, SESSION_UNUSABLE, Search, Unusable, no_session};
 /// | [`read_own`](Access::read_own) | is empty | is required | yes |
 /// | [`follow_as`](Access::follow_as) | is refused | as `read_as` | yes |
 /// | [`follow`](Access::follow) | is refused | if there is one that can be used, without a note | yes |
+/// | [`call`](Access::call) | is refused | as `write` | yes |
 /// | [`write`](Access::write) | is created | if there is one that can be used | yes |
 /// | [`change`](Access::change) | is empty | if there is one that can be used | yes |
 /// | [`plan`](Access::plan) | is empty | as `change` | yes |
@@ -52,6 +53,8 @@ enum Purpose {
     /// It waits for writes of others. A missing board is refused: its path may be mistyped, and then the command would
     /// wait forever.
     Follow,
+    /// It writes, and waits for what others write. A missing board is refused: no agent would answer there.
+    Call,
     /// It writes. A board that does not exist is created.
     Write,
     /// It changes existing data, and can do nothing on a missing board. None is created only to refuse the call.
@@ -178,6 +181,11 @@ impl<'a> Access<'a, WithSession> {
         Access::new(Purpose::Write, Some(Search::new(named, Ended::Refused, UNCERTAIN)))
     }
 
+    /// As [`Access::write`], for a command that waits for an answer of another agent.
+    pub fn call(named: Option<&'a str>) -> Access<'a, WithSession> {
+        Access { purpose: Purpose::Call, ..Access::write(named) }
+    }
+
     /// As [`Access::write`], for a command that changes or removes existing data.
     pub fn change(named: Option<&'a str>) -> Access<'a, WithSession> {
         Access { purpose: Purpose::Change, ..Access::write(named) }
@@ -223,17 +231,21 @@ impl Context {
     pub fn open<O: Opened>(&self, access: Access<'_, O>) -> Result<O> {
         let Access { purpose, session, sweeps, patience, .. } = access;
         let resolved = self.resolve()?;
-        let writes = matches!(purpose, Purpose::Write | Purpose::Change);
+        let writes = matches!(purpose, Purpose::Write | Purpose::Change | Purpose::Call);
         let mode = match purpose {
             Purpose::Write => Mode::Create,
             // It exists, and is opened like every other board that is written. A board on a server is always opened so,
             // and a check would need a connection of its own.
-            Purpose::Change if resolved.engine.file().is_some() && resolved.engine.exists() => Mode::Create,
-            Purpose::Read | Purpose::Follow | Purpose::Change => Mode::Existing,
+            Purpose::Change | Purpose::Call
+                if resolved.engine.file().is_some() && resolved.engine.exists() =>
+            {
+                Mode::Create
+            }
+            Purpose::Read | Purpose::Follow | Purpose::Change | Purpose::Call => Mode::Existing,
         };
         let OpenBoard { board, state } = resolved.open(Opening { patience, ..self.opening(mode) })?;
         let board = self.keep_open(board, state, writes);
-        if purpose == Purpose::Follow && state == Some(BoardState::Missing) {
+        if matches!(purpose, Purpose::Follow | Purpose::Call) && state == Some(BoardState::Missing) {
             return Err(no_board(&resolved.engine.name()));
         }
         let session = if let Some(search) = session {

@@ -1,7 +1,7 @@
 //! Protocols, as human and JSON output.
 
 use blackboard::protocol::{
-    self, BuiltKey, BuiltPattern, Message, ParsedKey, Protocol, RecommendedTtl, Template, Values,
+    self, BuiltKey, BuiltPattern, Message, ParsedKey, Protocol, RecommendedTtl, RunEvent, Template, Values,
 };
 
 use super::{Cell, Column, ListPage, Result, Screen, Table, escape, harmless_json, render_object, time};
@@ -130,6 +130,7 @@ fn details(protocol: &Protocol, screen: &mut Screen<'_>) -> Result {
         ("Protocol", Some(protocol.name.clone())),
         ("Summary", Some(protocol.summary.clone()).filter(|summary| !summary.is_empty())),
         ("Level", Some(protocol.level.as_str().to_owned())),
+        ("Scope", Some(protocol.scope_template.to_owned())),
         ("Defined", Some(defined)),
     ])?;
     screen.gap()?;
@@ -181,4 +182,10 @@ fn defined(defined: &protocol::DefinedProtocol, screen: &mut Screen<'_>) -> Resu
 
 fn removed(removed: &protocol::RemovedProtocol, screen: &mut Screen<'_>) -> Result {
     screen.line(format_args!("Removed protocol: {}", escape(&removed.protocol.name)))
+}
+
+/// An event of a call, as one line.
+pub fn run_event(event: &RunEvent, screen: &mut Screen<'_>) -> Result {
+    let value = harmless_json(event.value.as_str()).replace('\n', " ");
+    screen.line(format_args!("{}: {value}", escape(&event.name)))
 }

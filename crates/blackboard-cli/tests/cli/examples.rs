@@ -42,6 +42,7 @@ const PREPARATIONS: &[(&str, &str)] = &[
     ("file release", "blackboard file reserve 'src/store/**'"),
     ("guard remove", "blackboard guard install"),
     ("project remove", "blackboard work delete design-schema"),
+    ("call", ANSWERED_CALL),
     ("protocol remove", "blackboard protocol define review 'review:{id}'"),
     ("scope set", SCOPE),
     ("scope show", SCOPE),
@@ -57,6 +58,9 @@ const PREPARATIONS: &[(&str, &str)] = &[
 
 const CLAIM: &str = "blackboard work claim design-schema";
 
+const ANSWERED_CALL: &str = r#"blackboard write request:run:compliance:7 '{"contract":"q4"}' --scope agent:ivy
+blackboard write result:run:compliance:7 '"fine"' --scope agent:ivy"#;
+
 const SCOPE: &str = "blackboard scope create cache --ttl 1h --max-entries 1000";
 
 const COMPLETE: &str = "blackboard work claim design-schema && blackboard work complete design-schema";
@@ -65,6 +69,13 @@ const COMPLETE: &str = "blackboard work claim design-schema && blackboard work c
 const DIFFERENT: &[(&str, &str, i32)] = &[
     // No write comes after the revision.
     ("blackboard wait counter --after", "", 6),
+    // No agent answers.
+    (
+        "blackboard call compliance '{\"contract\":\"q4\"}' --timeout",
+        "blackboard call compliance '{\"contract\":\"q4\"}' --timeout 10ms",
+        6,
+    ),
+    ("git log | blackboard call", "git log | blackboard call review - --string --timeout 10ms --raw", 6),
     // It runs until it is stopped, and the usual port may be taken.
     (
         "blackboard serve",

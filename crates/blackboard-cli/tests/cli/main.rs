@@ -15,6 +15,7 @@
 
 mod agent;
 mod append;
+mod call;
 mod clear;
 mod completions;
 mod copy;

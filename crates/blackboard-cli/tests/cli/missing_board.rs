@@ -102,6 +102,7 @@ fn commands_that_wait_refuse_a_missing_board_and_create_nothing() {
     // No time limit: on a board that does not exist, they would wait forever.
     for call in [
         &["wait", "result"][..],
+        &["call", "compliance", "1"],
         &["render", "board.md"],
         &["render", "board.md", "--follow"],
         &["observe", "--follow"],

@@ -40,6 +40,9 @@ const FOR_OPERATORS_TOO: &[&[&str]] = &[
     &["project", "remove", "pai"],
     &["protocol", "define", "review", "review:{id}"],
     &["protocol", "remove", "review"],
+    &["write", "request:run:ns:7", "1"],
+    &["write", "result:run:ns:7", "1"],
+    &["call", "ns", "1", "--id", "7"],
     &["scope", "create", "cache"],
     &["scope", "set", "cache", "--ttl", "1h"],
     &["scope", "delete", "cache"],
@@ -103,7 +106,7 @@ enum Treatment {
 }
 
 /// Commands whose JSON is that of the stored data alone.
-const WITHOUT_ENVELOPE: &[&str] = &["read", "list", "snapshot", "query", "history", "wait", "export"];
+const WITHOUT_ENVELOPE: &[&str] = &["read", "list", "snapshot", "query", "history", "wait", "call", "export"];
 
 /// Every command, and a call that would use the session of the environment.
 const WITH_AN_ENDED_SESSION: &[(&str, &[&str], Treatment)] = {
@@ -165,6 +168,9 @@ const WITH_AN_ENDED_SESSION: &[(&str, &[&str], Treatment)] = {
         ("project status", &["pai"], Ignored),
         ("project remove", &["pai"], Ignored),
         ("protocol define", &["review", "review:{id}"], Ignored),
+        ("write", &["request:run:ns:7", "1"], Ignored),
+        ("write", &["result:run:ns:7", "1"], Ignored),
+        ("call", &["ns", "1", "--id", "7"], Ignored),
         ("protocol list", &[], Ignored),
         ("protocol show", &["review"], Ignored),
         ("protocol key", &["review", "id=1"], Ignored),

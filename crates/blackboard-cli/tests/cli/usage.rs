@@ -339,6 +339,7 @@ const WITH_A_LENGTH: &[(&str, &[&str], &str)] = &[
     ("observe", &["--follow"], "timeout"),
     ("write", &["key", "1"], "ttl"),
     ("wait", &["key"], "timeout"),
+    ("call", &["ns", "1"], "timeout"),
     ("work wait", &["item"], "timeout"),
     ("lock acquire", &["deploy", "--session", "ivy"], "wait"),
     ("lock acquire", &["deploy", "--session", "ivy"], "ttl"),

@@ -14,6 +14,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot continue has failed")]
 
 // On each engine.
+mod calls;
 mod claims;
 mod conditions;
 mod counters;

@@ -66,8 +66,7 @@ impl Subscription {
         mut callback: impl FnMut(Result<Event>) -> Result<()> + Send + 'static,
     ) -> Result<Subscriber> {
         let stop = self.stop_handle();
-        let thread = spawn(move || self.try_for_each(&mut callback))?;
-        Ok(Subscriber { stop, thread: Some(thread) })
+        Subscriber::start(stop, move || self.try_for_each(&mut callback))
     }
 
     /// Sends the events through a channel with space for `bound` of them. If it is full the subscription waits:
@@ -103,6 +102,14 @@ fn spawn<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> Result<Jo
 }
 
 impl Subscriber {
+    /// Runs `f` on its own thread, until it returns. The handle stops it.
+    pub(crate) fn start(
+        stop: StopHandle,
+        f: impl FnOnce() -> Result<()> + Send + 'static,
+    ) -> Result<Subscriber> {
+        Ok(Subscriber { stop, thread: Some(spawn(f)?) })
+    }
+
     /// A handle to stop it.
     pub fn stop_handle(&self) -> StopHandle {
         self.stop.clone()

@@ -61,6 +61,7 @@ impl From<CustomProtocol> for Protocol {
         Protocol {
             name,
             level,
+            scope_template: level.scope_template(),
             summary,
             built_in: false,
             messages: vec![message],

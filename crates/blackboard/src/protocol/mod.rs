@@ -51,19 +51,28 @@
 //! | `schema.rs` | the JSON Schema of a value |
 //! | `fields.rs` | keys that are made from names and values, without a template |
 //! | `agent_run.rs`, `work_assignment.rs`, `lifecycle_signal.rs` | functions for three built-in protocols |
+//! | `level.rs` | which agents share the entries of a protocol, and the names of their scopes |
 //! | `custom.rs` | protocols that are stored on a board |
+//! | `publish.rs` | data types that know their key |
+//! | `call.rs` | a call of another agent: a request, events, and a result |
+//! | `dispatcher.rs`, `handlers.rs` | answers calls, and handles other entries that agents write |
 
 mod agent_run;
+mod call;
 mod check;
 mod custom;
 mod define;
+mod dispatcher;
 mod escape;
 mod fields;
+mod handlers;
 mod key;
+mod level;
 mod lifecycle_signal;
 mod list;
 mod parse;
 mod pattern;
+mod publish;
 mod remove;
 mod schema;
 mod show;
@@ -74,14 +83,19 @@ mod work_assignment;
 use serde::Serialize;
 
 pub use self::agent_run::AgentRun;
+pub use self::call::{Call, FAILED, Reply, Run, RunEvent};
 pub use self::check::{CheckedKey, KeyMatch};
 pub use self::custom::{CustomProtocol, MAX_PROTOCOLS};
 pub use self::define::{DefineProtocol, DefinedProtocol};
+pub use self::dispatcher::{Dispatch, Dispatcher};
 pub use self::fields::{format_key, parse_key, pattern_key};
+pub use self::handlers::{HandlerFailure, Handlers, Request};
 pub use self::key::BuiltKey;
+pub use self::level::Level;
 pub use self::lifecycle_signal::LifecycleSignal;
 pub use self::parse::ParsedKey;
 pub use self::pattern::BuiltPattern;
+pub use self::publish::{Publishable, Published};
 pub use self::remove::RemovedProtocol;
 pub use self::schema::{MAX_SCHEMA_BYTES, Mismatch, Schema};
 pub(crate) use self::table::is_first_word;
@@ -103,34 +117,6 @@ pub struct Protocols<'a> {
     pub(crate) board: &'a Board,
 }
 
-/// Which agents share the entries of a protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Level {
-    /// One agent has the scope for itself: it is its mailbox, so keys need not name the agent.
-    Agent,
-    /// The agents of one session share the scope.
-    Session,
-    /// All agents share the scope, so keys name the writer or what they are about.
-    Colony,
-}
-
-impl Level {
-    /// All of them.
-    pub const ALL: &'static [Level] = &[Level::Agent, Level::Session, Level::Colony];
-
-    /// The name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Level::Agent => "agent",
-            Level::Session => "session",
-            Level::Colony => "colony",
-        }
-    }
-}
-
-crate::names::impl_names!(Level, "level");
-
 /// An agreement on keys.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Protocol {
@@ -138,6 +124,8 @@ pub struct Protocol {
     pub name: String,
     /// Which agents share its entries.
     pub level: Level,
+    /// The form of the names of its scopes: that of its level.
+    pub scope_template: &'static str,
     /// What it is for.
     pub summary: String,
     /// Whether the program defines it, and not the board.

@@ -217,6 +217,7 @@ impl Row {
         Protocol {
             name: self.name.to_owned(),
             level: self.level,
+            scope_template: self.level.scope_template(),
             summary: self.summary.to_owned(),
             built_in: true,
             messages: self.messages.iter().map(message).collect(),

@@ -30,8 +30,13 @@ pub struct ValueInput {
 }
 
 impl ValueInput {
-    /// The value, if one was given to `command`.
+    /// The value, if one was given to `command`, after a key.
     pub fn value(self, command: &str, max_bytes: usize) -> Result<Value> {
+        self.value_after("KEY", command, max_bytes)
+    }
+
+    /// The value, if one was given to `command`, after another argument.
+    pub fn value_after(self, argument: &str, command: &str, max_bytes: usize) -> Result<Value> {
         let is_standard_input =
             self.value.as_deref() == Some("-") || self.file.as_deref() == Some(Path::new("-"));
         let text = match (self.value, self.file) {
@@ -47,7 +52,7 @@ impl ValueInput {
             (Some(_), _) => read_text(Path::new("-"), max_bytes)?,
             (None, Some(file)) => read_text(&file, max_bytes)?,
             (None, None) => {
-                return Err(Refusal::new(Code::Usage, format!("{command} requires KEY and VALUE"))
+                return Err(Refusal::new(Code::Usage, format!("{command} requires {argument} and VALUE"))
                     .hint("VALUE may be - for standard input, and --file F takes it from a file")
                     .into());
             }

@@ -15,7 +15,7 @@ fn human_output_matches_transcript() {
 fn json_has_messages_with_schema_and_ttl() {
     let scratch = Scratch::new();
     let signal = scratch.json(["protocol", "show", "Signal"]);
-    is_object(&signal, &["name", "level", "summary", "built_in", "messages"]);
+    is_object(&signal, &["name", "level", "scope_template", "summary", "built_in", "messages"]);
     let message = &signal["messages"][0];
     assert_eq!(message["recommended_ttl"], serde_json::json!({"min_seconds": 60, "max_seconds": 120}));
     assert_eq!(message["value_schema"]["required"][0], "agent_id");

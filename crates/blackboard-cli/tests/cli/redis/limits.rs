@@ -30,8 +30,9 @@ fn calls_that_wait_end_at_their_timeout_on_a_server_that_does_not_answer() {
     shared.json(&["agent", "register", "--name", "Ivy"]);
     shared.json(&["work", "create", "x", "--title", "Item"]);
     shared.server.signal(Signal::STOP);
-    let calls: [&[&str]; 5] = [
+    let calls: [&[&str]; 6] = [
         &["wait", "key", "--timeout", LIMIT, "--json"],
+        &["call", "compliance", "1", "--timeout", LIMIT, "--json"],
         &["work", "wait", "x", "--timeout", LIMIT, "--json"],
         &["lock", "acquire", "deploy", "--wait", LIMIT, "--session", "Ivy", "--json"],
         &["lock", "run", "deploy", "--wait", LIMIT, "--json", "--", "true"],

@@ -82,6 +82,10 @@ impl Stage {
             &["scope", "create", "pair"],
             &["write", "one", "1", "--scope", "pair"],
             &["write", "two", "1", "--scope", "pair"],
+            &["write", "request:run:ns:answered", "1"],
+            &["write", "result:run:ns:answered", "1"],
+            &["write", "request:run:ns:failed", "1"],
+            &["write", "result:run:ns:failed", "\"no contract\"", "--metadata", r#"{"failed":true}"#],
             &["observe", "--session", "pale"],
             &["sweep", "--threshold", "0"],
         ] {

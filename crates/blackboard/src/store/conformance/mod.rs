@@ -18,6 +18,7 @@ mod agents;
 #[cfg(test)]
 pub(crate) mod announced;
 mod brief;
+mod calls;
 mod check_ins;
 mod claims;
 pub(crate) mod commits;
@@ -144,6 +145,7 @@ const FILES: &[&[Test]] = &[
     agents::TESTS,
     check_ins::TESTS,
     brief::TESTS,
+    calls::TESTS,
     claims::TESTS,
     commits::TESTS,
     comparisons::TESTS,

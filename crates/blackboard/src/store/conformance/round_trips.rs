@@ -16,7 +16,7 @@ use crate::file::{Check, FileFilter, Release as ReleaseFiles, Reserve};
 use crate::follow::{Follow, Start};
 use crate::lock::{Acquire, Release as ReleaseLock};
 use crate::project::RegisterProject;
-use crate::protocol::DefineProtocol;
+use crate::protocol::{AgentRun, Call, DefineProtocol, Dispatch, Dispatcher, Handlers, Publishable};
 use crate::scope::{CreateScope, DeleteScope, Policies, SetScope, ValueRule, ValueRules};
 use crate::work::{Block, ClaimNext, LastCompleted, NewestWork, Reassign, Status, WaitForItem, WorkFilter};
 
@@ -30,6 +30,10 @@ const NOT_COUNTED: &[(&str, &str)] = &[
     ("Board::sweep_with_next_call", "is part of the next call, as of every line here"),
     ("Board::try_prune", "calls `Board::prune`"),
     ("Board::try_transaction", "`Board::transaction`, once"),
+    ("Dispatcher::on_thread", "calls `Dispatcher::handle_next`"),
+    ("Dispatcher::open", "calls `Board::follow`"),
+    ("Dispatcher::run", "calls `Dispatcher::handle_next`"),
+    ("Dispatcher::stop_handle", "reads nothing"),
     ("Follower::board", "reads nothing"),
     ("Follower::has_caught_up", "reads nothing"),
     ("Follower::position", "reads nothing"),
@@ -37,6 +41,11 @@ const NOT_COUNTED: &[(&str, &str)] = &[
     ("Follower::stop_handle", "reads nothing"),
     ("Locks::acquire_waiting", "calls `Locks::acquire` until it succeeds"),
     ("Locks::acquire_waiting_while", "calls `Locks::acquire` until it succeeds"),
+    ("Request::emit", "calls `Scope::write`"),
+    ("Request::scope", "reads nothing"),
+    ("Run::id", "reads nothing"),
+    ("Run::request", "reads nothing"),
+    ("Run::result_key", "reads nothing"),
     ("Scope::acting_as", "reads nothing"),
     ("Scope::check_key", "one check of `Scope::wait`"),
     ("Scope::name", "reads nothing"),
@@ -90,6 +99,7 @@ impl Counted {
         count_readers(&mut counted);
         count_claims(&mut counted);
         count_heartbeats(&mut counted);
+        count_calls(&mut counted);
         counted
     }
 }
@@ -204,6 +214,39 @@ fn count_protocols(counted: &mut Counted) {
     counted.count("Protocols::remove", "protocol remove", |fixture| {
         fixture.board.protocols().remove("review", None).unwrap()
     });
+}
+
+/// A call, from the request to the result, and published values.
+fn count_calls(counted: &mut Counted) {
+    let handlers = Handlers::new().answer_runs(Some("ns"), |_| Ok(Value::null()));
+    let board = counted.fixture.board.clone();
+    let scope = board.scope("calls");
+    let mut dispatcher = Dispatcher::open(&scope, &Dispatch::new("worker"), handlers).unwrap();
+    let call = Call { id: Some("7".to_owned()), ..Call::new("ns", Value::null()) };
+    let mut run = AgentRun::start(&scope, &call).unwrap();
+    counted.count("Dispatcher::handle_next", "dispatcher, one request", |_| {
+        dispatcher.handle_next(Duration::ZERO).unwrap()
+    });
+    counted.count("Run::next_reply", "call, of its result", |_| run.next_reply().unwrap());
+    let signal = Signal { agent: "ivy".to_owned() };
+    counted
+        .count("Scope::publish", "publish", |fixture| fixture.board.scope("calls").publish(&signal).unwrap());
+    counted.count("Scope::published", "published", |fixture| {
+        fixture.board.scope("calls").published::<Signal>(&[]).unwrap()
+    });
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Signal {
+    agent: String,
+}
+
+impl Publishable for Signal {
+    const TEMPLATE: &'static str = "signal:{agent}";
+
+    fn key_values(&self) -> Vec<(&'static str, String)> {
+        vec![("agent", self.agent.clone())]
+    }
 }
 
 /// Claims that read more than the item and the session.

@@ -1,0 +1,342 @@
+//! [`Handlers`]: the functions that a [`Dispatcher`](super::Dispatcher) calls, each with the keys of one template.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::{Template, Values, built_in};
+use crate::entry::{Scope, Value, Write, Written};
+use crate::error::{Code, Error, Fault, Result};
+use crate::revision::Revision;
+use crate::text::shown;
+
+/// An entry that was written, for the handler of its template.
+pub struct Request<'a> {
+    /// Its key.
+    pub key: &'a str,
+    /// The values of its key, by their names in the template.
+    pub values: &'a Values,
+    /// Its value.
+    pub value: &'a Value,
+    /// The event that wrote it.
+    pub revision: Revision,
+    /// Its author.
+    pub author: &'a str,
+    pub(super) scope: Scope<'a>,
+    /// The form of the keys of its events.
+    pub(super) events: Option<&'a Template>,
+}
+
+impl Request<'_> {
+    /// The scope of the entry, for the actor of the dispatcher.
+    pub fn scope(&self) -> &Scope<'_> {
+        &self.scope
+    }
+
+    /// Writes an event of the run, which the caller receives before the result. An event with the same name replaces the
+    /// one before; the caller receives both. If the request is handled again after a crash, its events repeat.
+    pub fn emit(&self, name: &str, value: &Value) -> Result<Written> {
+        let Some(template) = self.events else {
+            let message = format!("the key {} has no events; only requests of AgentRun do", shown(self.key));
+            return Err(Error::invalid(message));
+        };
+        let values = self.values.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let values: Vec<_> = values.chain([("name", name)]).collect();
+        self.scope.write(&Write::new(&template.key(&values)?, value.clone()))
+    }
+}
+
+/// A failure that stopped neither the dispatcher nor other handlers.
+#[derive(Debug)]
+pub struct HandlerFailure<'a> {
+    /// The key of the request; none if the dispatcher has missed events.
+    pub key: Option<&'a str>,
+    /// What the handler returned. A panic has the code `internal`.
+    pub error: &'a Error,
+}
+
+type Handle = Box<dyn FnMut(&Request<'_>) -> Result<Option<Value>> + Send>;
+type Observer = Box<dyn FnMut(&HandlerFailure<'_>) + Send>;
+
+/// The handlers of a [`Dispatcher`](super::Dispatcher), each for the keys of one template.
+///
+/// A handler may return an error or panic: the dispatcher continues with the next request. The caller of a request gets the
+/// error as its result.
+#[derive(Default)]
+pub struct Handlers {
+    pub(super) routes: Vec<Route>,
+    on_failure: Option<Observer>,
+}
+
+/// One handler, and the keys that it gets.
+pub(super) struct Route {
+    template: Template,
+    /// The values that a key must have; `None` if it must not have one.
+    fixed: Vec<(String, Option<String>)>,
+    /// The form of the keys of results.
+    result: Option<Template>,
+    /// The form of the keys of events.
+    pub(super) events: Option<Template>,
+    handle: Handle,
+}
+
+impl Handlers {
+    /// No handlers.
+    pub fn new() -> Handlers {
+        Handlers::default()
+    }
+
+    /// Calls a handler with each write of a key of the template that has these values. It answers nothing.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use std::time::Duration;
+    /// use blackboard::Board;
+    /// use blackboard::entry::{Value, Write};
+    /// use blackboard::protocol::{Dispatch, Dispatcher, Handlers, built_in};
+    ///
+    /// let board = Board::memory();
+    /// let scope = board.scope("colony");
+    /// let (ended, names) = mpsc::channel();
+    /// let terminated = &built_in("LifecycleSignal.terminated")?.template;
+    /// let handlers = Handlers::new().on(terminated, &[], move |signal| {
+    ///     ended.send(signal.values["agent_id"].clone()).ok();
+    ///     Ok(())
+    /// });
+    /// let mut dispatcher = Dispatcher::open(&scope, &Dispatch::new("memory"), handlers)?;
+    /// scope.write(&Write::new("agent_id:ivy:scope:agent_terminated", Value::null()))?;
+    /// assert_eq!(dispatcher.handle_next(Duration::from_secs(60))?, 1);
+    /// assert_eq!(names.recv().unwrap(), "ivy");
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    #[must_use]
+    pub fn on(
+        self,
+        template: &Template,
+        values: &[(&str, &str)],
+        mut handler: impl FnMut(&Request<'_>) -> Result<()> + Send + 'static,
+    ) -> Handlers {
+        self.route(template, values, None, Box::new(move |request| handler(request).map(|()| None)))
+    }
+
+    /// Calls a handler with each request, and writes what it returns under the key of the result. The template of the result
+    /// has values of the request.
+    ///
+    /// A request is answered once. One that was deleted, has expired or was written again before it was handled is left out,
+    /// and so is one that has a result.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use blackboard::Board;
+    /// use blackboard::entry::{Value, Write};
+    /// use blackboard::protocol::{Dispatch, Dispatcher, Handlers, Template};
+    ///
+    /// let task = Template::new("analysis_task:{ns?}:{task_id}")?;
+    /// let result = Template::new("analysis_result:{ns?}:{task_id}")?;
+    /// let board = Board::memory();
+    /// let scope = board.scope("session:84a674b5");
+    /// let handlers = Handlers::new().answer(&task, &[("ns", "my_analysis")], &result, |request| {
+    ///     Value::of(&format!("analyzed {}", request.values["task_id"]))
+    /// });
+    /// let mut dispatcher = Dispatcher::open(&scope, &Dispatch::new("analysis"), handlers)?;
+    /// scope.write(&Write::new(&task.key(&[("ns", "my_analysis"), ("task_id", "7")])?, Value::null()))?;
+    /// dispatcher.handle_next(Duration::from_secs(60))?;
+    /// assert_eq!(scope.read("analysis_result:my_analysis:7")?, Some(Value::of("analyzed 7")?));
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    #[must_use]
+    pub fn answer(
+        self,
+        request: &Template,
+        values: &[(&str, &str)],
+        result: &Template,
+        mut handler: impl FnMut(&Request<'_>) -> Result<Value> + Send + 'static,
+    ) -> Handlers {
+        let handle: Handle = Box::new(move |request| handler(request).map(Some));
+        self.route(request, values, Some(result), handle)
+    }
+
+    /// Answers the requests of [`AgentRun::call`](super::AgentRun::call) with this namespace, or those without one. The handler
+    /// may write events of the run with [`Request::emit`].
+    #[must_use]
+    pub fn answer_runs(
+        self,
+        namespace: Option<&str>,
+        handler: impl FnMut(&Request<'_>) -> Result<Value> + Send + 'static,
+    ) -> Handlers {
+        let template = |message| built_in(message).map(|message| &message.template);
+        // The table of protocols has both.
+        let (Ok(request), Ok(result)) = (template("AgentRun.request"), template("AgentRun.result")) else {
+            return self;
+        };
+        let mut handlers = self.answer(request, &[], result, handler);
+        if let Some(route) = handlers.routes.last_mut() {
+            route.fixed = vec![("ns".to_owned(), namespace.map(str::to_owned))];
+            route.events = template("AgentRun.event").ok().cloned();
+        }
+        handlers
+    }
+
+    /// Calls an observer with each failure of a handler. Without one, only callers see failures, as their results.
+    #[must_use]
+    pub fn on_failure(mut self, observer: impl FnMut(&HandlerFailure<'_>) + Send + 'static) -> Handlers {
+        self.on_failure = Some(Box::new(observer));
+        self
+    }
+
+    /// The patterns of all keys that the handlers get, each once. None of them matches every key.
+    pub fn patterns(&self) -> Result<Vec<String>> {
+        let mut patterns = self.routes.iter().map(Route::pattern).collect::<Result<Vec<_>>>()?;
+        patterns.sort_unstable();
+        patterns.dedup();
+        Ok(patterns)
+    }
+
+    /// Refuses handlers that can never be called, or that could not answer.
+    pub(super) fn check(&self) -> Result<()> {
+        if self.routes.is_empty() {
+            return Err(Error::invalid("a dispatcher without handlers would receive every event"));
+        }
+        self.routes.iter().try_for_each(Route::check)
+    }
+
+    pub(super) fn report(&mut self, key: Option<&str>, error: &Error) {
+        if let Some(observer) = &mut self.on_failure {
+            let failure = HandlerFailure { key, error };
+            // An observer that panics must not stop the handlers either.
+            let _ = catch_unwind(AssertUnwindSafe(|| observer(&failure)));
+        }
+    }
+
+    fn route(
+        mut self,
+        template: &Template,
+        values: &[(&str, &str)],
+        result: Option<&Template>,
+        handle: Handle,
+    ) -> Handlers {
+        let fixed = values.iter().map(|(name, value)| ((*name).to_owned(), Some((*value).to_owned())));
+        let (template, result) = (template.clone(), result.cloned());
+        self.routes.push(Route { template, fixed: fixed.collect(), result, events: None, handle });
+        self
+    }
+}
+
+impl Route {
+    fn pattern(&self) -> Result<String> {
+        let given = self.fixed.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_deref()?)));
+        self.template.pattern(&given.collect::<Vec<_>>())
+    }
+
+    fn check(&self) -> Result<()> {
+        let Some(result) = &self.result else { return Ok(()) };
+        let has = |name: &str| self.template.names().any(|(known, required)| known == name && required);
+        let is_fixed = |name: &str| self.fixed.iter().any(|(known, value)| known == name && value.is_some());
+        match result.names().find(|(name, required)| *required && !has(name) && !is_fixed(name)) {
+            Some((name, _)) => {
+                let message = format!(
+                    "the result {result} needs a value for {name}, which not every key of {} has",
+                    self.template
+                );
+                Err(Error::invalid(message))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The values of a key; `None` if it is not one of the handler.
+    pub(super) fn values(&self, key: &str) -> Option<Values> {
+        let values = self.template.parse(key)?;
+        let matches = self.fixed.iter().all(|(name, value)| values.get(name) == value.as_ref());
+        matches.then_some(values)
+    }
+
+    /// The key of the result, if the handler answers.
+    pub(super) fn result_key(&self, values: &Values) -> Option<Result<String>> {
+        let template = self.result.as_ref()?;
+        let given = template.names().filter_map(|(name, _)| Some((name, values.get(name)?.as_str())));
+        Some(template.key(&given.collect::<Vec<_>>()))
+    }
+
+    /// Calls the handler. A panic becomes an error.
+    pub(super) fn call(&mut self, request: &Request<'_>) -> Result<Option<Value>> {
+        let called = catch_unwind(AssertUnwindSafe(|| (self.handle)(request)));
+        called.unwrap_or_else(|panic| {
+            let text = panic_text(&*panic);
+            Err(Fault::new(Code::Internal, format!("the handler panicked{text}")).into())
+        })
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    match text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)) {
+        Some(text) => format!(": {}", shown(text)),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn template(text: &str) -> Template {
+        Template::new(text).unwrap()
+    }
+
+    #[test]
+    fn patterns_are_the_union_of_the_templates_and_never_everything() {
+        let null = |_: &Request<'_>| Ok(Value::null());
+        let handlers = Handlers::new()
+            .answer_runs(Some("compliance"), null)
+            .answer_runs(None, null)
+            .on(&template("state:{game}"), &[], |_| Ok(()))
+            .on(&template("state:{other}"), &[], |_| Ok(()))
+            .on(&template("plan:{agent_id}"), &[("agent_id", "ivy")], |_| Ok(()));
+        assert_eq!(
+            handlers.patterns().unwrap(),
+            ["plan:ivy", "request:run:*", "request:run:compliance:*", "state:*"]
+        );
+        for message in super::super::built_in_protocols().iter().flat_map(|protocol| &protocol.messages) {
+            let pattern = Handlers::new().on(&message.template, &[], |_| Ok(())).patterns().unwrap();
+            assert!(!pattern[0].starts_with('*'), "{pattern:?}");
+        }
+        assert!(Handlers::new().check().is_err());
+    }
+
+    #[test]
+    fn handler_gets_only_keys_that_parse_and_have_its_values() {
+        let null = |_: &Request<'_>| Ok(Value::null());
+        let handlers = Handlers::new().answer_runs(Some("compliance"), null).answer_runs(None, null).on(
+            &template("state:{game}"),
+            &[],
+            |_| Ok(()),
+        );
+        for (key, expected) in [
+            ("request:run:compliance:7", [true, false, false]),
+            ("request:run:other:7", [false, false, false]),
+            ("request:run:7", [false, true, false]),
+            ("request:run:compliance:7:8", [false, false, false]),
+            ("state:chess", [false, false, true]),
+            ("state:working_set:cluster", [false, false, false]),
+        ] {
+            let called: Vec<_> = handlers.routes.iter().map(|route| route.values(key).is_some()).collect();
+            assert_eq!(called, expected, "{key}");
+        }
+    }
+
+    #[test]
+    fn result_needs_values_of_the_request() {
+        for (request, fixed, result, allowed) in [
+            ("task:{id}", &[][..], "result:{id}", true),
+            ("task:{ns?}:{id}", &[], "result:{ns?}:{id}", true),
+            ("task:{ns?}:{id}", &[], "result:{ns}:{id}", false),
+            ("task:{ns?}:{id}", &[("ns", "a")], "result:{ns}:{id}", true),
+            ("task:{id}", &[], "result:{other}", false),
+            ("task:{id}", &[], "result:{other?}:{id}", true),
+        ] {
+            let (request, result) = (template(request), template(result));
+            let handlers = Handlers::new().answer(&request, fixed, &result, |_| Ok(Value::null()));
+            assert_eq!(handlers.check().is_ok(), allowed, "{request} {result}");
+        }
+    }
+}
