@@ -27,8 +27,8 @@ use crate::event::{EventType, NewEvent, TargetType};
 use crate::fingerprint::Fingerprint;
 use crate::revision::{Pending, Revision};
 use crate::scope::{
-    EvictionQueue, ScopePolicies, add_to_size, check_counted, check_value, policies_of, prefetch_policies,
-    scope_full,
+    AccessOperation, EvictionQueue, Guard, ScopePolicies, add_to_size, check_counted, check_value,
+    policies_of, prefetch_policies, scope_full,
 };
 use crate::store::{Changes, Key, Prefetch, Range, Row, Tx};
 use crate::text::Cleaner;
@@ -40,6 +40,8 @@ pub(crate) struct EntryEditor<'a> {
     pub(crate) changes: Changes,
     pub(crate) author: String,
     agent: Option<Agent>,
+    /// What the caller may do.
+    guard: Guard<'a>,
     /// Where in `states` each key is.
     keys: BTreeMap<(String, String), usize>,
     states: Vec<KeyState>,
@@ -116,7 +118,7 @@ impl<'a> EntryEditor<'a> {
         actor.fences.iter().try_for_each(|fence| check_fence(tx, fence))?;
         let agent = actor.session.as_deref().map(|session| existing_agent(tx, session)).transpose()?;
         let author = author_of(actor, agent.as_ref());
-        Ok(EntryEditor::with(board, tx, author, agent, Changes::new()))
+        Ok(EntryEditor::with(board, tx, author, agent, Guard::new(board, tx, actor), Changes::new()))
     }
 
     /// Begins for a session that the same commit registers, with the changes that register it.
@@ -126,7 +128,8 @@ impl<'a> EntryEditor<'a> {
         agent: Agent,
         changes: Changes,
     ) -> EntryEditor<'a> {
-        EntryEditor::with(board, tx, agent.agent_name.clone(), Some(agent), changes)
+        let guard = Guard::new(board, tx, &Actor::session(&agent.session_id));
+        EntryEditor::with(board, tx, agent.agent_name.clone(), Some(agent), guard, changes)
     }
 
     fn with(
@@ -134,6 +137,7 @@ impl<'a> EntryEditor<'a> {
         tx: &'a dyn Tx,
         author: String,
         agent: Option<Agent>,
+        guard: Guard<'a>,
         changes: Changes,
     ) -> EntryEditor<'a> {
         EntryEditor {
@@ -142,6 +146,7 @@ impl<'a> EntryEditor<'a> {
             changes,
             author,
             agent,
+            guard,
             keys: BTreeMap::new(),
             states: Vec::new(),
             scopes: BTreeMap::new(),
@@ -161,6 +166,7 @@ impl<'a> EntryEditor<'a> {
     /// The same for an answer, whose size counts as well.
     pub(super) fn read(&mut self, scope: &str, key: &str) -> Result<Option<Entry>> {
         self.operations += 1;
+        self.check_access(AccessOperation::Read, scope, key)?;
         let entry = self.entry(scope, key)?;
         self.bytes += entry.as_ref().map_or(0, |entry| entry.value.as_str().len());
         self.check_budget()?;
@@ -171,10 +177,13 @@ impl<'a> EntryEditor<'a> {
     pub(crate) fn write(&mut self, scope: &str, write: &Write, wording: EventWording) -> Result<Written> {
         self.operations += 1;
         self.bytes += write.value.as_str().len();
+        let policies = self.policies(scope)?;
+        if let Some(policies) = &policies {
+            self.check_row(policies, AccessOperation::Write, &write.key)?;
+        }
         let at = self.open(scope, &write.key)?;
         self.expire_at(at);
         self.check_budget()?;
-        let policies = self.policies(scope)?;
         let mut entry = self.decide_at(at, scope, write, policies.as_deref())?;
         let (created, place) = (self.states[at].current.is_none(), self.next_event());
         let evicted = if created { self.make_room(scope, policies.as_deref())? } else { None };
@@ -265,7 +274,9 @@ impl<'a> EntryEditor<'a> {
             let is_free = |entry: &Entry| entry.session_id.is_none();
             if self.states[at].current.as_ref().is_some_and(is_free) {
                 self.remove_at(at, Removal::Evicted, EventWording::AsEntry);
-                return Ok(Some(head.key));
+                // The caller may be allowed to write, and not to learn of other keys.
+                let is_shown = self.check_row(policies, AccessOperation::Read, &head.key).is_ok();
+                return Ok(is_shown.then_some(head.key));
             }
         }
         Err(scope_full(policies))
@@ -286,6 +297,44 @@ impl<'a> EntryEditor<'a> {
         self.scopes.entry(scope.to_owned()).or_default()
     }
 
+    /// Refuses the operation on an entry, if the policies of its scope do not let the caller do it.
+    pub(super) fn check_access(&mut self, operation: AccessOperation, scope: &str, key: &str) -> Result<()> {
+        let policies = self.policies(scope)?;
+        policies.map_or(Ok(()), |policies| self.check_row(&policies, operation, key))
+    }
+
+    fn check_row(&self, policies: &ScopePolicies, operation: AccessOperation, key: &str) -> Result<()> {
+        self.guard.know(self.agent.as_ref());
+        self.guard.check_row(policies, operation, key)
+    }
+
+    /// Whether the caller may read an entry.
+    pub(super) fn may_read(&mut self, scope: &str, key: &str) -> Result<bool> {
+        match self.check_access(AccessOperation::Read, scope, key) {
+            Ok(()) => Ok(true),
+            Err(error) if error.code() == Code::NotAllowed => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Refuses to use a scope of which the caller is not a member.
+    pub(crate) fn check_member(&self, policies: &ScopePolicies) -> Result<()> {
+        self.guard.know(self.agent.as_ref());
+        self.guard.check_member(policies)
+    }
+
+    /// Refuses to change the policies of a scope, unless the caller may.
+    pub(crate) fn check_owner(&self, policies: &ScopePolicies) -> Result<()> {
+        self.guard.know(self.agent.as_ref());
+        self.guard.check_owner(policies)
+    }
+
+    /// The same for a scope whose policies are not known yet.
+    pub(crate) fn check_owner_of(&mut self, scope: &str) -> Result<()> {
+        let policies = self.policies(scope)?;
+        policies.map_or(Ok(()), |policies| self.check_owner(&policies))
+    }
+
     /// Deletes an entry; `None` if no entry is visible.
     pub(crate) fn delete(
         &mut self,
@@ -293,6 +342,16 @@ impl<'a> EntryEditor<'a> {
         key: &str,
         wording: EventWording,
     ) -> Result<Option<Deleted>> {
+        self.check_access(AccessOperation::Delete, scope, key)?;
+        self.delete_unchecked(scope, key, wording)
+    }
+
+    /// Deletes an entry together with its scope, whose policies were checked.
+    pub(crate) fn delete_of_scope(&mut self, scope: &str, key: &str) -> Result<Option<Deleted>> {
+        self.delete_unchecked(scope, key, EventWording::AsEntry)
+    }
+
+    fn delete_unchecked(&mut self, scope: &str, key: &str, wording: EventWording) -> Result<Option<Deleted>> {
         self.operations += 1;
         let at = self.open(scope, key)?;
         self.check_budget()?;

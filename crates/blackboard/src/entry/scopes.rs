@@ -6,6 +6,7 @@ use super::{Entry, FILES, LOCKS, Order, Query};
 use crate::board::Board;
 use crate::error::Result;
 use crate::revision::Revision;
+use crate::scope::Guard;
 use crate::store::{Prefetch, Range, Tx};
 
 /// A scope that has entries.
@@ -76,6 +77,7 @@ impl Board {
         let from = wanted.after.as_ref().map(|(scope, _)| scope.as_str());
         let prefetch = [Prefetch::Revision, Prefetch::Heads(first_scope_from(from), 1)];
         self.read_list(&prefetch, |tx| {
+            let guard = Guard::of_board(self, tx);
             let (mut entries, mut bytes, mut more) = (Vec::<Entry>::new(), 0_usize, false);
             for scope in scopes_from(tx, from)? {
                 let after = wanted.after.as_ref().filter(|(last, _)| *last == scope);
@@ -84,8 +86,10 @@ impl Board {
                 // If no space is left, one more entry shows that there is more.
                 let room = if is_full { 1 } else { room };
                 let checked = query(&scope, after.map(|(_, key)| key.clone()), room, bytes_left)?;
-                tx.prefetch(&checked.prefetch(&scope))?;
-                let page = checked.page(tx, &scope)?;
+                let mut next = checked.prefetch(&scope);
+                next.extend(guard.prefetch_of([scope.as_str()]));
+                tx.prefetch(&next)?;
+                let page = checked.page(tx, &guard, &scope)?;
                 if is_full {
                     more |= !page.entries.is_empty();
                 } else {

@@ -70,8 +70,10 @@ impl Scopes<'_> {
         check_not_reserved(name)?;
         check_policies(name, policies)?;
         let policies = &Policies { ttl: policies.ttl.map(whole_milliseconds), ..policies.clone() };
+        let policies = &policies.owned_by(session.as_deref());
         let patterns = policies.validation.as_slice().iter().map(|rule| rule.keys.as_str());
-        self.board.settings().text.check_unaltered(patterns.chain([name.as_str()]))?;
+        let texts = patterns.chain(policies.access_texts()).chain([name.as_str()]);
+        self.board.settings().text.check_unaltered(texts)?;
         let key = Key::ScopePolicies(name.clone());
         // Only a limit needs a number that the commit validates.
         let (has_limit, whole) = (policies.max_entries.is_some(), Range::entries(name, ""));
@@ -82,6 +84,9 @@ impl Scopes<'_> {
         self.board.commit_as(session.as_deref().as_slice(), "scope create", &prefetch, |tx| {
             let mut editor = EntryEditor::new(self.board, tx, &actor)?;
             let before = tx.row::<ScopePolicies>(&key)?;
+            if let Some(before) = &before {
+                editor.check_member(before)?;
+            }
             let entries = match before.as_ref().and_then(|before| before.entries) {
                 Some(entries) => entries,
                 None if has_limit => count(tx, name)?,
@@ -113,7 +118,8 @@ impl NewPolicies<'_> {
     ) -> Result<CreatedScope> {
         let NewPolicies { name, policies, author, now } = *self;
         if let Some(before) = before {
-            if before.policies != *policies {
+            // Another member may name the same policies.
+            if before.policies != (Policies { owner: before.policies.owner.clone(), ..policies.clone() }) {
                 let message = format!("scope {name} has other policies already");
                 let hint = Hint::SetScope(name.to_owned());
                 return Err(Refusal::new(Code::AlreadyExists, message).hint(hint).into());

@@ -1,5 +1,6 @@
 //! The rules of policies, each a pure function.
 
+use super::access::check_access;
 use super::{Eviction, Policies, ScopePolicies, ValueType, Visibility};
 use crate::entry::{ACCESS_COUNT, Entry, Value, check_pattern, check_ttl};
 use crate::error::{Code, Error, Refusal, Result};
@@ -10,7 +11,8 @@ pub const MAX_VALUE_RULES: usize = 100;
 
 /// Refuses policies that contradict each other, or that no write could satisfy.
 pub(super) fn check_policies(scope: &str, policies: &Policies) -> Result<()> {
-    let Policies { visibility, ttl, max_entries, eviction, validation } = policies;
+    let Policies { visibility, ttl, max_entries, eviction, validation, .. } = policies;
+    check_access(scope, policies)?;
     check_ttl(*ttl)?;
     if *max_entries == Some(0) {
         return Err(Error::invalid("a scope that may have no entries cannot be used; the least is 1"));
