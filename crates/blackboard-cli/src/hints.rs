@@ -79,6 +79,7 @@ pub fn as_command<'a>(hint: &'a Hint, given: &GivenOptions<'_>) -> Cow<'a, str> 
             return "wait longer with --wait, or ask the holder to release it".into();
         }
         Hint::RefuseWhenFull => return "add --eviction refuse".into(),
+        Hint::NameMembers => return "add --member NAME for each agent".into(),
         Hint::CountUses => return "add --metadata '{\"access_count\":0}'".into(),
         Hint::UseLocks => return "use `blackboard lock`, or another scope".into(),
         Hint::UseFiles => return "use `blackboard file`, or another scope".into(),

@@ -11,6 +11,7 @@
 use std::ffi::OsStr;
 
 use blackboard::agent::{Agent, AgentStatus, ShortIds};
+use blackboard::entry::Actor;
 use blackboard::process::{
     Found, Liveness, ProcessIdentity, ProcessInfo, Processes, SystemProcesses, ancestors_of_script,
     find_agent, find_client, is_unused,
@@ -108,6 +109,14 @@ impl<'a> Search<'a> {
             _ => Err(several_sessions(&own)),
         }
     }
+}
+
+/// Who calls, for scopes that restrict their callers: the session of the environment, or that of the calling agent's process. A
+/// session that cannot be used is refused, and is never the operator; a caller without a session is.
+pub fn caller(board: &Board, environment: &Environment) -> Result<Actor> {
+    let search = Search::new(None, Ended::AllowedIfNamed, Unusable::Refused);
+    let session = search.find(board, environment)?;
+    Ok(session.map(|session| Actor::session(&session)).unwrap_or_default())
 }
 
 impl Context {

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use crate::agent::Agents;
 use crate::clock::{Clock, SystemClock};
 use crate::entry::{Actor, Scope};
-use crate::error::{Code, Fault, Refusal, Result};
+use crate::error::{Code, Error, Fault, Refusal, Result};
 use crate::event::Events;
 use crate::file::Files;
 use crate::fingerprint::Fingerprint;
@@ -22,7 +22,7 @@ use crate::process::{Processes, SystemProcesses};
 use crate::project::Projects;
 use crate::protocol::Protocols;
 use crate::revision::{Pending, Revision};
-use crate::scope::{Scopes, SharedPolicies};
+use crate::scope::{CallerSource, Scopes, SharedPolicies};
 use crate::settings::Settings;
 use crate::store::sqlite::{Sqlite, SqliteOptions};
 use crate::store::{
@@ -66,6 +66,7 @@ pub struct Board {
     unreadable_observer: Option<UnreadableObserver>,
     /// The policies of this program.
     policies: Arc<SharedPolicies>,
+    caller: Option<Arc<CallerSource>>,
 }
 
 impl Board {
@@ -98,6 +99,7 @@ impl Board {
             sweep_observer: None,
             unreadable_observer: None,
             policies: Arc::default(),
+            caller: None,
         }
     }
 
@@ -138,6 +140,49 @@ impl Board {
     ) -> Board {
         self.unreadable_observer = Some(Arc::new(observer));
         self
+    }
+
+    /// The same board for a caller: everything that is read or changed without another author or session is for this one.
+    /// Scopes that restrict their callers show and accept only what they allow it. Without a caller, the board is that of
+    /// the operator, who may do everything. The identity is what the caller says: this is no protection against a program
+    /// that says another one.
+    ///
+    /// ```
+    /// # use blackboard::{Board, Code, entry::{Actor, Value, Write}, scope::{AccessRule, AccessRules, CreateScope, Effect, Policies}};
+    /// # let board = Board::memory();
+    /// let access = AccessRules::new(vec![AccessRule::parse(Effect::Allow, "ivy:read")?]);
+    /// board.scopes().create(&CreateScope::new("plans", Policies { access, ..Policies::default() }))?;
+    /// board.scope("plans").write(&Write::new("a", Value::of(&1)?))?;
+    /// let oak = board.with_caller(Actor::author("oak"));
+    /// assert_eq!(oak.scope("plans").read("a").unwrap_err().code(), Code::NotAllowed);
+    /// assert!(oak.scope("plans").acting_as(Actor::author("ivy")).read("a")?.is_some());
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_caller(&self, caller: Actor) -> Board {
+        Board { caller: Some(Arc::new(CallerSource::known(caller))), ..self.clone() }
+    }
+
+    /// As [`Board::with_caller`], for a caller that is searched for once, when the policies of a scope depend on it. The
+    /// search runs outside of every transaction. If it fails, the call fails with its error.
+    #[must_use]
+    pub fn with_caller_search(
+        &self,
+        find: impl Fn(&Board) -> Result<Actor> + Send + Sync + 'static,
+    ) -> Board {
+        Board { caller: Some(Arc::new(CallerSource::searched_for(find))), ..self.clone() }
+    }
+
+    pub(crate) fn caller(&self) -> Option<&CallerSource> {
+        self.caller.as_deref()
+    }
+
+    /// Searches for the caller, if a call failed because it is not known. Other errors are returned.
+    fn identify(&self, error: Error) -> Result<()> {
+        match self.caller() {
+            Some(caller) => caller.resolve(self, error),
+            None => Err(error),
+        }
     }
 
     /// The same board with another view of processes, for tests.
@@ -317,11 +362,16 @@ impl Board {
         mut f: impl FnMut(&dyn Tx) -> Result<T>,
     ) -> Result<T> {
         let mut answer = None;
-        self.sweep_and_read(prefetch, &mut |tx| {
-            answer = Some(f(tx)?);
-            Ok(())
-        })?;
-        answer.ok_or_else(nothing_ran)
+        loop {
+            let read = self.sweep_and_read(prefetch, &mut |tx| {
+                answer = Some(f(tx)?);
+                Ok(())
+            });
+            match read {
+                Ok(()) => return answer.ok_or_else(nothing_ran),
+                Err(error) => self.identify(error)?,
+            }
+        }
     }
 
     /// As [`Board::read`], for a verb that lists rows: unreadable rows are omitted and reported, if the board has an
@@ -472,6 +522,7 @@ impl Board {
                 Ok(changes)
             });
             match committed {
+                Err(error) if error.code() == Code::NoSession => self.identify(error)?,
                 Err(refused) if gone_holders.len() < MOST_GONE_HOLDERS => {
                     let holder = self.sweep_gone_holder(refused, &commit, &gone_holders)?;
                     gone_holders.insert(holder);

@@ -152,7 +152,7 @@ impl Board {
                 assigned_by: assigners(tx, &agent, &claimed)?,
                 claimed,
                 more_claimed,
-                recent: Updates::between(tx, &agent, an_hour_ago, revision)?,
+                recent: Updates::between(self, tx, &agent, an_hour_ago, revision)?,
                 agents: agents.into_iter().map(ListedAgent::unchecked).collect(),
                 locks,
                 files,

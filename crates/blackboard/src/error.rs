@@ -206,6 +206,8 @@ codes! {
     BoardSealed, "board_sealed", 5;
     /// The server denies this user access, or a command.
     AccessDenied, "access_denied", 5;
+    /// The policies of the scope do not let this caller do it.
+    NotAllowed, "not_allowed", 5;
     /// The text seems to contain a credential.
     SecretLooking, "secret_looking", 5;
     /// Another process held the write lock for longer than the time limit.

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::project::Project;
 use crate::protocol::CustomProtocol;
 use crate::revision::Revision;
-use crate::scope::{ScopeDetails, ScopePolicies};
+use crate::scope::{Guard, ScopeDetails, ScopePolicies};
 use crate::store::{Prefetch, Range};
 use crate::work::{Dependency, WorkItem};
 
@@ -63,7 +63,15 @@ impl Board {
                 work_dependencies.extend(tx.rows::<Dependency>(&Range::blockers_of(&item.item_id))?);
             }
             let entries = tx.rows::<Entry>(&Range::all_entries())?;
-            let scopes = tx.rows::<ScopePolicies>(&Range::scope_policies())?.into_iter();
+            let rows = tx.rows::<ScopePolicies>(&Range::scope_policies())?;
+            let guard = Guard::of_board(self, tx);
+            let entries = guard.readable(entries)?;
+            let mut scopes = Vec::with_capacity(rows.len());
+            for row in &rows {
+                if guard.may_see_row(row)? {
+                    scopes.push(ScopeDetails::among(&entries, row));
+                }
+            }
             Ok(Exported {
                 revision: tx.revision()?,
                 agents: tx.rows(&Range::agents())?,
@@ -71,7 +79,7 @@ impl Board {
                 protocols: tx.rows(&Range::protocols())?,
                 work_items,
                 work_dependencies,
-                scopes: scopes.map(|row| ScopeDetails::among(&entries, &row)).collect(),
+                scopes,
                 entries,
             })
         })

@@ -433,7 +433,8 @@ impl Follower {
 
     fn scan(&self, limit: usize) -> Scan<'_> {
         let (after, until) = (self.position, Looked::END);
-        Scan { after, until, filters: &self.filters, limit, values: !self.without_values }
+        let values = !self.without_values;
+        Scan { after, until, filters: &self.filters, limit, values, board: &self.board }
     }
 
     /// Acknowledges everything up to here, `last` being the [end of a batch](Batch::last). A named cursor is stored without

@@ -117,6 +117,8 @@ pub enum Hint {
     MakeRoomIn(String),
     /// Let a full scope refuse writes.
     RefuseWhenFull,
+    /// Name the members of the scope.
+    NameMembers,
     /// Count the uses of the entry in its metadata.
     CountUses,
     /// Read this key.

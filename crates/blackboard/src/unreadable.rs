@@ -133,7 +133,12 @@ impl ReadableTx<'_> {
     /// The row, if it can be read.
     fn readable(&self, key: &Key, found: Result<Option<Row>>) -> Result<Option<Row>> {
         match found {
-            Err(error) if error.is_unreadable_row() && !self.named.contains(&key) => {
+            // Policies that cannot be read must not count as none.
+            Err(error)
+                if error.is_unreadable_row()
+                    && !self.named.contains(&key)
+                    && !matches!(key, Key::ScopePolicies(_)) =>
+            {
                 self.report(&UnreadableRow::of(key, &error));
                 Ok(None)
             }

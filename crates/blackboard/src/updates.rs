@@ -9,12 +9,14 @@ use serde::Serialize;
 use serde_json::Value as Json;
 
 use crate::agent::{Agent, SHORT_ID};
-use crate::entry::{FILES, LOCKS};
+use crate::board::Board;
+use crate::entry::{Actor, FILES, LOCKS};
 use crate::error::Result;
 use crate::event::{ENOUGH_BYTES, EntryChange, Event, EventType, TargetType, Versions};
 use crate::file::{ActiveReservation, Edit, PathPattern};
 use crate::metadata::Metadata;
 use crate::revision::Revision;
+use crate::scope::Guard;
 use crate::store::{Key, Page, Prefetch, Range, Tx};
 use crate::unreadable::if_readable;
 use crate::work::WorkItem;
@@ -46,7 +48,13 @@ impl Updates {
     }
 
     /// The relevant events of a part of the event log.
-    pub(crate) fn between(tx: &dyn Tx, agent: &Agent, after: Revision, until: Revision) -> Result<Updates> {
+    pub(crate) fn between(
+        board: &Board,
+        tx: &dyn Tx,
+        agent: &Agent,
+        after: Revision,
+        until: Revision,
+    ) -> Result<Updates> {
         // A page of this many events has all of them, unless there are more.
         let types: Vec<_> =
             EventType::ALL.iter().filter(|event_type| subject(event_type).is_some()).cloned().collect();
@@ -64,6 +72,9 @@ impl Updates {
         let mut kept = VecDeque::new();
         let mut events = tx.events(&page)?;
         events.retain(|event| !event.is_by(&agent.session_id) && recipient.could_concern(event));
+        let guard = Guard::new(board, tx, &Actor::session(&agent.session_id));
+        guard.know(Some(agent));
+        guard.retain_readable(&mut events)?;
         if events.is_empty() {
             return Ok(updates);
         }

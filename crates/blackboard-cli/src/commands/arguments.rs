@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use blackboard::entry::{Actor, FenceToken};
 use blackboard::store::CallLimit;
-use blackboard::{Error, Metadata, Result, Revision, duration};
+use blackboard::{Board, Code, Error, Metadata, Result, Revision, duration};
 use clap::builder::NonEmptyStringValueParser;
 
 /// The session that acts.
@@ -49,6 +49,32 @@ pub struct ScopeOption {
     /// Scope of the keys [default: $BLACKBOARD_SCOPE or "default"]
     #[arg(short = 'S', long, value_name = "NAME")]
     pub scope: Option<String>,
+}
+
+/// For whom entries and events are read.
+#[derive(clap::Args, Debug)]
+pub struct ReadAs {
+    /// Read as this agent: session id, prefix of 6 or more, agent name or author [default: $BLACKBOARD_SESSION_ID, or the
+    /// session of the calling agent]
+    #[arg(long = "as", value_name = "NAME")]
+    name: Option<String>,
+}
+
+impl ReadAs {
+    /// The board for this reader. A name that no session has is that of an author.
+    pub fn apply(&self, board: Board) -> Result<Board> {
+        let Some(name) = &self.name else { return Ok(board) };
+        match board.agents().resolve_to_act(name) {
+            Ok(agent) => Ok(board.with_caller(Actor::session(&agent.session_id))),
+            Err(error) if error.code() == Code::AgentNotFound => Ok(board.with_caller(Actor::author(name))),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the command line names a reader.
+    pub fn is_given(&self) -> bool {
+        self.name.is_some()
+    }
 }
 
 /// On whose behalf entries are changed, and under which condition.

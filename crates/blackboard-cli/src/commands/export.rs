@@ -12,6 +12,7 @@ use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
 use super::Run;
+use super::arguments::ReadAs;
 use crate::context::Context;
 use crate::disk::{self, replace};
 use crate::envelope::{Answer, JsonWriter};
@@ -23,7 +24,7 @@ use crate::unreadable::UnreadableRows;
 /// Export the board as JSON
 ///
 /// Prints agents, projects, protocols, work items, dependencies, entries and events as one JSON object, or writes it to
-/// --output.
+/// --output. What a scope does not let the caller read is left out.
 ///
 /// Examples:
 ///   blackboard export --pretty
@@ -38,11 +39,14 @@ pub struct Export {
     /// Print the JSON on several lines
     #[arg(long)]
     pretty: bool,
+
+    #[command(flatten)]
+    reader: ReadAs,
 }
 
 impl Run for Export {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let board = context.open(Access::read())?;
+        let board = self.reader.apply(context.open(Access::read())?)?;
         let state = WholeState { state: board.export()?, board, failed: RefCell::default() };
         let unreadable = context.unreadable().clone();
         let Some(file) = self.output.filter(|file| file.as_os_str() != "-") else {

@@ -15,7 +15,7 @@ use blackboard::{Board, Code, Error, Refusal, Result, Revision};
 use serde::Serialize;
 
 use super::Run;
-use super::arguments::{ScopeOption, Session, at_least_one, length, limit, revision};
+use super::arguments::{ReadAs, ScopeOption, Session, at_least_one, length, limit, revision};
 use crate::context::Context;
 use crate::envelope::{Answer, Failure};
 use crate::hints;
@@ -99,6 +99,9 @@ pub struct Observe {
     /// Stop following after this long
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     timeout: Option<String>,
+
+    #[command(flatten)]
+    reader: ReadAs,
 }
 
 /// Which events are wanted.
@@ -183,6 +186,7 @@ impl Observe {
             (false, true) => context.open(Access::peek(named))?,
             (false, false) => (context.open(Access::read())?, None),
         };
+        let board = self.reader.apply(board)?;
         add_sessions(&mut filters, &board)?;
         let now = SystemClock.now();
         // A caller that names a number gets that many.
@@ -234,6 +238,7 @@ impl Observe {
         } else {
             context.open(Access::follow_as(self.session.named()))?
         };
+        let board = self.reader.apply(board)?;
         if self.others {
             leave_out(&mut filters, session.as_deref().ok_or_else(no_session)?);
         }

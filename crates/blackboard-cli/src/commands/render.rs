@@ -14,7 +14,7 @@ use blackboard::{Board, Code, Error, Refusal, Result, Revision};
 
 use self::file::TargetFile;
 use super::Run;
-use super::arguments::ScopeOption;
+use super::arguments::{ReadAs, ScopeOption};
 use crate::context::{Context, warn};
 use crate::envelope::Answer;
 use crate::open::Access;
@@ -63,6 +63,9 @@ pub struct Render {
     follow: bool,
 
     #[command(flatten)]
+    reader: ReadAs,
+
+    #[command(flatten)]
     scope: ScopeOption,
 }
 
@@ -78,6 +81,7 @@ impl Run for Render {
         // Also while a file is written: a signal then leaves no temporary file behind.
         let interrupted = watch_signals();
         let (board, caller) = context.open(Access::follow(None))?;
+        let board = self.reader.apply(board)?;
         let renderer = Renderer { board, scope, dialect, target: TargetFile::new(self.file) };
         let first = renderer.render()?;
         if !self.follow {

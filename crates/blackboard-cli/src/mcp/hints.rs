@@ -102,6 +102,7 @@ pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
             format!("delete entries of scope \"{scope}\", or ask the user to give it a larger limit").into()
         }
         Hint::RefuseWhenFull => "ask the user to let the scope refuse writes".into(),
+        Hint::NameMembers => "name the agents that the scope is for".into(),
         Hint::CountUses => "pass the number of uses as `access_count` in `metadata`".into(),
         Hint::ListProjects => "omit `project`, or ask the user which projects are registered".into(),
         Hint::RegisterProject(project) => {
@@ -138,6 +139,7 @@ mod tests {
             Hint::AllowSecret,
             Hint::PassName,
             Hint::RefuseWhenFull,
+            Hint::NameMembers,
             Hint::CountUses,
             Hint::UseRealFile,
             Hint::UseAnotherBoard,

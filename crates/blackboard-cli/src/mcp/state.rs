@@ -5,7 +5,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use blackboard::{Board, Code, Error, Fault, Result};
+use blackboard::entry::Actor;
+use blackboard::{Board, Code, Error, Fault, Refusal, Result};
 use tokio::sync::watch;
 
 use super::event::Cursors;
@@ -58,7 +59,8 @@ impl ServerState {
             return Ok((board, None));
         }
         let session = self.sessions.find(&board, caller)?.map(|agent| agent.session_id);
-        Ok((board.for_call(session.as_deref()), session))
+        let board = board.for_call(session.as_deref());
+        Ok((acting_for(&board, session.as_deref()), session))
     }
 
     /// The board and the session that acts. Creates the board if it does not exist, and registers a session if there is
@@ -69,7 +71,7 @@ impl ServerState {
             return Err(lost);
         }
         let session = self.sessions.acting(&board, caller)?;
-        Ok((board.for_call(Some(&session)), session))
+        Ok((acting_for(&board.for_call(Some(&session)), Some(&session)), session))
     }
 
     /// The board, created if it does not exist: a call that waits needs it to see what other processes write.
@@ -125,6 +127,21 @@ impl ServerState {
             board.maintain();
         }
         Ok(())
+    }
+}
+
+/// The board for a session. A client is never the operator: without a session it may not use a scope that restricts its callers.
+fn acting_for(board: &Board, session: Option<&str>) -> Board {
+    match session {
+        Some(session) => board.with_caller(Actor::session(session)),
+        None => board.with_caller_search(|_| {
+            Err(Refusal::new(
+                Code::NoSession,
+                "the scope is not for every caller, and you have no session yet",
+            )
+            .hint("call `observe` first, which registers you")
+            .into())
+        }),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 use std::time::Duration;
 
+use blackboard::entry::Actor;
 use blackboard::{Board, Code, Error, Refusal, Result};
 
 use super::OpenBoard;
@@ -10,9 +11,10 @@ use crate::context::Context;
 use crate::engine::{Mode, Opening};
 use crate::envelope::BoardState;
 use crate::hints;
-use crate::session::{Ended, SESSION_UNUSABLE, Search, Unusable, no_session};
+use crate::session::{Ended, SESSION_UNUSABLE, Search, Unusable, caller, no_session};
 
-/// How a command accesses the board. `O` is what it gets: the board, and the session if it uses one.
+/// How a command accesses the board. The board acts for the session that the command uses. Without one, the caller is searched
+/// for when a scope restricts its callers ([`caller`]). `O` is what it gets: the board, and the session if it uses one.
 ///
 /// | Access | A missing board | The session | Sweeps |
 /// |---|---|---|---|
@@ -257,6 +259,14 @@ impl Context {
                 self.check_session_of_environment(&board);
             }
             None
+        };
+        // Only a scope that restricts its callers needs the search.
+        let board = match &session {
+            Some(session) => board.with_caller(Actor::session(session)),
+            None => {
+                let environment = self.environment().clone();
+                board.with_caller_search(move |board| caller(board, &environment))
+            }
         };
         let opened = O::new(board, session)?;
         if sweeps {

@@ -38,24 +38,28 @@ fn details(details: &ScopeDetails, screen: &mut Screen<'_>) -> Result {
     let age = |moment| format!("{} ago", time::age(screen.now().since(moment)));
     let changed = details.updated_at.zip(details.updated_by.as_ref());
     let changed = changed.map(|(moment, author)| format!("{} by {}", age(moment), screen.name(author)));
-    let [entries, visibility, ttl, values] = policies(details);
+    let [entries, visibility, members, access, ttl, values] = policies(details);
     let scope = ("Scope", Some(details.scope.clone()));
-    screen.fields([scope, entries, visibility, ttl, values, ("Changed", changed)])
+    screen.fields([scope, entries, visibility, members, access, ttl, values, ("Changed", changed)])
 }
 
 /// The fields that every answer about a scope has.
-fn policies(details: &ScopeDetails) -> [(&'static str, Option<String>); 4] {
-    let Policies { visibility, ttl, max_entries, validation, .. } = &details.policies;
+fn policies(details: &ScopeDetails) -> [(&'static str, Option<String>); 6] {
+    let Policies { visibility, members, access, ttl, max_entries, validation, .. } = &details.policies;
     let entries = match max_entries {
         Some(_) => format!("{} of {}", details.entries, limit(&details.policies)),
         None => details.entries.to_string(),
     };
+    let listed = |texts: Vec<String>| Some(texts.join(", ")).filter(|text| !text.is_empty());
     let rules: Vec<_> = validation.as_slice().iter().map(ToString::to_string).collect();
+    let access: Vec<_> = access.as_slice().iter().map(ToString::to_string).collect();
     [
         ("Entries", Some(entries)),
         ("Visibility", Some(visibility.to_string())),
+        ("Members", listed(members.clone())),
+        ("Access", listed(access)),
         ("TTL", ttl.map(seconds)),
-        ("Values", Some(rules.join(", ")).filter(|rules| !rules.is_empty())),
+        ("Values", listed(rules)),
     ]
 }
 

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use super::heartbeat::beat_of;
 use super::{Agent, AgentStatus, Agents, Heartbeat, changed_row, existing};
+use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::file::{Edit, Edited};
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Cursor, Key, Prefetch, Row, Tx};
 use crate::sweep::QUIET;
-use crate::text::TextRules;
 use crate::updates::Updates;
 
 /// The reader whose cursor records which updates the hooks of a session have shown.
@@ -95,14 +95,13 @@ impl Agents<'_> {
             .as_ref()
             .map(|edited| edited.rows(session, self.board.clock().now(), &self.board.settings().text));
         prefetch.extend(edits.into_iter().flatten().map(|edit| Prefetch::Row(Row::from(edit).key())));
-        let seen =
-            self.board.read(&prefetch, |tx| BoardState::at(tx, request, &self.board.settings().text))?;
+        let seen = self.board.read(&prefetch, |tx| BoardState::at(self.board, tx, request))?;
         if !seen.has_to_write(request) {
             let BoardState { agent, is_new, .. } = seen;
             return Ok(CheckedIn { agent, updates: Updates::default(), wrote: false, is_new });
         }
         self.board.commit("agent attend", &prefetch, |tx| {
-            let seen = BoardState::at(tx, request, &self.board.settings().text)?;
+            let seen = BoardState::at(self.board, tx, request)?;
             let mut changes = Changes::new();
             let mut agent = seen.agent;
             if is_due(&agent, request.status, tx.now()) {
@@ -140,7 +139,8 @@ struct BoardState {
 }
 
 impl BoardState {
-    fn at(tx: &dyn Tx, request: &CheckIn, rules: &TextRules) -> Result<BoardState> {
+    fn at(board: &Board, tx: &dyn Tx, request: &CheckIn) -> Result<BoardState> {
+        let rules = &board.settings().text;
         let agent = existing(tx, &request.session)?;
         if agent.status == AgentStatus::Completed {
             return Err(agent.has_ended());
@@ -164,7 +164,7 @@ impl BoardState {
             let after = last_read.unwrap_or(agent.joined);
             let until = tx.revision()?;
             if after < until {
-                updates = Updates::between(tx, &agent, after, until)?;
+                updates = Updates::between(board, tx, &agent, after, until)?;
                 read_up_to = Some(until);
             }
         }

@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::{Agent, AgentStatus, Agents, ShortIds, existing, not_found};
+use crate::board::Board;
 use crate::entry::{Entry, Lease};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::hint::Hint;
 use crate::id::session_id_from_hint;
 use crate::process::Liveness;
-use crate::store::{Key, Prefetch, Range};
+use crate::scope::Guard;
+use crate::store::{Key, Prefetch, Range, Tx};
 use crate::unreadable::if_readable;
 use crate::work::{ListedItem, WorkItem, with_blockers};
 
@@ -51,6 +53,13 @@ pub struct ShownAgent {
     pub delegates: Vec<Agent>,
 }
 
+/// What a session leases and the caller may read.
+fn readable_leases(board: &Board, tx: &dyn Tx, session: &str) -> Result<Vec<Lease>> {
+    let mut entries = tx.rows::<Entry>(&Range::leased_by(session))?;
+    entries.retain(|entry| !entry.is_expired(tx.now()));
+    Ok(Guard::of_board(board, tx).readable(entries)?.iter().map(Lease::of).collect())
+}
+
 impl Agents<'_> {
     /// Everything about one agent.
     ///
@@ -80,16 +89,12 @@ impl Agents<'_> {
             };
             let mut held = tx.rows::<WorkItem>(&Range::claimed_by(session))?;
             held.retain(|item| item.is_held_by(session));
+            let leases = readable_leases(self.board, tx, session)?;
             Ok(ShownAgent {
                 parent_name: parent.map(|parent| parent.agent_name),
                 process: self.process_of(&agent).as_str(),
                 work_items: with_blockers(tx, held)?,
-                leases: tx
-                    .rows::<Entry>(&Range::leased_by(session))?
-                    .iter()
-                    .filter(|entry| !entry.is_expired(tx.now()))
-                    .map(Lease::of)
-                    .collect(),
+                leases,
                 delegates: tx.rows::<Agent>(&Range::delegates_of(session))?,
                 agent,
             })

@@ -3,6 +3,7 @@
 use super::rules::check_not_reserved;
 use super::{EventWording, Scope, Value, Write, Written};
 use crate::error::Result;
+use crate::scope::AccessOperation;
 use crate::store::Prefetch;
 
 impl Scope<'_> {
@@ -44,6 +45,7 @@ impl Scope<'_> {
             |asked| asked.text(key).text(element.as_str()),
             &prefetch,
             |editor| {
+                editor.check_access(AccessOperation::Write, &self.name, key)?;
                 // The holder is checked first, also if the value cannot be changed in this way.
                 editor.refuse_if_held(&self.name, key)?;
                 let before = editor.entry(&self.name, key)?.map(|entry| entry.value);

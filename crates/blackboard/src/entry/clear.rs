@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rules::check_not_reserved;
 use super::write::check_count;
-use super::{EntryEditor, EventWording, Glob, Scope, check_known_scope, check_pattern};
+use super::{EntryEditor, EntryHead, EventWording, Glob, Scope, check_known_scope, check_pattern};
 use crate::error::Result;
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
@@ -138,11 +138,15 @@ impl KeyMatches {
     fn delete(&self, editor: &mut EntryEditor<'_>, scope: &str) -> Result<Vec<String>> {
         let fits = |key: &str| self.compared.get(key).copied().unwrap_or_else(|| self.glob.matches(key));
         let heads = editor.tx.heads(&self.range, usize::MAX)?;
-        let keys: Vec<_> = heads
-            .into_iter()
-            .filter(|head| fits(&head.key) && !head.is_expired(editor.now()))
-            .map(|head| head.key)
-            .collect();
+        let now = editor.now();
+        let heads = heads.into_iter().filter(|head| fits(&head.key) && !head.is_expired(now));
+        let mut keys = Vec::new();
+        for EntryHead { key, .. } in heads {
+            // What the caller may not read does not exist for it.
+            if editor.may_read(scope, &key)? {
+                keys.push(key);
+            }
+        }
         check_count(keys.len())?;
         editor.prefetch_entries(scope, keys.iter())?;
         for key in &keys {

@@ -8,6 +8,7 @@ use super::{EventWording, Scope};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
+use crate::scope::AccessOperation;
 use crate::store::Prefetch;
 
 /// The result of a delete.
@@ -70,6 +71,7 @@ impl Scope<'_> {
             |asked| asked.text(key).maybe(expected),
             &prefetch,
             |editor| {
+                editor.check_access(AccessOperation::Delete, &self.name, key)?;
                 editor.refuse_if_held(&self.name, key)?;
                 let found = editor.entry(&self.name, key)?;
                 match expected {

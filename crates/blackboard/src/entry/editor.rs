@@ -27,7 +27,7 @@ use crate::event::{EventType, NewEvent, TargetType};
 use crate::fingerprint::Fingerprint;
 use crate::revision::{Pending, Revision};
 use crate::scope::{
-    CallerPolicies, EVICTION_CANDIDATES, EvictionPolicy, EvictionQueue, RuleProtocols, ScopePolicies,
+    AccessOperation, EVICTION_CANDIDATES, EvictionPolicy, EvictionQueue, Guard, RuleProtocols, ScopePolicies,
     add_to_size, check_counted, check_value, eviction_order, policies_of, prefetch_policies, scope_full,
 };
 use crate::store::{Changes, Key, Prefetch, Range, Row, Tx};
@@ -40,8 +40,8 @@ pub(crate) struct EntryEditor<'a> {
     pub(crate) changes: Changes,
     pub(crate) author: String,
     agent: Option<Agent>,
-    /// The policies of the program that embeds the library.
-    custom: CallerPolicies,
+    /// What the caller may do.
+    guard: Guard<'a>,
     /// Where in `states` each key is.
     keys: BTreeMap<(String, String), usize>,
     states: Vec<KeyState>,
@@ -124,8 +124,7 @@ impl<'a> EntryEditor<'a> {
         actor.fences.iter().try_for_each(|fence| check_fence(tx, fence))?;
         let agent = actor.session.as_deref().map(|session| existing_agent(tx, session)).transpose()?;
         let author = author_of(actor, agent.as_ref());
-        let custom = board.policies_for(actor);
-        Ok(EntryEditor::with(board, tx, author, (agent, custom), Changes::new()))
+        Ok(EntryEditor::with(board, tx, author, agent, Guard::new(board, tx, actor), Changes::new()))
     }
 
     /// Begins for a session that the same commit registers, with the changes that register it.
@@ -135,15 +134,16 @@ impl<'a> EntryEditor<'a> {
         agent: Agent,
         changes: Changes,
     ) -> EntryEditor<'a> {
-        let custom = board.policies_for(&Actor::session(&agent.session_id));
-        EntryEditor::with(board, tx, agent.agent_name.clone(), (Some(agent), custom), changes)
+        let guard = Guard::new(board, tx, &Actor::session(&agent.session_id));
+        EntryEditor::with(board, tx, agent.agent_name.clone(), Some(agent), guard, changes)
     }
 
     fn with(
         board: &'a Board,
         tx: &'a dyn Tx,
         author: String,
-        (agent, custom): (Option<Agent>, CallerPolicies),
+        agent: Option<Agent>,
+        guard: Guard<'a>,
         changes: Changes,
     ) -> EntryEditor<'a> {
         EntryEditor {
@@ -152,7 +152,7 @@ impl<'a> EntryEditor<'a> {
             changes,
             author,
             agent,
-            custom,
+            guard,
             keys: BTreeMap::new(),
             states: Vec::new(),
             scopes: BTreeMap::new(),
@@ -172,7 +172,7 @@ impl<'a> EntryEditor<'a> {
     /// The same for an answer, whose size counts as well.
     pub(super) fn read(&mut self, scope: &str, key: &str) -> Result<Option<Entry>> {
         self.operations += 1;
-        self.custom.check_read(scope, key)?;
+        self.check_access(AccessOperation::Read, scope, key)?;
         let entry = self.entry(scope, key)?;
         self.bytes += entry.as_ref().map_or(0, |entry| entry.value.as_str().len());
         self.check_budget()?;
@@ -183,10 +183,13 @@ impl<'a> EntryEditor<'a> {
     pub(crate) fn write(&mut self, scope: &str, write: &Write, wording: EventWording) -> Result<Written> {
         self.operations += 1;
         self.bytes += write.value.as_str().len();
+        let policies = self.policies(scope)?;
+        if let Some(policies) = &policies {
+            self.check_row(policies, AccessOperation::Write, &write.key)?;
+        }
         let at = self.open(scope, &write.key)?;
         self.expire_at(at);
         self.check_budget()?;
-        let policies = self.policies(scope)?;
         let mut entry = self.decide_at(at, scope, write, policies.as_deref())?;
         let (created, place) = (self.states[at].current.is_none(), self.next_event());
         let evicted = if created { self.make_room(scope, policies.as_deref())? } else { None };
@@ -250,7 +253,7 @@ impl<'a> EntryEditor<'a> {
             }
             check_counted(policies, &entry)?;
         }
-        self.custom.check_write(&entry)?;
+        self.guard.custom().check_write(&entry)?;
         Ok(entry)
     }
 
@@ -259,7 +262,7 @@ impl<'a> EntryEditor<'a> {
     fn make_room(&mut self, scope: &str, policies: Option<&ScopePolicies>) -> Result<Option<String>> {
         let stored =
             policies.and_then(|row| Some((row.policies.max_entries?, row.entries.unwrap_or_default())));
-        let (limit, before) = match (stored, self.custom.max_entries(scope)) {
+        let (limit, before) = match (stored, self.guard.custom().max_entries(scope)) {
             (Some(stored), _) => stored,
             (None, Some(limit)) => (limit, self.counted(scope, limit)?),
             (None, None) => return Ok(None),
@@ -270,7 +273,7 @@ impl<'a> EntryEditor<'a> {
         if policies.is_some_and(|row| row.policies.evicts_nothing()) {
             return Err(scope_full(scope, limit, false));
         }
-        if let Some(policy) = self.custom.eviction(scope) {
+        if let Some(policy) = self.guard.custom().eviction(scope) {
             return self.evict_by(&*policy, scope, limit);
         }
         let order = || policies.map(eviction_order).unwrap_or_default();
@@ -279,7 +282,9 @@ impl<'a> EntryEditor<'a> {
                 return Ok(None);
             }
             if let Some(key) = self.evict(at) {
-                return Ok(Some(key));
+                // The caller may be allowed to write, and not to learn of other keys.
+                let is_shown = self.may_read(scope, &key)?;
+                return Ok(is_shown.then_some(key));
             }
         }
         Err(scope_full(scope, limit, true))
@@ -368,6 +373,45 @@ impl<'a> EntryEditor<'a> {
         self.scopes.entry(scope.to_owned()).or_default()
     }
 
+    /// Refuses the operation on an entry, if the policies of its scope do not let the caller do it.
+    pub(super) fn check_access(&mut self, operation: AccessOperation, scope: &str, key: &str) -> Result<()> {
+        self.guard.check_custom(operation, scope, key)?;
+        let policies = self.policies(scope)?;
+        policies.map_or(Ok(()), |policies| self.check_row(&policies, operation, key))
+    }
+
+    fn check_row(&self, policies: &ScopePolicies, operation: AccessOperation, key: &str) -> Result<()> {
+        self.guard.know(self.agent.as_ref());
+        self.guard.check_row(policies, operation, key)
+    }
+
+    /// Whether the caller may read an entry.
+    pub(super) fn may_read(&mut self, scope: &str, key: &str) -> Result<bool> {
+        match self.check_access(AccessOperation::Read, scope, key) {
+            Ok(()) => Ok(true),
+            Err(error) if error.code() == Code::NotAllowed => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Refuses to use a scope of which the caller is not a member.
+    pub(crate) fn check_member(&self, policies: &ScopePolicies) -> Result<()> {
+        self.guard.know(self.agent.as_ref());
+        self.guard.check_member(policies)
+    }
+
+    /// Refuses to change the policies of a scope, unless the caller may.
+    pub(crate) fn check_owner(&self, policies: &ScopePolicies) -> Result<()> {
+        self.guard.know(self.agent.as_ref());
+        self.guard.check_owner(policies)
+    }
+
+    /// The same for a scope whose policies are not known yet.
+    pub(crate) fn check_owner_of(&mut self, scope: &str) -> Result<()> {
+        let policies = self.policies(scope)?;
+        policies.map_or(Ok(()), |policies| self.check_owner(&policies))
+    }
+
     /// Deletes an entry; `None` if no entry is visible.
     pub(crate) fn delete(
         &mut self,
@@ -375,8 +419,17 @@ impl<'a> EntryEditor<'a> {
         key: &str,
         wording: EventWording,
     ) -> Result<Option<Deleted>> {
+        self.check_access(AccessOperation::Delete, scope, key)?;
+        self.delete_unchecked(scope, key, wording)
+    }
+
+    /// Deletes an entry together with its scope, whose policies were checked.
+    pub(crate) fn delete_of_scope(&mut self, scope: &str, key: &str) -> Result<Option<Deleted>> {
+        self.delete_unchecked(scope, key, EventWording::AsEntry)
+    }
+
+    fn delete_unchecked(&mut self, scope: &str, key: &str, wording: EventWording) -> Result<Option<Deleted>> {
         self.operations += 1;
-        self.custom.check_delete(scope, key)?;
         let at = self.open(scope, key)?;
         self.check_budget()?;
         if self.visible_at(at).is_none() {
@@ -415,7 +468,6 @@ impl<'a> EntryEditor<'a> {
 
     /// Reads a key that is going to be purged. The holder and the value of an unreadable entry are unknown.
     pub(super) fn open_to_purge(&mut self, scope: &str, key: &str) -> Result<()> {
-        self.custom.check_delete(scope, key)?;
         let error = match self.open(scope, key) {
             Err(error) if error.is_unreadable_row() => error,
             opened => return opened.map(drop),
@@ -611,11 +663,6 @@ pub(super) fn removal_event(
 
 /// What verbs ask for besides entries.
 impl EntryEditor<'_> {
-    /// Refuses a key that the caller may not read.
-    pub(super) fn check_read(&self, scope: &str, key: &str) -> Result<()> {
-        self.custom.check_read(scope, key)
-    }
-
     /// The time of the commit.
     pub(crate) fn now(&self) -> Timestamp {
         self.tx.now()

@@ -8,6 +8,7 @@ use super::{Entry, EntryVersion, Scope, Tombstone};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::event::Event;
 use crate::revision::Revision;
+use crate::scope::AccessOperation;
 use crate::store::{Key, Page, Prefetch, Tx};
 
 /// The versions of a key.
@@ -121,11 +122,11 @@ impl Scope<'_> {
         mut f: impl FnMut(&dyn Tx, Option<Revision>) -> Result<T>,
     ) -> Result<T> {
         self.check_known(key)?;
-        self.policies().check_read(&self.name, key)?;
         let entry = Key::Entry(self.name.clone(), key.to_owned());
         let tombstone = Key::Tombstone(self.name.clone(), key.to_owned());
-        let prefetch = [Prefetch::Entry(&self.name, key), Prefetch::Revision];
-        self.board.read(&prefetch, |tx| {
+        let prefetch = vec![Prefetch::Entry(&self.name, key), Prefetch::Revision];
+        self.read_guarded(prefetch, |tx, guard| {
+            guard.check(AccessOperation::Read, &self.name, key)?;
             let newest = match tx.row::<Entry>(&entry)? {
                 Some(entry) => Some(entry.revision),
                 None => tx.row::<Tombstone>(&tombstone)?.map(|tombstone| tombstone.revision),

@@ -21,7 +21,7 @@ use crate::error::{Code, Error, Result};
 use crate::import::escaped_key;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
-use crate::scope::prefetch_all_policies;
+use crate::scope::{AccessOperation, Guard, prefetch_all_policies};
 use crate::store::{Key, OnBusy, Prefetch};
 use crate::swarm::{FileEntry, IMPORTED, time_of_entry};
 use crate::text::escape_json_for_terminal;
@@ -31,6 +31,9 @@ const BATCH: usize = 500;
 
 /// How many bytes of values one commit writes, unless one value is larger.
 const BATCH_BYTES: usize = 4 * 1024 * 1024;
+
+/// What an import does with the entry of the board: its report says whether that is the same.
+const COMPARED_AND_WRITTEN: [AccessOperation; 2] = [AccessOperation::Read, AccessOperation::Write];
 
 /// Which entry stays if the board has another one than the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -396,11 +399,16 @@ impl Importer<'_> {
     }
 
     fn plan(&self, items: &[Item]) -> Result<Outcomes> {
-        let prefetch: Vec<_> =
-            items.iter().map(|item| Prefetch::Entry(&item.scope, &item.write.key)).collect();
+        let (board, scopes) = (self.scope.board, items.iter().map(|item| item.scope.as_str()));
+        let entries = items.iter().map(|item| Prefetch::Entry(&item.scope, &item.write.key));
+        let prefetch: Vec<_> = entries.chain(Guard::prefetch(board, &self.actor, scopes)).collect();
         let session = self.actor.session.as_deref();
         self.scope.board.read(&prefetch, |tx| {
+            let guard = Guard::new(board, tx, &self.actor);
             let decide = |item: &Item| {
+                for operation in COMPARED_AND_WRITTEN {
+                    guard.check(operation, &item.scope, &item.write.key)?;
+                }
                 let key = Key::Entry(item.scope.clone(), item.write.key.clone());
                 let before = visible(tx, &key)?;
                 let outcome = decide(before.as_ref(), item, self.import.keep, session, tx.now());
@@ -423,6 +431,9 @@ impl Importer<'_> {
             let own_author = editor.author.clone();
             let mut outcomes = Vec::with_capacity(items.len());
             for item in items {
+                for operation in COMPARED_AND_WRITTEN {
+                    editor.check_access(operation, &item.scope, &item.write.key)?;
+                }
                 let before = editor.entry(&item.scope, &item.write.key)?;
                 let outcome = decide(before.as_ref(), item, self.import.keep, session, tx.now());
                 if matches!(outcome, ImportOutcome::Created | ImportOutcome::Updated) {
@@ -450,7 +461,7 @@ fn refused(error: Error) -> Result<ImportOutcome> {
 /// Whether a refusal is about one of the entries, and not about the caller or the board.
 fn is_about_entry(error: &Error) -> bool {
     matches!(error, Error::Refusal(_))
-        && matches!(error.code(), Code::InvalidValue | Code::Held | Code::ScopeFull)
+        && matches!(error.code(), Code::InvalidValue | Code::Held | Code::ScopeFull | Code::NotAllowed)
 }
 
 /// What becomes of an entry of a file, if the board has this one.

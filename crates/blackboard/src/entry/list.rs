@@ -75,10 +75,10 @@ impl Scope<'_> {
 
     /// The keys that a query finds, with the number of all matches if `counts`.
     fn keys(&self, query: &Query, counts: bool) -> Result<CountedKeys> {
-        let checked = Query { order: Order::Key, ..query.clone() }.checked_for(self)?;
-        self.board.read_list(&checked.prefetch(&self.name), |tx| {
+        let checked = Query { order: Order::Key, ..query.clone() }.checked(&self.name)?;
+        self.list_guarded(checked.prefetch(&self.name), |tx, guard| {
             let (mut keys, mut skipped, mut total) = (Vec::new(), 0, 0);
-            checked.each(tx, &self.name, Values::Compared, |found| {
+            checked.each(tx, guard, &self.name, Values::Compared, |found| {
                 if skipped < query.offset {
                     skipped += 1;
                     return Ok(true);
@@ -106,10 +106,10 @@ impl Scope<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn snapshot(&self, query: &Query) -> Result<Snapshot> {
-        let query = query.checked_for(self)?;
-        self.board.read_list(&query.prefetch_by_key(&self.name), |tx| {
+        let query = query.checked(&self.name)?;
+        self.list_guarded(query.prefetch_by_key(&self.name), |tx, guard| {
             let mut entries = Vec::new();
-            query.each_by_key(tx, &self.name, &mut |found| {
+            query.each_by_key(tx, guard, &self.name, &mut |found| {
                 entries.extend(found.entry()?);
                 Ok(())
             })?;

@@ -17,6 +17,7 @@ use crate::event::{Event, EventType, NewEvent, TargetType};
 use crate::hint::Hint;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
+use crate::scope::{AccessOperation, prefetch_policies};
 use crate::store::{Erasure, Key, Page, Prefetch, Range, RememberedCall};
 use crate::unreadable::if_readable;
 
@@ -127,7 +128,8 @@ impl Scope<'_> {
     /// ```
     pub fn plan_purge(&self, key: &str) -> Result<PurgePlan> {
         let actor = self.board.checked_actor(&self.actor)?;
-        let prefetch: Vec<_> = self.read_by_purge(key).into_iter().chain(actor.prefetch()).collect();
+        let prefetch = self.read_by_purge(key).into_iter().chain(actor.prefetch());
+        let prefetch: Vec<_> = prefetch.chain(prefetch_policies(&self.name)).collect();
         self.board.read(&prefetch, |tx| {
             let mut editor = EntryEditor::new(self.board, tx, &actor)?;
             let found = StoredKey::read(&mut editor, &self.name, key)?;
@@ -163,6 +165,7 @@ struct Erased {
 
 impl StoredKey {
     fn read(editor: &mut EntryEditor<'_>, scope: &str, key: &str) -> Result<StoredKey> {
+        editor.check_access(AccessOperation::Delete, scope, key)?;
         editor.open_to_purge(scope, key)?;
         editor.refuse_if_held(scope, key)?;
         if editor.has_visible(scope, key)? {

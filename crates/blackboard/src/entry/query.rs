@@ -11,7 +11,7 @@ use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::event::FIRST_VALUES;
 use crate::revision::Revision;
-use crate::scope::CallerPolicies;
+use crate::scope::Guard;
 use crate::store::{Key, Prefetch, Range, Tx};
 
 /// How many entries a page has by default.
@@ -103,8 +103,8 @@ impl Scope<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn query(&self, query: &Query) -> Result<QueryPage> {
-        let query = query.checked_for(self)?;
-        self.board.read_list(&query.prefetch(&self.name), |tx| query.page(tx, &self.name))
+        let query = query.checked(&self.name)?;
+        self.list_guarded(query.prefetch(&self.name), |tx, guard| query.page(tx, guard, &self.name))
     }
 
     /// The same entries, and how many there are without the limit. The values of the others are read only if the query
@@ -122,8 +122,10 @@ impl Scope<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn query_counted(&self, query: &Query) -> Result<CountedEntries> {
-        let query = query.checked_for(self)?;
-        self.board.read_list(&query.prefetch(&self.name), |tx| query.counted_page(tx, &self.name, true))
+        let query = query.checked(&self.name)?;
+        self.list_guarded(query.prefetch(&self.name), |tx, guard| {
+            query.counted_page(tx, guard, &self.name, true)
+        })
     }
 }
 
@@ -136,14 +138,20 @@ pub(super) struct CheckedQuery {
     /// Whether no key can match: the prefix and the pattern contradict each other.
     impossible: bool,
     after: Option<PageToken>,
-    /// The scope and what decides which of its keys the caller may read, if there is something.
-    readable: Option<(String, CallerPolicies)>,
 }
 
 /// Where a page ended.
 enum PageToken {
     Revision(Revision),
     Key(String),
+}
+
+/// Where a query looks, and for whom.
+#[derive(Clone, Copy)]
+struct QueriedScope<'a, 'g> {
+    tx: &'a dyn Tx,
+    guard: &'g Guard<'g>,
+    scope: &'a str,
 }
 
 /// A head that a query found. Its entry is read if the caller needs it.
@@ -178,11 +186,6 @@ impl Query {
         self.checked_in_stored_scope(scope)
     }
 
-    /// The same without the entries that the caller of the scope may not read.
-    pub(super) fn checked_for(&self, scope: &Scope<'_>) -> Result<CheckedQuery> {
-        Ok(self.checked(&scope.name)?.readable_by(&scope.name, scope.policies()))
-    }
-
     /// The same in a scope that is stored, whatever its name. A crafted board, or one of an older version, may have
     /// names that are refused today.
     pub(super) fn checked_in_stored_scope(&self, scope: &str) -> Result<CheckedQuery> {
@@ -207,7 +210,7 @@ impl Query {
                     .map_err(|_| Error::invalid("invalid page token; use `next` of the previous page"))?,
             ))),
         };
-        Ok(CheckedQuery { query, glob, prefix, impossible, after, readable: None })
+        Ok(CheckedQuery { query, glob, prefix, impossible, after })
     }
 }
 
@@ -239,11 +242,6 @@ impl Progress<'_> {
 }
 
 impl CheckedQuery {
-    /// The same without the entries that a caller may not read.
-    pub(super) fn readable_by(self, scope: &str, policies: CallerPolicies) -> CheckedQuery {
-        CheckedQuery { readable: policies.is_any().then(|| (scope.to_owned(), policies)), ..self }
-    }
-
     /// What a page reads first.
     pub(super) fn prefetch(&self, scope: &str) -> Vec<Prefetch<'static>> {
         let first = (!self.impossible).then(|| match (self.query.order, self.is_narrow()) {
@@ -261,12 +259,18 @@ impl CheckedQuery {
     }
 
     /// A page. What [`CheckedQuery::prefetch`] names is announced by then.
-    pub(super) fn page(&self, tx: &dyn Tx, scope: &str) -> Result<QueryPage> {
-        self.counted_page(tx, scope, false).map(|counted| counted.page)
+    pub(super) fn page(&self, tx: &dyn Tx, guard: &Guard<'_>, scope: &str) -> Result<QueryPage> {
+        self.counted_page(tx, guard, scope, false).map(|counted| counted.page)
     }
 
     /// The same, with the number of all matches if `counts`.
-    fn counted_page(&self, tx: &dyn Tx, scope: &str, counts: bool) -> Result<CountedEntries> {
+    fn counted_page(
+        &self,
+        tx: &dyn Tx,
+        guard: &Guard<'_>,
+        scope: &str,
+        counts: bool,
+    ) -> Result<CountedEntries> {
         let limit = self.query.limit.unwrap_or(DEFAULT_LIMIT);
         let until = self.query.offset.saturating_add(limit);
         let in_groups = self.query.most_bytes.is_some();
@@ -274,7 +278,7 @@ impl CheckedQuery {
         let most_bytes = self.query.most_bytes.unwrap_or(usize::MAX);
         let (mut skipped, mut bytes, mut total, mut next) = (0, 0, 0, None);
         let mut entries: Vec<Entry> = Vec::new();
-        self.each(tx, scope, values, |found| {
+        self.each(tx, guard, scope, values, |found| {
             if skipped < self.query.offset {
                 skipped += 1;
                 return Ok(true);
@@ -302,6 +306,7 @@ impl CheckedQuery {
     pub(super) fn heads_since(
         &self,
         tx: &dyn Tx,
+        guard: &Guard<'_>,
         scope: &str,
         known: &[(String, Revision)],
         at: Revision,
@@ -317,7 +322,8 @@ impl CheckedQuery {
         // An entry that was expired then may be visible if the clock was set back.
         let may_be_new =
             |head: &EntryHead| !is_known(head) && (head.revision > at || head.expires_at.is_some());
-        self.walk_heads(tx, scope, self.narrow(scope), Values::ComparedOf(&may_be_new), |found| {
+        let source = QueriedScope { tx, guard, scope };
+        self.walk_heads(&source, self.narrow(scope), Values::ComparedOf(&may_be_new), |found| {
             if is_known(&found.head) || (may_be_new(&found.head) && self.fits_entry(found)?) {
                 heads.push((found.head.key.clone(), found.head.revision));
             }
@@ -330,6 +336,7 @@ impl CheckedQuery {
     pub(super) fn each_by_key<'a>(
         &self,
         tx: &'a dyn Tx,
+        guard: &Guard<'_>,
         scope: &'a str,
         f: &mut dyn FnMut(&mut QueriedEntry<'a>) -> Result<()>,
     ) -> Result<()> {
@@ -337,7 +344,8 @@ impl CheckedQuery {
             return Ok(());
         }
         let values = Values::Page { from: 0, until: usize::MAX, in_groups: false };
-        self.walk(tx, scope, self.narrow(scope), values, |found| f(found).map(|()| true))
+        let source = QueriedScope { tx, guard, scope };
+        self.walk(&source, self.narrow(scope), values, |found| f(found).map(|()| true))
     }
 
     /// Calls `f` for each match, in order, until it returns that it has enough. `values` says which entries `f`
@@ -345,6 +353,7 @@ impl CheckedQuery {
     pub(super) fn each<'a>(
         &self,
         tx: &'a dyn Tx,
+        guard: &Guard<'_>,
         scope: &'a str,
         values: Values<'_>,
         mut f: impl FnMut(&mut QueriedEntry<'a>) -> Result<bool>,
@@ -352,8 +361,9 @@ impl CheckedQuery {
         if self.impossible {
             return Ok(());
         }
+        let source = QueriedScope { tx, guard, scope };
         if self.query.order == Order::Key {
-            return self.walk(tx, scope, self.rest(scope), values, f);
+            return self.walk(&source, self.rest(scope), values, f);
         }
         if self.is_narrow() {
             let range = self.narrow(scope);
@@ -365,10 +375,10 @@ impl CheckedQuery {
                     heads.retain(|head| head.revision < after);
                 }
                 let offer = |found: &mut QueriedEntry<'a>| Ok(!self.fits_entry(found)? || f(found)?);
-                return self.offer(tx, scope, &range, heads, &mut Progress::new(values), offer).map(drop);
+                return self.offer(&source, &range, heads, &mut Progress::new(values), offer).map(drop);
             }
         }
-        self.walk(tx, scope, Range::newest_entries(scope, self.older_than()), values, f)
+        self.walk(&source, Range::newest_entries(scope, self.older_than()), values, f)
     }
 
     /// Whether a prefix or a tag excludes a part of the scope.
@@ -402,24 +412,23 @@ impl CheckedQuery {
 
     fn walk<'a>(
         &self,
-        tx: &'a dyn Tx,
-        scope: &'a str,
+        source: &QueriedScope<'a, '_>,
         range: Range,
         values: Values<'_>,
         mut f: impl FnMut(&mut QueriedEntry<'a>) -> Result<bool>,
     ) -> Result<()> {
-        self.walk_heads(tx, scope, range, values, |found| Ok(!self.fits_entry(found)? || f(found)?))
+        self.walk_heads(source, range, values, |found| Ok(!self.fits_entry(found)? || f(found)?))
     }
 
     /// Calls `f` for every visible head in the range whose key matches, until it returns that it has enough.
     fn walk_heads<'a>(
         &self,
-        tx: &'a dyn Tx,
-        scope: &'a str,
+        source: &QueriedScope<'a, '_>,
         mut range: Range,
         values: Values<'_>,
         mut f: impl FnMut(&mut QueriedEntry<'a>) -> Result<bool>,
     ) -> Result<()> {
+        let QueriedScope { tx, scope, .. } = *source;
         // Entries below this revision are too old. If the event log is pruned, the revision alone cannot tell.
         let too_old = match self.query.updated_since.filter(|_| range.is_backwards()) {
             Some(since) => {
@@ -440,7 +449,7 @@ impl CheckedQuery {
             } else {
                 range.clone().after(last.key.as_str())
             };
-            if !self.offer(tx, scope, &range, heads, &mut progress, &mut f)? || is_end {
+            if !self.offer(source, &range, heads, &mut progress, &mut f)? || is_end {
                 return Ok(());
             }
             range = rest;
@@ -450,13 +459,13 @@ impl CheckedQuery {
     /// Offers the visible heads of a range whose keys match. Returns whether more are wanted.
     fn offer<'a>(
         &self,
-        tx: &'a dyn Tx,
-        scope: &'a str,
+        source: &QueriedScope<'a, '_>,
         range: &Range,
         heads: Vec<EntryHead>,
         progress: &mut Progress<'_>,
         mut f: impl FnMut(&mut QueriedEntry<'a>) -> Result<bool>,
     ) -> Result<bool> {
+        let QueriedScope { tx, guard, scope } = *source;
         let tagged = range.index == Entry::TAGGED;
         let compares = self.compares_entries(tagged);
         let values = progress.values;
@@ -466,7 +475,13 @@ impl CheckedQuery {
             Values::ComparedOf(is_compared) => compares && is_compared(head),
         };
         let now = tx.now();
-        let mut fitting = heads.into_iter().filter(|head| !head.is_expired(now) && self.fits_key(&head.key));
+        let mut fitting = Vec::with_capacity(heads.len());
+        for head in heads {
+            if !head.is_expired(now) && self.fits_key(&head.key) && guard.may_read(scope, &head.key)? {
+                fitting.push(head);
+            }
+        }
+        let mut fitting = fitting.into_iter();
         let mut group = Vec::new();
         loop {
             let at_once = match (values, compares) {
@@ -511,11 +526,8 @@ impl CheckedQuery {
         Ok(found.entry()?.is_some_and(|entry| self.fits_beyond_key(&entry)))
     }
 
-    /// Every key that a query finds passes here.
     fn fits_key(&self, key: &str) -> bool {
-        key.starts_with(&self.prefix)
-            && self.glob.as_ref().is_none_or(|glob| glob.matches(key))
-            && self.readable.as_ref().is_none_or(|(scope, policies)| policies.may_read(scope, key))
+        key.starts_with(&self.prefix) && self.glob.as_ref().is_none_or(|glob| glob.matches(key))
     }
 
     fn fits_beyond_key(&self, entry: &Entry) -> bool {

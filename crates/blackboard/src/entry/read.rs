@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::{Entry, Scope, Value, check_key, check_known_key, check_known_scope, check_scope, visible};
 use crate::error::Result;
-use crate::store::{Key, Prefetch};
+use crate::scope::{AccessOperation, Guard};
+use crate::store::{Key, Prefetch, Tx};
 
 impl Scope<'_> {
     /// The value of a key; `None` if no entry is visible. A stored JSON null is `Some`.
@@ -35,13 +36,43 @@ impl Scope<'_> {
     /// ```
     pub fn entry(&self, key: &str) -> Result<Option<Entry>> {
         self.check_known(key)?;
-        self.policies().check_read(&self.name, key)?;
         let row = Key::Entry(self.name.clone(), key.to_owned());
-        let entry = self.board.read(&[Prefetch::Row(row.clone())], |tx| visible(tx, &row))?;
+        let entry = self.read_guarded(vec![Prefetch::Row(row.clone())], |tx, guard| {
+            guard.check(AccessOperation::Read, &self.name, key)?;
+            visible(tx, &row)
+        })?;
         if entry.is_none() {
             self.check_new(key)?;
         }
         Ok(entry)
+    }
+
+    /// Reads one state of the board for the caller, with what its guard needs.
+    pub(super) fn read_guarded<'p, T>(
+        &'p self,
+        prefetch: Vec<Prefetch<'p>>,
+        mut f: impl FnMut(&dyn Tx, &Guard<'_>) -> Result<T>,
+    ) -> Result<T> {
+        self.board.read(&self.with_policies(prefetch), |tx| f(tx, &Guard::new(self.board, tx, &self.actor)))
+    }
+
+    /// The same for a verb that lists entries: it leaves out rows that cannot be read, and refuses a scope that the caller may
+    /// not use.
+    pub(super) fn list_guarded<'p, T>(
+        &'p self,
+        prefetch: Vec<Prefetch<'p>>,
+        mut f: impl FnMut(&dyn Tx, &Guard<'_>) -> Result<T>,
+    ) -> Result<T> {
+        self.board.read_list(&self.with_policies(prefetch), |tx| {
+            let guard = Guard::new(self.board, tx, &self.actor);
+            guard.check_scope(&self.name)?;
+            f(tx, &guard)
+        })
+    }
+
+    fn with_policies<'p>(&self, mut prefetch: Vec<Prefetch<'p>>) -> Vec<Prefetch<'p>> {
+        prefetch.extend(Guard::prefetch(self.board, &self.actor, [self.name.as_str()]));
+        prefetch
     }
 
     /// Refuses a name that no version has accepted.
@@ -68,14 +99,13 @@ impl Scope<'_> {
     /// ```
     pub fn read_batch(&self, keys: &[&str]) -> Result<BTreeMap<String, Value>> {
         check_known_scope(&self.name)?;
-        let policies = self.policies();
-        keys.iter().try_for_each(|key| {
-            check_known_key(&self.name, key)?;
-            policies.check_read(&self.name, key)
-        })?;
+        keys.iter().try_for_each(|key| check_known_key(&self.name, key))?;
         let keys: Vec<_> = keys.iter().map(|key| Key::Entry(self.name.clone(), (*key).to_owned())).collect();
         let prefetch: Vec<_> = keys.iter().cloned().map(Prefetch::Row).collect();
-        self.board.read(&prefetch, |tx| {
+        let names =
+            || keys.iter().filter_map(|key| if let Key::Entry(_, key) = key { Some(key) } else { None });
+        self.read_guarded(prefetch, |tx, guard| {
+            names().try_for_each(|key| guard.check(AccessOperation::Read, &self.name, key))?;
             let mut found = BTreeMap::new();
             for key in &keys {
                 if let Some(entry) = visible(tx, key)? {

@@ -181,7 +181,7 @@ fn check_not_a_lock(scope: &str, key: &str) -> Result<()> {
     }
 }
 
-/// The entry with this key, unless it has expired.
+/// The entry with this key, unless it has expired. Whether the caller may read it is checked before.
 pub(crate) fn visible(tx: &dyn Tx, key: &Key) -> Result<Option<Entry>> {
     Ok(tx.row::<Entry>(key)?.filter(|entry| !entry.is_expired(tx.now())))
 }

@@ -6,6 +6,7 @@ use super::{Actor, Entry, FILES, LOCKS, Order, Query};
 use crate::board::Board;
 use crate::error::{Error, Result};
 use crate::revision::Revision;
+use crate::scope::Guard;
 use crate::store::{Prefetch, Range, Tx};
 
 /// A scope that has entries.
@@ -68,8 +69,7 @@ impl Board {
                 most_bytes: Some(most_bytes),
                 ..Query::default()
             };
-            let checked = query.checked_in_stored_scope(scope)?;
-            Ok::<_, Error>(checked.readable_by(scope, self.policies_for(&Actor::default())))
+            query.checked_in_stored_scope(scope)
         };
         let most_bytes = wanted.most_bytes.unwrap_or(usize::MAX);
         // A wrong prefix is reported here, also if there is no scope at all.
@@ -77,6 +77,7 @@ impl Board {
         let from = wanted.after.as_ref().map(|(scope, _)| scope.as_str());
         let prefetch = [Prefetch::Revision, Prefetch::Heads(first_scope_from(from), 1)];
         self.read_list(&prefetch, |tx| {
+            let guard = Guard::of_board(self, tx);
             let (mut entries, mut bytes, mut more) = (Vec::<Entry>::new(), 0_usize, false);
             for scope in scopes_from(tx, from)? {
                 let after = wanted.after.as_ref().filter(|(last, _)| *last == scope);
@@ -85,8 +86,10 @@ impl Board {
                 // If no space is left, one more entry shows that there is more.
                 let room = if is_full { 1 } else { room };
                 let checked = query(&scope, after.map(|(_, key)| key.clone()), room, bytes_left)?;
-                tx.prefetch(&checked.prefetch(&scope))?;
-                let page = checked.page(tx, &scope)?;
+                let mut next = checked.prefetch(&scope);
+                next.extend(guard.prefetch_of([scope.as_str()]));
+                tx.prefetch(&next)?;
+                let page = checked.page(tx, &guard, &scope)?;
                 if is_full {
                     more |= !page.entries.is_empty();
                 } else {

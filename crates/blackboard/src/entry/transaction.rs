@@ -21,7 +21,7 @@ use crate::board::Board;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::hint::Hint;
 use crate::revision::Revision;
-use crate::scope::{policies_of, prefetch_all_policies, prefetch_policies};
+use crate::scope::{AccessOperation, Guard, policies_of, prefetch_all_policies, prefetch_policies};
 use crate::store::{Changes, Key, Prefetch, Tx};
 
 /// How often the code runs before the conflict is returned.
@@ -216,21 +216,19 @@ impl<'a> Transaction<'a> {
         let changed = self.steps.iter().map(|step| match step {
             Step::Write(scope, _) | Step::Delete(scope, _) => scope.as_str(),
         });
-        let policies = prefetch_all_policies(changed);
+        let found = self.found.iter().map(|found| found.scope.as_str());
+        let found = Guard::prefetch(self.board, &self.actor, found);
+        let policies = prefetch_all_policies(changed).chain(found);
         let mut prefetch: Vec<_> = places.chain(self.actor.prefetch()).chain(policies).collect();
         for FoundBefore { scope, query, .. } in &self.found {
-            prefetch.extend(self.checked(query, scope)?.prefetch_by_key(scope));
+            prefetch.extend(query.checked(scope)?.prefetch_by_key(scope));
         }
         Ok(prefetch)
     }
 
-    /// A query without the entries that the caller may not read.
-    fn checked(&self, query: &Query, scope: &str) -> Result<CheckedQuery> {
-        Ok(query.checked(scope)?.readable_by(scope, self.board.policies_for(&self.actor)))
-    }
-
     /// The first read that is no longer valid.
     fn what_changed(&self, tx: &dyn Tx) -> Result<Option<Error>> {
+        let guard = Guard::new(self.board, tx, &self.actor);
         for ((scope, key), seen) in &self.read {
             let current = visible(tx, &Key::Entry(scope.clone(), key.clone()))?;
             if current.as_ref().map(|entry| entry.revision) != seen.as_ref().map(|entry| entry.revision) {
@@ -239,7 +237,7 @@ impl<'a> Transaction<'a> {
             }
         }
         for FoundBefore { scope, query, entries, at } in &self.found {
-            let found = self.checked(query, scope)?.heads_since(tx, scope, entries, *at)?;
+            let found = query.checked(scope)?.heads_since(tx, &guard, scope, entries, *at)?;
             if let Some(changed) = first_difference(entries, &found) {
                 return Ok(Some(changed_query(scope, changed, entries, &found)));
             }
@@ -290,7 +288,6 @@ impl TransactionScope<'_, '_> {
     fn current(&mut self, key: &str) -> Result<Option<Entry>> {
         check_known_scope(&self.name)?;
         check_known_key(&self.name, key)?;
-        self.transaction.board.policies_for(&self.transaction.actor).check_read(&self.name, key)?;
         let place = (self.name.clone(), key.to_owned());
         if let Some(own) = self.transaction.own.get(&place) {
             return Ok(own.clone());
@@ -300,7 +297,13 @@ impl TransactionScope<'_, '_> {
         }
         let board = self.transaction.board;
         let row = Key::Entry(place.0.clone(), place.1.clone());
-        let entry = board.read(&[Prefetch::Row(row.clone())], |tx| visible(tx, &row))?;
+        let actor = &self.transaction.actor;
+        let mut prefetch = Guard::prefetch(board, actor, [place.0.as_str()]);
+        prefetch.push(Prefetch::Row(row.clone()));
+        let entry = board.read(&prefetch, |tx| {
+            Guard::new(board, tx, actor).check(AccessOperation::Read, &place.0, &place.1)?;
+            visible(tx, &row)
+        })?;
         self.transaction.read.insert(place, entry.clone());
         Ok(entry)
     }
@@ -319,7 +322,16 @@ impl TransactionScope<'_, '_> {
         } else {
             // The caller did not read the entry: a write that does not depend on it cannot conflict over it.
             let row = Key::Entry(place.0.clone(), place.1.clone());
-            let covered = board.read(&[Prefetch::Row(row.clone())], |tx| visible(tx, &row))?;
+            let actor = &self.transaction.actor;
+            let mut prefetch = Guard::prefetch(board, actor, [place.0.as_str()]);
+            prefetch.push(Prefetch::Row(row.clone()));
+            let covered = board.read(&prefetch, |tx| {
+                if write.merge {
+                    // The transaction can read what the write keeps.
+                    Guard::new(board, tx, actor).check(AccessOperation::Read, &place.0, &place.1)?;
+                }
+                visible(tx, &row)
+            })?;
             self.transaction.covered.insert(place.clone(), covered.clone());
             covered
         };
@@ -361,10 +373,16 @@ impl TransactionScope<'_, '_> {
     pub fn query(&mut self, query: &Query) -> Result<Vec<Entry>> {
         // The end of a page depends on the transaction's own writes, so everything is found first.
         let whole = Query { limit: Some(usize::MAX), offset: 0, after: None, ..query.clone() };
-        let checked = self.transaction.checked(&whole, &self.name)?;
+        let checked = whole.checked(&self.name)?;
         let name = &self.name;
         let transaction = &mut *self.transaction;
-        let found = transaction.board.read(&checked.prefetch(name), |tx| checked.page(tx, name))?;
+        let mut prefetch = checked.prefetch(name);
+        prefetch.extend(Guard::prefetch(transaction.board, &transaction.actor, [name.as_str()]));
+        let found = transaction.board.read(&prefetch, |tx| {
+            let guard = Guard::new(transaction.board, tx, &transaction.actor);
+            guard.check_scope(name)?;
+            checked.page(tx, &guard, name)
+        })?;
         let (mut entries, at) = (found.entries, found.revision);
         transaction.found.push(FoundBefore {
             scope: name.clone(),

@@ -13,7 +13,7 @@ use crate::error::{Code, Error, Refusal, Result};
 use crate::fingerprint::Fingerprint;
 use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
-use crate::scope::prefetch_all_policies;
+use crate::scope::{AccessOperation, prefetch_all_policies};
 use crate::store::{Prefetch, RememberedCall};
 
 /// Comparisons, and the operations to run if they hold or fail.
@@ -154,18 +154,19 @@ impl Board {
         let actor = self.checked_actor(actor)?;
         let comparisons = txn.comparisons.iter().map(|at| Prefetch::Entry(&at.scope, &at.key));
         let operations = txn.then.iter().chain(txn.otherwise.iter().flatten());
-        let changed = operations.clone().filter_map(Operation::changed_scope);
+        let scopes = txn.comparisons.iter().map(|at| at.scope.as_str());
+        let scopes = scopes.chain(operations.clone().map(Operation::scope));
         let prefetch: Vec<_> = comparisons
             .chain(operations.map(Operation::prefetch))
             .chain(actor.prefetch())
-            .chain(prefetch_all_policies(changed))
+            .chain(prefetch_all_policies(scopes))
             .chain([Prefetch::Revision])
             .collect();
         self.commit_once(
             actor.operation.as_deref(),
             actor.session.as_deref(),
             "txn",
-            || txn.asked(),
+            || txn.asked(&actor),
             &prefetch,
             |tx| {
                 let mut editor = EntryEditor::new(self, tx, &actor)?;
@@ -205,19 +206,25 @@ impl Board {
 }
 
 impl Txn {
-    /// The fingerprint of the request.
-    fn asked(&self) -> Fingerprint {
+    /// The fingerprint of the request. An answer with values is only for the caller that got it first.
+    fn asked(&self, actor: &Actor) -> Fingerprint {
         let operations = |asked: Fingerprint, operations: &[Operation]| {
             asked.each(operations, |asked, operation| operation.asked(asked))
         };
         let asked = Fingerprint::new().each(&self.comparisons, |asked, comparison| comparison.asked(asked));
         let asked = operations(asked, &self.then).of(self.otherwise.is_some());
-        operations(asked, self.otherwise.as_deref().unwrap_or_default())
+        let asked = operations(asked, self.otherwise.as_deref().unwrap_or_default());
+        let mut all = self.then.iter().chain(self.otherwise.iter().flatten());
+        if all.any(|operation| matches!(operation, Operation::Read { .. })) {
+            asked.maybe(actor.author.as_deref()).maybe(actor.session.as_deref())
+        } else {
+            asked
+        }
     }
 
     fn first_that_fails(&self, editor: &mut EntryEditor<'_>) -> Result<Option<(&Comparison, Option<Entry>)>> {
         for comparison in &self.comparisons {
-            editor.check_read(&comparison.scope, &comparison.key)?;
+            editor.check_access(AccessOperation::Read, &comparison.scope, &comparison.key)?;
             let found = editor.entry(&comparison.scope, &comparison.key)?;
             if !comparison.expected.holds(found.as_ref()) {
                 return Ok(Some((comparison, found)));
@@ -270,11 +277,12 @@ impl Comparison {
 }
 
 impl Operation {
-    /// The scope in which it changes an entry.
-    fn changed_scope(&self) -> Option<&str> {
+    /// The scope of its entry.
+    fn scope(&self) -> &str {
         match self {
-            Operation::Write { scope, .. } | Operation::Delete { scope, .. } => Some(scope),
-            Operation::Read { .. } => None,
+            Operation::Write { scope, .. }
+            | Operation::Delete { scope, .. }
+            | Operation::Read { scope, .. } => scope,
         }
     }
 

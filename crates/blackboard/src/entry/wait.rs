@@ -8,6 +8,7 @@ use crate::error::{Code, Error, Refusal, Result};
 use crate::follow::{Check, Sweeping, Wait};
 use crate::hint::Hint;
 use crate::revision::Revision;
+use crate::scope::AccessOperation;
 use crate::store::{CallLimit, Key, Prefetch};
 
 /// The longest time between two checks.
@@ -70,10 +71,12 @@ impl Scope<'_> {
     /// ```
     pub fn check_key(&self, key: &str, after: Option<Revision>) -> Result<Check<Entry>> {
         self.check_known(key)?;
-        self.policies().check_read(&self.name, key)?;
         let row = Key::Entry(self.name.clone(), key.to_owned());
-        let prefetch = [Prefetch::Row(row.clone()), Prefetch::Revision];
-        let (entry, seen) = self.board.read(&prefetch, |tx| Ok((visible(tx, &row)?, tx.revision()?)))?;
+        let prefetch = vec![Prefetch::Row(row.clone()), Prefetch::Revision];
+        let (entry, seen) = self.read_guarded(prefetch, |tx, guard| {
+            guard.check(AccessOperation::Read, &self.name, key)?;
+            Ok((visible(tx, &row)?, tx.revision()?))
+        })?;
         if entry.is_none() {
             // No write can have such a key.
             self.check_new(key)?;

@@ -266,6 +266,11 @@ pub(super) struct Line<'a> {
 }
 
 impl Line<'_> {
+    /// An event that its reader may not read: no filter matches it.
+    pub(super) fn hidden(event: Event) -> Line<'static> {
+        Line { event, possible: Vec::new() }
+    }
+
     /// Whether some filter may match it.
     pub(super) fn is_possible(&self) -> bool {
         !self.possible.is_empty()

@@ -165,7 +165,7 @@ impl Events<'_> {
     /// pruned meanwhile. A batch is empty if no event matched.
     pub fn next(&self, observation: &Observation, after: Revision, limit: usize) -> Result<Option<Batch>> {
         let Observation { until, filters, .. } = observation;
-        let scan = Scan { after, until: *until, filters, limit, values: true };
+        let scan = Scan { after, until: *until, filters, limit, values: true, board: self.board };
         let prefetch = [Prefetch::Events(scan.page()), Prefetch::Revision];
         let (scanned, floor) = self.board.read_list(&prefetch, |tx| Ok((scan.read(tx)?, tx.floor()?)))?;
         // What was pruned after the end of the observation does not matter to it.

@@ -9,6 +9,7 @@ use crate::entry::compacted;
 use crate::error::Result;
 use crate::follow::is_ahead;
 use crate::revision::Revision;
+use crate::scope::Guard;
 use crate::store::{Page, Prefetch, Tx};
 
 /// How many events are read together.
@@ -137,7 +138,8 @@ impl Events<'_> {
                 tx.prefetch(&[Prefetch::RevisionBack(revision, newer)])?;
                 end = end.min(tx.revision_back(revision, newer)?);
             }
-            let (events, next) = read(tx, wanted, lowest, end)?;
+            let guard = Guard::of_board(self.board, tx);
+            let (events, next) = read(tx, &guard, wanted, lowest, end)?;
             let ends = events.first().zip(events.last()).map(|(first, last)| [first.id, last.id]);
             let counted = ends.iter().flatten().map(|id| Prefetch::CountEvents(floor, *id));
             let back = kept.checked_sub(1).map(|newer| Prefetch::RevisionBack(revision, newer));
@@ -173,19 +175,21 @@ impl Events<'_> {
             if after < floor {
                 return Err(compacted(after, floor));
             }
-            let events = tx.events(&page)?;
+            let mut events = tx.events(&page)?;
             let next = events.last().map(|last| last.id).filter(|last| *last < revision);
+            Guard::of_board(self.board, tx).retain_readable(&mut events)?;
             Ok(LogPage { events, next, revision })
         })
     }
 }
 
 /// Reads the matching events after the first revision, up to and including the second one, in one direction.
-type Read = fn(&dyn Tx, &Lines, Revision, Revision) -> Result<(Vec<Event>, Option<Revision>)>;
+type Read = fn(&dyn Tx, &Guard<'_>, &Lines, Revision, Revision) -> Result<(Vec<Event>, Option<Revision>)>;
 
 /// Reads from `end` back to the revision after `lowest`.
 fn backwards(
     tx: &dyn Tx,
+    guard: &Guard<'_>,
     wanted: &Lines,
     lowest: Revision,
     end: Revision,
@@ -197,7 +201,9 @@ fn backwards(
         let after = tx.revision_back(until, window)?.max(lowest);
         let page = Page { after, until, types: &wanted.types, limit: usize::MAX };
         tx.prefetch(&[Prefetch::Events(page)])?;
-        if let Some(next) = found.add(tx.events(&page)?.into_iter().rev()) {
+        let mut events = tx.events(&page)?;
+        guard.retain_readable(&mut events)?;
+        if let Some(next) = found.add(events.into_iter().rev()) {
             return Ok((found.events, Some(next)));
         }
         looked_at += window;
@@ -212,6 +218,7 @@ fn backwards(
 /// Reads the events after `lowest`, up to `end`.
 fn forwards(
     tx: &dyn Tx,
+    guard: &Guard<'_>,
     wanted: &Lines,
     lowest: Revision,
     end: Revision,
@@ -230,7 +237,9 @@ fn forwards(
         let until = tx.revision_back(end, newer)?;
         let page = Page { after, until, types: &wanted.types, limit: usize::MAX };
         tx.prefetch(&[Prefetch::Events(page)])?;
-        if let Some(next) = found.add(tx.events(&page)?.into_iter()) {
+        let mut events = tx.events(&page)?;
+        guard.retain_readable(&mut events)?;
+        if let Some(next) = found.add(events.into_iter()) {
             return Ok((found.events, Some(next)));
         }
         looked_at += window;

@@ -3,8 +3,10 @@
 use super::Event;
 use super::change::Versions;
 use super::filter::{Custom, Filters, Line, Names, PossibleMatch};
+use crate::board::Board;
 use crate::error::Result;
 use crate::revision::Revision;
+use crate::scope::Guard;
 use crate::store::{Page, Prefetch, Tx};
 
 /// How many bytes of values end a batch, after the commit that exceeds it.
@@ -44,6 +46,13 @@ impl Scanned {
         Scanned { last: events.last().map(|event| event.id), events, undecided: Vec::new(), complete }
     }
 
+    /// The same without the events, by index, that are hidden. It was read as far as before.
+    fn without(mut self, hidden: &[bool]) -> Scanned {
+        let mut hidden = hidden.iter();
+        self.events.retain(|_| hidden.next() != Some(&true));
+        self
+    }
+
     /// Where the next batch starts, if this one started after `after` and was read up to `until`.
     pub(crate) fn end(&self, after: Revision, until: Revision) -> Revision {
         if self.complete { until } else { self.last.unwrap_or(after) }
@@ -76,6 +85,8 @@ pub(crate) struct Scan<'a> {
     pub(crate) limit: usize,
     /// Whether events of entries get their entry changes.
     pub(crate) values: bool,
+    /// The board, whose caller reads it.
+    pub(crate) board: &'a Board,
 }
 
 impl Scan<'_> {
@@ -91,11 +102,18 @@ impl Scan<'_> {
         let page = self.page();
         let lines = tx.events(&page)?;
         let complete = lines.len() < page.limit;
+        // What the caller may not read is passed over like what no filter matches.
+        let hidden = Guard::of_board(self.board, tx).hidden(&lines)?;
         match (self.filters.want_all_of_types(), self.values) {
-            (true, true) => with_entries(tx, lines, complete),
-            (true, false) => Ok(Scanned::of(lines, complete)),
+            (true, true) => Ok(with_entries(tx, lines, complete)?.without(&hidden)),
+            (true, false) => Ok(Scanned::of(lines, complete).without(&hidden)),
             (false, values) => {
-                let mut scanned = wanted(tx, lines, complete, self.filters, self.limit)?;
+                let mut hidden = hidden.into_iter();
+                let lines = lines.into_iter().map(|event| match hidden.next() {
+                    Some(true) => Line::hidden(event),
+                    Some(false) | None => self.filters.look_at(event),
+                });
+                let mut scanned = wanted(tx, lines.collect(), complete, self.limit)?;
                 if !values {
                     scanned.events.iter_mut().for_each(|event| event.entry = None);
                 }
@@ -125,18 +143,11 @@ fn with_entries(tx: &dyn Tx, mut events: Vec<Event>, complete: bool) -> Result<S
 }
 
 /// The events that match the filters, with their entry changes.
-fn wanted(
-    tx: &dyn Tx,
-    lines: Vec<Event>,
-    complete: bool,
-    filters: &Filters,
-    limit: usize,
-) -> Result<Scanned> {
+fn wanted(tx: &dyn Tx, lines: Vec<Line<'_>>, complete: bool, limit: usize) -> Result<Scanned> {
     let names = Names::default();
     let mut room = PageBudget::default();
     let mut scanned = Scanned { events: Vec::new(), undecided: Vec::new(), last: None, complete };
     let mut versions = Versions::default();
-    let lines: Vec<Line<'_>> = lines.into_iter().map(|event| filters.look_at(event)).collect();
     let mut lines = lines.into_iter();
     while let Some(line) = lines.next() {
         if !room.is_for(&line.event, scanned.events.len() >= limit) {

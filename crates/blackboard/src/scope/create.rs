@@ -74,9 +74,10 @@ impl Scopes<'_> {
         let policies = &Policies {
             ttl: policies.ttl.map(whole_milliseconds),
             validation: policies.validation.stored(),
-            ..policies.clone()
+            ..policies.owned_by(session.as_deref())
         };
-        self.board.settings().text.check_unaltered([name.as_str()])?;
+        let names = policies.access_texts().chain([name.as_str()]);
+        self.board.settings().text.check_unaltered(names)?;
         check_text(&policies.validation, &self.board.settings().text)?;
         let key = Key::ScopePolicies(name.clone());
         // Only a limit needs a number that the commit validates.
@@ -90,6 +91,9 @@ impl Scopes<'_> {
             let mut editor = EntryEditor::new(self.board, tx, &actor)?;
             check_protocols(&policies.validation, &RuleProtocols::of(tx, &policies.validation)?)?;
             let before = tx.row::<ScopePolicies>(&key)?;
+            if let Some(before) = &before {
+                editor.check_member(before)?;
+            }
             let entries = match before.as_ref().and_then(|before| before.entries) {
                 Some(entries) => entries,
                 None if has_limit => count(tx, name)?,
@@ -121,7 +125,8 @@ impl NewPolicies<'_> {
     ) -> Result<CreatedScope> {
         let NewPolicies { name, policies, author, now } = *self;
         if let Some(before) = before {
-            if before.policies != *policies {
+            // Another member may name the same policies.
+            if before.policies != (Policies { owner: before.policies.owner.clone(), ..policies.clone() }) {
                 let message = format!("scope {name} has other policies already");
                 let hint = Hint::SetScope(name.to_owned());
                 return Err(Refusal::new(Code::AlreadyExists, message).hint(hint).into());

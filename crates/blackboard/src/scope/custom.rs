@@ -3,17 +3,17 @@
 //! They are code, so they are not stored: other processes do not see and do not obey them. Stored [`Policies`] apply to
 //! every process, and come first. [`Board::set_policies`] replaces them at any time.
 //!
-//! [`CallerPolicies`] is what verbs ask: the policies for one caller, or none. Reads of entries pass
-//! [`CallerPolicies::check_read`] or [`CallerPolicies::may_read`]; changes pass the editor (`entry/editor.rs`).
+//! [`CallerPolicies`] are the policies for one caller, or none. A [`Guard`](super::Guard) asks them before the stored policies;
+//! the editor (`entry/editor.rs`) asks them about new values and evictions.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::ValueRules;
 use super::rules::check_value_of;
+use super::{AccessOperation, ValueRules};
 #[cfg(doc)]
 use super::{Eviction, Policies};
 use crate::board::Board;
-use crate::entry::{Actor, Entry, FILES, LOCKS, Scope, Value};
+use crate::entry::{Actor, Entry, FILES, LOCKS, Value};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::metadata::Metadata;
 use crate::store::Range;
@@ -239,7 +239,7 @@ impl Board {
     /// })?;
     /// let of = |author: &str| board.scope("team").acting_as(Actor::author(author));
     /// of("ivy").write(&Write::new("ivy:count", Value::of(&1)?))?;
-    /// assert_eq!(of("oak").read("ivy:count").unwrap_err().code(), Code::AccessDenied);
+    /// assert_eq!(of("oak").read("ivy:count").unwrap_err().code(), Code::NotAllowed);
     /// assert!(of("oak").query(&Query::default())?.entries.is_empty());
     /// let text = Write::new("ivy:count", Value::of("many")?);
     /// assert_eq!(of("ivy").write(&text).unwrap_err().code(), Code::InvalidValue);
@@ -271,13 +271,6 @@ impl Board {
     }
 }
 
-impl Scope<'_> {
-    /// The policies for its caller.
-    pub(crate) fn policies(&self) -> CallerPolicies {
-        self.board.policies_for(&self.actor)
-    }
-}
-
 /// The custom policies of a board for one caller; without any, everything is allowed.
 #[derive(Clone, Default)]
 pub(crate) struct CallerPolicies(Option<Box<Applied>>);
@@ -302,14 +295,15 @@ impl CallerPolicies {
         Some((&applied.policies, caller))
     }
 
-    /// Whether the caller may read a key. Every query asks this for each key.
-    pub(crate) fn may_read(&self, scope: &str, key: &str) -> bool {
-        self.of(scope).is_none_or(|(policies, caller)| policies.access.can_read(caller, scope, key))
-    }
-
-    /// Refuses a key that the caller may not read.
-    pub(crate) fn check_read(&self, scope: &str, key: &str) -> Result<()> {
-        if self.may_read(scope, key) { Ok(()) } else { Err(denied(scope, "read", key)) }
+    /// Why the caller may not read or delete a key, if it may not. A write is checked with its value.
+    pub(super) fn refusal(&self, operation: AccessOperation, scope: &str, key: &str) -> Option<Error> {
+        let (policies, caller) = self.of(scope)?;
+        let is_allowed = match operation {
+            AccessOperation::Read => policies.access.can_read(caller, scope, key),
+            AccessOperation::Delete => policies.access.can_delete(caller, scope, key),
+            AccessOperation::Write => true,
+        };
+        (!is_allowed).then(|| denied(scope, operation, key))
     }
 
     /// Refuses an entry that the caller may not write, or whose value is not allowed.
@@ -317,19 +311,9 @@ impl CallerPolicies {
         let Entry { scope, key, value, metadata, .. } = entry;
         let Some((policies, caller)) = self.of(scope) else { return Ok(()) };
         if !policies.access.can_write(caller, scope, key, value) {
-            return Err(denied(scope, "write", key));
+            return Err(denied(scope, AccessOperation::Write, key));
         }
         policies.validation.validate(scope, key, value, metadata.as_ref())
-    }
-
-    /// Refuses a key that the caller may not delete.
-    pub(crate) fn check_delete(&self, scope: &str, key: &str) -> Result<()> {
-        match self.of(scope) {
-            Some((policies, caller)) if !policies.access.can_delete(caller, scope, key) => {
-                Err(denied(scope, "delete", key))
-            }
-            _ => Ok(()),
-        }
     }
 
     /// The limit of a scope without a stored one.
@@ -345,7 +329,7 @@ impl CallerPolicies {
     }
 }
 
-fn denied(scope: &str, verb: &str, key: &str) -> Error {
-    let message = format!("the access policy of the program does not allow to {verb} {}", shown(key));
-    Refusal::new(Code::AccessDenied, message).detail("scope", scope).detail("key", key).into()
+fn denied(scope: &str, operation: AccessOperation, key: &str) -> Error {
+    let message = format!("the access policy of the program does not allow to {operation} {}", shown(key));
+    Refusal::new(Code::NotAllowed, message).detail("scope", scope).detail("key", key).into()
 }

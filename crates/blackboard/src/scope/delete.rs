@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{ScopePolicies, Scopes, no_policies, not_found};
 use crate::agent::prefetch_agent;
-use crate::entry::{Actor, EntryEditor, EventWording, check_known_scope, check_not_reserved};
+use crate::entry::{Actor, EntryEditor, check_known_scope, check_not_reserved};
 use crate::error::Result;
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
@@ -75,7 +75,10 @@ impl Scopes<'_> {
         self.board.commit_as(session.as_deref().as_slice(), "scope delete", &prefetch, |tx| {
             let mut editor = EntryEditor::new(self.board, tx, &actor)?;
             match tx.row::<ScopePolicies>(&key)? {
-                Some(_) => editor.changes.remove(key.clone()),
+                Some(row) => {
+                    editor.check_owner(&row)?;
+                    editor.changes.remove(key.clone());
+                }
                 None if deleted_entries > 0 => {}
                 None if *entries => return Err(not_found(name)),
                 None => return Err(no_policies(name)),
@@ -100,6 +103,7 @@ impl Scopes<'_> {
             |asked| asked,
             &prefetch,
             |editor| {
+                editor.check_owner_of(name)?;
                 let keys: Vec<_> = editor.heads(&first, BATCH)?.into_iter().map(|head| head.key).collect();
                 editor.prefetch_entries(name, keys.iter())?;
                 let mut count = 0;
@@ -108,8 +112,7 @@ impl Scopes<'_> {
                     if editor.is_full() {
                         break;
                     }
-                    let is_gone = editor.expire(name, key)?
-                        || editor.delete(name, key, EventWording::AsEntry)?.is_some();
+                    let is_gone = editor.expire(name, key)? || editor.delete_of_scope(name, key)?.is_some();
                     count += u64::from(is_gone);
                 }
                 Ok(count)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{ScopeDetails, ScopePolicies, Scopes};
+use super::{Guard, ScopeDetails, ScopePolicies, Scopes};
 use crate::entry::{ScopeSize, first_scope_from, scopes_from};
 use crate::error::Result;
 use crate::store::{Prefetch, Range, Tx};
@@ -29,10 +29,14 @@ impl Scopes<'_> {
             for ScopeSize { scope, entries } in sizes(tx)? {
                 scopes.entry(scope).or_insert((0, None)).0 = entries;
             }
-            let details = scopes
-                .into_iter()
-                .map(|(scope, (entries, row))| ScopeDetails::of(scope, entries, row.as_ref()));
-            Ok(details.collect())
+            let guard = Guard::of_board(self.board, tx);
+            let mut details = Vec::with_capacity(scopes.len());
+            for (scope, (entries, row)) in scopes {
+                if row.as_ref().map_or(Ok(true), |row| guard.may_see_row(row))? {
+                    details.push(ScopeDetails::of(scope, entries, row.as_ref()));
+                }
+            }
+            Ok(details)
         })
     }
 
@@ -46,7 +50,17 @@ impl Scopes<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn sizes(&self) -> Result<Vec<ScopeSize>> {
-        self.board.read_list(&[Prefetch::Heads(first_scope_from(None), 1)], sizes)
+        self.board.read_list(&[Prefetch::Heads(first_scope_from(None), 1)], |tx| {
+            let guard = Guard::of_board(self.board, tx);
+            let mut sizes = sizes(tx)?;
+            if !guard.is_operator() {
+                tx.prefetch(&guard.prefetch_of(sizes.iter().map(|size| size.scope.as_str())))?;
+                let seen = sizes.iter().map(|size| guard.may_see(&size.scope)).collect::<Result<Vec<_>>>()?;
+                let mut seen = seen.into_iter();
+                sizes.retain(|_| seen.next().unwrap_or(false));
+            }
+            Ok(sizes)
+        })
     }
 }
 

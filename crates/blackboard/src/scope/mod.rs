@@ -9,11 +9,13 @@
 //! | `create.rs`, `set.rs`, `delete.rs`, `show.rs`, `list.rs` | the verbs |
 //! | `custom.rs` | policies of a program that embeds the library, which are not stored |
 //! | `rules.rs` | the rules of policies, each a pure function |
+//! | `access.rs` | who may read, write and delete which entries: what every path asks |
 //! | `size.rs` | the number of entries of a scope with a limit, and which entry is evicted |
 //! | `value_rules.rs`, `value_type.rs` | which values are allowed under which keys |
 //!
-//! `entry/editor.rs` applies the policies to the changes of a commit.
+//! `entry/editor.rs` applies the policies to the changes of a commit. A [`Guard`] applies access rules to everything that is read.
 
+mod access;
 mod create;
 mod custom;
 mod delete;
@@ -29,6 +31,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+pub use self::access::{AccessOperation, AccessRule, AccessRules, Effect, MAX_ACCESS_RULES, MAX_MEMBERS};
+pub(crate) use self::access::{CallerSource, Guard};
 pub use self::create::{CreateScope, CreatedScope};
 pub use self::custom::{
     AccessPolicy, Caller, CustomPolicies, EVICTION_CANDIDATES, EvictionOrder, EvictionPolicy,
@@ -72,17 +76,20 @@ pub enum Visibility {
     Global,
     /// Every caller. Entries have no default time to live, and are never evicted.
     Persistent,
+    /// The members, and the session that created the scope.
+    Shared,
 }
 
 impl Visibility {
     /// All of them.
-    pub const ALL: &'static [Visibility] = &[Visibility::Global, Visibility::Persistent];
+    pub const ALL: &'static [Visibility] = &[Visibility::Global, Visibility::Persistent, Visibility::Shared];
 
     /// The name.
     pub fn as_str(self) -> &'static str {
         match self {
             Visibility::Global => "global",
             Visibility::Persistent => "persistent",
+            Visibility::Shared => "shared",
         }
     }
 }
@@ -126,6 +133,13 @@ impl_names!(Eviction, "eviction");
 pub struct Policies {
     /// Who may use the entries, and how long they are kept.
     pub visibility: Visibility,
+    /// The agents that a shared scope is for: names of agents, authors, or session ids.
+    pub members: Vec<String>,
+    /// The session that created a scope which restricts its callers. It may change the policies. Creating and setting
+    /// policies stores the session that acts, whatever a caller has here.
+    pub owner: Option<String>,
+    /// Who may read, write and delete which keys.
+    pub access: AccessRules,
     /// The time to live of an entry that is written without one, in seconds.
     #[serde(serialize_with = "as_seconds", deserialize_with = "from_seconds")]
     pub ttl: Option<Duration>,

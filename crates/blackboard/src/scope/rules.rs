@@ -1,5 +1,6 @@
 //! The rules of policies, each a pure function.
 
+use super::access::check_access;
 use super::value_rules::Problem;
 use super::{Eviction, Policies, RuleProtocols, ScopePolicies, ValueRules, Visibility};
 use crate::entry::{ACCESS_COUNT, Entry, Value, check_pattern, check_ttl};
@@ -16,7 +17,8 @@ pub const MAX_RULE_SCHEMA_BYTES: usize = 32 * 1024;
 
 /// Refuses policies that contradict each other, or that no write could satisfy.
 pub(super) fn check_policies(scope: &str, policies: &Policies) -> Result<()> {
-    let Policies { visibility, ttl, max_entries, eviction, validation } = policies;
+    let Policies { visibility, ttl, max_entries, eviction, validation, .. } = policies;
+    check_access(scope, policies)?;
     check_ttl(*ttl)?;
     if *max_entries == Some(0) {
         return Err(Error::invalid("a scope that may have no entries cannot be used; the least is 1"));

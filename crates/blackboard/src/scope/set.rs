@@ -8,8 +8,8 @@ use super::create::{check_fits, check_text, described};
 use super::rules::{check_policies, check_protocols};
 use super::size::{count, prefetch_count};
 use super::{
-    Eviction, Policies, RuleProtocols, ScopeDetails, ScopePolicies, Scopes, ValueRules, Visibility,
-    no_policies, whole_milliseconds,
+    AccessRules, Eviction, Policies, RuleProtocols, ScopeDetails, ScopePolicies, Scopes, ValueRules,
+    Visibility, no_policies, whole_milliseconds,
 };
 use crate::agent::prefetch_agent;
 use crate::clock::Timestamp;
@@ -26,6 +26,10 @@ pub struct SetScope {
     pub name: String,
     /// The visibility.
     pub visibility: Option<Visibility>,
+    /// The members of a shared scope, in place of all earlier ones.
+    pub members: Option<Vec<String>>,
+    /// The access rules, in place of all earlier ones.
+    pub access: Option<AccessRules>,
     /// The default time to live; `Some(None)` for none.
     pub ttl: Option<Option<Duration>>,
     /// The most entries; `Some(None)` for no limit.
@@ -84,6 +88,12 @@ impl Scopes<'_> {
         let no_rules = ValueRules::default();
         let rules = request.validation.as_ref().unwrap_or(&no_rules);
         check_text(rules, &self.board.settings().text)?;
+        let callers = Policies {
+            members: request.members.clone().unwrap_or_default(),
+            access: request.access.clone().unwrap_or_default(),
+            ..Policies::default()
+        };
+        self.board.settings().text.check_unaltered(callers.access_texts())?;
         let key = Key::ScopePolicies(name.clone());
         let whole = Range::entries(name, "");
         let mut prefetch = vec![Prefetch::Row(key.clone()), Prefetch::Count(whole.clone())];
@@ -94,6 +104,7 @@ impl Scopes<'_> {
             let mut editor = EntryEditor::new(self.board, tx, &actor)?;
             let before = tx.row::<ScopePolicies>(&key)?.ok_or_else(|| no_policies(name))?;
             check_protocols(rules, &RuleProtocols::of(tx, rules)?)?;
+            editor.check_owner(&before)?;
             let gets_limit = before.entries.is_none() && matches!(request.max_entries, Some(Some(_)));
             let entries = if gets_limit {
                 tx.prefetch(&[prefetch_count(name)])?;
@@ -120,11 +131,20 @@ fn decide(
     let old = &before.policies;
     let new = Policies {
         visibility: request.visibility.unwrap_or(old.visibility),
+        members: match (&request.members, request.visibility) {
+            (Some(members), _) => members.clone(),
+            // Only a shared scope has members.
+            (None, Some(visibility)) if visibility != Visibility::Shared => Vec::new(),
+            (None, _) => old.members.clone(),
+        },
+        owner: old.owner.clone(),
+        access: request.access.clone().unwrap_or_else(|| old.access.clone()),
         ttl: request.ttl.map_or(old.ttl, |ttl| ttl.map(whole_milliseconds)),
         max_entries: request.max_entries.unwrap_or(old.max_entries),
         eviction: request.eviction.unwrap_or(old.eviction),
         validation: request.validation.clone().unwrap_or_else(|| old.validation.clone()),
     };
+    let new = new.owned_by(old.owner.as_deref().or(request.session.as_deref()));
     let name = before.scope.clone();
     if new == *old {
         return Ok(ScopeUpdated { scope: ScopeDetails::of(name, entries, Some(&before)), updated: false });

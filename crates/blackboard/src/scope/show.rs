@@ -1,6 +1,6 @@
 //! `scope show`: one scope with its policies.
 
-use super::{ScopeDetails, ScopePolicies, Scopes, not_found};
+use super::{Guard, ScopeDetails, ScopePolicies, Scopes, not_found};
 use crate::entry::check_known_scope;
 use crate::error::Result;
 use crate::store::{Key, Prefetch, Range};
@@ -21,9 +21,12 @@ impl Scopes<'_> {
         check_known_scope(name)?;
         let (key, entries) = (Key::ScopePolicies(name.to_owned()), Range::entries(name, ""));
         let prefetch = [Prefetch::Row(key.clone()), Prefetch::Count(entries.clone())];
-        self.board.read(&prefetch, |tx| match (tx.row::<ScopePolicies>(&key)?, tx.count(&entries)?) {
-            (None, 0) => Err(not_found(name)),
-            (row, entries) => Ok(ScopeDetails::of(name.to_owned(), entries, row.as_ref())),
+        self.board.read(&prefetch, |tx| {
+            Guard::of_board(self.board, tx).check_scope(name)?;
+            match (tx.row::<ScopePolicies>(&key)?, tx.count(&entries)?) {
+                (None, 0) => Err(not_found(name)),
+                (row, entries) => Ok(ScopeDetails::of(name.to_owned(), entries, row.as_ref())),
+            }
         })
     }
 }

@@ -4,7 +4,7 @@ use blackboard::entry::EntryVersion;
 use blackboard::{Board, Code, Hint, Refusal, Result};
 
 use crate::commands::Run;
-use crate::commands::arguments::{ScopeOption, at_least_one};
+use crate::commands::arguments::{ReadAs, ScopeOption, at_least_one};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -31,13 +31,16 @@ pub struct History {
     limit: Option<usize>,
 
     #[command(flatten)]
+    reader: ReadAs,
+
+    #[command(flatten)]
     scope: ScopeOption,
 }
 
 impl Run for History {
     fn run(self, context: &Context) -> Result<Outcome> {
         let name = context.scope(&self.scope)?;
-        let board = context.open(Access::read())?;
+        let board = self.reader.apply(context.open(Access::read())?)?;
         let limit = row_limit(self.limit, context.json()).unwrap_or(usize::MAX);
         Ok(Outcome::new(of(&board, &name, &self.key, limit, usize::MAX)?))
     }

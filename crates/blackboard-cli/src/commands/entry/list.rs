@@ -5,7 +5,7 @@ use blackboard::entry::{CountedEntries, CountedKeys, Order, Query, QueryPage};
 
 use super::{Matching, note_unclosed_class};
 use crate::commands::Run;
-use crate::commands::arguments::{ScopeOption, at_least_one};
+use crate::commands::arguments::{ReadAs, ScopeOption, at_least_one};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -40,6 +40,9 @@ pub struct List {
     limit: Option<usize>,
 
     #[command(flatten)]
+    reader: ReadAs,
+
+    #[command(flatten)]
     scope: ScopeOption,
 }
 
@@ -48,7 +51,7 @@ impl Run for List {
         let name = context.scope(&self.scope)?;
         note_unclosed_class(context, self.pattern.as_deref());
         let query = self.which.query(self.pattern)?;
-        let board = context.open(Access::read())?;
+        let board = self.reader.apply(context.open(Access::read())?)?;
         let scope = board.scope(&name);
         let limit = row_limit(self.limit, context.json());
         let query = Query { order: Order::Key, limit, ..query };

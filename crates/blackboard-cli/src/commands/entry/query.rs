@@ -5,7 +5,7 @@ use blackboard::entry::{DEFAULT_LIMIT, Order, Query as Asked};
 
 use super::{Matching, note_unclosed_class};
 use crate::commands::Run;
-use crate::commands::arguments::{ScopeOption, at_least_one};
+use crate::commands::arguments::{ReadAs, ScopeOption, at_least_one};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -48,6 +48,9 @@ pub struct Query {
     after: Option<String>,
 
     #[command(flatten)]
+    reader: ReadAs,
+
+    #[command(flatten)]
     scope: ScopeOption,
 }
 
@@ -62,7 +65,8 @@ impl Run for Query {
             after: self.after,
             ..self.which.query(self.pattern)?
         };
-        let page = context.open(Access::read())?.scope(&name).query(&query)?;
+        let board = self.reader.apply(context.open(Access::read())?)?;
+        let page = board.scope(&name).query(&query)?;
         let (next, revision) = (page.next, page.revision);
         let entries = ListPage::first(page.entries, None);
         Ok(Outcome::new(EntryList { entries, next, revision }))

@@ -3,7 +3,7 @@
 use blackboard::{Code, Result, Revision};
 
 use crate::commands::Run;
-use crate::commands::arguments::{ScopeOption, revision};
+use crate::commands::arguments::{ReadAs, ScopeOption, revision};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -18,6 +18,7 @@ use crate::output::entry::{BareValue, Missing, RawText, ReadEntry};
 ///   blackboard read task:q4
 ///   blackboard read task:q4 --value | jq .status
 ///   blackboard read result:log --raw
+///   blackboard read task:q4 --as analyst
 ///   revision=$(blackboard read counter --json | jq .revision)
 ///   blackboard read counter --as-of "$revision"
 #[derive(clap::Args, Debug)]
@@ -40,13 +41,16 @@ pub struct Read {
     as_of: Option<Revision>,
 
     #[command(flatten)]
+    reader: ReadAs,
+
+    #[command(flatten)]
     scope: ScopeOption,
 }
 
 impl Run for Read {
     fn run(self, context: &Context) -> Result<Outcome> {
         let name = context.scope(&self.scope)?;
-        let board = context.open(Access::read())?;
+        let board = self.reader.apply(context.open(Access::read())?)?;
         let scope = board.scope(&name);
         let found = match self.as_of {
             Some(revision) => scope.entry_as_of(&self.key, revision)?,

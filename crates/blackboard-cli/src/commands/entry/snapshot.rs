@@ -4,7 +4,7 @@ use blackboard::Result;
 
 use super::{Matching, note_unclosed_class};
 use crate::commands::Run;
-use crate::commands::arguments::ScopeOption;
+use crate::commands::arguments::{ReadAs, ScopeOption};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -28,6 +28,9 @@ pub struct Snapshot {
     pattern: Option<String>,
 
     #[command(flatten)]
+    reader: ReadAs,
+
+    #[command(flatten)]
     scope: ScopeOption,
 }
 
@@ -36,6 +39,7 @@ impl Run for Snapshot {
         let name = context.scope(&self.scope)?;
         note_unclosed_class(context, self.pattern.as_deref());
         let query = self.which.query(self.pattern)?;
-        Ok(Outcome::new(WholeScope(context.open(Access::read())?.scope(&name).snapshot(&query)?.entries)))
+        let board = self.reader.apply(context.open(Access::read())?)?;
+        Ok(Outcome::new(WholeScope(board.scope(&name).snapshot(&query)?.entries)))
     }
 }

@@ -4,7 +4,7 @@ use blackboard::entry::{Actor, WaitFor};
 use blackboard::{Result, Revision};
 
 use crate::commands::Run;
-use crate::commands::arguments::{ScopeOption, length, limit, revision};
+use crate::commands::arguments::{ReadAs, ScopeOption, length, limit, revision};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -44,6 +44,9 @@ pub struct Wait {
     after: Option<Revision>,
 
     #[command(flatten)]
+    reader: ReadAs,
+
+    #[command(flatten)]
     scope: ScopeOption,
 }
 
@@ -53,6 +56,8 @@ impl Run for Wait {
         let _limit = limit(timeout);
         let scope = context.scope(&self.scope)?;
         let (board, session) = context.open(Access::follow(None))?;
+        let board = self.reader.apply(board)?;
+        let session = session.filter(|_| !self.reader.is_given());
         let by = Actor { session, ..Actor::default() };
         let entry =
             board.scope(&scope).acting_as(by).wait(&self.key, &WaitFor { timeout, after: self.after })?;

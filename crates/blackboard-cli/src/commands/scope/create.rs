@@ -3,6 +3,7 @@
 use blackboard::Result;
 use blackboard::scope::{CreateScope, Eviction, Policies, ValueRule, Visibility};
 
+use super::access_rules;
 use crate::commands::Run;
 use crate::commands::arguments::{Session, at_least_one, length};
 use crate::context::Context;
@@ -22,6 +23,8 @@ use crate::output::scope::CreatedScope;
 ///   blackboard scope create counts --validate 'count.*=int'
 ///   blackboard scope create runs --validate-protocol 'task:*=Task'
 ///   blackboard scope create scores --validate-schema 'score:*={"minimum":0}'
+///   blackboard scope create results --allow 'analyst:write' --deny '*:delete'
+///   blackboard scope create review --visibility shared --member ivy --member oak
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Create {
@@ -29,9 +32,22 @@ pub struct Create {
     #[arg(value_name = "NAME")]
     name: String,
 
-    /// Visibility: global, or persistent (no default TTL, no evictions)
+    /// Visibility: global, persistent (no default TTL, no evictions) or shared (for its members)
     #[arg(long, value_name = "VISIBILITY", default_value = "global")]
     visibility: Visibility,
+
+    /// Agent that a shared scope is for: agent name, author or session id; repeatable
+    #[arg(long = "member", value_name = "NAME")]
+    members: Vec<String>,
+
+    /// Access rule: only callers that match WHO may do these operations (read, write, delete or *) on matching keys;
+    /// repeatable
+    #[arg(long = "allow", value_name = "WHO:OPERATIONS[:KEYS]")]
+    allow: Vec<String>,
+
+    /// Access rule: callers that match WHO may not do these operations, whatever --allow says; repeatable
+    #[arg(long = "deny", value_name = "WHO:OPERATIONS[:KEYS]")]
+    deny: Vec<String>,
 
     /// TTL of entries that are written without one: 90s, 15m, 1h, 2d; a bare number is seconds
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
@@ -67,6 +83,9 @@ impl Run for Create {
     fn run(self, context: &Context) -> Result<Outcome> {
         let policies = Policies {
             visibility: self.visibility,
+            members: self.members,
+            owner: None,
+            access: access_rules(&self.allow, &self.deny)?,
             ttl: length(self.ttl.as_deref())?,
             max_entries: self.max_entries.map(|limit| limit as u64),
             eviction: self.eviction,

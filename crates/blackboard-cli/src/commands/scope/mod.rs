@@ -9,7 +9,7 @@ pub mod show;
 use std::path::Path;
 
 use blackboard::protocol::{MAX_SCHEMA_BYTES, Schema};
-use blackboard::scope::{ValueRule, ValueRules};
+use blackboard::scope::{AccessRule, AccessRules, Effect, ValueRule, ValueRules};
 use blackboard::{Error, Result};
 
 use super::entry::input::read_text;
@@ -36,4 +36,14 @@ fn value_rules(types: Vec<ValueRule>, schemas: &[String], protocols: &[String]) 
         rules.push(ValueRule::protocol(keys, protocol));
     }
     Ok(ValueRules::new(rules))
+}
+
+/// The access rules of the options. Not a parser of clap's, which knows no effect.
+fn access_rules(allow: &[String], deny: &[String]) -> Result<AccessRules> {
+    let rules = |effect, texts: &[String]| -> Result<Vec<_>> {
+        texts.iter().map(|text| AccessRule::parse(effect, text)).collect()
+    };
+    let mut all = rules(Effect::Allow, allow)?;
+    all.extend(rules(Effect::Deny, deny)?);
+    Ok(AccessRules::new(all))
 }

@@ -3,6 +3,7 @@
 use blackboard::Result;
 use blackboard::scope::{Eviction, SetScope, ValueRule, Visibility};
 
+use super::access_rules;
 use crate::commands::Run;
 use crate::commands::arguments::{Session, at_least_one, length};
 use crate::context::Context;
@@ -19,6 +20,7 @@ use crate::output::scope::UpdatedScope;
 ///   blackboard scope set cache --max-entries 500
 ///   blackboard scope set cache --no-ttl --no-max-entries
 ///   blackboard scope set cache --validate 'config.*=dict'
+///   blackboard scope set cache --deny 'oak:write,delete:config.*'
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Set {
@@ -26,9 +28,26 @@ pub struct Set {
     #[arg(value_name = "NAME")]
     name: String,
 
-    /// Visibility: global, or persistent (no default TTL, no evictions)
+    /// Visibility: global, persistent (no default TTL, no evictions) or shared (for its members)
     #[arg(long, value_name = "VISIBILITY")]
     visibility: Option<Visibility>,
+
+    /// Agent that a shared scope is for, in place of all earlier ones; repeatable
+    #[arg(long = "member", value_name = "NAME")]
+    members: Vec<String>,
+
+    /// Access rule, in place of all earlier ones: only callers that match WHO may do these operations (read, write, delete or *) on matching keys;
+    /// repeatable
+    #[arg(long = "allow", value_name = "WHO:OPERATIONS[:KEYS]", conflicts_with = "no_access")]
+    allow: Vec<String>,
+
+    /// Access rule, in place of all earlier ones: callers that match WHO may not do these operations, whatever --allow says; repeatable
+    #[arg(long = "deny", value_name = "WHO:OPERATIONS[:KEYS]", conflicts_with = "no_access")]
+    deny: Vec<String>,
+
+    /// Remove the access rules
+    #[arg(long)]
+    no_access: bool,
 
     /// TTL of entries that are written without one: 90s, 15m, 1h, 2d; a bare number is seconds
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, conflicts_with = "no_ttl")]
@@ -78,10 +97,14 @@ impl Run for Set {
         let max_entries = self.max_entries.map(|limit| limit as u64);
         let validation = super::value_rules(self.types, &self.schemas, &self.protocols)?;
         let has_rules = !validation.as_slice().is_empty() || self.no_validate;
+        let has_access = !self.allow.is_empty() || !self.deny.is_empty() || self.no_access;
+        let access = access_rules(&self.allow, &self.deny)?;
         let (board, session) = context.open(Access::change(self.session.named()))?;
         let set = SetScope {
             name: self.name,
             visibility: self.visibility,
+            members: (!self.members.is_empty()).then_some(self.members),
+            access: has_access.then_some(access),
             ttl: (self.no_ttl || ttl.is_some()).then_some(ttl),
             max_entries: (self.no_max_entries || max_entries.is_some()).then_some(max_entries),
             eviction: self.eviction,

@@ -294,6 +294,11 @@ fn policies_with_every_value() -> crate::scope::ScopePolicies {
     crate::scope::ScopePolicies {
         scope: "team".to_owned(),
         policies: crate::scope::Policies {
+            members: owned(&["Oak"]),
+            owner: Some("session".to_owned()),
+            access: crate::scope::AccessRules::new(vec![
+                crate::scope::AccessRule::parse(crate::scope::Effect::Deny, "Oak:read,write:a*").unwrap(),
+            ]),
             visibility: crate::scope::Visibility::Persistent,
             ttl: Some(std::time::Duration::from_millis(1501)),
             max_entries: Some(100),

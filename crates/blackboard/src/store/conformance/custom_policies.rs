@@ -58,21 +58,21 @@ fn a_caller_reads_only_what_the_access_policy_allows(fixture: &Fixture) {
     let (ivy, oak) = (acting_as(fixture, "ivy"), acting_as(fixture, "oak"));
     assert_eq!(ivy.read("secret").unwrap(), Some(json("2")));
     let refused = oak.read("secret").unwrap_err();
-    assert_eq!(refused.code(), Code::AccessDenied);
+    assert_eq!(refused.code(), Code::NotAllowed);
     assert_eq!(refused.to_string(), "the access policy of the program does not allow to read secret");
     // What does not exist is hidden in the same way.
-    assert_eq!(code(oak.read("secret-2")), Code::AccessDenied);
-    assert_eq!(code(oak.read_batch(&["open", "secret"])), Code::AccessDenied);
-    assert_eq!(code(oak.history("secret", 5)), Code::AccessDenied);
-    assert_eq!(code(oak.entry_as_of("secret", written.revision)), Code::AccessDenied);
-    assert_eq!(code(oak.wait("secret", &WaitFor::default())), Code::AccessDenied);
+    assert_eq!(code(oak.read("secret-2")), Code::NotAllowed);
+    assert_eq!(code(oak.read_batch(&["open", "secret"])), Code::NotAllowed);
+    assert_eq!(code(oak.history("secret", 5)), Code::NotAllowed);
+    assert_eq!(code(oak.entry_as_of("secret", written.revision)), Code::NotAllowed);
+    assert_eq!(code(oak.wait("secret", &WaitFor::default())), Code::NotAllowed);
     let transaction = |author: &'static str| {
         fixture.board.transaction(|tx| {
             tx.acting_as(Actor::author(author))?;
             tx.scope("team").read("secret")
         })
     };
-    assert_eq!(code(transaction("oak")), Code::AccessDenied);
+    assert_eq!(code(transaction("oak")), Code::NotAllowed);
     assert_eq!(transaction("ivy").unwrap(), Some(json("2")));
     let secret = || ("team".to_owned(), "secret".to_owned());
     let (scope, key) = secret();
@@ -81,7 +81,7 @@ fn a_caller_reads_only_what_the_access_policy_allows(fixture: &Fixture) {
     let comparison = Comparison { scope, key, expected: Expected::Value(json("2")) };
     let compare = Txn { comparisons: vec![comparison], ..Txn::default() };
     for txn in [read, compare] {
-        assert_eq!(code(fixture.board.txn(&txn, &Actor::author("oak"))), Code::AccessDenied);
+        assert_eq!(code(fixture.board.txn(&txn, &Actor::author("oak"))), Code::NotAllowed);
         fixture.board.txn(&txn, &Actor::author("ivy")).unwrap();
     }
 
@@ -106,20 +106,20 @@ fn a_caller_changes_only_what_the_access_policy_allows(fixture: &Fixture) {
     set(fixture, with_access());
     let (ivy, oak) = (acting_as(fixture, "ivy"), acting_as(fixture, "oak"));
     let (refused, events) = fixture.events_of(|| oak.write(&a_write("secret", "2")).unwrap_err());
-    assert_eq!((refused.code(), events), (Code::AccessDenied, vec![]));
-    assert_eq!(code(oak.write_batch(&[a_write("open", "1"), a_write("secret", "1")])), Code::AccessDenied);
-    assert_eq!(code(oak.append("secret", &json("2"))), Code::AccessDenied);
-    assert_eq!(code(oak.delete("secret")), Code::AccessDenied);
-    assert_eq!(code(oak.clear("*")), Code::AccessDenied);
-    assert_eq!(code(oak.purge("secret")), Code::AccessDenied);
+    assert_eq!((refused.code(), events), (Code::NotAllowed, vec![]));
+    assert_eq!(code(oak.write_batch(&[a_write("open", "1"), a_write("secret", "1")])), Code::NotAllowed);
+    assert_eq!(code(oak.append("secret", &json("2"))), Code::NotAllowed);
+    assert_eq!(code(oak.delete("secret")), Code::NotAllowed);
+    assert_eq!(code(oak.clear("*")), Code::NotAllowed);
+    assert_eq!(code(oak.purge("secret")), Code::NotAllowed);
     let change = |delete: bool| {
         fixture.board.transaction(|tx| {
             let mut scope = tx.scope("team");
             if delete { scope.delete("secret").map(drop) } else { scope.write(&a_write("secret", "1")) }
         })
     };
-    assert_eq!((code(change(true)), code(change(false))), (Code::AccessDenied, Code::AccessDenied));
-    assert_eq!(code(oak.write(&a_write("open", "\"forbidden\""))), Code::AccessDenied);
+    assert_eq!((code(change(true)), code(change(false))), (Code::NotAllowed, Code::NotAllowed));
+    assert_eq!(code(oak.write(&a_write("open", "\"forbidden\""))), Code::NotAllowed);
     oak.write(&a_write("open", "1")).unwrap();
     ivy.append("secret", &json("2")).unwrap();
     ivy.delete("secret").unwrap();
@@ -144,7 +144,7 @@ fn the_access_policy_is_not_about_locks(fixture: &Fixture) {
     fixture.board.locks().acquire(&Acquire::of("build", &ivy)).unwrap();
     assert_eq!(fixture.board.locks().list().unwrap().len(), 1);
     fixture.board.locks().release(&lock::Release::of("build", &ivy)).unwrap();
-    assert_eq!(code(fixture.scope().write(&a_write("a", "1"))), Code::AccessDenied);
+    assert_eq!(code(fixture.scope().write(&a_write("a", "1"))), Code::NotAllowed);
 }
 
 fn values_are_what_the_validation_policy_allows(fixture: &Fixture) {
@@ -163,7 +163,7 @@ fn policies_can_be_replaced_and_belong_to_one_board_value(fixture: &Fixture) {
     let secret = |board: &Board| board.scope("team").write(&a_write("secret", "1")).map(drop);
     secret(&fixture.board).unwrap();
     set(fixture, with_access());
-    assert_eq!(code(secret(&clone)), Code::AccessDenied);
+    assert_eq!(code(secret(&clone)), Code::NotAllowed);
     clone.set_policies(CustomPolicies::default()).unwrap();
     secret(&fixture.board).unwrap();
     for limit in [0, MAX_CUSTOM_ENTRIES + 1] {

@@ -14,6 +14,7 @@
 )]
 #![cfg_attr(not(test), expect(clippy::wildcard_imports, reason = "each file uses most of what is here"))]
 
+mod access;
 mod agents;
 #[cfg(test)]
 pub(crate) mod announced;
@@ -142,6 +143,7 @@ use on_every_engine;
 
 /// The tests of every file.
 const FILES: &[&[Test]] = &[
+    access::TESTS,
     agents::TESTS,
     check_ins::TESTS,
     brief::TESTS,

@@ -751,12 +751,7 @@ fn values_of_events_are_announced_in_groups_until_they_are_enough() {
 #[test]
 fn every_verb_of_the_library_has_a_line_in_the_snapshot() {
     testkit::limit_test();
-    let sources = sources();
-    let handles = handles(&sources);
-    for handle in ["Agents", "Follower", "Scope", "TransactionScope"] {
-        assert!(handles.contains(handle), "{handle} is not among {handles:?}");
-    }
-    let verbs: BTreeSet<String> = sources.iter().flat_map(|source| verbs(source, &handles)).collect();
+    let verbs = verbs_of_library();
     let counted = Counted::all().verbs;
     let excused: BTreeSet<&str> = NOT_COUNTED.iter().map(|(verb, _)| *verb).collect();
     let named: BTreeSet<&str> = counted.union(&excused).copied().collect();
@@ -766,6 +761,16 @@ fn every_verb_of_the_library_has_a_line_in_the_snapshot() {
     assert!(unknown.is_empty(), "no handle has {unknown:?}");
     let twice: Vec<_> = counted.intersection(&excused).collect();
     assert!(twice.is_empty(), "{twice:?} have a line, and need no excuse");
+}
+
+/// The public functions of all handles.
+pub(super) fn verbs_of_library() -> BTreeSet<String> {
+    let sources = sources();
+    let handles = handles(&sources);
+    for handle in ["Agents", "Follower", "Scope", "TransactionScope"] {
+        assert!(handles.contains(handle), "{handle} is not among {handles:?}");
+    }
+    sources.iter().flat_map(|source| verbs(source, &handles)).collect()
 }
 
 /// The files of the library, without the engines, and without `board.rs`, which opens boards and returns handles.
