@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::{Actor, Entry, FILES, LOCKS, Order, Query};
+use super::{Entry, FILES, LOCKS, Order, Query};
 use crate::board::Board;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::revision::Revision;
 use crate::scope::Guard;
 use crate::store::{Prefetch, Range, Tx};

@@ -10,7 +10,6 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
-use super::query::CheckedQuery;
 use super::rules::{Circumstances, LastVersion, check_not_reserved, decide};
 use super::wording::conflict;
 use super::write::check_count;

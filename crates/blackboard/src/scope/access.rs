@@ -16,6 +16,7 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
+use super::custom::CallerPolicies;
 use super::size::{policies_of, prefetch_policies};
 use super::{Policies, ScopePolicies, Visibility};
 use crate::agent::{Agent, AgentStatus, not_found as agent_not_found};

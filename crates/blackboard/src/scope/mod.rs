@@ -34,12 +34,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 pub use self::access::{AccessOperation, AccessRule, AccessRules, Effect, MAX_ACCESS_RULES, MAX_MEMBERS};
 pub(crate) use self::access::{CallerSource, Guard};
 pub use self::create::{CreateScope, CreatedScope};
+pub(crate) use self::custom::SharedPolicies;
 pub use self::custom::{
     AccessPolicy, Caller, CustomPolicies, EVICTION_CANDIDATES, EvictionOrder, EvictionPolicy,
     LfuEvictionPolicy, LruEvictionPolicy, MAX_CUSTOM_ENTRIES, NoOpAccessPolicy, NoOpValidationPolicy,
     TypeValidationPolicy, ValidationPolicy,
 };
-pub(crate) use self::custom::{CallerPolicies, SharedPolicies};
 pub use self::delete::{DeleteScope, DeletedScope};
 pub use self::rules::{MAX_RULE_SCHEMA_BYTES, MAX_VALUE_RULES};
 pub(crate) use self::rules::{check_counted, check_value, scope_full};

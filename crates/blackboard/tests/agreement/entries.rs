@@ -457,6 +457,7 @@ impl Taking<'_> {
                     max_entries: *max_entries,
                     eviction: *eviction,
                     validation: rules(*rule),
+                    ..Policies::default()
                 };
                 scopes.create(&CreateScope::new(name, policies)).map(|answer| shown(&answer))
             }
