@@ -47,7 +47,7 @@ fn json_has_a_line_for_each_event_and_the_result() {
 
 fn call_gets_the_answer_of_a_dispatcher() {
     let scratch = Scratch::new();
-    scratch.run(["init"]).success();
+    scratch.json(["write", "first", "0"]);
     let board = scratch.board();
     let handlers = Handlers::new().answer_runs(Some("square"), |request| {
         request.emit("progress", &Value::of("half")?)?;
@@ -67,7 +67,7 @@ fn call_gets_the_answer_of_a_dispatcher() {
 
 fn value_is_read_from_standard_input() {
     let scratch = Scratch::new();
-    scratch.run(["init"]).success();
+    scratch.json(["write", "first", "0"]);
     let call = "echo '{\"a\": 1}' | blackboard call compliance - --id 7 --timeout 10ms";
     assert_eq!(Output::of(scratch.shell(call).run_to_end()).code, 6);
     assert_eq!(scratch.json(["read", "request:run:compliance:7"])["value"]["a"], 1);

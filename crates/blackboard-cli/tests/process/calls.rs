@@ -83,7 +83,6 @@ fn store_cursor(board: &Board) {
 
 fn request_of_a_killed_worker_is_answered_once_by_the_next_one() {
     let test = TestBoard::new();
-    test.run(["init"]).success();
     let board = test.library();
     store_cursor(&board);
     let call = ["call", "square", "12", "--id", "7", "--scope", SCOPE, "--timeout", "10m", "--json"];
@@ -110,7 +109,6 @@ fn request_of_a_killed_worker_is_answered_once_by_the_next_one() {
 
 fn workers_that_are_killed_one_after_the_other_answer_every_request_once() {
     let test = TestBoard::new();
-    test.run(["init"]).success();
     let board = test.library();
     store_cursor(&board);
     let scope = board.scope(SCOPE);
