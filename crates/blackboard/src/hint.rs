@@ -117,8 +117,13 @@ pub enum Hint {
     MakeRoomIn(String),
     /// Let a full scope refuse writes.
     RefuseWhenFull,
-    /// Count the uses of the entry in its metadata.
-    CountUses,
+    /// Write this key with a count of its uses in the metadata. Later changes keep it.
+    CountUses {
+        /// Its scope.
+        scope: String,
+        /// The key.
+        key: String,
+    },
     /// Read this key.
     ReadKey {
         /// Its scope.

@@ -99,7 +99,7 @@ pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
             format!("delete entries of scope \"{scope}\", or ask the user to give it a larger limit").into()
         }
         Hint::RefuseWhenFull => "ask the user to let the scope refuse writes".into(),
-        Hint::CountUses => "pass the number of uses as `access_count` in `metadata`".into(),
+        Hint::CountUses { .. } => "pass the number of uses as `access_count` in `metadata`".into(),
         Hint::ListProjects => "omit `project`, or ask the user which projects are registered".into(),
         Hint::RegisterProject(project) => {
             format!("omit `project`, or ask the user to register project \"{project}\"").into()
@@ -135,7 +135,6 @@ mod tests {
             Hint::AllowSecret,
             Hint::PassName,
             Hint::RefuseWhenFull,
-            Hint::CountUses,
             Hint::UseRealFile,
             Hint::UseAnotherBoard,
             Hint::UseLocalDisk,
