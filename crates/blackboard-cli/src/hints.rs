@@ -350,6 +350,14 @@ pub mod tests {
             ),
             (Hint::Reactivate, "reactivate it: blackboard --db 'my board.db' agent heartbeat --session Ivy"),
             (Hint::ListLocks, "list locks: blackboard --db 'my board.db' lock list"),
+            (
+                Hint::AcquireLock("-x".to_owned()),
+                "acquire the lock: blackboard --db 'my board.db' lock acquire --session Ivy -- -x",
+            ),
+            (
+                Hint::ReadKey { scope: "-s".to_owned(), key: "k".to_owned() },
+                "read it: blackboard --db 'my board.db' read k --scope=-s",
+            ),
             (Hint::from("start one: blackboard serve --db x"), "start one: blackboard serve --db x"),
             (Hint::WaitLongerForLock, "wait longer with --wait, or ask the holder to release it"),
             (

@@ -120,3 +120,20 @@ fn read_bytes(path: &Path) -> io::Result<Option<Vec<u8>>> {
     file.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     Ok(Some(bytes))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_may_not_be_written_is_read_only() {
+        let target = TargetFile::new(PathBuf::from("board.md"));
+        for (kind, code) in [
+            (io::ErrorKind::PermissionDenied, Code::ReadOnly),
+            (io::ErrorKind::ReadOnlyFilesystem, Code::ReadOnly),
+            (io::ErrorKind::NotFound, Code::Io),
+        ] {
+            assert_eq!(target.fault("written", kind.into()).code(), code, "{kind}");
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! `blackboard scope set`
 
-use blackboard::Result;
 use blackboard::scope::{Eviction, SetScope, ValueRule, ValueRules, Visibility};
+use blackboard::{Code, Refusal, Result};
 
 use crate::commands::Run;
 use crate::commands::arguments::{Session, at_least_one, length};
@@ -9,6 +9,10 @@ use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::scope::UpdatedScope;
+
+/// The options that change a policy.
+const OPTIONS: &str = "pass --visibility, --ttl, --no-ttl, --max-entries, --no-max-entries, --eviction, --validate or \
+                       --no-validate";
 
 /// Change policies of a scope
 ///
@@ -69,7 +73,6 @@ impl Run for Set {
         let max_entries = self.max_entries.map(|limit| limit as u64);
         let has_rules = !self.validation.is_empty() || self.no_validate;
         let validation = ValueRules::new(self.validation);
-        let (board, session) = context.open(Access::change(self.session.named()))?;
         let set = SetScope {
             name: self.name,
             visibility: self.visibility,
@@ -77,8 +80,14 @@ impl Run for Set {
             max_entries: (self.no_max_entries || max_entries.is_some()).then_some(max_entries),
             eviction: self.eviction,
             validation: has_rules.then_some(validation),
-            session,
+            session: None,
         };
+        if set == SetScope::of(&set.name) {
+            let message = "scope set requires a policy to change";
+            return Err(Refusal::new(Code::Usage, message).hint(OPTIONS).into());
+        }
+        let (board, session) = context.open(Access::change(self.session.named()))?;
+        let set = SetScope { session, ..set };
         Ok(Outcome::new(UpdatedScope(board.scopes().set(&set)?)))
     }
 }
