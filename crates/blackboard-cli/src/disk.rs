@@ -85,8 +85,8 @@ pub fn replace_unless<E: From<io::Error>>(
     write: impl FnOnce(&mut BufWriter<File>) -> Result<(), E>,
     check: impl FnOnce() -> Result<(), E>,
 ) -> Result<(), E> {
-    let temporary = beside(file);
-    let mut out = BufWriter::new(access.options().create_new(true).open(&temporary)?);
+    let (temporary, out) = create_beside(file, access)?;
+    let mut out = BufWriter::new(out);
     let replaced = write(&mut out).and_then(|()| {
         out.flush()?;
         access.apply(out.get_ref())?;
@@ -95,7 +95,7 @@ pub fn replace_unless<E: From<io::Error>>(
         Ok(fs::rename(&temporary, file)?)
     });
     if replaced.is_err() {
-        // A temporary file that is left over does no harm, and the caller reports the error.
+        // A temporary file that is left over does no harm (see `remove_leftovers`), and the caller reports the error.
         let _ = fs::remove_file(&temporary);
     }
     replaced
@@ -127,12 +127,57 @@ fn move_to_free_name(_file: &Path, _other: &Path) -> io::Result<()> {
     Err(ErrorKind::Unsupported.into())
 }
 
-/// A hidden, unused name in the same directory.
-fn beside(file: &Path) -> PathBuf {
-    let mut name = OsString::from(".");
-    name.push(file.file_name().unwrap_or_default());
-    name.push(format!("-{}-{}", std::process::id(), SystemClock.now().millis()));
-    file.with_file_name(name)
+/// Creates a hidden file in the same directory, and locks it as long as it is open: one that is not locked was left by a
+/// process that was killed. A file system without locks has no such files, as far as [`remove_leftovers`] can know.
+fn create_beside(file: &Path, access: Access<'_>) -> io::Result<(PathBuf, File)> {
+    loop {
+        let mut name = prefix_beside(file);
+        name.push(format!("{}-{}", std::process::id(), SystemClock.now().millis()));
+        let temporary = file.with_file_name(name);
+        let out = access.options().create_new(true).open(&temporary)?;
+        let is_locked = out.lock().is_ok();
+        // Another process may have removed it just before it was locked.
+        if !is_locked || temporary.try_exists()? {
+            return Ok((temporary, out));
+        }
+    }
+}
+
+/// How the names of temporary files for this one begin.
+fn prefix_beside(file: &Path) -> OsString {
+    let mut prefix = OsString::from(".");
+    prefix.push(file.file_name().unwrap_or_default());
+    prefix.push("-");
+    prefix
+}
+
+/// Removes the temporary files of processes that were killed while they replaced this file. What cannot be removed stays:
+/// it does no harm.
+pub fn remove_leftovers(file: &Path) {
+    let (prefix, directory) = (prefix_beside(file), file.with_file_name("."));
+    let Ok(others) = fs::read_dir(directory) else { return };
+    for other in others.flatten() {
+        let name = other.file_name();
+        let rest = name.as_encoded_bytes().strip_prefix(prefix.as_encoded_bytes());
+        if rest.is_some_and(is_process_and_time) {
+            remove_unlocked(&other.path());
+        }
+    }
+}
+
+/// Whether this is the end of a name that [`create_beside`] makes.
+fn is_process_and_time(name: &[u8]) -> bool {
+    let is_number = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
+    let mut parts = name.split(|byte| *byte == b'-');
+    matches!((parts.next(), parts.next(), parts.next()), (Some(process), Some(time), None)
+        if is_number(process) && is_number(time))
+}
+
+fn remove_unlocked(file: &Path) {
+    let Ok(opened) = own_file(file, false) else { return };
+    if opened.try_lock().is_ok() {
+        let _ = fs::remove_file(file);
+    }
 }
 
 impl Access<'_> {
@@ -207,6 +252,35 @@ mod tests {
         assert!(replaced.is_err());
         assert_eq!(fs::read(&file).unwrap(), b"by a person");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing else is left");
+    }
+
+    #[test]
+    fn temporary_files_of_killed_processes_are_removed() {
+        let directory = testkit::tempdir().unwrap();
+        let file = directory.path().join("a.md");
+        let (left, in_use) = (directory.path().join(".a.md-1-2"), directory.path().join(".a.md-3-4"));
+        let others = [".a.md-1", ".a.md-1-2-3", ".a.md-x-2", "a.md-1-2", ".b.md-1-2"];
+        for other in
+            others.iter().map(|name| directory.path().join(name)).chain([left.clone(), in_use.clone()])
+        {
+            fs::write(other, "x").unwrap();
+        }
+        let locked = File::open(&in_use).unwrap();
+        locked.lock().unwrap();
+        remove_leftovers(&file);
+        assert!(!left.exists() && in_use.exists());
+        replace(&file, Access::Private, |out| {
+            out.write_all(b"new")?;
+            // That of this process is in use.
+            remove_leftovers(&file);
+            Ok::<(), io::Error>(())
+        })
+        .unwrap();
+        drop(locked);
+        remove_leftovers(&file);
+        assert!(!in_use.exists());
+        assert_eq!(fs::read(&file).unwrap(), b"new");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), others.len() + 1);
     }
 
     #[test]

@@ -36,12 +36,39 @@ impl GivenOptions<'_> {
 
     /// The same for a command that acts for the session of the call.
     fn acting(&self, words: impl fmt::Display) -> String {
-        let command = self.command(words);
-        match self.session {
-            Some(session) => format!("{command} --session {}", shell_word(session)),
-            None => command,
+        self.command(format_args!("{words}{}", self.acting_session()))
+    }
+
+    /// A command whose first argument is this name, with options after it.
+    fn command_on(&self, words: &str, name: &str, options: &str) -> String {
+        // Behind the two dashes there are no options.
+        if name.starts_with('-') {
+            self.command(format_args!("{words}{options} {}", argument(name)))
+        } else {
+            self.command(format_args!("{words} {}{options}", argument(name)))
         }
     }
+
+    /// The same for a command that acts for the session of the call.
+    fn acting_on(&self, words: &str, name: &str, options: &str) -> String {
+        self.command_on(words, name, &format!("{options}{}", self.acting_session()))
+    }
+
+    fn acting_session(&self) -> String {
+        self.session.map(|session| option("--session", session)).unwrap_or_default()
+    }
+}
+
+/// A name as the last word of a command. One that begins with a dash is not an option.
+pub fn argument(name: &str) -> String {
+    let dashes = if name.starts_with('-') { "-- " } else { "" };
+    format!("{dashes}{}", shell_word(name))
+}
+
+/// An option with its value, and a space before it.
+pub fn option(name: &str, value: &str) -> String {
+    let separator = if value.starts_with('-') { '=' } else { ' ' };
+    format!(" {name}{separator}{}", shell_word(value))
 }
 
 /// A hint of this program's own: text, and a command of which these are the words.
@@ -80,7 +107,6 @@ pub fn as_command<'a>(hint: &'a Hint, given: &GivenOptions<'_>) -> Cow<'a, str> 
         }
         Hint::RefuseWhenFull => return "add --eviction refuse".into(),
         Hint::NameMembers => return "add --member NAME for each agent".into(),
-        Hint::CountUses => return "add --metadata '{\"access_count\":0}'".into(),
         Hint::UseLocks => return "use `blackboard lock`, or another scope".into(),
         Hint::UseFiles => return "use `blackboard file`, or another scope".into(),
         Hint::NewIdempotencyKey => {
@@ -94,11 +120,9 @@ pub fn as_command<'a>(hint: &'a Hint, given: &GivenOptions<'_>) -> Cow<'a, str> 
         }
         Hint::CheckWhetherDone(subject) => {
             let command = match subject {
-                CheckedSubject::Session(session) => {
-                    given.command(format_args!("agent show {}", word(session)))
-                }
+                CheckedSubject::Session(session) => given.command_on("agent show", session, ""),
                 CheckedSubject::Agents => given.command("agent list"),
-                CheckedSubject::Item(item) => given.command(format_args!("work status {}", word(item))),
+                CheckedSubject::Item(item) => given.command_on("work status", item, ""),
                 CheckedSubject::Items => given.command("work list"),
                 CheckedSubject::Projects => given.command("project list"),
                 CheckedSubject::Protocols => given.command("protocol list"),
@@ -142,94 +166,82 @@ pub fn as_command<'a>(hint: &'a Hint, given: &GivenOptions<'_>) -> Cow<'a, str> 
             given.command(format_args!("agent deregister --session {}", word(short_id(session)))),
         ),
         Hint::ClaimNext => ("claim another item".into(), given.acting("work claim --next")),
-        Hint::ClaimItem(item) => {
-            ("claim it first".into(), given.acting(format_args!("work claim {}", word(item))))
-        }
+        Hint::ClaimItem(item) => ("claim it first".into(), given.acting_on("work claim", item, "")),
         Hint::CreateBlocked { item, blocked_by } => (
             "create it without claiming it".into(),
-            given.acting(format_args!(
-                "work create {} --title TEXT --blocked-by {}",
-                word(item),
-                word(&blocked_by.join(","))
-            )),
+            given.acting_on(
+                "work create",
+                item,
+                &format!(" --title TEXT{}", option("--blocked-by", &blocked_by.join(","))),
+            ),
         ),
         Hint::ListOpenItems => ("list open items".into(), given.command("work list")),
         Hint::ListAllItems => ("list all items".into(), given.command("work list --all")),
-        Hint::ShowItem(item) => ("show it".into(), given.command(format_args!("work status {}", word(item)))),
-        Hint::CheckLostItem(item) => (
-            "your claim was lost; check the item".into(),
-            given.command(format_args!("work status {}", word(item))),
-        ),
-        Hint::ResetItem(item) => {
-            ("to do it again".into(), given.acting(format_args!("work reset {}", word(item))))
+        Hint::ShowItem(item) => ("show it".into(), given.command_on("work status", item, "")),
+        Hint::CheckLostItem(item) => {
+            ("your claim was lost; check the item".into(), given.command_on("work status", item, ""))
         }
+        Hint::ResetItem(item) => ("to do it again".into(), given.acting_on("work reset", item, "")),
         Hint::CompleteOrUnblock { item, blocker } => (
             format!("complete {blocker} first, or remove it").into(),
-            given.acting(format_args!("work unblock {} --blocked-by {}", word(item), word(blocker))),
+            given.acting_on("work unblock", item, &option("--blocked-by", blocker)),
         ),
         Hint::RemoveBlocker { item, blocker } => (
             "remove that blocker first".into(),
-            given.acting(format_args!("work unblock {} --blocked-by {}", word(item), word(blocker))),
+            given.acting_on("work unblock", item, &option("--blocked-by", blocker)),
         ),
         Hint::DeleteItemAnyway(item) => {
-            ("delete it anyway".into(), given.acting(format_args!("work delete {} --force", word(item))))
+            ("delete it anyway".into(), given.acting_on("work delete", item, " --force"))
         }
         Hint::ReassignAnyway(item) => (
             "ask its holder, or take it anyway".into(),
-            given.acting(format_args!("work reassign {} --to SESSION --force", word(item))),
+            given.acting_on("work reassign", item, " --to SESSION --force"),
         ),
         Hint::ListProjects => ("list projects".into(), given.command("project list")),
-        Hint::RegisterProject(project) => (
-            "register it".into(),
-            given.acting(format_args!("project register {} --name NAME", word(project))),
-        ),
-        Hint::RemoveProjectAnyway(project) => (
-            "remove it anyway".into(),
-            given.acting(format_args!("project remove {} --force", word(project))),
-        ),
+        Hint::RegisterProject(project) => {
+            ("register it".into(), given.acting_on("project register", project, " --name NAME"))
+        }
+        Hint::RemoveProjectAnyway(project) => {
+            ("remove it anyway".into(), given.acting_on("project remove", project, " --force"))
+        }
         Hint::ListProtocols => ("list protocols".into(), given.command("protocol list")),
-        Hint::ShowProtocol(protocol) => {
-            ("show it".into(), given.command(format_args!("protocol show {}", word(protocol))))
-        }
+        Hint::ShowProtocol(protocol) => ("show it".into(), given.command_on("protocol show", protocol, "")),
         Hint::ListScopes => ("list scopes".into(), given.command("scope list")),
-        Hint::ShowScope(scope) => {
-            ("show its policies".into(), given.command(format_args!("scope show {}", word(scope))))
+        Hint::ShowScope(scope) => ("show its policies".into(), given.command_on("scope show", scope, "")),
+        Hint::CreateScope(scope) => ("give it policies".into(), given.acting_on("scope create", scope, "")),
+        Hint::SetScope(scope) => {
+            ("change them with `scope set`, or show them".into(), given.command_on("scope show", scope, ""))
         }
-        Hint::CreateScope(scope) => {
-            ("give it policies".into(), given.acting(format_args!("scope create {}", word(scope))))
-        }
-        Hint::SetScope(scope) => (
-            "change them with `scope set`, or show them".into(),
-            given.command(format_args!("scope show {}", word(scope))),
-        ),
         Hint::MakeRoomIn(scope) => (
             "delete entries or set a larger limit; list the entries".into(),
             given.command(format_args!("list{}", in_scope(scope))),
         ),
+        Hint::CountUses { scope, key } => (
+            "write it with a count".into(),
+            format!(
+                "{} {} VALUE",
+                given.acting(format_args!("write --metadata '{{\"access_count\":0}}'{}", in_scope(scope))),
+                argument(key)
+            ),
+        ),
         Hint::ListKeys(scope) => ("list keys".into(), given.command(format_args!("list{}", in_scope(scope)))),
-        Hint::ReadKey { scope, key } => {
-            ("read it".into(), given.command(format_args!("read {}{}", word(key), in_scope(scope))))
-        }
+        Hint::ReadKey { scope, key } => ("read it".into(), given.command_on("read", key, &in_scope(scope))),
         Hint::ReadAndRetry { scope, key } => {
-            ("read it and retry".into(), given.command(format_args!("read {}{}", word(key), in_scope(scope))))
+            ("read it and retry".into(), given.command_on("read", key, &in_scope(scope)))
         }
         Hint::WaitLongerForKey => {
             ("increase --timeout, or list active agents".into(), given.command("agent list"))
         }
-        Hint::WaitForResult { scope, key } => (
-            "the request stays; wait for its result".into(),
-            given.command(format_args!("wait {}{}", word(key), in_scope(scope))),
-        ),
-        Hint::WaitLongerForItem(item) => (
-            "increase --timeout, or show the item".into(),
-            given.command(format_args!("work status {}", word(item))),
-        ),
-        Hint::WaitForLock => ("wait for it with --wait 1m, or list locks".into(), given.command("lock list")),
-        Hint::AcquireLock(lock) => {
-            ("acquire the lock".into(), given.acting(format_args!("lock acquire {}", word(lock))))
+        Hint::WaitForResult { scope, key } => {
+            ("the request stays; wait for its result".into(), given.command_on("wait", key, &in_scope(scope)))
         }
+        Hint::WaitLongerForItem(item) => {
+            ("increase --timeout, or show the item".into(), given.command_on("work status", item, ""))
+        }
+        Hint::WaitForLock => ("wait for it with --wait 1m, or list locks".into(), given.command("lock list")),
+        Hint::AcquireLock(lock) => ("acquire the lock".into(), given.acting_on("lock acquire", lock, "")),
         Hint::ReleaseLock(lock) => {
-            ("if it is no longer in use".into(), given.acting(format_args!("lock release {}", word(lock))))
+            ("if it is no longer in use".into(), given.acting_on("lock release", lock, ""))
         }
         Hint::CheckLostLock => (
             "your lock was lost; check what its new holder did before you continue".into(),
@@ -252,8 +264,8 @@ pub fn as_command<'a>(hint: &'a Hint, given: &GivenOptions<'_>) -> Cow<'a, str> 
 }
 
 /// The option that names a scope, if it is not the default one.
-fn in_scope(scope: &str) -> String {
-    if scope == DEFAULT_SCOPE { String::new() } else { format!(" --scope {}", shell_word(scope)) }
+pub fn in_scope(scope: &str) -> String {
+    if scope == DEFAULT_SCOPE { String::new() } else { option("--scope", scope) }
 }
 
 #[cfg(test)]
@@ -299,6 +311,7 @@ pub mod tests {
             Hint::CreateScope(name()),
             Hint::SetScope(name()),
             Hint::MakeRoomIn(name()),
+            Hint::CountUses { scope: name(), key: name() },
             Hint::ListKeys(name()),
             Hint::ReadKey { scope: name(), key: name() },
             Hint::ReadAndRetry { scope: name(), key: name() },
@@ -342,6 +355,14 @@ pub mod tests {
             ),
             (Hint::Reactivate, "reactivate it: blackboard --db 'my board.db' agent heartbeat --session Ivy"),
             (Hint::ListLocks, "list locks: blackboard --db 'my board.db' lock list"),
+            (
+                Hint::AcquireLock("-x".to_owned()),
+                "acquire the lock: blackboard --db 'my board.db' lock acquire --session Ivy -- -x",
+            ),
+            (
+                Hint::ReadKey { scope: "-s".to_owned(), key: "k".to_owned() },
+                "read it: blackboard --db 'my board.db' read k --scope=-s",
+            ),
             (Hint::from("start one: blackboard serve --db x"), "start one: blackboard serve --db x"),
             (Hint::WaitLongerForLock, "wait longer with --wait, or ask the holder to release it"),
             (
@@ -405,7 +426,7 @@ pub mod tests {
     fn commands_in_hints_are_understood() {
         testkit::limit_test();
         let given = GivenOptions { db: Some("my board.db".as_ref()), session: Some("Ivy") };
-        for hint in hints("blackboard key ") {
+        for hint in hints("blackboard key ").into_iter().chain(hints("-x")) {
             let text = as_command(&hint, &given);
             let start = text.find("blackboard --db 'my board.db' ").unwrap();
             let command = text[start..].trim_end_matches(")\"");

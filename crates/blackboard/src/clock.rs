@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 /// assert_eq!(moment.to_string(), "2026-02-03T15:30:00.000Z");
 /// # Ok::<(), blackboard::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
 /// 9999-12-30T00:00:00Z: the last day that every reader of ISO 8601 understands in every zone.
@@ -29,6 +29,9 @@ const LAST_MILLIS: i64 = 253_402_128_000_000;
 impl Timestamp {
     /// The first moment that can be stored, and the start of every open interval.
     pub const EPOCH: Timestamp = Timestamp(0);
+
+    /// The last moment that can be stored.
+    pub const LAST: Timestamp = Timestamp(LAST_MILLIS);
 
     /// From milliseconds since 1970. A time before 1970 or in the last days of 9999 becomes the nearest end.
     pub fn from_millis(millis: i64) -> Timestamp {

@@ -119,8 +119,13 @@ pub enum Hint {
     RefuseWhenFull,
     /// Name the members of the scope.
     NameMembers,
-    /// Count the uses of the entry in its metadata.
-    CountUses,
+    /// Write this key with a count of its uses in the metadata. Later changes keep it.
+    CountUses {
+        /// Its scope.
+        scope: String,
+        /// The key.
+        key: String,
+    },
     /// Read this key.
     ReadKey {
         /// Its scope.

@@ -39,7 +39,7 @@ const BATCH: usize = 1000;
 ///
 /// An empty file gets all sections. A swarm-blackboard.md of another program gets markers: its entries that the board has too
 /// are then between them, the others stay and are reported. A file that does not begin with "# Swarm Blackboard" is
-/// refused.
+/// refused. So is a scope that does not exist, if the file shows entries of another one (exit 3).
 ///
 /// --follow renders again after changes, until Ctrl+C.
 ///
@@ -85,7 +85,7 @@ impl Run for Render {
         let renderer = Renderer { board, scope, dialect, target: TargetFile::new(self.file) };
         let first = renderer.render()?;
         if !self.follow {
-            if let Some(note) = first.note() {
+            if let Some(note) = first.note(|words| context.given_options().command(words)) {
                 context.note(&note);
             }
             return Ok(Outcome::new(first));
@@ -116,6 +116,7 @@ impl Renderer {
             entries: view.entries.len(),
             changed: written.changed,
             left: written.left,
+            scope: self.scope.clone(),
         })
     }
 }
@@ -187,7 +188,7 @@ impl crate::outcome::Render for Following {
         let mut noted = None;
         self.each(|rendered| {
             crate::outcome::Render::human(rendered, screen)?;
-            let note = rendered.note();
+            let note = rendered.note(|words| screen.command(words));
             if note != noted {
                 if let Some(note) = &note {
                     crate::context::note(note);

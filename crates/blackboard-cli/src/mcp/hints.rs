@@ -103,7 +103,7 @@ pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
         }
         Hint::RefuseWhenFull => "ask the user to let the scope refuse writes".into(),
         Hint::NameMembers => "name the agents that the scope is for".into(),
-        Hint::CountUses => "pass the number of uses as `access_count` in `metadata`".into(),
+        Hint::CountUses { .. } => "pass the number of uses as `access_count` in `metadata`".into(),
         Hint::ListProjects => "omit `project`, or ask the user which projects are registered".into(),
         Hint::RegisterProject(project) => {
             format!("omit `project`, or ask the user to register project \"{project}\"").into()
@@ -140,7 +140,6 @@ mod tests {
             Hint::PassName,
             Hint::RefuseWhenFull,
             Hint::NameMembers,
-            Hint::CountUses,
             Hint::UseRealFile,
             Hint::UseAnotherBoard,
             Hint::UseLocalDisk,

@@ -4,11 +4,11 @@ use blackboard::Code;
 use blackboard::entry::{DEFAULT_SCOPE, ImportOutcome, ImportReport, ImportedEntry, SkipReason};
 use blackboard::import::{Format, ImportFile};
 use blackboard::swarm::{Dialect, Note, Problem};
-use blackboard::text::shell_word;
 use serde::{Serialize, Serializer};
 
 use super::{Result, Screen, escape, row_limit, shortened};
 use crate::envelope::Answer;
+use crate::hints::argument;
 use crate::outcome::Render;
 
 /// The answer of `import`.
@@ -25,6 +25,8 @@ pub struct ImportedFile {
     kept: usize,
     skipped: usize,
     refused: usize,
+    /// Entries that full scopes evicted for those of the file.
+    evicted: usize,
     /// Entries of the file that could not be read.
     unread: usize,
     entries: Vec<Row>,
@@ -44,7 +46,7 @@ impl Row {
     fn command(&self) -> Option<String> {
         match &self.0.outcome {
             ImportOutcome::Skipped(SkipReason::Lock(name)) => {
-                Some(format!("lock acquire {}", shell_word(name)))
+                Some(format!("lock acquire {}", argument(name)))
             }
             _ => None,
         }
@@ -86,6 +88,7 @@ impl ImportedFile {
             kept: report.count("kept"),
             skipped: report.count("skipped"),
             refused: report.count("refused"),
+            evicted: report.evicted(),
             unread: content.unread,
             entries: report.entries.into_iter().map(Row).collect(),
             problems: content.problems.clone(),
@@ -109,6 +112,7 @@ impl ImportedFile {
             (self.skipped, "skipped"),
             (self.refused, "refused"),
             (self.unread, "not readable"),
+            (self.evicted, "evicted"),
         ];
         let counts = counts.iter().filter(|(count, _)| *count > 0);
         let counts: Vec<_> = counts.map(|(count, what)| format!("{count} {what}")).collect();
@@ -133,10 +137,12 @@ impl Render for ImportedFile {
         for row in changed().take(self.limit) {
             let (outcome, key) = (row.0.outcome.as_str(), named(&row.0));
             let reason = row.0.outcome.reason().map(|reason| format!(": {}", escape(&reason)));
+            let evicted = row.0.evicted.as_ref().map(|key| format!(", evicts {}", escape(key)));
             let command = row.command().map(|words| format!(" (use: {})", escape(&screen.command(words))));
             screen.line(format_args!(
-                "  {outcome:9} {key}{}{}",
+                "  {outcome:9} {key}{}{}{}",
                 reason.unwrap_or_default(),
+                evicted.unwrap_or_default(),
                 command.unwrap_or_default()
             ))?;
         }

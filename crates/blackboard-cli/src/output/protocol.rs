@@ -138,7 +138,7 @@ fn details(protocol: &Protocol, screen: &mut Screen<'_>) -> Result {
         Table::new([Column::typed("MESSAGE"), Column::typed("TEMPLATE"), Column::fixed("TTL").importance(1)]);
     for message in &protocol.messages {
         table.row([
-            Cell::new(protocol.reference(message)),
+            Cell::new(format!("{}.{}", protocol.name, message.name)),
             Cell::new(message.template.as_str()),
             Cell::optional(message.recommended_ttl.map(ttl).as_ref()),
         ]);

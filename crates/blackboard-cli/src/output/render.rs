@@ -1,11 +1,12 @@
 //! What `render` wrote, as human and JSON output.
 
 use blackboard::Revision;
-use blackboard::swarm::{Dialect, LeftEntry};
+use blackboard::swarm::{Dialect, LeftEntry, LeftReason};
 use serde::Serialize;
 
 use super::{Result, Screen, escape};
 use crate::envelope::Answer;
+use crate::hints::{argument, in_scope};
 use crate::outcome::Render;
 
 /// The answer of `render`.
@@ -23,18 +24,60 @@ pub struct RenderedFile {
     pub changed: bool,
     /// Entries of the file that the board does not have like this.
     pub left: Vec<LeftEntry>,
+    /// The scope that it shows.
+    #[serde(skip)]
+    pub scope: String,
 }
 
+/// How many entries a note names.
+const NAMED: usize = 5;
+
 impl RenderedFile {
-    /// What a person should know about entries that are only in the file.
-    pub fn note(&self) -> Option<String> {
-        let first = self.left.first()?;
+    /// What a person should know about entries that are only in the file, with a command if an import adds them. `command` makes
+    /// one from its words.
+    pub fn note(&self, command: impl Fn(String) -> String) -> Option<String> {
+        if self.left.is_empty() {
+            return None;
+        }
         let what = match self.left.len() {
             1 => "1 entry of the file is".to_owned(),
             count => format!("{count} entries of the file are"),
         };
-        let (key, line) = (escape(&first.key), first.line);
-        Some(format!("{what} not on the board like this: {key} (line {line}). Import the file to keep them"))
+        let named = self.left.iter().take(NAMED).map(|LeftEntry { key, line, reason }| {
+            format!("{} (line {line}: {})", escape(key), in_words(*reason))
+        });
+        let named: Vec<_> = named.collect();
+        let more = match self.left.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        let has = |reason| self.left.iter().any(|left| left.reason == reason);
+        let mut steps = Vec::new();
+        for (reason, advice, option) in [
+            (LeftReason::Missing, "to add what the board does not have", ""),
+            (LeftReason::Different, "to take the values of the file", " --keep theirs"),
+            (LeftReason::RefusedKey, "to add it under an escaped key", " --escape-keys"),
+        ] {
+            if has(reason) {
+                let (scope, file) = (in_scope(&self.scope), argument(&self.file));
+                steps.push(format!("{advice}: {}", command(format!("import{option}{scope} {file}"))));
+            }
+        }
+        if has(LeftReason::Lock) || has(LeftReason::Expired) || has(LeftReason::Unreadable) {
+            steps.push("what cannot be imported stays until you delete it".to_owned());
+        }
+        Some(format!("{what} not on the board like this: {}{more}; {}", named.join(", "), steps.join("; ")))
+    }
+}
+
+fn in_words(reason: LeftReason) -> &'static str {
+    match reason {
+        LeftReason::Missing => "not on the board",
+        LeftReason::Different => "the board has another value",
+        LeftReason::RefusedKey => "the board refuses the key",
+        LeftReason::Lock => "a lock, not an entry",
+        LeftReason::Expired => "expired",
+        LeftReason::Unreadable => "not readable",
     }
 }
 

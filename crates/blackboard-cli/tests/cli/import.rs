@@ -1,5 +1,6 @@
 use std::path::Path;
 
+use blackboard::Code;
 use serde_json::{Value, json};
 use testkit::process::RunToEnd as _;
 
@@ -15,6 +16,10 @@ testkit::on_each_engine![
     rendered_file_is_imported_into_another_scope_unchanged,
     dry_run_creates_no_board,
     commands_of_the_page_for_network_ai_run_in_their_order,
+    evicted_entries_are_named,
+    what_is_left_out_of_an_entry_is_reported,
+    reserved_scope_is_refused,
+    directory_is_not_a_missing_file,
 ];
 
 fn human_output_matches_transcript() {
@@ -137,6 +142,70 @@ fn dry_run_creates_no_board() {
     let before = scratch.contents();
     assert_eq!(scratch.json(["import", "a.md", "--dry-run"])["created"], 2);
     assert!(scratch.contents() == before);
+}
+
+/// A Markdown file with these entries, which all have the value 1.
+fn markdown(keys: &[&str]) -> String {
+    let entry =
+        |key: &&str| format!("### {key}\n{{\"key\":\"{key}\",\"value\":1,\"source_agent\":\"oak\"}}\n");
+    format!("# Swarm Blackboard\n## Knowledge Cache\n{}", keys.iter().map(entry).collect::<String>())
+}
+
+fn evicted_entries_are_named() {
+    let scratch = Scratch::new();
+    scratch.json(["scope", "create", "cache", "--max-entries", "2"]);
+    scratch.json(["write", "old", "1", "--scope", "cache"]);
+    std::fs::write(scratch.path().join("a.md"), markdown(&["a", "b", "c"])).unwrap();
+    let call = ["import", "a.md", "--scope", "cache"];
+    let planned = scratch.run(call.iter().chain(&["--dry-run"])).success().stdout;
+    assert!(planned.contains("(3 created, 2 evicted; dry run, nothing is changed)"), "{planned}");
+    let planned = scratch.json(call.iter().chain(&["--dry-run"]));
+    let report = scratch.json(call);
+    assert_eq!((&report["created"], &report["evicted"]), (&json!(3), &json!(2)), "{report}");
+    let evicted: Vec<_> =
+        report["entries"].as_array().unwrap().iter().map(|entry| &entry["evicted"]).collect();
+    assert_eq!(evicted, [&Value::Null, &json!("old"), &json!("a")]);
+    assert_eq!((&planned["entries"], &planned["evicted"]), (&report["entries"], &report["evicted"]));
+    assert_eq!(scratch.json(["list", "--scope", "cache"]), json!(["b", "c"]));
+    let again = scratch.run(call).success().stdout;
+    assert!(again.contains("(1 created, 2 unchanged, 1 evicted)"), "{again}");
+    assert!(again.contains("created   a in scope cache, evicts b\n"), "{again}");
+}
+
+fn what_is_left_out_of_an_entry_is_reported() {
+    let scratch = Scratch::new();
+    let entry =
+        r#"{"a":{"key":"a","value":1,"source_agent":7,"timestamp":"2026-02-04T10:00:00Z","ttl":1e300}}"#;
+    std::fs::write(scratch.path().join("a.json"), entry).unwrap();
+    let report = scratch.json(["import", "a.json"]);
+    let problems: Vec<_> =
+        report["problems"].as_array().unwrap().iter().map(|one| one["problem"].as_str().unwrap()).collect();
+    assert_eq!(
+        problems,
+        [
+            "entry \"a\": its author is not a text; it is left out",
+            "entry \"a\": its TTL is too long; it expires at 9999-12-30T00:00:00.000Z, the last time that can be stored",
+        ]
+    );
+    let printed = scratch.run(["import", "a.json"]).success().stdout;
+    assert!(problems.iter().all(|problem| printed.contains(problem)), "{printed}");
+}
+
+fn reserved_scope_is_refused() {
+    let scratch = Scratch::new();
+    std::fs::write(scratch.path().join("a.md"), markdown(&["a"])).unwrap();
+    for scope in ["locks", "files"] {
+        let refused = scratch.run(["import", "a.md", "--scope", scope, "--json"]).refused(Code::InvalidValue);
+        assert!(refused["error"].as_str().unwrap().contains("is reserved for"), "{refused}");
+    }
+}
+
+fn directory_is_not_a_missing_file() {
+    let scratch = Scratch::new();
+    for call in [&["import", "."][..], &["protocol", "define", "x", "x:{id}", "--schema", "."]] {
+        let refused = scratch.run(call.iter().chain(&["--json"])).refused(Code::InvalidValue);
+        assert_eq!(refused["error"], ". is a directory, not a file");
+    }
 }
 
 fn commands_of_the_page_for_network_ai_run_in_their_order() {

@@ -14,6 +14,9 @@ testkit::on_each_engine![
     notes_survive_a_hundred_renders,
     a_file_that_cannot_be_replaced_stays,
     entries_that_only_the_file_has_stay_and_are_reported,
+    note_names_each_entry_that_stays_and_what_helps,
+    mistyped_scope_empties_no_file,
+    temporary_file_of_a_killed_render_is_removed,
 ];
 
 fn human_output_matches_transcript() {
@@ -117,10 +120,61 @@ fn entries_that_only_the_file_has_stay_and_are_reported() {
     fs::write(&file, old).unwrap();
     scratch.json(["write", "new", "1"]);
     let rendered = scratch.json(["render", "board.md"]);
-    assert_eq!(rendered["left"], json!([{"key": "old:a", "line": 5}]));
+    assert_eq!(rendered["left"], json!([{"key": "old:a", "line": 5, "reason": "missing"}]));
     fs::write(&file, old).unwrap();
     scratch.json(["import", "board.md"]);
     assert_eq!(scratch.json(["render", "board.md"])["left"], json!([]));
     let text = fs::read_to_string(&file).unwrap();
     assert_eq!((text.matches("### old:a\n").count(), text.matches("My note.").count()), (1, 1), "{text}");
+}
+
+fn note_names_each_entry_that_stays_and_what_helps() {
+    let scratch = Scratch::new();
+    scratch.json(["write", "other", "2", "--scope", "team"]);
+    let entry = |key: &str| format!("### {key}\n{{\"key\":\"{key}\",\"value\":1}}\n");
+    let file = |keys: &[&str]| {
+        let entries: String = keys.iter().map(|key| entry(key)).collect();
+        fs::write(scratch.path().join("b.md"), format!("# Swarm Blackboard\n## Knowledge Cache\n{entries}"))
+            .unwrap();
+        scratch.run(["render", "b.md", "--scope", "team"]).success().stderr
+    };
+    let note = file(&["new", "other"]);
+    let expected = "2 entries of the file are not on the board like this: new (line 3: not on the board), \
+                    other (line 5: the board has another value); to add what the board does not have: ";
+    assert!(note.contains(expected), "{note}");
+    assert!(note.contains(" import --scope team b.md; to take the values of the file: "), "{note}");
+    assert!(note.ends_with(" import --keep theirs --scope team b.md\n"), "{note}");
+    let note = file(&["lock:sap"]);
+    assert!(
+        note.contains("lock:sap (line 3: a lock, not an entry); what cannot be imported stays"),
+        "{note}"
+    );
+    assert!(!note.contains("import -"), "{note}");
+    let note = file(&["a", "b", "c", "d", "e", "f", "g"]);
+    assert!(note.contains("e (line 11: not on the board), and 2 more;"), "{note}");
+}
+
+fn mistyped_scope_empties_no_file() {
+    let scratch = Scratch::new();
+    scratch.json(["write", "a", "1", "--scope", "team"]);
+    scratch.json(["render", "b.md", "--scope", "team"]);
+    let file = scratch.path().join("b.md");
+    let before = fs::read(&file).unwrap();
+    let refused = scratch.run(["render", "b.md", "--scope", "teem", "--json"]).refused(Code::ScopeNotFound);
+    let expected = "scope teem has neither policies nor entries, and the file shows 1 entry of another scope";
+    assert_eq!(refused["error"], expected);
+    assert_eq!(fs::read(&file).unwrap(), before);
+    // A scope whose entries were deleted is empty, and its file too.
+    scratch.json(["delete", "a", "--scope", "team"]);
+    assert_eq!(scratch.json(["render", "b.md", "--scope", "team"])["entries"], 0);
+    assert!(!fs::read_to_string(&file).unwrap().contains("### a\n"));
+}
+
+fn temporary_file_of_a_killed_render_is_removed() {
+    let scratch = Scratch::new();
+    scratch.json(["write", "a", "1"]);
+    let left = scratch.path().join(".b.md-4194304-1770132600000");
+    fs::write(&left, "half").unwrap();
+    scratch.json(["render", "b.md"]);
+    assert!(!left.exists());
 }

@@ -3,26 +3,31 @@
 //! [`decide`] is the rule: the entry of the board and that of the file in, what happens out. It is read and decided in the
 //! commit that writes. A commit has at most 500 entries, so that other writers never wait long; an import that is
 //! interrupted can be repeated, because an entry that is the same is not written again.
+//!
+//! A dry run does the same on a view of the board that has its own changes (`plan.rs`).
+
+mod plan;
+mod report;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json, json};
 
-use super::rules::{check_not_reserved, visible};
+use self::plan::{Plan, PlannedTx};
+pub use self::report::{ImportOutcome, ImportReport, ImportedEntry, SkipReason};
+use super::rules::check_not_reserved;
 use super::wording::named;
 use super::{
-    Actor, Entry, EntryEditor, EventWording, FILES, LOCK_PREFIX, LOCKS, Scope, Write, check_key,
-    check_known_scope,
+    Actor, Entry, EntryEditor, EventWording, FILES, LOCK_PREFIX, LOCKS, Scope, Write, check_known_scope,
 };
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Result};
 use crate::import::escaped_key;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
-use crate::scope::{AccessOperation, Guard, prefetch_all_policies};
-use crate::store::{Key, OnBusy, Prefetch};
+use crate::scope::{AccessOperation, prefetch_all_policies};
+use crate::store::{OnBusy, Prefetch, Tx};
 use crate::swarm::{FileEntry, IMPORTED, time_of_entry};
 use crate::text::escape_json_for_terminal;
 
@@ -58,140 +63,8 @@ pub struct Import {
     pub dry_run: bool,
 }
 
-/// What became of the entries of a file, in its order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ImportReport {
-    /// The entries.
-    pub entries: Vec<ImportedEntry>,
-}
-
-/// What became of one entry.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ImportedEntry {
-    /// Its scope.
-    pub scope: String,
-    /// Its key on the board.
-    pub key: String,
-    /// Its key in the file, if it was escaped.
-    pub key_in_file: Option<String>,
-    /// Its line in the file.
-    pub line: usize,
-    /// What became of it.
-    pub outcome: ImportOutcome,
-}
-
-/// What becomes of an entry of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ImportOutcome {
-    /// The board did not have it.
-    Created,
-    /// The board had another one.
-    Updated,
-    /// The board has the same.
-    Unchanged,
-    /// The board has another one, which stays.
-    Kept,
-    /// It is not imported.
-    Skipped(SkipReason),
-    /// The board refuses it.
-    Refused {
-        /// The code of the refusal.
-        code: Code,
-        /// Why.
-        reason: String,
-    },
-}
-
-/// Why an entry is not imported.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SkipReason {
-    /// It is a lock of this name, in the form of other programs. A lock of a board is not an entry that agents write.
-    Lock(String),
-    /// It expired at this moment.
-    Expired(Timestamp),
-    /// A session held it. Holdings belong to a session of their board.
-    Leased,
-    /// Another session holds the entry of the board.
-    Held,
-    /// The file has a newer entry of the same key.
-    Repeated,
-}
-
-impl ImportOutcome {
-    /// Its name in JSON output.
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            ImportOutcome::Created => "created",
-            ImportOutcome::Updated => "updated",
-            ImportOutcome::Unchanged => "unchanged",
-            ImportOutcome::Kept => "kept",
-            ImportOutcome::Skipped(_) => "skipped",
-            ImportOutcome::Refused { .. } => "refused",
-        }
-    }
-
-    /// Why it is not imported.
-    pub fn reason(&self) -> Option<String> {
-        match self {
-            ImportOutcome::Skipped(SkipReason::Lock(_)) => Some("it is a lock, not an entry".to_owned()),
-            ImportOutcome::Skipped(SkipReason::Expired(at)) => Some(format!("it expired at {at}")),
-            ImportOutcome::Skipped(SkipReason::Leased) => {
-                Some("a session held it; holdings are not imported".to_owned())
-            }
-            ImportOutcome::Skipped(SkipReason::Held) => Some("another session holds the entry".to_owned()),
-            ImportOutcome::Skipped(SkipReason::Repeated) => {
-                Some("the file has a newer entry of this key".to_owned())
-            }
-            ImportOutcome::Refused { reason, .. } => Some(reason.clone()),
-            ImportOutcome::Created
-            | ImportOutcome::Updated
-            | ImportOutcome::Unchanged
-            | ImportOutcome::Kept => None,
-        }
-    }
-}
-
-impl Serialize for ImportedEntry {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Fields<'a> {
-            scope: &'a str,
-            key: &'a str,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            key_in_file: Option<&'a str>,
-            line: usize,
-            outcome: &'static str,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            code: Option<&'static str>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            reason: Option<String>,
-        }
-        let code = match &self.outcome {
-            ImportOutcome::Refused { code, .. } => Some(code.as_str()),
-            _ => None,
-        };
-        Fields {
-            scope: &self.scope,
-            key: &self.key,
-            key_in_file: self.key_in_file.as_deref(),
-            line: self.line,
-            outcome: self.outcome.as_str(),
-            code,
-            reason: self.outcome.reason(),
-        }
-        .serialize(serializer)
-    }
-}
-
-impl ImportReport {
-    /// How many entries have this outcome.
-    pub fn count(&self, outcome: &str) -> usize {
-        self.entries.iter().filter(|entry| entry.outcome.as_str() == outcome).count()
-    }
-}
-
-/// The outcomes of one commit.
-struct Outcomes(Vec<ImportOutcome>);
+/// The outcomes of one commit, each with the key that was evicted for it.
+struct Outcomes(Vec<(ImportOutcome, Option<String>)>);
 
 impl Pending for Outcomes {
     fn resolve(&mut self, _: Revision) {}
@@ -239,8 +112,10 @@ impl Scope<'_> {
     /// ```
     pub fn import(&self, entries: &[FileEntry], import: &Import) -> Result<ImportReport> {
         check_known_scope(&self.name)?;
+        check_not_reserved(&self.name)?;
         let actor = self.board.checked_actor(&self.actor)?;
-        let mut importer = Importer { scope: self, actor, import, authors: BTreeMap::new() };
+        let (authors, plan) = (BTreeMap::new(), Plan::default());
+        let mut importer = Importer { scope: self, actor, import, authors, plan };
         let mut report = ImportReport::default();
         let mut items: Vec<Item> = Vec::with_capacity(entries.len());
         // Where in `items` each key is.
@@ -294,6 +169,8 @@ struct Importer<'a> {
     import: &'a Import,
     /// The authors of the file, and why the board refuses one.
     authors: BTreeMap<String, Option<(Code, String)>>,
+    /// What a dry run would have changed so far.
+    plan: Plan,
 }
 
 impl Importer<'_> {
@@ -302,8 +179,8 @@ impl Importer<'_> {
         let scope = entry.scope.clone().unwrap_or_else(|| self.scope.name.clone());
         let key = if self.import.escape_keys { escaped_key(&scope, &entry.key) } else { entry.key.clone() };
         let key_in_file = (key != entry.key).then(|| entry.key.clone());
-        let mut imported =
-            ImportedEntry { scope, key, key_in_file, line: entry.line, outcome: ImportOutcome::Created };
+        let (line, outcome) = (entry.line, ImportOutcome::Created);
+        let mut imported = ImportedEntry { scope, key, key_in_file, line, outcome, evicted: None };
         let item = match self.item(entry, &imported, at) {
             Ok(item) => Some(item),
             Err(outcome) => {
@@ -375,12 +252,13 @@ impl Importer<'_> {
     }
 
     /// Imports a batch. If the board refuses one of its entries, the others are imported without it.
-    fn run(&self, items: &[Item], report: &mut ImportReport) -> Result<()> {
+    fn run(&mut self, items: &[Item], report: &mut ImportReport) -> Result<()> {
         let outcomes = if self.import.dry_run { self.plan(items) } else { self.commit(items) };
         match (outcomes, items) {
             (Ok(Outcomes(outcomes)), _) => {
-                for (item, outcome) in items.iter().zip(outcomes) {
-                    report.entries[item.at].outcome = outcome;
+                for (item, (outcome, evicted)) in items.iter().zip(outcomes) {
+                    let entry = &mut report.entries[item.at];
+                    (entry.outcome, entry.evicted) = (outcome, evicted);
                 }
                 Ok(())
             }
@@ -398,55 +276,54 @@ impl Importer<'_> {
         }
     }
 
-    fn plan(&self, items: &[Item]) -> Result<Outcomes> {
-        let (board, scopes) = (self.scope.board, items.iter().map(|item| item.scope.as_str()));
-        let entries = items.iter().map(|item| Prefetch::Entry(&item.scope, &item.write.key));
-        let prefetch: Vec<_> = entries.chain(Guard::prefetch(board, &self.actor, scopes)).collect();
-        let session = self.actor.session.as_deref();
-        self.scope.board.read(&prefetch, |tx| {
-            let guard = Guard::new(board, tx, &self.actor);
-            let decide = |item: &Item| {
-                for operation in COMPARED_AND_WRITTEN {
-                    guard.check(operation, &item.scope, &item.write.key)?;
-                }
-                let key = Key::Entry(item.scope.clone(), item.write.key.clone());
-                let before = visible(tx, &key)?;
-                let outcome = decide(before.as_ref(), item, self.import.keep, session, tx.now());
-                if outcome == ImportOutcome::Created {
-                    check_key(&item.scope, &item.write.key)?;
-                }
-                Ok(outcome)
-            };
-            Ok(Outcomes(items.iter().map(decide).collect::<Result<_>>()?))
-        })
+    fn plan(&mut self, items: &[Item]) -> Result<Outcomes> {
+        let mut prefetch = self.prefetch(items);
+        prefetch.push(Prefetch::Revision);
+        let (changes, outcomes, revision) = self.scope.board.read(&prefetch, |tx| {
+            let planned = PlannedTx::new(tx, &self.plan);
+            let (editor, outcomes) = self.write(&planned, items)?;
+            Ok((editor.finish()?, outcomes, tx.revision()?))
+        })?;
+        self.plan.add(changes, revision);
+        Ok(outcomes)
     }
 
     fn commit(&self, items: &[Item]) -> Result<Outcomes> {
+        self.scope.board.commit_with_on_busy(OnBusy::Wait, "import", &self.prefetch(items), |tx| {
+            let (editor, outcomes) = self.write(tx, items)?;
+            Ok((editor.finish()?, outcomes))
+        })
+    }
+
+    fn prefetch<'i>(&'i self, items: &'i [Item]) -> Vec<Prefetch<'i>> {
         let entries = items.iter().map(|item| Prefetch::Entry(&item.scope, &item.write.key));
         let policies = prefetch_all_policies(items.iter().map(|item| item.scope.as_str()));
-        let prefetch: Vec<_> = entries.chain(self.actor.prefetch()).chain(policies).collect();
+        entries.chain(self.actor.prefetch()).chain(policies).collect()
+    }
+
+    /// Writes the entries of one commit.
+    fn write<'t>(&'t self, tx: &'t dyn Tx, items: &[Item]) -> Result<(EntryEditor<'t>, Outcomes)> {
         let session = self.actor.session.as_deref();
-        self.scope.board.commit_with_on_busy(OnBusy::Wait, "import", &prefetch, |tx| {
-            let mut editor = EntryEditor::new(self.scope.board, tx, &self.actor)?;
-            let own_author = editor.author.clone();
-            let mut outcomes = Vec::with_capacity(items.len());
-            for item in items {
-                for operation in COMPARED_AND_WRITTEN {
-                    editor.check_access(operation, &item.scope, &item.write.key)?;
-                }
-                let before = editor.entry(&item.scope, &item.write.key)?;
-                let outcome = decide(before.as_ref(), item, self.import.keep, session, tx.now());
-                if matches!(outcome, ImportOutcome::Created | ImportOutcome::Updated) {
-                    editor.author.clone_from(item.author.as_ref().unwrap_or(&own_author));
-                    let write = complete(item, before.as_ref(), tx.now())?;
-                    let what = named(&item.scope, &write.key);
-                    let words = format!("Imported {what}, written by agent \"{}\"", editor.author);
-                    editor.write(&item.scope, &write, EventWording::InWords(words))?;
-                }
-                outcomes.push(outcome);
+        let mut editor = EntryEditor::new(self.scope.board, tx, &self.actor)?;
+        let own_author = editor.author.clone();
+        let mut outcomes = Vec::with_capacity(items.len());
+        for item in items {
+            for operation in COMPARED_AND_WRITTEN {
+                editor.check_access(operation, &item.scope, &item.write.key)?;
             }
-            Ok((editor.finish()?, Outcomes(outcomes)))
-        })
+            let before = editor.entry(&item.scope, &item.write.key)?;
+            let outcome = decide(before.as_ref(), item, self.import.keep, session, tx.now());
+            let mut evicted = None;
+            if matches!(outcome, ImportOutcome::Created | ImportOutcome::Updated) {
+                editor.author.clone_from(item.author.as_ref().unwrap_or(&own_author));
+                let write = complete(item, before.as_ref(), tx.now())?;
+                let what = named(&item.scope, &write.key);
+                let words = format!("Imported {what}, written by agent \"{}\"", editor.author);
+                evicted = editor.write(&item.scope, &write, EventWording::InWords(words))?.evicted;
+            }
+            outcomes.push((outcome, evicted));
+        }
+        Ok((editor, Outcomes(outcomes)))
     }
 }
 

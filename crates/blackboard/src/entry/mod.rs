@@ -509,3 +509,10 @@ record! {
         ALL: by (scope, key);
     }
 }
+
+impl Range {
+    /// Tombstones by scope and key, from this scope on.
+    pub(crate) fn tombstones_from(scope: &str) -> Range {
+        Range::all(Tombstone::ALL).from(scope)
+    }
+}

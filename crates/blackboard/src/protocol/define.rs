@@ -6,12 +6,13 @@ use super::custom::check_name;
 use super::{CustomProtocol, Level, MAX_PROTOCOLS, Protocols, Schema, Template, table};
 use crate::agent::prefetch_agent;
 use crate::clock::Timestamp;
+use crate::entry::LOCK_PREFIX;
 use crate::error::{Code, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch, Range};
-use crate::text::{Cleaner, Kind, TextChanges};
+use crate::text::{Cleaner, Kind, TextChanges, shown};
 
 /// A protocol to define.
 #[derive(Clone, Debug, Default)]
@@ -81,6 +82,13 @@ impl Protocols<'_> {
             let message = format!("protocol {} is built in and cannot be changed", built_in.name);
             let hint = "define it under another name";
             return Err(Refusal::new(Code::InvalidValue, message).hint(hint).into());
+        }
+        if request.template.starts_with(LOCK_PREFIX) {
+            let message = format!(
+                "no entry has a key of the template \"{}\": it means a lock",
+                shown(&request.template)
+            );
+            return Err(Refusal::new(Code::InvalidValue, message).hint("begin with another word").into());
         }
         rules.check_unaltered([request.name.as_str(), request.template.as_str()])?;
         rules.check_json(request.value_schema.as_deref())?;
@@ -159,6 +167,16 @@ mod tests {
             value_schema: None,
             defined_at: Timestamp::EPOCH,
             revision: Revision::ZERO,
+        }
+    }
+
+    #[test]
+    fn template_of_locks_is_refused() {
+        testkit::limit_test();
+        let board = crate::Board::memory();
+        for (template, is_allowed) in [("lock:{name}", false), ("lock:a:{b?}", false), ("lock", true)] {
+            let defined = board.protocols().define(&DefineProtocol::new("mine", template));
+            assert_eq!(defined.map(drop).map_err(|error| error.code()).is_ok(), is_allowed, "{template}");
         }
     }
 

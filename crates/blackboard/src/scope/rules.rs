@@ -112,7 +112,8 @@ pub(crate) fn check_counted(row: &ScopePolicies, entry: &Entry) -> Result<()> {
         "scope {scope} evicts the least frequently used entry: the metadata of {} needs {ACCESS_COUNT}, a number from 0 on",
         entry.key
     );
-    Err(Refusal::new(Code::InvalidValue, message).hint(Hint::CountUses).into())
+    let hint = Hint::CountUses { scope: scope.clone(), key: entry.key.clone() };
+    Err(Refusal::new(Code::InvalidValue, message).hint(hint).into())
 }
 
 impl Policies {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::document::without_position;
@@ -69,6 +70,12 @@ pub(crate) fn read_entry(json: &str, known: &Known<'_>) -> Result<Read, String> 
     if read.entry.ttl.is_some() && read.entry.timestamp.is_none() {
         read.problems.push("it has a TTL and no time; the TTL starts with the import".to_owned());
     }
+    let start = read.entry.timestamp.unwrap_or(Timestamp::EPOCH);
+    if read.entry.ttl.is_some_and(|ttl| ttl > Timestamp::LAST.since(start)) {
+        let last = Timestamp::LAST;
+        read.problems
+            .push(format!("its TTL is too long; it expires at {last}, the last time that can be stored"));
+    }
     if !others.is_empty() {
         let text = format!("{{{}}}", others.join(","));
         match Metadata::parse(&text) {
@@ -109,20 +116,30 @@ impl Read {
                     self.problems.push(message);
                 }
             }
-            "source_agent" => entry.author = text(member),
-            "sourceAgent" => {
-                self.has_camel_case = true;
-                entry.author = text(member).or(entry.author.take());
+            "source_agent" | "sourceAgent" => {
+                self.has_camel_case |= name == "sourceAgent";
+                let author = optional(member, "its author is not a text", &mut self.problems);
+                entry.author = author.or(entry.author.take());
             }
             "timestamp" => {
-                entry.timestamp = text(member).as_deref().and_then(moment);
-                if entry.timestamp.is_none() {
-                    self.problems.push("its time is not an ISO 8601 time".to_owned());
+                let time = text(member).and_then(|text| moment(&text));
+                entry.timestamp = time.map(|(time, _)| time);
+                match time {
+                    Some((_, true)) => {}
+                    Some((nearest, false)) => {
+                        let range = "its time is not between 1970 and 9999-12-30";
+                        self.problems.push(format!("{range}; it becomes {nearest}"));
+                    }
+                    None => self.problems.push(
+                        "its time is not an ISO 8601 time before 9999-12-30; it is left out".to_owned(),
+                    ),
                 }
             }
             "ttl" => entry.ttl = ttl(member)?,
-            "version" => entry.version = serde_json::from_str(member.get()).ok(),
-            "scope" => entry.scope = text(member),
+            "version" => {
+                entry.version = optional(member, "its version is not a whole number", &mut self.problems);
+            }
+            "scope" => entry.scope = optional(member, "its scope is not a text", &mut self.problems),
             "tags" => {
                 let tags = serde_json::from_str(member.get());
                 entry.tags = Some(tags.map_err(|_| "its tags are not a list of texts")?);
@@ -149,9 +166,26 @@ fn text(member: &RawValue) -> Option<String> {
     serde_json::from_str(member.get()).ok()
 }
 
-/// A time with or without a zone; without one it is UTC.
-fn moment(text: &str) -> Option<Timestamp> {
-    text.parse().or_else(|_| format!("{text}Z").parse()).ok()
+/// A member that may be null. One of another type is left out, with this problem.
+fn optional<T: DeserializeOwned>(member: &RawValue, problem: &str, problems: &mut Vec<String>) -> Option<T> {
+    serde_json::from_str(member.get()).unwrap_or_else(|_| {
+        problems.push(format!("{problem}; it is left out"));
+        None
+    })
+}
+
+/// A time with or without a zone; without one it is UTC. And whether it can be stored: otherwise it is the nearest one that
+/// can.
+fn moment(text: &str) -> Option<(Timestamp, bool)> {
+    let utc = format!("{text}Z");
+    let (text, time) = match text.parse() {
+        Ok(time) => (text, time),
+        Err(_) => (&*utc, utc.parse().ok()?),
+    };
+    let is_at_end = [Timestamp::EPOCH, Timestamp::LAST].contains(&time);
+    // Fractions of a millisecond are left out of every time.
+    let is_same = |exact: jiff::Timestamp| exact.as_millisecond() == time.millis();
+    Some((time, !is_at_end || text.parse().is_ok_and(is_same)))
 }
 
 /// A time to live in seconds. Zero means none, as in the programs that write these files.

@@ -12,11 +12,12 @@
 //! | File | What it is about |
 //! |---|---|
 //! | `parse.rs`, `render.rs` | from text, to text |
-//! | `document.rs` | lines, headings and markers, which both use |
+//! | `document.rs`, `fence.rs` | lines, headings, markers and code blocks, which both use |
 //! | `fields.rs` | the JSON of one entry |
 //! | `view.rs` | what a render shows of the board |
 
 mod document;
+mod fence;
 mod fields;
 mod parse;
 mod render;
@@ -33,7 +34,7 @@ use serde::Serialize;
 
 pub(crate) use self::fields::{IMPORTED, Known, read_entry, time_of_entry};
 pub use self::parse::parse;
-pub use self::render::{LeftEntry, Rendered, render};
+pub use self::render::{LeftEntry, LeftReason, Rendered, render};
 pub use self::view::SwarmView;
 use crate::clock::Timestamp;
 use crate::entry::Value;

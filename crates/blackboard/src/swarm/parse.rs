@@ -1,6 +1,7 @@
 //! [`parse`]: entries and notes from the text of a file.
 
 use super::document::{Block, CONTENT_HASH, Kind, Line, Part, body, lines};
+use super::fence::classified;
 use super::fields::{Known, read_entry};
 use super::{Dialect, MAX_ENTRIES, MAX_FILE_BYTES, Note, Parsed};
 use crate::text::shown;
@@ -24,8 +25,8 @@ pub fn parse(text: &str) -> Parsed {
         parser.parsed.add_problem(1, problem);
         return parser.parsed;
     }
-    for line in lines(text) {
-        parser.line(line);
+    for (line, kind) in classified(text) {
+        parser.line(line, kind);
     }
     parser.end_block(text.len());
     parser.end_note();
@@ -62,8 +63,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn line(&mut self, line: Line<'a>) {
-        let kind = line.kind();
+    fn line(&mut self, line: Line<'a>, kind: Kind<'a>) {
         if !matches!(kind, Kind::Text | Kind::Blank) {
             self.end_block(line.start);
         }

@@ -9,10 +9,13 @@ use serde_json::Value as Json;
 use uuid::Uuid;
 
 use super::document::{Block, CONTENT_HASH, Kind, LAST_UPDATED, Line, Part, TABLE_HEAD, TITLE, body, lines};
+use super::fence::classified;
 use super::fields::{Known, heading_of, read_entry, write_entry, written_time};
 use super::{Dialect, FileEntry, MAX_FILE_BYTES, SwarmView};
 use crate::clock::Timestamp;
+use crate::entry::{LOCK_PREFIX, check_key};
 use crate::error::{Code, Error, Refusal, Result};
+use crate::hint::Hint;
 use crate::text::escape_for_terminal;
 
 /// How many characters a cell of a table has at most. The entry itself has the complete text.
@@ -34,13 +37,33 @@ pub struct LeftEntry {
     pub key: String,
     /// Its line before the render.
     pub line: usize,
+    /// Why it stays.
+    pub reason: LeftReason,
+}
+
+/// Why an entry of a file stays where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeftReason {
+    /// The board does not have it. An import adds it.
+    Missing,
+    /// The board has another value. An import that keeps those of the file takes this one.
+    Different,
+    /// The board refuses its key. An import may escape it.
+    RefusedKey,
+    /// It is a lock in the form of other programs, and is not imported.
+    Lock,
+    /// It has expired, and is not imported.
+    Expired,
+    /// It cannot be read.
+    Unreadable,
 }
 
 /// The file with the state of the board between its markers. All other text stays byte for byte.
 ///
 /// An empty file gets all sections. A file of another program gets markers in its sections; its entries that the board has
 /// with the same value are then between the markers and nowhere else. A text that is no `swarm-blackboard.md`, and one whose
-/// markers are incomplete, is refused.
+/// markers are incomplete, is refused. So is a scope that the board does not know, if the file has entries of another one.
 ///
 /// ```
 /// use blackboard::swarm::{Dialect, SwarmView, render};
@@ -66,6 +89,9 @@ pub fn render(view: &SwarmView, dialect: Dialect, existing: &str) -> Result<Rend
         return Ok(Rendered { text, left: Vec::new() });
     }
     let layout = Layout::of(existing)?;
+    if view.is_unknown_scope && layout.rendered_entries > 0 {
+        return Err(unknown_scope(&view.scope, layout.rendered_entries));
+    }
     let mut edits = vec![layout.header_edit(existing, &header)];
     // A part without a section gets one at the end of the file, after what belongs to the last section there.
     let (there, missing): (Vec<_>, Vec<_>) =
@@ -75,15 +101,25 @@ pub fn render(view: &SwarmView, dialect: Dialect, existing: &str) -> Result<Rend
     let mut left = Vec::new();
     let known: BTreeMap<&str, &FileEntry> = view.entries.iter().map(|entry| (&*entry.key, entry)).collect();
     for block in &layout.foreign {
-        match superseded(existing, block, &known) {
+        match superseded(existing, block, view, &known) {
             // The person who wrote an entry beside the markers deletes it.
-            Some(range) if !has_markers => edits.push((range, String::new())),
-            Some(_) => {}
-            None => left.push(LeftEntry { key: block.heading.to_owned(), line: block.line }),
+            Ok(range) if !has_markers => edits.push((range, String::new())),
+            Ok(_) => {}
+            Err(reason) => left.push(LeftEntry { key: block.heading.to_owned(), line: block.line, reason }),
         }
     }
     edits.extend(layout.empty_table.filter(|_| !has_markers).map(|range| (range, String::new())));
+    if has_carriage_returns(existing) {
+        for (_, new) in &mut edits {
+            *new = new.replace('\n', "\r\n");
+        }
+    }
     Ok(Rendered { text: apply(existing, edits), left })
+}
+
+/// Whether the lines of a file end with a carriage return, too. Its first line decides.
+fn has_carriage_returns(text: &str) -> bool {
+    text.split_inclusive('\n').next().is_some_and(|line| line.ends_with("\r\n"))
 }
 
 /// A replacement of a range of the text.
@@ -113,6 +149,8 @@ struct Layout<'a> {
     foreign: Vec<Block<'a>>,
     /// The head of a table of tasks that has no rows.
     empty_table: Option<Range<usize>>,
+    /// How many entries are between markers.
+    rendered_entries: usize,
     length: usize,
 }
 
@@ -134,20 +172,21 @@ impl<'a> Layout<'a> {
             parts: Default::default(),
             foreign: Vec::new(),
             empty_table: None,
+            rendered_entries: 0,
             length: text.len(),
         };
         let mut reader = LayoutReader { layout: &mut layout, open: None, section: None, title: None };
         let mut has_title = false;
         let mut previous = None;
-        for line in lines(text) {
-            let is_first = !has_title && line.kind() != Kind::Blank;
+        for (line, kind) in classified(text) {
+            let is_first = !has_title && kind != Kind::Blank;
             if is_first
                 && !(line.is_title() || line.text.trim_start_matches('\u{feff}').trim_ascii_end() == TITLE)
             {
                 return Err(not_swarm());
             }
             has_title |= is_first;
-            reader.line(line, previous)?;
+            reader.line(line, kind, previous)?;
             previous = Some(line);
         }
         if let Some((part, _, number)) = reader.open {
@@ -207,8 +246,8 @@ struct LayoutReader<'l, 'a> {
 }
 
 impl<'a> LayoutReader<'_, 'a> {
-    fn line(&mut self, line: Line<'a>, previous: Option<Line<'a>>) -> Result<()> {
-        if line.number == 1 || line.is_title() {
+    fn line(&mut self, line: Line<'a>, kind: Kind<'a>, previous: Option<Line<'a>>) -> Result<()> {
+        if line.number == 1 || (line.is_title() && matches!(kind, Kind::Section(_))) {
             self.layout.header = line.end..line.end;
             self.title = Some(line.end);
         } else if self.title.is_some() && line.is_header() {
@@ -217,7 +256,6 @@ impl<'a> LayoutReader<'_, 'a> {
         } else {
             self.title = None;
         }
-        let kind = line.kind();
         if !matches!(kind, Kind::Text | Kind::Blank) {
             self.layout.end_blocks(line.start);
         }
@@ -238,6 +276,9 @@ impl<'a> LayoutReader<'_, 'a> {
             Kind::Key(heading) if self.section == Some(Part::Entries) && self.open.is_none() => {
                 let body = (line.end, line.end);
                 self.layout.foreign.push(Block { heading, line: line.number, start: line.start, body });
+            }
+            Kind::Key(_) if matches!(self.open, Some((Part::Entries, ..))) => {
+                self.layout.rendered_entries += 1;
             }
             Kind::Placeholder if line.text.trim_ascii() == TABLE_HEAD[1] && self.open.is_none() => {
                 let head = previous.filter(|line| line.text.trim_ascii() == TABLE_HEAD[0]);
@@ -291,6 +332,14 @@ fn not_swarm() -> Error {
     Refusal::new(Code::InvalidValue, message).hint("name another file, or an empty one").into()
 }
 
+fn unknown_scope(scope: &str, entries: usize) -> Error {
+    let entries = if entries == 1 { "1 entry".to_owned() } else { format!("{entries} entries") };
+    let message = format!(
+        "scope {scope} has neither policies nor entries, and the file shows {entries} of another scope"
+    );
+    Refusal::new(Code::ScopeNotFound, message).hint(Hint::ListScopes).into()
+}
+
 fn broken_marker(line: usize, what: &str) -> Error {
     let message = format!("line {line}: {what}");
     let hint = "restore the marker, or delete both markers and what is between them";
@@ -298,15 +347,19 @@ fn broken_marker(line: usize, what: &str) -> Error {
 }
 
 /// Where an entry of another program is in the text, if the board has it with the same value.
-fn superseded(text: &str, block: &Block<'_>, known: &BTreeMap<&str, &FileEntry>) -> Option<Range<usize>> {
+fn superseded(
+    text: &str,
+    block: &Block<'_>,
+    view: &SwarmView,
+    known: &BTreeMap<&str, &FileEntry>,
+) -> Result<Range<usize>, LeftReason> {
     let whole = &text[block.body.0..block.body.1];
-    let body = body(whole).ok()?;
-    let read = read_entry(body.json, &Known { key: block.heading, line: block.line, may_be_value: true })
-        .ok()?
-        .entry;
-    let current = known.get(&*read.key)?;
-    if !current.value.says_the_same_as(&read.value) {
-        return None;
+    let body = body(whole).map_err(|_| LeftReason::Unreadable)?;
+    let read = read_entry(body.json, &Known { key: block.heading, line: block.line, may_be_value: true });
+    let read = read.map_err(|_| LeftReason::Unreadable)?.entry;
+    let current = known.get(&*read.key);
+    if !current.is_some_and(|current| current.value.says_the_same_as(&read.value)) {
+        return Err(why_left(&read, current.is_some(), view));
     }
     // The rest of its last line and the blank lines below it go with it, unless the section ends there.
     let rest = &whole[body.end..];
@@ -315,7 +368,23 @@ fn superseded(text: &str, block: &Block<'_>, known: &BTreeMap<&str, &FileEntry>)
         None if text[block.body.1..].starts_with("### ") => rest.len(),
         None => lines(rest).next().map_or(0, |line| if body.is_fenced { 0 } else { line.end }),
     };
-    Some(block.start..block.body.0 + body.end + end)
+    Ok(block.start..block.body.0 + body.end + end)
+}
+
+/// Why an entry stays that the board does not have with this value.
+fn why_left(entry: &FileEntry, is_on_board: bool, view: &SwarmView) -> LeftReason {
+    let expires = entry.timestamp.zip(entry.ttl).map(|(time, ttl)| time.plus(ttl));
+    if entry.key.starts_with(LOCK_PREFIX) {
+        LeftReason::Lock
+    } else if expires.is_some_and(|expires| expires <= view.time) {
+        LeftReason::Expired
+    } else if is_on_board {
+        LeftReason::Different
+    } else if check_key(&view.scope, &entry.key).is_err() {
+        LeftReason::RefusedKey
+    } else {
+        LeftReason::Missing
+    }
 }
 
 /// The lines below the title.

@@ -4,6 +4,8 @@ use super::document::Part;
 use super::*;
 use crate::board::Board;
 use crate::entry::{Actor, Write};
+use crate::error::Code;
+use crate::scope::{CreateScope, Policies};
 use crate::text::escape_json_for_terminal;
 
 const A: &str = include_str!("../../tests/fixtures/swarm/dialect-a.md");
@@ -114,6 +116,28 @@ fn what_is_no_entry_is_a_problem_with_its_line() {
         ("{\"value\":1,\"key\":\"other\"}", "1", "its JSON has another key"),
         ("{\"value\":1,\"key\":\"k\",\"timestamp\":\"noon\"}", "1", "its time is not"),
         ("{\"value\":1,\"key\":\"k\",\"ttl\":5}", "1", "a TTL and no time"),
+        ("{\"value\":1,\"key\":\"k\",\"source_agent\":7}", "1", "its author is not a text; it is left out"),
+        ("{\"value\":1,\"key\":\"k\",\"scope\":[]}", "1", "its scope is not a text; it is left out"),
+        (
+            "{\"value\":1,\"key\":\"k\",\"version\":\"1\"}",
+            "1",
+            "its version is not a whole number; it is left out",
+        ),
+        (
+            "{\"value\":1,\"key\":\"k\",\"timestamp\":\"9999-12-30T20:00:00Z\"}",
+            "1",
+            "its time is not between 1970 and 9999-12-30; it becomes 9999-12-30T00:00:00.000Z",
+        ),
+        (
+            "{\"value\":1,\"key\":\"k\",\"timestamp\":\"1969-12-31T23:59:59\"}",
+            "1",
+            "its time is not between 1970 and 9999-12-30; it becomes 1970-01-01T00:00:00.000Z",
+        ),
+        (
+            "{\"value\":1,\"key\":\"k\",\"timestamp\":\"2026-02-03T15:30:00Z\",\"ttl\":1e300}",
+            "1",
+            "its TTL is too long; it expires at 9999-12-30T00:00:00.000Z",
+        ),
     ] {
         let parsed = parse(&file(body));
         let entry = &parsed.entries[0];
@@ -323,11 +347,146 @@ fn each_part_is_in_its_own_section_if_a_file_has_only_some_of_them() {
     }
 }
 
+/// A file with this text in a section of a person, and an entry.
+fn file_with(text: &str) -> String {
+    format!(
+        "# Swarm Blackboard\n\n## Notes\n{text}\n## Knowledge Cache\n### real\n{{\"value\":1,\"key\":\"real\"}}\n"
+    )
+}
+
+#[test]
+fn headings_in_a_code_block_are_text() {
+    testkit::limit_test();
+    let example = "## Knowledge Cache\n### fake\n{\"value\":1,\"key\":\"fake\"}\n";
+    for (text, keys) in [
+        (format!("```\n{example}```\n"), &["real"][..]),
+        (format!("  ~~~~ md\n{example}~~~\n```\n~~~~~  \n"), &["real"]),
+        (format!("````\n```\n{example}```\n````\n"), &["real"]),
+        // These are no code blocks.
+        (format!("``\n{example}``\n"), &["fake", "real"]),
+        (format!("```one``` line\n{example}"), &["fake", "real"]),
+        (format!("    ```\n{example}    ```\n"), &["fake", "real"]),
+        (format!("```\n{example}"), &["fake", "real"]),
+        (format!("```\n{example}```rust\n"), &["fake", "real"]),
+    ] {
+        let file = file_with(&text);
+        let parsed = parse(&file);
+        let found: Vec<_> = parsed.entries.iter().map(|entry| entry.key.as_str()).collect();
+        assert_eq!(found, keys, "{file}");
+        let first = rendered(&view(vec![entry("real", "1")]), Dialect::C, &file);
+        assert!(first.contains(&text), "{first}");
+        let heading = first.rfind("## Knowledge Cache").unwrap();
+        assert_eq!(first.find(Part::Entries.begin()).unwrap() > heading, keys.len() == 1, "{first}");
+        assert_eq!(rendered(&view(vec![entry("real", "1")]), Dialect::C, &first), first);
+    }
+}
+
+#[test]
+fn code_block_that_is_not_closed_hides_no_marker() {
+    testkit::limit_test();
+    let board = view(vec![entry("a", "1"), entry("b", "2")]);
+    for dialect in Dialect::ALL {
+        let first = rendered(&board, dialect, "# Swarm Blackboard\n\n## Notes\n```\nnot closed\n");
+        let second = rendered(&board, dialect, &format!("{first}```\ntext\n```\n"));
+        assert_eq!(second.matches(Part::Entries.begin()).count(), 1, "{second}");
+        assert_eq!(parse(&second).entries.len(), 2, "{second}");
+    }
+}
+
+#[test]
+fn many_code_blocks_that_are_not_closed_are_read_in_time() {
+    testkit::limit_test();
+    let file = file_with(&"```rust\n".repeat(100_000));
+    assert_eq!(parse(&file).entries.len(), 1);
+    let marked = file_with(&format!(
+        "{}{}\n{}\n```\n",
+        "```rust\n".repeat(100_000),
+        Part::Tasks.begin(),
+        Part::Tasks.end()
+    ));
+    assert_eq!(parse(&marked).entries.len(), 1);
+}
+
+#[test]
+fn a_file_keeps_its_line_breaks() {
+    testkit::limit_test();
+    let board = view(vec![entry("task:1", "{\"status\":\"open\"}"), entry("signal:oak", "1")]);
+    for dialect in Dialect::ALL {
+        for existing in [file_with("mine\n").replace('\n', "\r\n"), "# Swarm Blackboard\r\n".to_owned()] {
+            let first = rendered(&board, dialect, &existing);
+            assert_eq!(first.matches('\n').count(), first.matches("\r\n").count(), "{first:?}");
+            assert_eq!(rendered(&board, dialect, &first), first);
+            let other = rendered(&view(vec![entry("task:1", "2")]), dialect, &first);
+            assert_eq!(other.matches('\n').count(), other.matches("\r\n").count(), "{other:?}");
+            assert!(parse(&other).entries.iter().any(|entry| entry.key == "task:1"));
+        }
+        assert!(!rendered(&board, dialect, &file_with("a\r\n")).contains("-->\r\n"));
+    }
+}
+
+#[test]
+fn entries_that_stay_have_a_reason() {
+    testkit::limit_test();
+    let entry_of = |key: &str, rest: &str| format!("### {key}\n{{\"key\":\"{key}\",\"value\":1{rest}}}\n");
+    let cases = [
+        (entry_of("same", ""), None),
+        (entry_of("missing", ""), Some(LeftReason::Missing)),
+        (entry_of("other", ""), Some(LeftReason::Different)),
+        (entry_of("a*", ""), Some(LeftReason::RefusedKey)),
+        (entry_of("lock:sap", ""), Some(LeftReason::Lock)),
+        (entry_of("other", ",\"timestamp\":\"2026-02-03T15:30:00Z\",\"ttl\":60"), Some(LeftReason::Expired)),
+        ("### broken\n{\n".to_owned(), Some(LeftReason::Unreadable)),
+        ("### empty\n".to_owned(), Some(LeftReason::Unreadable)),
+    ];
+    let board = SwarmView {
+        scope: "team".to_owned(),
+        time: "2026-02-03T15:31:00Z".parse().unwrap(),
+        ..view(vec![entry("other", "2"), entry("same", "1")])
+    };
+    let text: String = cases.iter().map(|(text, _)| text.as_str()).collect();
+    let left =
+        render(&board, Dialect::A, &format!("# Swarm Blackboard\n## Knowledge Cache\n{text}")).unwrap().left;
+    let reasons: Vec<_> = left.iter().map(|left| left.reason).collect();
+    assert_eq!(reasons, cases.iter().filter_map(|(_, reason)| *reason).collect::<Vec<_>>());
+}
+
+#[test]
+fn an_unknown_scope_removes_no_entries_of_a_file() {
+    testkit::limit_test();
+    let board = Board::memory();
+    let render_scope = |scope: &str, existing: &str| {
+        render(&board.swarm_view(scope).unwrap(), Dialect::A, existing).map(|rendered| rendered.text)
+    };
+    for scope in ["team", "gone"] {
+        board.scope(scope).write(&Write::new("a", Value::null())).unwrap();
+    }
+    board.scopes().create(&CreateScope::new("empty", Policies::default())).unwrap();
+    let file = render_scope("team", "").unwrap();
+    board.scope("gone").delete("a").unwrap();
+    // A scope that exists, or had entries, is shown as it is.
+    for scope in ["team", "gone", "empty"] {
+        assert!(render_scope(scope, &file).is_ok(), "{scope}");
+    }
+    let empty = render_scope("empty", &file).unwrap();
+    for (scope, existing, is_allowed) in [
+        ("teem", &file, false),
+        ("tea", &file, false),
+        ("teem", &empty, true),
+        ("teem", &String::new(), true),
+    ] {
+        let outcome = render_scope(scope, existing).map(drop).map_err(|error| error.code());
+        assert_eq!(outcome, if is_allowed { Ok(()) } else { Err(Code::ScopeNotFound) }, "{scope}");
+    }
+}
+
 /// Texts with the parts of the file in any order.
 fn any_file() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("# Swarm Blackboard\n".to_owned()),
         Just("Last Updated: x\n".to_owned()),
+        Just("```\n".to_owned()),
+        Just("```rust\n".to_owned()),
+        Just("~~~~\n".to_owned()),
         Just("Content Hash: x\n".to_owned()),
         prop::sample::select(Part::ALL.to_vec()).prop_map(|part| format!("{}\n", part.heading())),
         prop::sample::select(Part::ALL.to_vec()).prop_map(|part| format!("{}\n", part.begin())),

@@ -2,10 +2,12 @@
 
 use super::FileEntry;
 use crate::board::Board;
+use crate::clock::Timestamp;
 use crate::entry::Query;
 use crate::error::Result;
 use crate::event::{Event, Since};
 use crate::revision::Revision;
+use crate::store::{Key, Prefetch, Range, Row};
 use crate::work::{Status, WorkFilter, WorkItem};
 
 /// How many events a file shows.
@@ -14,6 +16,11 @@ const EVENTS: usize = 50;
 /// What a render shows of the board.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SwarmView {
+    /// The scope.
+    pub scope: String,
+    /// Whether the board knows nothing of it: no policies, no entries, and no key that was deleted lately. Its name may be
+    /// mistyped.
+    pub is_unknown_scope: bool,
     /// The entries of a scope, sorted by key.
     pub entries: Vec<FileEntry>,
     /// The work items that sessions hold.
@@ -23,6 +30,8 @@ pub struct SwarmView {
     /// The revision of the entries. The work items and the events are at least as new: following the board from here
     /// misses nothing.
     pub revision: Revision,
+    /// The time of the board's clock.
+    pub time: Timestamp,
 }
 
 impl Board {
@@ -48,7 +57,19 @@ impl Board {
         }
         // The end of the event log is that of a commit, which may have more events.
         events.drain(..events.len().saturating_sub(EVENTS));
+        let policies = Key::ScopePolicies(scope.to_owned());
+        let removed = Range::tombstones_from(scope);
+        let reads = [Prefetch::Row(policies.clone()), Prefetch::Candidates(removed.clone(), 1)];
+        let (time, is_known) = self.read(&reads, |tx| {
+            let is_in_scope =
+                |row: &Row| matches!(row, Row::Tombstone(tombstone) if tombstone.scope == scope);
+            let has_removed = tx.candidates(&removed, 1)?.first().is_some_and(is_in_scope);
+            Ok((tx.now(), has_removed || tx.peek(&policies)?.is_some()))
+        })?;
         Ok(SwarmView {
+            scope: scope.to_owned(),
+            is_unknown_scope: snapshot.entries.is_empty() && !is_known,
+            time,
             entries: snapshot.entries.iter().map(FileEntry::of).collect(),
             work: items.filter(|item| item.claimed_by.is_some()).collect(),
             events,

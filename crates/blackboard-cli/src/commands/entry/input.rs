@@ -92,9 +92,10 @@ pub fn read_text(file: &Path, max_bytes: usize) -> Result<String> {
         (file.display().to_string(), read)
     };
     let bytes = read.map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::IsADirectory => {
+        io::ErrorKind::NotFound => {
             Error::from(Refusal::new(Code::InvalidValue, format!("file {name} not found")))
         }
+        io::ErrorKind::IsADirectory => Error::invalid(format!("{name} is a directory, not a file")),
         _ => Fault::new(Code::Io, format!("{name} cannot be read")).because(error).into(),
     })?;
     if bytes.len() > max_bytes.saturating_add(SLACK) {

@@ -8,7 +8,7 @@ use blackboard::swarm::{Dialect, LeftEntry, MAX_FILE_BYTES, SwarmView, render};
 use blackboard::{Code, Error, Fault, Refusal, Result};
 
 use crate::commands::export::refuse_what_is_no_plain_file;
-use crate::disk::{Access, replace_unless};
+use crate::disk::{Access, remove_leftovers, replace_unless};
 
 /// How often a file is rendered again because it was changed meanwhile.
 const ATTEMPTS: usize = 20;
@@ -52,6 +52,7 @@ impl TargetFile {
 
     /// Replaces the rendered parts. If a person saves the file meanwhile, it is rendered again.
     pub fn write(&self, view: &SwarmView, dialect: Dialect) -> Result<WrittenFile> {
+        remove_leftovers(&self.path);
         for _ in 0..ATTEMPTS {
             let (existing, permissions) = self.read()?;
             let rendered = render(view, dialect, existing.as_deref().unwrap_or_default())?;
@@ -97,7 +98,15 @@ impl TargetFile {
     }
 
     fn fault(&self, what: &str, error: io::Error) -> Error {
-        Fault::new(Code::Io, format!("{} cannot be {what}", self.path.display())).because(error).into()
+        let message = format!("{} cannot be {what}", self.path.display());
+        match error.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                Refusal::new(Code::ReadOnly, format!("{message}: {error}"))
+                    .hint("check the permissions of the file and of its directory")
+                    .into()
+            }
+            _ => Fault::new(Code::Io, message).because(error).into(),
+        }
     }
 }
 
@@ -110,4 +119,21 @@ fn read_bytes(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     file.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     Ok(Some(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_may_not_be_written_is_read_only() {
+        let target = TargetFile::new(PathBuf::from("board.md"));
+        for (kind, code) in [
+            (io::ErrorKind::PermissionDenied, Code::ReadOnly),
+            (io::ErrorKind::ReadOnlyFilesystem, Code::ReadOnly),
+            (io::ErrorKind::NotFound, Code::Io),
+        ] {
+            assert_eq!(target.fault("written", kind.into()).code(), code, "{kind}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! `blackboard scope set`
 
-use blackboard::Result;
 use blackboard::scope::{Eviction, SetScope, ValueRule, Visibility};
+use blackboard::{Code, Refusal, Result};
 
 use super::access_rules;
 use crate::commands::Run;
@@ -10,6 +10,10 @@ use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::scope::UpdatedScope;
+
+/// The options that change a policy.
+const OPTIONS: &str = "pass --visibility, --ttl, --no-ttl, --max-entries, --no-max-entries, --eviction, --validate or \
+                       --no-validate";
 
 /// Change policies of a scope
 ///
@@ -99,7 +103,6 @@ impl Run for Set {
         let has_rules = !validation.as_slice().is_empty() || self.no_validate;
         let has_access = !self.allow.is_empty() || !self.deny.is_empty() || self.no_access;
         let access = access_rules(&self.allow, &self.deny)?;
-        let (board, session) = context.open(Access::change(self.session.named()))?;
         let set = SetScope {
             name: self.name,
             visibility: self.visibility,
@@ -109,8 +112,14 @@ impl Run for Set {
             max_entries: (self.no_max_entries || max_entries.is_some()).then_some(max_entries),
             eviction: self.eviction,
             validation: has_rules.then_some(validation),
-            session,
+            session: None,
         };
+        if set == SetScope::of(&set.name) {
+            let message = "scope set requires a policy to change";
+            return Err(Refusal::new(Code::Usage, message).hint(OPTIONS).into());
+        }
+        let (board, session) = context.open(Access::change(self.session.named()))?;
+        let set = SetScope { session, ..set };
         Ok(Outcome::new(UpdatedScope(board.scopes().set(&set)?)))
     }
 }

@@ -9,6 +9,7 @@ testkit::on_each_engine![
     json_has_the_protocol,
     schema_is_read_from_a_file,
     built_in_name_is_refused,
+    template_of_locks_is_refused,
 ];
 
 fn human_output_matches_transcript() {
@@ -35,6 +36,13 @@ fn schema_is_read_from_a_file() {
     assert_eq!(scratch.json(call)["value_schema"]["type"], "number");
     scratch.run(["protocol", "check", "score:1", "0.5"]).success();
     scratch.run(["protocol", "check", "score:1", "high", "--json"]).refused(Code::ProtocolMismatch);
+}
+
+fn template_of_locks_is_refused() {
+    let scratch = Scratch::new();
+    let refused =
+        scratch.run(["protocol", "define", "mine", "lock:{a}", "--json"]).refused(Code::InvalidValue);
+    assert_eq!(refused["error"], "no entry has a key of the template \"lock:{a}\": it means a lock");
 }
 
 fn built_in_name_is_refused() {

@@ -6,6 +6,7 @@ testkit::on_each_engine![
     human_output_matches_transcript,
     json_has_messages_with_schema_and_ttl,
     defined_text_is_escaped,
+    messages_have_the_same_name_in_both_outputs,
 ];
 
 fn human_output_matches_transcript() {
@@ -19,6 +20,18 @@ fn json_has_messages_with_schema_and_ttl() {
     let message = &signal["messages"][0];
     assert_eq!(message["recommended_ttl"], serde_json::json!({"min_seconds": 60, "max_seconds": 120}));
     assert_eq!(message["value_schema"]["required"][0], "agent_id");
+}
+
+fn messages_have_the_same_name_in_both_outputs() {
+    let scratch = Scratch::new();
+    for protocol in ["Signal", "AgentRun"] {
+        let shown = scratch.run(["protocol", "show", protocol]).success().stdout;
+        for message in scratch.json(["protocol", "show", protocol])["messages"].as_array().unwrap() {
+            let name = format!("{protocol}.{}", message["name"].as_str().unwrap());
+            assert!(shown.lines().any(|line| line.starts_with(&name)), "{shown}");
+            scratch.json(["protocol", "pattern", &name]);
+        }
+    }
 }
 
 fn defined_text_is_escaped() {

@@ -1,10 +1,15 @@
+use blackboard::Code;
 use serde_json::{Value, json};
 
 use crate::scratch::Scratch;
 use crate::shapes::{SCOPE, is_object};
 use crate::transcript;
 
-testkit::on_each_engine![human_output_matches_transcript, json_has_the_changed_policies,];
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    json_has_the_changed_policies,
+    call_without_a_policy_is_a_usage_error,
+];
 
 fn human_output_matches_transcript() {
     transcript::check("scope set");
@@ -21,5 +26,13 @@ fn json_has_the_changed_policies() {
     assert_eq!(rules["validation"].as_array().map(Vec::len), Some(2));
     let none = scratch.json(["scope", "set", "cache", "--no-validate", "--no-max-entries"]);
     assert_eq!((&none["validation"], &none["max_entries"]), (&json!([]), &Value::Null));
-    assert_eq!(scratch.json(["scope", "set", "cache"])["updated"], false);
+    assert_eq!(scratch.json(["scope", "set", "cache", "--no-validate"])["updated"], false);
+}
+
+fn call_without_a_policy_is_a_usage_error() {
+    let scratch = Scratch::new();
+    scratch.json(["scope", "create", "cache"]);
+    let refused = scratch.run(["scope", "set", "cache", "--json"]).refused(Code::Usage);
+    assert_eq!(refused["error"], "scope set requires a policy to change");
+    assert!(refused["hint"].as_str().unwrap().contains("--max-entries"), "{refused}");
 }
