@@ -9,6 +9,7 @@
 //! | `create.rs`, `set.rs`, `delete.rs`, `show.rs`, `list.rs` | the verbs |
 //! | `rules.rs` | the rules of policies, each a pure function |
 //! | `access.rs` | who may read, write and delete which entries: what every path asks |
+//! | `end.rs` | scopes that end with a session or with a work item |
 //! | `size.rs` | the number of entries of a scope with a limit, and which entry is evicted |
 //! | `value_type.rs` | which values are allowed under which keys |
 //!
@@ -17,6 +18,7 @@
 mod access;
 mod create;
 mod delete;
+mod end;
 mod list;
 mod rules;
 mod set;
@@ -32,6 +34,7 @@ pub use self::access::{AccessOperation, AccessRule, AccessRules, Effect, MAX_ACC
 pub(crate) use self::access::{CallerSource, Guard};
 pub use self::create::{CreateScope, CreatedScope};
 pub use self::delete::{DeleteScope, DeletedScope};
+pub(crate) use self::end::EndsWith;
 pub use self::rules::MAX_VALUE_RULES;
 pub(crate) use self::rules::{check_counted, check_value, scope_full};
 pub use self::set::{ScopeUpdated, SetScope};
@@ -67,11 +70,14 @@ pub enum Visibility {
     Persistent,
     /// The members, and the session that created the scope.
     Shared,
+    /// The session that created the scope. It is deleted when the session ends.
+    Local,
 }
 
 impl Visibility {
     /// All of them.
-    pub const ALL: &'static [Visibility] = &[Visibility::Global, Visibility::Persistent, Visibility::Shared];
+    pub const ALL: &'static [Visibility] =
+        &[Visibility::Global, Visibility::Persistent, Visibility::Shared, Visibility::Local];
 
     /// The name.
     pub fn as_str(self) -> &'static str {
@@ -79,6 +85,7 @@ impl Visibility {
             Visibility::Global => "global",
             Visibility::Persistent => "persistent",
             Visibility::Shared => "shared",
+            Visibility::Local => "local",
         }
     }
 }
@@ -127,6 +134,8 @@ pub struct Policies {
     /// The session that created a scope which restricts its callers. It may change the policies. Creating and setting
     /// policies stores the session that acts, whatever a caller has here.
     pub owner: Option<String>,
+    /// The work item with which the scope ends: it is deleted when the item is completed or deleted.
+    pub work_item: Option<String>,
     /// Who may read, write and delete which keys.
     pub access: AccessRules,
     /// The time to live of an entry that is written without one, in seconds.
