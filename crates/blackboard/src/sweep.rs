@@ -40,6 +40,7 @@ use crate::event::{EventType, NewEvent, TargetType};
 use crate::hint::Hint;
 use crate::process::Liveness;
 use crate::revision::{Pending, Revision};
+use crate::scope::EndsWith;
 use crate::store::{Changes, Key, OnBusy, Prefetch, Range, Tx};
 use crate::work::WorkItem;
 
@@ -160,6 +161,7 @@ impl Board {
         }
         loop {
             let expired = self.expire_entries(OnBusy::Wait)?;
+            self.end_scopes(OnBusy::Wait);
             swept.entries_expired += expired.count;
             if expired.count == 0 {
                 // No other entries are before these: they are all of them.
@@ -333,6 +335,7 @@ impl Board {
             Prefetch::Row(Key::Agent(session.clone())),
             Prefetch::Range(Range::claimed_by(session)),
             Prefetch::Range(Range::leased_by(session)),
+            EndsWith::Session(session).prefetch(),
         ];
         // Without the write lock: rows that cannot be read would otherwise cost every other writer that lock, at every
         // sweep.
@@ -343,7 +346,9 @@ impl Board {
         if dry_run {
             return Ok(expected);
         }
-        self.commit_with_on_busy(on_busy, "sweep", &prefetch, |tx| {
+        let mut ends_scopes = false;
+        let stale = self.commit_with_on_busy(on_busy, "sweep", &prefetch, |tx| {
+            ends_scopes = false;
             let agent = tx.row::<Agent>(&Key::Agent(session.clone()))?;
             // A heartbeat that arrived meanwhile wins, and of two sweeps the first.
             let Some(agent) = agent.filter(|agent| {
@@ -353,9 +358,14 @@ impl Board {
             }) else {
                 return Ok((Changes::new(), None));
             };
-            let (changes, stale) = decide(agent, Held::of(tx, session)?, liveness, tx.now());
+            let (mut changes, stale) = decide(agent, Held::of(tx, session)?, liveness, tx.now());
+            ends_scopes = EndsWith::Session(session).end(tx, &mut changes)?;
             Ok((changes, Some(stale)))
-        })
+        })?;
+        if ends_scopes {
+            self.end_scopes(on_busy);
+        }
+        Ok(stale)
     }
 
     /// Whether a missing heartbeat means anything. If the wall clock moved against the monotonic one, no session

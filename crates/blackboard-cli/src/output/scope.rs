@@ -38,14 +38,15 @@ fn details(details: &ScopeDetails, screen: &mut Screen<'_>) -> Result {
     let age = |moment| format!("{} ago", time::age(screen.now().since(moment)));
     let changed = details.updated_at.zip(details.updated_by.as_ref());
     let changed = changed.map(|(moment, author)| format!("{} by {}", age(moment), screen.name(author)));
-    let [entries, visibility, members, access, ttl, values] = policies(details);
+    let [entries, visibility, members, work_item, access, ttl, values] = policies(details);
     let scope = ("Scope", Some(details.scope.clone()));
-    screen.fields([scope, entries, visibility, members, access, ttl, values, ("Changed", changed)])
+    screen.fields([scope, entries, visibility, members, work_item, access, ttl, values, ("Changed", changed)])
 }
 
 /// The fields that every answer about a scope has.
-fn policies(details: &ScopeDetails) -> [(&'static str, Option<String>); 6] {
-    let Policies { visibility, members, access, ttl, max_entries, validation, .. } = &details.policies;
+fn policies(details: &ScopeDetails) -> [(&'static str, Option<String>); 7] {
+    let Policies { visibility, members, work_item, access, ttl, max_entries, validation, .. } =
+        &details.policies;
     let entries = match max_entries {
         Some(_) => format!("{} of {}", details.entries, limit(&details.policies)),
         None => details.entries.to_string(),
@@ -57,6 +58,7 @@ fn policies(details: &ScopeDetails) -> [(&'static str, Option<String>); 6] {
         ("Entries", Some(entries)),
         ("Visibility", Some(visibility.to_string())),
         ("Members", listed(members.clone())),
+        ("Ends with", work_item.as_ref().map(|id| format!("work item {id}"))),
         ("Access", listed(access)),
         ("TTL", ttl.map(seconds)),
         ("Values", listed(rules)),

@@ -10,7 +10,8 @@ use crate::entry::{Lease, Leases, release_leases};
 use crate::error::Result;
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Prefetch, Range, Tx};
+use crate::scope::EndsWith;
+use crate::store::{Changes, Key, OnBusy, Prefetch, Range, Tx};
 use crate::work::WorkItem;
 
 /// A session that has ended.
@@ -54,8 +55,23 @@ impl Agents<'_> {
             Prefetch::Range(Range::claimed_by(session)),
             Prefetch::Range(Range::leased_by(session)),
             Prefetch::Range(Range::delegates_of(session)),
+            EndsWith::Session(session).prefetch(),
         ];
-        self.board.commit("agent deregister", &prefetch, |tx| Ok(decide(ending_with(tx, session)?, tx.now())))
+        let mut ends_scopes = false;
+        let ended = self.board.commit("agent deregister", &prefetch, |tx| {
+            let (mut changes, ended) = decide(ending_with(tx, session)?, tx.now());
+            ends_scopes = false;
+            if !ended.already_ended {
+                for session in ended.delegates.iter().map(String::as_str).chain([session]) {
+                    ends_scopes |= EndsWith::Session(session).end(tx, &mut changes)?;
+                }
+            }
+            Ok((changes, ended))
+        })?;
+        if ends_scopes {
+            self.board.end_scopes(OnBusy::Wait);
+        }
+        Ok(ended)
     }
 }
 
@@ -86,6 +102,7 @@ fn ending_with(tx: &dyn Tx, session: &str) -> Result<(EndingSession, Vec<EndingS
                 Prefetch::Range(Range::claimed_by(id)),
                 Prefetch::Range(Range::leased_by(id)),
                 Prefetch::Range(Range::delegates_of(id)),
+                EndsWith::Session(id).prefetch(),
             ])?;
             waiting.extend(live_delegates(tx, id)?);
             delegates.push(EndingSession::read(tx, delegate)?);

@@ -428,6 +428,15 @@ impl<'a> EntryEditor<'a> {
         self.delete_unchecked(scope, key, EventWording::AsEntry)
     }
 
+    /// Removes an entry because its scope ends, whoever leases it.
+    pub(crate) fn remove_with_scope(&mut self, scope: &str, key: &str) -> Result<()> {
+        let at = self.open(scope, key)?;
+        if !self.expire_at(at) {
+            self.remove_at(at, Removal::ScopeEnded, EventWording::AsEntry);
+        }
+        Ok(())
+    }
+
     fn delete_unchecked(&mut self, scope: &str, key: &str, wording: EventWording) -> Result<Option<Deleted>> {
         self.operations += 1;
         let at = self.open(scope, key)?;
@@ -575,7 +584,7 @@ impl<'a> EntryEditor<'a> {
         let (scope, key, version) = (entry.scope.clone(), entry.key.clone(), entry.version);
         self.scope_state(&scope).added -= 1;
         let entry = Entry { revision: previous.unwrap_or(entry.revision), ..entry };
-        let session = self.session_id().filter(|_| removal != Removal::Expired);
+        let session = self.session_id().filter(|_| removal.has_actor());
         let mut event = removal_event(entry, removal, &self.author, session, place);
         if let EventWording::InWords(words) = wording {
             event.summary = words;
@@ -648,8 +657,8 @@ pub(super) fn removal_event(
     place: usize,
 ) -> NewEvent {
     let summary = removal.summary(author, &entry);
-    // No actor removes an expired entry: the author of the last write stays.
-    let remover = if removal == Removal::Expired { entry.updated_by.clone() } else { author.to_owned() };
+    // Without an actor, the author of the last write stays.
+    let remover = if removal.has_actor() { author.to_owned() } else { entry.updated_by.clone() };
     let (previous, revision) = (Some(entry.revision), Revision::of_event(place));
     NewEvent::new(removal.event_type(), TargetType::Entry, &entry.key, summary)
         .by(session)

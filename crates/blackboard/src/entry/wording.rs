@@ -31,6 +31,8 @@ pub(super) enum Removal {
     SessionEnded,
     /// Its session was marked stale.
     SessionStale,
+    /// Its scope ends.
+    ScopeEnded,
 }
 
 impl Removal {
@@ -38,13 +40,20 @@ impl Removal {
         match self {
             Removal::Expired => EventType::EntryExpired,
             Removal::Evicted => EventType::EntryEvicted,
-            Removal::Deleted | Removal::SessionEnded | Removal::SessionStale => EventType::EntryDeleted,
+            Removal::Deleted | Removal::SessionEnded | Removal::SessionStale | Removal::ScopeEnded => {
+                EventType::EntryDeleted
+            }
         }
+    }
+
+    /// Whether a caller or a session removes it. An entry expires, and ends with its scope, by itself.
+    pub(super) fn has_actor(self) -> bool {
+        !matches!(self, Removal::Expired | Removal::ScopeEnded)
     }
 
     pub(super) fn op(self) -> &'static str {
         match self {
-            Removal::Deleted => "delete",
+            Removal::Deleted | Removal::ScopeEnded => "delete",
             Removal::Expired => "expire",
             Removal::Evicted => "evict",
             Removal::SessionEnded | Removal::SessionStale => "release",
@@ -64,6 +73,7 @@ impl Removal {
                 };
             }
             Removal::Evicted => return format!("{what} evicted: the scope is full"),
+            Removal::ScopeEnded => return format!("{what} removed (the scope ended)"),
             Removal::SessionEnded => "session ended",
             Removal::SessionStale => "marked stale",
         };

@@ -244,7 +244,7 @@ impl Policies {
     fn restrict_callers(&self) -> bool {
         let by_visibility = match self.visibility {
             Visibility::Global | Visibility::Persistent => false,
-            Visibility::Shared => true,
+            Visibility::Shared | Visibility::Local => true,
         };
         by_visibility || !self.access.is_empty()
     }
@@ -332,6 +332,7 @@ fn refusal(
     let is_visible = match visibility {
         Visibility::Global | Visibility::Persistent => true,
         Visibility::Shared => row.is_owner(session) || members.iter().any(|member| names.contains(member)),
+        Visibility::Local => row.is_owner(session),
     };
     match what {
         _ if !is_visible => Some(Denial::NotMember),
@@ -539,7 +540,7 @@ impl<'a> Guard<'a> {
         Ok(match caller {
             Caller::Operator => None,
             Caller::Named { names, session } => refusal(row, (names, session.as_deref()), what)
-                .map(|denial| not_allowed(&row.scope, caller.label(), what, denial)),
+                .map(|denial| not_allowed(row, caller.label(), what, denial)),
             Caller::Ended(_) | Caller::Unknown(_) => caller.unusable(),
         })
     }
@@ -605,18 +606,26 @@ impl Subject {
 }
 
 /// The refusal of a caller.
-fn not_allowed(scope: &str, caller: &str, what: Option<(AccessOperation, &str)>, denial: Denial) -> Error {
+fn not_allowed(
+    ScopePolicies { scope, policies: Policies { visibility, .. }, .. }: &ScopePolicies,
+    caller: &str,
+    what: Option<(AccessOperation, &str)>,
+    denial: Denial,
+) -> Error {
     let refusal = match (denial, what) {
         (Denial::Rules, Some((operation, key))) => {
             let message = format!("scope {scope} does not allow {caller} to {operation} {key}");
             Refusal::new(Code::NotAllowed, message).detail("operation", operation.as_str()).detail("key", key)
+        }
+        (Denial::Rules | Denial::NotMember, _) if *visibility == Visibility::Local => {
+            Refusal::new(Code::NotAllowed, format!("scope {scope} is local to another session"))
         }
         (Denial::Rules | Denial::NotMember, _) => Refusal::new(
             Code::NotAllowed,
             format!("scope {scope} is shared with other agents, not with {caller}"),
         ),
     };
-    refusal.detail("scope", scope).detail("caller", caller).into()
+    refusal.detail("scope", scope.clone()).detail("caller", caller).into()
 }
 
 /// The caller of a board: known, or searched for when the policies of a scope depend on it.

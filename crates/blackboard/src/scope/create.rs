@@ -2,9 +2,12 @@
 
 use serde::Serialize;
 
+use super::end::{EndsWith, no_session_for_scope};
 use super::rules::{check_policies, check_protocols};
 use super::size::{count, prefetch_count};
-use super::{Policies, RuleProtocols, ScopeDetails, ScopePolicies, Scopes, ValueRules, whole_milliseconds};
+use super::{
+    Policies, RuleProtocols, ScopeDetails, ScopePolicies, Scopes, ValueRules, Visibility, whole_milliseconds,
+};
 use crate::agent::prefetch_agent;
 use crate::entry::{Actor, EntryEditor, check_not_reserved, check_scope};
 use crate::error::{Code, Refusal, Result};
@@ -12,8 +15,9 @@ use crate::event::{EventType, NewEvent, TargetType};
 use crate::hint::Hint;
 use crate::protocol::Schema;
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Prefetch, Range};
+use crate::store::{Changes, Key, Prefetch, Range, Tx};
 use crate::text::TextRules;
+use crate::work::{Status, existing as existing_item};
 
 /// Policies to create.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -80,12 +84,19 @@ impl Scopes<'_> {
         self.board.settings().text.check_unaltered(names)?;
         check_text(&policies.validation, &self.board.settings().text)?;
         let key = Key::ScopePolicies(name.clone());
+        let ends_with = policies.ends_with();
+        if policies.visibility == Visibility::Local && policies.owner.is_none() {
+            return Err(no_session_for_scope());
+        }
+        let item = policies.work_item.clone().map(Key::WorkItem);
         // Only a limit needs a number that the commit validates.
         let (has_limit, whole) = (policies.max_entries.is_some(), Range::entries(name, ""));
         let size = if has_limit { prefetch_count(name) } else { Prefetch::Count(whole.clone()) };
         let mut prefetch = vec![Prefetch::Row(key.clone()), size];
         prefetch.extend(prefetch_agent(session.as_deref()));
         prefetch.extend(RuleProtocols::prefetch(&policies.validation));
+        prefetch.extend(item.iter().cloned().map(Prefetch::Row));
+        prefetch.extend(ends_with.iter().map(|with| with.prefetch()));
         let actor = Actor { session: session.clone(), ..Actor::default() };
         self.board.commit_as(session.as_deref().as_slice(), "scope create", &prefetch, |tx| {
             let mut editor = EntryEditor::new(self.board, tx, &actor)?;
@@ -102,9 +113,39 @@ impl Scopes<'_> {
             let event = |event: NewEvent| event.by(session.as_deref());
             let new = NewPolicies { name, policies, author: &editor.author, now: tx.now() };
             let created = new.decide(before, entries, event, &mut editor.changes)?;
+            if created.created {
+                if let Some(id) = &policies.work_item {
+                    check_open(tx, id)?;
+                }
+                if policies.visibility == Visibility::Local {
+                    editor.session()?.must_be_live()?;
+                }
+                for with in &ends_with {
+                    with.add(tx, name, &mut editor.changes)?;
+                }
+            }
             Ok((editor.finish()?, created))
         })
     }
+}
+
+impl Policies {
+    /// What the scope ends with.
+    fn ends_with(&self) -> Vec<EndsWith<'_>> {
+        let session = self.owner.as_deref().filter(|_| self.visibility == Visibility::Local);
+        let session = session.map(EndsWith::Session);
+        session.into_iter().chain(self.work_item.as_deref().map(EndsWith::Item)).collect()
+    }
+}
+
+/// Refuses a work item that does not exist or is completed: the scope would never end.
+fn check_open(tx: &dyn Tx, id: &str) -> Result<()> {
+    let item = existing_item(tx, id)?;
+    if item.status == Status::Completed {
+        let message = format!("work item {id} is completed: a scope that ends with it would not begin");
+        return Err(Refusal::new(Code::AlreadyCompleted, message).hint(Hint::ShowItem(id.to_owned())).into());
+    }
+    Ok(())
 }
 
 /// Policies for a scope, with their author.

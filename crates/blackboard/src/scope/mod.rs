@@ -10,6 +10,7 @@
 //! | `custom.rs` | policies of a program that embeds the library, which are not stored |
 //! | `rules.rs` | the rules of policies, each a pure function |
 //! | `access.rs` | who may read, write and delete which entries: what every path asks |
+//! | `end.rs` | scopes that end with a session or with a work item |
 //! | `size.rs` | the number of entries of a scope with a limit, and which entry is evicted |
 //! | `value_rules.rs`, `value_type.rs` | which values are allowed under which keys |
 //!
@@ -19,6 +20,7 @@ mod access;
 mod create;
 mod custom;
 mod delete;
+mod end;
 mod list;
 mod rules;
 mod set;
@@ -41,6 +43,7 @@ pub use self::custom::{
     TypeValidationPolicy, ValidationPolicy,
 };
 pub use self::delete::{DeleteScope, DeletedScope};
+pub(crate) use self::end::EndsWith;
 pub use self::rules::{MAX_RULE_SCHEMA_BYTES, MAX_VALUE_RULES};
 pub(crate) use self::rules::{check_counted, check_value, scope_full};
 pub use self::set::{ScopeUpdated, SetScope};
@@ -78,11 +81,14 @@ pub enum Visibility {
     Persistent,
     /// The members, and the session that created the scope.
     Shared,
+    /// The session that created the scope. It is deleted when the session ends.
+    Local,
 }
 
 impl Visibility {
     /// All of them.
-    pub const ALL: &'static [Visibility] = &[Visibility::Global, Visibility::Persistent, Visibility::Shared];
+    pub const ALL: &'static [Visibility] =
+        &[Visibility::Global, Visibility::Persistent, Visibility::Shared, Visibility::Local];
 
     /// The name.
     pub fn as_str(self) -> &'static str {
@@ -90,6 +96,7 @@ impl Visibility {
             Visibility::Global => "global",
             Visibility::Persistent => "persistent",
             Visibility::Shared => "shared",
+            Visibility::Local => "local",
         }
     }
 }
@@ -138,6 +145,8 @@ pub struct Policies {
     /// The session that created a scope which restricts its callers. It may change the policies. Creating and setting
     /// policies stores the session that acts, whatever a caller has here.
     pub owner: Option<String>,
+    /// The work item with which the scope ends: it is deleted when the item is completed or deleted.
+    pub work_item: Option<String>,
     /// Who may read, write and delete which keys.
     pub access: AccessRules,
     /// The time to live of an entry that is written without one, in seconds.

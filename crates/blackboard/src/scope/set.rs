@@ -14,7 +14,7 @@ use super::{
 use crate::agent::prefetch_agent;
 use crate::clock::Timestamp;
 use crate::entry::{Actor, EntryEditor, check_known_scope, check_not_reserved};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch, Range};
@@ -138,6 +138,7 @@ fn decide(
             (None, _) => old.members.clone(),
         },
         owner: old.owner.clone(),
+        work_item: old.work_item.clone(),
         access: request.access.clone().unwrap_or_else(|| old.access.clone()),
         ttl: request.ttl.map_or(old.ttl, |ttl| ttl.map(whole_milliseconds)),
         max_entries: request.max_entries.unwrap_or(old.max_entries),
@@ -148,6 +149,9 @@ fn decide(
     let name = before.scope.clone();
     if new == *old {
         return Ok(ScopeUpdated { scope: ScopeDetails::of(name, entries, Some(&before)), updated: false });
+    }
+    if (old.visibility == Visibility::Local) != (new.visibility == Visibility::Local) {
+        return Err(Error::invalid("a scope is created as a local one, and stays so until it ends"));
     }
     check_policies(&name, &new)?;
     check_fits(&name, new.max_entries, entries)?;

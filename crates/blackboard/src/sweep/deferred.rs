@@ -160,6 +160,10 @@ impl Board {
             let expired = self.expire_entries(OnBusy::Fail).unwrap_or_default();
             (swept.entries_expired, swept.skipped_entries) = (expired.count, expired.skipped);
         }
+        if due.is_any() {
+            // Another process may have been killed before it had deleted all of them.
+            self.end_scopes(OnBusy::Fail);
+        }
         self.report_sweep(&swept);
         swept
     }

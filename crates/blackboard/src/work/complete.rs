@@ -12,7 +12,8 @@ use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Prefetch, Range};
+use crate::scope::EndsWith;
+use crate::store::{Changes, Key, OnBusy, Prefetch, Range};
 use crate::text::{Cleaner, IN_A_SENTENCE, Kind, TextChanges, excerpt};
 
 /// The item to complete.
@@ -82,8 +83,11 @@ impl Work<'_> {
             Prefetch::Row(Key::WorkItem(complete.id.clone())),
             Prefetch::Range(Range::dependents_of(&complete.id)),
             Prefetch::Range(Range::held_by(&complete.session)),
+            EndsWith::Item(&complete.id).prefetch(),
         ];
-        self.board.commit_as(&[&complete.session], "work complete", &prefetch, |tx| {
+        let mut ends_scopes = false;
+        let completed = self.board.commit_as(&[&complete.session], "work complete", &prefetch, |tx| {
+            ends_scopes = false;
             let agent = existing_agent(tx, &complete.session)?;
             let item = existing(tx, &complete.id)?;
             let dependents = dependents_of(tx, &complete.id, false)?;
@@ -91,10 +95,15 @@ impl Work<'_> {
             let (mut changes, mut completed) = decide(&complete, &agent, item, &held, dependents, tx.now())?;
             if !completed.already_completed {
                 completed.text.clone_from(&text);
+                ends_scopes = EndsWith::Item(&complete.id).end(tx, &mut changes)?;
             }
             self.board.agents().record_activity(&agent, tx.now(), &mut changes);
             Ok((changes, completed))
-        })
+        })?;
+        if ends_scopes {
+            self.board.end_scopes(OnBusy::Wait);
+        }
+        Ok(completed)
     }
 }
 

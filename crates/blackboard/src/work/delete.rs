@@ -9,7 +9,8 @@ use crate::error::{AgeKind, Code, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Prefetch, Range};
+use crate::scope::EndsWith;
+use crate::store::{Changes, Key, OnBusy, Prefetch, Range};
 
 /// A deleted item.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -44,9 +45,11 @@ impl Work<'_> {
             Prefetch::Range(Range::blockers_of(id)),
             Prefetch::Range(Range::dependents_of(id)),
             Prefetch::Range(Range::heartbeats_about(id)),
+            EndsWith::Item(id).prefetch(),
         ];
         prefetch.extend(prefetch_agent(session));
-        self.board.commit_as(session.as_slice(), "work delete", &prefetch, |tx| {
+        let mut ends_scopes = false;
+        let deleted = self.board.commit_as(session.as_slice(), "work delete", &prefetch, |tx| {
             let item = existing(tx, id)?;
             let surroundings = RelatedItems {
                 holder: Holder::of(tx, &item)?,
@@ -56,9 +59,14 @@ impl Work<'_> {
                 heartbeats: tx.rows(&Range::heartbeats_about(id))?,
             };
             let (mut changes, deleted) = decide(item, surroundings, force, session)?;
+            ends_scopes = EndsWith::Item(id).end(tx, &mut changes)?;
             self.board.agents().record_activity_of(tx, session, &mut changes)?;
             Ok((changes, deleted))
-        })
+        })?;
+        if ends_scopes {
+            self.board.end_scopes(OnBusy::Wait);
+        }
+        Ok(deleted)
     }
 }
 

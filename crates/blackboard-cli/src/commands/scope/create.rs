@@ -25,6 +25,7 @@ use crate::output::scope::CreatedScope;
 ///   blackboard scope create scores --validate-schema 'score:*={"minimum":0}'
 ///   blackboard scope create results --allow 'analyst:write' --deny '*:delete'
 ///   blackboard scope create review --visibility shared --member ivy --member oak
+///   blackboard scope create q4-notes --work-item design-schema
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Create {
@@ -32,13 +33,18 @@ pub struct Create {
     #[arg(value_name = "NAME")]
     name: String,
 
-    /// Visibility: global, persistent (no default TTL, no evictions) or shared (for its members)
+    /// Visibility: global, persistent (no default TTL, no evictions), shared (for its members) or local (for your session, and
+    /// deleted with it)
     #[arg(long, value_name = "VISIBILITY", default_value = "global")]
     visibility: Visibility,
 
     /// Agent that a shared scope is for: agent name, author or session id; repeatable
     #[arg(long = "member", value_name = "NAME")]
     members: Vec<String>,
+
+    /// Work item with which the scope ends: it is deleted when the item is completed or deleted
+    #[arg(long, value_name = "ID")]
+    work_item: Option<String>,
 
     /// Access rule: only callers that match WHO may do these operations (read, write, delete or *) on matching keys;
     /// repeatable
@@ -85,6 +91,7 @@ impl Run for Create {
             visibility: self.visibility,
             members: self.members,
             owner: None,
+            work_item: self.work_item,
             access: access_rules(&self.allow, &self.deny)?,
             ttl: length(self.ttl.as_deref())?,
             max_entries: self.max_entries.map(|limit| limit as u64),

@@ -12,8 +12,7 @@ use crate::outcome::Outcome;
 use crate::output::scope::UpdatedScope;
 
 /// The options that change a policy.
-const OPTIONS: &str = "pass --visibility, --ttl, --no-ttl, --max-entries, --no-max-entries, --eviction, --validate or \
-                       --no-validate";
+const OPTIONS: &str = "`blackboard scope set --help` lists what can be changed";
 
 /// Change policies of a scope
 ///

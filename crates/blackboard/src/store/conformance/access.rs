@@ -14,6 +14,7 @@ use crate::import;
 use crate::scope::{
     AccessRule, AccessRules, CreateScope, DeleteScope, Effect, Policies, SetScope, Visibility,
 };
+use crate::store::Key;
 
 on_every_engine![
     every_path_obeys_every_rule,
@@ -24,6 +25,10 @@ on_every_engine![
     only_the_owner_and_the_operator_change_the_policies,
     a_reader_passes_over_events_that_it_may_not_read,
     a_shown_agent_names_only_leases_that_may_be_read,
+    a_local_scope_is_for_its_session_and_ends_with_it,
+    a_scope_ends_with_its_work_item,
+    a_scope_that_was_not_deleted_completely_is_deleted_by_the_next_sweep,
+    only_a_scope_that_still_ends_with_a_session_is_deleted,
 ];
 
 /// One path under one rule.
@@ -606,4 +611,124 @@ fn a_shown_agent_names_only_leases_that_may_be_read(fixture: &Fixture) {
     // A denied writer still loses its leases when it ends.
     fixture.board.agents().deregister(&ivy).unwrap();
     assert_eq!(fixture.entry("a"), None);
+}
+
+fn create_local(fixture: &Fixture, name: &str, session: &str) {
+    let policies = Policies { visibility: Visibility::Local, ..Policies::default() };
+    let create = CreateScope { session: Some(session.to_owned()), ..CreateScope::new(name, policies) };
+    assert!(fixture.board.scopes().create(&create).unwrap().created);
+}
+
+/// How many entries of a scope are stored, and whether it has policies.
+fn rest_of(fixture: &Fixture, scope: &str) -> (u64, bool) {
+    let policies = Key::ScopePolicies(scope.to_owned());
+    fixture.read(|tx| Ok((tx.count(&Range::entries(scope, ""))?, tx.get(&policies)?.is_some()))).unwrap()
+}
+
+fn a_local_scope_is_for_its_session_and_ends_with_it(fixture: &Fixture) {
+    let local = Policies { visibility: Visibility::Local, ..Policies::default() };
+    let scopes = fixture.board.scopes();
+    assert_eq!(code(scopes.create(&CreateScope::new("team", local))), Code::NoSession);
+    for ends_by_itself in [true, false] {
+        let ivy = fixture.session_of_process("Ivy", 100);
+        let oak = fixture.session("Oak");
+        create_local(fixture, "team", &ivy);
+        for batch in 0..3 {
+            let write = |number| Write { lease: number == 7, ..a_write(&format!("{batch}-{number}"), "1") };
+            let writes: Vec<_> = (0..400).map(write).collect();
+            fixture.scope_of(&ivy).write_batch(&writes).unwrap();
+        }
+        assert_eq!(code(fixture.scope_of(&oak).read("0-0")), Code::NotAllowed);
+        assert_eq!(code(fixture.scope().acting_as(Actor::author("Ivy")).read("0-0")), Code::NotAllowed);
+        assert!(fixture.scope_of(&ivy).read("0-0").unwrap().is_some());
+        let global = SetScope { visibility: Some(Visibility::Global), ..SetScope::of("team") };
+        assert_eq!(code(scopes.set(&global)), Code::InvalidValue);
+        let before = fixture.revision();
+        if ends_by_itself {
+            fixture.board.agents().deregister(&ivy).unwrap();
+        } else {
+            fixture.processes.end(100);
+            fixture.pass(3600);
+            fixture.sweep();
+        }
+        assert_eq!(rest_of(fixture, "team"), (0, false), "by itself: {ends_by_itself}");
+        let events = fixture.events_after(before);
+        let removed = events.iter().filter(|event| event.event_type == EventType::EntryDeleted);
+        assert_eq!(removed.count(), 1200);
+        let largest = events
+            .iter()
+            .map(|event| events.iter().filter(|other| other.commit_id == event.commit_id).count());
+        assert!(largest.max().unwrap() <= 510, "a commit is not larger than a batch");
+        let ended = events.iter().filter(|event| event.event_type == EventType::ScopeDeleted);
+        assert_eq!(ended.count(), 1);
+        fixture.board.agents().deregister(&oak).unwrap();
+    }
+}
+
+fn a_scope_ends_with_its_work_item(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    let create = |scope: &str, item: &str| {
+        let policies =
+            Policies { work_item: Some(item.to_owned()), max_entries: Some(9), ..Policies::default() };
+        fixture.board.scopes().create(&CreateScope::new(scope, policies))
+    };
+    assert_eq!(code(create("team", "none")), Code::WorkNotFound);
+    for item in ["done", "deleted", "open"] {
+        fixture.item(item);
+        create(item, item).unwrap();
+        create(&format!("{item}-2"), item).unwrap();
+        fixture.board.scope(item).write(&a_write("a", "1")).unwrap();
+        fixture.board.scope(item).write(&a_write("b", "1")).unwrap();
+    }
+    fixture.claim("done", &ivy);
+    fixture.complete("done", &ivy);
+    fixture.board.work().delete("deleted", false, None).unwrap();
+    for (scope, expected) in [
+        ("done", (0, false)),
+        ("done-2", (0, false)),
+        ("deleted", (0, false)),
+        ("deleted-2", (0, false)),
+        ("open", (2, true)),
+        ("open-2", (0, true)),
+    ] {
+        assert_eq!(rest_of(fixture, scope), expected, "{scope}");
+    }
+    assert_eq!(code(create("late", "done")), Code::AlreadyCompleted);
+}
+
+fn a_scope_that_was_not_deleted_completely_is_deleted_by_the_next_sweep(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    create_local(fixture, "team", &ivy);
+    fixture.scope_of(&ivy).write(&a_write("a", "1")).unwrap();
+    // The commit that ends the session, without what follows it.
+    let ended = fixture.commit(|tx| {
+        let mut changes = Changes::new();
+        assert!(crate::scope::EndsWith::Session(&ivy).end(tx, &mut changes)?);
+        changes.event(an_event());
+        Ok(changes)
+    });
+    ended.unwrap();
+    assert_eq!(rest_of(fixture, "team"), (1, true));
+    fixture.sweep();
+    assert_eq!(rest_of(fixture, "team"), (0, false));
+    let marks = fixture.read(|tx| tx.count(&Range::bookkeeping_rows("ended-scopes:"))).unwrap();
+    assert_eq!(marks, 0);
+}
+
+fn only_a_scope_that_still_ends_with_a_session_is_deleted(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    for scope in ["team", "other", "plain"] {
+        create_local(fixture, scope, &ivy);
+        delete(fixture, scope);
+    }
+    create_local(fixture, "team", &oak);
+    create_local(fixture, "other", &ivy);
+    for (scope, session) in [("team", &oak), ("other", &ivy), ("plain", &oak)] {
+        let scope = fixture.board.scope(scope);
+        scope.acting_as(Actor::session(session)).write(&a_write("a", "1")).unwrap();
+    }
+    fixture.board.agents().deregister(&ivy).unwrap();
+    assert_eq!(rest_of(fixture, "team"), (1, true));
+    assert_eq!(rest_of(fixture, "other"), (0, false));
+    assert_eq!(rest_of(fixture, "plain"), (1, false));
 }

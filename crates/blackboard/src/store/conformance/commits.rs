@@ -296,6 +296,7 @@ fn policies_with_every_value() -> crate::scope::ScopePolicies {
         policies: crate::scope::Policies {
             members: owned(&["Oak"]),
             owner: Some("session".to_owned()),
+            work_item: Some("item".to_owned()),
             access: crate::scope::AccessRules::new(vec![
                 crate::scope::AccessRule::parse(crate::scope::Effect::Deny, "Oak:read,write:a*").unwrap(),
             ]),

@@ -414,6 +414,13 @@ fn count_entries(counted: &mut Counted) {
             fixture.board.scope("cache").write(&a_write(key, "1")).unwrap()
         });
     }
+    let caller = Actor::author("Oak");
+    counted.count("Scope::entry", "read, by a caller", |fixture| {
+        fixture.board.with_caller(caller.clone()).scope("team").entry("number").unwrap()
+    });
+    counted.count("Scope::query", "query, by a caller", |fixture| {
+        fixture.board.with_caller(caller.clone()).scope("team").query(&Query::default()).unwrap()
+    });
     counted.count("Scopes::show", "scope show", |fixture| fixture.board.scopes().show("cache").unwrap());
     counted.count("Scopes::list", "scope list", |fixture| fixture.board.scopes().list().unwrap());
     for (entries, call) in [(true, "scope delete --entries"), (false, "scope delete")] {
