@@ -116,14 +116,13 @@ Getting started:
   run            Run a command as an agent session
 
 More commands:
-  Agents         agent register, heartbeat, show, deregister
+  Agents         agent register, heartbeat, show, deregister; call
   Work           work block, unblock, status, reassign, wait, reset, delete
   Entries        list, query, history, wait, append, increment, delete, clear,
                  purge, txn, snapshot; scope create, set, show, list, delete
   Locks, files   lock acquire, release, list, run; file release, list, check
   Projects       project register, list, status, remove
-  Protocols      call; protocol list, show, key, pattern, parse, check, define,
-                 remove
+  Protocols      protocol list, show, key, pattern, parse, check, define, remove
   Setup          setup status, remove; guard install, check, remove; mcp, hook,
                  completions, version
   Maintenance    sweep, export, import, render, copy

@@ -50,11 +50,11 @@ pub struct Call {
     id: Option<String>,
 
     /// Print the value of the result only, unchanged
-    #[arg(long)]
-    value: bool,
+    #[arg(long = "value")]
+    only_value: bool,
 
     /// Print the value of the result only, and a string without its quotes
-    #[arg(short = 'r', long, conflicts_with = "value")]
+    #[arg(short = 'r', long, conflicts_with = "only_value")]
     raw: bool,
 
     #[command(flatten)]
@@ -78,7 +78,7 @@ impl Run for Call {
         let (board, session) = context.open(Access::call(self.session.named()))?;
         let by = Actor { author: self.agent, session, ..Actor::default() };
         let run = AgentRun::start(&board.scope(&scope).acting_as(by), &call)?;
-        let form = match (self.raw, self.value) {
+        let form = match (self.raw, self.only_value) {
             (true, _) => Form::Raw,
             (false, true) => Form::Value,
             (false, false) => Form::Entry,

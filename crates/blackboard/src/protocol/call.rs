@@ -300,6 +300,7 @@ mod tests {
 
     #[test]
     fn result_is_an_error_only_if_its_metadata_says_so() {
+        testkit::limit_test();
         let scope = "agent:ivy";
         let board = Board::memory();
         for (value, metadata, expected) in [

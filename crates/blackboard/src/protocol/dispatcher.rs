@@ -350,6 +350,7 @@ mod tests {
 
     #[test]
     fn request_is_open_until_it_has_a_later_result() {
+        testkit::limit_test();
         let board = Board::memory();
         let scope = board.scope("team");
         let entry = |revision| {
