@@ -75,7 +75,6 @@ pub use self::transaction::{Transaction, TransactionScope};
 pub use self::txn::{Comparison, Expected, Operation, OperationResult, Txn, TxnResult};
 pub use self::value::Value;
 pub use self::version::EntryVersion;
-pub(crate) use self::version::version_columns;
 pub use self::wait::WaitFor;
 pub(crate) use self::wording::{EventWording, held, held_since};
 pub use self::write::{Write, Written};

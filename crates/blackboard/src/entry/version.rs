@@ -23,19 +23,10 @@ impl EntryVersion {
     }
 }
 
-/// The columns of a version, in the order in which the schema makes them: a literal, so that statements are made from it
-/// when the program is compiled.
-macro_rules! version_columns {
-    () => {
-        "revision, previous, scope, key, version, value, created_at, created_by, updated_at, updated_by, expires_at, \
-         tags, metadata, session_id, fence"
-    };
-}
-pub(crate) use version_columns;
-
 impl EntryVersion {
     /// The columns, in the order in which the schema makes them.
-    pub(crate) const COLUMNS: &'static str = version_columns!();
+    pub(crate) const COLUMNS: &'static str = "revision, previous, scope, key, version, value, created_at, created_by, \
+        updated_at, updated_by, expires_at, tags, metadata, session_id, fence";
 
     /// The values of the columns. A removal has no value.
     pub(crate) fn cells(&self) -> [Cell<'_>; 15] {

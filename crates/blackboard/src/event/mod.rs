@@ -256,18 +256,10 @@ pub struct Event {
     pub entry: Option<Box<EntryChange>>,
 }
 
-/// The columns of an event, in the order of [`Event::cells`]: a literal, so that statements are made from it when the
-/// program is compiled.
-macro_rules! event_columns {
-    () => {
-        "id, timestamp, event_type, actor_id, target_id, target_type, summary, metadata, commit_id"
-    };
-}
-pub(crate) use event_columns;
-
 impl Event {
-    /// Its columns, in the order of [`Event::cells`].
-    pub(crate) const COLUMNS: &'static str = event_columns!();
+    /// Its columns, in the order of [`Event::cells`] and of the schema.
+    pub(crate) const COLUMNS: &'static str =
+        "id, timestamp, event_type, actor_id, target_id, target_type, summary, metadata, commit_id";
 
     /// Whether this session caused it itself. The actor of a claim did not if another session assigned the item to
     /// it.

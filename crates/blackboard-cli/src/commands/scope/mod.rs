@@ -10,6 +10,7 @@ use std::path::Path;
 
 use blackboard::protocol::{MAX_SCHEMA_BYTES, Schema};
 use blackboard::scope::{AccessRule, AccessRules, Effect, ValueRule, ValueRules};
+use blackboard::text::escape_for_terminal;
 use blackboard::{Error, Result};
 
 use super::entry::input::read_text;
@@ -19,9 +20,7 @@ fn value_rules(types: Vec<ValueRule>, schemas: &[String], protocols: &[String]) 
     let mut rules = types;
     for text in schemas {
         // A schema may contain `=`; a pattern with one is written with `?` in its place.
-        let (keys, schema) = text
-            .split_once('=')
-            .ok_or_else(|| Error::invalid(format!("\"{text}\" is not PATTERN=SCHEMA")))?;
+        let (keys, schema) = text.split_once('=').ok_or_else(|| not_of_form(text, "PATTERN=JSON|FILE"))?;
         let schema = if schema.trim_start().starts_with('{') {
             schema.to_owned()
         } else {
@@ -30,9 +29,7 @@ fn value_rules(types: Vec<ValueRule>, schemas: &[String], protocols: &[String]) 
         rules.push(ValueRule::schema(keys, Schema::parse(&schema)?));
     }
     for text in protocols {
-        let (keys, protocol) = text
-            .rsplit_once('=')
-            .ok_or_else(|| Error::invalid(format!("\"{text}\" is not PATTERN=PROTOCOL")))?;
+        let (keys, protocol) = text.rsplit_once('=').ok_or_else(|| not_of_form(text, "PATTERN=PROTOCOL"))?;
         rules.push(ValueRule::protocol(keys, protocol));
     }
     Ok(ValueRules::new(rules))
@@ -46,4 +43,8 @@ fn access_rules(allow: &[String], deny: &[String]) -> Result<AccessRules> {
     let mut all = rules(Effect::Allow, allow)?;
     all.extend(rules(Effect::Deny, deny)?);
     Ok(AccessRules::new(all))
+}
+
+fn not_of_form(text: &str, form: &str) -> Error {
+    Error::invalid(format!("\"{}\" is not {form}", escape_for_terminal(text)))
 }

@@ -2,9 +2,9 @@
 
 use rusqlite::types::{ToSql, ToSqlOutput, Value, ValueRef};
 
-use crate::entry::{EntryHead, EntryVersion, version_columns};
+use crate::entry::{EntryHead, EntryVersion};
 use crate::error::Result;
-use crate::event::{Event, event_columns};
+use crate::event::Event;
 use crate::store::record::Table;
 use crate::store::record::{Cell, IndexValue, Stored, StoredCells, StoredRow};
 use crate::store::rows::{Key, Row};
@@ -61,16 +61,13 @@ pub(super) fn key_from(table: &Table, row: &rusqlite::Row<'_>) -> Result<Key> {
     (table.read_key)(&mut StoredRow::new(table.name, row))
 }
 
-/// The statement that adds an event.
-pub(super) const INSERT_EVENT: &str =
-    concat!("INSERT INTO events (", event_columns!(), ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
+/// The statement that adds an event. It does not name the columns, which costs a short command fewer instructions. A test
+/// compares their order in the schema with [`Event::COLUMNS`].
+pub(super) const INSERT_EVENT: &str = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
-/// The statement that adds a version.
-pub(super) const INSERT_VERSION: &str = concat!(
-    "INSERT INTO entry_versions (",
-    version_columns!(),
-    ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-);
+/// The statement that adds a version, without the names of its columns.
+pub(super) const INSERT_VERSION: &str =
+    "INSERT INTO entry_versions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 /// The statement that reads a version by its revision. It does not name the columns: the statement is looked up by
 /// its text, and a longer text would cost more than reading all columns. A test compares their order in the schema with

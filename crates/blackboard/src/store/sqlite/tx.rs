@@ -38,6 +38,9 @@ pub(super) struct SqliteTx<'a> {
     unreadable: RefCell<Vec<Key>>,
     writes: bool,
     last_event: OnceCell<(Revision, Option<Timestamp>)>,
+    /// Whether a scope has policies. Most boards have none, and a writer learns it with the last event, which it needs
+    /// anyway: a statement of its own for the policies of a scope costs a short command 2 %.
+    has_policies: OnceCell<bool>,
     pub(super) floor: OnceCell<Revision>,
     pub(super) has_gaps: OnceCell<bool>,
     open: bool,
@@ -110,6 +113,7 @@ impl<'a> SqliteTx<'a> {
             unreadable: RefCell::default(),
             writes,
             last_event: OnceCell::new(),
+            has_policies: OnceCell::new(),
             floor: OnceCell::new(),
             has_gaps: OnceCell::new(),
             open: true,
@@ -294,8 +298,12 @@ impl<'a> SqliteTx<'a> {
         if let Some(&known) = self.last_event.get() {
             return Ok(known);
         }
-        let found: Option<(i64, String)> =
-            self.query_one(LAST_EVENT, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let found = self.query_one(LAST_EVENT, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        self.keep_last_event(found)
+    }
+
+    /// Keeps the id and the time of the last event, as they are stored.
+    fn keep_last_event(&self, found: Option<(i64, String)>) -> Result<(Revision, Option<Timestamp>)> {
         let last = match found {
             Some((id, time)) => {
                 let id = checked_revision(id).ok_or_else(|| {
@@ -309,7 +317,25 @@ impl<'a> SqliteTx<'a> {
         Ok(*self.last_event.get_or_init(|| last))
     }
 
+    /// Whether a scope has policies. Reads the last event in the same statement.
+    fn has_policies(&self) -> Result<bool> {
+        const BOTH: &str =
+            "SELECT id, timestamp, EXISTS (SELECT 1 FROM scopes) FROM events ORDER BY id DESC LIMIT 1";
+        if let Some(&known) = self.has_policies.get() {
+            return Ok(known);
+        }
+        let found: Option<(i64, String, bool)> =
+            self.query_one(BOTH, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        // Without an event there is no row: then every row is looked up.
+        let has_policies = found.as_ref().is_none_or(|(.., has_policies)| *has_policies);
+        self.keep_last_event(found.map(|(id, time, _)| (id, time)))?;
+        Ok(*self.has_policies.get_or_init(|| has_policies))
+    }
+
     fn select(&self, key: &Key) -> Result<Option<Row>> {
+        if self.writes && matches!(key, Key::ScopePolicies(_)) && !self.has_policies()? {
+            return Ok(None);
+        }
         let table = key.table();
         let mut statement = self.prepare(table.sql.select)?;
         let mut rows = statement.query(params_from_iter(key.cells())).map_err(|error| self.fault(error))?;

@@ -131,10 +131,13 @@ fn statements_of_every_table_fit_the_schema() {
     for sql in tables.chain([cells::INSERT_EVENT, cells::INSERT_VERSION, cells::VERSION_QUERY]) {
         connection.prepare(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
-    // Versions are read without the names of their columns.
-    let versions = connection.prepare(cells::VERSION_QUERY).unwrap();
-    let columns: Vec<&str> = versions.column_names().collect();
-    assert_eq!(columns.join(", "), crate::entry::EntryVersion::COLUMNS);
+    // Versions are read without the names of their columns, and versions and events are written without them.
+    let columns = |sql: &str| {
+        let statement = connection.prepare(sql).unwrap();
+        statement.column_names().collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(columns(cells::VERSION_QUERY), crate::entry::EntryVersion::COLUMNS);
+    assert_eq!(columns("SELECT * FROM events"), crate::event::Event::COLUMNS);
 }
 
 /// The ranges of entries that commands read, with the index that has them in their order.
