@@ -157,7 +157,7 @@ fn commands_that_change_existing_rows_create_no_board() {
         (&["work", "block", "x", "--blocked-by", "y"], 3),
         (&["work", "unblock", "x"], 3),
         (&["project", "remove", "x"], 3),
-        (&["scope", "set", "x"], 3),
+        (&["scope", "set", "x", "--no-ttl"], 3),
         (&["scope", "delete", "x"], 3),
         (&["lock", "release", "x", "--session", "00000000"], 3),
         (&["delete", "x"], 3),

@@ -484,7 +484,6 @@ fn any_file() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("# Swarm Blackboard\n".to_owned()),
         Just("Last Updated: x\n".to_owned()),
-        Just("```\n".to_owned()),
         Just("```rust\n".to_owned()),
         Just("~~~~\n".to_owned()),
         Just("Content Hash: x\n".to_owned()),

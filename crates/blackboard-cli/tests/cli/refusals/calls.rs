@@ -243,7 +243,7 @@ const PROVOCATIONS: &[(&str, Code, &[&str])] = &[
     ("scope create", Code::ScopeFull, &["default", "--max-entries", "1"]),
     ("scope create", Code::ProtocolNotFound, &["new", "--validate-protocol", "a=none"]),
     ("scope create", Code::SecretLooking, &[SECRET]),
-    ("scope set", Code::ScopeNotFound, &["none"]),
+    ("scope set", Code::ScopeNotFound, &["none", "--ttl", "1h"]),
     ("scope set", Code::ProtocolNotFound, &["full", "--validate-protocol", "a=none"]),
     ("scope set", Code::ScopeFull, &["pair", "--max-entries", "1"]),
     ("scope set", Code::SecretLooking, &["full", "--validate", "a credential=int"]),
