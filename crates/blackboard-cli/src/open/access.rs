@@ -224,6 +224,13 @@ impl<'a> Access<'a, AsSession> {
 }
 
 impl Context {
+    /// The board for the caller of this program, which is searched for if a scope restricts its callers. For a command that names
+    /// a session which it is about.
+    pub fn for_caller(&self, board: &Board) -> Board {
+        let environment = self.environment().clone();
+        board.with_caller_search(move |board| caller(board, &environment))
+    }
+
     /// How a command opens a board.
     pub fn opening(&self, mode: Mode) -> Opening {
         Opening::new(mode).noting_waits(!self.json())
@@ -263,10 +270,7 @@ impl Context {
         // Only a scope that restricts its callers needs the search.
         let board = match &session {
             Some(session) => board.with_caller(Actor::session(session)),
-            None => {
-                let environment = self.environment().clone();
-                board.with_caller_search(move |board| caller(board, &environment))
-            }
+            None => self.for_caller(&board),
         };
         let opened = O::new(board, session)?;
         if sweeps {

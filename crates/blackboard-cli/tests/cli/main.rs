@@ -52,6 +52,7 @@ mod wait;
 mod work;
 mod write;
 
+mod access;
 mod aliases;
 mod configuration;
 mod examples;

@@ -137,6 +137,7 @@ impl KeyMatches {
     /// Deletes every visible entry whose key matches, and returns the keys.
     fn delete(&self, editor: &mut EntryEditor<'_>, scope: &str) -> Result<Vec<String>> {
         let fits = |key: &str| self.compared.get(key).copied().unwrap_or_else(|| self.glob.matches(key));
+        editor.check_member_of(scope)?;
         let heads = editor.tx.heads(&self.range, usize::MAX)?;
         let now = editor.now();
         let heads = heads.into_iter().filter(|head| fits(&head.key) && !head.is_expired(now));

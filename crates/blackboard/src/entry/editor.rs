@@ -400,6 +400,12 @@ impl<'a> EntryEditor<'a> {
         self.guard.check_member(policies)
     }
 
+    /// The same for a scope whose policies are not known yet.
+    pub(super) fn check_member_of(&mut self, scope: &str) -> Result<()> {
+        let policies = self.policies(scope)?;
+        policies.map_or(Ok(()), |policies| self.check_member(&policies))
+    }
+
     /// Refuses to change the policies of a scope, unless the caller may.
     pub(crate) fn check_owner(&self, policies: &ScopePolicies) -> Result<()> {
         self.guard.know(self.agent.as_ref());

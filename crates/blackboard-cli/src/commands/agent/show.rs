@@ -26,6 +26,7 @@ pub struct Show {
 impl Run for Show {
     fn run(self, context: &Context) -> Result<Outcome> {
         let (board, session) = context.open(Access::read_own(self.session.named()))?;
+        let board = context.for_caller(&board);
         Ok(Outcome::new(AgentDetails(board.agents().show(&session)?)))
     }
 }

@@ -22,12 +22,13 @@ const TWINS: [&str; 2] = ["twin-5653", "twin-6505"];
 pub const TWINS_PREFIX: &str = "f4b24f";
 
 /// The input of `txn` and of `import`.
-const TRANSACTIONS: [(&str, &str); 7] = [
+const TRANSACTIONS: [(&str, &str); 8] = [
     ("entries.json", r#"{"imported":{"key":"imported","value":1,"source_agent":"Ivy"}}"#),
     ("valid.json", r#"{"then":[{"write":{"key":"key","value":1}}]}"#),
     ("lease.json", r#"{"then":[{"write":{"key":"key","value":1,"lease":true}}]}"#),
     ("leased.json", r#"{"then":[{"write":{"key":"leased","value":1}}]}"#),
     ("absent.json", r#"{"then":[{"write":{"key":"fact","value":1,"if_absent":true}}]}"#),
+    ("hidden.json", r#"{"then":[{"read":{"scope":"private","key":"hidden"}}]}"#),
     ("full.json", r#"{"then":[{"write":{"scope":"full","key":"key","value":1}}]}"#),
     ("compare.json", r#"{"compare":[{"key":"fact","exists":false}],"then":[]}"#),
 ];
@@ -79,6 +80,8 @@ impl Stage {
             &["file", "reserve", "src/", "--session", "ivy"],
             &["scope", "create", "full", "--max-entries", "1", "--eviction", "refuse"],
             &["write", "only", "1", "--scope", "full"],
+            &["scope", "create", "private", "--visibility", "shared", "--member", "Ivy"],
+            &["write", "hidden", "1", "--scope", "private"],
             &["scope", "create", "pair"],
             &["write", "one", "1", "--scope", "pair"],
             &["write", "two", "1", "--scope", "pair"],

@@ -11,7 +11,7 @@ testkit::on_each_engine![
     policies_apply_to_every_command_that_writes,
     values_match_the_schemas_of_rules_and_protocols,
     a_schema_comes_from_json_a_file_or_standard_input,
-    visibilities_that_are_not_enforced_are_refused,
+    json_has_members_and_access_rules,
 ];
 
 fn human_output_matches_transcript() {
@@ -83,11 +83,32 @@ fn a_schema_comes_from_json_a_file_or_standard_input() {
     }
 }
 
-fn visibilities_that_are_not_enforced_are_refused() {
+fn json_has_members_and_access_rules() {
     let scratch = Scratch::new();
-    for visibility in ["local", "shared"] {
-        let refused = scratch.run(["scope", "create", "mine", "--visibility", visibility]);
-        assert_eq!(refused.code, 2);
-        assert!(refused.stderr.contains("allowed: global, persistent"), "{refused:?}");
+    let call = [
+        "scope",
+        "create",
+        "review",
+        "--visibility",
+        "shared",
+        "--member",
+        "ivy",
+        "--member",
+        "oak",
+        "--allow",
+        "ivy:write,delete:result:*",
+        "--deny",
+        "*:delete",
+    ];
+    let created = scratch.json(call);
+    is_object(&created, SCOPE);
+    assert_eq!((&created["members"], &created["owner"]), (&json!(["ivy", "oak"]), &json!(null)));
+    let allowed =
+        json!({"effect": "allow", "who": "ivy", "operations": ["write", "delete"], "keys": "result:*"});
+    let denied = json!({"effect": "deny", "who": "*", "operations": ["delete"], "keys": "*"});
+    assert_eq!(created["access"], json!([allowed, denied]));
+    for wrong in [["--allow", "ivy"], ["--deny", "ivy:own"], ["--allow", ":read"]] {
+        let call = ["scope", "create", "other"].into_iter().chain(wrong).chain(["--json"]);
+        scratch.run(call).refused(Code::InvalidValue);
     }
 }

@@ -1,0 +1,289 @@
+//! Access: every command and every tool that shows or changes entries obeys the policies of their scope.
+//!
+//! The rules on the paths of the library are in `store/conformance/access.rs`. Here the tables are compared with the commands
+//! and the tools of the program: a new one is added to [`COMMANDS`] or [`TOOLS`], or to the other commands and tools with the
+//! reason why it shows no entry.
+
+use std::process::Command;
+
+use blackboard::Code;
+use serde_json::{Value, json};
+use testkit::process::RunToEnd as _;
+
+use crate::mcp::client::{Client, Generation};
+use crate::scratch::{Output, Scratch, commands};
+
+testkit::on_each_engine![
+    every_command_obeys_the_rules_of_a_scope,
+    no_command_escapes_the_table,
+    every_tool_obeys_the_rules_of_a_scope,
+    a_reader_may_be_named,
+    a_session_that_cannot_be_used_is_not_the_operator,
+    a_hook_shows_no_entry_that_its_session_may_not_read,
+    a_local_scope_ends_with_its_session,
+    a_scope_ends_with_its_work_item,
+];
+
+/// What a command does with the entry `hidden` of the scope `private`, of which Ivy is a member and Oak is not.
+const COMMANDS: &[(&str, &[&str])] = &[
+    ("read", &["hidden", "--scope", "private"]),
+    ("read", &["hidden", "--scope", "private", "--as-of", "REVISION"]),
+    ("list", &["--scope", "private"]),
+    ("list", &["--scope", "private", "--long"]),
+    ("query", &["hid*", "--scope", "private"]),
+    ("history", &["hidden", "--scope", "private"]),
+    ("wait", &["hidden", "--scope", "private", "--timeout", "1ms"]),
+    ("snapshot", &["--scope", "private"]),
+    ("observe", &["--since", "1h"]),
+    ("observe", &["--last", "50"]),
+    ("observe", &["--filter", "write", "--peek"]),
+    ("observe", &["--follow", "--after", "0", "--timeout", "1ms"]),
+    ("observe", &["--follow", "--since", "1h", "--timeout", "1ms", "--key", "hid*", "--all-scopes"]),
+    ("export", &[]),
+    ("render", &["board.md", "--scope", "private"]),
+    ("scope show", &["private"]),
+    ("scope list", &[]),
+    ("scope create", &["private", "--visibility", "shared", "--member", "Ivy"]),
+    ("scope set", &["private", "--ttl", "1h"]),
+    ("scope delete", &["private"]),
+    ("scope delete", &["private", "--entries"]),
+    ("write", &["hidden", "1", "--scope", "private"]),
+    ("append", &["list", "1", "--scope", "private"]),
+    ("increment", &["number", "--scope", "private"]),
+    ("delete", &["hidden", "--scope", "private"]),
+    ("clear", &["*", "--scope", "private"]),
+    ("clear", &["*", "--scope", "private", "--dry-run"]),
+    ("purge", &["hidden", "--scope", "private"]),
+    ("purge", &["hidden", "--scope", "private", "--dry-run"]),
+    ("import", &["entries.json", "--scope", "private"]),
+    ("txn", &["--file", "read.json"]),
+    ("txn", &["--file", "write.json"]),
+    ("agent show", &["Ivy"]),
+];
+
+/// The commands that show no entry of a scope and change none, each with the reason.
+const OTHER_COMMANDS: &[(&str, &str)] = &[
+    ("status", "numbers, agents and work"),
+    ("agent list", "agents"),
+    ("agent register", "agents"),
+    ("agent heartbeat", "names what the caller itself leased"),
+    ("agent deregister", "names what the caller itself leased"),
+    ("work ", "work items"),
+    ("file ", "reservations are in a scope that has no policies"),
+    ("lock ", "locks are in a scope that has no policies"),
+    ("project ", "projects"),
+    ("protocol ", "protocols, and keys that the caller names"),
+    ("guard ", "reservations are in a scope that has no policies"),
+    ("serve", "the dashboard of the operator, who has its token"),
+    ("demo", "a board of its own"),
+    ("setup", "files of agent platforms"),
+    ("setup ", "files of agent platforms"),
+    ("init", "an empty board"),
+    ("run", "a session, and a program that is another caller"),
+    ("mcp", "see the tools"),
+    ("hook", "see the test about hooks"),
+    ("completions", "no board"),
+    ("version", "no board"),
+    ("sweep", "names the keys that a session leased which is gone, never values"),
+    ("copy", "the complete board, to another location, and prints nothing of it"),
+];
+
+/// The tools, with calls about the same entry.
+const TOOLS: &[(&str, &str)] = &[
+    ("entry_read", r#"{"key": "hidden", "scope": "private"}"#),
+    ("entry_query", r#"{"scope": "private"}"#),
+    ("entry_query", r#"{"scope": "private", "prefix": "hid"}"#),
+    ("wait", r#"{"key": "hidden", "scope": "private", "seconds": 0}"#),
+    ("observe", r#"{"since": "1h"}"#),
+    ("observe", "{}"),
+    ("entry_write", r#"{"key": "hidden", "value": 1, "scope": "private"}"#),
+    ("entry_write", r#"{"key": "hidden", "delete": true, "scope": "private"}"#),
+];
+
+/// The tools that show no entry of a scope and change none.
+const OTHER_TOOLS: &[&str] = &["who", "work_find", "work_claim", "work_update", "hold"];
+
+/// A board with the scope `private` for Ivy, and one entry in it.
+fn stage() -> Scratch {
+    let scratch = Scratch::new();
+    for name in ["Ivy", "Oak"] {
+        scratch.json(["agent", "register", "--name", name, "--session-hint", name]);
+    }
+    // Oak has read everything before.
+    scratch.json(["observe", "--session", "Oak"]);
+    scratch.json([
+        "scope",
+        "create",
+        "private",
+        "--visibility",
+        "shared",
+        "--member",
+        "Ivy",
+        "--session",
+        "Ivy",
+    ]);
+    for (key, value) in [("hidden", "secret-value"), ("list", "[]"), ("number", "0")] {
+        scratch.json(["write", key, value, "--scope", "private"]);
+    }
+    scratch.json(["write", "leased", "1", "--scope", "private", "--lease", "--session", "Ivy"]);
+    let write = |name: &str, text: &str| std::fs::write(scratch.path().join(name), text).unwrap();
+    write(
+        "entries.json",
+        r#"{"hidden": {"key": "hidden", "value": "imported", "timestamp": "2100-01-01T00:00:00Z"}}"#,
+    );
+    write("read.json", r#"{"then": [{"read": {"scope": "private", "key": "hidden"}}]}"#);
+    write("write.json", r#"{"then": [{"write": {"scope": "private", "key": "hidden", "value": 1}}]}"#);
+    scratch
+}
+
+fn calls(scratch: &Scratch, command: &str, arguments: &[&str], session: &str) -> Command {
+    let revision = scratch.json(["read", "hidden", "--scope", "private"])["revision"].to_string();
+    let arguments =
+        arguments.iter().map(|argument| if *argument == "REVISION" { &*revision } else { *argument });
+    let mut call = scratch.command(command.split(' ').chain(arguments).chain(["--json"]));
+    call.current_dir(scratch.path()).env("BLACKBOARD_SESSION_ID", session);
+    call
+}
+
+/// What a caller sees of the private scope.
+fn shows_something(text: &str) -> bool {
+    ["hidden", "secret-value", "leased", "private"].iter().any(|word| text.contains(word))
+}
+
+fn every_command_obeys_the_rules_of_a_scope() {
+    for (command, arguments) in COMMANDS {
+        let scratch = stage();
+        let run = |session| Output::of(calls(&scratch, command, arguments, session).run_to_end());
+        let rendered = || std::fs::read_to_string(scratch.path().join("board.md")).unwrap_or_default();
+        let denied = run("Oak");
+        let text = format!("{}{}{}", denied.stdout, denied.stderr, rendered());
+        let is_refused = text.contains("\"not_allowed\"");
+        assert!(is_refused || !shows_something(&text), "{command} {arguments:?} by Oak: {denied:?}");
+        assert!(!text.contains("secret-value"), "{command} {arguments:?} by Oak: {denied:?}");
+        let unchanged = scratch.json(["read", "hidden", "--scope", "private"]);
+        assert_eq!(
+            (&unchanged["value"], &unchanged["version"]),
+            (&json!("secret-value"), &json!(1)),
+            "{command}"
+        );
+        let keys = scratch.json(["list", "--scope", "private"]);
+        assert_eq!(keys, json!(["hidden", "leased", "list", "number"]), "{command} {arguments:?}");
+        let allowed = run("Ivy").success();
+        let text = format!("{}{}", allowed.stdout, rendered());
+        assert!(shows_something(&text) || *command == "txn", "{command} {arguments:?} by Ivy: {allowed:?}");
+    }
+}
+
+fn no_command_escapes_the_table() {
+    let is_known = |command: &str| {
+        let in_table = COMMANDS.iter().any(|(known, _)| *known == command);
+        in_table
+            || OTHER_COMMANDS.iter().any(|(known, _)| {
+                if known.ends_with(' ') { command.starts_with(known) } else { *known == command }
+            })
+    };
+    let escaped: Vec<_> = commands().into_iter().filter(|command| !is_known(command)).collect();
+    assert!(escaped.is_empty(), "add a call, or a reason why it shows no entry: {escaped:?}");
+    let mut client = Client::new(&Scratch::new());
+    let listed = client.ask("tools/list", json!({}));
+    let tools =
+        listed["result"]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap());
+    let is_known = |tool: &&str| TOOLS.iter().any(|(known, _)| known == tool) || OTHER_TOOLS.contains(tool);
+    let escaped: Vec<_> = tools.filter(|tool| !is_known(tool)).collect();
+    assert!(escaped.is_empty(), "add a call, or a reason why it shows no entry: {escaped:?}");
+}
+
+fn every_tool_obeys_the_rules_of_a_scope() {
+    for (tool, arguments) in TOOLS {
+        let scratch = stage();
+        let arguments: Value = serde_json::from_str(arguments).unwrap();
+        let answer = |session: &str| {
+            let mut command = scratch.command(["mcp"]);
+            command.env("BLACKBOARD_SESSION_ID", session);
+            let mut client = Client::speaking(Generation::Of2025, command);
+            let id = client.start(tool, arguments.clone());
+            let resource = client.ask("resources/read", json!({"uri": "blackboard://events"}));
+            (client.answer(id).to_string(), resource.to_string())
+        };
+        let (denied, resource) = answer("Oak");
+        assert!(denied.contains("not_allowed") || !shows_something(&denied), "{tool} by Oak: {denied}");
+        assert!(!denied.contains("secret-value") && !shows_something(&resource), "{denied} {resource}");
+        assert_eq!(scratch.json(["read", "hidden", "--scope", "private"])["version"], 1, "{tool}");
+        let (allowed, resource) = answer("Ivy");
+        assert!(shows_something(&allowed) && shows_something(&resource), "{tool} by Ivy: {allowed}");
+    }
+    // A client that has no session yet is not the operator.
+    let scratch = Scratch::new();
+    scratch.json(["scope", "create", "private", "--visibility", "shared", "--member", "Ivy"]);
+    scratch.json(["write", "hidden", "secret-value", "--scope", "private"]);
+    let mut client = Client::new(&scratch);
+    client.refused("entry_read", json!({"key": "hidden", "scope": "private"}), Code::NoSession);
+    client.call("observe", json!({}));
+    client.refused("entry_read", json!({"key": "hidden", "scope": "private"}), Code::NotAllowed);
+}
+
+fn a_reader_may_be_named() {
+    let scratch = stage();
+    let read = |reader: &str| scratch.run(["read", "hidden", "--scope", "private", "--as", reader, "--json"]);
+    assert_eq!(read("Ivy").success().json()["value"], "secret-value");
+    read("Oak").refused(Code::NotAllowed);
+    // An author that is no session.
+    read("stranger").refused(Code::NotAllowed);
+    scratch.json(["agent", "deregister", "Ivy"]);
+    read("Ivy").refused(Code::SessionEnded);
+    // Without a reader, a person reads everything.
+    assert_eq!(scratch.json(["read", "hidden", "--scope", "private"])["value"], "secret-value");
+}
+
+fn a_session_that_cannot_be_used_is_not_the_operator() {
+    let scratch = stage();
+    scratch.json(["agent", "deregister", "Ivy"]);
+    for (session, code) in [("Ivy", Code::SessionEnded), ("unknown", Code::AgentNotFound)] {
+        for call in [
+            &["read", "hidden", "--scope", "private"][..],
+            &["list", "--scope", "private"],
+            &["write", "hidden", "1", "--scope", "private"],
+            &["delete", "hidden", "--scope", "private"],
+        ] {
+            let (command, arguments) = (call[0], &call[1..]);
+            Output::of(calls(&scratch, command, arguments, session).run_to_end()).refused(code);
+        }
+        // A scope without rules does not ask who calls.
+        let mut plain = scratch.command(["write", "note", "1", "--json"]);
+        Output::of(plain.env("BLACKBOARD_SESSION_ID", session).run_to_end()).success();
+    }
+}
+
+fn a_hook_shows_no_entry_that_its_session_may_not_read() {
+    let scratch = stage();
+    for scope in ["private", "default"] {
+        scratch.json(["write", &format!("task:Oak:{scope}"), "1", "--scope", scope]);
+    }
+    let board = scratch.board();
+    let oak = board.agents().resolve("Oak").unwrap().0;
+    let updates = board.agents().check_in(&blackboard::agent::CheckIn::of(&oak)).unwrap().updates;
+    let keys: Vec<_> = updates.events.iter().filter_map(|event| event.target_id.clone()).collect();
+    assert_eq!(keys, ["task:Oak:default"]);
+}
+
+fn a_local_scope_ends_with_its_session() {
+    let scratch = stage();
+    let refused = scratch.run(["scope", "create", "mine", "--visibility", "local", "--json"]);
+    refused.refused(Code::NoSession);
+    scratch.json(["scope", "create", "mine", "--visibility", "local", "--session", "Oak"]);
+    scratch.json(["write", "a", "1", "--scope", "mine", "--session", "Oak"]);
+    scratch.run(["read", "a", "--scope", "mine", "--as", "Ivy", "--json"]).refused(Code::NotAllowed);
+    assert_eq!(scratch.json(["read", "a", "--scope", "mine", "--as", "Oak"])["value"], 1);
+    scratch.json(["agent", "deregister", "Oak"]);
+    scratch.run(["scope", "show", "mine", "--json"]).refused(Code::ScopeNotFound);
+}
+
+fn a_scope_ends_with_its_work_item() {
+    let scratch = stage();
+    scratch.json(["work", "claim", "build", "--title", "Build", "--session", "Ivy"]);
+    scratch.json(["scope", "create", "build-notes", "--work-item", "build"]);
+    scratch.json(["write", "a", "1", "--scope", "build-notes"]);
+    assert_eq!(scratch.json(["scope", "show", "build-notes"])["work_item"], "build");
+    scratch.json(["work", "complete", "build", "--session", "Ivy"]);
+    scratch.run(["scope", "show", "build-notes", "--json"]).refused(Code::ScopeNotFound);
+}
