@@ -56,6 +56,15 @@ fn written(board: &blackboard::Board, key: &str, number: usize) -> i64 {
     board.scope("default").acting_as(Actor::author("Oak")).write(&write).unwrap().revision.get()
 }
 
+/// Sets a flag when it is dropped.
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// The state of a follower and of its event log, read together.
 struct Look {
     /// The cursor of the follower; 0 if it has none.
@@ -129,13 +138,15 @@ fn forget_last_prune(store: &dyn Store) {
     forgotten.unwrap();
 }
 
-/// Runs a follower that is sometimes killed and restarted, until it has read everything. Returns the output of each run.
+/// Runs a follower that is sometimes killed and restarted, until it has read everything. Returns the output of each run. One
+/// that is killed before its cursor has moved lives longer the next time: a busy machine may take seconds to start it.
 fn lives(board: &TestBoard, done: &AtomicBool) -> Vec<Vec<String>> {
     let mut chance = Chance::new(7);
-    let mut lives = Vec::new();
+    let (mut lives, mut factor, mut position) = (Vec::new(), 1, cursor(board));
     while !done.load(Ordering::Relaxed) {
         let follower = follow(board, &["--cursor", "mirror"]);
-        let (pid, lifetime) = (follower.id(), Duration::from_millis(50 + chance.below(250) as u64));
+        let lifetime = factor * Duration::from_millis(50 + chance.below(250) as u64);
+        let pid = follower.id();
         let killer = thread::spawn(move || {
             thread::sleep(lifetime);
             kill(pid);
@@ -144,6 +155,8 @@ fn lives(board: &TestBoard, done: &AtomicBool) -> Vec<Vec<String>> {
         killer.join().unwrap();
         assert_eq!(ended.stderr, "");
         lives.push(whole_lines(&ended.stdout));
+        let before = std::mem::replace(&mut position, cursor(board));
+        factor = if position > before { 1 } else { (2 * factor).min(64) };
     }
     let rest = board.run(["observe", "--follow", "--json", "--cursor", "mirror", "--timeout", "0s"]);
     lives.push(whole_lines(&rest.success().stdout));
@@ -165,15 +178,17 @@ fn a_follower_that_is_killed_and_started_again_under_20_writers_and_pruning_has_
     let (start, store) = (cursor(&board), board.store());
     let (written, done) = (AtomicBool::new(false), AtomicBool::new(false));
     let lives = thread::scope(|scope| {
+        // The threads end also if this one fails.
+        let (all_written, all_done) = (SetOnDrop(&written), SetOnDrop(&done));
         scope.spawn(|| prune(&board, &done));
         let following = scope.spawn(|| lives(&board, &written));
         write_much(&board, each);
         // The follower catches up, and what it has read is pruned.
         wait_until("the log is pruned", || (look(&*store).floor > start).then_some(()));
         write_much(&board, each);
-        written.store(true, Ordering::Relaxed);
+        drop(all_written);
         let lives = following.join().unwrap();
-        done.store(true, Ordering::Relaxed);
+        drop(all_done);
         lives
     });
 

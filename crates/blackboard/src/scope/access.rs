@@ -718,7 +718,8 @@ mod tests {
     #[test]
     fn a_denial_wins_and_an_allowed_operation_is_refused_to_others() {
         use AccessOperation::{Delete, Read, Write};
-        let table: &[(&[&str], &[&str], AccessOperation, &str, bool)] = &[
+        type Case = (&'static [&'static str], &'static [&'static str], AccessOperation, &'static str, bool);
+        let table: &[Case] = &[
             (&[], &["ivy"], Write, "a", true),
             (&["ivy:write:a*"], &["ivy"], Write, "a1", true),
             (&["ivy:write:a*"], &["ivy"], Write, "b", false),
