@@ -278,6 +278,7 @@ fn known_status(code: Code) -> Option<StatusCode> {
         | Code::InUse
         | Code::ScopeFull
         | Code::ProtocolMismatch
+        | Code::CallFailed
         | Code::AlreadyRunning
         | Code::PortTaken
         | Code::SecretLooking => StatusCode::SERVICE_UNAVAILABLE,
