@@ -32,16 +32,16 @@ pub(crate) enum EndsWith<'a> {
 }
 
 impl EndsWith<'_> {
-    fn name(self, prefix: &str) -> Cow<'static, str> {
-        Cow::Owned(match self {
+    fn name(self, prefix: &str) -> String {
+        match self {
             EndsWith::Session(id) => format!("{prefix}session:{id}"),
             EndsWith::Item(id) => format!("{prefix}work:{id}"),
-        })
+        }
     }
 
     /// Announces what the end of a session or an item reads.
     pub(crate) fn prefetch(self) -> Prefetch<'static> {
-        Prefetch::Row(Key::BookkeepingRow(self.name(LINKED)))
+        Prefetch::Row(key(&self.name(LINKED)))
     }
 
     /// From now on, a scope ends with it.
@@ -51,7 +51,7 @@ impl EndsWith<'_> {
         if !scopes.iter().any(|known| known == scope) {
             scopes.push(scope.to_owned());
         }
-        put(name, &scopes, changes);
+        put(&name, &scopes, changes);
         Ok(())
     }
 
@@ -63,11 +63,11 @@ impl EndsWith<'_> {
             return Ok(false);
         }
         let ended = self.name(ENDED);
-        tx.prefetch(&[Prefetch::Row(Key::BookkeepingRow(ended.clone()))])?;
+        tx.prefetch(&[Prefetch::Row(key(&ended))])?;
         let mut all = scopes_in(tx, &ended)?;
         all.extend(scopes);
-        changes.remove(Key::BookkeepingRow(name));
-        put(ended, &all, changes);
+        changes.remove(key(&name));
+        put(&ended, &all, changes);
         Ok(true)
     }
 
@@ -97,14 +97,18 @@ impl EndsWith<'_> {
 }
 
 /// The scopes that a row lists. One that another program damaged lists none, and is replaced.
-fn scopes_in(tx: &dyn Tx, name: &Cow<'static, str>) -> Result<Vec<String>> {
-    let row = tx.row::<BookkeepingRow>(&Key::BookkeepingRow(name.clone()))?;
+fn scopes_in(tx: &dyn Tx, name: &str) -> Result<Vec<String>> {
+    let row = tx.row::<BookkeepingRow>(&key(name))?;
     Ok(row.and_then(|row| serde_json::from_str(&row.value).ok()).unwrap_or_default())
 }
 
-fn put(name: Cow<'static, str>, scopes: &[String], changes: &mut Changes) {
+fn put(name: &str, scopes: &[String], changes: &mut Changes) {
     let value = serde_json::to_string(scopes).unwrap_or_default();
-    changes.put(BookkeepingRow { name, value });
+    changes.put(BookkeepingRow { name: Cow::Owned(name.to_owned()), value });
+}
+
+fn key(name: &str) -> Key {
+    Key::BookkeepingRow(Cow::Owned(name.to_owned()))
 }
 
 impl Board {
@@ -126,12 +130,12 @@ impl Board {
             let Some(Ok(Key::BookkeepingRow(name))) = tx.keys(&range, 1)?.into_iter().next() else {
                 return Ok(None);
             };
-            tx.prefetch(&[Prefetch::Row(Key::BookkeepingRow(name.clone()))])?;
+            tx.prefetch(&[Prefetch::Row(key(&name))])?;
             let scope = scopes_in(tx, &name)?.into_iter().next();
             Ok(Some((name, scope)))
         })?;
         let Some((name, scope)) = first else { return Ok(false) };
-        let list = Key::BookkeepingRow(name.clone());
+        let list = key(&name);
         let Some(scope) = scope else {
             return self.commit_with_on_busy(on_busy, "scope end", &[Prefetch::Row(list.clone())], |tx| {
                 let mut changes = Changes::new();
@@ -183,12 +187,12 @@ impl Board {
 }
 
 /// Goes on with the next scope of a list.
-fn next(name: &Cow<'static, str>, scopes: &mut Vec<String>, changes: &mut Changes) {
+fn next(name: &str, scopes: &mut Vec<String>, changes: &mut Changes) {
     scopes.remove(0);
     if scopes.is_empty() {
-        changes.remove(Key::BookkeepingRow(name.clone()));
+        changes.remove(key(name));
     } else {
-        put(name.clone(), scopes, changes);
+        put(name, scopes, changes);
     }
 }
 

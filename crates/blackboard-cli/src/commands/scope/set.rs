@@ -23,6 +23,7 @@ use crate::output::scope::UpdatedScope;
 ///   blackboard scope set cache --deny 'oak:write,delete:config.*'
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate option")]
 pub struct Set {
     /// Name of the scope
     #[arg(value_name = "NAME")]
