@@ -10,7 +10,8 @@ use blackboard::entry::{
 use blackboard::lock::{Acquire, Release};
 use blackboard::protocol::Schema;
 use blackboard::scope::{
-    CreateScope, DeleteScope, Eviction, Policies, SetScope, ValueRule, ValueRules, Visibility,
+    AccessRule, AccessRules, CreateScope, DeleteScope, Effect, Eviction, Policies, SetScope, ValueRule,
+    ValueRules, Visibility,
 };
 use blackboard::swarm::FileEntry;
 use blackboard::{Board, Metadata, Result, Revision};
@@ -56,6 +57,7 @@ pub struct Governed {
     max_entries: Option<u64>,
     eviction: Eviction,
     rule: Option<usize>,
+    access: Option<usize>,
 }
 
 /// A scope and a key.
@@ -168,6 +170,11 @@ const METADATA: [&str; 4] = [
 ];
 const RULES: usize = 4;
 const KEEP: [Keep; 3] = [Keep::Ours, Keep::Theirs, Keep::Newest];
+const ACCESS: [(Effect, &str); 3] = [
+    (Effect::Deny, "analyst:write,delete:a*"),
+    (Effect::Allow, "analyst:read,write"),
+    (Effect::Deny, "*:read:a*"),
+];
 
 fn rule(number: usize) -> ValueRule {
     match number {
@@ -253,13 +260,15 @@ fn governed() -> BoxedStrategy<Governed> {
         option::weighted(0.8, 1..5_u64),
         prop_oneof![3 => Just(Eviction::Lru), 2 => Just(Eviction::Lfu), 1 => Just(Eviction::Refuse)],
         option::weighted(0.2, 0..RULES),
+        option::weighted(0.2, 0..ACCESS.len()),
     )
-        .prop_map(|(visibility, ttl, max_entries, eviction, rule)| Governed {
+        .prop_map(|(visibility, ttl, max_entries, eviction, rule, access)| Governed {
             visibility,
             ttl,
             max_entries,
             eviction,
             rule,
+            access,
         })
         .boxed()
 }
@@ -448,26 +457,32 @@ impl Taking<'_> {
 
     fn govern(&self, name: &str, step: &ScopeStep) -> Result<String> {
         let rules = |rule: Option<usize>| ValueRules::new(rule.into_iter().map(self::rule).collect());
+        let access_rules = |access: Option<usize>| {
+            let rules = access.into_iter().map(|access| ACCESS[access]);
+            AccessRules::new(rules.map(|(effect, rule)| AccessRule::parse(effect, rule).unwrap()).collect())
+        };
         let scopes = self.board.scopes();
         match step {
-            ScopeStep::Create(Governed { visibility, ttl, max_entries, eviction, rule }) => {
+            ScopeStep::Create(Governed { visibility, ttl, max_entries, eviction, rule, access }) => {
                 let policies = Policies {
                     visibility: *visibility,
                     ttl: ttl.map(Duration::from_secs),
                     max_entries: *max_entries,
                     eviction: *eviction,
                     validation: rules(*rule),
+                    access: access_rules(*access),
                     ..Policies::default()
                 };
                 scopes.create(&CreateScope::new(name, policies)).map(|answer| shown(&answer))
             }
-            ScopeStep::Set(Governed { visibility, ttl, max_entries, eviction, rule }) => {
+            ScopeStep::Set(Governed { visibility, ttl, max_entries, eviction, rule, access }) => {
                 let set = SetScope {
                     visibility: Some(*visibility),
                     ttl: Some(ttl.map(Duration::from_secs)),
                     max_entries: Some(*max_entries),
                     eviction: Some(*eviction),
                     validation: Some(rules(*rule)),
+                    access: Some(access_rules(*access)),
                     ..SetScope::of(name)
                 };
                 scopes.set(&set).map(|answer| shown(&answer))
