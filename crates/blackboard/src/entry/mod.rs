@@ -167,6 +167,15 @@ impl<'a> Scope<'a> {
     pub fn name(&self) -> &str {
         &self.name
     }
+
+    /// The board of its actor: what follows its events gets only those that the actor may read.
+    pub(crate) fn board_of_actor(&self) -> Board {
+        let Actor { author, session, .. } = self.actor.clone();
+        match (&author, &session) {
+            (None, None) => self.board.clone(),
+            _ => self.board.with_caller(Actor { author, session, ..Actor::default() }),
+        }
+    }
 }
 
 /// A key with its value.

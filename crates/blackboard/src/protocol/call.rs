@@ -153,7 +153,7 @@ impl AgentRun {
             scopes: vec![scope.name.clone()],
             ..Filter::of_types([EventType::EntryWritten])
         };
-        let follower = scope.board.follow(&Follow {
+        let follower = scope.board_of_actor().follow(&Follow {
             filters: vec![filter],
             start: Start::Revision(request),
             caller: scope.actor.session.clone(),

@@ -102,7 +102,7 @@ impl Dispatcher {
             actor: scope.actor.clone(),
             result_ttl: dispatch.result_ttl,
             handlers,
-            follower: scope.board.follow(&follow)?,
+            follower: scope.board_of_actor().follow(&follow)?,
             waiting: VecDeque::new(),
             end: None,
         })

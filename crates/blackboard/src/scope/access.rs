@@ -357,7 +357,8 @@ impl<'a> Guard<'a> {
     pub(crate) fn new(board: &'a Board, tx: &'a dyn Tx, actor: &Actor) -> Guard<'a> {
         let actor =
             Actor { author: actor.author.clone(), session: actor.session.clone(), ..Actor::default() };
-        let custom = board.policies_for(&actor);
+        let known = board.caller().filter(|_| says_nothing(&actor)).and_then(|source| source.known.get());
+        let custom = board.policies_for(known.unwrap_or(&actor));
         Guard { board, tx, actor, custom, caller: OnceCell::new(), rows: RefCell::default() }
     }
 

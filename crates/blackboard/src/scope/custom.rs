@@ -207,8 +207,8 @@ pub(crate) struct SharedPolicies(RwLock<Option<Arc<CustomPolicies>>>);
 
 impl Board {
     /// Sets the policies of this program for this board value and its clones, from the next call on, in place of those that
-    /// were set before. They are not stored: other processes do not see them. They apply to entries that are read,
-    /// written and deleted by a key, a query or a transaction, not to locks, file reservations, events and exports.
+    /// were set before. They are not stored: other processes do not see them. They apply wherever
+    /// stored access rules do, to events and exports too; not to locks and file reservations.
     ///
     /// ```
     /// use std::sync::Arc;

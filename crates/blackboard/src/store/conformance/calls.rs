@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::protocol::{
     AgentRun, Call, Dispatch, Dispatcher, Handlers, Publishable, Reply, Request, Run, Template,
 };
+use crate::scope::{AccessRule, AccessRules, CreateScope, Effect, Policies};
 
 on_every_engine![
     call_gets_its_events_and_exactly_its_result,
@@ -31,6 +32,7 @@ on_every_engine![
     dispatcher_ends_when_it_is_stopped,
     dispatcher_needs_handlers_and_a_scope_of_entries,
     published_values_are_found_by_their_type,
+    a_call_and_a_dispatcher_get_only_what_their_actor_may_read,
 ];
 
 const LONG: Duration = Duration::from_mins(2);
@@ -59,6 +61,28 @@ fn handle_all(dispatcher: &mut Dispatcher) -> usize {
 fn writes(fixture: &Fixture, key: &str) -> usize {
     let History { versions, .. } = fixture.scope().history(key, 100).unwrap();
     versions.iter().filter(|version| !version.removed).count()
+}
+
+fn a_call_and_a_dispatcher_get_only_what_their_actor_may_read(fixture: &Fixture) {
+    let hidden = ["oak:read:request:*", "oak:read:event:*"];
+    let rules = hidden.map(|text| AccessRule::parse(Effect::Deny, text).unwrap()).to_vec();
+    let policies = Policies { access: AccessRules::new(rules), ..Policies::default() };
+    fixture.board.scopes().create(&CreateScope::new("team", policies)).unwrap();
+    let oak = fixture.scope().acting_as(Actor::author("oak"));
+    let handlers = || Handlers::new().answer_runs(Some("ns"), |request| Value::of(&request.values["id"]));
+    let mut refused = Dispatcher::open(&oak, &Dispatch::new("oak"), handlers()).unwrap();
+    let mut run = AgentRun::start(&oak, &call("7")).unwrap();
+    fixture.write("event:run:ns:7:progress", "1");
+    assert_eq!(handle_all(&mut refused), 0);
+    let mut allowed = Dispatcher::open(
+        &fixture.scope().acting_as(Actor::author("ivy")),
+        &Dispatch { new_after: Some(Revision::ZERO), ..Dispatch::new("ivy") },
+        handlers(),
+    )
+    .unwrap();
+    assert_eq!(handle_all(&mut allowed), 1);
+    // The result comes first, because the event before it is hidden.
+    assert!(matches!(run.next_reply().unwrap(), Reply::Result(entry) if entry.value == json("\"7\"")));
 }
 
 fn call_gets_its_events_and_exactly_its_result(fixture: &Fixture) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::entry::{Comparison, EveryScope, Expected, Operation, Query, Txn, WaitFor};
+use crate::follow::{Follow, Start};
 use crate::lock::{self, Acquire};
 use crate::scope::{
     AccessPolicy, Caller, CreateScope, CustomPolicies, EVICTION_CANDIDATES, Eviction, EvictionPolicy,
@@ -110,7 +111,16 @@ fn a_caller_changes_only_what_the_access_policy_allows(fixture: &Fixture) {
     assert_eq!(code(oak.write_batch(&[a_write("open", "1"), a_write("secret", "1")])), Code::NotAllowed);
     assert_eq!(code(oak.append("secret", &json("2"))), Code::NotAllowed);
     assert_eq!(code(oak.delete("secret")), Code::NotAllowed);
-    assert_eq!(code(oak.clear("*")), Code::NotAllowed);
+    for (author, is_shown) in [("ivy", true), ("oak", false)] {
+        let board = fixture.board.with_caller(Actor::author(author));
+        let start = Start::Revision(Revision::ZERO);
+        let mut follower = board.follow(&Follow { start, ..Follow::default() }).unwrap();
+        let batch = follower.next_batch(100, Duration::ZERO).unwrap();
+        let events = batch.map(|batch| batch.events).unwrap_or_default();
+        assert_eq!(events.iter().any(|event| event.target_id.as_deref() == Some("secret")), is_shown);
+    }
+    // What a caller may not read does not exist for it.
+    assert!(oak.clear("*").unwrap().keys.is_empty());
     assert_eq!(code(oak.purge("secret")), Code::NotAllowed);
     let change = |delete: bool| {
         fixture.board.transaction(|tx| {
