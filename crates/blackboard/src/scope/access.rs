@@ -693,8 +693,8 @@ mod tests {
     #[test]
     fn a_denial_wins_and_an_allowed_operation_is_refused_to_others() {
         use AccessOperation::{Delete, Read, Write};
-        let table: &[(&[&str], &[&str], AccessOperation, &str, bool)] = &[
-            (&[], &["ivy"], Write, "a", true),
+        for (texts, names, operation, key, expected) in [
+            (&[][..], &["ivy"][..], Write, "a", true),
             (&["ivy:write:a*"], &["ivy"], Write, "a1", true),
             (&["ivy:write:a*"], &["ivy"], Write, "b", false),
             (&["ivy:write:a*"], &["oak"], Write, "a1", false),
@@ -707,11 +707,10 @@ mod tests {
             (&["*:read", "!oak:read:secret:*"], &["oak"], Read, "secret:1", false),
             (&["!oak:read:secret:*", "*:read"], &["oak"], Read, "secret:1", false),
             (&["!oak:read:secret:*", "*:read"], &["oak"], Read, "note", true),
-        ];
-        for (texts, names, operation, key, expected) in table {
+        ] {
             let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
-            let allowed = rules(texts).allow(&names, *operation, key);
-            assert_eq!(allowed, *expected, "{texts:?}: {names:?} {operation} {key}");
+            let allowed = rules(texts).allow(&names, operation, key);
+            assert_eq!(allowed, expected, "{texts:?}: {names:?} {operation} {key}");
         }
     }
 
