@@ -434,7 +434,7 @@ impl<'a> EntryEditor<'a> {
         self.delete_unchecked(scope, key, EventWording::AsEntry)
     }
 
-    /// Removes an entry because its scope ends, whoever leases it.
+    /// Removes an entry because its scope ends. A lease does not keep it.
     pub(crate) fn remove_with_scope(&mut self, scope: &str, key: &str) -> Result<()> {
         let at = self.open(scope, key)?;
         if !self.expire_at(at) {

@@ -719,9 +719,8 @@ mod tests {
     #[test]
     fn a_denial_wins_and_an_allowed_operation_is_refused_to_others() {
         use AccessOperation::{Delete, Read, Write};
-        type Case = (&'static [&'static str], &'static [&'static str], AccessOperation, &'static str, bool);
-        let table: &[Case] = &[
-            (&[], &["ivy"], Write, "a", true),
+        for (texts, names, operation, key, expected) in [
+            (&[][..], &["ivy"][..], Write, "a", true),
             (&["ivy:write:a*"], &["ivy"], Write, "a1", true),
             (&["ivy:write:a*"], &["ivy"], Write, "b", false),
             (&["ivy:write:a*"], &["oak"], Write, "a1", false),
@@ -734,11 +733,10 @@ mod tests {
             (&["*:read", "!oak:read:secret:*"], &["oak"], Read, "secret:1", false),
             (&["!oak:read:secret:*", "*:read"], &["oak"], Read, "secret:1", false),
             (&["!oak:read:secret:*", "*:read"], &["oak"], Read, "note", true),
-        ];
-        for (texts, names, operation, key, expected) in table {
+        ] {
             let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
-            let allowed = rules(texts).allow(&names, *operation, key);
-            assert_eq!(allowed, *expected, "{texts:?}: {names:?} {operation} {key}");
+            let allowed = rules(texts).allow(&names, operation, key);
+            assert_eq!(allowed, expected, "{texts:?}: {names:?} {operation} {key}");
         }
     }
 
