@@ -279,6 +279,7 @@ fn known_status(code: Code) -> Option<StatusCode> {
         | Code::ScopeFull
         | Code::ProtocolMismatch
         | Code::CallFailed
+        | Code::NotAllowed
         | Code::AlreadyRunning
         | Code::PortTaken
         | Code::SecretLooking => StatusCode::SERVICE_UNAVAILABLE,
