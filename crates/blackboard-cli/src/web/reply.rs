@@ -280,6 +280,7 @@ fn known_status(code: Code) -> Option<StatusCode> {
         | Code::ProtocolMismatch
         | Code::AlreadyRunning
         | Code::PortTaken
+        | Code::NotAllowed
         | Code::SecretLooking => StatusCode::SERVICE_UNAVAILABLE,
         _ => return None,
     })
