@@ -14,7 +14,7 @@
 //! | `size.rs` | the number of entries of a scope with a limit, and which entry is evicted |
 //! | `value_rules.rs`, `value_type.rs` | which values are allowed under which keys |
 //!
-//! `entry/editor.rs` applies the policies to the changes of a commit. A [`Guard`] applies access rules to everything that is read.
+//! `entry/editor.rs` applies the policies to the changes of a commit. `access.rs` applies access rules to everything that is read.
 
 mod access;
 mod create;
