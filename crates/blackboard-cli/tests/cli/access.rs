@@ -56,6 +56,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("purge", &["hidden", "--scope", "private"]),
     ("purge", &["hidden", "--scope", "private", "--dry-run"]),
     ("import", &["entries.json", "--scope", "private"]),
+    ("call", &["ns", "1", "--id", "7", "--scope", "private", "--timeout", "20s"]),
     ("txn", &["--file", "read.json"]),
     ("txn", &["--file", "write.json"]),
     ("agent show", &["Ivy"]),
@@ -122,7 +123,10 @@ fn stage() -> Scratch {
         "--session",
         "Ivy",
     ]);
-    for (key, value) in [("hidden", "secret-value"), ("list", "[]"), ("number", "0")] {
+    let request = [("request:run:ns:7", "1"), ("result:run:ns:7", "secret-value")];
+    for (key, value) in
+        [("hidden", "secret-value"), ("list", "[]"), ("number", "0")].into_iter().chain(request)
+    {
         scratch.json(["write", key, value, "--scope", "private"]);
     }
     scratch.json(["write", "leased", "1", "--scope", "private", "--lease", "--session", "Ivy"]);
@@ -167,7 +171,8 @@ fn every_command_obeys_the_rules_of_a_scope() {
             "{command}"
         );
         let keys = scratch.json(["list", "--scope", "private"]);
-        assert_eq!(keys, json!(["hidden", "leased", "list", "number"]), "{command} {arguments:?}");
+        let expected = ["hidden", "leased", "list", "number", "request:run:ns:7", "result:run:ns:7"];
+        assert_eq!(keys, json!(expected), "{command} {arguments:?}");
         let allowed = run("Ivy").success();
         let text = format!("{}{}", allowed.stdout, rendered());
         assert!(shows_something(&text) || *command == "txn", "{command} {arguments:?} by Ivy: {allowed:?}");

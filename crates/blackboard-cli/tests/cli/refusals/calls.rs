@@ -263,7 +263,7 @@ const PROVOCATIONS: &[(&str, Code, &[&str])] = &[
     ("delete", Code::NotAllowed, &["hidden", "--scope", "private", "--session", "oak"]),
     ("purge", Code::NotAllowed, &["hidden", "--scope", "private", "--session", "oak"]),
     ("scope create", Code::NotAllowed, &["private", "--session", "oak"]),
-    ("scope set", Code::NotAllowed, &["private", "--session", "oak"]),
+    ("scope set", Code::NotAllowed, &["private", "--ttl", "1h", "--session", "oak"]),
     ("scope delete", Code::NotAllowed, &["private", "--session", "oak"]),
     ("txn", Code::NotAllowed, &["--file", "hidden.json", "--session", "oak"]),
     ("read", Code::SessionEnded, &["fact", "--as", "gone"]),

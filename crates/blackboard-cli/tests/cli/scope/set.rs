@@ -34,5 +34,5 @@ fn call_without_a_policy_is_a_usage_error() {
     scratch.json(["scope", "create", "cache"]);
     let refused = scratch.run(["scope", "set", "cache", "--json"]).refused(Code::Usage);
     assert_eq!(refused["error"], "scope set requires a policy to change");
-    assert!(refused["hint"].as_str().unwrap().contains("--max-entries"), "{refused}");
+    assert!(refused["hint"].as_str().unwrap().contains("scope set --help"), "{refused}");
 }
