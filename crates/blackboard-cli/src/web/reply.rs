@@ -282,7 +282,6 @@ fn known_status(code: Code) -> Option<StatusCode> {
         | Code::NotAllowed
         | Code::AlreadyRunning
         | Code::PortTaken
-        | Code::NotAllowed
         | Code::SecretLooking => StatusCode::SERVICE_UNAVAILABLE,
         _ => return None,
     })
