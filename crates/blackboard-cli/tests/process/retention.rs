@@ -10,6 +10,7 @@ use blackboard::agent::Heartbeat;
 use blackboard::store::{BookkeepingRow, Range};
 use serde_json::Value;
 use testkit::process::RunToEnd as _;
+use testkit::wait_until;
 
 use crate::test_board::TestBoard;
 
@@ -271,8 +272,16 @@ fn small_log_limit_prunes_large_previous_values() {
         first.get_or_insert(written["revision"].to_string());
         let_an_hour_pass(&board);
     }
-    let kept = board.number("SELECT sum(length(value)) FROM entry_versions");
-    assert!(kept <= 2_000_000, "{kept} bytes");
+    // A command on a busy machine may leave the pruning to the next one that writes.
+    let kept = || board.number("SELECT sum(length(value)) FROM entry_versions");
+    wait_until("the log has its size", || {
+        let is_small = kept() <= 2_000_000;
+        if !is_small {
+            board.json(&["write", "other", "1"]);
+            let_an_hour_pass(&board);
+        }
+        is_small.then_some(())
+    });
     assert!(
         board.number("SELECT count(*) FROM entry_versions WHERE key = 'large'") > 1,
         "no more than needed"

@@ -1,11 +1,11 @@
-//! Writes into a scope with a JSON Schema and a limit, against writes into a scope without policies.
+//! Writes into a scope with access rules, a JSON Schema and a limit, against writes into a scope without policies.
 
 use std::time::Instant;
 
 use blackboard::Board;
-use blackboard::entry::{Value, Write};
+use blackboard::entry::{Actor, Value, Write};
 use blackboard::protocol::Schema;
-use blackboard::scope::{CreateScope, Policies, ValueRule, ValueRules};
+use blackboard::scope::{AccessRule, AccessRules, CreateScope, Effect, Policies, ValueRule, ValueRules};
 
 use crate::boards::Scratch;
 use crate::report::Line;
@@ -34,7 +34,10 @@ const KEYS: usize = 1000;
 pub fn writing(scale: &Scale) -> Result<Vec<Line>> {
     let writes = scale.of(10_000, 500);
     let schema = ValueRule::schema("task:*", Schema::parse(SCHEMA)?);
+    let rules = [(Effect::Allow, "analyst:write:task:*"), (Effect::Deny, "guest:read,write,delete")];
+    let rules = rules.map(|(effect, rule)| AccessRule::parse(effect, rule));
     let policies = Policies {
+        access: AccessRules::new(rules.into_iter().collect::<blackboard::Result<_>>()?),
         max_entries: Some(100_000),
         validation: ValueRules::new(vec![schema]),
         ..Policies::default()
@@ -47,7 +50,8 @@ pub fn writing(scale: &Scale) -> Result<Vec<Line>> {
         })?);
         plain.push(per_second(writes, |_| Ok(()))?);
     }
-    let what = "`write` into a scope with a JSON Schema and `max_entries` 10⁵ against a plain scope";
+    let what =
+        "`write` into a scope with access rules, a JSON Schema and `max_entries` 10⁵ against a plain scope";
     Ok(vec![Line::rate(what, 0.6, "writes", &governed, ("plain", &plain))])
 }
 
@@ -55,7 +59,7 @@ fn per_second(writes: usize, govern: impl Fn(&Board) -> Result) -> Result<f64> {
     let scratch = Scratch::new()?;
     let board = scratch.open()?;
     govern(&board)?;
-    let scope = board.scope("team");
+    let scope = board.scope("team").acting_as(Actor::author("analyst"));
     let value = Value::parse(VALUE, 1024)?;
     let start = Instant::now();
     for number in 0..writes {
