@@ -1,20 +1,20 @@
-//! `export`: the complete state of the board, as values.
+//! `export`: the complete state of the board or of one scope, as values.
 
 use serde::Serialize;
 
 use crate::agent::Agent;
 use crate::board::Board;
-use crate::entry::Entry;
+use crate::entry::{Entry, check_known_scope};
 use crate::error::Result;
 use crate::project::Project;
 use crate::protocol::CustomProtocol;
 use crate::revision::Revision;
-use crate::scope::{Guard, ScopeDetails, ScopePolicies};
-use crate::store::{Prefetch, Range};
+use crate::scope::{Guard, ScopeDetails, ScopePolicies, not_found as scope_not_found};
+use crate::store::{Key, Prefetch, Range};
 use crate::work::{Dependency, WorkItem};
 
-/// One state of the board, without the event log, which is read in batches with [`Board::events`].
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// One state of the board or of a scope, without the event log, which is read in batches with [`Board::events`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Exported {
     /// The revision of this state.
     pub revision: Revision,
@@ -82,6 +82,35 @@ impl Board {
                 scopes,
                 entries,
             })
+        })
+    }
+
+    /// The entries and the policies of one scope at one revision. The rest of the result is empty.
+    ///
+    /// ```
+    /// # use blackboard::{Board, entry::{Value, Write}};
+    /// # let board = Board::memory();
+    /// for scope in ["team-1", "team-2"] {
+    ///     board.scope(scope).write(&Write::new("a", Value::of(&1)?))?;
+    /// }
+    /// assert_eq!(board.export_scope("team-1")?.entries.len(), 1);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn export_scope(&self, scope: &str) -> Result<Exported> {
+        check_known_scope(scope)?;
+        let (policies, range) = (Key::ScopePolicies(scope.to_owned()), Range::entries(scope, ""));
+        let prefetch = [Prefetch::Row(policies.clone()), Prefetch::Range(range.clone()), Prefetch::Revision];
+        self.read_list(&prefetch, |tx| {
+            let row = tx.row::<ScopePolicies>(&policies)?;
+            let stored = tx.rows::<Entry>(&range)?;
+            if row.is_none() && stored.is_empty() {
+                return Err(scope_not_found(scope));
+            }
+            let guard = Guard::of_board(self, tx);
+            guard.check_scope(scope)?;
+            let entries = guard.readable(stored)?;
+            let scopes = row.iter().map(|row| ScopeDetails::among(&entries, row)).collect();
+            Ok(Exported { revision: tx.revision()?, scopes, entries, ..Exported::default() })
         })
     }
 }

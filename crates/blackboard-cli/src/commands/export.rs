@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use blackboard::event::Since;
+use blackboard::event::{Filter, Since};
 use blackboard::export::Exported;
 use blackboard::{Board, Code, Error, Fault, Refusal, Result, Revision};
 use serde::ser::{SerializeMap, SerializeSeq};
@@ -21,20 +21,26 @@ use crate::outcome::{Outcome, Render};
 use crate::output::{self, Screen, escape};
 use crate::unreadable::UnreadableRows;
 
-/// Export the board as JSON
+/// Export the board or a scope as JSON
 ///
 /// Prints agents, projects, protocols, work items, dependencies, entries and events as one JSON object, or writes it to
-/// --output. What a scope does not let the caller read is left out.
+/// --output. With --scope, only entries, policies and events of that scope. What a scope does not let the caller read is
+/// left out. `blackboard import` reads the entries.
 ///
 /// Examples:
 ///   blackboard export --pretty
 ///   blackboard export --output board.json
+///   blackboard export --scope default --output entries.json
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Export {
     /// File to write to; - is standard output
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    /// Scope to export [default: the complete board]
+    #[arg(short = 'S', long, value_name = "NAME")]
+    scope: Option<String>,
 
     /// Print the JSON on several lines
     #[arg(long)]
@@ -47,7 +53,11 @@ pub struct Export {
 impl Run for Export {
     fn run(self, context: &Context) -> Result<Outcome> {
         let board = self.reader.apply(context.open(Access::read())?)?;
-        let state = WholeState { state: board.export()?, board, failed: RefCell::default() };
+        let state = match &self.scope {
+            Some(scope) => board.export_scope(scope)?,
+            None => board.export()?,
+        };
+        let state = WholeState { state, scope: self.scope, board, failed: RefCell::default() };
         let unreadable = context.unreadable().clone();
         let Some(file) = self.output.filter(|file| file.as_os_str() != "-") else {
             return Ok(Outcome::new(Printed { state, unreadable, pretty: self.pretty }));
@@ -64,7 +74,7 @@ impl Run for Export {
             },
         )?;
         let (revision, left_out) = (state.state.revision, unreadable.list().len());
-        Ok(Outcome::new(Saved { revision, output: file.display().to_string(), left_out }))
+        Ok(Outcome::new(Saved { revision, output: file.display().to_string(), scope: state.scope, left_out }))
     }
 }
 
@@ -84,6 +94,8 @@ pub(super) fn refuse_what_is_no_plain_file(file: &Path, hint: &'static str) -> R
 /// The state with its log, which is read while it is written.
 struct WholeState {
     state: Exported,
+    /// The only scope whose events are written.
+    scope: Option<String>,
     board: Board,
     /// Why the log could not be read: a serializer only passes on that something failed.
     failed: RefCell<Option<Error>>,
@@ -160,7 +172,15 @@ impl Serialize for Log<'_> {
             self.state.failed.replace(Some(error));
             failed
         };
-        let mut observation = events.observe(&Since::Revision(Revision::ZERO), &[]).map_err(custom)?;
+        let start = Since::Revision(Revision::ZERO);
+        let observation = match &self.state.scope {
+            Some(scope) => {
+                let filter = Filter { scopes: vec![scope.clone()], ..Filter::default() };
+                events.observe_filtered(&start, &[filter])
+            }
+            None => events.observe(&start, &[]),
+        };
+        let mut observation = observation.map_err(custom)?;
         observation.until = self.until;
         let mut list = serializer.serialize_seq(None)?;
         let mut after = observation.after;
@@ -194,6 +214,8 @@ impl Render for Printed {
 struct Saved {
     output: String,
     revision: Revision,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scope: Option<String>,
     #[serde(skip)]
     left_out: usize,
 }
@@ -209,10 +231,8 @@ impl Render for Saved {
             1 => ", without 1 row that cannot be read".to_owned(),
             count => format!(", without {count} rows that cannot be read"),
         };
-        screen.line(format_args!(
-            "Exported board: {} (revision {}{left_out})",
-            escape(&self.output),
-            self.revision
-        ))
+        let what = self.scope.as_ref().map_or("board".to_owned(), |scope| format!("scope {}", escape(scope)));
+        let (file, revision) = (escape(&self.output), self.revision);
+        screen.line(format_args!("Exported {what}: {file} (revision {revision}{left_out})"))
     }
 }

@@ -40,6 +40,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("observe", &["--follow", "--after", "0", "--timeout", "1ms"]),
     ("observe", &["--follow", "--since", "1h", "--timeout", "1ms", "--key", "hid*", "--all-scopes"]),
     ("export", &[]),
+    ("export", &["--scope", "private"]),
     ("render", &["board.md", "--scope", "private"]),
     ("scope show", &["private"]),
     ("scope list", &[]),

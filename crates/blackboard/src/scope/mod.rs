@@ -285,7 +285,7 @@ impl ScopeDetails {
 }
 
 /// The refusal of a scope that has neither policies nor entries.
-fn not_found(scope: &str) -> Error {
+pub(crate) fn not_found(scope: &str) -> Error {
     Refusal::new(Code::ScopeNotFound, format!("scope {scope} has neither policies nor entries"))
         .hint(Hint::ListScopes)
         .into()

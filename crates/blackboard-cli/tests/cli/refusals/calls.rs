@@ -280,6 +280,8 @@ const PROVOCATIONS: &[(&str, Code, &[&str])] = &[
     ("snapshot", Code::AmbiguousSession, &["--as", TWINS_PREFIX]),
     ("render", Code::SessionEnded, &["board.md", "--as", "gone"]),
     ("render", Code::AmbiguousSession, &["board.md", "--as", TWINS_PREFIX]),
+    ("export", Code::ScopeNotFound, &["--scope", "none"]),
+    ("export", Code::NotAllowed, &["--scope", "private", "--as", "oak"]),
     ("export", Code::SessionEnded, &["--as", "gone"]),
     ("export", Code::AmbiguousSession, &["--as", TWINS_PREFIX]),
     ("observe", Code::SessionEnded, &["--peek", "--as", "gone"]),

@@ -151,6 +151,7 @@ const PATHS: &[Path] = &[
         shown(case.board.entries(&wanted))
     }),
     path("Board::export", Kind::Lists, |case| shown(case.board.export())),
+    path("Board::export_scope", Kind::Lists, |case| shown(case.board.export_scope(&case.scope))),
     path("Board::swarm_view", Kind::Lists, |case| shown(case.board.swarm_view(&case.scope))),
     path("Board::brief", Kind::Lists, |case| shown(case.board.brief(&case.session))),
     path("Agents::check_in", Kind::Lists, |case| {

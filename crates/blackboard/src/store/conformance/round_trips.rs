@@ -618,7 +618,7 @@ fn count_readers(counted: &mut Counted) {
     counted.count("Board::work_counts", "status, counts of work", |fixture| {
         fixture.board.work_counts(fixture.clock.now().midnight()).unwrap()
     });
-    counted.count("Board::export", "export", |fixture| fixture.board.export().unwrap());
+    count_exports(counted);
     let brief = counted.count("Board::brief", "brief", |fixture| fixture.board.brief(&ivy).unwrap());
     counted.count("Board::record_brief", "brief, noted as shown", |fixture| {
         fixture.board.record_brief(&brief, Duration::ZERO).unwrap()
@@ -631,6 +631,13 @@ fn count_readers(counted: &mut Counted) {
     counted.count("Board::prune", "prune, nothing due", |fixture| fixture.board.prune().unwrap());
     counted.count("Board::prune", "prune, an hour has not passed", |fixture| fixture.board.prune().unwrap());
     count_files(counted);
+}
+
+fn count_exports(counted: &mut Counted) {
+    counted.count("Board::export", "export", |fixture| fixture.board.export().unwrap());
+    counted.count("Board::export_scope", "export --scope", |fixture| {
+        fixture.board.export_scope("team").unwrap()
+    });
 }
 
 fn count_files(counted: &mut Counted) {
