@@ -102,10 +102,14 @@ fn scopes(page: &ListPage<ScopeDetails>, screen: &mut Screen<'_>) -> Result {
 }
 
 fn deleted(deleted: &scope::DeletedScope, screen: &mut Screen<'_>) -> Result {
-    let entries = match deleted.deleted_entries {
-        0 => String::new(),
-        1 => " (and 1 entry)".to_owned(),
-        count => format!(" (and {count} entries)"),
+    let number = |count| if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") };
+    let (what, entries) = match (deleted.deleted_entries, deleted.kept_entries) {
+        (0, 0) => ("scope", String::new()),
+        (0, kept) => {
+            let verb = if kept == 1 { "stays" } else { "stay" };
+            ("policies of scope", format!(" ({} {verb}, open to every caller)", number(kept)))
+        }
+        (count, _) => ("scope", format!(" (and {})", number(count))),
     };
-    screen.line(format_args!("Deleted scope: {}{entries}", escape(&deleted.scope)))
+    screen.line(format_args!("Deleted {what}: {}{entries}", escape(&deleted.scope)))
 }

@@ -45,6 +45,8 @@ impl Scope<'_> {
             |asked| asked.text(key).text(element.as_str()),
             &prefetch,
             |editor| {
+                // The new value, and the refusal of a value of another type, show what was there.
+                editor.check_access(AccessOperation::Read, &self.name, key)?;
                 editor.check_access(AccessOperation::Write, &self.name, key)?;
                 // The holder is checked first, also if the value cannot be changed in this way.
                 editor.refuse_if_held(&self.name, key)?;

@@ -110,7 +110,8 @@ impl Scope<'_> {
         let prefetch = prefetch.iter().cloned().chain(actor.prefetch());
         let prefetch: Vec<_> = prefetch.chain(prefetch_policies(&self.name)).collect();
         let (operation, session) = (actor.operation.as_deref(), actor.session.as_deref());
-        self.board.commit_once(operation, session, name, asked, &prefetch, |tx| {
+        let allowed = |tx: &dyn Tx| Guard::new(self.board, tx, &actor).check_scope(&self.name);
+        self.board.commit_once_if(allowed, operation, session, name, asked, &prefetch, |tx| {
             let mut editor = EntryEditor::new(self.board, tx, &actor)?;
             let answer = f(&mut editor)?;
             Ok((editor.finish()?, answer))
@@ -274,7 +275,8 @@ impl<'a> EntryEditor<'a> {
             return Err(scope_full(scope, limit, false));
         }
         if let Some(policy) = self.guard.custom().eviction(scope) {
-            return self.evict_by(&*policy, scope, limit);
+            let evicted = self.evict_by(&*policy, scope, limit)?;
+            return self.if_shown(scope, evicted);
         }
         let order = || policies.map(eviction_order).unwrap_or_default();
         while let Some(at) = self.next_evictable(scope, order)? {
@@ -282,12 +284,18 @@ impl<'a> EntryEditor<'a> {
                 return Ok(None);
             }
             if let Some(key) = self.evict(at) {
-                // The caller may be allowed to write, and not to learn of other keys.
-                let is_shown = self.may_read(scope, &key)?;
-                return Ok(is_shown.then_some(key));
+                return self.if_shown(scope, Some(key));
             }
         }
         Err(scope_full(scope, limit, true))
+    }
+
+    /// An evicted key. The caller may be allowed to write, and not to learn of other keys.
+    fn if_shown(&mut self, scope: &str, evicted: Option<String>) -> Result<Option<String>> {
+        match evicted {
+            Some(key) => Ok(self.may_read(scope, &key)?.then_some(key)),
+            None => Ok(None),
+        }
     }
 
     /// Evicts an entry that a policy of the program chooses from the first ones of its order.
@@ -431,6 +439,7 @@ impl<'a> EntryEditor<'a> {
 
     /// Deletes an entry together with its scope, whose policies were checked.
     pub(crate) fn delete_of_scope(&mut self, scope: &str, key: &str) -> Result<Option<Deleted>> {
+        self.guard.check_custom(AccessOperation::Delete, scope, key)?;
         self.delete_unchecked(scope, key, EventWording::AsEntry)
     }
 

@@ -75,6 +75,11 @@ impl Scope<'_> {
         prefetch
     }
 
+    /// Refuses a key that the caller may not read.
+    pub(crate) fn check_readable(&self, key: &str) -> Result<()> {
+        self.read_guarded(Vec::new(), |_, guard| guard.check(AccessOperation::Read, &self.name, key))
+    }
+
     /// Refuses a name that no version has accepted.
     pub(super) fn check_known(&self, key: &str) -> Result<()> {
         check_known_scope(&self.name)?;

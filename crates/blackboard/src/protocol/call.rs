@@ -147,6 +147,8 @@ impl AgentRun {
         let namespace = call.namespace.as_deref();
         let result_key = AgentRun::result_key(&id, namespace)?;
         let events = AgentRun::event_pattern(Some(&id), namespace)?;
+        // A caller that may not read the result would wait for it in vain.
+        scope.check_readable(&result_key)?;
         let request = make_request(scope, call, &id)?;
         let filter = Filter {
             keys: vec![result_key.clone(), events],

@@ -28,7 +28,7 @@ use crate::hint::Hint;
 use crate::metadata::Metadata;
 use crate::names::impl_names;
 use crate::store::{Key, Prefetch, Tx};
-use crate::text::escape_for_terminal;
+use crate::text::{escape_for_terminal, forges};
 
 /// How many access rules a scope may have: every operation on its entries compares the caller and the key with them.
 pub const MAX_ACCESS_RULES: usize = 100;
@@ -66,7 +66,7 @@ impl AccessOperation {
     }
 }
 
-impl_names!(AccessOperation, "operation on entries");
+impl_names!(AccessOperation, "kind of access");
 
 /// What a rule does with the operations that it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,7 +118,7 @@ impl AccessRule {
         let wrong = || {
             let text = escape_for_terminal(text);
             Error::invalid(format!(
-                "\"{text}\" is not WHO:OPERATIONS:KEYS, for example \"analyst:read,write:result:*\""
+                "\"{text}\" is not WHO:OPERATIONS[:KEYS], for example \"analyst:read,write:result:*\""
             ))
         };
         let (who, rest) = text.split_once(':').ok_or_else(wrong)?;
@@ -159,6 +159,14 @@ pub struct AccessRules(Vec<AccessRule>);
 impl AccessRules {
     /// These rules.
     pub fn new(rules: Vec<AccessRule>) -> AccessRules {
+        AccessRules(rules)
+    }
+
+    /// The rules as they are stored: sorted, each once, so that the same ones are equal.
+    pub(super) fn stored(&self) -> AccessRules {
+        let mut rules = self.0.clone();
+        rules.sort_by_key(ToString::to_string);
+        rules.dedup();
         AccessRules(rules)
     }
 
@@ -220,13 +228,18 @@ pub(super) fn check_access(scope: &str, policies: &Policies) -> Result<()> {
     Ok(())
 }
 
+/// Names as they are stored: sorted, each once.
+pub(super) fn sorted(names: &[String]) -> Vec<String> {
+    names.iter().cloned().collect::<BTreeSet<_>>().into_iter().collect()
+}
+
 fn check_name(what: &str, name: &str) -> Result<()> {
     let problem = if name.trim().is_empty() {
         "is empty"
     } else if name.len() > MAX_NAME_BYTES {
         "is too long"
-    } else if name.chars().any(char::is_control) {
-        "contains a control character"
+    } else if name.contains(forges) {
+        "contains control or invisible characters"
     } else {
         return Ok(());
     };
@@ -237,7 +250,8 @@ impl Policies {
     /// The same policies with their owner, which only policies have that restrict their callers.
     pub(super) fn owned_by(&self, session: Option<&str>) -> Policies {
         let owner = session.filter(|_| self.restrict_callers()).map(str::to_owned);
-        Policies { owner, ..self.clone() }
+        let members = sorted(&self.members);
+        Policies { owner, members, access: self.access.stored(), ..self.clone() }
     }
 
     /// Whether it matters who uses the entries.
@@ -482,6 +496,11 @@ impl<'a> Guard<'a> {
             Some(Subject { scope, key: None }) => self.may_see(&scope).map(|may| !may),
             None => Ok(false),
         };
+        let is_hidden = |subject| match is_hidden(subject) {
+            // Policies that cannot be read allow no caller anything, and stop no reader.
+            Err(error) if error.is_unreadable_row() => Ok(true),
+            hidden => hidden,
+        };
         subjects.into_iter().map(is_hidden).collect()
     }
 
@@ -616,7 +635,10 @@ fn not_allowed(
     let refusal = match (denial, what) {
         (Denial::Rules, Some((operation, key))) => {
             let message = format!("scope {scope} does not allow {caller} to {operation} {key}");
-            Refusal::new(Code::NotAllowed, message).detail("operation", operation.as_str()).detail("key", key)
+            Refusal::new(Code::NotAllowed, message)
+                .hint(Hint::ShowScope(scope.clone()))
+                .detail("operation", operation.as_str())
+                .detail("key", key)
         }
         (Denial::Rules | Denial::NotMember, _) if *visibility == Visibility::Local => {
             Refusal::new(Code::NotAllowed, format!("scope {scope} is local to another session"))

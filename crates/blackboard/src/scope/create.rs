@@ -10,7 +10,7 @@ use super::{
 };
 use crate::agent::prefetch_agent;
 use crate::entry::{Actor, EntryEditor, check_not_reserved, check_scope};
-use crate::error::{Code, Refusal, Result};
+use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::hint::Hint;
 use crate::protocol::Schema;
@@ -97,6 +97,8 @@ impl Scopes<'_> {
         prefetch.extend(RuleProtocols::prefetch(&policies.validation));
         prefetch.extend(item.iter().cloned().map(Prefetch::Row));
         prefetch.extend(ends_with.iter().map(|with| with.prefetch()));
+        let ends = !ends_with.is_empty();
+        prefetch.extend(ends.then(|| Prefetch::Heads(whole.clone(), 1)));
         let actor = Actor { session: session.clone(), ..Actor::default() };
         self.board.commit_as(session.as_deref().as_slice(), "scope create", &prefetch, |tx| {
             let mut editor = EntryEditor::new(self.board, tx, &actor)?;
@@ -104,6 +106,9 @@ impl Scopes<'_> {
             let before = tx.row::<ScopePolicies>(&key)?;
             if let Some(before) = &before {
                 editor.check_member(before)?;
+            }
+            if before.is_none() && ends && !tx.heads(&whole, 1)?.is_empty() {
+                return Err(has_entries(name));
             }
             let entries = match before.as_ref().and_then(|before| before.entries) {
                 Some(entries) => entries,
@@ -196,6 +201,15 @@ impl NewPolicies<'_> {
         let scope = ScopeDetails::of(name.to_owned(), entries, Some(&row));
         Ok(CreatedScope { scope, created: true })
     }
+}
+
+/// The refusal to let entries end with a session or an item that others wrote before.
+fn has_entries(scope: &str) -> Error {
+    let message = format!("scope {scope} has entries, which would be deleted when it ends");
+    Refusal::new(Code::InUse, message)
+        .hint("choose the name of a scope without entries")
+        .detail("scope", scope)
+        .into()
 }
 
 /// The policies as the metadata of an event.

@@ -8,7 +8,7 @@ use crate::entry::{Actor, EntryEditor, check_known_scope, check_not_reserved};
 use crate::error::Result;
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
-use crate::store::{Key, Prefetch, Range};
+use crate::store::{Changes, Key, Prefetch, Range};
 
 /// How many entries one commit deletes.
 const BATCH: usize = 500;
@@ -31,6 +31,8 @@ pub struct DeletedScope {
     pub scope: String,
     /// How many entries were deleted.
     pub deleted_entries: u64,
+    /// How many entries are kept, in a scope without policies that is open to every caller.
+    pub kept_entries: u64,
     /// The event of the deletion.
     pub revision: Revision,
 }
@@ -60,20 +62,35 @@ impl Scopes<'_> {
         check_known_scope(name)?;
         check_not_reserved(name)?;
         let mut deleted_entries = 0;
-        if *entries {
-            loop {
-                match self.delete_batch(name, session.as_deref())? {
-                    0 => break,
-                    count => deleted_entries += count,
-                }
+        loop {
+            if *entries {
+                deleted_entries += self.delete_entries(name, session.as_deref())?;
+            }
+            if let Some(deleted) = self.delete_policies(request, deleted_entries)? {
+                return Ok(deleted);
             }
         }
+    }
+
+    /// Deletes the policies. `None` if the entries have to be deleted, and there are some again.
+    fn delete_policies(self, request: &DeleteScope, deleted_entries: u64) -> Result<Option<DeletedScope>> {
+        let DeleteScope { name, entries, session } = request;
+        let whole = Range::entries(name, "");
         let key = Key::ScopePolicies(name.clone());
         let mut prefetch = vec![Prefetch::Row(key.clone())];
+        prefetch.push(if *entries {
+            Prefetch::Heads(whole.clone(), 1)
+        } else {
+            Prefetch::Count(whole.clone())
+        });
         prefetch.extend(prefetch_agent(session.as_deref()));
         let actor = Actor { session: session.clone(), ..Actor::default() };
         self.board.commit_as(session.as_deref().as_slice(), "scope delete", &prefetch, |tx| {
             let mut editor = EntryEditor::new(self.board, tx, &actor)?;
+            if *entries && !tx.heads(&whole, 1)?.is_empty() {
+                return Ok((Changes::new(), None));
+            }
+            let kept_entries = if *entries { 0 } else { tx.count(&whole)? };
             match tx.row::<ScopePolicies>(&key)? {
                 Some(row) => {
                     editor.check_owner(&row)?;
@@ -89,8 +106,20 @@ impl Scopes<'_> {
                     .by(session.as_deref())
                     .with("deleted_entries", deleted_entries),
             );
-            Ok((editor.finish()?, DeletedScope { scope: name.clone(), deleted_entries, revision }))
+            let deleted = DeletedScope { scope: name.clone(), deleted_entries, kept_entries, revision };
+            Ok((editor.finish()?, Some(deleted)))
         })
+    }
+
+    /// Deletes all entries, and returns how many.
+    fn delete_entries(self, name: &str, session: Option<&str>) -> Result<u64> {
+        let mut deleted = 0;
+        loop {
+            match self.delete_batch(name, session)? {
+                0 => return Ok(deleted),
+                count => deleted += count,
+            }
+        }
     }
 
     /// Deletes some entries, and returns how many.

@@ -32,6 +32,8 @@ impl Fence {
         let character = text.bytes().next().filter(|first| matches!(first, b'`' | b'~'))?;
         let length = text.bytes().take_while(|byte| *byte == character).count();
         let rest = &text[length..];
+        // Longer ones count as equal: each length may be searched for once in the complete text.
+        let length = length.min(MAX_LENGTH);
         let is_code_in_text = character == b'`' && rest.contains('`');
         let is_fence = length >= 3 && line.len() - text.len() <= 3 && !is_code_in_text;
         is_fence.then(|| Fence { character, length, is_bare: rest.trim_ascii().is_empty() })
@@ -62,6 +64,9 @@ enum Place {
     /// In the fenced block with its JSON.
     InJson,
 }
+
+/// The longest fence that is told apart from longer ones.
+const MAX_LENGTH: usize = 32;
 
 /// A block that begins before `until` with a fence of at least this length is not closed. Without it, a file with many
 /// of them would be read to its end for each.

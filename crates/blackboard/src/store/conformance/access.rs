@@ -29,6 +29,10 @@ on_every_engine![
     a_scope_ends_with_its_work_item,
     a_scope_that_was_not_deleted_completely_is_deleted_by_the_next_sweep,
     only_a_scope_that_still_ends_with_a_session_is_deleted,
+    a_scope_that_ends_begins_without_entries,
+    a_change_of_a_value_shows_nothing_that_may_not_be_read,
+    a_remembered_answer_is_only_for_callers_that_may_use_the_scope,
+    the_order_of_members_and_rules_does_not_matter,
 ];
 
 /// One path under one rule.
@@ -312,6 +316,77 @@ fn no_verb_of_the_library_escapes_the_table_of_paths() {
     let excused = OTHER_VERBS.iter().map(|(verb, _)| verb).filter(|verb| !verb.ends_with("::"));
     let unknown: Vec<_> = in_table.iter().chain(excused).filter(|verb| !verbs.contains(**verb)).collect();
     assert!(unknown.is_empty(), "no handle has {unknown:?}");
+}
+
+fn a_scope_that_ends_begins_without_entries(fixture: &Fixture) {
+    let (ivy, scopes) = (fixture.session("Ivy"), fixture.board.scopes());
+    fixture.item("item");
+    fixture.write("a", "1");
+    let local = Policies { visibility: Visibility::Local, ..Policies::default() };
+    let of_item = Policies { work_item: Some("item".to_owned()), ..Policies::default() };
+    for policies in [local.clone(), of_item] {
+        let create = CreateScope { session: Some(ivy.clone()), ..CreateScope::new("team", policies) };
+        assert_eq!(scopes.create(&create).unwrap_err().code(), Code::InUse);
+    }
+    assert!(fixture.value("a").is_some());
+    fixture.scope().delete("a").unwrap();
+    let create = CreateScope { session: Some(ivy), ..CreateScope::new("team", local) };
+    assert!(scopes.create(&create).unwrap().created);
+}
+
+fn a_change_of_a_value_shows_nothing_that_may_not_be_read(fixture: &Fixture) {
+    let rule = AccessRule::parse(Effect::Deny, "oak:read:secret*").unwrap();
+    let policies = Policies { access: AccessRules::new(vec![rule]), ..Policies::default() };
+    fixture.board.scopes().create(&CreateScope::new("team", policies)).unwrap();
+    fixture.write("secret", "41");
+    fixture.write("secret-text", "\"hidden\"");
+    let oak = fixture.scope().acting_as(Actor::author("oak"));
+    let refused =
+        [oak.increment("secret", 1), oak.increment("secret-text", 1), oak.append("secret-text", &json("1"))];
+    for refused in refused {
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.code(), Code::NotAllowed);
+        assert!(!refused.to_string().contains("hidden"), "{refused}");
+    }
+    assert_eq!(fixture.value("secret").as_deref(), Some("41"));
+    oak.write(&a_write("secret", "2")).unwrap();
+}
+
+fn a_remembered_answer_is_only_for_callers_that_may_use_the_scope(fixture: &Fixture) {
+    let policies =
+        Policies { visibility: Visibility::Shared, members: vec!["ivy".to_owned()], ..Policies::default() };
+    fixture.board.scopes().create(&CreateScope::new("team", policies)).unwrap();
+    fixture.write("hidden", "1");
+    let clear = |author: &str| {
+        let actor = Actor { operation: Some("op".to_owned()), ..Actor::author(author) };
+        fixture.scope().acting_as(actor).clear("hid*")
+    };
+    assert_eq!(clear("ivy").unwrap().keys, ["hidden"]);
+    assert_eq!(clear("ivy").unwrap().keys, ["hidden"]);
+    assert_eq!(clear("oak").unwrap_err().code(), Code::NotAllowed);
+}
+
+fn the_order_of_members_and_rules_does_not_matter(fixture: &Fixture) {
+    let policies = |members: &[&str], rules: &[&str]| Policies {
+        visibility: Visibility::Shared,
+        members: members.iter().map(|member| (*member).to_owned()).collect(),
+        access: AccessRules::new(
+            rules.iter().map(|rule| AccessRule::parse(Effect::Allow, rule).unwrap()).collect(),
+        ),
+        ..Policies::default()
+    };
+    let create = |policies| fixture.board.scopes().create(&CreateScope::new("team", policies)).unwrap();
+    assert!(create(policies(&["ivy", "oak"], &["ivy:read", "oak:write"])).created);
+    let again = create(policies(&["oak", "ivy", "oak"], &["oak:write", "ivy:read"]));
+    assert_eq!(
+        (again.created, again.scope.policies.members),
+        (false, vec!["ivy".to_owned(), "oak".to_owned()])
+    );
+    for invisible in ["o\u{200b}ak", "o\u{202e}ak"] {
+        let policies = policies(&[invisible], &[]);
+        let refused = fixture.board.scopes().create(&CreateScope::new("other", policies)).unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidValue);
+    }
 }
 
 /// The rules, which allow everything to Ivy and nothing to Oak.
