@@ -53,8 +53,8 @@ pub enum Unusable {
     /// For these reasons, the command continues without a session and prints a warning, unless the session was given on
     /// the command line.
     Noted(&'static [Code]),
-    /// The command continues without a session. It prints a warning if the one of the environment has ended or is not
-    /// on this board.
+    /// The command continues without a session, unless it was given on the command line. It prints a warning if the one of
+    /// the environment has ended or is not on this board.
     Ignored,
 }
 
@@ -123,8 +123,8 @@ impl Context {
     /// The session of this call. The search decides what happens if that of the environment cannot be used.
     pub fn find_session(&self, board: &Board, search: &Search<'_>) -> Result<Option<String>> {
         match (search.find(board, self.environment()), search.unusable) {
-            (Err(error), Unusable::Ignored) => {
-                if search.named.is_none() && SESSION_UNUSABLE.contains(&error.code()) {
+            (Err(error), Unusable::Ignored) if search.named.is_none() => {
+                if SESSION_UNUSABLE.contains(&error.code()) {
                     self.report_ignored_session(&error);
                 }
                 Ok(None)

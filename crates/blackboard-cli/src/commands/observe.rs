@@ -184,6 +184,7 @@ impl Observe {
             }
             (false, true) if moves => context.open(Access::read_as(named))?,
             (false, true) => context.open(Access::peek(named))?,
+            (false, false) if named.is_some() => context.open(Access::read_as(named))?,
             (false, false) => (context.open(Access::read())?, None),
         };
         let board = self.reader.apply(board)?;

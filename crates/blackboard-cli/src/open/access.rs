@@ -171,8 +171,8 @@ impl<'a> Access<'a, WithSession> {
         Access::new(Purpose::Read, Some(Search::new(None, Ended::AllowedIfNamed, Unusable::Ignored)))
     }
 
-    /// For a command that waits for writes of others. The session only keeps its sweeps from marking it stale, so a
-    /// session that cannot be found is not an error.
+    /// For a command that waits for writes of others. The session of the environment only keeps its sweeps from marking it
+    /// stale, so one that cannot be found is not an error.
     pub fn follow(named: Option<&'a str>) -> Access<'a, WithSession> {
         Access::new(Purpose::Follow, Some(Search::new(named, Ended::AllowedIfNamed, Unusable::Ignored)))
     }
