@@ -224,9 +224,21 @@ fn every_tool_obeys_the_rules_of_a_scope() {
     scratch.json(["scope", "create", "private", "--visibility", "shared", "--member", "Ivy"]);
     scratch.json(["write", "hidden", "secret-value", "--scope", "private"]);
     let mut client = Client::new(&scratch);
-    client.refused("entry_read", json!({"key": "hidden", "scope": "private"}), Code::NoSession);
+    let hint = "call `observe` without arguments first, which registers you";
+    for (tool, arguments) in
+        [("entry_read", json!({"key": "hidden", "scope": "private"})), ("observe", json!({"since": "1h"}))]
+    {
+        assert_eq!(client.refused(tool, arguments, Code::NoSession)["hint"], hint, "{tool}");
+    }
+    let events = json!({"uri": "blackboard://events"});
+    let refused = client.ask("resources/read", events.clone());
+    assert_eq!(refused["error"]["code"], -32600, "{refused}");
+    assert_eq!(refused["error"]["data"], json!({"code": "no_session", "hint": hint}), "{refused}");
     client.call("observe", json!({}));
     client.refused("entry_read", json!({"key": "hidden", "scope": "private"}), Code::NotAllowed);
+    client.call("observe", json!({"since": "1h"}));
+    let read = client.ask("resources/read", events);
+    assert!(read["error"].is_null() && !shows_something(&read.to_string()), "{read}");
 }
 
 fn a_reader_may_be_named() {
