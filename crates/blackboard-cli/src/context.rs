@@ -15,6 +15,7 @@ use blackboard::text::TextChanges;
 use blackboard::{Board, Error, Result};
 
 use crate::args::Globals;
+use crate::commands::Command;
 use crate::commands::arguments::ScopeOption;
 use crate::envelope::{BoardState, Circumstances};
 use crate::environment::Environment;
@@ -25,6 +26,7 @@ use crate::location::{self, Location, Source, Target, without_password};
 use crate::open::ResolvedBoard;
 use crate::output::sweep::{marked_stale, skipped};
 use crate::output::{Screen, Tone, escape};
+use crate::session::Naming;
 use crate::unreadable::UnreadableRows;
 
 /// How long the work after the output may take on a server that does not answer.
@@ -34,6 +36,8 @@ const MAINTENANCE: Duration = Duration::from_secs(2);
 pub struct Context {
     /// The options that every command has.
     pub globals: Globals,
+    /// The command that runs.
+    command: Option<&'static Command>,
     environment: Environment,
     /// The board of this call, once it was located (`open/`).
     pub resolved: OnceCell<ResolvedBoard>,
@@ -54,6 +58,7 @@ impl Context {
     pub fn new(globals: Globals) -> Context {
         Context {
             globals,
+            command: None,
             environment: Environment::capture(),
             resolved: OnceCell::new(),
             opened: RefCell::new(None),
@@ -62,6 +67,21 @@ impl Context {
             unreadable: UnreadableRows::default(),
             has_noted_password: Cell::new(false),
         }
+    }
+
+    /// The same for a call of this command.
+    pub fn of_command(self, command: &'static Command) -> Context {
+        Context { command: Some(command), ..self }
+    }
+
+    /// How this call can name its session.
+    pub fn naming(&self) -> Naming {
+        self.command.map_or(Naming::Environment, Naming::Option)
+    }
+
+    /// Whether the command line names a session.
+    pub fn names_session(&self) -> bool {
+        self.named_session.get().is_some()
     }
 
     /// Whether the caller wants JSON output.

@@ -197,8 +197,8 @@ fn answer(hook: Hook) -> ExitCode {
     code
 }
 
-fn run((command, mut matches): (&Command, ArgMatches)) -> Result<ExitCode, clap::Error> {
-    let context = Context::new(Globals::from_arg_matches_mut(&mut matches)?);
+fn run((command, mut matches): (&'static Command, ArgMatches)) -> Result<ExitCode, clap::Error> {
+    let context = Context::new(Globals::from_arg_matches_mut(&mut matches)?).of_command(command);
     let outcome = command.run(&mut matches, &context)?;
     let code = exit::finish(outcome, &context);
     // The kernel closes the board faster than we could, and to the same effect: nothing is left to write.

@@ -19,6 +19,7 @@ use blackboard::process::{
 use blackboard::text::escape_for_terminal;
 use blackboard::{Board, Code, Error, Hint, Refusal, Result};
 
+use crate::commands::Command;
 use crate::context::{Context, warn};
 use crate::environment::Environment;
 use crate::platforms::{self, AGENT_NAMES};
@@ -53,9 +54,29 @@ pub enum Unusable {
     /// For these reasons, the command continues without a session and prints a warning, unless the session was given on
     /// the command line.
     Noted(&'static [Code]),
-    /// The command continues without a session. It prints a warning if the one of the environment has ended or is not
-    /// on this board.
+    /// The command continues without a session, unless it was given on the command line. It prints a warning if the one of
+    /// the environment has ended or is not on this board.
     Ignored,
+}
+
+/// How a call names the session for which it acts or reads.
+#[derive(Clone, Copy, Debug)]
+pub enum Naming {
+    /// With the option that this command has.
+    Option(&'static Command),
+    /// Only in the environment.
+    Environment,
+}
+
+impl Naming {
+    /// What to do if a process has several sessions.
+    fn hint(self) -> &'static str {
+        match self {
+            Naming::Option(command) if command.has_option("session") => "pass one with --session ID",
+            Naming::Option(command) if command.has_option("as") => "pass one with --as NAME",
+            Naming::Option(_) | Naming::Environment => "set BLACKBOARD_SESSION_ID to one of them",
+        }
+    }
 }
 
 /// The reasons why a session of the environment cannot be used: it is not on this board, or has ended.
@@ -68,7 +89,7 @@ impl<'a> Search<'a> {
     }
 
     /// The session, if there is one.
-    fn find(&self, board: &Board, environment: &Environment) -> Result<Option<String>> {
+    fn find(&self, board: &Board, environment: &Environment, naming: Naming) -> Result<Option<String>> {
         match (self.named, self.ended) {
             (Some(named), Ended::Refused) => {
                 return board.agents().resolve_to_act(named).map(|agent| Some(agent.session_id));
@@ -106,25 +127,25 @@ impl<'a> Search<'a> {
             [] if matches!(caller, Found::Agent(_)) => Ok(None),
             [] => of_sandbox(board, environment),
             [agent] => Ok(Some(agent.session_id.clone())),
-            _ => Err(several_sessions(&own)),
+            _ => Err(several_sessions(&own, naming)),
         }
     }
 }
 
 /// Who calls, for scopes that restrict their callers: the session of the environment, or that of the calling agent's process. A
 /// session that cannot be used is refused, and is never the operator; a caller without a session is.
-pub fn caller(board: &Board, environment: &Environment) -> Result<Actor> {
+pub fn caller(board: &Board, environment: &Environment, naming: Naming) -> Result<Actor> {
     let search = Search::new(None, Ended::AllowedIfNamed, Unusable::Refused);
-    let session = search.find(board, environment)?;
+    let session = search.find(board, environment, naming)?;
     Ok(session.map(|session| Actor::session(&session)).unwrap_or_default())
 }
 
 impl Context {
     /// The session of this call. The search decides what happens if that of the environment cannot be used.
     pub fn find_session(&self, board: &Board, search: &Search<'_>) -> Result<Option<String>> {
-        match (search.find(board, self.environment()), search.unusable) {
-            (Err(error), Unusable::Ignored) => {
-                if search.named.is_none() && SESSION_UNUSABLE.contains(&error.code()) {
+        match (search.find(board, self.environment(), self.naming()), search.unusable) {
+            (Err(error), Unusable::Ignored) if search.named.is_none() => {
+                if SESSION_UNUSABLE.contains(&error.code()) {
                     self.report_ignored_session(&error);
                 }
                 Ok(None)
@@ -384,7 +405,7 @@ fn of_sandbox(board: &Board, environment: &Environment) -> Result<Option<String>
     Ok(None)
 }
 
-fn several_sessions(sessions: &[&Agent]) -> Error {
+fn several_sessions(sessions: &[&Agent], naming: Naming) -> Error {
     /// How many sessions the message names. The details contain all of them.
     const NAMED: usize = 3;
     let ids = ShortIds::of(sessions.iter().map(|agent| agent.session_id.as_str()));
@@ -395,5 +416,5 @@ fn several_sessions(sessions: &[&Agent]) -> Error {
     }
     let message = format!("this process has {} active sessions: {}", sessions.len(), named.join(", "));
     let ids: Vec<_> = sessions.iter().map(|agent| agent.session_id.clone()).collect();
-    Refusal::new(Code::NoSession, message).hint("pass one with --session ID").detail("sessions", ids).into()
+    Refusal::new(Code::NoSession, message).hint(naming.hint()).detail("sessions", ids).into()
 }

@@ -284,6 +284,12 @@ impl Command {
     pub fn run(&self, matches: &mut ArgMatches, context: &Context) -> Result<Result<Outcome>, clap::Error> {
         (self.run)(matches, context)
     }
+
+    /// Whether it has an option with this long name.
+    pub fn has_option(&self, name: &str) -> bool {
+        let definition = (self.augment)(clap::Command::new(self.path));
+        definition.get_arguments().any(|argument| argument.get_long() == Some(name))
+    }
 }
 
 impl Group {

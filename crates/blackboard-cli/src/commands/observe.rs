@@ -37,8 +37,8 @@ const TICK: Duration = Duration::from_millis(200);
 /// Show events since your last check, or follow new ones
 ///
 /// Shows events after the session's cursor and moves the cursor; without a session, the last 24 hours. --since, --after,
-/// --last, --peek and filters leave the cursor where it is. --follow prints new events as they arrive, and --cursor NAME
-/// resumes after an interruption without a gap.
+/// --last, --peek, --as and filters leave the cursor where it is. --follow prints new events as they arrive, and --cursor
+/// NAME resumes after an interruption without a gap.
 ///
 /// Event types: agent_registered, agent_deregistered, agent_stale, agent_recovered, agent_updated, progress;
 /// work_created, work_claimed, work_released, work_completed, work_blocked, work_unblocked, work_reset, work_deleted;
@@ -172,8 +172,8 @@ impl Observe {
     /// Shows what has happened.
     fn look(self, context: &Context) -> Result<Outcome> {
         let mut filters = self.filters.wanted(context)?;
-        // What --others leaves out is known to the session, so its cursor may pass it.
-        let moves = !self.peek && filters.is_empty();
+        // What --others leaves out is known to the session, so its cursor may pass it. What another reader sees is not.
+        let moves = !self.peek && filters.is_empty() && !self.reader.is_given();
         let uses_cursor = self.since.is_none() && self.after.is_none() && self.last.is_none();
         let named = self.session.named();
         let (board, session) = match (self.others, uses_cursor) {
@@ -184,6 +184,7 @@ impl Observe {
             }
             (false, true) if moves => context.open(Access::read_as(named))?,
             (false, true) => context.open(Access::peek(named))?,
+            (false, false) if named.is_some() => context.open(Access::read_as(named))?,
             (false, false) => (context.open(Access::read())?, None),
         };
         let board = self.reader.apply(board)?;
@@ -230,7 +231,7 @@ impl Observe {
         let timeout = length(self.timeout.as_deref())?;
         let limit = limit(timeout);
         let mut filters = self.filters.wanted(context)?;
-        let moves = !self.peek && filters.is_empty();
+        let moves = !self.peek && filters.is_empty() && !self.reader.is_given();
         let has_start =
             self.since.is_some() || self.after.is_some() || self.last.is_some() || self.cursor.is_some();
         let (board, session) = if has_start && !self.others {

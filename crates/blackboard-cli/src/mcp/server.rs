@@ -23,6 +23,7 @@ use rmcp::{RoleServer, ServerHandler};
 use tokio::sync::{mpsc, watch};
 
 use super::handshake::HandshakeTransport;
+use super::hints;
 use super::input::Input;
 use super::keep_alive;
 use super::resource::Resource;
@@ -308,9 +309,16 @@ fn known(uri: &str) -> Result<Resource, ErrorData> {
 }
 
 /// The error for a resource that cannot be read. Resources have no results with error details, so it goes into the
-/// message.
+/// message; a refusal also has its code and its hint.
 fn broken(error: &blackboard::Error) -> ErrorData {
-    ErrorData::internal_error(error.to_string(), None)
+    match error {
+        blackboard::Error::Refusal(_) => {
+            let hint = error.hint().map(hints::as_tool);
+            let details = serde_json::json!({"code": error.code().as_str(), "hint": hint});
+            ErrorData::invalid_request(error.to_string(), Some(details))
+        }
+        blackboard::Error::Fault(_) => ErrorData::internal_error(error.to_string(), None),
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

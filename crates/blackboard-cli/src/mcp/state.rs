@@ -139,7 +139,7 @@ fn acting_for(board: &Board, session: Option<&str>) -> Board {
                 Code::NoSession,
                 "the scope is not for every caller, and you have no session yet",
             )
-            .hint("call `observe` first, which registers you")
+            .hint("call `observe` without arguments first, which registers you")
             .into())
         }),
     }

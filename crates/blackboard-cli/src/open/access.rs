@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::engine::{Mode, Opening};
 use crate::envelope::BoardState;
 use crate::hints;
-use crate::session::{Ended, SESSION_UNUSABLE, Search, Unusable, caller, no_session};
+use crate::session::{Ended, Naming, SESSION_UNUSABLE, Search, Unusable, caller, no_session};
 
 /// How a command accesses the board. The board acts for the session that the command uses. Without one, the caller is searched
 /// for when a scope restricts its callers ([`caller`]). `O` is what it gets: the board, and the session if it uses one.
@@ -171,8 +171,8 @@ impl<'a> Access<'a, WithSession> {
         Access::new(Purpose::Read, Some(Search::new(None, Ended::AllowedIfNamed, Unusable::Ignored)))
     }
 
-    /// For a command that waits for writes of others. The session only keeps its sweeps from marking it stale, so a
-    /// session that cannot be found is not an error.
+    /// For a command that waits for writes of others. The session of the environment only keeps its sweeps from marking it
+    /// stale, so one that cannot be found is not an error.
     pub fn follow(named: Option<&'a str>) -> Access<'a, WithSession> {
         Access::new(Purpose::Follow, Some(Search::new(named, Ended::AllowedIfNamed, Unusable::Ignored)))
     }
@@ -228,7 +228,9 @@ impl Context {
     /// a session which it is about.
     pub fn for_caller(&self, board: &Board) -> Board {
         let environment = self.environment().clone();
-        board.with_caller_search(move |board| caller(board, &environment))
+        // A session that the call names already is the one that it is about.
+        let naming = if self.names_session() { Naming::Environment } else { self.naming() };
+        board.with_caller_search(move |board| caller(board, &environment, naming))
     }
 
     /// How a command opens a board.

@@ -18,6 +18,7 @@ testkit::on_each_engine![
     no_command_escapes_the_table,
     every_tool_obeys_the_rules_of_a_scope,
     a_reader_may_be_named,
+    every_form_of_observe_reads_as_the_session_that_it_names,
     a_session_that_cannot_be_used_is_not_the_operator,
     a_hook_shows_no_entry_that_its_session_may_not_read,
     a_local_scope_ends_with_its_session,
@@ -223,9 +224,21 @@ fn every_tool_obeys_the_rules_of_a_scope() {
     scratch.json(["scope", "create", "private", "--visibility", "shared", "--member", "Ivy"]);
     scratch.json(["write", "hidden", "secret-value", "--scope", "private"]);
     let mut client = Client::new(&scratch);
-    client.refused("entry_read", json!({"key": "hidden", "scope": "private"}), Code::NoSession);
+    let hint = "call `observe` without arguments first, which registers you";
+    for (tool, arguments) in
+        [("entry_read", json!({"key": "hidden", "scope": "private"})), ("observe", json!({"since": "1h"}))]
+    {
+        assert_eq!(client.refused(tool, arguments, Code::NoSession)["hint"], hint, "{tool}");
+    }
+    let events = json!({"uri": "blackboard://events"});
+    let refused = client.ask("resources/read", events.clone());
+    assert_eq!(refused["error"]["code"], -32600, "{refused}");
+    assert_eq!(refused["error"]["data"], json!({"code": "no_session", "hint": hint}), "{refused}");
     client.call("observe", json!({}));
     client.refused("entry_read", json!({"key": "hidden", "scope": "private"}), Code::NotAllowed);
+    client.call("observe", json!({"since": "1h"}));
+    let read = client.ask("resources/read", events);
+    assert!(read["error"].is_null() && !shows_something(&read.to_string()), "{read}");
 }
 
 fn a_reader_may_be_named() {
@@ -239,6 +252,30 @@ fn a_reader_may_be_named() {
     read("Ivy").refused(Code::SessionEnded);
     // Without a reader, a person reads everything.
     assert_eq!(scratch.json(["read", "hidden", "--scope", "private"])["value"], "secret-value");
+}
+
+fn every_form_of_observe_reads_as_the_session_that_it_names() {
+    let scratch = stage();
+    for form in [
+        &["--last", "9"][..],
+        &["--since", "1h"],
+        &["--after", "0"],
+        &["--last", "9", "--others"],
+        &["--peek"],
+        &["--follow", "--since", "1h", "--timeout", "0s"],
+        &["--follow", "--peek", "--timeout", "0s"],
+        &[],
+    ] {
+        let observe = |caller: &str, named: &str| {
+            let arguments = [&["--session", named][..], form].concat();
+            Output::of(calls(&scratch, "observe", &arguments, caller).run_to_end())
+        };
+        let allowed = observe("Oak", "Ivy").success();
+        assert!(allowed.stdout.contains("secret-value"), "{form:?}: {allowed:?}");
+        let denied = observe("Ivy", "Oak").success();
+        assert!(!shows_something(&denied.stdout), "{form:?}: {denied:?}");
+        observe("Ivy", "unknown").refused(Code::AgentNotFound);
+    }
 }
 
 fn a_session_that_cannot_be_used_is_not_the_operator() {

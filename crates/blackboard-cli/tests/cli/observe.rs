@@ -15,6 +15,7 @@ testkit::on_each_engine![
     json_has_events_and_the_cursor,
     observe_shows_events_again_after_a_reader_closed_the_pipe,
     filters_do_not_move_the_cursor,
+    a_named_reader_moves_no_cursor,
     keys_and_tags_match_one_scope_unless_all_scopes_is_given,
     json_follow_has_one_event_per_line_with_changes_of_entries,
     follow_starts_at_the_cursor_of_the_session_and_moves_it,
@@ -106,6 +107,22 @@ fn filters_do_not_move_the_cursor() {
     }
     assert_eq!(scratch.json(["observe", "--session", "ivy", "--limit", "3"])["count"], 3);
     assert_eq!(scratch.json(["observe", "--session", "ivy"])["count"], 7);
+}
+
+fn a_named_reader_moves_no_cursor() {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Oak", "--session-hint", "oak"]);
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    append_events(&scratch, 3);
+    for more in [&[][..], &["--others"]] {
+        let look = ["observe", "--session", "ivy", "--as", "Oak"];
+        assert_eq!(scratch.json(look.iter().chain(more))["count"], 3, "{more:?}");
+        let follow = ["observe", "--session", "ivy", "--as", "Oak", "--follow", "--timeout", "0s", "--json"];
+        let followed = scratch.run(follow.iter().chain(more)).success();
+        assert_eq!(ids(&followed.stdout), [3, 4, 5], "{more:?}");
+    }
+    assert_eq!(scratch.json(["observe", "--session", "oak"])["count"], 4);
+    assert_eq!(scratch.json(["observe", "--session", "ivy"])["count"], 3);
 }
 
 fn keys_and_tags_match_one_scope_unless_all_scopes_is_given() {

@@ -15,6 +15,7 @@ testkit::on_each_engine![
     a_process_with_one_session_needs_no_names,
     codex_variables_find_the_session_when_no_agent_process_is_visible,
     process_with_several_sessions_gets_their_list,
+    process_with_several_sessions_is_told_how_a_command_names_one,
     session_without_a_process_gets_a_hint_about_heartbeats,
     failed_registration_fails_its_eval_too,
     ended_process_is_refused_in_every_option,
@@ -301,6 +302,52 @@ fn codex_variables_find_the_session_when_no_agent_process_is_visible() {
     output(show("unknown", "unknown").env("CLAUDE_CODE_SESSION_ID", "c")).refused(Code::NoSession);
     // The environment leaks into an agent that is started in there.
     output(as_agent(&mut show("s", "s"))).refused(Code::NoSession);
+}
+
+fn process_with_several_sessions_is_told_how_a_command_names_one() {
+    const SESSION: &str = "pass one with --session ID";
+    const READER: &str = "pass one with --as NAME";
+    const ENVIRONMENT: &str = "set BLACKBOARD_SESSION_ID to one of them";
+    let scratch = board();
+    scratch.json(["scope", "create", "private", "--visibility", "shared", "--member", "Ivy"]);
+    scratch.json(["write", "key", "1", "--scope", "private"]);
+    for name in ["Ivy", "Oak"] {
+        scratch.json(["agent", "register", "--name", name]);
+    }
+    scratch.json(["write", "leased", "1", "--scope", "private", "--lease", "--session", "Ivy"]);
+    for (call, hint) in [
+        (&["read", "key", "--scope", "private"][..], READER),
+        (&["list", "--scope", "private"], READER),
+        (&["query", "--scope", "private"], READER),
+        (&["history", "key", "--scope", "private"], READER),
+        (&["snapshot", "--scope", "private"], READER),
+        (&["wait", "key", "--scope", "private", "--timeout", "1m"], READER),
+        (&["export"], READER),
+        (&["render", "board.md", "--scope", "private"], READER),
+        (&["observe", "--since", "1h"], SESSION),
+        (&["write", "key", "2", "--scope", "private"], SESSION),
+        (&["agent", "show", "Ivy"], ENVIRONMENT),
+        (&["scope", "show", "private"], ENVIRONMENT),
+        (&["scope", "list"], ENVIRONMENT),
+    ] {
+        let run = |more: &[&str]| {
+            let mut command = scratch.command(call.iter().chain(more).chain(&["--json"]));
+            command.current_dir(scratch.path());
+            command
+        };
+        let answer = output(as_agent(&mut run(&[]))).refused(Code::NoSession);
+        assert_eq!(answer["hint"], hint, "{call:?}: {answer}");
+        // The hint helps.
+        let mut helped = match hint {
+            SESSION => run(&["--session", "Ivy"]),
+            READER => run(&["--as", "Ivy"]),
+            _ => run(&[]),
+        };
+        if hint == ENVIRONMENT {
+            helped.env("BLACKBOARD_SESSION_ID", "Ivy");
+        }
+        output(as_agent(&mut helped)).success();
+    }
 }
 
 fn process_with_several_sessions_gets_their_list() {
