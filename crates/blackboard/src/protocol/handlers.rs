@@ -191,7 +191,7 @@ impl Handlers {
         Ok(patterns)
     }
 
-    /// Refuses handlers that can never be called, or that could not answer.
+    /// Refuses no handlers at all, and handlers that could not answer or would answer their own answers.
     pub(super) fn check(&self) -> Result<()> {
         if self.routes.is_empty() {
             return Err(Error::invalid("a dispatcher without handlers would receive every event"));
@@ -229,6 +229,10 @@ impl Route {
 
     fn check(&self) -> Result<()> {
         let Some(result) = &self.result else { return Ok(()) };
+        if *result == self.template {
+            let message = format!("the result {result} would be the next request of its own handler");
+            return Err(Error::invalid(message));
+        }
         let has = |name: &str| self.template.names().any(|(known, required)| known == name && required);
         let is_fixed = |name: &str| self.fixed.iter().any(|(known, value)| known == name && value.is_some());
         match result.names().find(|(name, required)| *required && !has(name) && !is_fixed(name)) {

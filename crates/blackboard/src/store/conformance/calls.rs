@@ -421,6 +421,9 @@ fn dispatcher_needs_handlers_and_a_scope_of_entries(fixture: &Fixture) {
     };
     let handlers = || Handlers::new().answer_runs(None, |_| Ok(Value::null()));
     assert_eq!(open("team", Handlers::new()), Code::InvalidValue);
+    let plan = Template::new("plan:{agent_id}").unwrap();
+    let answers_itself = Handlers::new().answer(&plan, &[], &plan, |_| Ok(Value::null()));
+    assert_eq!(open("team", answers_itself), Code::InvalidValue);
     assert_eq!(open("locks", handlers()), Code::InvalidValue);
     assert_eq!(open("team-*", handlers()), Code::InvalidValue);
     assert!(fixture.events().is_empty());
