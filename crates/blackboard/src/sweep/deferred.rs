@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::{Sweep, Swept, latest_heartbeat};
 use crate::board::Board;
+use crate::scope::ended_lists;
 use crate::store::{OnBusy, Prefetch, Range, Tx};
 
 /// An automatic sweep that the next call begins with.
@@ -33,11 +34,12 @@ pub(crate) struct Probes {
 pub(crate) struct Due {
     agents: bool,
     entries: bool,
+    scopes: bool,
 }
 
 impl Due {
     pub(crate) fn is_any(self) -> bool {
-        self.agents || self.entries
+        self.agents || self.entries || self.scopes
     }
 }
 
@@ -47,6 +49,7 @@ impl Probes {
         let probes = [
             Prefetch::AnyAged(Range::live_agents(), self.threshold),
             Prefetch::AnyAged(Range::expiring_entries(), Duration::ZERO),
+            Prefetch::Any(ended_lists()),
         ];
         prefetch.iter().cloned().chain(probes).collect()
     }
@@ -55,8 +58,10 @@ impl Probes {
     pub(crate) fn due(&self, tx: &dyn Tx) -> Due {
         let agents = Range::live_agents().aged(tx.now(), self.threshold);
         let entries = Range::entries_expired_at(tx.now());
-        match (tx.any(&agents), tx.any(&entries)) {
-            (Ok(agents), Ok(entries)) => Due { agents: agents || self.any_ahead(tx), entries },
+        match (tx.any(&agents), tx.any(&entries), tx.any(&ended_lists())) {
+            (Ok(agents), Ok(entries), Ok(scopes)) => {
+                Due { agents: agents || self.any_ahead(tx), entries, scopes }
+            }
             _ => Due::default(),
         }
     }
@@ -160,9 +165,9 @@ impl Board {
             let expired = self.expire_entries(OnBusy::Fail).unwrap_or_default();
             (swept.entries_expired, swept.skipped_entries) = (expired.count, expired.skipped);
         }
-        if due.is_any() {
-            // Another process may have been killed before it had deleted all of them.
-            self.end_scopes(OnBusy::Fail);
+        if due.scopes || !swept.stale_agents.is_empty() {
+            let ended = self.end_scopes(OnBusy::Fail).unwrap_or_default();
+            (swept.deleted_scopes, swept.skipped_scopes) = (ended.deleted, ended.skipped);
         }
         self.report_sweep(&swept);
         swept
