@@ -19,6 +19,9 @@ use crate::store::{BookkeepingRow, Changes, Key, OnBusy, Prefetch, Range, Tx};
 /// How many entries one commit deletes.
 const BATCH: usize = 500;
 
+/// How many scopes end with one session or item: the row that lists them stays small.
+const MOST_SCOPES: usize = 100;
+
 /// How many lists an automatic sweep reads.
 const LISTS: usize = 100;
 
@@ -54,10 +57,29 @@ impl EndsWith<'_> {
     pub(super) fn add(self, tx: &dyn Tx, scope: &str, changes: &mut Changes) -> Result<()> {
         let name = self.name(LINKED);
         let mut scopes = scopes_in(tx, &name)?;
-        if !scopes.iter().any(|known| known == scope) {
-            scopes.push(scope.to_owned());
+        if scopes.iter().any(|known| known == scope) {
+            return Ok(());
         }
+        if scopes.len() >= MOST_SCOPES {
+            let whose = match self {
+                EndsWith::Session(_) => "a session has at most",
+                EndsWith::Item(_) => "a work item has at most",
+            };
+            let message = format!("{whose} {MOST_SCOPES} scopes that end with it: delete one of them first");
+            return Err(Error::invalid(message));
+        }
+        scopes.push(scope.to_owned());
         put(&name, &scopes, changes);
+        Ok(())
+    }
+
+    /// A scope is deleted before it ends with it.
+    pub(super) fn forget(self, tx: &dyn Tx, scope: &str, changes: &mut Changes) -> Result<()> {
+        let name = self.name(LINKED);
+        let scopes = scopes_in(tx, &name)?;
+        if scopes.iter().any(|known| known == scope) {
+            without(&name, scopes, scope, changes);
+        }
         Ok(())
     }
 

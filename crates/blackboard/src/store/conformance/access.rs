@@ -30,6 +30,7 @@ on_every_engine![
     a_scope_that_was_not_deleted_completely_is_deleted_by_the_next_sweep,
     an_automatic_sweep_ends_scopes_a_batch_at_a_time,
     a_damaged_list_of_ended_scopes_does_not_stop_the_others,
+    a_session_or_item_has_a_limited_number_of_scopes,
     only_a_scope_that_still_ends_with_a_session_is_deleted,
 ];
 
@@ -780,6 +781,33 @@ fn a_damaged_list_of_ended_scopes_does_not_stop_the_others(fixture: &Fixture) {
         assert_eq!(lists(fixture, "ended-scopes:"), left);
     }
     assert_eq!(rest_of(fixture, "team"), (0, false));
+}
+
+fn a_session_or_item_has_a_limited_number_of_scopes(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    fixture.item("task");
+    let scopes = fixture.board.scopes();
+    let local = Policies { visibility: Visibility::Local, ..Policies::default() };
+    let of_item = Policies { work_item: Some("task".to_owned()), ..Policies::default() };
+    for (kind, policies) in [("local", local), ("item", of_item)] {
+        let create = |number: usize| {
+            let name = format!("{kind}-{number}");
+            let session = Some(ivy.clone());
+            scopes.create(&CreateScope { session, ..CreateScope::new(&name, policies.clone()) })
+        };
+        for number in 0..100 {
+            create(number).unwrap();
+        }
+        assert_eq!(code(create(100)), Code::InvalidValue, "{kind}");
+        assert!(!create(99).unwrap().created, "{kind}");
+        delete(fixture, &format!("{kind}-7"));
+        create(100).unwrap();
+        assert_eq!(code(create(7)), Code::InvalidValue, "{kind}");
+        for number in (0..101).filter(|number| *number != 7) {
+            delete(fixture, &format!("{kind}-{number}"));
+        }
+        assert_eq!(lists(fixture, "scopes:"), 0, "{kind}");
+    }
 }
 
 fn only_a_scope_that_still_ends_with_a_session_is_deleted(fixture: &Fixture) {
