@@ -40,7 +40,7 @@ use crate::event::{EventType, NewEvent, TargetType};
 use crate::hint::Hint;
 use crate::process::Liveness;
 use crate::revision::{Pending, Revision};
-use crate::scope::EndsWith;
+use crate::scope::{EndsWith, SkippedScope};
 use crate::store::{Changes, Key, OnBusy, Prefetch, Range, Tx};
 use crate::work::WorkItem;
 
@@ -78,6 +78,10 @@ pub struct Swept {
     pub skipped_agents: Vec<SkippedAgent>,
     /// Expired entries that cannot be read.
     pub skipped_entries: Vec<SkippedEntry>,
+    /// The scopes that were deleted because their session or work item has ended. A dry run has none.
+    pub deleted_scopes: Vec<String>,
+    /// Such scopes that cannot be deleted, because a row cannot be read. A dry run has none.
+    pub skipped_scopes: Vec<SkippedScope>,
 }
 
 /// An agent that a sweep or retention skipped, because one of its rows or of its holdings cannot be read.
@@ -138,8 +142,8 @@ impl Pending for StaleAgent {
 }
 
 impl Board {
-    /// Marks stale agents, releases their holdings, and removes old heartbeats and expired entries. Waits for other
-    /// writers. A dry run reports the same and changes nothing.
+    /// Marks stale agents, releases their holdings, and removes old heartbeats, expired entries, and scopes whose session
+    /// or work item has ended. Waits for other writers. A dry run reports the same, except for scopes, and changes nothing.
     ///
     /// ```
     /// # use blackboard::{Board, sweep::Sweep};
@@ -161,23 +165,26 @@ impl Board {
         }
         loop {
             let expired = self.expire_entries(OnBusy::Wait)?;
-            self.end_scopes(OnBusy::Wait);
             swept.entries_expired += expired.count;
             if expired.count == 0 {
                 // No other entries are before these: they are all of them.
                 swept.skipped_entries = expired.skipped;
-                return Ok(swept);
+                break;
             }
         }
+        let ended = self.end_scopes(OnBusy::Wait)?;
+        (swept.deleted_scopes, swept.skipped_scopes) = (ended.deleted, ended.skipped);
+        Ok(swept)
     }
 
     /// The automatic sweep of other commands. It never waits and never fails. It checks about 1,000 agents without a
-    /// recent heartbeat, marks or refreshes at most 100 of them, and removes at most 100 expired entries. The result
-    /// also goes to the observer that [`Board::with_sweep_observer`] sets.
+    /// recent heartbeat, marks or refreshes at most 100 of them, and removes at most 100 expired entries. It makes at most
+    /// one commit for scopes whose session or work item has ended, with at most 500 of their entries: later sweeps continue.
+    /// The result also goes to the observer that [`Board::with_sweep_observer`] sets.
     pub fn try_sweep(&self, caller: Option<&str>) -> Swept {
         self.schedule().restart();
         // One read shows whether anything is due, which is rare.
-        self.sweep_by(&self.sweep_probes(caller.map(str::to_owned)))
+        self.sweep_by(&self.sweep_probes(caller.map(str::to_owned)).looking_further())
     }
 
     fn sweep_agents(&self, sweep: &Sweep, on_busy: OnBusy) -> Result<Swept> {
@@ -346,9 +353,7 @@ impl Board {
         if dry_run {
             return Ok(expected);
         }
-        let mut ends_scopes = false;
-        let stale = self.commit_with_on_busy(on_busy, "sweep", &prefetch, |tx| {
-            ends_scopes = false;
+        self.commit_with_on_busy(on_busy, "sweep", &prefetch, |tx| {
             let agent = tx.row::<Agent>(&Key::Agent(session.clone()))?;
             // A heartbeat that arrived meanwhile wins, and of two sweeps the first.
             let Some(agent) = agent.filter(|agent| {
@@ -359,13 +364,10 @@ impl Board {
                 return Ok((Changes::new(), None));
             };
             let (mut changes, stale) = decide(agent, Held::of(tx, session)?, liveness, tx.now());
-            ends_scopes = EndsWith::Session(session).end(tx, &mut changes)?;
+            // Its scopes are deleted once all agents are marked, or by the next sweep.
+            EndsWith::Session(session).end(tx, &mut changes)?;
             Ok((changes, Some(stale)))
-        })?;
-        if ends_scopes {
-            self.end_scopes(on_busy);
-        }
-        Ok(stale)
+        })
     }
 
     /// Whether a missing heartbeat means anything. If the wall clock moved against the monotonic one, no session

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use blackboard::agent::{Agent, ShortIds};
 use blackboard::entry::SkippedEntry;
+use blackboard::scope::SkippedScope;
 use blackboard::sweep::{SkippedAgent, StaleAgent, Swept};
 use serde::Serialize;
 
@@ -45,8 +46,10 @@ impl Render for SweptBoard {
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        let Swept { stale_agents, pids_verified, heartbeats_pruned, entries_expired, .. } = &self.swept;
-        if stale_agents.is_empty() && *heartbeats_pruned == 0 && *entries_expired == 0 {
+        let Swept { stale_agents, pids_verified, heartbeats_pruned, entries_expired, deleted_scopes, .. } =
+            &self.swept;
+        let is_changed = *heartbeats_pruned > 0 || *entries_expired > 0 || !deleted_scopes.is_empty();
+        if stale_agents.is_empty() && !is_changed {
             screen.line(format_args!("No stale agents detected."))?;
             verified(pids_verified, screen)?;
             self.gone.as_ref().map_or(Ok(()), |gone| gone.show(screen))?;
@@ -74,6 +77,11 @@ impl Render for SweptBoard {
             let entries = if *entries_expired == 1 { "entry" } else { "entries" };
             let expire = if self.dry_run { "Would expire" } else { "Expired" };
             screen.line(format_args!("  {expire}: {entries_expired} {entries}"))?;
+        }
+        if !deleted_scopes.is_empty() {
+            let scopes = if deleted_scopes.len() == 1 { "scope" } else { "scopes" };
+            let names = deleted_scopes.join(", ");
+            screen.line(format_args!("  Deleted: {} {scopes} ({})", deleted_scopes.len(), escape(&names)))?;
         }
         let prune = if self.dry_run { "Would prune" } else { "Pruned" };
         screen.line(format_args!(
@@ -104,6 +112,10 @@ impl SweptBoard {
         }
         for SkippedEntry { scope, key, error } in &self.swept.skipped_entries {
             let skipped = format!("entry {key} in scope {scope}: {error}");
+            screen.line(format_args!("  Skipped: {}", escape(&skipped)))?;
+        }
+        for SkippedScope { scope, error } in &self.swept.skipped_scopes {
+            let skipped = format!("scope {scope}: {error}");
             screen.line(format_args!("  Skipped: {}", escape(&skipped)))?;
         }
         Ok(())

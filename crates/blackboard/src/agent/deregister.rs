@@ -69,7 +69,8 @@ impl Agents<'_> {
             Ok((changes, ended))
         })?;
         if ends_scopes {
-            self.board.end_scopes(OnBusy::Wait);
+            // What fails here is left to the next sweep.
+            let _ = self.board.end_scopes(OnBusy::Wait);
         }
         Ok(ended)
     }

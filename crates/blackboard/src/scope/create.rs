@@ -136,7 +136,7 @@ impl Scopes<'_> {
 
 impl Policies {
     /// What the scope ends with.
-    fn ends_with(&self) -> Vec<EndsWith<'_>> {
+    pub(super) fn ends_with(&self) -> Vec<EndsWith<'_>> {
         let session = self.owner.as_deref().filter(|_| self.visibility == Visibility::Local);
         let session = session.map(EndsWith::Session);
         session.into_iter().chain(self.work_item.as_deref().map(EndsWith::Item)).collect()

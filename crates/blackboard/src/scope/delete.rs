@@ -94,6 +94,13 @@ impl Scopes<'_> {
             match tx.row::<ScopePolicies>(&key)? {
                 Some(row) => {
                     editor.check_owner(&row)?;
+                    let ends_with = row.policies.ends_with();
+                    if !ends_with.is_empty() {
+                        tx.prefetch(&ends_with.iter().map(|with| with.prefetch()).collect::<Vec<_>>())?;
+                    }
+                    for with in ends_with {
+                        with.forget(tx, name, &mut editor.changes)?;
+                    }
                     editor.changes.remove(key.clone());
                 }
                 None if deleted_entries > 0 => {}

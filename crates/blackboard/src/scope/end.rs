@@ -6,15 +6,24 @@
 
 use std::borrow::Cow;
 
+use serde::Serialize;
+
 use super::{ScopePolicies, Visibility};
 use crate::board::Board;
 use crate::entry::{Actor, EntryEditor};
-use crate::error::{Code, Result};
+use crate::error::{Code, Error, Result};
 use crate::event::{EventType, NewEvent, TargetType};
+use crate::revision::{Pending, Revision};
 use crate::store::{BookkeepingRow, Changes, Key, OnBusy, Prefetch, Range, Tx};
 
 /// How many entries one commit deletes.
 const BATCH: usize = 500;
+
+/// How many scopes end with one session or item: the row that lists them stays small.
+const MOST_SCOPES: usize = 100;
+
+/// How many lists an automatic sweep reads.
+const LISTS: usize = 100;
 
 /// How the names of rows begin that list scopes of sessions and items.
 const LINKED: &str = "scopes:";
@@ -48,10 +57,29 @@ impl EndsWith<'_> {
     pub(super) fn add(self, tx: &dyn Tx, scope: &str, changes: &mut Changes) -> Result<()> {
         let name = self.name(LINKED);
         let mut scopes = scopes_in(tx, &name)?;
-        if !scopes.iter().any(|known| known == scope) {
-            scopes.push(scope.to_owned());
+        if scopes.iter().any(|known| known == scope) {
+            return Ok(());
         }
+        if scopes.len() >= MOST_SCOPES {
+            let whose = match self {
+                EndsWith::Session(_) => "a session has at most",
+                EndsWith::Item(_) => "a work item has at most",
+            };
+            let message = format!("{whose} {MOST_SCOPES} scopes that end with it: delete one of them first");
+            return Err(Error::invalid(message));
+        }
+        scopes.push(scope.to_owned());
         put(&name, &scopes, changes);
+        Ok(())
+    }
+
+    /// A scope is deleted before it ends with it.
+    pub(super) fn forget(self, tx: &dyn Tx, scope: &str, changes: &mut Changes) -> Result<()> {
+        let name = self.name(LINKED);
+        let scopes = scopes_in(tx, &name)?;
+        if scopes.iter().any(|known| known == scope) {
+            without(&name, scopes, scope, changes);
+        }
         Ok(())
     }
 
@@ -111,88 +139,199 @@ fn key(name: &str) -> Key {
     Key::BookkeepingRow(Cow::Owned(name.to_owned()))
 }
 
+/// The lists of scopes whose session or item has ended.
+pub(crate) fn ended_lists() -> Range {
+    Range::bookkeeping_rows(ENDED)
+}
+
+/// A scope whose session or item has ended, and that a sweep cannot delete, because a row cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SkippedScope {
+    /// Its name; empty if that cannot be read either.
+    pub scope: String,
+    /// What cannot be read.
+    pub error: String,
+}
+
+impl SkippedScope {
+    fn new(scope: &str, error: &Error) -> SkippedScope {
+        SkippedScope { scope: scope.to_owned(), error: error.to_string() }
+    }
+}
+
+/// What happened to scopes whose session or item has ended.
+#[derive(Debug, Default)]
+pub(crate) struct EndedScopes {
+    /// Those of which nothing is left.
+    pub(crate) deleted: Vec<String>,
+    pub(crate) skipped: Vec<SkippedScope>,
+}
+
+/// What one commit did to a scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Batch {
+    /// It deleted entries, and there may be more.
+    Entries,
+    /// It deleted the scope.
+    Scope,
+    /// The scope is not one that ends, or not any more.
+    Nothing,
+}
+
+impl Pending for Batch {
+    fn resolve(&mut self, _first: Revision) {}
+}
+
+/// A place in a list.
+struct Listed {
+    list: Cow<'static, str>,
+    /// `None` if the list is empty.
+    scope: Option<String>,
+}
+
 impl Board {
-    /// Deletes the scopes whose session or item has ended, a batch of their entries in a commit. What another process deletes
-    /// meanwhile, or what fails here, is left to the next sweep.
-    pub(crate) fn end_scopes(&self, on_busy: OnBusy) {
-        loop {
-            match self.end_batch(on_busy) {
-                Ok(true) => {}
-                Ok(false) | Err(_) => return,
+    /// Deletes the scopes whose session or item has ended, a batch of their entries in a commit. A scope with a row that cannot
+    /// be read is skipped, and the others are still deleted. If it may not wait, it makes one commit at most, and the next
+    /// sweep continues.
+    pub(crate) fn end_scopes(&self, on_busy: OnBusy) -> Result<EndedScopes> {
+        let (listed, skipped) = self.listed_scopes(match on_busy {
+            OnBusy::Fail => LISTS,
+            OnBusy::Wait => usize::MAX,
+        })?;
+        let mut ended = EndedScopes { deleted: Vec::new(), skipped };
+        for Listed { list, scope } in listed {
+            let Some(scope) = scope else {
+                self.remove_empty_list(&list, on_busy)?;
+                if on_busy == OnBusy::Fail {
+                    return Ok(ended);
+                }
+                continue;
+            };
+            loop {
+                let batch = match self.end_batch(&list, &scope, on_busy) {
+                    Ok(batch) => batch,
+                    Err(error) if error.is_unreadable_row() => {
+                        ended.skipped.push(SkippedScope::new(&scope, &error));
+                        break;
+                    }
+                    Err(error) => return Err(error),
+                };
+                if batch == Batch::Scope {
+                    ended.deleted.push(scope.clone());
+                }
+                if on_busy == OnBusy::Fail {
+                    return Ok(ended);
+                }
+                if batch != Batch::Entries {
+                    break;
+                }
             }
         }
+        Ok(ended)
     }
 
-    /// Deletes a batch, and returns whether there may be more.
-    fn end_batch(&self, on_busy: OnBusy) -> Result<bool> {
-        let range = Range::bookkeeping_rows(ENDED);
-        let first = self.read(&[Prefetch::Keys(range.clone(), 1)], |tx| {
-            let Some(Ok(Key::BookkeepingRow(name))) = tx.keys(&range, 1)?.into_iter().next() else {
-                return Ok(None);
-            };
-            tx.prefetch(&[Prefetch::Row(key(&name))])?;
-            let scope = scopes_in(tx, &name)?.into_iter().next();
-            Ok(Some((name, scope)))
-        })?;
-        let Some((name, scope)) = first else { return Ok(false) };
-        let list = key(&name);
-        let Some(scope) = scope else {
-            return self.commit_with_on_busy(on_busy, "scope end", &[Prefetch::Row(list.clone())], |tx| {
-                let mut changes = Changes::new();
-                if tx.get(&list)?.is_some() && scopes_in(tx, &name)?.is_empty() {
-                    changes.remove(list.clone());
+    /// The scopes of the first lists, and what cannot be read of them.
+    fn listed_scopes(&self, most_lists: usize) -> Result<(Vec<Listed>, Vec<SkippedScope>)> {
+        let range = ended_lists();
+        self.read(&[Prefetch::Keys(range.clone(), most_lists)], |tx| {
+            let (mut names, mut listed, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
+            for key in tx.keys(&range, most_lists)? {
+                match key {
+                    Ok(Key::BookkeepingRow(name)) => names.push(name),
+                    Ok(_) => {}
+                    Err(error) if error.is_unreadable_row() => skipped.push(SkippedScope::new("", &error)),
+                    Err(error) => return Err(error),
                 }
-                Ok((changes, true))
-            });
-        };
-        let (policies, entries) = (Key::ScopePolicies(scope.clone()), Range::entries(&scope, ""));
-        let prefetch =
-            [Prefetch::Row(list), Prefetch::Row(policies.clone()), Prefetch::Heads(entries.clone(), BATCH)];
-        self.commit_with_on_busy(on_busy, "scope end", &prefetch, |tx| {
+            }
+            if names.is_empty() {
+                return Ok((listed, skipped));
+            }
+            tx.prefetch(&names.iter().map(|name| Prefetch::Row(key(name))).collect::<Vec<_>>())?;
+            for list in names {
+                match scopes_in(tx, &list) {
+                    Ok(scopes) if scopes.is_empty() => listed.push(Listed { list, scope: None }),
+                    Ok(scopes) => listed.extend(
+                        scopes.into_iter().map(|scope| Listed { list: list.clone(), scope: Some(scope) }),
+                    ),
+                    Err(error) if error.is_unreadable_row() => skipped.push(SkippedScope::new("", &error)),
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok((listed, skipped))
+        })
+    }
+
+    /// Removes a list that another program damaged.
+    fn remove_empty_list(&self, list: &str, on_busy: OnBusy) -> Result<()> {
+        self.commit_with_on_busy(on_busy, "scope end", &[Prefetch::Row(key(list))], |tx| {
+            let mut changes = Changes::new();
+            if tx.get(&key(list))?.is_some() && scopes_in(tx, list)?.is_empty() {
+                changes.remove(key(list));
+            }
+            Ok((changes, ()))
+        })
+    }
+
+    /// Deletes a batch of entries, or the scope if it has none.
+    fn end_batch(&self, list: &str, scope: &str, on_busy: OnBusy) -> Result<Batch> {
+        let (policies, entries) = (Key::ScopePolicies(scope.to_owned()), Range::entries(scope, ""));
+        let prefetch = [
+            Prefetch::Row(key(list)),
+            Prefetch::Row(policies.clone()),
+            Prefetch::Heads(entries.clone(), BATCH),
+        ];
+        let decide = |tx: &dyn Tx| {
             let mut editor = EntryEditor::new(self, tx, &Actor::default())?;
-            let mut scopes = scopes_in(tx, &name)?;
-            let is_first = scopes.first() == Some(&scope);
+            let scopes = scopes_in(tx, list)?;
             let row = tx.row::<ScopePolicies>(&policies)?;
-            let by = EndsWith::parse(&name).filter(|by| row.as_ref().is_some_and(|row| by.ends(row)));
+            let by = EndsWith::parse(list).filter(|by| row.as_ref().is_some_and(|row| by.ends(row)));
             let heads = tx.heads(&entries, BATCH)?;
-            match by {
-                _ if !is_first => {}
+            let batch = match by {
+                // Another process was faster.
+                _ if !scopes.iter().any(|listed| listed == scope) => Batch::Nothing,
                 // The name may have been given to another scope.
-                None => next(&name, &mut scopes, &mut editor.changes),
+                None => {
+                    without(list, scopes, scope, &mut editor.changes);
+                    Batch::Nothing
+                }
                 Some(by) if heads.is_empty() => {
-                    next(&name, &mut scopes, &mut editor.changes);
+                    without(list, scopes, scope, &mut editor.changes);
                     editor.changes.remove(policies.clone());
-                    let summary = by.summary(&scope);
-                    editor.changes.event(NewEvent::new(
-                        EventType::ScopeDeleted,
-                        TargetType::Scope,
-                        &scope,
-                        summary,
-                    ));
+                    let summary = by.summary(scope);
+                    let event = NewEvent::new(EventType::ScopeDeleted, TargetType::Scope, scope, summary);
+                    editor.changes.event(event);
+                    Batch::Scope
                 }
                 Some(_) => {
-                    editor.prefetch_entries(&scope, heads.iter().map(|head| &head.key))?;
+                    editor.prefetch_entries(scope, heads.iter().map(|head| &head.key))?;
                     for head in &heads {
                         // The next batch deletes the rest.
                         if editor.is_full() {
                             break;
                         }
-                        editor.remove_with_scope(&scope, &head.key)?;
+                        editor.remove_with_scope(scope, &head.key)?;
                     }
+                    Batch::Entries
                 }
-            }
-            Ok((editor.finish()?, true))
-        })
+            };
+            Ok((editor.finish()?, batch))
+        };
+        if on_busy == OnBusy::Fail {
+            // Without the write lock: rows that cannot be read would otherwise cost every other writer that lock, at every
+            // sweep.
+            self.read(&prefetch, |tx| decide(tx).map(|_| ()))?;
+        }
+        self.commit_with_on_busy(on_busy, "scope end", &prefetch, decide)
     }
 }
 
-/// Goes on with the next scope of a list.
-fn next(name: &str, scopes: &mut Vec<String>, changes: &mut Changes) {
-    scopes.remove(0);
+/// Removes a scope from a list.
+fn without(list: &str, mut scopes: Vec<String>, scope: &str, changes: &mut Changes) {
+    scopes.retain(|listed| listed != scope);
     if scopes.is_empty() {
-        changes.remove(key(name));
+        changes.remove(key(list));
     } else {
-        put(name, scopes, changes);
+        put(list, &scopes, changes);
     }
 }
 

@@ -43,7 +43,8 @@ pub use self::custom::{
     TypeValidationPolicy, ValidationPolicy,
 };
 pub use self::delete::{DeleteScope, DeletedScope};
-pub(crate) use self::end::EndsWith;
+pub use self::end::SkippedScope;
+pub(crate) use self::end::{EndsWith, ended_lists};
 pub use self::rules::{MAX_RULE_SCHEMA_BYTES, MAX_VALUE_RULES};
 pub(crate) use self::rules::{check_counted, check_value, scope_full};
 pub use self::set::{ScopeUpdated, SetScope};

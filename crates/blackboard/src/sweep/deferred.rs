@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::{Sweep, Swept, latest_heartbeat};
 use crate::board::Board;
+use crate::scope::ended_lists;
 use crate::store::{OnBusy, Prefetch, Range, Tx};
 
 /// An automatic sweep that the next call begins with.
@@ -23,9 +24,9 @@ pub(crate) struct Probes {
     sweep: Sweep,
     /// After how long without a heartbeat an agent is a candidate.
     threshold: Duration,
-    /// Whether a heartbeat ahead of the clock is also a reason. That needs one more read, which only calls that wait
-    /// make: the others find such an agent with the next sweep, or when it refuses them.
-    looks_ahead: bool,
+    /// Whether a heartbeat ahead of the clock and a scope that has ended are also reasons. That needs more reads, which only
+    /// calls that wait make. The others find such an agent with the next sweep, or when it refuses them.
+    looks_further: bool,
 }
 
 /// The due parts of an automatic sweep.
@@ -33,11 +34,12 @@ pub(crate) struct Probes {
 pub(crate) struct Due {
     agents: bool,
     entries: bool,
+    scopes: bool,
 }
 
 impl Due {
     pub(crate) fn is_any(self) -> bool {
-        self.agents || self.entries
+        self.agents || self.entries || self.scopes
     }
 }
 
@@ -56,21 +58,24 @@ impl Probes {
         let agents = Range::live_agents().aged(tx.now(), self.threshold);
         let entries = Range::entries_expired_at(tx.now());
         match (tx.any(&agents), tx.any(&entries)) {
-            (Ok(agents), Ok(entries)) => Due { agents: agents || self.any_ahead(tx), entries },
+            (Ok(agents), Ok(entries)) => {
+                let agents =
+                    agents || self.finds(tx, &Range::live_agents().after(latest_heartbeat(tx.now())));
+                Due { agents, entries, scopes: agents || entries || self.finds(tx, &ended_lists()) }
+            }
             _ => Due::default(),
         }
     }
 
-    /// Whether an agent has a heartbeat ahead of the clock.
-    fn any_ahead(&self, tx: &dyn Tx) -> bool {
-        let ahead = Range::live_agents().after(latest_heartbeat(tx.now()));
-        self.looks_ahead
-            && tx.prefetch(&[Prefetch::Any(ahead.clone())]).and_then(|()| tx.any(&ahead)).unwrap_or(false)
+    /// Whether a range has a row, for calls that look for more.
+    fn finds(&self, tx: &dyn Tx, range: &Range) -> bool {
+        self.looks_further
+            && tx.prefetch(&[Prefetch::Any(range.clone())]).and_then(|()| tx.any(range)).unwrap_or(false)
     }
 
     /// The same probes, for a call that waits.
-    pub(crate) fn looking_ahead(self) -> Probes {
-        Probes { looks_ahead: true, ..self }
+    pub(crate) fn looking_further(self) -> Probes {
+        Probes { looks_further: true, ..self }
     }
 }
 
@@ -147,7 +152,7 @@ impl Board {
 
     pub(crate) fn sweep_probes(&self, caller: Option<String>) -> Probes {
         let sweep = Sweep { caller, ..Sweep::default() };
-        Probes { threshold: self.threshold_of(&sweep), sweep, looks_ahead: false }
+        Probes { threshold: self.threshold_of(&sweep), sweep, looks_further: false }
     }
 
     /// Sweeps what is due, without waiting and without failing.
@@ -160,9 +165,9 @@ impl Board {
             let expired = self.expire_entries(OnBusy::Fail).unwrap_or_default();
             (swept.entries_expired, swept.skipped_entries) = (expired.count, expired.skipped);
         }
-        if due.is_any() {
-            // Another process may have been killed before it had deleted all of them.
-            self.end_scopes(OnBusy::Fail);
+        if due.scopes {
+            let ended = self.end_scopes(OnBusy::Fail).unwrap_or_default();
+            (swept.deleted_scopes, swept.skipped_scopes) = (ended.deleted, ended.skipped);
         }
         self.report_sweep(&swept);
         swept

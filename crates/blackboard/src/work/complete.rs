@@ -101,7 +101,8 @@ impl Work<'_> {
             Ok((changes, completed))
         })?;
         if ends_scopes {
-            self.board.end_scopes(OnBusy::Wait);
+            // What fails here is left to the next sweep.
+            let _ = self.board.end_scopes(OnBusy::Wait);
         }
         Ok(completed)
     }

@@ -64,7 +64,8 @@ impl Work<'_> {
             Ok((changes, deleted))
         })?;
         if ends_scopes {
-            self.board.end_scopes(OnBusy::Wait);
+            // What fails here is left to the next sweep.
+            let _ = self.board.end_scopes(OnBusy::Wait);
         }
         Ok(deleted)
     }

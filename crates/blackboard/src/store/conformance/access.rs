@@ -14,7 +14,7 @@ use crate::import;
 use crate::scope::{
     AccessRule, AccessRules, CreateScope, DeleteScope, Effect, Policies, SetScope, Visibility,
 };
-use crate::store::Key;
+use crate::store::{BookkeepingRow, Key, Prefetch};
 
 on_every_engine![
     every_path_obeys_every_rule,
@@ -28,6 +28,9 @@ on_every_engine![
     a_local_scope_is_for_its_session_and_ends_with_it,
     a_scope_ends_with_its_work_item,
     a_scope_that_was_not_deleted_completely_is_deleted_by_the_next_sweep,
+    an_automatic_sweep_ends_scopes_a_batch_at_a_time,
+    a_damaged_list_of_ended_scopes_does_not_stop_the_others,
+    a_session_or_item_has_a_limited_number_of_scopes,
     only_a_scope_that_still_ends_with_a_session_is_deleted,
     a_scope_that_ends_begins_without_entries,
     a_change_of_a_value_shows_nothing_that_may_not_be_read,
@@ -782,19 +785,104 @@ fn a_scope_that_was_not_deleted_completely_is_deleted_by_the_next_sweep(fixture:
     let ivy = fixture.session("Ivy");
     create_local(fixture, "team", &ivy);
     fixture.scope_of(&ivy).write(&a_write("a", "1")).unwrap();
-    // The commit that ends the session, without what follows it.
+    end_without_deletion(fixture, &ivy);
+    assert_eq!(rest_of(fixture, "team"), (1, true));
+    let swept = fixture.board.sweep(&Sweep::default()).unwrap();
+    assert_eq!((swept.deleted_scopes, swept.skipped_scopes), (vec!["team".to_owned()], Vec::new()));
+    assert_eq!(rest_of(fixture, "team"), (0, false));
+    assert_eq!(lists(fixture, "ended-scopes:"), 0);
+}
+
+/// The commit that ends a session, without what follows it.
+fn end_without_deletion(fixture: &Fixture, session: &str) {
     let ended = fixture.commit(|tx| {
         let mut changes = Changes::new();
-        assert!(crate::scope::EndsWith::Session(&ivy).end(tx, &mut changes)?);
+        assert!(crate::scope::EndsWith::Session(session).end(tx, &mut changes)?);
         changes.event(an_event());
         Ok(changes)
     });
     ended.unwrap();
-    assert_eq!(rest_of(fixture, "team"), (1, true));
-    fixture.sweep();
+}
+
+/// How many lists of scopes there are.
+fn lists(fixture: &Fixture, prefix: &str) -> u64 {
+    fixture.read(|tx| tx.count(&Range::bookkeeping_rows(prefix))).unwrap()
+}
+
+fn an_automatic_sweep_ends_scopes_a_batch_at_a_time(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session_of_process("Oak", 100));
+    create_local(fixture, "team", &ivy);
+    for batch in 0..2 {
+        let writes: Vec<_> = (0..300).map(|number| a_write(&format!("{batch}-{number}"), "1")).collect();
+        fixture.scope_of(&ivy).write_batch(&writes).unwrap();
+    }
+    create_local(fixture, "other", &oak);
+    end_without_deletion(fixture, &ivy);
+    // Nothing else is due: each sweep finds that there is something left.
+    for (expected, deleted) in [((100, true), 0), ((0, true), 0), ((0, false), 1), ((0, false), 0)] {
+        let swept = fixture.board.try_sweep(None);
+        assert_eq!((rest_of(fixture, "team"), swept.deleted_scopes.len()), (expected, deleted));
+    }
+    // So does the sweep that a call begins with, after one that marks the session.
+    fixture.processes.end(100);
+    fixture.pass(3600);
+    fixture.board.try_sweep(None);
+    while lists(fixture, "ended-scopes:") > 0 {
+        let before = fixture.revision();
+        fixture.board.for_call(None).scopes().list().unwrap();
+        assert_ne!(fixture.revision(), before);
+    }
+    assert_eq!((rest_of(fixture, "other"), lists(fixture, "scopes:")), ((0, false), 0));
+}
+
+fn a_damaged_list_of_ended_scopes_does_not_stop_the_others(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    create_local(fixture, "team", &ivy);
+    end_without_deletion(fixture, &ivy);
+    let damaged = fixture.commit(|tx| {
+        let mut changes = Changes::new();
+        for name in ["ended-scopes:other", "ended-scopes:session:"] {
+            let key = Key::BookkeepingRow(name.into());
+            tx.prefetch(&[Prefetch::Row(key.clone())])?;
+            assert!(tx.get(&key)?.is_none());
+            changes.put(BookkeepingRow { name: name.into(), value: "{".to_owned() });
+        }
+        changes.event(an_event());
+        Ok(changes)
+    });
+    damaged.unwrap();
+    for left in [2, 1, 0] {
+        fixture.board.try_sweep(None);
+        assert_eq!(lists(fixture, "ended-scopes:"), left);
+    }
     assert_eq!(rest_of(fixture, "team"), (0, false));
-    let marks = fixture.read(|tx| tx.count(&Range::bookkeeping_rows("ended-scopes:"))).unwrap();
-    assert_eq!(marks, 0);
+}
+
+fn a_session_or_item_has_a_limited_number_of_scopes(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    fixture.item("task");
+    let scopes = fixture.board.scopes();
+    let local = Policies { visibility: Visibility::Local, ..Policies::default() };
+    let of_item = Policies { work_item: Some("task".to_owned()), ..Policies::default() };
+    for (kind, policies) in [("local", local), ("item", of_item)] {
+        let create = |number: usize| {
+            let name = format!("{kind}-{number}");
+            let session = Some(ivy.clone());
+            scopes.create(&CreateScope { session, ..CreateScope::new(&name, policies.clone()) })
+        };
+        for number in 0..100 {
+            create(number).unwrap();
+        }
+        assert_eq!(code(create(100)), Code::InvalidValue, "{kind}");
+        assert!(!create(99).unwrap().created, "{kind}");
+        delete(fixture, &format!("{kind}-7"));
+        create(100).unwrap();
+        assert_eq!(code(create(7)), Code::InvalidValue, "{kind}");
+        for number in (0..101).filter(|number| *number != 7) {
+            delete(fixture, &format!("{kind}-{number}"));
+        }
+        assert_eq!(lists(fixture, "scopes:"), 0, "{kind}");
+    }
 }
 
 fn only_a_scope_that_still_ends_with_a_session_is_deleted(fixture: &Fixture) {

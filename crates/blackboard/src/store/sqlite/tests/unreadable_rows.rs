@@ -11,8 +11,9 @@ use crate::agent::{Heartbeat, Register};
 use crate::entry::{Actor, Operation, Txn, Value, Write};
 use crate::follow::{Follow, Start};
 use crate::revision::Revision;
+use crate::scope::{CreateScope, Policies, Visibility};
 use crate::store::conformance::announced::Announced;
-use crate::store::{Cursor, Key, Range};
+use crate::store::{Cursor, Key, Prefetch, Range};
 use crate::sweep::Sweep;
 use crate::work::{Claim, Create};
 
@@ -437,4 +438,57 @@ fn an_agent_that_cannot_be_read_frees_no_name_but_its_own() {
     let again = board.agents().register(&nameless("1")).unwrap().agent;
     assert_eq!(again.session_id, free.session_id);
     assert_ne!(again.agent_name, free.agent_name, "another session has this name");
+}
+
+#[test]
+fn an_ended_scope_with_an_unreadable_row_is_skipped_and_the_others_are_deleted() {
+    for (what, damage, repair) in [
+        (
+            "an entry",
+            "UPDATE entry_versions SET value = '{' WHERE key = 'bad'",
+            "UPDATE entry_versions SET value = 'null' WHERE key = 'bad'",
+        ),
+        (
+            "its policies",
+            "UPDATE scopes SET created_at = 'x' WHERE scope = 'bad'",
+            "UPDATE scopes SET created_at = updated_at WHERE scope = 'bad'",
+        ),
+    ] {
+        let scratch = Scratch::new();
+        let (_, board) = scratch.board();
+        let session = board.agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
+        for name in ["bad", "good"] {
+            let policies = Policies { visibility: Visibility::Local, ..Policies::default() };
+            let create = CreateScope { session: Some(session.clone()), ..CreateScope::new(name, policies) };
+            board.scopes().create(&create).unwrap();
+            let scope = board.scope(name).acting_as(Actor::session(&session));
+            scope.write(&Write::new(name, Value::null())).unwrap();
+        }
+        tamper(&scratch, damage);
+        board.agents().deregister(&session).unwrap();
+        let has_entries = |scope| {
+            let range = Range::entries(scope, "");
+            board.read(&[Prefetch::Any(range.clone())], |tx| tx.any(&range)).unwrap()
+        };
+        assert_eq!((has_entries("bad"), has_entries("good")), (true, false), "{what}");
+        for swept in [board.try_sweep(None), board.sweep(&Sweep::default()).unwrap()] {
+            let [skipped] = &swept.skipped_scopes[..] else { panic!("{what}: {swept:?}") };
+            assert_eq!(skipped.scope, "bad", "{what}: {swept:?}");
+        }
+        tamper(&scratch, repair);
+        let swept = board.sweep(&Sweep::default()).unwrap();
+        assert_eq!((swept.deleted_scopes, swept.skipped_scopes), (vec!["bad".to_owned()], Vec::new()));
+        assert!(!has_entries("bad"), "{what}");
+    }
+}
+
+#[test]
+fn an_unreadable_list_of_ended_scopes_is_reported() {
+    let scratch = Scratch::new();
+    let (_, board) = scratch.board();
+    tamper(&scratch, "INSERT INTO marks (name, value) VALUES ('ended-scopes:session:x', x'ff00')");
+    for swept in [board.try_sweep(None), board.sweep(&Sweep::default()).unwrap()] {
+        let [skipped] = &swept.skipped_scopes[..] else { panic!("{swept:?}") };
+        assert_eq!(skipped.scope, "");
+    }
 }
