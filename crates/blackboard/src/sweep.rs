@@ -184,7 +184,7 @@ impl Board {
     pub fn try_sweep(&self, caller: Option<&str>) -> Swept {
         self.schedule().restart();
         // One read shows whether anything is due, which is rare.
-        self.sweep_by(&self.sweep_probes(caller.map(str::to_owned)).looking_further())
+        self.sweep_by(&self.sweep_probes(caller.map(str::to_owned)).looking_for_ends())
     }
 
     fn sweep_agents(&self, sweep: &Sweep, on_busy: OnBusy) -> Result<Swept> {

@@ -24,9 +24,12 @@ pub(crate) struct Probes {
     sweep: Sweep,
     /// After how long without a heartbeat an agent is a candidate.
     threshold: Duration,
-    /// Whether a heartbeat ahead of the clock and a scope that has ended are also reasons. That needs more reads, which only
-    /// calls that wait make. The others find such an agent with the next sweep, or when it refuses them.
-    looks_further: bool,
+    /// Whether a heartbeat ahead of the clock is also a reason. That needs one more read, which only calls that wait
+    /// make: the others find such an agent with the next sweep, or when it refuses them.
+    looks_ahead: bool,
+    /// Whether a scope that has ended is also a reason. Commands do not ask: one of their other reasons, a call that waits or
+    /// `sweep` comes soon.
+    looks_for_ends: bool,
 }
 
 /// The due parts of an automatic sweep.
@@ -50,7 +53,8 @@ impl Probes {
             Prefetch::AnyAged(Range::live_agents(), self.threshold),
             Prefetch::AnyAged(Range::expiring_entries(), Duration::ZERO),
         ];
-        prefetch.iter().cloned().chain(probes).collect()
+        let ends = self.looks_for_ends.then(|| Prefetch::Any(ended_lists()));
+        prefetch.iter().cloned().chain(probes).chain(ends).collect()
     }
 
     /// What is due. If that cannot be read, nothing is: no call fails because of its sweep.
@@ -59,23 +63,29 @@ impl Probes {
         let entries = Range::entries_expired_at(tx.now());
         match (tx.any(&agents), tx.any(&entries)) {
             (Ok(agents), Ok(entries)) => {
-                let agents =
-                    agents || self.finds(tx, &Range::live_agents().after(latest_heartbeat(tx.now())));
-                Due { agents, entries, scopes: agents || entries || self.finds(tx, &ended_lists()) }
+                let agents = agents || self.any_ahead(tx);
+                let ends = self.looks_for_ends && tx.any(&ended_lists()).unwrap_or(false);
+                Due { agents, entries, scopes: agents || entries || ends }
             }
             _ => Due::default(),
         }
     }
 
-    /// Whether a range has a row, for calls that look for more.
-    fn finds(&self, tx: &dyn Tx, range: &Range) -> bool {
-        self.looks_further
-            && tx.prefetch(&[Prefetch::Any(range.clone())]).and_then(|()| tx.any(range)).unwrap_or(false)
+    /// Whether an agent has a heartbeat ahead of the clock.
+    fn any_ahead(&self, tx: &dyn Tx) -> bool {
+        let ahead = Range::live_agents().after(latest_heartbeat(tx.now()));
+        self.looks_ahead
+            && tx.prefetch(&[Prefetch::Any(ahead.clone())]).and_then(|()| tx.any(&ahead)).unwrap_or(false)
+    }
+
+    /// The same probes, also for scopes that have ended.
+    pub(crate) fn looking_for_ends(self) -> Probes {
+        Probes { looks_for_ends: true, ..self }
     }
 
     /// The same probes, for a call that waits.
-    pub(crate) fn looking_further(self) -> Probes {
-        Probes { looks_further: true, ..self }
+    pub(crate) fn looking_ahead(self) -> Probes {
+        Probes { looks_ahead: true, ..self.looking_for_ends() }
     }
 }
 
@@ -152,7 +162,7 @@ impl Board {
 
     pub(crate) fn sweep_probes(&self, caller: Option<String>) -> Probes {
         let sweep = Sweep { caller, ..Sweep::default() };
-        Probes { threshold: self.threshold_of(&sweep), sweep, looks_further: false }
+        Probes { threshold: self.threshold_of(&sweep), sweep, looks_ahead: false, looks_for_ends: false }
     }
 
     /// Sweeps what is due, without waiting and without failing.

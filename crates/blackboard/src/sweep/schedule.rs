@@ -12,7 +12,7 @@ impl Board {
     /// Sweeps automatically if the last sweep was long enough ago.
     pub(crate) fn sweep_if_due(&self, caller: Option<&str>) {
         if self.schedule().take_turn() {
-            self.sweep_by(&self.sweep_probes(caller.map(str::to_owned)).looking_further());
+            self.sweep_by(&self.sweep_probes(caller.map(str::to_owned)).looking_ahead());
         }
     }
 }
