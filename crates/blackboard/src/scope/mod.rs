@@ -9,18 +9,21 @@
 //! | `create.rs`, `set.rs`, `delete.rs`, `show.rs`, `list.rs` | the verbs |
 //! | `custom.rs` | policies of a program that embeds the library, which are not stored |
 //! | `rules.rs` | the rules of policies, each a pure function |
-//! | `access.rs` | who may read, write and delete which entries: what every path asks |
+//! | `access.rs` | access rules and members: who may read, write and delete which entries |
+//! | `caller.rs`, `guard.rs` | who calls; what every path asks before it shows or changes an entry |
 //! | `end.rs` | scopes that end with a session or with a work item |
 //! | `size.rs` | the number of entries of a scope with a limit, and which entry is evicted |
 //! | `value_rules.rs`, `value_type.rs` | which values are allowed under which keys |
 //!
-//! `entry/editor.rs` applies the policies to the changes of a commit. `access.rs` applies access rules to everything that is read.
+//! `entry/editor.rs` applies the policies to the changes of a commit. `guard.rs` applies access rules to everything that is read.
 
 mod access;
+mod caller;
 mod create;
 mod custom;
 mod delete;
 mod end;
+mod guard;
 mod list;
 mod rules;
 mod set;
@@ -34,7 +37,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 pub use self::access::{AccessOperation, AccessRule, AccessRules, Effect, MAX_ACCESS_RULES, MAX_MEMBERS};
-pub(crate) use self::access::{CallerSource, Guard};
+pub(crate) use self::caller::CallerSource;
 pub use self::create::{CreateScope, CreatedScope};
 pub(crate) use self::custom::SharedPolicies;
 pub use self::custom::{
@@ -45,6 +48,7 @@ pub use self::custom::{
 pub use self::delete::{DeleteScope, DeletedScope};
 pub use self::end::SkippedScope;
 pub(crate) use self::end::{EndsWith, ended_lists};
+pub(crate) use self::guard::Guard;
 pub use self::rules::{MAX_RULE_SCHEMA_BYTES, MAX_VALUE_RULES};
 pub(crate) use self::rules::{check_counted, check_value, scope_full};
 pub use self::set::{ScopeUpdated, SetScope};
