@@ -102,6 +102,7 @@ impl Inner {
                 // A refusal is an answer too: it needs one state that the board really had.
                 _ if is_guess || view.has_changed.get() => {
                     (call, wants) = view.into_parts();
+                    self.renew(&mut call);
                     continue;
                 }
                 outcome => {
@@ -132,10 +133,11 @@ impl Inner {
                     self.last_seen.note_commit(&sending.id, first, sending.events, &sending.rows);
                     return Ok(Committed { first, held: Duration::ZERO });
                 }
-                Outcome::Conflict => {}
                 Outcome::Old => max_age = max_age.saturating_mul(2).min(LONGEST_AGE),
-                Outcome::Reserved => return Err(faults::busy(commit.name)),
+                Outcome::Reserved if !sending.waits => return Err(faults::busy(commit.name)),
+                Outcome::Conflict | Outcome::Reserved => {}
             }
+            self.renew(&mut call);
         }
         Err(faults::lost(commit.name, MAX_RUNS))
     }

@@ -80,7 +80,7 @@ const MISTAKE_LIMIT: Duration = Duration::from_secs(2);
 /// How a board on a server is opened.
 #[derive(Clone)]
 pub struct RedisOptions {
-    /// How long a call may take, with all its attempts.
+    /// How long a call waits for the server, with all its attempts. A commit that loses to others takes longer.
     pub patience: Duration,
     /// How long one reply of the server may take.
     pub reply_limit: Duration,
@@ -478,6 +478,7 @@ impl Store for Redis {
                 return outcome;
             }
             (call, wants) = view.into_parts();
+            self.inner.renew(&mut call);
             if Instant::now() >= call.deadline {
                 break;
             }

@@ -214,7 +214,7 @@ pub(super) struct ServerCall<'a> {
     slot: Option<CommitSlot>,
     /// Until when it tries to connect for the first time.
     connect_by: Instant,
-    started: Instant,
+    pub(super) started: Instant,
     pub(super) deadline: Instant,
 }
 

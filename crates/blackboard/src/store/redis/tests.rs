@@ -369,3 +369,36 @@ fn large_range_is_read_in_parts_from_one_state() {
     });
     assert_eq!(all(&store), all(&writer));
 }
+
+#[test]
+fn call_that_loses_to_others_has_its_patience_again_while_the_server_answers() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let writer = Arc::new(Redis::open(server.url("a").parse().unwrap(), &patient()).unwrap());
+    let mut number = 0;
+    // Only a machine that takes this long for one reply needs more than the first.
+    for patience in [1, 8, 60].map(Duration::from_secs) {
+        let options = RedisOptions { patience, reply_limit: patience, ..RedisOptions::default() };
+        let store = Redis::open(server.url("a").parse().unwrap(), &options).unwrap();
+        let mut runs = 0;
+        let outcome = store.read(&[], &mut |tx| {
+            runs += 1;
+            // Each run reads another row, so that it asks the server before and after the change.
+            tx.get(&Key::WorkItem(format!("before-{runs}")))?;
+            if runs < 4 {
+                number += 1;
+                board(&writer).work().create(&Create::new(&format!("item-{number}"), "T"))?;
+                std::thread::sleep(patience / 2);
+            }
+            tx.get(&Key::WorkItem(format!("after-{runs}"))).map(drop)
+        });
+        match outcome {
+            Err(error) if error.code() == Code::ServerUnavailable => {}
+            outcome => {
+                outcome.unwrap();
+                assert_eq!(runs, 4);
+                return;
+            }
+        }
+    }
+    panic!("the server did not answer in 30 s");
+}

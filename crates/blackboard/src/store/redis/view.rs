@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Inner;
 use super::bytes;
@@ -20,6 +20,9 @@ use crate::revision::Revision;
 use crate::store::call_limit::limited;
 use crate::store::record::checked_revision;
 use crate::store::{Key, Page, Prefetch, Range, Row, Tx, VersionHead};
+
+/// How many times the patience of its board a call may take that loses to others.
+const MAX_PATIENCES: u32 = 8;
 
 /// What a run has read: each row with its stamp (empty if it was absent), and each range with its number of rows.
 #[derive(Default)]
@@ -356,6 +359,15 @@ impl Tx for View<'_> {
 impl Inner {
     /// The connection of a call that may take this long, and not longer than the limit of the caller.
     pub(super) fn call(&self, limit: Duration) -> ServerCall<'_> {
-        ServerCall::new(&self.pool, std::time::Instant::now() + limited(limit))
+        ServerCall::new(&self.pool, Instant::now() + limited(limit))
+    }
+
+    /// Starts the patience of a call again that has lost to others: the server answers, and the board makes progress. The
+    /// limit of a caller stays.
+    pub(super) fn renew(&self, call: &mut ServerCall<'_>) {
+        let has_own_limit = limited(self.patience) < self.patience;
+        if !has_own_limit && call.started.elapsed() < self.patience.saturating_mul(MAX_PATIENCES) {
+            call.deadline = call.deadline.max(Instant::now() + self.patience);
+        }
     }
 }
