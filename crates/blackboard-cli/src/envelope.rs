@@ -108,9 +108,14 @@ impl<'a> Answer<'a> {
 
     /// `{ok, …fields, timestamp}`; `fields` serializes as a struct or a map without these two.
     pub fn object<T: Serialize + ?Sized>(&mut self, fields: &T) -> output::Result {
+        self.report(true, fields)
+    }
+
+    /// The same for a call that reports what it could not do: then `ok` is false, as for an error.
+    pub fn report<T: Serialize + ?Sized>(&mut self, ok: bool, fields: &T) -> output::Result {
         self.has_envelope = true;
         let circumstances = self.circumstances.clone();
-        self.raw(&Object { ok: true, fields, circumstances, timestamp: self.timestamp })
+        self.raw(&Object { ok, fields, circumstances, timestamp: self.timestamp })
     }
 
     /// `{ok, count, items, …more, timestamp}`

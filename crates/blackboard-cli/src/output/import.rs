@@ -128,7 +128,7 @@ impl ImportedFile {
 
 impl Render for ImportedFile {
     fn json(&self, answer: &mut Answer<'_>) -> Result {
-        answer.object(self)
+        answer.report(self.exit_code() == 0, self)
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {

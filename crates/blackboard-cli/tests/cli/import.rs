@@ -19,6 +19,7 @@ testkit::on_each_engine![
     evicted_entries_are_named,
     what_is_left_out_of_an_entry_is_reported,
     reserved_scope_is_refused,
+    report_of_a_refused_entry_is_not_ok,
     directory_is_not_a_missing_file,
 ];
 
@@ -198,6 +199,16 @@ fn reserved_scope_is_refused() {
     for scope in ["locks", "files"] {
         let refused = scratch.run(["import", "a.md", "--scope", scope, "--json"]).refused(Code::InvalidValue);
         assert!(refused["error"].as_str().unwrap().contains("is reserved for"), "{refused}");
+    }
+}
+
+fn report_of_a_refused_entry_is_not_ok() {
+    let scratch = Scratch::new();
+    std::fs::write(scratch.path().join("a.md"), markdown(&["task:*", "b"])).unwrap();
+    for (options, ok, code) in [(&["--json"][..], false, 4), (&["--escape-keys", "--json"], true, 0)] {
+        let output = scratch.run(["import", "a.md"].iter().chain(options));
+        let report: Value = serde_json::from_str(&output.stdout).unwrap();
+        assert_eq!((&report["ok"], output.code), (&json!(ok), code), "{report}");
     }
 }
 
