@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::{Result, run};
 
 /// The limit of one build.
-pub const TO_BUILD: Duration = Duration::from_mins(15);
+pub const TO_BUILD: Duration = Duration::from_mins(40);
 
 /// Whether binaries are static here.
 pub const STATIC: bool = cfg!(target_os = "linux");
