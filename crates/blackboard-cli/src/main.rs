@@ -44,6 +44,7 @@ mod suggest;
 mod tree;
 mod unreadable;
 mod web;
+mod yaml;
 mod zone;
 
 use std::ffi::OsString;

@@ -1,0 +1,197 @@
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use testkit::limit_test;
+
+use super::*;
+
+/// Texts that a reader of YAML 1.1 or 1.2 takes for something else if they are not quoted.
+const AMBIGUOUS: &[&str] = &[
+    "",
+    " ",
+    "no",
+    "Off",
+    "y",
+    "true",
+    "null",
+    "~",
+    "1e3",
+    "0o7",
+    "017",
+    "1_000",
+    "12:30",
+    "12:30:45.5",
+    "0x1f",
+    ".inf",
+    "2026-01-02",
+    "2026-01-02T03:04:05Z",
+    "=",
+    "<<",
+    "- a",
+    "a: b",
+    "a #b",
+    "#",
+    "&a",
+    "*a",
+    "!a",
+    "|",
+    ">",
+    "%a",
+    "@a",
+    "`a",
+    "'",
+    "\"",
+    "\\",
+    "---",
+    "...",
+    "? a",
+    "{}",
+    "[]",
+    " a",
+    "a ",
+    "\ta",
+    "a\nb",
+    "a\r\nb",
+    "\u{85}",
+    "\u{2028}",
+    "\u{2029}",
+    "\u{feff}",
+    "\u{1b}[2J",
+    "\u{0}",
+    "\u{7f}",
+    "\u{fffe}",
+    "\u{1f9c0}",
+    "käse",
+    "e\u{301}",
+    "\u{202e}",
+];
+
+#[derive(Debug, Deserialize, PartialEq)]
+struct Sample {
+    name: String,
+    count: u64,
+    #[serde(default)]
+    done: bool,
+}
+
+#[test]
+fn every_text_that_is_written_is_read_back() {
+    let written: BTreeMap<String, Vec<&str>> =
+        AMBIGUOUS.iter().map(|text| ((*text).to_owned(), vec![*text, "x"])).collect();
+    let yaml = write(&written).expect("texts can be written");
+    let read: BTreeMap<String, Vec<String>> = read(&yaml).unwrap_or_else(|error| panic!("{error}\n{yaml}"));
+    assert_eq!(
+        read.keys().map(String::as_str).collect::<Vec<_>>(),
+        written.keys().map(String::as_str).collect::<Vec<_>>()
+    );
+    for (key, texts) in &read {
+        assert_eq!(texts, &[key.as_str(), "x"], "{yaml}");
+    }
+    for (key, value) in tree(&yaml).expect("it was read before").entries() {
+        assert_eq!(value.items().and_then(|items| items[0].text()), Some(key.text.as_str()));
+    }
+}
+
+#[test]
+fn texts_are_quoted_and_numbers_are_not() {
+    #[derive(Serialize)]
+    struct Written {
+        word: &'static str,
+        count: u64,
+        coverage: f64,
+        done: bool,
+        none: Option<u8>,
+        list: Vec<&'static str>,
+        empty: Vec<u8>,
+    }
+    let value = Written {
+        word: "no",
+        count: 3,
+        coverage: 91.5,
+        done: false,
+        none: None,
+        list: vec!["a", "it's"],
+        empty: vec![],
+    };
+    let expected = "word: 'no'\ncount: 3\ncoverage: 91.5\ndone: false\nnone: null\nlist:\n  - 'a'\n  - \"it's\"\nempty: []\n";
+    assert_eq!(write(&value).as_deref(), Ok(expected));
+}
+
+#[test]
+fn a_typed_error_has_its_line_and_column() {
+    assert_eq!(read("name: a\ncount: 3\nmore: 1\n"), Ok(Sample { name: "a".into(), count: 3, done: false }));
+    for (text, line, column, message) in [
+        ("name: a\ncount: many\n", 2, 8, "invalid"),
+        ("name: a\ncount: 3\ndone: yes\n", 3, 7, "bool"),
+        ("name: a\n", 1, 1, "count"),
+        ("name: a\ncount: [\n", 2, 8, ""),
+        ("name: a\nname: b\n", 2, 1, "the key name occurs twice"),
+        ("<<: {name: a}\ncount: 3\n", 1, 1, "merge keys"),
+        ("name: \u{1b}[2J\n", 1, 7, ""),
+    ] {
+        let error = read::<Sample>(text).expect_err(text);
+        assert_eq!((error.line, error.column), (line, column), "{text}: {error}");
+        assert!(error.message.contains(message), "{text}: {error}");
+        assert!(!error.message.contains('\u{1b}'));
+    }
+}
+
+#[test]
+fn only_the_first_document_is_read() {
+    let first = Sample { name: "a".into(), count: 1, done: true };
+    for rest in ["", "---\nname: [\n", "...\n", "---\n", "...\n---\n%%%\n", "# a comment\n"] {
+        let text = format!("---\nname: a\ncount: 1\ndone: true\n{rest}");
+        assert_eq!(read::<Sample>(&text).as_ref(), Ok(&first), "{text}");
+        assert_eq!(tree(&text).expect("a tree").get("name").and_then(Node::text), Some("a"));
+    }
+}
+
+#[test]
+fn nodes_know_where_they_are_and_what_they_can_be() {
+    let text = "a: 1.0\nb:\n  - {c: \"no\", d: ~}\n  - &x yes\n  - *x\ne: !!str 12\nf: 007\n";
+    let root = tree(text).expect("a tree");
+    let at = |node: &Node| (node.line, node.column);
+    let a = root.get("a").expect("a");
+    assert_eq!(
+        (at(a), a.text(), a.number(), a.count(), a.kind()),
+        ((1, 4), Some("1.0"), Some(1.0), None, "a number")
+    );
+    let items = root.get("b").and_then(Node::items).expect("b");
+    assert_eq!(at(&items[0]), (3, 5));
+    let c = items[0].get("c").expect("c");
+    assert_eq!((at(c), c.text(), c.boolean(), c.kind()), ((3, 9), Some("no"), None, "text"));
+    assert!(items[0].get("d").expect("d").is_null());
+    assert_eq!((items[1].text(), items[2].text(), at(&items[2])), (Some("yes"), Some("yes"), (5, 5)));
+    assert_eq!(root.get("e").and_then(Node::count), None);
+    assert_eq!(root.get("f").and_then(Node::count), None);
+    assert!(tree("").expect("an empty file").is_null());
+    assert!(tree("# nothing\n").expect("a comment").is_null());
+}
+
+#[test]
+fn input_is_limited_in_bytes_levels_nodes_and_aliases() {
+    limit_test();
+    let deep_flow = "[".repeat(10_000);
+    let deep_block = (0..200).map(|level| format!("{}a:\n", " ".repeat(level))).collect::<String>();
+    let wide = format!("[{}]", "1,".repeat(60_000));
+    let mut laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..12 {
+        let repeated = vec![format!("*a{}", level - 1); 10].join(", ");
+        laughs += &format!("a{level}: &a{level} [{repeated}]\n");
+    }
+    let long = "x".repeat(Limits::FILE.bytes + 1);
+    for (text, message) in [
+        (&deep_flow, "recursion limit"),
+        (&deep_block, "levels"),
+        (&wide, "more than 50000 values"),
+        (&laughs, "more than 50000 values"),
+        (&long, "more than 1048576 bytes"),
+        (&"a: &a [*a]\n".to_owned(), "alias"),
+        (&"a: *b\n".to_owned(), ""),
+    ] {
+        let start: String = text.chars().take(30).collect();
+        let error = tree(text).expect_err(&start);
+        assert!(error.message.contains(message), "{start}: {error}");
+        assert_eq!(read::<serde_json::Value>(text).expect_err(&start), error);
+    }
+}
