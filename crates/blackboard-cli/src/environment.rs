@@ -19,6 +19,8 @@ pub(crate) struct Environment {
     pub(crate) redis_password_file: Option<OsString>,
     /// `BLACKBOARD_REDIS_SENTINEL_PASSWORD`: the password of the sentinels that name the server.
     pub(crate) redis_sentinel_password: Option<Secret>,
+    /// `BLACKBOARD_REDIS_TIMEOUT`: how long a call waits for the server.
+    pub(crate) redis_timeout: Option<OsString>,
     /// `BLACKBOARD_HOME`: replaces `~/.pai/blackboard`.
     pub(crate) home: Option<OsString>,
     /// `HOME`, or `USERPROFILE` on Windows.
@@ -87,6 +89,7 @@ impl Environment {
             redis_password: set("BLACKBOARD_REDIS_PASSWORD").map(Secret),
             redis_password_file: set("BLACKBOARD_REDIS_PASSWORD_FILE"),
             redis_sentinel_password: set("BLACKBOARD_REDIS_SENTINEL_PASSWORD").map(Secret),
+            redis_timeout: set("BLACKBOARD_REDIS_TIMEOUT"),
             home: set("BLACKBOARD_HOME"),
             user_home: set("HOME").or_else(|| set("USERPROFILE")),
             heartbeat_interval: set("BLACKBOARD_HEARTBEAT_INTERVAL"),
@@ -121,6 +124,7 @@ mod tests {
                 redis_password: Some(Secret("BLACKBOARD_REDIS_PASSWORD".into())),
                 redis_password_file: Some("BLACKBOARD_REDIS_PASSWORD_FILE".into()),
                 redis_sentinel_password: Some(Secret("BLACKBOARD_REDIS_SENTINEL_PASSWORD".into())),
+                redis_timeout: Some("BLACKBOARD_REDIS_TIMEOUT".into()),
                 home: Some("BLACKBOARD_HOME".into()),
                 user_home: Some("HOME".into()),
                 heartbeat_interval: Some("BLACKBOARD_HEARTBEAT_INTERVAL".into()),

@@ -148,6 +148,8 @@ Environment variables:
                                  File with that password
   BLACKBOARD_REDIS_SENTINEL_PASSWORD
                                  Password of the sentinels, if they have one
+  BLACKBOARD_REDIS_TIMEOUT       How long a command waits for a Redis server
+                                 [default: 15s]
   BLACKBOARD_SCOPE               Scope of entries, if --scope is not given
                                  [default: default]
   BLACKBOARD_HOME                Directory of the board used outside projects

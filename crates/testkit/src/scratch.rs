@@ -369,6 +369,10 @@ impl Scratch {
         if self.names_file || self.served.is_some() {
             command.env("BLACKBOARD_DB", self.location());
         }
+        // On a busy machine the server of all tests takes longer than commands usually wait.
+        if self.served.is_some() && patience() > Duration::from_secs(45) {
+            command.env("BLACKBOARD_REDIS_TIMEOUT", (patience() / 3).as_secs().to_string());
+        }
         command
     }
 }

@@ -36,6 +36,9 @@ const BOARDS: Uuid = Uuid::from_u128(0x2f8c_91d4_7a3e_4b60_8d15_c2e7_09ab_f346);
 /// How long a check whether the board exists may take.
 const CHECK: Duration = Duration::from_secs(3);
 
+/// The longest limit of a user for a call.
+const MAX_TIMEOUT: Duration = Duration::from_hours(1);
+
 /// A password that is longer is no password.
 const MAX_PASSWORD: usize = 64 << 10;
 
@@ -46,6 +49,8 @@ pub struct RedisServer {
     back_off: BackOff,
     known: KnownBoard,
     warning: Option<String>,
+    /// How long a call waits for the server, if the user says so.
+    timeout: Option<Duration>,
 }
 
 impl RedisServer {
@@ -66,7 +71,8 @@ impl RedisServer {
         let directory = home.join(DIRECTORY).join(directory);
         let sidecars = SidecarDirectory::new(&directory);
         let (back_off, known) = (BackOff::in_directory(&directory), KnownBoard::in_directory(&directory));
-        Ok(RedisServer { address, sidecars, back_off, known, warning })
+        let timeout = timeout(environment)?;
+        Ok(RedisServer { address, sidecars, back_off, known, warning, timeout })
     }
 
     fn check(&self) -> Option<Redis> {
@@ -87,8 +93,11 @@ impl RedisServer {
         Ok(opened)
     }
 
-    fn options(opening: Opening) -> RedisOptions {
+    fn options(&self, opening: Opening) -> RedisOptions {
         let mut options = RedisOptions::default();
+        if let Some(timeout) = self.timeout {
+            (options.patience, options.reply_limit) = (timeout, timeout.div_f64(3.0));
+        }
         if let Some(limit) = opening.write_limit.or(opening.patience) {
             (options.patience, options.reply_limit) = (limit, limit);
         }
@@ -99,7 +108,7 @@ impl RedisServer {
     }
 
     fn open_expected(&self, opening: Opening, board_id: Option<String>) -> Result<Option<Redis>> {
-        let options = RedisOptions { board_id, ..RedisServer::options(opening) };
+        let options = RedisOptions { board_id, ..self.options(opening) };
         let address = self.address.clone();
         match opening.mode {
             Mode::Create => Redis::open(address, &options).map(Some),
@@ -119,6 +128,21 @@ impl RedisServer {
             shell_word(&url)
         );
         Refusal::new(Code::BoardNotFound, error.to_string()).hint(hint).into()
+    }
+}
+
+/// The limit of the environment for a call.
+fn timeout(environment: &Environment) -> Result<Option<Duration>> {
+    let Some(given) = &environment.redis_timeout else { return Ok(None) };
+    let given = given.to_string_lossy();
+    match blackboard::duration::parse(&given) {
+        Ok(timeout) if !timeout.is_zero() && timeout <= MAX_TIMEOUT => Ok(Some(timeout)),
+        _ => {
+            let message = format!(
+                "BLACKBOARD_REDIS_TIMEOUT is {given:?}: expected a duration of at most 1h, for example 30s"
+            );
+            Err(Refusal::new(Code::InvalidValue, message).into())
+        }
     }
 }
 
@@ -232,7 +256,7 @@ impl Engine for RedisServer {
         opening: Opening,
         replaces: bool,
     ) -> Result<Box<dyn LoadingBoard>> {
-        let options = RedisServer::options(opening);
+        let options = self.options(opening);
         let loading = Redis::create_to_load(self.address.clone(), &options, replaces)?;
         // It replaces whatever this machine has used.
         self.known.forget();
@@ -258,6 +282,29 @@ mod tests {
         assert_eq!(path("redis://ivy:secret@host/1"), path("redis://host/1"));
         assert_ne!(path("redis://host/2"), path("redis://host/1"));
         assert_ne!(path("redis://host/1?board=b"), path("redis://host/1"));
+    }
+
+    #[test]
+    fn timeout_of_the_environment_is_a_duration_of_at_most_an_hour() {
+        let given =
+            |text: &str| timeout(&Environment { redis_timeout: Some(text.into()), ..Environment::default() });
+        assert_eq!(timeout(&Environment::default()).unwrap(), None);
+        assert_eq!(given("90").unwrap(), Some(Duration::from_secs(90)));
+        assert_eq!(given("2m").unwrap(), Some(Duration::from_mins(2)));
+        for wrong in ["0", "-1", "61m", "soon"] {
+            let refused = given(wrong).unwrap_err();
+            assert_eq!(refused.code(), Code::InvalidValue, "{wrong}");
+            assert!(refused.to_string().contains("BLACKBOARD_REDIS_TIMEOUT"), "{refused}");
+        }
+        let environment = Environment { redis_timeout: Some("30s".into()), ..Environment::default() };
+        let server = RedisServer::new("redis://host", Path::new("/home/ivy"), &environment).unwrap();
+        let limits = |opening| {
+            let options = server.options(opening);
+            (options.patience.as_secs(), options.reply_limit.as_secs())
+        };
+        assert_eq!(limits(Opening::new(Mode::Create)), (30, 10));
+        let own = Opening { patience: Some(Duration::from_secs(2)), ..Opening::new(Mode::Create) };
+        assert_eq!(limits(own), (2, 2), "a command with its own limit keeps it");
     }
 
     #[test]

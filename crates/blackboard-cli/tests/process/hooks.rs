@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::Write;
+use std::ops::Range;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -66,9 +67,9 @@ fn items_in(text: &str) -> Vec<String> {
     parts.map(|part| part.chars().take_while(char::is_ascii_digit).collect()).collect()
 }
 
-fn tell_of_items(scratch: &Scratch, count: usize) {
+fn tell_of_items(scratch: &Scratch, numbers: Range<usize>) {
     let board = scratch.board();
-    for number in 0..count {
+    for number in numbers {
         let id = format!("item-{number}");
         board.work().create(&Create::new(&id, &id)).unwrap();
     }
@@ -79,7 +80,9 @@ fn a_hundred_concurrent_hooks_all_succeed_and_no_event_is_shown_twice() {
     hook(&scratch, "ivy", "SessionStart");
     let mut told = Vec::new();
     for round in 0..3 {
-        tell_of_items(&scratch, 8);
+        // If no hook of a round was fast enough, the next round shows its items.
+        let numbers = 8 * round..8 * (round + 1);
+        tell_of_items(&scratch, numbers.clone());
         let hooks: Vec<Child> = (0..100)
             .map(|number| {
                 let event = if number % 3 == 0 { "UserPromptSubmit" } else { "PostToolUse" };
@@ -100,17 +103,16 @@ fn a_hundred_concurrent_hooks_all_succeed_and_no_event_is_shown_twice() {
         if round == 0 {
             assert_eq!(items.len(), 8, "{items:?}");
         }
-        let distinct: BTreeSet<&String> = items.iter().collect();
-        assert_eq!(distinct.len(), items.len(), "an event was told twice: {items:?}");
         told.extend(items);
-        clear_items(&scratch);
+        let distinct: BTreeSet<&String> = told.iter().collect();
+        assert_eq!(distinct.len(), told.len(), "an event was shown twice: {told:?}");
+        clear_items(&scratch, numbers);
     }
-    assert!(told.len() <= 24, "{told:?}");
 }
 
-fn clear_items(scratch: &Scratch) {
+fn clear_items(scratch: &Scratch, numbers: Range<usize>) {
     let board = scratch.board();
-    for number in 0..8 {
+    for number in numbers {
         board.work().delete(&format!("item-{number}"), true, None).unwrap();
     }
 }
@@ -456,7 +458,7 @@ mod of_a_file {
     fn a_hook_does_not_hang_while_another_process_holds_the_write_lock() {
         let scratch = Scratch::new();
         hook(&scratch, "ivy", "SessionStart");
-        tell_of_items(&scratch, 1);
+        tell_of_items(&scratch, 0..1);
         let lock = Connection::open(scratch.database()).unwrap();
         lock.execute_batch("BEGIN IMMEDIATE").unwrap();
         // Each waits a second for the lock, and then has enough time to write to its log on a slow machine, too.
