@@ -79,6 +79,28 @@ struct KeyState {
     changed: bool,
 }
 
+/// An answer that is remembered, and repeated for a call with the same idempotency key.
+pub(crate) trait RepeatedAnswer {
+    /// The keys that it names besides those of the request, which the caller may have no right to read.
+    fn shown_keys(&self) -> Vec<&str> {
+        Vec::new()
+    }
+}
+
+impl RepeatedAnswer for Deleted {}
+
+impl RepeatedAnswer for Written {
+    fn shown_keys(&self) -> Vec<&str> {
+        self.evicted.iter().map(String::as_str).collect()
+    }
+}
+
+impl RepeatedAnswer for Vec<Written> {
+    fn shown_keys(&self) -> Vec<&str> {
+        self.iter().flat_map(Written::shown_keys).collect()
+    }
+}
+
 impl Board {
     /// The actor, if the author's name is allowed.
     pub(super) fn checked_actor(&self, actor: &Actor) -> Result<Actor> {
@@ -97,7 +119,7 @@ impl Board {
 impl Scope<'_> {
     /// Commits what `f` does to entries on behalf of the scope's actor. `asked` adds the request to a fingerprint, by which a
     /// repeated call is recognized.
-    pub(crate) fn commit<T: Pending + Serialize + DeserializeOwned>(
+    pub(crate) fn commit<T: Pending + RepeatedAnswer + Serialize + DeserializeOwned>(
         &self,
         name: &'static str,
         asked: impl FnOnce(Fingerprint) -> Fingerprint,
@@ -110,7 +132,12 @@ impl Scope<'_> {
         let prefetch = prefetch.iter().cloned().chain(actor.prefetch());
         let prefetch: Vec<_> = prefetch.chain(prefetch_policies(&self.name)).collect();
         let (operation, session) = (actor.operation.as_deref(), actor.session.as_deref());
-        let allowed = |tx: &dyn Tx| Guard::new(self.board, tx, &actor).check_scope(&self.name);
+        let allowed = |tx: &dyn Tx, answer: &T| {
+            let guard = Guard::new(self.board, tx, &actor);
+            guard.check_scope(&self.name)?;
+            let mut shown = answer.shown_keys().into_iter();
+            shown.try_for_each(|key| guard.check(AccessOperation::Read, &self.name, key))
+        };
         self.board.commit_once_if(allowed, operation, session, name, asked, &prefetch, |tx| {
             let mut editor = EntryEditor::new(self.board, tx, &actor)?;
             let answer = f(&mut editor)?;

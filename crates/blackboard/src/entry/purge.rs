@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::rules::check_not_reserved;
 use super::txn::forget_value;
 use super::wording::{about, named};
-use super::{Entry, EntryEditor, EntryVersion, Scope, Value, check_key};
+use super::{Entry, EntryEditor, EntryVersion, RepeatedAnswer, Scope, Value, check_key};
 use crate::error::{Code, Error, Fault, Refusal, Result};
 use crate::event::{Event, EventType, NewEvent, TargetType};
 use crate::hint::Hint;
@@ -47,6 +47,8 @@ impl Pending for Purged {
         self.revision.resolve(first);
     }
 }
+
+impl RepeatedAnswer for Purged {}
 
 /// What a purge would erase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

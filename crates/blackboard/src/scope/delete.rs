@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{ScopePolicies, Scopes, no_policies, not_found};
 use crate::agent::prefetch_agent;
-use crate::entry::{Actor, EntryEditor, check_known_scope, check_not_reserved};
+use crate::entry::{Actor, EntryEditor, RepeatedAnswer, check_known_scope, check_not_reserved};
 use crate::error::Result;
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
@@ -42,6 +42,9 @@ impl Pending for DeletedScope {
         self.revision.resolve(first);
     }
 }
+
+/// How many entries a batch deleted.
+impl RepeatedAnswer for u64 {}
 
 impl Scopes<'_> {
     /// Deletes the policies of a scope: it is then like a scope that never had any. With `entries`, deletes its entries first,

@@ -367,6 +367,16 @@ fn a_remembered_answer_is_only_for_callers_that_may_use_the_scope(fixture: &Fixt
     assert_eq!(clear("ivy").unwrap().keys, ["hidden"]);
     assert_eq!(clear("ivy").unwrap().keys, ["hidden"]);
     assert_eq!(clear("oak").unwrap_err().code(), Code::NotAllowed);
+    // A member that may not read the keys does not learn them, either.
+    let denial = AccessRule::parse(Effect::Deny, "oak:read:hid*").unwrap();
+    let set = SetScope {
+        members: Some(owned(&["ivy", "oak"])),
+        access: Some(AccessRules::new(vec![denial])),
+        ..SetScope::of("team")
+    };
+    fixture.board.scopes().set(&set).unwrap();
+    assert_eq!(clear("oak").unwrap_err().code(), Code::NotAllowed);
+    assert_eq!(clear("ivy").unwrap().keys, ["hidden"]);
 }
 
 fn the_order_of_members_and_rules_does_not_matter(fixture: &Fixture) {
