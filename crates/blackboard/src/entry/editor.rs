@@ -461,13 +461,48 @@ impl<'a> EntryEditor<'a> {
         wording: EventWording,
     ) -> Result<Option<Deleted>> {
         self.check_access(AccessOperation::Delete, scope, key)?;
-        self.delete_unchecked(scope, key, wording)
+        self.operations += 1;
+        let at = self.open(scope, key)?;
+        self.check_budget()?;
+        if self.visible_at(at).is_none() {
+            return Ok(None);
+        }
+        self.check_holder(at)?;
+        Ok(self.remove_at(at, Removal::Deleted, wording))
     }
 
-    /// Deletes an entry together with its scope, whose policies were checked.
-    pub(crate) fn delete_of_scope(&mut self, scope: &str, key: &str) -> Result<Option<Deleted>> {
+    /// Deletes an entry together with its scope, whose policies were checked. Returns whether it was visible. Its size is for
+    /// the caller to check, which may delete the rest in another commit.
+    pub(crate) fn delete_of_scope(&mut self, scope: &str, key: &str) -> Result<bool> {
         self.guard.check_custom(AccessOperation::Delete, scope, key)?;
-        self.delete_unchecked(scope, key, EventWording::AsEntry)
+        let at = self.open(scope, key)?;
+        if self.visible_at(at).is_none() {
+            return Ok(false);
+        }
+        self.check_holder(at)?;
+        Ok(self.remove_at(at, Removal::Deleted, EventWording::AsEntry).is_some())
+    }
+
+    /// Calls `f` with these keys of a scope, until the commit is full. Reads a part of them at a time, so that it never has many
+    /// more values than one commit may have.
+    pub(crate) fn until_full(
+        &mut self,
+        scope: &str,
+        keys: &[String],
+        mut f: impl FnMut(&mut Self, &str) -> Result<()>,
+    ) -> Result<()> {
+        let settings = self.board.settings();
+        let at_once = (settings.max_commit_bytes / settings.max_value_bytes.max(1)).max(1);
+        for part in keys.chunks(at_once) {
+            self.prefetch_entries(scope, part.iter())?;
+            for key in part {
+                if self.is_full() {
+                    return Ok(());
+                }
+                f(self, key)?;
+            }
+        }
+        Ok(())
     }
 
     /// Removes an entry because its scope ends. A lease does not keep it.
@@ -477,17 +512,6 @@ impl<'a> EntryEditor<'a> {
             self.remove_at(at, Removal::ScopeEnded, EventWording::AsEntry);
         }
         Ok(())
-    }
-
-    fn delete_unchecked(&mut self, scope: &str, key: &str, wording: EventWording) -> Result<Option<Deleted>> {
-        self.operations += 1;
-        let at = self.open(scope, key)?;
-        self.check_budget()?;
-        if self.visible_at(at).is_none() {
-            return Ok(None);
-        }
-        self.check_holder(at)?;
-        Ok(self.remove_at(at, Removal::Deleted, wording))
     }
 
     /// Removes an entry that has expired; returns whether it did.

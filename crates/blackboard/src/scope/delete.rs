@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::end::BATCH;
 use super::{ScopePolicies, Scopes, no_policies, not_found};
 use crate::agent::prefetch_agent;
 use crate::entry::{Actor, EntryEditor, RepeatedAnswer, check_known_scope, check_not_reserved};
@@ -9,9 +10,6 @@ use crate::error::Result;
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch, Range};
-
-/// How many entries one commit deletes.
-const BATCH: usize = 500;
 
 /// A scope to delete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -144,16 +142,13 @@ impl Scopes<'_> {
             |editor| {
                 editor.check_owner_of(name)?;
                 let keys: Vec<_> = editor.heads(&first, BATCH)?.into_iter().map(|head| head.key).collect();
-                editor.prefetch_entries(name, keys.iter())?;
                 let mut count = 0;
-                for key in &keys {
-                    // The next batch deletes the rest.
-                    if editor.is_full() {
-                        break;
-                    }
-                    let is_gone = editor.expire(name, key)? || editor.delete_of_scope(name, key)?.is_some();
+                // The next batch deletes the rest.
+                editor.until_full(name, &keys, |editor, key| {
+                    let is_gone = editor.expire(name, key)? || editor.delete_of_scope(name, key)?;
                     count += u64::from(is_gone);
-                }
+                    Ok(())
+                })?;
                 Ok(count)
             },
         )

@@ -16,8 +16,8 @@ use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
 use crate::store::{BookkeepingRow, Changes, Key, OnBusy, Prefetch, Range, Tx};
 
-/// How many entries one commit deletes.
-const BATCH: usize = 500;
+/// How many entries of a scope one commit deletes.
+pub(super) const BATCH: usize = 500;
 
 /// How many scopes end with one session or item: the row that lists them stays small.
 const MOST_SCOPES: usize = 100;
@@ -303,14 +303,9 @@ impl Board {
                     Batch::Scope
                 }
                 Some(_) => {
-                    editor.prefetch_entries(scope, heads.iter().map(|head| &head.key))?;
-                    for head in &heads {
-                        // The next batch deletes the rest.
-                        if editor.is_full() {
-                            break;
-                        }
-                        editor.remove_with_scope(scope, &head.key)?;
-                    }
+                    let keys: Vec<_> = heads.into_iter().map(|head| head.key).collect();
+                    // The next batch deletes the rest.
+                    editor.until_full(scope, &keys, |editor, key| editor.remove_with_scope(scope, key))?;
                     Batch::Entries
                 }
             };

@@ -52,6 +52,7 @@ mod purge;
 mod ranges;
 #[cfg(test)]
 mod round_trips;
+mod scope_batches;
 mod scopes;
 mod subscriptions;
 mod sweep;
@@ -177,6 +178,7 @@ const FILES: &[&[Test]] = &[
     prune::TESTS,
     purge::TESTS,
     ranges::TESTS,
+    scope_batches::TESTS,
     scopes::TESTS,
     subscriptions::TESTS,
     sweep::TESTS,

@@ -1,0 +1,56 @@
+//! Scopes with many or large entries are deleted a batch at a time.
+
+use super::*;
+use crate::scope::{CreateScope, DeleteScope, Policies, Visibility};
+
+on_every_engine![a_scope_with_large_values_is_deleted_in_several_commits,];
+
+/// The entries that one commit of [`small_commits`] deletes.
+const AT_ONCE: usize = 3;
+
+/// The same board, with commits of at most a few entries.
+fn small_commits(fixture: &Fixture) -> Board {
+    fixture.with_settings(|settings| settings.max_commit_bytes = 250)
+}
+
+/// Writes entries with values of 100 bytes.
+fn fill(fixture: &Fixture, scope: &str, session: Option<&str>, count: usize) {
+    let value = format!("\"{}\"", "x".repeat(98));
+    let writes: Vec<_> = (0..count).map(|number| a_write(&format!("k{number:02}"), &value)).collect();
+    let actor = session.map(Actor::session).unwrap_or_default();
+    fixture.board.scope(scope).acting_as(actor).write_batch(&writes).unwrap();
+}
+
+fn create_local(fixture: &Fixture, name: &str, session: &str) {
+    let policies = Policies { visibility: Visibility::Local, ..Policies::default() };
+    let create = CreateScope { session: Some(session.to_owned()), ..CreateScope::new(name, policies) };
+    assert!(fixture.board.scopes().create(&create).unwrap().created);
+}
+
+fn entries(fixture: &Fixture, scope: &str) -> u64 {
+    fixture.read(|tx| tx.count(&Range::entries(scope, ""))).unwrap()
+}
+
+/// How many entries each commit after a revision deleted.
+fn deleted_by_commits(fixture: &Fixture, after: Revision) -> Vec<usize> {
+    let mut events = fixture.events_after(after);
+    events.retain(|event| event.event_type == EventType::EntryDeleted);
+    events.chunk_by(|a, b| a.commit_id == b.commit_id).map(<[_]>::len).collect()
+}
+
+fn a_scope_with_large_values_is_deleted_in_several_commits(fixture: &Fixture) {
+    let board = small_commits(fixture);
+    fill(fixture, "team", None, 8);
+    let before = fixture.revision();
+    let delete = DeleteScope { name: "team".to_owned(), entries: true, session: None };
+    assert_eq!(board.scopes().delete(&delete).unwrap().deleted_entries, 8);
+    assert_eq!(deleted_by_commits(fixture, before), [AT_ONCE, AT_ONCE, 2]);
+    // So is one that ends with its session.
+    let ivy = fixture.session("Ivy");
+    create_local(fixture, "team", &ivy);
+    fill(fixture, "team", Some(&ivy), 8);
+    let before = fixture.revision();
+    board.agents().deregister(&ivy).unwrap();
+    assert_eq!(deleted_by_commits(fixture, before), [AT_ONCE, AT_ONCE, 2]);
+    assert_eq!(entries(fixture, "team"), 0);
+}
