@@ -1,8 +1,8 @@
 //! Scopes that end with a session or with a work item.
 //!
 //! A bookkeeping row lists the scopes of a session or an item. The commit that ends it renames the row, and reads no other.
-//! Then the entries are deleted, a batch in a commit, and at last the policies. If the process is killed before, the next
-//! sweep continues. A scope is deleted only if its policies still say that it ends with that session or item.
+//! Then the entries are deleted, a batch in a commit, and at last the policies: the first batches by the call that ended it, the
+//! others by sweeps. A scope is deleted only if its policies still say that it ends with that session or item.
 
 use std::borrow::Cow;
 
@@ -21,6 +21,9 @@ pub(super) const BATCH: usize = 500;
 
 /// How many scopes end with one session or item: the row that lists them stays small.
 const MOST_SCOPES: usize = 100;
+
+/// How many commits a call that ends a session or an item makes for its scopes, while its caller waits.
+const COMMITS: usize = 4;
 
 /// How many lists an automatic sweep reads.
 const LISTS: usize = 100;
@@ -194,47 +197,13 @@ impl Board {
     /// be read is skipped, and the others are still deleted. If it may not wait, it makes one commit at most, and the next
     /// sweep continues.
     pub(crate) fn end_scopes(&self, on_busy: OnBusy) -> Result<EndedScopes> {
-        let (listed, skipped) = self.listed_scopes(match on_busy {
-            OnBusy::Fail => LISTS,
-            OnBusy::Wait => usize::MAX,
-        })?;
-        let mut ended = EndedScopes { deleted: Vec::new(), skipped };
-        for Listed { list, scope } in listed {
-            let Some(scope) = scope else {
-                self.remove_empty_list(&list, on_busy)?;
-                if on_busy == OnBusy::Fail {
-                    return Ok(ended);
-                }
-                continue;
-            };
-            loop {
-                let batch = match self.end_batch(&list, &scope, on_busy) {
-                    Ok(batch) => batch,
-                    Err(error) if error.is_unreadable_row() => {
-                        ended.skipped.push(SkippedScope::new(&scope, &error));
-                        break;
-                    }
-                    Err(error) => return Err(error),
-                };
-                if batch == Batch::Scope {
-                    ended.deleted.push(scope.clone());
-                }
-                if on_busy == OnBusy::Fail {
-                    return Ok(ended);
-                }
-                if batch != Batch::Entries {
-                    break;
-                }
-            }
-        }
-        Ok(ended)
-    }
-
-    /// The scopes of the first lists, and what cannot be read of them.
-    fn listed_scopes(&self, most_lists: usize) -> Result<(Vec<Listed>, Vec<SkippedScope>)> {
+        let (most_lists, most_commits) = match on_busy {
+            OnBusy::Fail => (LISTS, 1),
+            OnBusy::Wait => (usize::MAX, usize::MAX),
+        };
         let range = ended_lists();
-        self.read(&[Prefetch::Keys(range.clone(), most_lists)], |tx| {
-            let (mut names, mut listed, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
+        let (listed, skipped) = self.read(&[Prefetch::Keys(range.clone(), most_lists)], |tx| {
+            let (mut names, mut skipped) = (Vec::new(), Vec::new());
             for key in tx.keys(&range, most_lists)? {
                 match key {
                     Ok(Key::BookkeepingRow(name)) => names.push(name),
@@ -243,22 +212,62 @@ impl Board {
                     Err(error) => return Err(error),
                 }
             }
-            if names.is_empty() {
-                return Ok((listed, skipped));
-            }
-            tx.prefetch(&names.iter().map(|name| Prefetch::Row(key(name))).collect::<Vec<_>>())?;
-            for list in names {
-                match scopes_in(tx, &list) {
-                    Ok(scopes) if scopes.is_empty() => listed.push(Listed { list, scope: None }),
-                    Ok(scopes) => listed.extend(
-                        scopes.into_iter().map(|scope| Listed { list: list.clone(), scope: Some(scope) }),
-                    ),
-                    Err(error) if error.is_unreadable_row() => skipped.push(SkippedScope::new("", &error)),
-                    Err(error) => return Err(error),
+            listed_scopes(tx, names, skipped)
+        })?;
+        self.end_listed(listed, EndedScopes { skipped, ..EndedScopes::default() }, on_busy, most_commits)
+    }
+
+    /// Deletes the scopes of sessions or items that the caller has ended, with a few commits: sweeps delete the rest. What fails
+    /// is left to them, too.
+    pub(crate) fn end_scopes_of<'e>(&self, ended: impl IntoIterator<Item = EndsWith<'e>>) {
+        let lists: Vec<_> = ended.into_iter().map(|ended| Cow::Owned(ended.name(ENDED))).collect();
+        if lists.is_empty() {
+            return;
+        }
+        let listed = self.read(&[], |tx| listed_scopes(tx, lists.clone(), Vec::new()));
+        let _ = listed.and_then(|(listed, skipped)| {
+            let ended = EndedScopes { skipped, ..EndedScopes::default() };
+            self.end_listed(listed, ended, OnBusy::Wait, COMMITS)
+        });
+    }
+
+    fn end_listed(
+        &self,
+        listed: Vec<Listed>,
+        mut ended: EndedScopes,
+        on_busy: OnBusy,
+        most_commits: usize,
+    ) -> Result<EndedScopes> {
+        let mut commits = 0;
+        for Listed { list, scope } in listed {
+            let mut is_done = false;
+            while !is_done {
+                if commits == most_commits {
+                    return Ok(ended);
                 }
+                commits += 1;
+                let Some(scope) = &scope else {
+                    self.remove_empty_list(&list, on_busy)?;
+                    break;
+                };
+                is_done = match self.end_batch(&list, scope, on_busy) {
+                    Ok(Batch::Entries) => false,
+                    Ok(Batch::Scope) => {
+                        ended.deleted.push(scope.clone());
+                        true
+                    }
+                    Ok(Batch::Nothing) => true,
+                    Err(error) if error.is_unreadable_row() => {
+                        ended.skipped.push(SkippedScope::new(scope, &error));
+                        // It cost no commit.
+                        commits -= 1;
+                        true
+                    }
+                    Err(error) => return Err(error),
+                };
             }
-            Ok((listed, skipped))
-        })
+        }
+        Ok(ended)
     }
 
     /// Removes a list that another program damaged.
@@ -328,6 +337,29 @@ fn without(list: &str, mut scopes: Vec<String>, scope: &str, changes: &mut Chang
     } else {
         put(list, &scopes, changes);
     }
+}
+
+/// The scopes of these lists, and what cannot be read of them besides what is already skipped.
+fn listed_scopes(
+    tx: &dyn Tx,
+    lists: Vec<Cow<'static, str>>,
+    mut skipped: Vec<SkippedScope>,
+) -> Result<(Vec<Listed>, Vec<SkippedScope>)> {
+    let mut listed = Vec::new();
+    if lists.is_empty() {
+        return Ok((listed, skipped));
+    }
+    tx.prefetch(&lists.iter().map(|list| Prefetch::Row(key(list))).collect::<Vec<_>>())?;
+    for list in lists {
+        match scopes_in(tx, &list) {
+            Ok(scopes) if scopes.is_empty() => listed.push(Listed { list, scope: None }),
+            Ok(scopes) => listed
+                .extend(scopes.into_iter().map(|scope| Listed { list: list.clone(), scope: Some(scope) })),
+            Err(error) if error.is_unreadable_row() => skipped.push(SkippedScope::new("", &error)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((listed, skipped))
 }
 
 /// The refusal of a local scope without a session.

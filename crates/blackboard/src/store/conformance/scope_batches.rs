@@ -3,7 +3,10 @@
 use super::*;
 use crate::scope::{CreateScope, DeleteScope, Policies, Visibility};
 
-on_every_engine![a_scope_with_large_values_is_deleted_in_several_commits,];
+on_every_engine![
+    a_scope_with_large_values_is_deleted_in_several_commits,
+    the_end_of_a_session_or_item_deletes_a_part_and_a_sweep_the_rest,
+];
 
 /// The entries that one commit of [`small_commits`] deletes.
 const AT_ONCE: usize = 3;
@@ -53,4 +56,31 @@ fn a_scope_with_large_values_is_deleted_in_several_commits(fixture: &Fixture) {
     board.agents().deregister(&ivy).unwrap();
     assert_eq!(deleted_by_commits(fixture, before), [AT_ONCE, AT_ONCE, 2]);
     assert_eq!(entries(fixture, "team"), 0);
+}
+
+/// The commits that the call makes which ends a session or an item.
+const COMMITS: usize = 4;
+
+fn the_end_of_a_session_or_item_deletes_a_part_and_a_sweep_the_rest(fixture: &Fixture) {
+    let board = small_commits(fixture);
+    let [ivy, oak, elm] = ["Ivy", "Oak", "Elm"].map(|name| fixture.session(name));
+    for (scope, session) in [("team", &ivy), ("other", &oak)] {
+        create_local(fixture, scope, session);
+        fill(fixture, scope, Some(session), 20);
+    }
+    fixture.item("task");
+    let policies = Policies { work_item: Some("task".to_owned()), ..Policies::default() };
+    fixture.board.scopes().create(&CreateScope::new("of-item", policies)).unwrap();
+    fill(fixture, "of-item", None, 20);
+    let left = (20 - COMMITS * AT_ONCE) as u64;
+    board.agents().deregister(&ivy).unwrap();
+    assert_eq!((entries(fixture, "team"), entries(fixture, "other")), (left, 20));
+    // What another session left is not deleted by a call that ends something else.
+    fixture.claim("task", &elm);
+    board.work().complete(&Complete::of("task", &elm)).unwrap();
+    assert_eq!((entries(fixture, "team"), entries(fixture, "of-item")), (left, left));
+    let swept = fixture.sweep();
+    assert_eq!(swept.deleted_scopes, ["team", "of-item"]);
+    assert_eq!((entries(fixture, "team"), entries(fixture, "of-item")), (0, 0));
+    assert_eq!(entries(fixture, "other"), 20);
 }
