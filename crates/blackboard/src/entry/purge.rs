@@ -389,6 +389,8 @@ impl Erased {
         let metadata = self.event.as_ref().and_then(|event| event.metadata.as_ref());
         let mut kept = metadata.map(Metadata::to_map).unwrap_or_default();
         kept.retain(|name, _| ["op", "scope"].contains(&name.as_str()));
+        // Also if the metadata cannot be read: readers ask for the scope.
+        kept.insert("scope".to_owned(), scope.into());
         kept.insert("purged".to_owned(), true.into());
         Erasure {
             event: self.revision,

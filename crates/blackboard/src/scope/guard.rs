@@ -19,7 +19,7 @@ use crate::agent::Agent;
 use crate::board::Board;
 use crate::entry::{Actor, Entry};
 use crate::error::{Code, Error, Refusal, Result};
-use crate::event::{Event, TargetType};
+use crate::event::{Event, EventType, TargetType};
 use crate::hint::Hint;
 use crate::metadata::Metadata;
 use crate::store::{Key, Prefetch, Tx};
@@ -154,16 +154,19 @@ impl<'a> Guard<'a> {
             return Ok(Vec::new());
         }
         let subjects: Vec<_> = events.iter().map(Subject::of).collect();
-        let scopes = subjects.iter().flatten().map(|subject| subject.scope.as_str());
-        let next = self.prefetch_of(scopes);
-        if next.is_empty() && !self.custom.is_any() {
+        if subjects.iter().all(|subject| matches!(subject, Subject::Other)) {
             return Ok(Vec::new());
         }
-        self.tx.prefetch(&next)?;
-        let is_hidden = |subject: Option<Subject>| match subject {
-            Some(Subject { scope, key: Some(key) }) => self.may_read(&scope, &key).map(|may| !may),
-            Some(Subject { scope, key: None }) => self.may_see(&scope).map(|may| !may),
-            None => Ok(false),
+        let next = self.prefetch_of(subjects.iter().filter_map(Subject::scope));
+        if !next.is_empty() {
+            self.tx.prefetch(&next)?;
+        }
+        let is_hidden = |subject: Subject| match subject {
+            Subject::Entry { scope, key } => self.may_read(&scope, &key).map(|may| !may),
+            Subject::Scope(scope) => self.may_see(&scope).map(|may| !may),
+            // It may be of a scope that the caller may not read.
+            Subject::Unreadable => Ok(!self.is_operator()),
+            Subject::Other => Ok(false),
         };
         let is_hidden = |subject| match is_hidden(subject) {
             // Policies that cannot be read allow no caller anything, and stop no reader.
@@ -268,26 +271,64 @@ fn is_operator(board: &Board, actor: &Actor) -> bool {
     says_nothing(actor) && board.caller().is_none_or(|source| source.known.get().is_some_and(says_nothing))
 }
 
-/// The entry or the scope that an event is about.
-struct Subject {
-    scope: String,
-    /// The key of an entry.
-    key: Option<String>,
+/// What an event is about.
+enum Subject {
+    /// An entry.
+    Entry { scope: String, key: String },
+    /// A scope.
+    Scope(String),
+    /// An entry or a scope that another program has made unreadable.
+    Unreadable,
+    /// Something that every caller may see.
+    Other,
 }
 
 impl Subject {
-    fn of(event: &Event) -> Option<Subject> {
-        let target = event.target_id.clone()?;
-        match event.target_type? {
-            TargetType::Scope => Some(Subject { scope: target, key: None }),
-            TargetType::Entry => {
-                let mut metadata = event.metadata.as_ref().map(Metadata::to_map)?;
-                let scope = metadata.remove("scope")?.as_str()?.to_owned();
-                Some(Subject { scope, key: Some(target) })
+    fn of(event: &Event) -> Subject {
+        let target = event.target_id.clone();
+        match event.target_type {
+            Some(TargetType::Scope) => target.map_or(Subject::Unreadable, Subject::Scope),
+            Some(TargetType::Entry) => {
+                let metadata = event.metadata.as_ref().map(Metadata::to_map).unwrap_or_default();
+                match (metadata.get("scope").and_then(|scope| scope.as_str()), target) {
+                    (Some(scope), Some(key)) => Subject::Entry { scope: scope.to_owned(), key },
+                    _ => Subject::Unreadable,
+                }
             }
-            TargetType::Agent | TargetType::WorkItem | TargetType::Project | TargetType::Protocol => None,
+            Some(TargetType::Agent | TargetType::WorkItem | TargetType::Project | TargetType::Protocol) => {
+                Subject::Other
+            }
+            None if is_about_entries(&event.event_type) => Subject::Unreadable,
+            None => Subject::Other,
         }
     }
+
+    fn scope(&self) -> Option<&str> {
+        match self {
+            Subject::Entry { scope, .. } | Subject::Scope(scope) => Some(scope),
+            Subject::Unreadable | Subject::Other => None,
+        }
+    }
+}
+
+/// Whether events of this type are about entries or scopes.
+fn is_about_entries(event_type: &EventType) -> bool {
+    use EventType::{
+        EntriesCleared, EntryDeleted, EntryEvicted, EntryExpired, EntryPurged, EntryWritten, ScopeCreated,
+        ScopeDeleted, ScopeUpdated,
+    };
+    matches!(
+        event_type,
+        EntryWritten
+            | EntryDeleted
+            | EntryExpired
+            | EntryEvicted
+            | EntryPurged
+            | EntriesCleared
+            | ScopeCreated
+            | ScopeUpdated
+            | ScopeDeleted
+    )
 }
 
 /// The refusal of a caller.

@@ -19,6 +19,7 @@ mod agents;
 #[cfg(test)]
 pub(crate) mod announced;
 mod brief;
+mod callers;
 mod calls;
 mod check_ins;
 mod claims;
@@ -148,6 +149,7 @@ const FILES: &[&[Test]] = &[
     agents::TESTS,
     check_ins::TESTS,
     brief::TESTS,
+    callers::TESTS,
     calls::TESTS,
     claims::TESTS,
     commits::TESTS,
