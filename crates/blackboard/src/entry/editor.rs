@@ -214,6 +214,7 @@ impl<'a> EntryEditor<'a> {
         let policies = self.policies(scope)?;
         if let Some(policies) = &policies {
             self.check_row(policies, AccessOperation::Write, &write.key)?;
+            policies.check_not_ended()?;
         }
         let at = self.open(scope, &write.key)?;
         self.expire_at(at);

@@ -219,8 +219,12 @@ impl Txn {
             }
         }
         for result in &answer.results {
-            if let OperationResult::Write(Written { scope, evicted: Some(evicted), .. }) = result {
-                check(scope, evicted)?;
+            match result {
+                OperationResult::Write(Written { scope, evicted: Some(evicted), .. }) => {
+                    check(scope, evicted)?;
+                }
+                OperationResult::Read(Some(entry)) => guard.check_shown(&entry.scope, entry.revision)?,
+                OperationResult::Write(_) | OperationResult::Delete(_) | OperationResult::Read(None) => {}
             }
         }
         Ok(())

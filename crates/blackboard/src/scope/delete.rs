@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::end::BATCH;
+use super::past::list_past;
 use super::{ScopePolicies, Scopes, no_policies, not_found};
 use crate::agent::prefetch_agent;
 use crate::entry::{Actor, EntryEditor, RepeatedAnswer, check_known_scope, check_not_reserved};
@@ -92,17 +93,14 @@ impl Scopes<'_> {
                 return Ok((Changes::new(), None));
             }
             let kept_entries = if *entries { 0 } else { tx.count(&whole)? };
-            match tx.row::<ScopePolicies>(&key)? {
+            let row = tx.row::<ScopePolicies>(&key)?;
+            row.iter().try_for_each(|row| editor.check_owner(row))?;
+            let row = row.filter(ScopePolicies::is_live);
+            match &row {
                 Some(row) => {
-                    editor.check_owner(&row)?;
-                    let ends_with = row.policies.ends_with();
-                    if !ends_with.is_empty() {
-                        tx.prefetch(&ends_with.iter().map(|with| with.prefetch()).collect::<Vec<_>>())?;
+                    for with in row.policies.ends_with() {
+                        with.remove(tx, name, &mut editor.changes)?;
                     }
-                    for with in ends_with {
-                        with.forget(tx, name, &mut editor.changes)?;
-                    }
-                    editor.changes.remove(key.clone());
                 }
                 None if deleted_entries > 0 => {}
                 None if *entries => return Err(not_found(name)),
@@ -114,6 +112,15 @@ impl Scopes<'_> {
                     .by(session.as_deref())
                     .with("deleted_entries", deleted_entries),
             );
+            match row.map(|row| row.deleted(tx.now(), revision)) {
+                // The past of an earlier scope with this name stays hidden.
+                Some(Some(kept)) => {
+                    editor.changes.put(kept);
+                    list_past(tx, name, &mut editor.changes)?;
+                }
+                Some(None) => editor.changes.remove(key.clone()),
+                None => {}
+            }
             let deleted = DeletedScope { scope: name.clone(), deleted_entries, kept_entries, revision };
             Ok((editor.finish()?, Some(deleted)))
         })

@@ -1,13 +1,15 @@
 //! Scopes that end with a session or with a work item.
 //!
-//! A bookkeeping row lists the scopes of a session or an item. The commit that ends it renames the row, and reads no other.
-//! Then the entries are deleted, a batch in a commit, and at last the policies: the first batches by the call that ended it, the
+//! A bookkeeping row lists the scopes of a session or an item. The commit that ends it renames the row, and marks the policies
+//! of these scopes as ended: they accept no writes, and their policies apply to their history (`past.rs`).
+//! Then the entries are deleted, a batch in a commit, and at last an event says so: the first batches by the call that ended it, the
 //! others by sweeps. A scope is deleted only if its policies still say that it ends with that session or item.
 
 use std::borrow::Cow;
 
 use serde::Serialize;
 
+use super::past::list_past;
 use super::{ScopePolicies, Visibility};
 use crate::board::Board;
 use crate::entry::{Actor, EntryEditor};
@@ -76,17 +78,20 @@ impl EndsWith<'_> {
         Ok(())
     }
 
-    /// A scope is deleted before it ends with it.
-    pub(super) fn forget(self, tx: &dyn Tx, scope: &str, changes: &mut Changes) -> Result<()> {
-        let name = self.name(LINKED);
-        let scopes = scopes_in(tx, &name)?;
-        if scopes.iter().any(|known| known == scope) {
-            without(&name, scopes, scope, changes);
+    /// A scope does not end with it any more: it is deleted, or its name is given to another one.
+    pub(super) fn remove(self, tx: &dyn Tx, scope: &str, changes: &mut Changes) -> Result<()> {
+        let names = [self.name(LINKED), self.name(ENDED)];
+        tx.prefetch(&names.each_ref().map(|name| Prefetch::Row(key(name))))?;
+        for name in names {
+            let scopes = scopes_in(tx, &name)?;
+            if scopes.iter().any(|known| known == scope) {
+                without(&name, scopes, scope, changes);
+            }
         }
         Ok(())
     }
 
-    /// It ends: its scopes are deleted by later commits. Returns whether it has any.
+    /// It ends: its scopes are deleted by later commits, and accept no writes from now on. Returns whether it has any.
     pub(crate) fn end(self, tx: &dyn Tx, changes: &mut Changes) -> Result<bool> {
         let name = self.name(LINKED);
         let scopes = scopes_in(tx, &name)?;
@@ -96,6 +101,7 @@ impl EndsWith<'_> {
         let ended = self.name(ENDED);
         tx.prefetch(&[Prefetch::Row(key(&ended))])?;
         let mut all = scopes_in(tx, &ended)?;
+        self.mark(tx, &scopes, changes)?;
         all.extend(scopes);
         changes.remove(key(&name));
         put(&ended, &all, changes);
@@ -103,7 +109,7 @@ impl EndsWith<'_> {
     }
 
     /// Whether the policies of a scope say that it ends with it.
-    fn ends(self, row: &ScopePolicies) -> bool {
+    pub(super) fn ends(self, row: &ScopePolicies) -> bool {
         match self {
             EndsWith::Session(id) => {
                 row.policies.visibility == Visibility::Local && row.policies.owner.as_deref() == Some(id)
@@ -293,25 +299,30 @@ impl Board {
             let mut editor = EntryEditor::new(self, tx, &Actor::default())?;
             let scopes = scopes_in(tx, list)?;
             let row = tx.row::<ScopePolicies>(&policies)?;
-            let by = EndsWith::parse(list).filter(|by| row.as_ref().is_some_and(|row| by.ends(row)));
+            let by = EndsWith::parse(list).zip(row).filter(|(by, row)| by.ends(row));
             let heads = tx.heads(&entries, BATCH)?;
             let batch = match by {
                 // Another process was faster.
                 _ if !scopes.iter().any(|listed| listed == scope) => Batch::Nothing,
-                // The name may have been given to another scope.
+                // The scope may have been deleted.
                 None => {
                     without(list, scopes, scope, &mut editor.changes);
                     Batch::Nothing
                 }
-                Some(by) if heads.is_empty() => {
+                Some((by, row)) if heads.is_empty() => {
                     without(list, scopes, scope, &mut editor.changes);
-                    editor.changes.remove(policies.clone());
                     let summary = by.summary(scope);
                     let event = NewEvent::new(EventType::ScopeDeleted, TargetType::Scope, scope, summary);
-                    editor.changes.event(event);
+                    let revision = editor.changes.event(event);
+                    // Its history is as private as it was.
+                    editor.changes.put(ScopePolicies { revision, ..row.ended(tx.now()) });
+                    list_past(tx, scope, &mut editor.changes)?;
                     Batch::Scope
                 }
-                Some(_) => {
+                Some((_, row)) => {
+                    if row.is_live() {
+                        editor.changes.put(row.ended(tx.now()));
+                    }
                     let keys: Vec<_> = heads.into_iter().map(|head| head.key).collect();
                     // The next batch deletes the rest.
                     editor.until_full(scope, &keys, |editor, key| editor.remove_with_scope(scope, key))?;

@@ -22,6 +22,7 @@ use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{Event, EventType, TargetType};
 use crate::hint::Hint;
 use crate::metadata::Metadata;
+use crate::revision::Revision;
 use crate::store::{Key, Prefetch, Tx};
 
 /// What one caller may do, in one state of the board.
@@ -154,6 +155,7 @@ impl<'a> Guard<'a> {
             return Ok(Vec::new());
         }
         let subjects: Vec<_> = events.iter().map(Subject::of).collect();
+        let ids = events.iter().map(|event| event.id);
         if subjects.iter().all(|subject| matches!(subject, Subject::Other)) {
             return Ok(Vec::new());
         }
@@ -161,19 +163,49 @@ impl<'a> Guard<'a> {
         if !next.is_empty() {
             self.tx.prefetch(&next)?;
         }
-        let is_hidden = |subject: Subject| match subject {
-            Subject::Entry { scope, key } => self.may_read(&scope, &key).map(|may| !may),
-            Subject::Scope(scope) => self.may_see(&scope).map(|may| !may),
-            // It may be of a scope that the caller may not read.
-            Subject::Unreadable => Ok(!self.is_operator()),
-            Subject::Other => Ok(false),
-        };
-        let is_hidden = |subject| match is_hidden(subject) {
+        let is_hidden = |(subject, id)| match self.hides(subject, id) {
             // Policies that cannot be read allow no caller anything, and stop no reader.
             Err(error) if error.is_unreadable_row() => Ok(true),
             hidden => hidden,
         };
-        subjects.into_iter().map(is_hidden).collect()
+        subjects.into_iter().zip(ids).map(is_hidden).collect()
+    }
+
+    /// Whether the caller does not see an event.
+    fn hides(&self, subject: Subject, id: Revision) -> Result<bool> {
+        let (scope, is_shown) = match subject {
+            Subject::Entry { scope, key } => {
+                let may_read = self.may_read(&scope, &key)?;
+                (scope, may_read)
+            }
+            Subject::Scope(scope) => {
+                let may_see = self.may_see(&scope)?;
+                (scope, may_see)
+            }
+            // It may be of a scope that the caller may not read.
+            Subject::Unreadable => return Ok(!self.is_operator()),
+            Subject::Other => return Ok(false),
+        };
+        Ok(!is_shown || Some(id) <= self.hidden_until(&scope)?)
+    }
+
+    /// The revision up to which the caller does not see what happened in a scope: it was another one with the same name, which
+    /// restricted its callers.
+    pub(crate) fn hidden_until(&self, scope: &str) -> Result<Option<Revision>> {
+        if self.is_operator() {
+            return Ok(None);
+        }
+        Ok(self.row(scope)?.and_then(|row| row.policies.hidden_until))
+    }
+
+    /// Refuses to show what happened in a scope at a revision, if the caller does not see that.
+    pub(crate) fn check_shown(&self, scope: &str, revision: Revision) -> Result<()> {
+        if Some(revision) > self.hidden_until(scope)? {
+            return Ok(());
+        }
+        let message =
+            format!("revision {revision} is of an earlier scope {scope}, which restricted its callers");
+        Err(Refusal::new(Code::NotAllowed, message).detail("scope", scope).into())
     }
 
     /// The caller is this agent, which need not be read again.

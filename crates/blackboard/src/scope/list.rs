@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Guard, ScopeDetails, ScopePolicies, Scopes};
+use super::{Guard, ScopeDetails, ScopePolicies, ScopeStatus, Scopes};
 use crate::entry::{ScopeSize, first_scope_from, scopes_from};
 use crate::error::Result;
 use crate::store::{Prefetch, Range, Tx};
@@ -32,9 +32,12 @@ impl Scopes<'_> {
             let guard = Guard::of_board(self.board, tx);
             let mut details = Vec::with_capacity(scopes.len());
             for (scope, (entries, row)) in scopes {
-                if row.as_ref().map_or(Ok(true), |row| guard.may_see_row(row))? {
-                    details.push(ScopeDetails::of(scope, entries, row.as_ref()));
+                let is_gone = entries == 0 && row.as_ref().is_some_and(|row| !row.is_live());
+                if is_gone || !row.as_ref().map_or(Ok(true), |row| guard.may_see_row(row))? {
+                    continue;
                 }
+                let row = row.filter(|row| row.policies.status != ScopeStatus::Deleted);
+                details.push(ScopeDetails::of(scope, entries, row.as_ref()));
             }
             Ok(details)
         })

@@ -12,7 +12,7 @@ use crate::event::{Filter, Lines, Since};
 use crate::follow::{Follow, Start};
 use crate::import;
 use crate::scope::{
-    AccessRule, AccessRules, CreateScope, DeleteScope, Effect, Policies, SetScope, Visibility,
+    AccessRule, AccessRules, CreateScope, DeleteScope, Effect, Policies, ScopePolicies, SetScope, Visibility,
 };
 use crate::store::{BookkeepingRow, Key, Prefetch};
 
@@ -714,10 +714,18 @@ fn create_local(fixture: &Fixture, name: &str, session: &str) {
     assert!(fixture.board.scopes().create(&create).unwrap().created);
 }
 
-/// How many entries of a scope are stored, and whether it has policies.
+/// How many entries of a scope are stored, and whether the scope exists or waits for its deletion.
 fn rest_of(fixture: &Fixture, scope: &str) -> (u64, bool) {
     let policies = Key::ScopePolicies(scope.to_owned());
-    fixture.read(|tx| Ok((tx.count(&Range::entries(scope, ""))?, tx.get(&policies)?.is_some()))).unwrap()
+    let listed = Range::bookkeeping_rows("ended-scopes:");
+    let rest = fixture.read(|tx| {
+        let row = tx.row::<ScopePolicies>(&policies)?;
+        let mut listed = tx.rows::<BookkeepingRow>(&listed)?.into_iter();
+        let waits = listed.any(|list| list.value.contains(&format!("\"{scope}\"")));
+        let exists = row.is_some_and(|row| row.is_live());
+        Ok((tx.count(&Range::entries(scope, ""))?, exists || waits))
+    });
+    rest.unwrap()
 }
 
 fn a_local_scope_is_for_its_session_and_ends_with_it(fixture: &Fixture) {

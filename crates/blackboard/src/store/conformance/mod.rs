@@ -46,6 +46,7 @@ mod locks;
 mod log;
 mod optimism;
 mod overview;
+mod past_scopes;
 mod projects;
 mod protocols;
 mod prune;
@@ -175,6 +176,7 @@ const FILES: &[&[Test]] = &[
     log::TESTS,
     optimism::TESTS,
     overview::TESTS,
+    past_scopes::TESTS,
     projects::TESTS,
     protocols::TESTS,
     prune::TESTS,
