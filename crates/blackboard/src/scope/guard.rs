@@ -102,7 +102,8 @@ impl<'a> Guard<'a> {
         self.refused(scope, None)?.map_or(Ok(()), Err)
     }
 
-    /// Whether the policies of its scope let the caller read an entry. Lists leave out the others.
+    /// Whether the policies of its scope let the caller read an entry. Lists leave out the others. A session that has ended or
+    /// does not exist is refused.
     pub(crate) fn may_read(&self, scope: &str, key: &str) -> Result<bool> {
         Ok(self.refused(scope, Some((AccessOperation::Read, key)))?.is_none())
     }
@@ -240,6 +241,7 @@ impl<'a> Guard<'a> {
         }
     }
 
+    /// Why the caller may not do this, if it may not. Fails for a session that cannot be used.
     fn refused(&self, scope: &str, what: Option<(AccessOperation, &str)>) -> Result<Option<Error>> {
         let custom = what.and_then(|(operation, key)| self.custom.refusal(operation, scope, key));
         if custom.is_some() {
@@ -261,12 +263,13 @@ impl<'a> Guard<'a> {
             return Ok(None);
         }
         let caller = self.caller()?;
-        Ok(match caller {
-            Identity::Operator => None,
-            Identity::Named { names, session } => refusal(row, (names, session.as_deref()), what)
-                .map(|denial| not_allowed(row, caller.label(), what, denial)),
-            Identity::Ended(_) | Identity::Unknown(_) => caller.unusable(),
-        })
+        match caller {
+            Identity::Operator => Ok(None),
+            Identity::Named { names, session } => Ok(refusal(row, (names, session.as_deref()), what)
+                .map(|denial| not_allowed(row, caller.label(), what, denial))),
+            // Also for a list: one without what it may not show would look complete.
+            Identity::Ended(_) | Identity::Unknown(_) => caller.unusable().map_or(Ok(None), Err),
+        }
     }
 
     fn row(&self, scope: &str) -> Result<Option<Rc<ScopePolicies>>> {
