@@ -448,6 +448,12 @@ impl<'a> EntryEditor<'a> {
         self.guard.check_owner(policies)
     }
 
+    /// Whether the operator calls.
+    pub(crate) fn is_called_by_operator(&self) -> Result<bool> {
+        self.guard.know(self.agent.as_ref());
+        self.guard.is_called_by_operator()
+    }
+
     /// The same for a scope whose policies are not known yet.
     pub(crate) fn check_owner_of(&mut self, scope: &str) -> Result<()> {
         let policies = self.policies(scope)?;

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::end::{EndsWith, no_session_for_scope};
+use super::restrict::check_restriction;
 use super::rules::{check_policies, check_protocols};
 use super::size::{count, prefetch_count};
 use super::{
@@ -130,6 +131,7 @@ impl Scopes<'_> {
             let new = NewPolicies { name, policies, author: &editor.author, now: tx.now() };
             let created = new.decide(before, entries, event, &mut editor.changes)?;
             if created.created {
+                check_restriction(tx, &editor, name, None, policies)?;
                 if let Some(id) = &policies.work_item {
                     check_open(tx, id)?;
                 }

@@ -221,6 +221,15 @@ impl<'a> Guard<'a> {
         self.refused_by(row, Some((operation, key)))?.map_or(Ok(()), Err)
     }
 
+    /// Whether the operator calls, after a search for the caller if that is needed.
+    pub(crate) fn is_called_by_operator(&self) -> Result<bool> {
+        if self.is_operator() {
+            return Ok(true);
+        }
+        let caller = self.caller()?;
+        caller.unusable().map_or(Ok(matches!(caller, Identity::Operator)), Err)
+    }
+
     /// Refuses to change the policies of a scope that restricts its callers, unless the caller is its owner or the operator.
     pub(crate) fn check_owner(&self, row: &ScopePolicies) -> Result<()> {
         if !row.is_restricted() {

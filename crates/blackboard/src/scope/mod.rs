@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `create.rs`, `set.rs`, `delete.rs`, `show.rs`, `list.rs` | the verbs |
 //! | `custom.rs` | policies of a program that embeds the library, which are not stored |
+//! | `restrict.rs` | who may begin to restrict the callers of a scope |
 //! | `rules.rs` | the rules of policies, each a pure function |
 //! | `access.rs` | access rules and members: who may read, write and delete which entries |
 //! | `caller.rs`, `guard.rs` | who calls; what every path asks before it shows or changes an entry |
@@ -26,6 +27,7 @@ mod end;
 mod guard;
 mod list;
 mod past;
+mod restrict;
 mod rules;
 mod set;
 mod show;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::create::{check_fits, check_text, described};
+use super::restrict::check_restriction;
 use super::rules::{check_policies, check_protocols};
 use super::size::{count, prefetch_count};
 use super::{
@@ -118,7 +119,9 @@ impl Scopes<'_> {
             };
             let (author, now) = (editor.author.clone(), tx.now());
             let by = |event: NewEvent| event.by(session.as_deref());
+            let old = before.clone();
             let updated = decide(request, before, entries, (&author, now), by, &mut editor.changes)?;
+            check_restriction(tx, &editor, name, Some(&old), &updated.scope.policies)?;
             Ok((editor.finish()?, updated))
         })
     }
