@@ -15,6 +15,7 @@ on_every_engine![
     a_deleted_scope_still_hides_what_was_before_it,
     a_scope_that_has_ended_is_not_listed,
     what_is_pruned_last_removes_the_policies,
+    a_stale_session_that_recovers_has_its_local_scope,
 ];
 
 const SECRET: &str = "\"hidden\"";
@@ -201,4 +202,19 @@ fn what_is_pruned_last_removes_the_policies(fixture: &Fixture) {
     let left = fixture.read(|tx| tx.count(&Range::bookkeeping_rows("past-scopes:"))).unwrap();
     assert_eq!(left, 0);
     fixture.write("open", "1");
+}
+
+fn a_stale_session_that_recovers_has_its_local_scope(fixture: &Fixture) {
+    let ivy = fixture.session_of_process("Ivy", 100);
+    create(fixture, local(), &ivy);
+    fixture.scope_of(&ivy).write(&a_write("secret", SECRET)).unwrap();
+    fixture.processes.end(100);
+    fixture.pass(3600);
+    let swept = fixture.sweep();
+    assert_eq!((swept.stale_agents.len(), swept.deleted_scopes.len()), (1, 0));
+    assert!(fixture.board.agents().heartbeat(&Heartbeat::of(&ivy)).unwrap().recovered);
+    assert_eq!(fixture.scope_of(&ivy).read("secret").unwrap(), Some(json(SECRET)));
+    fixture.scope_of(&ivy).write(&a_write("other", "1")).unwrap();
+    fixture.board.agents().deregister(&ivy).unwrap();
+    assert_eq!(fixture.value("secret"), None);
 }
