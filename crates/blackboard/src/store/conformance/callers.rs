@@ -1,6 +1,7 @@
 //! Callers: what an agent may not see, it does not see in damaged or unusual cases, either.
 
 use super::*;
+use crate::entry::Query;
 use crate::event::Lines;
 use crate::scope::{
     AccessRule, AccessRules, CreateScope, DeleteScope, Effect, Policies, SetScope, Visibility,
@@ -9,6 +10,7 @@ use crate::scope::{
 on_every_engine![
     only_the_operator_sees_an_event_of_an_entry_whose_scope_is_unknown,
     a_session_cannot_lock_others_out_of_what_they_use,
+    a_transaction_has_the_rights_of_plain_verbs,
 ];
 
 fn only_the_operator_sees_an_event_of_an_entry_whose_scope_is_unknown(fixture: &Fixture) {
@@ -77,4 +79,44 @@ fn a_session_cannot_lock_others_out_of_what_they_use(fixture: &Fixture) {
     assert!(scopes.create(&CreateScope::new("default", rules)).unwrap().created, "the operator may");
     let delete = DeleteScope { name: "default".to_owned(), entries: false, session: None };
     scopes.delete(&delete).unwrap();
+}
+
+fn a_transaction_has_the_rights_of_plain_verbs(fixture: &Fixture) {
+    let rules = ["oak:read:secret*", "oak:delete:kept*"];
+    let rules = rules.map(|rule| AccessRule::parse(Effect::Deny, rule).unwrap());
+    let policies = Policies { access: AccessRules::new(rules.into()), ..Policies::default() };
+    fixture.board.scopes().create(&CreateScope::new("team", policies)).unwrap();
+    let fill = || {
+        for key in ["secret", "kept"] {
+            fixture.write(key, "1");
+        }
+    };
+    fill();
+    let oak = fixture.board.with_caller(Actor::author("oak"));
+    // What may be deleted need not be read, and the other way round.
+    assert!(oak.transaction(|tx| tx.scope("team").delete("secret")).unwrap());
+    assert!(!oak.transaction(|tx| tx.scope("team").delete("secret")).unwrap());
+    assert_eq!(code(oak.transaction(|tx| tx.scope("team").delete("kept"))), Code::NotAllowed);
+    assert_eq!(fixture.value("kept").as_deref(), Some("1"));
+    fill();
+    // A write shows nothing of what it replaces or keeps.
+    for merge in [false, true] {
+        let write = Write { merge, ..a_write("secret", "2") };
+        oak.transaction(|tx| tx.scope("team").write(&write)).unwrap();
+        let entry = oak.transaction(|tx| {
+            tx.scope("team").write(&write)?;
+            tx.scope("team").entry("secret")
+        });
+        let value = oak.transaction(|tx| {
+            tx.scope("team").write(&write)?;
+            tx.scope("team").read("secret")
+        });
+        assert_eq!((code(entry), code(value)), (Code::NotAllowed, Code::NotAllowed));
+        let found = oak.transaction(|tx| {
+            tx.scope("team").write(&write)?;
+            tx.scope("team").query(&Query::default())
+        });
+        let found: Vec<_> = found.unwrap().into_iter().map(|entry| entry.key).collect();
+        assert_eq!(found, ["kept"]);
+    }
 }
