@@ -26,7 +26,8 @@ impl Scopes<'_> {
             let rows = tx.rows::<ScopePolicies>(&Range::scope_policies())?;
             let mut scopes: BTreeMap<_, _> =
                 rows.into_iter().map(|row| (row.scope.clone(), (0, Some(row)))).collect();
-            for ScopeSize { scope, entries } in sizes(tx)? {
+            let known = |scope: &str| scopes.get(scope).and_then(|(_, row)| row.as_ref()?.entries);
+            for ScopeSize { scope, entries } in sizes(tx, known)? {
                 scopes.entry(scope).or_insert((0, None)).0 = entries;
             }
             let guard = Guard::of_board(self.board, tx);
@@ -55,7 +56,7 @@ impl Scopes<'_> {
     pub fn sizes(&self) -> Result<Vec<ScopeSize>> {
         self.board.read_list(&[Prefetch::Heads(first_scope_from(None), 1)], |tx| {
             let guard = Guard::of_board(self.board, tx);
-            let mut sizes = sizes(tx)?;
+            let mut sizes = sizes(tx, |_| None)?;
             if !guard.is_operator() {
                 tx.prefetch(&guard.prefetch_of(sizes.iter().map(|size| size.scope.as_str())))?;
                 let seen = sizes.iter().map(|size| guard.may_see(&size.scope)).collect::<Result<Vec<_>>>()?;
@@ -67,12 +68,16 @@ impl Scopes<'_> {
     }
 }
 
-fn sizes(tx: &dyn Tx) -> Result<Vec<ScopeSize>> {
+/// The scopes that have entries. What `known` does not have is counted.
+fn sizes(tx: &dyn Tx, known: impl Fn(&str) -> Option<u64>) -> Result<Vec<ScopeSize>> {
     let scopes = scopes_from(tx, None)?;
-    let counts = scopes.iter().map(|scope| Prefetch::Count(Range::entries(scope, "")));
-    tx.prefetch(&counts.collect::<Vec<_>>())?;
+    let unknown = scopes.iter().filter(|scope| known(scope).is_none());
+    let counts: Vec<_> = unknown.map(|scope| Prefetch::Count(Range::entries(scope, ""))).collect();
+    if !counts.is_empty() {
+        tx.prefetch(&counts)?;
+    }
     let sizes = scopes.into_iter().map(|scope| {
-        let entries = tx.count(&Range::entries(&scope, ""))?;
+        let entries = known(&scope).map_or_else(|| tx.count(&Range::entries(&scope, "")), Ok)?;
         Ok(ScopeSize { scope, entries })
     });
     sizes.collect()

@@ -26,7 +26,9 @@ impl Scopes<'_> {
             Guard::of_board(self.board, tx).check_scope(name)?;
             let row = tx.row::<ScopePolicies>(&key)?;
             let row = row.filter(|row| row.policies.status != ScopeStatus::Deleted);
-            match (row, tx.count(&entries)?) {
+            // The row of a scope with a limit has the number: to count many entries takes long.
+            let known = row.as_ref().and_then(|row| row.entries);
+            match (row, known.map_or_else(|| tx.count(&entries), Ok)?) {
                 (None, 0) => Err(not_found(name)),
                 (row, entries) => Ok(ScopeDetails::of(name.to_owned(), entries, row.as_ref())),
             }

@@ -30,6 +30,7 @@ on_every_engine![
     deleting_a_scope_with_its_entries_deletes_more_than_a_batch,
     no_interleaving_of_writers_exceeds_the_limit,
     entries_are_read_from_the_oldest_one,
+    the_entries_of_a_limited_scope_are_not_counted_again,
 ];
 
 fn create(fixture: &Fixture, policies: Policies) {
@@ -652,4 +653,19 @@ fn entries_are_read_from_the_oldest_one(fixture: &Fixture) {
         let keys = expected.iter().take(2).map(|key| Key::Entry("team".to_owned(), (*key).to_owned()));
         assert_eq!(rows, keys.collect::<Vec<_>>(), "{range:?}");
     }
+}
+
+fn the_entries_of_a_limited_scope_are_not_counted_again(fixture: &Fixture) {
+    create(fixture, limited(50, Eviction::Lru));
+    fixture.write("a", "1");
+    // A number that no count would give.
+    let key = Key::ScopePolicies("team".to_owned());
+    let row = fixture.read(|tx| tx.row::<ScopePolicies>(&key)).unwrap().unwrap();
+    assert_eq!(row.entries, Some(1));
+    fixture.put(&[ScopePolicies { entries: Some(41), ..row }.into()]);
+    let scopes = fixture.board.scopes();
+    assert_eq!(scopes.show("team").unwrap().entries, 41);
+    assert_eq!(scopes.list().unwrap()[0].entries, 41);
+    let set = SetScope { max_entries: Some(Some(60)), ..SetScope::of("team") };
+    assert_eq!(scopes.set(&set).unwrap().scope.entries, 41);
 }
