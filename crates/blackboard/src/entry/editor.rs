@@ -356,7 +356,14 @@ impl<'a> EntryEditor<'a> {
         while let Some(head) = self.scope_state(scope).evictable.next(tx, &order)? {
             let known = self.keys.contains_key(&(head.scope.clone(), head.key.clone()));
             let at = self.open(&head.scope, &head.key)?;
-            self.evictions += usize::from(!known);
+            if !known {
+                self.evictions += 1;
+                // A leased entry is passed over: the commit does nothing with its value.
+                let now = self.tx.now();
+                let leased = self.states[at].current.as_ref();
+                let leased = leased.filter(|entry| entry.session_id.is_some() && !entry.is_expired(now));
+                self.bytes -= leased.map_or(0, |entry| entry.value.as_str().len());
+            }
             if !self.states[at].changed {
                 return Ok(Some(at));
             }

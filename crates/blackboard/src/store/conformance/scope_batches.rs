@@ -6,6 +6,7 @@ use crate::scope::{CreateScope, DeleteScope, Policies, Visibility};
 on_every_engine![
     a_scope_with_large_values_is_deleted_in_several_commits,
     the_end_of_a_session_or_item_deletes_a_part_and_a_sweep_the_rest,
+    leased_entries_that_an_eviction_passes_over_do_not_fill_the_commit,
 ];
 
 /// The entries that one commit of [`small_commits`] deletes.
@@ -83,4 +84,19 @@ fn the_end_of_a_session_or_item_deletes_a_part_and_a_sweep_the_rest(fixture: &Fi
     assert_eq!(swept.deleted_scopes, ["team", "of-item"]);
     assert_eq!((entries(fixture, "team"), entries(fixture, "of-item")), (0, 0));
     assert_eq!(entries(fixture, "other"), 20);
+}
+
+fn leased_entries_that_an_eviction_passes_over_do_not_fill_the_commit(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    let policies = Policies { max_entries: Some(12), ..Policies::default() };
+    fixture.board.scopes().create(&CreateScope::new("team", policies)).unwrap();
+    let value = format!("\"{}\"", "x".repeat(98));
+    let leased = |number| Write { lease: true, ..a_write(&format!("leased{number}"), &value) };
+    let leased: Vec<_> = (0..10).map(leased).collect();
+    fixture.scope_of(&ivy).write_batch(&leased).unwrap();
+    fixture.scope().write_batch(&[a_write("a", "1"), a_write("b", "1")]).unwrap();
+    let board = small_commits(fixture);
+    let written = board.scope("team").write_batch(&[a_write("c", "1"), a_write("d", "1")]).unwrap();
+    let evicted: Vec<_> = written.into_iter().filter_map(|written| written.evicted).collect();
+    assert_eq!(evicted, ["a", "b"]);
 }
