@@ -209,6 +209,9 @@ pub fn as_command<'a>(hint: &'a Hint, given: &GivenOptions<'_>) -> Cow<'a, str> 
         Hint::ListScopes => ("list scopes".into(), given.command("scope list")),
         Hint::ShowScope(scope) => ("show its policies".into(), given.command_on("scope show", scope, "")),
         Hint::CreateScope(scope) => ("give it policies".into(), given.acting_on("scope create", scope, "")),
+        Hint::CreateScopeAgain(scope) => {
+            ("use another scope, or create it again".into(), given.acting_on("scope create", scope, ""))
+        }
         Hint::SetScope(scope) => {
             ("change them with `scope set`, or show them".into(), given.command_on("scope show", scope, ""))
         }
@@ -309,6 +312,7 @@ pub mod tests {
             Hint::ListScopes,
             Hint::ShowScope(name()),
             Hint::CreateScope(name()),
+            Hint::CreateScopeAgain(name()),
             Hint::SetScope(name()),
             Hint::MakeRoomIn(name()),
             Hint::CountUses { scope: name(), key: name() },

@@ -477,14 +477,14 @@ impl Board {
         prefetch: &[Prefetch<'_>],
         f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
     ) -> Result<T> {
-        self.commit_once_if(|_| Ok(()), operation, caller, name, asked, prefetch, f)
+        self.commit_once_if(|_, _| Ok(()), operation, caller, name, asked, prefetch, f)
     }
 
     /// The same for an answer that not every caller may get: `allowed` refuses to repeat it.
     #[expect(clippy::too_many_arguments, reason = "those of `commit_once`, and one")]
     pub(crate) fn commit_once_if<T: Pending + Serialize + DeserializeOwned>(
         &self,
-        allowed: impl Fn(&dyn Tx) -> Result<()>,
+        allowed: impl Fn(&dyn Tx, &T) -> Result<()>,
         operation: Option<&str>,
         caller: Option<&str>,
         name: &'static str,
@@ -504,8 +504,9 @@ impl Board {
         let prefetch: Vec<_> = prefetch.iter().cloned().chain([Prefetch::Row(key.clone())]).collect();
         self.commit_with(Commit { name, prefetch: &prefetch, on_busy: OnBusy::Wait, callers }, |tx| {
             if let Some(known) = tx.row::<RememberedCall>(&key)? {
-                allowed(tx)?;
-                return Ok((Changes::new(), known.answer(name, asked)?));
+                let answer = known.answer(name, asked)?;
+                allowed(tx, &answer)?;
+                return Ok((Changes::new(), answer));
             }
             crate::text::check_id("operation", operation)?;
             let (mut changes, answer) = f(tx)?;

@@ -183,6 +183,8 @@ codes! {
     InUse, "in_use", 4;
     /// The scope has as many entries as it may have and none can be evicted, or more than a new limit.
     ScopeFull, "scope_full", 4;
+    /// The scope has ended with its session or work item.
+    ScopeEnded, "scope_ended", 4;
     /// This board already has a dashboard.
     AlreadyRunning, "already_running", 4;
     /// The port is in use.

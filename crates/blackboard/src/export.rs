@@ -67,7 +67,7 @@ impl Board {
             let guard = Guard::of_board(self, tx);
             let entries = guard.readable(entries)?;
             let mut scopes = Vec::with_capacity(rows.len());
-            for row in &rows {
+            for row in rows.iter().filter(|row| row.is_live()) {
                 if guard.may_see_row(row)? {
                     scopes.push(ScopeDetails::among(&entries, row));
                 }
@@ -103,13 +103,14 @@ impl Board {
         self.read_list(&prefetch, |tx| {
             let row = tx.row::<ScopePolicies>(&policies)?;
             let stored = tx.rows::<Entry>(&range)?;
-            if row.is_none() && stored.is_empty() {
+            if row.as_ref().is_none_or(|row| !row.is_live()) && stored.is_empty() {
                 return Err(scope_not_found(scope));
             }
             let guard = Guard::of_board(self, tx);
             guard.check_scope(scope)?;
             let entries = guard.readable(stored)?;
-            let scopes = row.iter().map(|row| ScopeDetails::among(&entries, row)).collect();
+            let live = row.iter().filter(|row| row.is_live());
+            let scopes = live.map(|row| ScopeDetails::among(&entries, row)).collect();
             Ok(Exported { revision: tx.revision()?, scopes, entries, ..Exported::default() })
         })
     }

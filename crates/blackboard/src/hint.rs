@@ -111,6 +111,8 @@ pub enum Hint {
     ShowScope(String),
     /// Give this scope policies.
     CreateScope(String),
+    /// Create a new scope with the name of one that has ended.
+    CreateScopeAgain(String),
     /// Change the policies of this scope.
     SetScope(String),
     /// Delete entries of this scope, or give it a larger limit.

@@ -13,11 +13,13 @@
 //! | `heartbeats.rs` | heartbeats that are too old or too many |
 //! | `events.rs` | the event log, by age and by size |
 //! | `clocks.rs` | clock readings of machines that do not use the board any more |
+//! | `scopes.rs` | policies that only hide the history of a scope |
 
 mod agents;
 mod clocks;
 mod events;
 mod heartbeats;
+mod scopes;
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -34,6 +36,7 @@ use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::file::{EDITS_KEPT, Edit};
 use crate::revision::{Pending, Revision};
+use crate::scope::prefetch_past;
 use crate::store::{BookkeepingRow, Changes, Cursor, Key, Prefetch, Range, RememberedCall, Row, Tx};
 use crate::sweep::{ClockReading, SkippedAgent, Swept};
 use crate::unreadable::if_readable;
@@ -93,6 +96,8 @@ struct Due {
     operations: Vec<Key>,
     edits: Vec<Key>,
     clocks: ClockBatch,
+    /// The lists of policies that hide nothing any more.
+    scopes: Vec<Key>,
 }
 
 impl Due {
@@ -101,6 +106,8 @@ impl Due {
         let keys = [&self.heartbeats.due, &self.cursors, &self.operations, &self.edits, &self.clocks.due];
         let agents = self.agents.due.iter().map(|session| Key::Agent(session.clone()));
         let rows = agents.chain(keys.into_iter().flatten().cloned()).chain([KEY]).map(Prefetch::Row);
+        let rows = rows.chain(self.scopes.iter().cloned().map(Prefetch::Row));
+        let rows = rows.chain(self.scopes.iter().flat_map(prefetch_past));
         let cut = self.events.iter().flat_map(|(until, _)| events::prefetch_cut(self.floor, *until));
         rows.chain(cut).chain([Prefetch::Revision]).collect()
     }
@@ -160,6 +167,7 @@ impl Board {
             // The machine may have registered a session meanwhile.
             let is_old = |row: &BookkeepingRow| ClockReading::is_abandoned(self, row, tx.now());
             prune_rows(tx, &due.clocks.due, is_old, &mut changes, &mut pruned)?;
+            scopes::prune_scopes(tx, &due.scopes, &mut changes, &mut pruned)?;
             if !pruned.more {
                 let due =
                     PruneState { due_at: tx.now().plus(REST), clocks_after: due.clocks.position.clone() };
@@ -183,6 +191,7 @@ impl Board {
             Prefetch::Keys(operations.clone(), BATCH),
             Prefetch::Keys(edits.clone(), BATCH),
             Prefetch::Range(cursors.clone()),
+            scopes::prefetch(),
         ])?;
         let floor = tx.floor()?;
         let named = readable_rows::<Cursor>(tx, &cursors)?.into_iter();
@@ -201,6 +210,7 @@ impl Board {
             operations: readable(tx.keys(&operations, BATCH)?)?,
             edits: readable(tx.keys(&edits, BATCH)?)?,
             clocks: self.clocks_to_prune(tx, &clocks_after)?,
+            scopes: scopes::scopes_to_prune(tx)?,
         })
     }
 

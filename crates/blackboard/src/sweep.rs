@@ -40,7 +40,7 @@ use crate::event::{EventType, NewEvent, TargetType};
 use crate::hint::Hint;
 use crate::process::Liveness;
 use crate::revision::{Pending, Revision};
-use crate::scope::{EndsWith, SkippedScope};
+use crate::scope::SkippedScope;
 use crate::store::{Changes, Key, OnBusy, Prefetch, Range, Tx};
 use crate::work::WorkItem;
 
@@ -342,7 +342,6 @@ impl Board {
             Prefetch::Row(Key::Agent(session.clone())),
             Prefetch::Range(Range::claimed_by(session)),
             Prefetch::Range(Range::leased_by(session)),
-            EndsWith::Session(session).prefetch(),
         ];
         // Without the write lock: rows that cannot be read would otherwise cost every other writer that lock, at every
         // sweep.
@@ -363,9 +362,8 @@ impl Board {
             }) else {
                 return Ok((Changes::new(), None));
             };
-            let (mut changes, stale) = decide(agent, Held::of(tx, session)?, liveness, tx.now());
-            // Its scopes are deleted once all agents are marked, or by the next sweep.
-            EndsWith::Session(session).end(tx, &mut changes)?;
+            // Its local scopes stay: no other session waits for them, and it may recover.
+            let (changes, stale) = decide(agent, Held::of(tx, session)?, liveness, tx.now());
             Ok((changes, Some(stale)))
         })
     }

@@ -98,6 +98,9 @@ pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
         Hint::CreateScope(scope) | Hint::SetScope(scope) => {
             format!("ask the user to change the policies of scope \"{scope}\"").into()
         }
+        Hint::CreateScopeAgain(scope) => {
+            format!("use another scope, or ask the user to create scope \"{scope}\" again").into()
+        }
         Hint::MakeRoomIn(scope) => {
             format!("delete entries of scope \"{scope}\", or ask the user to give it a larger limit").into()
         }

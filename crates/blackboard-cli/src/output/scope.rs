@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use blackboard::scope::{self, Policies, ScopeDetails, ScopeUpdated};
+use blackboard::scope::{self, Policies, ScopeDetails, ScopeStatus, ScopeUpdated};
 
 use super::{Cell, Column, ListPage, Result, Screen, Table, escape, render_list, render_object, time};
 
@@ -40,7 +40,10 @@ fn details(details: &ScopeDetails, screen: &mut Screen<'_>) -> Result {
     let changed = changed.map(|(moment, author)| format!("{} by {}", age(moment), screen.name(author)));
     let [entries, visibility, members, work_item, access, ttl, values] = policies(details);
     let scope = ("Scope", Some(details.scope.clone()));
-    screen.fields([scope, entries, visibility, members, work_item, access, ttl, values, ("Changed", changed)])
+    let status = Some(details.policies.status).filter(|status| *status != ScopeStatus::Live);
+    let status = ("Status", status.map(|status| status.to_string()));
+    let changed = ("Changed", changed);
+    screen.fields([scope, status, entries, visibility, members, work_item, access, ttl, values, changed])
 }
 
 /// The fields that every answer about a scope has.

@@ -277,6 +277,7 @@ fn known_status(code: Code) -> Option<StatusCode> {
         | Code::SessionEnded
         | Code::InUse
         | Code::ScopeFull
+        | Code::ScopeEnded
         | Code::ProtocolMismatch
         | Code::CallFailed
         | Code::NotAllowed

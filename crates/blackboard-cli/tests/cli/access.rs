@@ -318,7 +318,11 @@ fn a_local_scope_ends_with_its_session() {
     scratch.run(["read", "a", "--scope", "mine", "--as", "Ivy", "--json"]).refused(Code::NotAllowed);
     assert_eq!(scratch.json(["read", "a", "--scope", "mine", "--as", "Oak"])["value"], 1);
     scratch.json(["agent", "deregister", "Oak"]);
-    scratch.run(["scope", "show", "mine", "--json"]).refused(Code::ScopeNotFound);
+    assert_eq!(scratch.json(["scope", "show", "mine"])["status"], "ended");
+    // Its history stays private.
+    scratch.run(["history", "a", "--scope", "mine", "--as", "Ivy", "--json"]).refused(Code::NotAllowed);
+    let observed = scratch.run(["observe", "--peek", "--since", "1h", "--as", "Ivy"]).success().stdout;
+    assert!(!observed.contains("mine"), "{observed}");
 }
 
 fn a_scope_ends_with_its_work_item() {
@@ -328,5 +332,9 @@ fn a_scope_ends_with_its_work_item() {
     scratch.json(["write", "a", "1", "--scope", "build-notes"]);
     assert_eq!(scratch.json(["scope", "show", "build-notes"])["work_item"], "build");
     scratch.json(["work", "complete", "build", "--session", "Ivy"]);
-    scratch.run(["scope", "show", "build-notes", "--json"]).refused(Code::ScopeNotFound);
+    let shown = scratch.json(["scope", "show", "build-notes"]);
+    assert_eq!((&shown["status"], &shown["entries"]), (&json!("ended"), &json!(0)));
+    let write = scratch.run(["write", "a", "1", "--scope", "build-notes", "--json"]);
+    let refused = write.refused(Code::ScopeEnded);
+    assert!(refused["hint"].as_str().unwrap().contains("scope create build-notes"), "{refused}");
 }

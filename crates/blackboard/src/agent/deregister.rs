@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
 use crate::scope::EndsWith;
-use crate::store::{Changes, Key, OnBusy, Prefetch, Range, Tx};
+use crate::store::{Changes, Key, Prefetch, Range, Tx};
 use crate::work::WorkItem;
 
 /// A session that has ended.
@@ -57,21 +57,20 @@ impl Agents<'_> {
             Prefetch::Range(Range::delegates_of(session)),
             EndsWith::Session(session).prefetch(),
         ];
-        let mut ends_scopes = false;
+        let mut with_scopes = Vec::new();
         let ended = self.board.commit("agent deregister", &prefetch, |tx| {
             let (mut changes, ended) = decide(ending_with(tx, session)?, tx.now());
-            ends_scopes = false;
+            with_scopes.clear();
             if !ended.already_ended {
                 for session in ended.delegates.iter().map(String::as_str).chain([session]) {
-                    ends_scopes |= EndsWith::Session(session).end(tx, &mut changes)?;
+                    if EndsWith::Session(session).end(tx, &mut changes)? {
+                        with_scopes.push(session.to_owned());
+                    }
                 }
             }
             Ok((changes, ended))
         })?;
-        if ends_scopes {
-            // What fails here is left to the next sweep.
-            let _ = self.board.end_scopes(OnBusy::Wait);
-        }
+        self.board.end_scopes_of(with_scopes.iter().map(|session| EndsWith::Session(session)));
         Ok(ended)
     }
 }

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::rules::check_not_reserved;
 use super::write::check_count;
-use super::{EntryEditor, EntryHead, EventWording, Glob, Scope, check_known_scope, check_pattern};
+use super::{
+    EntryEditor, EntryHead, EventWording, Glob, RepeatedAnswer, Scope, check_known_scope, check_pattern,
+};
 use crate::error::Result;
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
@@ -27,6 +29,12 @@ pub struct Cleared {
 impl Pending for Cleared {
     fn resolve(&mut self, first: Revision) {
         self.revision.resolve(first);
+    }
+}
+
+impl RepeatedAnswer for Cleared {
+    fn shown_keys(&self) -> Vec<&str> {
+        self.keys.iter().map(String::as_str).collect()
     }
 }
 

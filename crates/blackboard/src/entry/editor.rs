@@ -79,6 +79,28 @@ struct KeyState {
     changed: bool,
 }
 
+/// An answer that is remembered, and repeated for a call with the same idempotency key.
+pub(crate) trait RepeatedAnswer {
+    /// The keys that it names besides those of the request, which the caller may have no right to read.
+    fn shown_keys(&self) -> Vec<&str> {
+        Vec::new()
+    }
+}
+
+impl RepeatedAnswer for Deleted {}
+
+impl RepeatedAnswer for Written {
+    fn shown_keys(&self) -> Vec<&str> {
+        self.evicted.iter().map(String::as_str).collect()
+    }
+}
+
+impl RepeatedAnswer for Vec<Written> {
+    fn shown_keys(&self) -> Vec<&str> {
+        self.iter().flat_map(Written::shown_keys).collect()
+    }
+}
+
 impl Board {
     /// The actor, if the author's name is allowed.
     pub(super) fn checked_actor(&self, actor: &Actor) -> Result<Actor> {
@@ -97,7 +119,7 @@ impl Board {
 impl Scope<'_> {
     /// Commits what `f` does to entries on behalf of the scope's actor. `asked` adds the request to a fingerprint, by which a
     /// repeated call is recognized.
-    pub(crate) fn commit<T: Pending + Serialize + DeserializeOwned>(
+    pub(crate) fn commit<T: Pending + RepeatedAnswer + Serialize + DeserializeOwned>(
         &self,
         name: &'static str,
         asked: impl FnOnce(Fingerprint) -> Fingerprint,
@@ -110,7 +132,12 @@ impl Scope<'_> {
         let prefetch = prefetch.iter().cloned().chain(actor.prefetch());
         let prefetch: Vec<_> = prefetch.chain(prefetch_policies(&self.name)).collect();
         let (operation, session) = (actor.operation.as_deref(), actor.session.as_deref());
-        let allowed = |tx: &dyn Tx| Guard::new(self.board, tx, &actor).check_scope(&self.name);
+        let allowed = |tx: &dyn Tx, answer: &T| {
+            let guard = Guard::new(self.board, tx, &actor);
+            guard.check_scope(&self.name)?;
+            let mut shown = answer.shown_keys().into_iter();
+            shown.try_for_each(|key| guard.check(AccessOperation::Read, &self.name, key))
+        };
         self.board.commit_once_if(allowed, operation, session, name, asked, &prefetch, |tx| {
             let mut editor = EntryEditor::new(self.board, tx, &actor)?;
             let answer = f(&mut editor)?;
@@ -187,6 +214,7 @@ impl<'a> EntryEditor<'a> {
         let policies = self.policies(scope)?;
         if let Some(policies) = &policies {
             self.check_row(policies, AccessOperation::Write, &write.key)?;
+            policies.check_not_ended()?;
         }
         let at = self.open(scope, &write.key)?;
         self.expire_at(at);
@@ -328,7 +356,14 @@ impl<'a> EntryEditor<'a> {
         while let Some(head) = self.scope_state(scope).evictable.next(tx, &order)? {
             let known = self.keys.contains_key(&(head.scope.clone(), head.key.clone()));
             let at = self.open(&head.scope, &head.key)?;
-            self.evictions += usize::from(!known);
+            if !known {
+                self.evictions += 1;
+                // A leased entry is passed over: the commit does nothing with its value.
+                let now = self.tx.now();
+                let leased = self.states[at].current.as_ref();
+                let leased = leased.filter(|entry| entry.session_id.is_some() && !entry.is_expired(now));
+                self.bytes -= leased.map_or(0, |entry| entry.value.as_str().len());
+            }
             if !self.states[at].changed {
                 return Ok(Some(at));
             }
@@ -420,6 +455,12 @@ impl<'a> EntryEditor<'a> {
         self.guard.check_owner(policies)
     }
 
+    /// Whether the operator calls.
+    pub(crate) fn is_called_by_operator(&self) -> Result<bool> {
+        self.guard.know(self.agent.as_ref());
+        self.guard.is_called_by_operator()
+    }
+
     /// The same for a scope whose policies are not known yet.
     pub(crate) fn check_owner_of(&mut self, scope: &str) -> Result<()> {
         let policies = self.policies(scope)?;
@@ -434,13 +475,48 @@ impl<'a> EntryEditor<'a> {
         wording: EventWording,
     ) -> Result<Option<Deleted>> {
         self.check_access(AccessOperation::Delete, scope, key)?;
-        self.delete_unchecked(scope, key, wording)
+        self.operations += 1;
+        let at = self.open(scope, key)?;
+        self.check_budget()?;
+        if self.visible_at(at).is_none() {
+            return Ok(None);
+        }
+        self.check_holder(at)?;
+        Ok(self.remove_at(at, Removal::Deleted, wording))
     }
 
-    /// Deletes an entry together with its scope, whose policies were checked.
-    pub(crate) fn delete_of_scope(&mut self, scope: &str, key: &str) -> Result<Option<Deleted>> {
+    /// Deletes an entry together with its scope, whose policies were checked. Returns whether it was visible. Its size is for
+    /// the caller to check, which may delete the rest in another commit.
+    pub(crate) fn delete_of_scope(&mut self, scope: &str, key: &str) -> Result<bool> {
         self.guard.check_custom(AccessOperation::Delete, scope, key)?;
-        self.delete_unchecked(scope, key, EventWording::AsEntry)
+        let at = self.open(scope, key)?;
+        if self.visible_at(at).is_none() {
+            return Ok(false);
+        }
+        self.check_holder(at)?;
+        Ok(self.remove_at(at, Removal::Deleted, EventWording::AsEntry).is_some())
+    }
+
+    /// Calls `f` with these keys of a scope, until the commit is full. Reads a part of them at a time, so that it never has many
+    /// more values than one commit may have.
+    pub(crate) fn until_full(
+        &mut self,
+        scope: &str,
+        keys: &[String],
+        mut f: impl FnMut(&mut Self, &str) -> Result<()>,
+    ) -> Result<()> {
+        let settings = self.board.settings();
+        let at_once = (settings.max_commit_bytes / settings.max_value_bytes.max(1)).max(1);
+        for part in keys.chunks(at_once) {
+            self.prefetch_entries(scope, part.iter())?;
+            for key in part {
+                if self.is_full() {
+                    return Ok(());
+                }
+                f(self, key)?;
+            }
+        }
+        Ok(())
     }
 
     /// Removes an entry because its scope ends. A lease does not keep it.
@@ -450,17 +526,6 @@ impl<'a> EntryEditor<'a> {
             self.remove_at(at, Removal::ScopeEnded, EventWording::AsEntry);
         }
         Ok(())
-    }
-
-    fn delete_unchecked(&mut self, scope: &str, key: &str, wording: EventWording) -> Result<Option<Deleted>> {
-        self.operations += 1;
-        let at = self.open(scope, key)?;
-        self.check_budget()?;
-        if self.visible_at(at).is_none() {
-            return Ok(None);
-        }
-        self.check_holder(at)?;
-        Ok(self.remove_at(at, Removal::Deleted, wording))
     }
 
     /// Removes an entry that has expired; returns whether it did.

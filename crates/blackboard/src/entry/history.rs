@@ -56,16 +56,17 @@ impl Scope<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn history_within(&self, key: &str, limit: usize, most_bytes: usize) -> Result<History> {
-        self.reading_chain(key, |tx, newest| {
+        self.reading_chain(key, |tx, newest, is_shown| {
             let (mut versions, mut bytes) = (Vec::new(), 0_usize);
-            let mut next = newest;
+            let mut next = newest.filter(is_shown);
             while let Some(revision) = next.filter(|_| versions.len() < limit && bytes < most_bytes) {
                 let Some(version) = announced_version(tx, revision)? else { break };
-                next = version.previous;
+                next = version.previous.filter(is_shown);
                 bytes = bytes.saturating_add(version.entry.bytes());
                 versions.push(version);
             }
             let oldest = versions.last().and_then(|version: &EntryVersion| version.previous);
+            let oldest = oldest.filter(is_shown);
             let (more, compacted) = match oldest {
                 Some(older) => {
                     let is_kept = announced_version(tx, older)?.is_some();
@@ -90,7 +91,7 @@ impl Scope<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn entry_as_of(&self, key: &str, revision: Revision) -> Result<Option<Entry>> {
-        self.reading_chain(key, |tx, newest| {
+        self.reading_chain(key, |tx, newest, is_shown| {
             let (floor, current) = (tx.floor()?, tx.revision()?);
             if revision > current {
                 let message = format!("revision {revision} is in the future: the board is at {current}");
@@ -101,7 +102,7 @@ impl Scope<'_> {
             if revision < floor {
                 return Err(compacted(revision, floor));
             }
-            let mut next = newest;
+            let mut next = newest.filter(is_shown);
             while let Some(candidate) = next {
                 let Some(version) = announced_version(tx, candidate)? else { return Ok(None) };
                 if candidate <= revision {
@@ -110,16 +111,17 @@ impl Scope<'_> {
                 if version.is_purge() {
                     return Err(purged(key, candidate));
                 }
-                next = version.previous;
+                next = version.previous.filter(is_shown);
             }
             Ok(None)
         })
     }
 
+    /// Reads from the newest version of a key on. The last argument of `f` is whether the caller may see a version.
     fn reading_chain<T>(
         &self,
         key: &str,
-        mut f: impl FnMut(&dyn Tx, Option<Revision>) -> Result<T>,
+        mut f: impl FnMut(&dyn Tx, Option<Revision>, &dyn Fn(&Revision) -> bool) -> Result<T>,
     ) -> Result<T> {
         self.check_known(key)?;
         let entry = Key::Entry(self.name.clone(), key.to_owned());
@@ -134,7 +136,8 @@ impl Scope<'_> {
             if newest.is_none() {
                 self.check_new(key)?;
             }
-            f(tx, newest)
+            let hidden_until = guard.hidden_until(&self.name)?;
+            f(tx, newest, &|revision: &Revision| Some(*revision) > hidden_until)
         })
     }
 }

@@ -338,7 +338,10 @@ fn refused(error: Error) -> Result<ImportOutcome> {
 /// Whether a refusal is about one of the entries, and not about the caller or the board.
 fn is_about_entry(error: &Error) -> bool {
     matches!(error, Error::Refusal(_))
-        && matches!(error.code(), Code::InvalidValue | Code::Held | Code::ScopeFull | Code::NotAllowed)
+        && matches!(
+            error.code(),
+            Code::InvalidValue | Code::Held | Code::ScopeFull | Code::ScopeEnded | Code::NotAllowed
+        )
 }
 
 /// What becomes of an entry of a file, if the board has this one.

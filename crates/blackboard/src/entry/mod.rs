@@ -50,7 +50,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use self::clear::{ClearPlan, Cleared};
 pub use self::delete::Deleted;
-pub(crate) use self::editor::EntryEditor;
+pub(crate) use self::editor::{EntryEditor, RepeatedAnswer};
 pub use self::expire::SkippedEntry;
 pub use self::fence::FenceToken;
 pub use self::glob::Glob;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::rules::check_not_reserved;
 use super::txn::forget_value;
 use super::wording::{about, named};
-use super::{Entry, EntryEditor, EntryVersion, Scope, Value, check_key};
+use super::{Entry, EntryEditor, EntryVersion, RepeatedAnswer, Scope, Value, check_key};
 use crate::error::{Code, Error, Fault, Refusal, Result};
 use crate::event::{Event, EventType, NewEvent, TargetType};
 use crate::hint::Hint;
@@ -47,6 +47,8 @@ impl Pending for Purged {
         self.revision.resolve(first);
     }
 }
+
+impl RepeatedAnswer for Purged {}
 
 /// What a purge would erase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -387,6 +389,8 @@ impl Erased {
         let metadata = self.event.as_ref().and_then(|event| event.metadata.as_ref());
         let mut kept = metadata.map(Metadata::to_map).unwrap_or_default();
         kept.retain(|name, _| ["op", "scope"].contains(&name.as_str()));
+        // Also if the metadata cannot be read: readers ask for the scope.
+        kept.insert("scope".to_owned(), scope.into());
         kept.insert("purged".to_owned(), true.into());
         Erasure {
             event: self.revision,

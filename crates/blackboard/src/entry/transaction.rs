@@ -5,8 +5,8 @@
 //! applies the writes. If not, the code runs again. Its reads may be of different revisions, so an error that it
 //! returns counts only if the reads are valid.
 
-use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
@@ -39,6 +39,8 @@ pub struct Transaction<'a> {
     read: BTreeMap<ScopedKey, Option<Entry>>,
     /// The entries under writes that did not read them. The transaction depends on one only after it reads the entry.
     covered: BTreeMap<ScopedKey, Option<Entry>>,
+    /// The keys that it changed and may not read.
+    unreadable: BTreeSet<ScopedKey>,
     found: Vec<FoundBefore>,
     /// The writes and deletes, in order.
     steps: Vec<Step>,
@@ -129,6 +131,7 @@ impl Board {
             author: None,
             read: BTreeMap::new(),
             covered: BTreeMap::new(),
+            unreadable: BTreeSet::new(),
             found: Vec::new(),
             steps: Vec::new(),
             own: BTreeMap::new(),
@@ -244,6 +247,36 @@ impl<'a> Transaction<'a> {
         Ok(None)
     }
 
+    /// Reads the entry under a change of this transaction, if the caller may make it. The change does not show the entry, so the
+    /// caller need not be allowed to read it: later reads of the key are then refused.
+    fn changed_entry(&mut self, place: &ScopedKey, right: AccessOperation) -> Result<Option<Entry>> {
+        let (scope, key) = place;
+        let (board, actor) = (self.board, &self.actor);
+        let row = Key::Entry(scope.clone(), key.clone());
+        let mut prefetch = Guard::prefetch(board, actor, [scope.as_str()]);
+        prefetch.push(Prefetch::Row(row.clone()));
+        let (entry, is_readable) = board.read(&prefetch, |tx| {
+            let guard = Guard::new(board, tx, actor);
+            guard.check(right, scope, key)?;
+            Ok((visible(tx, &row)?, guard.may_read(scope, key)?))
+        })?;
+        if !is_readable {
+            self.unreadable.insert(place.clone());
+        }
+        Ok(entry)
+    }
+
+    /// Refuses to read a key that the transaction has changed, if the caller may not read it.
+    fn check_readable(&self, place: &ScopedKey) -> Result<()> {
+        if !self.unreadable.contains(place) {
+            return Ok(());
+        }
+        let prefetch = Guard::prefetch(self.board, &self.actor, [place.0.as_str()]);
+        self.board.read(&prefetch, |tx| {
+            Guard::new(self.board, tx, &self.actor).check(AccessOperation::Read, &place.0, &place.1)
+        })
+    }
+
     /// Records a read of the entry under the transaction's own write: what it shows has to be valid at the commit.
     fn record_covered_read(&mut self, place: &ScopedKey) {
         if let Some(covered) = self.covered.remove(place) {
@@ -288,6 +321,7 @@ impl TransactionScope<'_, '_> {
         check_known_scope(&self.name)?;
         check_known_key(&self.name, key)?;
         let place = (self.name.clone(), key.to_owned());
+        self.transaction.check_readable(&place)?;
         if let Some(own) = self.transaction.own.get(&place) {
             return Ok(own.clone());
         }
@@ -320,17 +354,7 @@ impl TransactionScope<'_, '_> {
             known.clone()
         } else {
             // The caller did not read the entry: a write that does not depend on it cannot conflict over it.
-            let row = Key::Entry(place.0.clone(), place.1.clone());
-            let actor = &self.transaction.actor;
-            let mut prefetch = Guard::prefetch(board, actor, [place.0.as_str()]);
-            prefetch.push(Prefetch::Row(row.clone()));
-            let covered = board.read(&prefetch, |tx| {
-                if write.merge {
-                    // The transaction can read what the write keeps.
-                    Guard::new(board, tx, actor).check(AccessOperation::Read, &place.0, &place.1)?;
-                }
-                visible(tx, &row)
-            })?;
+            let covered = self.transaction.changed_entry(&place, AccessOperation::Write)?;
             self.transaction.covered.insert(place.clone(), covered.clone());
             covered
         };
@@ -357,12 +381,23 @@ impl TransactionScope<'_, '_> {
 
     /// Deletes an entry when the transaction commits. Returns whether it exists.
     pub fn delete(&mut self, key: &str) -> Result<bool> {
+        check_known_scope(&self.name)?;
+        check_known_key(&self.name, key)?;
         check_not_reserved(&self.name)?;
         self.transaction.check_room()?;
-        if self.current(key)?.is_none() {
+        let place = (self.name.clone(), key.to_owned());
+        let known = self.transaction.own.get(&place).or_else(|| self.transaction.read.get(&place));
+        let exists = if let Some(known) = known {
+            known.is_some()
+        } else {
+            // Whether it exists is what the caller learns, and has to be valid at the commit.
+            let entry = self.transaction.changed_entry(&place, AccessOperation::Delete)?;
+            self.transaction.read.entry(place.clone()).or_insert(entry).is_some()
+        };
+        if !exists {
             return Ok(false);
         }
-        self.transaction.own.insert((self.name.clone(), key.to_owned()), None);
+        self.transaction.own.insert(place, None);
         self.transaction.steps.push(Step::Delete(self.name.clone(), key.to_owned()));
         Ok(true)
     }
@@ -391,6 +426,8 @@ impl TransactionScope<'_, '_> {
         });
         entries.retain(|entry| !transaction.own.contains_key(&(name.clone(), entry.key.clone())));
         let own = transaction.own.iter().filter(|((scope, _), _)| scope == name);
+        // What the caller may not read is left out, also if the transaction wrote it.
+        let own = own.filter(|(place, _)| !transaction.unreadable.contains(place));
         let own: Vec<_> =
             own.filter_map(|(_, entry)| entry.clone()).filter(|entry| checked.fits(entry)).collect();
         for entry in &own {

@@ -13,7 +13,7 @@ use crate::error::{Code, Error, Refusal, Result};
 use crate::fingerprint::Fingerprint;
 use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
-use crate::scope::{AccessOperation, prefetch_all_policies};
+use crate::scope::{AccessOperation, Guard, prefetch_all_policies};
 use crate::store::{Prefetch, RememberedCall};
 
 /// Comparisons, and the operations to run if they hold or fail.
@@ -162,11 +162,12 @@ impl Board {
             .chain(prefetch_all_policies(scopes))
             .chain([Prefetch::Revision])
             .collect();
-        self.commit_once(
+        self.commit_once_if(
+            |tx, answer| txn.check_repeated(&Guard::new(self, tx, &actor), answer),
             actor.operation.as_deref(),
             actor.session.as_deref(),
             "txn",
-            || txn.asked(&actor),
+            || txn.asked(self.stated_caller(&actor)),
             &prefetch,
             |tx| {
                 let mut editor = EntryEditor::new(self, tx, &actor)?;
@@ -206,6 +207,29 @@ impl Board {
 }
 
 impl Txn {
+    /// Refuses to repeat an answer to a caller that may not read what it shows.
+    fn check_repeated(&self, guard: &Guard<'_>, answer: &TxnResult) -> Result<()> {
+        let check = |scope: &str, key: &str| guard.check(AccessOperation::Read, scope, key);
+        self.comparisons.iter().try_for_each(|compared| check(&compared.scope, &compared.key))?;
+        let otherwise = self.otherwise.as_deref().unwrap_or_default();
+        let operations = if answer.succeeded { self.then.as_slice() } else { otherwise };
+        for operation in operations {
+            if let Operation::Read { scope, key } = operation {
+                check(scope, key)?;
+            }
+        }
+        for result in &answer.results {
+            match result {
+                OperationResult::Write(Written { scope, evicted: Some(evicted), .. }) => {
+                    check(scope, evicted)?;
+                }
+                OperationResult::Read(Some(entry)) => guard.check_shown(&entry.scope, entry.revision)?,
+                OperationResult::Write(_) | OperationResult::Delete(_) | OperationResult::Read(None) => {}
+            }
+        }
+        Ok(())
+    }
+
     /// The fingerprint of the request. An answer with values is only for the caller that got it first.
     fn asked(&self, actor: &Actor) -> Fingerprint {
         let operations = |asked: Fingerprint, operations: &[Operation]| {

@@ -1,4 +1,5 @@
-//! Agents that ended long ago, with their cursors, heartbeats, edits, and their sessions on finished items.
+//! Agents that ended long ago, with their cursors, heartbeats, edits, and their sessions on finished items. The local scopes of
+//! a stale session end with it.
 
 use super::heartbeats::remove_heartbeats;
 use super::{BATCH, Pruned};
@@ -7,6 +8,7 @@ use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::file::Edit;
+use crate::scope::EndsWith;
 use crate::store::{Changes, Cursor, Key, Prefetch, Range, Tx};
 use crate::sweep::{Candidate, SkippedAgent};
 use crate::work::{Status, WorkItem};
@@ -129,6 +131,7 @@ fn forget(tx: &dyn Tx, agent: &Agent, mut room: usize) -> Result<(PruneExtent, C
         Prefetch::Keys(own.clone(), room + 1),
         Prefetch::Candidates(edits.clone(), room + 1),
         Prefetch::Range(cursors.clone()),
+        EndsWith::Session(session).prefetch(),
     ])?;
     let mut changes = Changes::new();
     // An agent stays while a delegate refers to it.
@@ -183,6 +186,8 @@ fn forget(tx: &dyn Tx, agent: &Agent, mut room: usize) -> Result<(PruneExtent, C
     for cursor in tx.rows::<Cursor>(&cursors)? {
         changes.remove(Key::Cursor(cursor.owner, cursor.reader));
     }
+    // Those of a stale session: one that ended normally has none.
+    EndsWith::Session(session).end(tx, &mut changes)?;
     changes.remove(Key::Agent(session.to_owned()));
     Ok((PruneExtent::Everything, changes))
 }

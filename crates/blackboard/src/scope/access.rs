@@ -240,7 +240,7 @@ impl Policies {
     }
 
     /// Whether it matters who uses the entries.
-    fn restrict_callers(&self) -> bool {
+    pub(super) fn restrict_callers(&self) -> bool {
         let by_visibility = match self.visibility {
             Visibility::Global | Visibility::Persistent => false,
             Visibility::Shared | Visibility::Local => true,

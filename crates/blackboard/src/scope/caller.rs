@@ -65,6 +65,14 @@ pub(crate) struct CallerSource {
     find: Option<Box<FindCaller>>,
 }
 
+impl Board {
+    /// Who calls, as far as that is stated: the actor, or the caller that the board was given.
+    pub(crate) fn stated_caller<'a>(&'a self, actor: &'a Actor) -> &'a Actor {
+        let stated = self.caller().filter(|_| says_nothing(actor)).and_then(CallerSource::stated);
+        stated.unwrap_or(actor)
+    }
+}
+
 /// Finds out who calls.
 type FindCaller = dyn Fn(&Board) -> Result<Actor> + Send + Sync;
 
@@ -80,6 +88,11 @@ impl CallerSource {
         find: impl Fn(&Board) -> Result<Actor> + Send + Sync + 'static,
     ) -> CallerSource {
         CallerSource { known: OnceLock::new(), find: Some(Box::new(find)) }
+    }
+
+    /// The caller that the board was given. One that is searched for may be known or not, so nothing stored depends on it.
+    fn stated(&self) -> Option<&Actor> {
+        self.known.get().filter(|_| self.find.is_none())
     }
 
     /// The caller, if it is known. The board searches for it after the error, outside of the transaction.

@@ -3,10 +3,12 @@
 use serde::Serialize;
 
 use super::end::{EndsWith, no_session_for_scope};
+use super::restrict::check_restriction;
 use super::rules::{check_policies, check_protocols};
 use super::size::{count, prefetch_count};
 use super::{
-    Policies, RuleProtocols, ScopeDetails, ScopePolicies, Scopes, ValueRules, Visibility, whole_milliseconds,
+    Policies, RuleProtocols, ScopeDetails, ScopePolicies, ScopeStatus, Scopes, ValueRules, Visibility,
+    whole_milliseconds,
 };
 use crate::agent::prefetch_agent;
 use crate::entry::{Actor, EntryEditor, check_not_reserved, check_scope};
@@ -78,6 +80,8 @@ impl Scopes<'_> {
         let policies = &Policies {
             ttl: policies.ttl.map(whole_milliseconds),
             validation: policies.validation.stored(),
+            status: ScopeStatus::Live,
+            hidden_until: None,
             ..policies.owned_by(session.as_deref())
         };
         let names = policies.access_texts().chain([name.as_str()]);
@@ -103,7 +107,10 @@ impl Scopes<'_> {
         self.board.commit_as(session.as_deref().as_slice(), "scope create", &prefetch, |tx| {
             let mut editor = EntryEditor::new(self.board, tx, &actor)?;
             check_protocols(&policies.validation, &RuleProtocols::of(tx, &policies.validation)?)?;
-            let before = tx.row::<ScopePolicies>(&key)?;
+            let (before, past) = match tx.row::<ScopePolicies>(&key)? {
+                Some(row) if row.is_live() => (Some(row), None),
+                past => (None, past),
+            };
             if let Some(before) = &before {
                 editor.check_member(before)?;
             }
@@ -115,10 +122,16 @@ impl Scopes<'_> {
                 None if has_limit => count(tx, name)?,
                 None => tx.count(&whole)?,
             };
+            let hidden_until = match &past {
+                Some(past) => replace_past(tx, past, entries, &mut editor.changes)?,
+                None => before.as_ref().and_then(|before| before.policies.hidden_until),
+            };
+            let policies = &Policies { hidden_until, ..policies.clone() };
             let event = |event: NewEvent| event.by(session.as_deref());
             let new = NewPolicies { name, policies, author: &editor.author, now: tx.now() };
             let created = new.decide(before, entries, event, &mut editor.changes)?;
             if created.created {
+                check_restriction(tx, &editor, name, None, policies)?;
                 if let Some(id) = &policies.work_item {
                     check_open(tx, id)?;
                 }
@@ -132,6 +145,23 @@ impl Scopes<'_> {
             Ok((editor.finish()?, created))
         })
     }
+}
+
+/// Gives the name of a scope that is gone to a new one. Returns up to which revision the new one hides its past.
+fn replace_past(
+    tx: &dyn Tx,
+    past: &ScopePolicies,
+    entries: u64,
+    changes: &mut Changes,
+) -> Result<Option<Revision>> {
+    if past.policies.status == ScopeStatus::Ended && entries > 0 {
+        return Err(past.has_ended().with_hint("a sweep deletes the rest of it: try again soon".into()));
+    }
+    for with in past.policies.ends_with() {
+        with.remove(tx, &past.scope, changes)?;
+    }
+    tx.prefetch(&[Prefetch::Revision])?;
+    Ok(past.hides_for_successor(tx.revision()?))
 }
 
 impl Policies {

@@ -2,16 +2,15 @@
 
 use serde::Serialize;
 
+use super::end::BATCH;
+use super::past::list_past;
 use super::{ScopePolicies, Scopes, no_policies, not_found};
 use crate::agent::prefetch_agent;
-use crate::entry::{Actor, EntryEditor, check_known_scope, check_not_reserved};
+use crate::entry::{Actor, EntryEditor, RepeatedAnswer, check_known_scope, check_not_reserved};
 use crate::error::Result;
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch, Range};
-
-/// How many entries one commit deletes.
-const BATCH: usize = 500;
 
 /// A scope to delete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,6 +41,9 @@ impl Pending for DeletedScope {
         self.revision.resolve(first);
     }
 }
+
+/// How many entries a batch deleted.
+impl RepeatedAnswer for u64 {}
 
 impl Scopes<'_> {
     /// Deletes the policies of a scope: it is then like a scope that never had any. With `entries`, deletes its entries first,
@@ -91,17 +93,14 @@ impl Scopes<'_> {
                 return Ok((Changes::new(), None));
             }
             let kept_entries = if *entries { 0 } else { tx.count(&whole)? };
-            match tx.row::<ScopePolicies>(&key)? {
+            let row = tx.row::<ScopePolicies>(&key)?;
+            row.iter().try_for_each(|row| editor.check_owner(row))?;
+            let row = row.filter(ScopePolicies::is_live);
+            match &row {
                 Some(row) => {
-                    editor.check_owner(&row)?;
-                    let ends_with = row.policies.ends_with();
-                    if !ends_with.is_empty() {
-                        tx.prefetch(&ends_with.iter().map(|with| with.prefetch()).collect::<Vec<_>>())?;
+                    for with in row.policies.ends_with() {
+                        with.remove(tx, name, &mut editor.changes)?;
                     }
-                    for with in ends_with {
-                        with.forget(tx, name, &mut editor.changes)?;
-                    }
-                    editor.changes.remove(key.clone());
                 }
                 None if deleted_entries > 0 => {}
                 None if *entries => return Err(not_found(name)),
@@ -113,6 +112,15 @@ impl Scopes<'_> {
                     .by(session.as_deref())
                     .with("deleted_entries", deleted_entries),
             );
+            match row.map(|row| row.deleted(tx.now(), revision)) {
+                // The past of an earlier scope with this name stays hidden.
+                Some(Some(kept)) => {
+                    editor.changes.put(kept);
+                    list_past(tx, name, &mut editor.changes)?;
+                }
+                Some(None) => editor.changes.remove(key.clone()),
+                None => {}
+            }
             let deleted = DeletedScope { scope: name.clone(), deleted_entries, kept_entries, revision };
             Ok((editor.finish()?, Some(deleted)))
         })
@@ -141,16 +149,13 @@ impl Scopes<'_> {
             |editor| {
                 editor.check_owner_of(name)?;
                 let keys: Vec<_> = editor.heads(&first, BATCH)?.into_iter().map(|head| head.key).collect();
-                editor.prefetch_entries(name, keys.iter())?;
                 let mut count = 0;
-                for key in &keys {
-                    // The next batch deletes the rest.
-                    if editor.is_full() {
-                        break;
-                    }
-                    let is_gone = editor.expire(name, key)? || editor.delete_of_scope(name, key)?.is_some();
+                // The next batch deletes the rest.
+                editor.until_full(name, &keys, |editor, key| {
+                    let is_gone = editor.expire(name, key)? || editor.delete_of_scope(name, key)?;
                     count += u64::from(is_gone);
-                }
+                    Ok(())
+                })?;
                 Ok(count)
             },
         )

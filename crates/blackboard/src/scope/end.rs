@@ -1,13 +1,15 @@
 //! Scopes that end with a session or with a work item.
 //!
-//! A bookkeeping row lists the scopes of a session or an item. The commit that ends it renames the row, and reads no other.
-//! Then the entries are deleted, a batch in a commit, and at last the policies. If the process is killed before, the next
-//! sweep continues. A scope is deleted only if its policies still say that it ends with that session or item.
+//! A bookkeeping row lists the scopes of a session or an item. The commit that ends it renames the row, and marks the policies
+//! of these scopes as ended: they accept no writes, and their policies apply to their history (`past.rs`).
+//! Then the entries are deleted, a batch in a commit, and at last an event says so: the first batches by the call that ended it, the
+//! others by sweeps. A scope is deleted only if its policies still say that it ends with that session or item.
 
 use std::borrow::Cow;
 
 use serde::Serialize;
 
+use super::past::list_past;
 use super::{ScopePolicies, Visibility};
 use crate::board::Board;
 use crate::entry::{Actor, EntryEditor};
@@ -16,11 +18,14 @@ use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
 use crate::store::{BookkeepingRow, Changes, Key, OnBusy, Prefetch, Range, Tx};
 
-/// How many entries one commit deletes.
-const BATCH: usize = 500;
+/// How many entries of a scope one commit deletes.
+pub(super) const BATCH: usize = 500;
 
 /// How many scopes end with one session or item: the row that lists them stays small.
 const MOST_SCOPES: usize = 100;
+
+/// How many commits a call that ends a session or an item makes for its scopes, while its caller waits.
+const COMMITS: usize = 4;
 
 /// How many lists an automatic sweep reads.
 const LISTS: usize = 100;
@@ -73,17 +78,20 @@ impl EndsWith<'_> {
         Ok(())
     }
 
-    /// A scope is deleted before it ends with it.
-    pub(super) fn forget(self, tx: &dyn Tx, scope: &str, changes: &mut Changes) -> Result<()> {
-        let name = self.name(LINKED);
-        let scopes = scopes_in(tx, &name)?;
-        if scopes.iter().any(|known| known == scope) {
-            without(&name, scopes, scope, changes);
+    /// A scope does not end with it any more: it is deleted, or its name is given to another one.
+    pub(super) fn remove(self, tx: &dyn Tx, scope: &str, changes: &mut Changes) -> Result<()> {
+        let names = [self.name(LINKED), self.name(ENDED)];
+        tx.prefetch(&names.each_ref().map(|name| Prefetch::Row(key(name))))?;
+        for name in names {
+            let scopes = scopes_in(tx, &name)?;
+            if scopes.iter().any(|known| known == scope) {
+                without(&name, scopes, scope, changes);
+            }
         }
         Ok(())
     }
 
-    /// It ends: its scopes are deleted by later commits. Returns whether it has any.
+    /// It ends: its scopes are deleted by later commits, and accept no writes from now on. Returns whether it has any.
     pub(crate) fn end(self, tx: &dyn Tx, changes: &mut Changes) -> Result<bool> {
         let name = self.name(LINKED);
         let scopes = scopes_in(tx, &name)?;
@@ -93,6 +101,7 @@ impl EndsWith<'_> {
         let ended = self.name(ENDED);
         tx.prefetch(&[Prefetch::Row(key(&ended))])?;
         let mut all = scopes_in(tx, &ended)?;
+        self.mark(tx, &scopes, changes)?;
         all.extend(scopes);
         changes.remove(key(&name));
         put(&ended, &all, changes);
@@ -100,7 +109,7 @@ impl EndsWith<'_> {
     }
 
     /// Whether the policies of a scope say that it ends with it.
-    fn ends(self, row: &ScopePolicies) -> bool {
+    pub(super) fn ends(self, row: &ScopePolicies) -> bool {
         match self {
             EndsWith::Session(id) => {
                 row.policies.visibility == Visibility::Local && row.policies.owner.as_deref() == Some(id)
@@ -194,47 +203,13 @@ impl Board {
     /// be read is skipped, and the others are still deleted. If it may not wait, it makes one commit at most, and the next
     /// sweep continues.
     pub(crate) fn end_scopes(&self, on_busy: OnBusy) -> Result<EndedScopes> {
-        let (listed, skipped) = self.listed_scopes(match on_busy {
-            OnBusy::Fail => LISTS,
-            OnBusy::Wait => usize::MAX,
-        })?;
-        let mut ended = EndedScopes { deleted: Vec::new(), skipped };
-        for Listed { list, scope } in listed {
-            let Some(scope) = scope else {
-                self.remove_empty_list(&list, on_busy)?;
-                if on_busy == OnBusy::Fail {
-                    return Ok(ended);
-                }
-                continue;
-            };
-            loop {
-                let batch = match self.end_batch(&list, &scope, on_busy) {
-                    Ok(batch) => batch,
-                    Err(error) if error.is_unreadable_row() => {
-                        ended.skipped.push(SkippedScope::new(&scope, &error));
-                        break;
-                    }
-                    Err(error) => return Err(error),
-                };
-                if batch == Batch::Scope {
-                    ended.deleted.push(scope.clone());
-                }
-                if on_busy == OnBusy::Fail {
-                    return Ok(ended);
-                }
-                if batch != Batch::Entries {
-                    break;
-                }
-            }
-        }
-        Ok(ended)
-    }
-
-    /// The scopes of the first lists, and what cannot be read of them.
-    fn listed_scopes(&self, most_lists: usize) -> Result<(Vec<Listed>, Vec<SkippedScope>)> {
+        let (most_lists, most_commits) = match on_busy {
+            OnBusy::Fail => (LISTS, 1),
+            OnBusy::Wait => (usize::MAX, usize::MAX),
+        };
         let range = ended_lists();
-        self.read(&[Prefetch::Keys(range.clone(), most_lists)], |tx| {
-            let (mut names, mut listed, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
+        let (listed, skipped) = self.read(&[Prefetch::Keys(range.clone(), most_lists)], |tx| {
+            let (mut names, mut skipped) = (Vec::new(), Vec::new());
             for key in tx.keys(&range, most_lists)? {
                 match key {
                     Ok(Key::BookkeepingRow(name)) => names.push(name),
@@ -243,22 +218,62 @@ impl Board {
                     Err(error) => return Err(error),
                 }
             }
-            if names.is_empty() {
-                return Ok((listed, skipped));
-            }
-            tx.prefetch(&names.iter().map(|name| Prefetch::Row(key(name))).collect::<Vec<_>>())?;
-            for list in names {
-                match scopes_in(tx, &list) {
-                    Ok(scopes) if scopes.is_empty() => listed.push(Listed { list, scope: None }),
-                    Ok(scopes) => listed.extend(
-                        scopes.into_iter().map(|scope| Listed { list: list.clone(), scope: Some(scope) }),
-                    ),
-                    Err(error) if error.is_unreadable_row() => skipped.push(SkippedScope::new("", &error)),
-                    Err(error) => return Err(error),
+            listed_scopes(tx, names, skipped)
+        })?;
+        self.end_listed(listed, EndedScopes { skipped, ..EndedScopes::default() }, on_busy, most_commits)
+    }
+
+    /// Deletes the scopes of sessions or items that the caller has ended, with a few commits: sweeps delete the rest. What fails
+    /// is left to them, too.
+    pub(crate) fn end_scopes_of<'e>(&self, ended: impl IntoIterator<Item = EndsWith<'e>>) {
+        let lists: Vec<_> = ended.into_iter().map(|ended| Cow::Owned(ended.name(ENDED))).collect();
+        if lists.is_empty() {
+            return;
+        }
+        let listed = self.read(&[], |tx| listed_scopes(tx, lists.clone(), Vec::new()));
+        let _ = listed.and_then(|(listed, skipped)| {
+            let ended = EndedScopes { skipped, ..EndedScopes::default() };
+            self.end_listed(listed, ended, OnBusy::Wait, COMMITS)
+        });
+    }
+
+    fn end_listed(
+        &self,
+        listed: Vec<Listed>,
+        mut ended: EndedScopes,
+        on_busy: OnBusy,
+        most_commits: usize,
+    ) -> Result<EndedScopes> {
+        let mut commits = 0;
+        for Listed { list, scope } in listed {
+            let mut is_done = false;
+            while !is_done {
+                if commits == most_commits {
+                    return Ok(ended);
                 }
+                commits += 1;
+                let Some(scope) = &scope else {
+                    self.remove_empty_list(&list, on_busy)?;
+                    break;
+                };
+                is_done = match self.end_batch(&list, scope, on_busy) {
+                    Ok(Batch::Entries) => false,
+                    Ok(Batch::Scope) => {
+                        ended.deleted.push(scope.clone());
+                        true
+                    }
+                    Ok(Batch::Nothing) => true,
+                    Err(error) if error.is_unreadable_row() => {
+                        ended.skipped.push(SkippedScope::new(scope, &error));
+                        // It cost no commit.
+                        commits -= 1;
+                        true
+                    }
+                    Err(error) => return Err(error),
+                };
             }
-            Ok((listed, skipped))
-        })
+        }
+        Ok(ended)
     }
 
     /// Removes a list that another program damaged.
@@ -284,33 +299,33 @@ impl Board {
             let mut editor = EntryEditor::new(self, tx, &Actor::default())?;
             let scopes = scopes_in(tx, list)?;
             let row = tx.row::<ScopePolicies>(&policies)?;
-            let by = EndsWith::parse(list).filter(|by| row.as_ref().is_some_and(|row| by.ends(row)));
+            let by = EndsWith::parse(list).zip(row).filter(|(by, row)| by.ends(row));
             let heads = tx.heads(&entries, BATCH)?;
             let batch = match by {
                 // Another process was faster.
                 _ if !scopes.iter().any(|listed| listed == scope) => Batch::Nothing,
-                // The name may have been given to another scope.
+                // The scope may have been deleted.
                 None => {
                     without(list, scopes, scope, &mut editor.changes);
                     Batch::Nothing
                 }
-                Some(by) if heads.is_empty() => {
+                Some((by, row)) if heads.is_empty() => {
                     without(list, scopes, scope, &mut editor.changes);
-                    editor.changes.remove(policies.clone());
                     let summary = by.summary(scope);
                     let event = NewEvent::new(EventType::ScopeDeleted, TargetType::Scope, scope, summary);
-                    editor.changes.event(event);
+                    let revision = editor.changes.event(event);
+                    // Its history is as private as it was.
+                    editor.changes.put(ScopePolicies { revision, ..row.ended(tx.now()) });
+                    list_past(tx, scope, &mut editor.changes)?;
                     Batch::Scope
                 }
-                Some(_) => {
-                    editor.prefetch_entries(scope, heads.iter().map(|head| &head.key))?;
-                    for head in &heads {
-                        // The next batch deletes the rest.
-                        if editor.is_full() {
-                            break;
-                        }
-                        editor.remove_with_scope(scope, &head.key)?;
+                Some((_, row)) => {
+                    if row.is_live() {
+                        editor.changes.put(row.ended(tx.now()));
                     }
+                    let keys: Vec<_> = heads.into_iter().map(|head| head.key).collect();
+                    // The next batch deletes the rest.
+                    editor.until_full(scope, &keys, |editor, key| editor.remove_with_scope(scope, key))?;
                     Batch::Entries
                 }
             };
@@ -333,6 +348,29 @@ fn without(list: &str, mut scopes: Vec<String>, scope: &str, changes: &mut Chang
     } else {
         put(list, &scopes, changes);
     }
+}
+
+/// The scopes of these lists, and what cannot be read of them besides what is already skipped.
+fn listed_scopes(
+    tx: &dyn Tx,
+    lists: Vec<Cow<'static, str>>,
+    mut skipped: Vec<SkippedScope>,
+) -> Result<(Vec<Listed>, Vec<SkippedScope>)> {
+    let mut listed = Vec::new();
+    if lists.is_empty() {
+        return Ok((listed, skipped));
+    }
+    tx.prefetch(&lists.iter().map(|list| Prefetch::Row(key(list))).collect::<Vec<_>>())?;
+    for list in lists {
+        match scopes_in(tx, &list) {
+            Ok(scopes) if scopes.is_empty() => listed.push(Listed { list, scope: None }),
+            Ok(scopes) => listed
+                .extend(scopes.into_iter().map(|scope| Listed { list: list.clone(), scope: Some(scope) })),
+            Err(error) if error.is_unreadable_row() => skipped.push(SkippedScope::new("", &error)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((listed, skipped))
 }
 
 /// The refusal of a local scope without a session.

@@ -19,9 +19,10 @@ use crate::agent::Agent;
 use crate::board::Board;
 use crate::entry::{Actor, Entry};
 use crate::error::{Code, Error, Refusal, Result};
-use crate::event::{Event, TargetType};
+use crate::event::{Event, EventType, TargetType};
 use crate::hint::Hint;
 use crate::metadata::Metadata;
+use crate::revision::Revision;
 use crate::store::{Key, Prefetch, Tx};
 
 /// What one caller may do, in one state of the board.
@@ -101,7 +102,8 @@ impl<'a> Guard<'a> {
         self.refused(scope, None)?.map_or(Ok(()), Err)
     }
 
-    /// Whether the policies of its scope let the caller read an entry. Lists leave out the others.
+    /// Whether the policies of its scope let the caller read an entry. Lists leave out the others. A session that has ended or
+    /// does not exist is refused.
     pub(crate) fn may_read(&self, scope: &str, key: &str) -> Result<bool> {
         Ok(self.refused(scope, Some((AccessOperation::Read, key)))?.is_none())
     }
@@ -154,23 +156,57 @@ impl<'a> Guard<'a> {
             return Ok(Vec::new());
         }
         let subjects: Vec<_> = events.iter().map(Subject::of).collect();
-        let scopes = subjects.iter().flatten().map(|subject| subject.scope.as_str());
-        let next = self.prefetch_of(scopes);
-        if next.is_empty() && !self.custom.is_any() {
+        let ids = events.iter().map(|event| event.id);
+        if subjects.iter().all(|subject| matches!(subject, Subject::Other)) {
             return Ok(Vec::new());
         }
-        self.tx.prefetch(&next)?;
-        let is_hidden = |subject: Option<Subject>| match subject {
-            Some(Subject { scope, key: Some(key) }) => self.may_read(&scope, &key).map(|may| !may),
-            Some(Subject { scope, key: None }) => self.may_see(&scope).map(|may| !may),
-            None => Ok(false),
-        };
-        let is_hidden = |subject| match is_hidden(subject) {
+        let next = self.prefetch_of(subjects.iter().filter_map(Subject::scope));
+        if !next.is_empty() {
+            self.tx.prefetch(&next)?;
+        }
+        let is_hidden = |(subject, id)| match self.hides(subject, id) {
             // Policies that cannot be read allow no caller anything, and stop no reader.
             Err(error) if error.is_unreadable_row() => Ok(true),
             hidden => hidden,
         };
-        subjects.into_iter().map(is_hidden).collect()
+        subjects.into_iter().zip(ids).map(is_hidden).collect()
+    }
+
+    /// Whether the caller does not see an event.
+    fn hides(&self, subject: Subject, id: Revision) -> Result<bool> {
+        let (scope, is_shown) = match subject {
+            Subject::Entry { scope, key } => {
+                let may_read = self.may_read(&scope, &key)?;
+                (scope, may_read)
+            }
+            Subject::Scope(scope) => {
+                let may_see = self.may_see(&scope)?;
+                (scope, may_see)
+            }
+            // It may be of a scope that the caller may not read.
+            Subject::Unreadable => return Ok(!self.is_operator()),
+            Subject::Other => return Ok(false),
+        };
+        Ok(!is_shown || Some(id) <= self.hidden_until(&scope)?)
+    }
+
+    /// The revision up to which the caller does not see what happened in a scope: it was another one with the same name, which
+    /// restricted its callers.
+    pub(crate) fn hidden_until(&self, scope: &str) -> Result<Option<Revision>> {
+        if self.is_operator() {
+            return Ok(None);
+        }
+        Ok(self.row(scope)?.and_then(|row| row.policies.hidden_until))
+    }
+
+    /// Refuses to show what happened in a scope at a revision, if the caller does not see that.
+    pub(crate) fn check_shown(&self, scope: &str, revision: Revision) -> Result<()> {
+        if Some(revision) > self.hidden_until(scope)? {
+            return Ok(());
+        }
+        let message =
+            format!("revision {revision} is of an earlier scope {scope}, which restricted its callers");
+        Err(Refusal::new(Code::NotAllowed, message).detail("scope", scope).into())
     }
 
     /// The caller is this agent, which need not be read again.
@@ -183,6 +219,15 @@ impl<'a> Guard<'a> {
     /// Refuses the operation on an entry of a scope whose policies are known.
     pub(crate) fn check_row(&self, row: &ScopePolicies, operation: AccessOperation, key: &str) -> Result<()> {
         self.refused_by(row, Some((operation, key)))?.map_or(Ok(()), Err)
+    }
+
+    /// Whether the operator calls, after a search for the caller if that is needed.
+    pub(crate) fn is_called_by_operator(&self) -> Result<bool> {
+        if self.is_operator() {
+            return Ok(true);
+        }
+        let caller = self.caller()?;
+        caller.unusable().map_or(Ok(matches!(caller, Identity::Operator)), Err)
     }
 
     /// Refuses to change the policies of a scope that restricts its callers, unless the caller is its owner or the operator.
@@ -205,6 +250,7 @@ impl<'a> Guard<'a> {
         }
     }
 
+    /// Why the caller may not do this, if it may not. Fails for a session that cannot be used.
     fn refused(&self, scope: &str, what: Option<(AccessOperation, &str)>) -> Result<Option<Error>> {
         let custom = what.and_then(|(operation, key)| self.custom.refusal(operation, scope, key));
         if custom.is_some() {
@@ -226,12 +272,13 @@ impl<'a> Guard<'a> {
             return Ok(None);
         }
         let caller = self.caller()?;
-        Ok(match caller {
-            Identity::Operator => None,
-            Identity::Named { names, session } => refusal(row, (names, session.as_deref()), what)
-                .map(|denial| not_allowed(row, caller.label(), what, denial)),
-            Identity::Ended(_) | Identity::Unknown(_) => caller.unusable(),
-        })
+        match caller {
+            Identity::Operator => Ok(None),
+            Identity::Named { names, session } => Ok(refusal(row, (names, session.as_deref()), what)
+                .map(|denial| not_allowed(row, caller.label(), what, denial))),
+            // Also for a list: one without what it may not show would look complete.
+            Identity::Ended(_) | Identity::Unknown(_) => caller.unusable().map_or(Ok(None), Err),
+        }
     }
 
     fn row(&self, scope: &str) -> Result<Option<Rc<ScopePolicies>>> {
@@ -268,26 +315,64 @@ fn is_operator(board: &Board, actor: &Actor) -> bool {
     says_nothing(actor) && board.caller().is_none_or(|source| source.known.get().is_some_and(says_nothing))
 }
 
-/// The entry or the scope that an event is about.
-struct Subject {
-    scope: String,
-    /// The key of an entry.
-    key: Option<String>,
+/// What an event is about.
+enum Subject {
+    /// An entry.
+    Entry { scope: String, key: String },
+    /// A scope.
+    Scope(String),
+    /// An entry or a scope that another program has made unreadable.
+    Unreadable,
+    /// Something that every caller may see.
+    Other,
 }
 
 impl Subject {
-    fn of(event: &Event) -> Option<Subject> {
-        let target = event.target_id.clone()?;
-        match event.target_type? {
-            TargetType::Scope => Some(Subject { scope: target, key: None }),
-            TargetType::Entry => {
-                let mut metadata = event.metadata.as_ref().map(Metadata::to_map)?;
-                let scope = metadata.remove("scope")?.as_str()?.to_owned();
-                Some(Subject { scope, key: Some(target) })
+    fn of(event: &Event) -> Subject {
+        let target = event.target_id.clone();
+        match event.target_type {
+            Some(TargetType::Scope) => target.map_or(Subject::Unreadable, Subject::Scope),
+            Some(TargetType::Entry) => {
+                let metadata = event.metadata.as_ref().map(Metadata::to_map).unwrap_or_default();
+                match (metadata.get("scope").and_then(|scope| scope.as_str()), target) {
+                    (Some(scope), Some(key)) => Subject::Entry { scope: scope.to_owned(), key },
+                    _ => Subject::Unreadable,
+                }
             }
-            TargetType::Agent | TargetType::WorkItem | TargetType::Project | TargetType::Protocol => None,
+            Some(TargetType::Agent | TargetType::WorkItem | TargetType::Project | TargetType::Protocol) => {
+                Subject::Other
+            }
+            None if is_about_entries(&event.event_type) => Subject::Unreadable,
+            None => Subject::Other,
         }
     }
+
+    fn scope(&self) -> Option<&str> {
+        match self {
+            Subject::Entry { scope, .. } | Subject::Scope(scope) => Some(scope),
+            Subject::Unreadable | Subject::Other => None,
+        }
+    }
+}
+
+/// Whether events of this type are about entries or scopes.
+fn is_about_entries(event_type: &EventType) -> bool {
+    use EventType::{
+        EntriesCleared, EntryDeleted, EntryEvicted, EntryExpired, EntryPurged, EntryWritten, ScopeCreated,
+        ScopeDeleted, ScopeUpdated,
+    };
+    matches!(
+        event_type,
+        EntryWritten
+            | EntryDeleted
+            | EntryExpired
+            | EntryEvicted
+            | EntryPurged
+            | EntriesCleared
+            | ScopeCreated
+            | ScopeUpdated
+            | ScopeDeleted
+    )
 }
 
 /// The refusal of a caller.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Guard, ScopeDetails, ScopePolicies, Scopes};
+use super::{Guard, ScopeDetails, ScopePolicies, ScopeStatus, Scopes};
 use crate::entry::{ScopeSize, first_scope_from, scopes_from};
 use crate::error::Result;
 use crate::store::{Prefetch, Range, Tx};
@@ -26,15 +26,19 @@ impl Scopes<'_> {
             let rows = tx.rows::<ScopePolicies>(&Range::scope_policies())?;
             let mut scopes: BTreeMap<_, _> =
                 rows.into_iter().map(|row| (row.scope.clone(), (0, Some(row)))).collect();
-            for ScopeSize { scope, entries } in sizes(tx)? {
+            let known = |scope: &str| scopes.get(scope).and_then(|(_, row)| row.as_ref()?.entries);
+            for ScopeSize { scope, entries } in sizes(tx, known)? {
                 scopes.entry(scope).or_insert((0, None)).0 = entries;
             }
             let guard = Guard::of_board(self.board, tx);
             let mut details = Vec::with_capacity(scopes.len());
             for (scope, (entries, row)) in scopes {
-                if row.as_ref().map_or(Ok(true), |row| guard.may_see_row(row))? {
-                    details.push(ScopeDetails::of(scope, entries, row.as_ref()));
+                let is_gone = entries == 0 && row.as_ref().is_some_and(|row| !row.is_live());
+                if is_gone || !row.as_ref().map_or(Ok(true), |row| guard.may_see_row(row))? {
+                    continue;
                 }
+                let row = row.filter(|row| row.policies.status != ScopeStatus::Deleted);
+                details.push(ScopeDetails::of(scope, entries, row.as_ref()));
             }
             Ok(details)
         })
@@ -52,7 +56,7 @@ impl Scopes<'_> {
     pub fn sizes(&self) -> Result<Vec<ScopeSize>> {
         self.board.read_list(&[Prefetch::Heads(first_scope_from(None), 1)], |tx| {
             let guard = Guard::of_board(self.board, tx);
-            let mut sizes = sizes(tx)?;
+            let mut sizes = sizes(tx, |_| None)?;
             if !guard.is_operator() {
                 tx.prefetch(&guard.prefetch_of(sizes.iter().map(|size| size.scope.as_str())))?;
                 let seen = sizes.iter().map(|size| guard.may_see(&size.scope)).collect::<Result<Vec<_>>>()?;
@@ -64,12 +68,16 @@ impl Scopes<'_> {
     }
 }
 
-fn sizes(tx: &dyn Tx) -> Result<Vec<ScopeSize>> {
+/// The scopes that have entries. What `known` does not have is counted.
+fn sizes(tx: &dyn Tx, known: impl Fn(&str) -> Option<u64>) -> Result<Vec<ScopeSize>> {
     let scopes = scopes_from(tx, None)?;
-    let counts = scopes.iter().map(|scope| Prefetch::Count(Range::entries(scope, "")));
-    tx.prefetch(&counts.collect::<Vec<_>>())?;
+    let unknown = scopes.iter().filter(|scope| known(scope).is_none());
+    let counts: Vec<_> = unknown.map(|scope| Prefetch::Count(Range::entries(scope, ""))).collect();
+    if !counts.is_empty() {
+        tx.prefetch(&counts)?;
+    }
     let sizes = scopes.into_iter().map(|scope| {
-        let entries = tx.count(&Range::entries(&scope, ""))?;
+        let entries = known(&scope).map_or_else(|| tx.count(&Range::entries(&scope, "")), Ok)?;
         Ok(ScopeSize { scope, entries })
     });
     sizes.collect()

@@ -8,10 +8,11 @@
 //! |---|---|
 //! | `create.rs`, `set.rs`, `delete.rs`, `show.rs`, `list.rs` | the verbs |
 //! | `custom.rs` | policies of a program that embeds the library, which are not stored |
+//! | `restrict.rs` | who may begin to restrict the callers of a scope |
 //! | `rules.rs` | the rules of policies, each a pure function |
 //! | `access.rs` | access rules and members: who may read, write and delete which entries |
 //! | `caller.rs`, `guard.rs` | who calls; what every path asks before it shows or changes an entry |
-//! | `end.rs` | scopes that end with a session or with a work item |
+//! | `end.rs`, `past.rs` | scopes that end with a session or with a work item; what hides their history |
 //! | `size.rs` | the number of entries of a scope with a limit, and which entry is evicted |
 //! | `value_rules.rs`, `value_type.rs` | which values are allowed under which keys |
 //!
@@ -25,6 +26,8 @@ mod delete;
 mod end;
 mod guard;
 mod list;
+mod past;
+mod restrict;
 mod rules;
 mod set;
 mod show;
@@ -49,6 +52,8 @@ pub use self::delete::{DeleteScope, DeletedScope};
 pub use self::end::SkippedScope;
 pub(crate) use self::end::{EndsWith, ended_lists};
 pub(crate) use self::guard::Guard;
+pub use self::past::ScopeStatus;
+pub(crate) use self::past::{past_scopes, prefetch_past, prune_past};
 pub use self::rules::{MAX_RULE_SCHEMA_BYTES, MAX_VALUE_RULES};
 pub(crate) use self::rules::{check_counted, check_value, scope_full};
 pub use self::set::{ScopeUpdated, SetScope};
@@ -163,6 +168,13 @@ pub struct Policies {
     pub eviction: Eviction,
     /// Which values are allowed under which keys.
     pub validation: ValueRules,
+    /// Whether the scope exists. The board sets it, whatever a caller has here.
+    #[serde(skip_serializing_if = "ScopeStatus::is_live")]
+    pub status: ScopeStatus,
+    /// Only the operator sees what happened up to this revision: an earlier scope with this name restricted its callers. The
+    /// board sets it, whatever a caller has here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hidden_until: Option<Revision>,
 }
 
 #[expect(clippy::ref_option, reason = "serde calls it with a reference to the field")]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::create::{check_fits, check_text, described};
+use super::restrict::check_restriction;
 use super::rules::{check_policies, check_protocols};
 use super::size::{count, prefetch_count};
 use super::{
@@ -105,6 +106,10 @@ impl Scopes<'_> {
             let before = tx.row::<ScopePolicies>(&key)?.ok_or_else(|| no_policies(name))?;
             check_protocols(rules, &RuleProtocols::of(tx, rules)?)?;
             editor.check_owner(&before)?;
+            before.check_not_ended()?;
+            if !before.is_live() {
+                return Err(no_policies(name));
+            }
             let gets_limit = before.entries.is_none() && matches!(request.max_entries, Some(Some(_)));
             let entries = if gets_limit {
                 tx.prefetch(&[prefetch_count(name)])?;
@@ -114,7 +119,9 @@ impl Scopes<'_> {
             };
             let (author, now) = (editor.author.clone(), tx.now());
             let by = |event: NewEvent| event.by(session.as_deref());
+            let old = before.clone();
             let updated = decide(request, before, entries, (&author, now), by, &mut editor.changes)?;
+            check_restriction(tx, &editor, name, Some(&old), &updated.scope.policies)?;
             Ok((editor.finish()?, updated))
         })
     }
@@ -144,6 +151,8 @@ fn decide(
         max_entries: request.max_entries.unwrap_or(old.max_entries),
         eviction: request.eviction.unwrap_or(old.eviction),
         validation: request.validation.clone().unwrap_or_else(|| old.validation.clone()),
+        status: old.status,
+        hidden_until: old.hidden_until,
     };
     let new = new.owned_by(old.owner.as_deref().or(request.session.as_deref()));
     let name = before.scope.clone();

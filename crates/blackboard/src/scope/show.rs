@@ -1,12 +1,13 @@
 //! `scope show`: one scope with its policies.
 
-use super::{Guard, ScopeDetails, ScopePolicies, Scopes, not_found};
+use super::{Guard, ScopeDetails, ScopePolicies, ScopeStatus, Scopes, not_found};
 use crate::entry::check_known_scope;
 use crate::error::Result;
 use crate::store::{Key, Prefetch, Range};
 
 impl Scopes<'_> {
-    /// The policies of a scope, and how many entries it has. A scope without both is refused.
+    /// The policies of a scope, and how many entries it has. A scope without both is refused. One that has ended is shown as
+    /// long as the event log has events of it.
     ///
     /// ```
     /// # use blackboard::{Board, Code, entry::{Value, Write}, scope::Policies};
@@ -23,7 +24,11 @@ impl Scopes<'_> {
         let prefetch = [Prefetch::Row(key.clone()), Prefetch::Count(entries.clone())];
         self.board.read(&prefetch, |tx| {
             Guard::of_board(self.board, tx).check_scope(name)?;
-            match (tx.row::<ScopePolicies>(&key)?, tx.count(&entries)?) {
+            let row = tx.row::<ScopePolicies>(&key)?;
+            let row = row.filter(|row| row.policies.status != ScopeStatus::Deleted);
+            // The row of a scope with a limit has the number: to count many entries takes long.
+            let known = row.as_ref().and_then(|row| row.entries);
+            match (row, known.map_or_else(|| tx.count(&entries), Ok)?) {
                 (None, 0) => Err(not_found(name)),
                 (row, entries) => Ok(ScopeDetails::of(name.to_owned(), entries, row.as_ref())),
             }

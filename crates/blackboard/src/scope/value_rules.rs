@@ -10,7 +10,7 @@ use super::ValueType;
 use crate::entry::{Glob, Value};
 use crate::error::{Error, Result};
 use crate::protocol::{Message, Mismatch, Schema, built_in, message_of, prefetch_protocol};
-use crate::store::{Prefetch, Tx};
+use crate::store::{Key, Prefetch, Tx};
 use crate::text::escape_for_terminal;
 
 /// A rule: the values under the keys that match are of this kind.
@@ -182,6 +182,15 @@ impl ValueRules {
             AllowedValues::Type(_) | AllowedValues::Schema(_) => None,
         });
         names.collect::<BTreeSet<_>>().into_iter()
+    }
+
+    /// Whether a rule names this protocol of the board.
+    pub(crate) fn name_protocol(&self, name: &str) -> bool {
+        let is_named = |reference| match prefetch_protocol(reference) {
+            Some(Prefetch::Row(Key::CustomProtocol(named))) => named == name,
+            _ => false,
+        };
+        self.protocols().any(is_named)
     }
 
     /// The protocols that they name, of the built-in ones.

@@ -13,7 +13,7 @@ use crate::event::{EventType, NewEvent, TargetType};
 use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
 use crate::scope::EndsWith;
-use crate::store::{Changes, Key, OnBusy, Prefetch, Range};
+use crate::store::{Changes, Key, Prefetch, Range};
 use crate::text::{Cleaner, IN_A_SENTENCE, Kind, TextChanges, excerpt};
 
 /// The item to complete.
@@ -100,10 +100,7 @@ impl Work<'_> {
             self.board.agents().record_activity(&agent, tx.now(), &mut changes);
             Ok((changes, completed))
         })?;
-        if ends_scopes {
-            // What fails here is left to the next sweep.
-            let _ = self.board.end_scopes(OnBusy::Wait);
-        }
+        self.board.end_scopes_of(ends_scopes.then_some(EndsWith::Item(&complete.id)));
         Ok(completed)
     }
 }

@@ -10,7 +10,7 @@ use crate::event::{EventType, NewEvent, TargetType};
 use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
 use crate::scope::EndsWith;
-use crate::store::{Changes, Key, OnBusy, Prefetch, Range};
+use crate::store::{Changes, Key, Prefetch, Range};
 
 /// A deleted item.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -63,10 +63,7 @@ impl Work<'_> {
             self.board.agents().record_activity_of(tx, session, &mut changes)?;
             Ok((changes, deleted))
         })?;
-        if ends_scopes {
-            // What fails here is left to the next sweep.
-            let _ = self.board.end_scopes(OnBusy::Wait);
-        }
+        self.board.end_scopes_of(ends_scopes.then_some(EndsWith::Item(id)));
         Ok(deleted)
     }
 }

@@ -90,13 +90,13 @@ impl Run for Create {
         let policies = Policies {
             visibility: self.visibility,
             members: self.members,
-            owner: None,
             work_item: self.work_item,
             access: access_rules(&self.allow, &self.deny)?,
             ttl: length(self.ttl.as_deref())?,
             max_entries: self.max_entries.map(|limit| limit as u64),
             eviction: self.eviction,
             validation: super::value_rules(self.types, &self.schemas, &self.protocols)?,
+            ..Policies::default()
         };
         let (board, session) = context.open(Access::write(self.session.named()))?;
         let created = board.scopes().create(&CreateScope { name: self.name, policies, session })?;

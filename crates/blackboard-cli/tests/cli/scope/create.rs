@@ -62,9 +62,8 @@ fn values_match_the_schemas_of_rules_and_protocols() {
         let write = scratch.run(["write", key, value, "--scope", "team", "--json"]);
         assert_eq!(write.refused(Code::InvalidValue)["mismatches"], json!([mismatch]));
     }
-    scratch.json(["protocol", "remove", "review"]);
-    let write = scratch.run(["write", "review:1", r#"{"verdict":1}"#, "--scope", "team", "--json"]);
-    assert_eq!(write.refused(Code::InvalidValue)["protocol"], "review");
+    let remove = scratch.run(["protocol", "remove", "review", "--json"]);
+    assert_eq!(remove.refused(Code::InUse)["protocol"], "review");
 }
 
 fn a_schema_comes_from_json_a_file_or_standard_input() {

@@ -305,6 +305,8 @@ fn policies_with_every_value() -> crate::scope::ScopePolicies {
             max_entries: Some(100),
             eviction: crate::scope::Eviction::Lfu,
             validation: crate::scope::ValueRules::new(vec!["a.*=dict".parse().unwrap()]),
+            status: crate::scope::ScopeStatus::Ended,
+            hidden_until: Some(Revision::new(3)),
         },
         entries: Some(7),
         created_at: at(1),

@@ -2,11 +2,14 @@
 
 use super::*;
 use crate::entry::{Comparison, Expected, Operation, OperationResult, Txn};
+use crate::scope::{AccessRule, AccessRules, CreateScope, Effect, Eviction, Policies, SetScope};
 
 on_every_engine![
     txn_runs_one_list_of_operations,
     each_comparison_tests_its_condition,
     failed_comparison_names_the_key_and_the_found_value,
+    a_repeated_txn_shows_only_what_its_caller_may_read,
+    a_repeated_txn_is_for_the_caller_of_the_board_that_made_it,
 ];
 
 fn comparison(key: &str, expected: Expected) -> Comparison {
@@ -100,4 +103,56 @@ fn failed_comparison_names_the_key_and_the_found_value(fixture: &Fixture) {
         assert_eq!(details["version"], 2);
     }
     assert_eq!(fixture.value("a").as_deref(), Some("2"));
+}
+
+fn once() -> Actor {
+    Actor { operation: Some("op".to_owned()), ..Actor::default() }
+}
+
+fn reading(key: &str) -> Operation {
+    Operation::Read { scope: "team".to_owned(), key: key.to_owned() }
+}
+
+fn a_repeated_txn_shows_only_what_its_caller_may_read(fixture: &Fixture) {
+    let denying = |rule: &str| AccessRules::new(vec![AccessRule::parse(Effect::Deny, rule).unwrap()]);
+    let policies = Policies { max_entries: Some(3), eviction: Eviction::Lru, ..Policies::default() };
+    fixture.board.scopes().create(&CreateScope::new("team", policies)).unwrap();
+    for key in ["evicted", "read", "compared"] {
+        fixture.write(key, "1");
+    }
+    let txn = Txn {
+        comparisons: vec![comparison("compared", Expected::Exists(true))],
+        then: vec![
+            reading("read"),
+            Operation::Write { scope: "team".to_owned(), write: a_write("new", "1") },
+        ],
+        otherwise: Some(vec![reading("other")]),
+    };
+    let oak = fixture.board.with_caller(Actor::author("oak"));
+    let first = oak.txn(&txn, &once()).unwrap();
+    assert_eq!(oak.txn(&txn, &once()).unwrap(), first);
+    for (key, expected) in [
+        ("read", Err(Code::NotAllowed)),
+        ("compared", Err(Code::NotAllowed)),
+        ("evicted", Err(Code::NotAllowed)),
+        // The answer says nothing about the operations that did not run.
+        ("other", Ok(first)),
+    ] {
+        let access = Some(denying(&format!("oak:read:{key}")));
+        fixture.board.scopes().set(&SetScope { access, ..SetScope::of("team") }).unwrap();
+        let repeated = oak.txn(&txn, &once()).map_err(|error| error.code());
+        assert_eq!(repeated, expected, "{key}");
+    }
+}
+
+fn a_repeated_txn_is_for_the_caller_of_the_board_that_made_it(fixture: &Fixture) {
+    fixture.write("a", "1");
+    let txn = Txn { then: vec![reading("a")], ..Txn::default() };
+    let by = |author: &str| fixture.board.with_caller(Actor::author(author)).txn(&txn, &once());
+    let first = by("ivy").unwrap();
+    assert_eq!(by("ivy").unwrap(), first);
+    assert_eq!(code(by("oak")), Code::InvalidValue);
+    // The same caller, named by the call.
+    let named = Actor { operation: once().operation, ..Actor::author("ivy") };
+    assert_eq!(fixture.board.txn(&txn, &named).unwrap(), first);
 }

@@ -19,6 +19,7 @@ mod agents;
 #[cfg(test)]
 pub(crate) mod announced;
 mod brief;
+mod callers;
 mod calls;
 mod check_ins;
 mod claims;
@@ -45,6 +46,7 @@ mod locks;
 mod log;
 mod optimism;
 mod overview;
+mod past_scopes;
 mod projects;
 mod protocols;
 mod prune;
@@ -52,6 +54,7 @@ mod purge;
 mod ranges;
 #[cfg(test)]
 mod round_trips;
+mod scope_batches;
 mod scopes;
 mod subscriptions;
 mod sweep;
@@ -147,6 +150,7 @@ const FILES: &[&[Test]] = &[
     agents::TESTS,
     check_ins::TESTS,
     brief::TESTS,
+    callers::TESTS,
     calls::TESTS,
     claims::TESTS,
     commits::TESTS,
@@ -172,11 +176,13 @@ const FILES: &[&[Test]] = &[
     log::TESTS,
     optimism::TESTS,
     overview::TESTS,
+    past_scopes::TESTS,
     projects::TESTS,
     protocols::TESTS,
     prune::TESTS,
     purge::TESTS,
     ranges::TESTS,
+    scope_batches::TESTS,
     scopes::TESTS,
     subscriptions::TESTS,
     sweep::TESTS,

@@ -30,6 +30,7 @@ on_every_engine![
     deleting_a_scope_with_its_entries_deletes_more_than_a_batch,
     no_interleaving_of_writers_exceeds_the_limit,
     entries_are_read_from_the_oldest_one,
+    the_entries_of_a_limited_scope_are_not_counted_again,
 ];
 
 fn create(fixture: &Fixture, policies: Policies) {
@@ -492,8 +493,20 @@ fn a_value_matches_the_protocol_that_the_scope_requires(fixture: &Fixture) {
     let several = [a_write("review:3", r#"{"verdict": "fine"}"#), a_write("audit:3", r#"{"verdict": 1}"#)];
     fixture.scope().write_batch(&several).unwrap();
 
-    // Without its protocol a rule allows nothing: to ignore it would accept what it was made to refuse.
-    protocols.remove("review", None).unwrap();
+    // To remove it and define another one would change what the scope allows.
+    let refused = protocols.remove("review", None).unwrap_err();
+    assert_eq!(refused.code(), Code::InUse);
+    assert_eq!(refused.to_string(), "cannot remove protocol review: the rules of scope team name it");
+    // Another program may have removed it. Without its protocol a rule allows nothing: to ignore it would accept what it was made to refuse.
+    let removed = fixture.commit(|tx| {
+        let key = Key::CustomProtocol("review".to_owned());
+        assert!(tx.get(&key)?.is_some());
+        let mut changes = Changes::new();
+        changes.remove(key);
+        changes.event(an_event());
+        Ok(changes)
+    });
+    removed.unwrap();
     let refused = fixture.scope().write(&a_write("review:1", r#"{"verdict": "fine"}"#)).unwrap_err();
     assert_eq!(refused.code(), Code::InvalidValue);
     assert_eq!(
@@ -512,6 +525,18 @@ fn a_value_matches_the_protocol_that_the_scope_requires(fixture: &Fixture) {
     };
     protocols.define(&other).unwrap();
     fixture.write("review:1", "\"fine\"");
+    // A caller that may not know the scope does not learn its name.
+    let shared = SetScope {
+        visibility: Some(Visibility::Shared),
+        members: Some(owned(&["Ivy"])),
+        ..SetScope::of("team")
+    };
+    fixture.board.scopes().set(&shared).unwrap();
+    let refused = protocols.remove("review", Some(&fixture.session("Oak"))).unwrap_err();
+    assert_eq!(refused.to_string(), "cannot remove protocol review: the rules of a scope name it");
+    let without = SetScope { validation: Some(ValueRules::default()), ..SetScope::of("team") };
+    fixture.board.scopes().set(&without).unwrap();
+    protocols.remove("review", None).unwrap();
 }
 
 fn a_rule_names_a_protocol_that_describes_values(fixture: &Fixture) {
@@ -628,4 +653,19 @@ fn entries_are_read_from_the_oldest_one(fixture: &Fixture) {
         let keys = expected.iter().take(2).map(|key| Key::Entry("team".to_owned(), (*key).to_owned()));
         assert_eq!(rows, keys.collect::<Vec<_>>(), "{range:?}");
     }
+}
+
+fn the_entries_of_a_limited_scope_are_not_counted_again(fixture: &Fixture) {
+    create(fixture, limited(50, Eviction::Lru));
+    fixture.write("a", "1");
+    // A number that no count would give.
+    let key = Key::ScopePolicies("team".to_owned());
+    let row = fixture.read(|tx| tx.row::<ScopePolicies>(&key)).unwrap().unwrap();
+    assert_eq!(row.entries, Some(1));
+    fixture.put(&[ScopePolicies { entries: Some(41), ..row }.into()]);
+    let scopes = fixture.board.scopes();
+    assert_eq!(scopes.show("team").unwrap().entries, 41);
+    assert_eq!(scopes.list().unwrap()[0].entries, 41);
+    let set = SetScope { max_entries: Some(Some(60)), ..SetScope::of("team") };
+    assert_eq!(scopes.set(&set).unwrap().scope.entries, 41);
 }
