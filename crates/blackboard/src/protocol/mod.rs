@@ -56,11 +56,13 @@
 //! | `publish.rs` | data types that know their key |
 //! | `call.rs` | a call of another agent: a request, events, and a result |
 //! | `dispatcher.rs`, `handlers.rs` | answers calls, and handles other entries that agents write |
+//! | `cycle.rs` | refuses handlers that would answer each other without end |
 
 mod agent_run;
 mod call;
 mod check;
 mod custom;
+mod cycle;
 mod define;
 mod dispatcher;
 mod escape;
