@@ -1,7 +1,11 @@
 //! What became of the entries of a file, as human and JSON output.
 
+use std::collections::BTreeMap;
+
 use blackboard::Code;
-use blackboard::entry::{DEFAULT_SCOPE, ImportOutcome, ImportReport, ImportedEntry, SkipReason};
+use blackboard::entry::{
+    DEFAULT_SCOPE, DefinitionKind, ImportOutcome, ImportReport, ImportedDefinition, ImportedEntry, SkipReason,
+};
 use blackboard::import::{Format, ImportFile};
 use blackboard::swarm::{Dialect, Note, Problem};
 use serde::{Serialize, Serializer};
@@ -29,7 +33,12 @@ pub struct ImportedFile {
     evicted: usize,
     /// Entries of the file that could not be read.
     unread: usize,
+    /// Its protocols and the policies of its scopes.
+    definitions: Vec<ImportedDefinition>,
     entries: Vec<Row>,
+    /// The sections of an export that are not imported, with the number of their rows.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    not_imported: BTreeMap<String, usize>,
     problems: Vec<Problem>,
     notes: Vec<Note>,
     /// How many more problems and notes there are.
@@ -90,6 +99,8 @@ impl ImportedFile {
             refused: report.count("refused"),
             evicted: report.evicted(),
             unread: content.unread,
+            definitions: report.definitions,
+            not_imported: file.definitions.not_imported.clone(),
             entries: report.entries.into_iter().map(Row).collect(),
             problems: content.problems.clone(),
             notes: content.notes.clone(),
@@ -100,7 +111,27 @@ impl ImportedFile {
 
     /// Not 0 if something of the file is missing on the board that the caller may have wanted there.
     pub fn exit_code(&self) -> u8 {
-        if self.refused + self.unread > 0 { Code::Conflict.exit_code() } else { 0 }
+        let refused = self.definitions.iter().any(|definition| definition.outcome.code().is_some());
+        if refused || self.refused + self.unread > 0 { Code::Conflict.exit_code() } else { 0 }
+    }
+
+    /// The protocols and policies that are new or not imported.
+    fn definitions(&self, screen: &mut Screen<'_>) -> Result {
+        let changed =
+            || self.definitions.iter().filter(|definition| definition.outcome != ImportOutcome::Unchanged);
+        for ImportedDefinition { kind, name, outcome } in changed().take(self.limit) {
+            let what = match kind {
+                DefinitionKind::Protocol => "protocol",
+                DefinitionKind::Scope => "policies of scope",
+            };
+            let reason = outcome.reason().map(|reason| format!(": {}", escape(&reason)));
+            let (outcome, reason) = (outcome.as_str(), reason.unwrap_or_default());
+            screen.line(format_args!("  {outcome:9} {what} {}{reason}", escape(name)))?;
+        }
+        match changed().count().saturating_sub(self.limit) {
+            0 => Ok(()),
+            more => screen.line(format_args!("  and {more} more; all of them: --json")),
+        }
     }
 
     fn heading(&self) -> String {
@@ -133,6 +164,7 @@ impl Render for ImportedFile {
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
         screen.line(format_args!("{}", self.heading()))?;
+        self.definitions(screen)?;
         let changed = || self.entries.iter().filter(|row| row.0.outcome != ImportOutcome::Unchanged);
         for row in changed().take(self.limit) {
             let (outcome, key) = (row.0.outcome.as_str(), named(&row.0));
@@ -149,6 +181,12 @@ impl Render for ImportedFile {
         let more = changed().count().saturating_sub(self.limit);
         if more > 0 {
             screen.line(format_args!("  and {more} more; all of them: --json"))?;
+        }
+        if !self.not_imported.is_empty() {
+            let sections = self.not_imported.iter();
+            let sections: Vec<_> =
+                sections.map(|(section, count)| format!("{} ({count})", section.replace('_', " "))).collect();
+            screen.line(format_args!("  not imported: {}", sections.join(", ")))?;
         }
         for Problem { line, problem } in self.problems.iter().take(self.limit) {
             screen.line(format_args!("  line {line}: {}", escape(problem)))?;

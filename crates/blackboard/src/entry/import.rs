@@ -1,4 +1,4 @@
-//! `import`: writes the entries of a file.
+//! `import`: writes the entries of a file, and before them the policies and protocols of an export (`definitions.rs`).
 //!
 //! [`decide`] is the rule: the entry of the board and that of the file in, what happens out. It is read and decided in the
 //! commit that writes. A commit has at most 500 entries, so that other writers never wait long; an import that is
@@ -6,6 +6,7 @@
 //!
 //! A dry run does the same on a view of the board that has its own changes (`plan.rs`).
 
+mod definitions;
 mod plan;
 mod report;
 
@@ -15,7 +16,9 @@ use std::time::Duration;
 use serde_json::{Map, Value as Json, json};
 
 use self::plan::{Plan, PlannedTx};
-pub use self::report::{ImportOutcome, ImportReport, ImportedEntry, SkipReason};
+pub use self::report::{
+    DefinitionKind, ImportOutcome, ImportReport, ImportedDefinition, ImportedEntry, SkipReason,
+};
 use super::rules::check_not_reserved;
 use super::wording::named;
 use super::{
@@ -23,7 +26,7 @@ use super::{
 };
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Result};
-use crate::import::escaped_key;
+use crate::import::{Definitions, ImportFile, escaped_key};
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
 use crate::scope::{AccessOperation, prefetch_all_policies};
@@ -111,12 +114,40 @@ impl Scope<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn import(&self, entries: &[FileEntry], import: &Import) -> Result<ImportReport> {
+        self.import_all(&Definitions::default(), entries, import)
+    }
+
+    /// Writes the policies and the protocols of a file, and then its entries as [`Scope::import`] does. Policies and
+    /// protocols of the board are never changed: if the file has others, they are refused with the entries of their scope.
+    /// With [`Keep::Ours`] those of the board stay, and the entries are imported.
+    ///
+    /// ```
+    /// # use blackboard::{Board, entry::{Import, Value, Write}, import, scope::{CreateScope, Policies}};
+    /// # let (board, other) = (Board::memory(), Board::memory());
+    /// board.scopes().create(&CreateScope::new("cache", Policies { max_entries: Some(9), ..Policies::default() }))?;
+    /// board.scope("cache").write(&Write::new("a", Value::of(&1)?))?;
+    /// let export = serde_json::to_string(&board.export()?).unwrap();
+    /// other.scope("default").import_file(&import::read(&export)?, &Import::default())?;
+    /// assert_eq!(other.scopes().show("cache")?.policies.max_entries, Some(9));
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn import_file(&self, file: &ImportFile, import: &Import) -> Result<ImportReport> {
+        self.import_all(&file.definitions, &file.content.entries, import)
+    }
+
+    fn import_all(
+        &self,
+        definitions: &Definitions,
+        entries: &[FileEntry],
+        import: &Import,
+    ) -> Result<ImportReport> {
         check_known_scope(&self.name)?;
         check_not_reserved(&self.name)?;
         let actor = self.board.checked_actor(&self.actor)?;
-        let (authors, plan) = (BTreeMap::new(), Plan::default());
-        let mut importer = Importer { scope: self, actor, import, authors, plan };
-        let mut report = ImportReport::default();
+        let (authors, blocked, plan) = (BTreeMap::new(), BTreeMap::new(), Plan::default());
+        let mut importer = Importer { scope: self, actor, import, authors, blocked, plan };
+        let mut report =
+            ImportReport { definitions: importer.define(definitions)?, ..ImportReport::default() };
         let mut items: Vec<Item> = Vec::with_capacity(entries.len());
         // Where in `items` each key is.
         let mut places: BTreeMap<(String, String), usize> = BTreeMap::new();
@@ -169,6 +200,8 @@ struct Importer<'a> {
     import: &'a Import,
     /// The authors of the file, and why the board refuses one.
     authors: BTreeMap<String, Option<(Code, String)>>,
+    /// The scopes that are not imported, and what becomes of their entries.
+    blocked: BTreeMap<String, ImportOutcome>,
     /// What a dry run would have changed so far.
     plan: Plan,
 }
@@ -204,6 +237,9 @@ impl Importer<'_> {
         }
         if entry.is_leased || [LOCKS, FILES].contains(&&**scope) {
             return skip(SkipReason::Leased);
+        }
+        if let Some(outcome) = self.blocked.get(scope) {
+            return Err(Ok(outcome.clone()));
         }
         self.check_author(entry.author.as_deref())?;
         let checked = check_known_scope(scope).and_then(|()| check_not_reserved(scope)).and_then(|()| {

@@ -242,6 +242,11 @@ pub(crate) fn message_of(tx: &dyn Tx, reference: &str) -> Result<Option<Message>
     Ok(stored.and_then(|protocol| protocol.message(message).ok().cloned()))
 }
 
+/// The name of the protocol of a reference.
+pub(crate) fn protocol_name(reference: &str) -> &str {
+    split_reference(reference).0
+}
+
 /// The parts of a reference: the protocol, and a message of it.
 fn split_reference(reference: &str) -> (&str, Option<&str>) {
     match reference.split_once('.') {

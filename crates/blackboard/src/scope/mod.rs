@@ -7,6 +7,7 @@
 //! | File | What it is about |
 //! |---|---|
 //! | `create.rs`, `set.rs`, `delete.rs`, `show.rs`, `list.rs` | the verbs |
+//! | `planned.rs` | what `create` would do, for the dry run of an import |
 //! | `custom.rs` | policies of a program that embeds the library, which are not stored |
 //! | `rules.rs` | the rules of policies, each a pure function |
 //! | `access.rs` | access rules and members: who may read, write and delete which entries |
@@ -25,6 +26,7 @@ mod delete;
 mod end;
 mod guard;
 mod list;
+mod planned;
 mod rules;
 mod set;
 mod show;
@@ -49,6 +51,7 @@ pub use self::delete::{DeleteScope, DeletedScope};
 pub use self::end::SkippedScope;
 pub(crate) use self::end::{EndsWith, ended_lists};
 pub(crate) use self::guard::Guard;
+pub(crate) use self::planned::Planned;
 pub use self::rules::{MAX_RULE_SCHEMA_BYTES, MAX_VALUE_RULES};
 pub(crate) use self::rules::{check_counted, check_value, scope_full};
 pub use self::set::{ScopeUpdated, SetScope};

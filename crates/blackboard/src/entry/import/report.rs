@@ -5,11 +5,34 @@ use serde::{Serialize, Serializer};
 use crate::clock::Timestamp;
 use crate::error::{Code, Result};
 
-/// What became of the entries of a file, in its order.
+/// What became of the content of a file, in its order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportReport {
+    /// The protocols and the policies of scopes.
+    pub definitions: Vec<ImportedDefinition>,
     /// The entries.
     pub entries: Vec<ImportedEntry>,
+}
+
+/// What became of a protocol, or of the policies of a scope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportedDefinition {
+    /// What it is.
+    pub kind: DefinitionKind,
+    /// Its name.
+    pub name: String,
+    /// What became of it.
+    pub outcome: ImportOutcome,
+}
+
+/// What an export defines besides entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DefinitionKind {
+    /// A protocol.
+    Protocol,
+    /// The policies of a scope.
+    Scope,
 }
 
 /// What became of one entry.
@@ -29,7 +52,7 @@ pub struct ImportedEntry {
     pub evicted: Option<String>,
 }
 
-/// What becomes of an entry of a file.
+/// What becomes of an entry, a protocol or policies of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImportOutcome {
     /// The board did not have it.
@@ -64,6 +87,8 @@ pub enum SkipReason {
     Held,
     /// The file has a newer entry of the same key.
     Repeated,
+    /// Its scope ends with a session or a work item, which the board of the import does not have.
+    ScopeEnds,
 }
 
 impl ImportOutcome {
@@ -79,6 +104,14 @@ impl ImportOutcome {
         }
     }
 
+    /// The code of a refusal.
+    pub fn code(&self) -> Option<Code> {
+        match self {
+            ImportOutcome::Refused { code, .. } => Some(*code),
+            _ => None,
+        }
+    }
+
     /// Why it is not imported.
     pub fn reason(&self) -> Option<String> {
         match self {
@@ -91,12 +124,38 @@ impl ImportOutcome {
             ImportOutcome::Skipped(SkipReason::Repeated) => {
                 Some("the file has a newer entry of this key".to_owned())
             }
+            ImportOutcome::Skipped(SkipReason::ScopeEnds) => {
+                Some("the scope ends with a session or a work item of its board".to_owned())
+            }
             ImportOutcome::Refused { reason, .. } => Some(reason.clone()),
             ImportOutcome::Created
             | ImportOutcome::Updated
             | ImportOutcome::Unchanged
             | ImportOutcome::Kept => None,
         }
+    }
+}
+
+impl Serialize for ImportedDefinition {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Fields<'a> {
+            kind: DefinitionKind,
+            name: &'a str,
+            outcome: &'static str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            code: Option<&'static str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            reason: Option<String>,
+        }
+        Fields {
+            kind: self.kind,
+            name: &self.name,
+            outcome: self.outcome.as_str(),
+            code: self.outcome.code().map(Code::as_str),
+            reason: self.outcome.reason(),
+        }
+        .serialize(serializer)
     }
 }
 
@@ -117,17 +176,13 @@ impl Serialize for ImportedEntry {
             #[serde(skip_serializing_if = "Option::is_none")]
             evicted: Option<&'a str>,
         }
-        let code = match &self.outcome {
-            ImportOutcome::Refused { code, .. } => Some(code.as_str()),
-            _ => None,
-        };
         Fields {
             scope: &self.scope,
             key: &self.key,
             key_in_file: self.key_in_file.as_deref(),
             line: self.line,
             outcome: self.outcome.as_str(),
-            code,
+            code: self.outcome.code().map(Code::as_str),
             reason: self.outcome.reason(),
             evicted: self.evicted.as_deref(),
         }

@@ -204,6 +204,8 @@ const PATHS: &[Path] = &[
     path("Scope::purge", Kind::Changes, |case| shown(case.scope().purge(&case.key))),
     path("Scope::import", Kind::Changes, |case| import_into(case, false)),
     path("Scope::import", Kind::Changes, |case| import_into(case, true)),
+    path("Scope::import_file", Kind::Changes, |case| import_export_into(case, false)),
+    path("Scope::import_file", Kind::Changes, |case| import_export_into(case, true)),
     path("Board::txn", Kind::Changes, |case| {
         let write = Operation::Write { scope: case.scope.clone(), write: case.write() };
         shown(case.board.txn(&Txn { then: vec![write], ..Txn::default() }, &Actor::default()))
@@ -223,8 +225,20 @@ const PATHS: &[Path] = &[
 fn import_into(case: &Case, dry_run: bool) -> Result<String> {
     let text = format!(r#"{{"{0}": {{"key": "{0}", "value": "imported"}}}}"#, case.key);
     let file = import::read(&text)?;
-    let import = Import { keep: crate::entry::Keep::Theirs, dry_run, ..Import::default() };
-    let report = case.scope().import(&file.content.entries, &import)?;
+    outcome_of(case.scope().import(&file.content.entries, &replacing(dry_run))?)
+}
+
+fn import_export_into(case: &Case, dry_run: bool) -> Result<String> {
+    let entry = format!(r#"{{"scope": "{}", "key": "{}", "value": "imported"}}"#, case.scope, case.key);
+    let file = import::read(&format!(r#"{{"entries": [{entry}]}}"#))?;
+    outcome_of(case.board.scope("other").import_file(&file, &replacing(dry_run))?)
+}
+
+fn replacing(dry_run: bool) -> Import {
+    Import { keep: crate::entry::Keep::Theirs, dry_run, ..Import::default() }
+}
+
+fn outcome_of(report: crate::entry::ImportReport) -> Result<String> {
     match &report.entries[0].outcome {
         crate::entry::ImportOutcome::Refused { code, reason } => {
             Err(Refusal::new(*code, reason.clone()).into())
