@@ -80,18 +80,22 @@ pub fn render(view: &SwarmView, dialect: Dialect, existing: &str) -> Result<Rend
         let message = format!("the file has {} bytes; {MAX_FILE_BYTES} are allowed", existing.len());
         return Err(Error::invalid(message));
     }
-    let blocks = Part::ALL.map(|part| block_of(part, view, dialect));
-    let header = header_of(view, dialect, &blocks[1]);
-    if existing.trim_ascii().is_empty() {
+    // Before the blocks, which cost more: a refused render is repeated until the file is repaired.
+    let layout = if existing.trim_ascii().is_empty() { None } else { Some(Layout::of(existing)?) };
+    let blocks = || Part::ALL.map(|part| block_of(part, view, dialect));
+    let Some(layout) = layout else {
+        let blocks = blocks();
+        let header = header_of(view, dialect, &blocks[1]);
         let sections =
             Part::ALL.iter().zip(&blocks).map(|(part, block)| format!("\n{}\n{block}", part.heading()));
         let text = format!("{TITLE}\n{header}{}", sections.collect::<String>());
         return Ok(Rendered { text, left: Vec::new() });
-    }
-    let layout = Layout::of(existing)?;
+    };
     if view.is_unknown_scope && layout.rendered_entries > 0 {
         return Err(unknown_scope(&view.scope, layout.rendered_entries));
     }
+    let blocks = blocks();
+    let header = header_of(view, dialect, &blocks[1]);
     let mut edits = vec![layout.header_edit(existing, &header)];
     // A part without a section gets one at the end of the file, after what belongs to the last section there.
     let (there, missing): (Vec<_>, Vec<_>) =
