@@ -40,7 +40,7 @@ pub struct Import {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Show what would change, and change nothing
+    /// Show what would change and how entries differ, and change nothing
     #[arg(long)]
     dry_run: bool,
 

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use blackboard::Code;
 use blackboard::entry::{
-    DEFAULT_SCOPE, DefinitionKind, ImportOutcome, ImportReport, ImportedDefinition, ImportedEntry, SkipReason,
+    ComparedEntry, DEFAULT_SCOPE, DefinitionKind, ImportOutcome, ImportReport, ImportedDefinition,
+    ImportedEntry, SkipReason,
 };
 use blackboard::import::{Format, ImportFile};
 use blackboard::swarm::{Dialect, Note, Problem};
 use serde::{Serialize, Serializer};
 
-use super::{Result, Screen, escape, row_limit, shortened};
+use super::time::age;
+use super::{Result, Screen, escape, harmless_json, row_limit, shortened};
 use crate::envelope::Answer;
 use crate::hints::argument;
 use crate::outcome::Render;
@@ -170,13 +172,20 @@ impl Render for ImportedFile {
             let (outcome, key) = (row.0.outcome.as_str(), named(&row.0));
             let reason = row.0.outcome.reason().map(|reason| format!(": {}", escape(&reason)));
             let evicted = row.0.evicted.as_ref().map(|key| format!(", evicts {}", escape(key)));
+            let difference = row.0.difference.as_ref().filter(|_| self.dry_run);
+            let fields = difference.map(|difference| format!(": {}", difference.fields.join(", ")));
             let command = row.command().map(|words| format!(" (use: {})", escape(&screen.command(words))));
             screen.line(format_args!(
-                "  {outcome:9} {key}{}{}{}",
+                "  {outcome:9} {key}{}{}{}{}",
+                fields.unwrap_or_default().replace('_', " "),
                 reason.unwrap_or_default(),
                 evicted.unwrap_or_default(),
                 command.unwrap_or_default()
             ))?;
+            if let Some(difference) = difference {
+                compared("ours:  ", &difference.ours, screen)?;
+                compared("theirs:", &difference.theirs, screen)?;
+            }
         }
         let more = changed().count().saturating_sub(self.limit);
         if more > 0 {
@@ -203,6 +212,20 @@ impl Render for ImportedFile {
             count => screen.line(format_args!("  and {count} more problems and notes")),
         }
     }
+}
+
+/// One of two entries that differ.
+fn compared(whose: &str, entry: &ComparedEntry, screen: &mut Screen<'_>) -> Result {
+    // So that a line has 80 columns if the name of the author is short.
+    const VALUE: usize = 40;
+    let beginning = entry.value.to::<String>().ok().filter(|_| entry.shortened);
+    let value = match &beginning {
+        Some(text) => escape(text),
+        None => harmless_json(entry.value.as_str()),
+    };
+    let written = entry.timestamp.map(|time| format!(", {} ago", age(screen.now().since(time))));
+    let (value, author) = (shortened(&value, VALUE), escape(&entry.author));
+    screen.line(format_args!("    {whose} {value} ({author}{})", written.unwrap_or_default()))
 }
 
 /// The key, with its scope unless that is the default one, and as the file has it.

@@ -20,6 +20,7 @@ testkit::on_each_engine![
     what_is_left_out_of_an_entry_is_reported,
     reserved_scope_is_refused,
     report_of_a_refused_entry_is_not_ok,
+    dry_run_shows_both_entries_of_a_key,
     policies_and_protocols_of_an_export_are_imported_first,
     scope_with_other_policies_is_refused_with_its_entries,
     scope_that_the_export_does_not_have_is_refused,
@@ -213,6 +214,51 @@ fn report_of_a_refused_entry_is_not_ok() {
         let report: Value = serde_json::from_str(&output.stdout).unwrap();
         assert_eq!((&report["ok"], output.code), (&json!(ok), code), "{report}");
     }
+}
+
+fn dry_run_shows_both_entries_of_a_key() {
+    let scratch = Scratch::new();
+    let long = format!("[\"{}\"]", "long ".repeat(300));
+    for (key, value) in
+        [("newer", r#"{"status":"open"}"#), ("older", "1"), ("large", long.as_str()), ("same", "1")]
+    {
+        scratch.json(["write", key, value, "--agent", "Ivy"]);
+    }
+    let entry = |key: &str, value: &str, author: &str, time: &str| {
+        format!(r#""{key}": {{"value": {value}, "source_agent": "{author}", "timestamp": "{time}"}}"#)
+    };
+    let file = [
+        entry("newer", r#"{"status":"done"}"#, "Oak", "2100-01-01T00:00:00Z"),
+        entry("older", "1", "Oak", "2020-01-01T00:00:00Z"),
+        entry("large", "2", "Ivy", "2100-01-01T00:00:00Z"),
+        entry("same", "1", "Ivy", "2100-01-01T00:00:00Z"),
+        entry("new", "1", "Ivy", "2100-01-01T00:00:00Z"),
+    ];
+    std::fs::write(scratch.path().join("a.json"), format!("{{{}}}", file.join(","))).unwrap();
+    let planned = scratch.json(["import", "a.json", "--dry-run"]);
+    let planned_of =
+        |key: &str| planned["entries"].as_array().unwrap().iter().find(|entry| entry["key"] == key).unwrap();
+    let newer = planned_of("newer");
+    assert_eq!((&newer["outcome"], &newer["differs"]), (&json!("updated"), &json!(["author", "value"])));
+    assert_eq!(
+        (&newer["ours"]["value"], &newer["theirs"]["value"]),
+        (&json!({"status":"open"}), &json!({"status": "done"}))
+    );
+    assert_eq!((&newer["ours"]["author"], &newer["theirs"]["author"]), (&json!("Ivy"), &json!("Oak")));
+    assert_eq!(newer["theirs"]["timestamp"], "2100-01-01T00:00:00.000Z");
+    let older = planned_of("older");
+    assert_eq!((&older["outcome"], &older["differs"]), (&json!("kept"), &json!(["author"])));
+    let large = planned_of("large");
+    assert_eq!((&large["ours"]["shortened"], &large["theirs"]["shortened"]), (&json!(true), &json!(false)));
+    assert!(large["ours"]["value"].as_str().unwrap().starts_with("[\"long long "), "{large}");
+    assert!(planned_of("same")["ours"].is_null() && planned_of("new")["theirs"].is_null());
+    let printed = scratch.run(["import", "a.json", "--dry-run"]).success().stdout;
+    let expected = "  updated   newer: author, value\n    ours:   {\"status\":\"open\"} (Ivy, ";
+    assert!(printed.contains(expected), "{printed}");
+    assert!(printed.contains("    theirs: {\"status\":\"done\"} (Oak, "), "{printed}");
+    assert!(printed.lines().skip(1).all(|line| line.chars().count() <= 80), "{printed}");
+    // The import reports the same.
+    assert_eq!(scratch.json(["import", "a.json"])["entries"], planned["entries"]);
 }
 
 /// An export with a protocol, a scope for Ivy that requires it, and a scope that ends with a session.

@@ -3,7 +3,9 @@
 use serde::{Serialize, Serializer};
 
 use crate::clock::Timestamp;
+use crate::entry::Value;
 use crate::error::{Code, Result};
+use crate::text::excerpt;
 
 /// What became of the content of a file, in its order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,6 +52,44 @@ pub struct ImportedEntry {
     pub outcome: ImportOutcome,
     /// The key of the entry that its full scope evicted for it. It may be an earlier entry of the file.
     pub evicted: Option<String>,
+    /// How the entries of the board and of the file differ, if it is updated or kept. Only the first 10,000 have it.
+    pub difference: Option<Difference>,
+}
+
+/// How the entries of the board and of the file differ.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// What differs: `value`, `author`, `expires_at`, `tags` and `metadata`.
+    #[serde(rename = "differs")]
+    pub fields: Vec<&'static str>,
+    /// The entry of the board.
+    pub ours: ComparedEntry,
+    /// The entry of the file.
+    pub theirs: ComparedEntry,
+}
+
+/// An entry beside another one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ComparedEntry {
+    /// Its value. Of more than 1,000 bytes it is a text: the beginning of the JSON.
+    pub value: Value,
+    /// Whether the value is such a beginning.
+    pub shortened: bool,
+    /// Its author.
+    pub author: String,
+    /// When it was written, if that is known.
+    pub timestamp: Option<Timestamp>,
+}
+
+impl ComparedEntry {
+    pub(super) fn new(value: &Value, author: &str, timestamp: Option<Timestamp>) -> ComparedEntry {
+        const COMPLETE_BYTES: usize = 1000;
+        const SHOWN: usize = 200;
+        let shortened = value.as_str().len() > COMPLETE_BYTES;
+        let beginning = || Value::of(&*excerpt(value.as_str(), SHOWN)).unwrap_or_else(|_| Value::null());
+        let value = if shortened { beginning() } else { value.clone() };
+        ComparedEntry { value, shortened, author: author.to_owned(), timestamp }
+    }
 }
 
 /// What becomes of an entry, a protocol or policies of a file.
@@ -175,6 +215,8 @@ impl Serialize for ImportedEntry {
             reason: Option<String>,
             #[serde(skip_serializing_if = "Option::is_none")]
             evicted: Option<&'a str>,
+            #[serde(flatten)]
+            difference: Option<&'a Difference>,
         }
         Fields {
             scope: &self.scope,
@@ -185,6 +227,7 @@ impl Serialize for ImportedEntry {
             code: self.outcome.code().map(Code::as_str),
             reason: self.outcome.reason(),
             evicted: self.evicted.as_deref(),
+            difference: self.difference.as_ref(),
         }
         .serialize(serializer)
     }
