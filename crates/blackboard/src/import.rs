@@ -88,13 +88,13 @@ pub fn read(text: &str) -> Result<ImportFile> {
     }
     let content = swarm::parse(text);
     if !content.is_swarm_blackboard {
-        return Err(unknown("it has no \"## Knowledge Cache\" and is no JSON object"));
+        return Err(unknown("it has no \"## Knowledge Cache\" and is not a JSON object"));
     }
     Ok(ImportFile { format: Format::Markdown, content, definitions: Definitions::default() })
 }
 
 fn unknown(why: &str) -> Error {
-    let message = format!("the file is no export, snapshot or swarm blackboard: {why}");
+    let message = format!("the file is not an export, snapshot or swarm blackboard: {why}");
     Refusal::new(Code::InvalidValue, message)
         .hint("name a file that was exported, a snapshot, or a swarm-blackboard.md")
         .into()

@@ -98,7 +98,7 @@ pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
         Hint::CreateScope(scope) | Hint::SetScope(scope) => {
             format!("ask the user to change the policies of scope \"{scope}\"").into()
         }
-        Hint::MakeRoomIn(scope) => {
+        Hint::FreeSpaceIn(scope) => {
             format!("delete entries of scope \"{scope}\", or ask the user to give it a larger limit").into()
         }
         Hint::RefuseWhenFull => "ask the user to let the scope refuse writes".into(),

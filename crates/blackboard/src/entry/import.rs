@@ -162,22 +162,22 @@ impl Scope<'_> {
             ImportReport { definitions: importer.define(definitions)?, ..ImportReport::default() };
         let mut items: Vec<Item> = Vec::with_capacity(entries.len());
         // Where in `items` each key is.
-        let mut places: BTreeMap<(String, String), usize> = BTreeMap::new();
+        let mut positions: BTreeMap<(String, String), usize> = BTreeMap::new();
         for entry in entries {
             let at = report.entries.len();
             let (reported, item) = importer.prepare(entry, at)?;
             report.entries.push(reported);
             let Some(item) = item else { continue };
             let key = (item.scope.clone(), item.write.key.clone());
-            if let Some(&place) = places.get(&key) {
-                let older = if item.timestamp >= items[place].timestamp {
-                    std::mem::replace(&mut items[place], item).at
+            if let Some(&position) = positions.get(&key) {
+                let older = if item.timestamp >= items[position].timestamp {
+                    std::mem::replace(&mut items[position], item).at
                 } else {
                     item.at
                 };
                 report.entries[older].outcome = ImportOutcome::Skipped(SkipReason::Repeated);
             } else {
-                places.insert(key, items.len());
+                positions.insert(key, items.len());
                 items.push(item);
             }
         }
