@@ -215,7 +215,7 @@ pub fn as_command<'a>(hint: &'a Hint, given: &GivenOptions<'_>) -> Cow<'a, str> 
         Hint::SetScope(scope) => {
             ("change them with `scope set`, or show them".into(), given.command_on("scope show", scope, ""))
         }
-        Hint::MakeRoomIn(scope) => (
+        Hint::FreeSpaceIn(scope) => (
             "delete entries or set a larger limit; list the entries".into(),
             given.command(format_args!("list{}", in_scope(scope))),
         ),
@@ -314,7 +314,7 @@ pub mod tests {
             Hint::CreateScope(name()),
             Hint::CreateScopeAgain(name()),
             Hint::SetScope(name()),
-            Hint::MakeRoomIn(name()),
+            Hint::FreeSpaceIn(name()),
             Hint::CountUses { scope: name(), key: name() },
             Hint::ListKeys(name()),
             Hint::ReadKey { scope: name(), key: name() },

@@ -1,5 +1,7 @@
 //! `export`: the complete state of the board or of one scope, as values.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use crate::agent::Agent;
@@ -7,10 +9,10 @@ use crate::board::Board;
 use crate::entry::{Entry, check_known_scope};
 use crate::error::Result;
 use crate::project::Project;
-use crate::protocol::CustomProtocol;
+use crate::protocol::{CustomProtocol, protocol_name};
 use crate::revision::Revision;
 use crate::scope::{Guard, ScopeDetails, ScopePolicies, not_found as scope_not_found};
-use crate::store::{Key, Prefetch, Range};
+use crate::store::{Key, Prefetch, Range, Tx};
 use crate::work::{Dependency, WorkItem};
 
 /// One state of the board or of a scope, without the event log, which is read in batches with [`Board::events`].
@@ -85,7 +87,8 @@ impl Board {
         })
     }
 
-    /// The entries and the policies of one scope at one revision. The rest of the result is empty.
+    /// The entries and the policies of one scope at one revision, and the protocols that the policies name. The rest of the
+    /// result is empty.
     ///
     /// ```
     /// # use blackboard::{Board, entry::{Value, Write}};
@@ -109,9 +112,20 @@ impl Board {
             let guard = Guard::of_board(self, tx);
             guard.check_scope(scope)?;
             let entries = guard.readable(stored)?;
-            let live = row.iter().filter(|row| row.is_live());
-            let scopes = live.map(|row| ScopeDetails::among(&entries, row)).collect();
-            Ok(Exported { revision: tx.revision()?, scopes, entries, ..Exported::default() })
+            let live = || row.iter().filter(|row| row.is_live());
+            let scopes = live().map(|row| ScopeDetails::among(&entries, row)).collect();
+            let protocols = live().next().map(|row| named_protocols(tx, row)).transpose()?.unwrap_or_default();
+            Ok(Exported { revision: tx.revision()?, protocols, scopes, entries, ..Exported::default() })
         })
     }
+}
+
+/// The protocols of the board that the rules of a scope name.
+fn named_protocols(tx: &dyn Tx, row: &ScopePolicies) -> Result<Vec<CustomProtocol>> {
+    let names: BTreeSet<_> = row.policies.validation.protocols().map(protocol_name).collect();
+    let keys: Vec<_> = names.into_iter().map(|name| Key::CustomProtocol(name.to_owned())).collect();
+    if !keys.is_empty() {
+        tx.prefetch(&keys.iter().cloned().map(Prefetch::Row).collect::<Vec<_>>())?;
+    }
+    keys.iter().filter_map(|key| tx.row(key).transpose()).collect()
 }

@@ -119,10 +119,10 @@
 //! let follow = |filter: Filter| Follow { filters: vec![filter], ..Follow::default() };
 //!
 //! // A callback, on its own thread.
-//! let (told, lines) = mpsc::channel();
+//! let (sender, lines) = mpsc::channel();
 //! let subscriber = board.subscribe(&follow(Filter::of_keys("*:results:*")))?.on_thread(move |event| {
 //!     let change = event?.entry.unwrap();
-//!     told.send(format!("Result updated by {}: {}", change.author, change.key)).ok();
+//!     sender.send(format!("Result updated by {}: {}", change.author, change.key)).ok();
 //!     Ok(())
 //! })?;
 //!

@@ -116,7 +116,7 @@ pub enum Hint {
     /// Change the policies of this scope.
     SetScope(String),
     /// Delete entries of this scope, or give it a larger limit.
-    MakeRoomIn(String),
+    FreeSpaceIn(String),
     /// Let a full scope refuse writes.
     RefuseWhenFull,
     /// Name the members of the scope.

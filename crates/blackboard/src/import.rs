@@ -1,15 +1,18 @@
 //! What `import` reads: our own export, a snapshot, or a `swarm-blackboard.md`.
 //!
-//! [`read`] finds out which of them a text is, and returns its entries. [`Scope::import`](crate::entry::Scope::import) writes
-//! them. Nothing here reads files.
+//! [`read`] finds out which of them a text is, and returns its entries and, of an export, its policies and protocols.
+//! [`Scope::import_file`](crate::entry::Scope::import_file) writes them. Nothing here reads files.
 
-use std::collections::BTreeMap;
+mod definitions;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+pub use self::definitions::{Definitions, FileDefinition};
 use crate::error::{Code, Error, Refusal, Result};
-use crate::swarm::{self, Dialect, FileEntry, Known, MAX_ENTRIES, MAX_FILE_BYTES, Parsed, read_entry};
+use crate::swarm::{self, Dialect, Known, MAX_ENTRIES, MAX_FILE_BYTES, Parsed, read_entry};
 use crate::text::shown;
 
 /// The form of a file.
@@ -31,12 +34,36 @@ pub struct ImportFile {
     pub format: Format,
     /// Its entries, and what cannot be read.
     pub content: Parsed,
+    /// What it has besides entries, if it is an export.
+    pub definitions: Definitions,
 }
 
 impl ImportFile {
     /// The dialect of the Markdown.
     pub fn dialect(&self) -> Option<Dialect> {
         (self.format == Format::Markdown).then_some(self.content.dialect)
+    }
+
+    /// Keeps one scope of an export that has more. A scope that it does not have is refused.
+    ///
+    /// ```
+    /// use blackboard::{Code, import};
+    ///
+    /// let mut file = import::read(r#"{"entries": [{"scope": "team-1", "key": "a", "value": 1, "source_agent": "ivy"}]}"#)?;
+    /// assert_eq!(file.keep_scope("team-2").unwrap_err().code(), Code::ScopeNotFound);
+    /// file.keep_scope("team-1")?;
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn keep_scope(&mut self, scope: &str) -> Result<()> {
+        let with_entries = self.content.entries.iter().filter_map(|entry| entry.scope.as_deref());
+        let with_policies = self.definitions.scopes.iter().map(|scope| scope.name.as_str());
+        let scopes: BTreeSet<_> = with_entries.chain(with_policies).collect();
+        if !scopes.contains(scope) {
+            return Err(not_in_file(scope, &scopes));
+        }
+        self.content.entries.retain(|entry| entry.scope.as_deref() == Some(scope));
+        self.definitions.keep_scope(scope);
+        Ok(())
     }
 }
 
@@ -61,15 +88,26 @@ pub fn read(text: &str) -> Result<ImportFile> {
     }
     let content = swarm::parse(text);
     if !content.is_swarm_blackboard {
-        return Err(unknown("it has no \"## Knowledge Cache\" and is no JSON object"));
+        return Err(unknown("it has no \"## Knowledge Cache\" and is not a JSON object"));
     }
-    Ok(ImportFile { format: Format::Markdown, content })
+    Ok(ImportFile { format: Format::Markdown, content, definitions: Definitions::default() })
 }
 
 fn unknown(why: &str) -> Error {
-    let message = format!("the file is no export, snapshot or swarm blackboard: {why}");
+    let message = format!("the file is not an export, snapshot or swarm blackboard: {why}");
     Refusal::new(Code::InvalidValue, message)
         .hint("name a file that was exported, a snapshot, or a swarm-blackboard.md")
+        .into()
+}
+
+fn not_in_file(scope: &str, scopes: &BTreeSet<&str>) -> Error {
+    const SHOWN: usize = 5;
+    let mut names: Vec<_> = scopes.iter().take(SHOWN).map(|scope| shown(scope)).collect();
+    names.extend((scopes.len() > SHOWN).then(|| format!("and {} more", scopes.len() - SHOWN)));
+    let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    Refusal::new(Code::ScopeNotFound, format!("the file has no scope {}", shown(scope)))
+        .hint(format!("its scopes: {names}"))
+        .detail("scope", scope)
         .into()
 }
 
@@ -77,16 +115,16 @@ fn read_json(text: &str) -> Result<ImportFile> {
     let members: BTreeMap<String, &RawValue> =
         serde_json::from_str(text).map_err(|error| unknown(&format!("its JSON is damaged: {error}")))?;
     if let Some(entries) = members.get("entries").filter(|entries| entries.get().starts_with('[')) {
-        return read_export(entries);
+        return read_export(entries, &members);
     }
     let mut content = Parsed::default();
     for (key, json) in &members {
         add(&mut content, json.get(), key);
     }
-    Ok(ImportFile { format: Format::Snapshot, content })
+    Ok(ImportFile { format: Format::Snapshot, content, definitions: Definitions::default() })
 }
 
-fn read_export(entries: &RawValue) -> Result<ImportFile> {
+fn read_export(entries: &RawValue, members: &BTreeMap<String, &RawValue>) -> Result<ImportFile> {
     let entries: Vec<&RawValue> = serde_json::from_str(entries.get())
         .map_err(|error| unknown(&format!("its list of entries is damaged: {error}")))?;
     let mut content = Parsed::default();
@@ -97,7 +135,8 @@ fn read_export(entries: &RawValue) -> Result<ImportFile> {
             None => content.add_unread(1, "an entry has no key"),
         }
     }
-    Ok(ImportFile { format: Format::Export, content })
+    let definitions = Definitions::read(members, &mut content);
+    Ok(ImportFile { format: Format::Export, content, definitions })
 }
 
 #[derive(serde::Deserialize)]
@@ -172,11 +211,6 @@ fn escape_where(key: &str, is_refused: impl Fn(usize, char) -> bool) -> String {
         }
     }
     escaped
-}
-
-/// Keeps the entries of one scope, for an export that has more.
-pub fn only_scope(entries: &mut Vec<FileEntry>, scope: &str) {
-    entries.retain(|entry| entry.scope.as_deref() == Some(scope));
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use blackboard::Result;
 use blackboard::entry::{Actor, Import as Options, Keep as KeepEntry};
-use blackboard::import::{self, Format, only_scope};
+use blackboard::import::{self, Format};
 use blackboard::swarm::MAX_FILE_BYTES;
 use clap::ValueEnum;
 
@@ -25,6 +25,10 @@ use crate::output::import::ImportedFile;
 /// Entries keep their author, and their time as metadata. A TTL starts at the time in the file. Locks, and entries that a
 /// session held, are not imported.
 ///
+/// An export also has protocols and policies of scopes, which are imported first and never replace others: if the board
+/// has others, the scope is refused with its entries, unless you --keep ours. Agents, projects, work and events are not
+/// imported; copy moves a complete board.
+///
 /// Examples:
 ///   blackboard import swarm-blackboard.md --dry-run
 ///   blackboard import swarm-blackboard.md --escape-keys
@@ -36,7 +40,7 @@ pub struct Import {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Show what would change, and change nothing
+    /// Show what would change and how entries differ, and change nothing
     #[arg(long)]
     dry_run: bool,
 
@@ -74,7 +78,7 @@ impl Run for Import {
         let mut file = import::read(&read_text(&self.file, MAX_FILE_BYTES)?)?;
         if self.scope.is_some() {
             match file.format {
-                Format::Export => only_scope(&mut file.content.entries, &scope),
+                Format::Export => file.keep_scope(&scope)?,
                 Format::Snapshot | Format::Markdown => {
                     file.content.entries.iter_mut().for_each(|entry| entry.scope = None);
                 }
@@ -89,7 +93,7 @@ impl Run for Import {
         };
         let options = Options { keep, escape_keys: self.escape_keys, dry_run: self.dry_run };
         let actor = Actor { session, ..Actor::default() };
-        let report = board.scope(&scope).acting_as(actor).import(&file.content.entries, &options)?;
+        let report = board.scope(&scope).acting_as(actor).import_file(&file, &options)?;
         let name = self.file.display().to_string();
         let imported = ImportedFile::new(name, &file, report, self.dry_run, context.json());
         let exit_code = imported.exit_code();

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use blackboard::follow::{Follow, Follower, Start};
-use blackboard::swarm::Dialect;
+use blackboard::swarm::{Dialect, SwarmView};
 use blackboard::{Board, Code, Error, Refusal, Result, Revision};
 
 use self::file::TargetFile;
@@ -41,7 +41,8 @@ const BATCH: usize = 1000;
 /// are then between them, the others stay and are reported. A file that does not begin with "# Swarm Blackboard" is
 /// refused. So is a scope that does not exist, if the file shows entries of another one (exit 3).
 ///
-/// --follow renders again after changes, until Ctrl+C.
+/// --follow renders again after changes, until Ctrl+C. While the file cannot be rendered, for example because a marker is
+/// missing, it warns once and waits until the file is repaired. It ends if the session may no longer read the scope.
 ///
 /// Examples:
 ///   blackboard render swarm-blackboard.md
@@ -83,7 +84,7 @@ impl Run for Render {
         let (board, caller) = context.open(Access::follow(None))?;
         let board = self.reader.apply(board)?;
         let renderer = Renderer { board, scope, dialect, target: TargetFile::new(self.file) };
-        let first = renderer.render()?;
+        let first = renderer.write(&renderer.view()?)?;
         if !self.follow {
             if let Some(note) = first.note(|words| context.given_options().command(words)) {
                 context.note(&note);
@@ -106,9 +107,14 @@ struct Renderer {
 }
 
 impl Renderer {
-    fn render(&self) -> Result<RenderedFile> {
-        let view = self.board.swarm_view(&self.scope)?;
-        let written = self.target.write(&view, self.dialect)?;
+    /// What the file is to show. A refusal is about the caller or the scope.
+    fn view(&self) -> Result<SwarmView> {
+        self.board.swarm_view(&self.scope)
+    }
+
+    /// Writes it into the file. A refusal is about the file.
+    fn write(&self, view: &SwarmView) -> Result<RenderedFile> {
+        let written = self.target.write(view, self.dialect)?;
         Ok(RenderedFile {
             file: self.target.name(),
             dialect: self.dialect,
@@ -133,15 +139,40 @@ impl Following {
     /// Reports each render.
     fn each(&self, mut show: impl FnMut(&RenderedFile) -> output::Result) -> output::Result {
         show(&self.first)?;
+        // What the file does not show yet with the state of the file, and the warning about it.
+        let (mut waiting, mut warned) = (None, String::new());
         while !self.is_interrupted() {
-            if self.read_to_end()?.is_none() || self.is_interrupted() {
-                continue;
+            let is_changed = self.read_to_end()?.is_some();
+            if self.is_interrupted() {
+                break;
             }
-            match self.renderer.render() {
-                Ok(rendered) if rendered.changed => show(&rendered)?,
-                Ok(_) => {}
-                // A person is editing the file. The next change of the board tries again.
-                Err(error @ Error::Refusal(_)) => warn(&error.to_string()),
+            let state = self.renderer.target.state();
+            let view = match waiting.take() {
+                _ if is_changed => self.renderer.view()?,
+                Some((view, before)) if before == state => view,
+                // The person is saving the file. A render of its first half would lose the second.
+                Some((view, _)) => {
+                    waiting = Some((view, state));
+                    continue;
+                }
+                None => continue,
+            };
+            match self.renderer.write(&view) {
+                Ok(rendered) => {
+                    warned.clear();
+                    if rendered.changed {
+                        show(&rendered)?;
+                    }
+                }
+                // A person is editing the file, which is no event of the board.
+                Err(error @ Error::Refusal(_)) => {
+                    let text = error.to_string();
+                    if text != warned {
+                        warn(&text);
+                        warned = text;
+                    }
+                    waiting = Some((view, state));
+                }
                 Err(error) => return Err(error.into()),
             }
         }

@@ -101,7 +101,7 @@ pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
         Hint::CreateScopeAgain(scope) => {
             format!("use another scope, or ask the user to create scope \"{scope}\" again").into()
         }
-        Hint::MakeRoomIn(scope) => {
+        Hint::FreeSpaceIn(scope) => {
             format!("delete entries of scope \"{scope}\", or ask the user to give it a larger limit").into()
         }
         Hint::RefuseWhenFull => "ask the user to let the scope refuse writes".into(),

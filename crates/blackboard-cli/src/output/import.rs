@@ -1,12 +1,18 @@
 //! What became of the entries of a file, as human and JSON output.
 
+use std::collections::BTreeMap;
+
 use blackboard::Code;
-use blackboard::entry::{DEFAULT_SCOPE, ImportOutcome, ImportReport, ImportedEntry, SkipReason};
+use blackboard::entry::{
+    ComparedEntry, DEFAULT_SCOPE, DefinitionKind, ImportOutcome, ImportReport, ImportedDefinition,
+    ImportedEntry, SkipReason,
+};
 use blackboard::import::{Format, ImportFile};
 use blackboard::swarm::{Dialect, Note, Problem};
 use serde::{Serialize, Serializer};
 
-use super::{Result, Screen, escape, row_limit, shortened};
+use super::time::age;
+use super::{Result, Screen, escape, harmless_json, row_limit, shortened};
 use crate::envelope::Answer;
 use crate::hints::argument;
 use crate::outcome::Render;
@@ -29,7 +35,12 @@ pub struct ImportedFile {
     evicted: usize,
     /// Entries of the file that could not be read.
     unread: usize,
+    /// Its protocols and the policies of its scopes.
+    definitions: Vec<ImportedDefinition>,
     entries: Vec<Row>,
+    /// The sections of an export that are not imported, with the number of their rows.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    not_imported: BTreeMap<String, usize>,
     problems: Vec<Problem>,
     notes: Vec<Note>,
     /// How many more problems and notes there are.
@@ -90,6 +101,8 @@ impl ImportedFile {
             refused: report.count("refused"),
             evicted: report.evicted(),
             unread: content.unread,
+            definitions: report.definitions,
+            not_imported: file.definitions.not_imported.clone(),
             entries: report.entries.into_iter().map(Row).collect(),
             problems: content.problems.clone(),
             notes: content.notes.clone(),
@@ -100,7 +113,27 @@ impl ImportedFile {
 
     /// Not 0 if something of the file is missing on the board that the caller may have wanted there.
     pub fn exit_code(&self) -> u8 {
-        if self.refused + self.unread > 0 { Code::Conflict.exit_code() } else { 0 }
+        let refused = self.definitions.iter().any(|definition| definition.outcome.code().is_some());
+        if refused || self.refused + self.unread > 0 { Code::Conflict.exit_code() } else { 0 }
+    }
+
+    /// The protocols and policies that are new or not imported.
+    fn definitions(&self, screen: &mut Screen<'_>) -> Result {
+        let changed =
+            || self.definitions.iter().filter(|definition| definition.outcome != ImportOutcome::Unchanged);
+        for ImportedDefinition { kind, name, outcome } in changed().take(self.limit) {
+            let what = match kind {
+                DefinitionKind::Protocol => "protocol",
+                DefinitionKind::Scope => "policies of scope",
+            };
+            let reason = outcome.reason().map(|reason| format!(": {}", escape(&reason)));
+            let (outcome, reason) = (outcome.as_str(), reason.unwrap_or_default());
+            screen.line(format_args!("  {outcome:9} {what} {}{reason}", escape(name)))?;
+        }
+        match changed().count().saturating_sub(self.limit) {
+            0 => Ok(()),
+            more => screen.line(format_args!("  and {more} more; all of them: --json")),
+        }
     }
 
     fn heading(&self) -> String {
@@ -133,22 +166,36 @@ impl Render for ImportedFile {
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
         screen.line(format_args!("{}", self.heading()))?;
+        self.definitions(screen)?;
         let changed = || self.entries.iter().filter(|row| row.0.outcome != ImportOutcome::Unchanged);
         for row in changed().take(self.limit) {
             let (outcome, key) = (row.0.outcome.as_str(), named(&row.0));
             let reason = row.0.outcome.reason().map(|reason| format!(": {}", escape(&reason)));
             let evicted = row.0.evicted.as_ref().map(|key| format!(", evicts {}", escape(key)));
+            let difference = row.0.difference.as_ref().filter(|_| self.dry_run);
+            let fields = difference.map(|difference| format!(": {}", difference.fields.join(", ")));
             let command = row.command().map(|words| format!(" (use: {})", escape(&screen.command(words))));
             screen.line(format_args!(
-                "  {outcome:9} {key}{}{}{}",
+                "  {outcome:9} {key}{}{}{}{}",
+                fields.unwrap_or_default().replace('_', " "),
                 reason.unwrap_or_default(),
                 evicted.unwrap_or_default(),
                 command.unwrap_or_default()
             ))?;
+            if let Some(difference) = difference {
+                compared("ours:  ", &difference.ours, screen)?;
+                compared("theirs:", &difference.theirs, screen)?;
+            }
         }
         let more = changed().count().saturating_sub(self.limit);
         if more > 0 {
             screen.line(format_args!("  and {more} more; all of them: --json"))?;
+        }
+        if !self.not_imported.is_empty() {
+            let sections = self.not_imported.iter();
+            let sections: Vec<_> =
+                sections.map(|(section, count)| format!("{} ({count})", section.replace('_', " "))).collect();
+            screen.line(format_args!("  not imported: {}", sections.join(", ")))?;
         }
         for Problem { line, problem } in self.problems.iter().take(self.limit) {
             screen.line(format_args!("  line {line}: {}", escape(problem)))?;
@@ -165,6 +212,20 @@ impl Render for ImportedFile {
             count => screen.line(format_args!("  and {count} more problems and notes")),
         }
     }
+}
+
+/// One of two entries that differ.
+fn compared(whose: &str, entry: &ComparedEntry, screen: &mut Screen<'_>) -> Result {
+    // So that a line has 80 columns if the name of the author is short.
+    const VALUE: usize = 40;
+    let beginning = entry.value.to::<String>().ok().filter(|_| entry.shortened);
+    let value = match &beginning {
+        Some(text) => escape(text),
+        None => harmless_json(entry.value.as_str()),
+    };
+    let written = entry.timestamp.map(|time| format!(", {} ago", age(screen.now().since(time))));
+    let (value, author) = (shortened(&value, VALUE), escape(&entry.author));
+    screen.line(format_args!("    {whose} {value} ({author}{})", written.unwrap_or_default()))
 }
 
 /// The key, with its scope unless that is the default one, and as the file has it.

@@ -1,4 +1,4 @@
-//! JSON text for people: the same JSON, without what moves a cursor, and no more of it than there is room for.
+//! JSON text for people: the same JSON, without what moves a cursor, and no more of it than there is space for.
 
 use std::borrow::Cow;
 

@@ -20,6 +20,10 @@ testkit::on_each_engine![
     what_is_left_out_of_an_entry_is_reported,
     reserved_scope_is_refused,
     report_of_a_refused_entry_is_not_ok,
+    dry_run_shows_both_entries_of_a_key,
+    policies_and_protocols_of_an_export_are_imported_first,
+    scope_with_other_policies_is_refused_with_its_entries,
+    scope_that_the_export_does_not_have_is_refused,
     directory_is_not_a_missing_file,
 ];
 
@@ -210,6 +214,170 @@ fn report_of_a_refused_entry_is_not_ok() {
         let report: Value = serde_json::from_str(&output.stdout).unwrap();
         assert_eq!((&report["ok"], output.code), (&json!(ok), code), "{report}");
     }
+}
+
+fn dry_run_shows_both_entries_of_a_key() {
+    let scratch = Scratch::new();
+    let long = format!("[\"{}\"]", "long ".repeat(300));
+    for (key, value) in
+        [("newer", r#"{"status":"open"}"#), ("older", "1"), ("large", long.as_str()), ("same", "1")]
+    {
+        scratch.json(["write", key, value, "--agent", "Ivy"]);
+    }
+    let entry = |key: &str, value: &str, author: &str, time: &str| {
+        format!(r#""{key}": {{"value": {value}, "source_agent": "{author}", "timestamp": "{time}"}}"#)
+    };
+    let file = [
+        entry("newer", r#"{"status":"done"}"#, "Oak", "2100-01-01T00:00:00Z"),
+        entry("older", "1", "Oak", "2020-01-01T00:00:00Z"),
+        entry("large", "2", "Ivy", "2100-01-01T00:00:00Z"),
+        entry("same", "1", "Ivy", "2100-01-01T00:00:00Z"),
+        entry("new", "1", "Ivy", "2100-01-01T00:00:00Z"),
+    ];
+    std::fs::write(scratch.path().join("a.json"), format!("{{{}}}", file.join(","))).unwrap();
+    let planned = scratch.json(["import", "a.json", "--dry-run"]);
+    let planned_of =
+        |key: &str| planned["entries"].as_array().unwrap().iter().find(|entry| entry["key"] == key).unwrap();
+    let newer = planned_of("newer");
+    assert_eq!((&newer["outcome"], &newer["differs"]), (&json!("updated"), &json!(["author", "value"])));
+    assert_eq!(
+        (&newer["ours"]["value"], &newer["theirs"]["value"]),
+        (&json!({"status":"open"}), &json!({"status": "done"}))
+    );
+    assert_eq!((&newer["ours"]["author"], &newer["theirs"]["author"]), (&json!("Ivy"), &json!("Oak")));
+    assert_eq!(newer["theirs"]["timestamp"], "2100-01-01T00:00:00.000Z");
+    let older = planned_of("older");
+    assert_eq!((&older["outcome"], &older["differs"]), (&json!("kept"), &json!(["author"])));
+    let large = planned_of("large");
+    assert_eq!((&large["ours"]["shortened"], &large["theirs"]["shortened"]), (&json!(true), &json!(false)));
+    assert!(large["ours"]["value"].as_str().unwrap().starts_with("[\"long long "), "{large}");
+    assert!(planned_of("same")["ours"].is_null() && planned_of("new")["theirs"].is_null());
+    let printed = scratch.run(["import", "a.json", "--dry-run"]).success().stdout;
+    let expected = "  updated   newer: author, value\n    ours:   {\"status\":\"open\"} (Ivy, ";
+    assert!(printed.contains(expected), "{printed}");
+    assert!(printed.contains("    theirs: {\"status\":\"done\"} (Oak, "), "{printed}");
+    assert!(printed.lines().skip(1).all(|line| line.chars().count() <= 80), "{printed}");
+    // The import reports the same.
+    assert_eq!(scratch.json(["import", "a.json"])["entries"], planned["entries"]);
+}
+
+/// An export with a protocol, a scope for Ivy that requires it, and a scope that ends with a session.
+fn export_with_policies() -> (Scratch, String) {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    scratch.json(["work", "create", "build", "--title", "Build"]);
+    let schema = r#"{"type": "object", "required": ["verdict"]}"#;
+    scratch.json(["protocol", "define", "review", "review:{id}", "--schema", schema, "--summary", "Reviews"]);
+    scratch.json(["protocol", "define", "other", "other:{id}"]);
+    let rule = ["--validate-protocol", "review:*=review", "--max-entries", "9", "--ttl", "1h"];
+    let private = ["scope", "create", "private", "--visibility", "shared", "--member", "Ivy"];
+    scratch.json(private.iter().chain(&rule));
+    scratch.json(["scope", "create", "mine", "--visibility", "local", "--session", "ivy"]);
+    scratch.json(["scope", "create", "building", "--work-item", "build"]);
+    for (scope, key, value) in [
+        ("private", "review:1", r#"{"verdict": "good"}"#),
+        ("mine", "a", "1"),
+        ("building", "b", "1"),
+        ("open", "c", "1"),
+    ] {
+        scratch.json(["write", key, value, "--scope", scope]);
+    }
+    let export = scratch.run(["export"]).success().stdout;
+    (scratch, export)
+}
+
+/// What became of the definitions of a file.
+fn definitions(report: &Value) -> Vec<(&str, &str)> {
+    let definitions = report["definitions"].as_array().unwrap().iter();
+    definitions.map(|each| (each["name"].as_str().unwrap(), each["outcome"].as_str().unwrap())).collect()
+}
+
+fn policies_and_protocols_of_an_export_are_imported_first() {
+    let (source, export) = export_with_policies();
+    let target = Scratch::new();
+    std::fs::write(target.path().join("export.json"), &export).unwrap();
+    let planned = target.json(["import", "export.json", "--dry-run"]);
+    assert_eq!(target.json(["scope", "list"])["items"], json!([]));
+    let report = target.json(["import", "export.json"]);
+    let expected = [
+        ("other", "created"),
+        ("review", "created"),
+        ("building", "skipped"),
+        ("mine", "skipped"),
+        ("private", "created"),
+    ];
+    assert_eq!(definitions(&report), expected);
+    assert_eq!((keys(&report, "created"), keys(&report, "skipped")), (vec!["c", "review:1"], vec!["b", "a"]));
+    assert_eq!(report["not_imported"]["agents"], 1);
+    assert_eq!(report["not_imported"]["work_items"], 1);
+    assert!(report["not_imported"]["events"].as_u64() > Some(5), "{report}");
+    for field in ["definitions", "entries", "not_imported"] {
+        assert_eq!(planned[field], report[field], "{field}");
+    }
+    let [ours, theirs] = [&source, &target].map(|board| board.json(["scope", "show", "private"]));
+    for field in ["visibility", "members", "validation", "max_entries", "ttl", "entries"] {
+        assert_eq!(theirs[field], ours[field], "{field}");
+    }
+    target.json(["agent", "register", "--name", "Oak", "--session-hint", "oak"]);
+    target.run(["read", "review:1", "--scope", "private", "--as", "oak", "--json"]).refused(Code::NotAllowed);
+    target.run(["write", "review:2", "1", "--scope", "private", "--json"]).refused(Code::InvalidValue);
+    // A second import changes nothing, and nothing changes on the board of the export.
+    let again = target.json(["import", "export.json"]);
+    assert_eq!((keys(&again, "unchanged"), &again["created"]), (vec!["c", "review:1"], &json!(0)));
+    let own = Output::fed(&mut source.command(["import", "-", "--json"]), export.clone()).success().json();
+    assert!(definitions(&own).iter().all(|(_, outcome)| *outcome == "unchanged"), "{own}");
+    assert_eq!(own["unchanged"], 4);
+    let printed = target.run(["import", "export.json"]).success().stdout;
+    assert!(printed.contains("  skipped   policies of scope mine: the scope ends with"), "{printed}");
+    assert!(printed.contains("  not imported: agents (1), events ("), "{printed}");
+    // One scope has the protocols that its rules name.
+    let alone = Scratch::new();
+    let exported = source.run(["export", "--scope", "private"]).success().stdout;
+    for (file, options) in [(&exported, &[][..]), (&export, &["--scope", "private"])] {
+        let call = ["import", "-", "--json"].iter().chain(options);
+        let report = Output::fed(&mut alone.command(call), file.clone()).success().json();
+        let names: Vec<_> = definitions(&report).iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["review", "private"], "{report}");
+        assert_eq!(report["entries"].as_array().unwrap().len(), 1, "{report}");
+    }
+}
+
+fn scope_with_other_policies_is_refused_with_its_entries() {
+    let (_, export) = export_with_policies();
+    let target = Scratch::new();
+    target.json(["scope", "create", "private", "--max-entries", "5"]);
+    let import = |options: &[&str]| {
+        let call = ["import", "-", "--json"].iter().chain(options);
+        let output = Output::fed(&mut target.command(call), export.clone());
+        (output.code, serde_json::from_str::<Value>(&output.stdout).unwrap())
+    };
+    for options in [&["--dry-run"][..], &[], &["--keep", "theirs"]] {
+        let (code, report) = import(options);
+        assert_eq!((code, &report["ok"]), (4, &json!(false)), "{report}");
+        assert_eq!(definitions(&report).last(), Some(&("private", "refused")));
+        assert_eq!(keys(&report, "refused"), ["review:1"]);
+        assert_eq!(report["definitions"][4]["code"], "already_exists");
+        assert_eq!(target.json(["list", "--scope", "private"]), json!([]));
+    }
+    let (code, report) = import(&["--keep", "ours"]);
+    assert_eq!((code, definitions(&report).last()), (0, Some(&("private", "kept"))), "{report}");
+    assert_eq!(target.json(["list", "--scope", "private"]), json!(["review:1"]));
+    assert_eq!(target.json(["scope", "show", "private"])["max_entries"], 5);
+    // A policy of a later version is not ignored.
+    let later = export.replace(r#""max_entries":9"#, r#""max_entries":9,"quorum":2"#);
+    assert_ne!(later, export);
+    let output = Output::fed(&mut Scratch::new().command(["import", "-", "--json"]), later);
+    assert!(output.stdout.contains("unknown field `quorum`"), "{output:?}");
+    assert_eq!(output.code, 4);
+}
+
+fn scope_that_the_export_does_not_have_is_refused() {
+    let (_, export) = export_with_policies();
+    let target = Scratch::new();
+    let call = ["import", "-", "--scope", "privat", "--json"];
+    let refused = Output::fed(&mut target.command(call), export).refused(Code::ScopeNotFound);
+    assert_eq!(refused["error"], "the file has no scope privat");
+    assert_eq!(refused["hint"], "its scopes: building, mine, open, private");
 }
 
 fn directory_is_not_a_missing_file() {

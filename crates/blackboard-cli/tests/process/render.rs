@@ -14,7 +14,11 @@ use crate::crowd::{at_once, wait_for, wait_until};
 use crate::scale::size;
 use crate::test_board::TestBoard;
 
-testkit::on_each_engine![a_followed_file_is_never_torn_and_ends_up_complete];
+testkit::on_each_engine![
+    a_followed_file_is_never_torn_and_ends_up_complete,
+    a_followed_file_is_rendered_once_it_is_repaired,
+    a_follower_that_may_not_read_the_scope_any_more_ends,
+];
 
 /// The number of concurrent writers.
 const WRITERS: usize = 10;
@@ -74,4 +78,64 @@ fn a_followed_file_is_never_torn_and_ends_up_complete() {
     let temporary = fs::read_dir(board.path()).unwrap().map(|file| file.unwrap().file_name());
     let temporary: Vec<_> = temporary.filter(|name| name.to_string_lossy().starts_with(".swarm-")).collect();
     assert!(temporary.is_empty(), "{temporary:?}");
+}
+
+fn a_followed_file_is_rendered_once_it_is_repaired() {
+    let board = TestBoard::new();
+    let scope = board.library();
+    let write = |value: i64| {
+        scope.scope("default").write(&Write::new("task:1", Value::of(&value).unwrap())).unwrap();
+    };
+    write(1);
+    let [file, warnings] = ["swarm-blackboard.md", "warnings"].map(|name| board.path().join(name));
+    let call = ["render", file.to_str().unwrap(), "--follow"];
+    let stderr = fs::File::create(&warnings).unwrap();
+    let mut follower = board.command(call).stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
+    let mut lines = Lines::of(&mut follower);
+    lines.next();
+    let whole = fs::read_to_string(&file).unwrap();
+    // As an editor does: a file that is written in place is empty for a moment.
+    let save = |text: &str| {
+        let saved = board.path().join("saved.md");
+        fs::write(&saved, text).unwrap();
+        fs::rename(&saved, &file).unwrap();
+    };
+    let warned = || fs::read_to_string(&warnings).unwrap().matches("warning: ").count();
+    // Two mistakes, each with its own warning, however often the board changes.
+    for (number, marker) in
+        ["<!-- blackboard:end tasks -->\n", "<!-- blackboard:end history -->\n"].iter().enumerate()
+    {
+        let broken = whole.replacen(marker, "", 1);
+        assert_ne!(broken, whole);
+        save(&broken);
+        (0..3).for_each(|_| write(2));
+        wait_until("the follower warns", || (warned() > number).then_some(()));
+    }
+    // The repair is no event of the board.
+    save(&whole);
+    wait_until("the repaired file is rendered", || {
+        fs::read_to_string(&file).unwrap().contains("\"value\":2,").then_some(())
+    });
+    assert_eq!(warned(), 2, "{}", fs::read_to_string(&warnings).unwrap());
+    testkit::processes::signal(follower.id(), Signal::INT);
+    lines.discard_rest();
+    assert_eq!(wait_for(&mut follower).code(), Some(0));
+}
+
+fn a_follower_that_may_not_read_the_scope_any_more_ends() {
+    let board = TestBoard::new();
+    board.run(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]).success();
+    let private = ["scope", "create", "private", "--visibility", "shared", "--member", "Ivy"];
+    board.run(private).success();
+    board.run(["write", "a", "1", "--scope", "private"]).success();
+    let file = board.path().join("board.md");
+    let call = ["render", file.to_str().unwrap(), "--scope", "private", "--as", "ivy", "--follow"];
+    let mut follower = board.command(call).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = Lines::of(&mut follower);
+    lines.next();
+    board.run(["agent", "deregister", "ivy"]).success();
+    lines.discard_rest();
+    let ended = testkit::process::end_of(follower);
+    assert_eq!(ended.status.code(), Some(i32::from(blackboard::Code::SessionEnded.exit_code())), "{ended:?}");
+    assert!(ended.stderr.starts_with("error: ") && ended.stderr.contains("ended"), "{ended:?}");
 }

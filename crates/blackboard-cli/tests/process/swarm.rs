@@ -202,7 +202,11 @@ fn one_of_two_writes_with_the_same_revision_is_applied() {
         let winner = answers.iter().position(|answer| answer.code == 0).expect("one wins");
         let refusal = answers[1 - winner].json();
         assert_eq!((answers[1 - winner].code, &refusal["code"]), (4, &json!("conflict")));
-        assert_eq!(refusal["revision"], answers[winner].json()["revision"], "it is told what is there");
+        assert_eq!(
+            refusal["revision"],
+            answers[winner].json()["revision"],
+            "the refusal has the revision of the entry"
+        );
         assert_eq!(board.json(&["read", "plan"])["value"], winner);
     }
     board.assert_sound();

@@ -1,4 +1,4 @@
-//! `import`: writes the entries of a file.
+//! `import`: writes the entries of a file, and before them the policies and protocols of an export (`definitions.rs`).
 //!
 //! [`decide`] is the rule: the entry of the board and that of the file in, what happens out. It is read and decided in the
 //! commit that writes. A commit has at most 500 entries, so that other writers never wait long; an import that is
@@ -6,6 +6,7 @@
 //!
 //! A dry run does the same on a view of the board that has its own changes (`plan.rs`).
 
+mod definitions;
 mod plan;
 mod report;
 
@@ -15,7 +16,10 @@ use std::time::Duration;
 use serde_json::{Map, Value as Json, json};
 
 use self::plan::{Plan, PlannedTx};
-pub use self::report::{ImportOutcome, ImportReport, ImportedEntry, SkipReason};
+pub use self::report::{
+    ComparedEntry, DefinitionKind, Difference, ImportOutcome, ImportReport, ImportedDefinition,
+    ImportedEntry, SkipReason,
+};
 use super::rules::check_not_reserved;
 use super::wording::named;
 use super::{
@@ -23,7 +27,7 @@ use super::{
 };
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Result};
-use crate::import::escaped_key;
+use crate::import::{Definitions, ImportFile, escaped_key};
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
 use crate::scope::{AccessOperation, prefetch_all_policies};
@@ -33,6 +37,9 @@ use crate::text::escape_json_for_terminal;
 
 /// How many entries one commit writes.
 const BATCH: usize = 500;
+
+/// How many entries of a report have both the entry of the board and that of the file.
+const MAX_DIFFERENCES: usize = 10_000;
 
 /// How many bytes of values one commit writes, unless one value is larger.
 const BATCH_BYTES: usize = 4 * 1024 * 1024;
@@ -63,8 +70,16 @@ pub struct Import {
     pub dry_run: bool,
 }
 
-/// The outcomes of one commit, each with the key that was evicted for it.
-struct Outcomes(Vec<(ImportOutcome, Option<String>)>);
+/// What became of the entries of one commit.
+struct Outcomes(Vec<Decided>);
+
+/// What becomes of one entry.
+struct Decided {
+    outcome: ImportOutcome,
+    /// The key that is evicted for it.
+    evicted: Option<String>,
+    difference: Option<Difference>,
+}
 
 impl Pending for Outcomes {
     fn resolve(&mut self, _: Revision) {}
@@ -111,30 +126,58 @@ impl Scope<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn import(&self, entries: &[FileEntry], import: &Import) -> Result<ImportReport> {
+        self.import_all(&Definitions::default(), entries, *import)
+    }
+
+    /// Writes the policies and the protocols of a file, and then its entries as [`Scope::import`] does. Policies and
+    /// protocols of the board are never changed: if the file has others, they are refused with the entries of their scope.
+    /// With [`Keep::Ours`] those of the board stay, and the entries are imported.
+    ///
+    /// ```
+    /// # use blackboard::{Board, entry::{Import, Value, Write}, import, scope::{CreateScope, Policies}};
+    /// # let (board, other) = (Board::memory(), Board::memory());
+    /// board.scopes().create(&CreateScope::new("cache", Policies { max_entries: Some(9), ..Policies::default() }))?;
+    /// board.scope("cache").write(&Write::new("a", Value::of(&1)?))?;
+    /// let export = serde_json::to_string(&board.export()?).unwrap();
+    /// other.scope("default").import_file(&import::read(&export)?, &Import::default())?;
+    /// assert_eq!(other.scopes().show("cache")?.policies.max_entries, Some(9));
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn import_file(&self, file: &ImportFile, import: &Import) -> Result<ImportReport> {
+        self.import_all(&file.definitions, &file.content.entries, *import)
+    }
+
+    fn import_all(
+        &self,
+        definitions: &Definitions,
+        entries: &[FileEntry],
+        import: Import,
+    ) -> Result<ImportReport> {
         check_known_scope(&self.name)?;
         check_not_reserved(&self.name)?;
         let actor = self.board.checked_actor(&self.actor)?;
-        let (authors, plan) = (BTreeMap::new(), Plan::default());
-        let mut importer = Importer { scope: self, actor, import, authors, plan };
-        let mut report = ImportReport::default();
+        let (authors, blocked, plan) = (BTreeMap::new(), BTreeMap::new(), Plan::default());
+        let mut importer = Importer { scope: self, actor, import, authors, blocked, plan, differences: 0 };
+        let mut report =
+            ImportReport { definitions: importer.define(definitions)?, ..ImportReport::default() };
         let mut items: Vec<Item> = Vec::with_capacity(entries.len());
         // Where in `items` each key is.
-        let mut places: BTreeMap<(String, String), usize> = BTreeMap::new();
+        let mut positions: BTreeMap<(String, String), usize> = BTreeMap::new();
         for entry in entries {
             let at = report.entries.len();
             let (reported, item) = importer.prepare(entry, at)?;
             report.entries.push(reported);
             let Some(item) = item else { continue };
             let key = (item.scope.clone(), item.write.key.clone());
-            if let Some(&place) = places.get(&key) {
-                let older = if item.timestamp >= items[place].timestamp {
-                    std::mem::replace(&mut items[place], item).at
+            if let Some(&position) = positions.get(&key) {
+                let older = if item.timestamp >= items[position].timestamp {
+                    std::mem::replace(&mut items[position], item).at
                 } else {
                     item.at
                 };
                 report.entries[older].outcome = ImportOutcome::Skipped(SkipReason::Repeated);
             } else {
-                places.insert(key, items.len());
+                positions.insert(key, items.len());
                 items.push(item);
             }
         }
@@ -166,11 +209,15 @@ fn batches(items: &[Item]) -> impl Iterator<Item = &[Item]> {
 struct Importer<'a> {
     scope: &'a Scope<'a>,
     actor: Actor,
-    import: &'a Import,
+    import: Import,
     /// The authors of the file, and why the board refuses one.
     authors: BTreeMap<String, Option<(Code, String)>>,
+    /// The scopes that are not imported, and what becomes of their entries.
+    blocked: BTreeMap<String, ImportOutcome>,
     /// What a dry run would have changed so far.
     plan: Plan,
+    /// How many differences the report has.
+    differences: usize,
 }
 
 impl Importer<'_> {
@@ -180,7 +227,8 @@ impl Importer<'_> {
         let key = if self.import.escape_keys { escaped_key(&scope, &entry.key) } else { entry.key.clone() };
         let key_in_file = (key != entry.key).then(|| entry.key.clone());
         let (line, outcome) = (entry.line, ImportOutcome::Created);
-        let mut imported = ImportedEntry { scope, key, key_in_file, line, outcome, evicted: None };
+        let mut imported =
+            ImportedEntry { scope, key, key_in_file, line, outcome, evicted: None, difference: None };
         let item = match self.item(entry, &imported, at) {
             Ok(item) => Some(item),
             Err(outcome) => {
@@ -204,6 +252,9 @@ impl Importer<'_> {
         }
         if entry.is_leased || [LOCKS, FILES].contains(&&**scope) {
             return skip(SkipReason::Leased);
+        }
+        if let Some(outcome) = self.blocked.get(scope) {
+            return Err(Ok(outcome.clone()));
         }
         self.check_author(entry.author.as_deref())?;
         let checked = check_known_scope(scope).and_then(|()| check_not_reserved(scope)).and_then(|()| {
@@ -256,9 +307,11 @@ impl Importer<'_> {
         let outcomes = if self.import.dry_run { self.plan(items) } else { self.commit(items) };
         match (outcomes, items) {
             (Ok(Outcomes(outcomes)), _) => {
-                for (item, (outcome, evicted)) in items.iter().zip(outcomes) {
+                for (item, decided) in items.iter().zip(outcomes) {
                     let entry = &mut report.entries[item.at];
-                    (entry.outcome, entry.evicted) = (outcome, evicted);
+                    (entry.outcome, entry.evicted) = (decided.outcome, decided.evicted);
+                    entry.difference = decided.difference.filter(|_| self.differences < MAX_DIFFERENCES);
+                    self.differences += usize::from(entry.difference.is_some());
                 }
                 Ok(())
             }
@@ -321,7 +374,9 @@ impl Importer<'_> {
                 let words = format!("Imported {what}, written by agent \"{}\"", editor.author);
                 evicted = editor.write(&item.scope, &write, EventWording::InWords(words))?.evicted;
             }
-            outcomes.push((outcome, evicted));
+            let differs = matches!(outcome, ImportOutcome::Updated | ImportOutcome::Kept);
+            let difference = before.filter(|_| differs).map(|before| difference(&before, item, &own_author));
+            outcomes.push(Decided { outcome, evicted, difference });
         }
         Ok((editor, Outcomes(outcomes)))
     }
@@ -373,26 +428,46 @@ fn decide(
     }
 }
 
-/// Whether the board has the entry: the value, the author and the expiry, and tags and metadata if the file has them.
-fn is_same(before: &Entry, item: &Item) -> bool {
-    let same_value = || {
-        before.value.says_the_same_as(&item.write.value) || {
-            // A file may have hidden characters escaped.
-            let [ours, theirs] =
-                [&before.value, &item.write.value].map(|value| escape_json_for_terminal(value.as_str()));
-            crate::json::without_white_space(&ours).eq(crate::json::without_white_space(&theirs))
-        }
-    };
-    let same_expiry = match (item.timestamp, item.ttl) {
+type IsSame = fn(&Entry, &Item) -> bool;
+
+/// What is compared, by its name in JSON output, and whether both have the same. A file need not have everything.
+const COMPARED: [(&str, IsSame); 5] = [
+    ("expires_at", |before, item| match (item.timestamp, item.ttl) {
         (None, Some(_)) => before.expires_at.is_some(),
         _ => before.expires_at == item.expires_at(),
-    };
-    same_expiry
-        && item.author.as_ref().is_none_or(|author| *author == before.updated_by)
-        && item.tags.as_ref().is_none_or(|tags| *tags == before.tags)
-        && same_value()
-        && (item.tags.is_none()
-            || without_origin(before.metadata.as_ref()) == without_origin(item.metadata.as_ref()))
+    }),
+    ("author", |before, item| item.author.as_ref().is_none_or(|author| *author == before.updated_by)),
+    ("tags", |before, item| item.tags.as_ref().is_none_or(|tags| *tags == before.tags)),
+    ("value", has_same_value),
+    ("metadata", |before, item| {
+        item.tags.is_none()
+            || without_origin(before.metadata.as_ref()) == without_origin(item.metadata.as_ref())
+    }),
+];
+
+/// Whether the board has the entry.
+fn is_same(before: &Entry, item: &Item) -> bool {
+    COMPARED.iter().all(|(_, is_same)| is_same(before, item))
+}
+
+fn has_same_value(before: &Entry, item: &Item) -> bool {
+    before.value.says_the_same_as(&item.write.value) || {
+        // A file may have hidden characters escaped.
+        let [ours, theirs] =
+            [&before.value, &item.write.value].map(|value| escape_json_for_terminal(value.as_str()));
+        crate::json::without_white_space(&ours).eq(crate::json::without_white_space(&theirs))
+    }
+}
+
+/// The entry of the board beside that of the file, whose author is the caller if it names none.
+fn difference(before: &Entry, item: &Item, caller: &str) -> Difference {
+    let differing = COMPARED.iter().filter(|(_, is_same)| !is_same(before, item));
+    let author = item.author.as_deref().unwrap_or(caller);
+    Difference {
+        fields: differing.map(|(name, _)| *name).collect(),
+        ours: ComparedEntry::new(&before.value, &before.updated_by, Some(time_of_entry(before))),
+        theirs: ComparedEntry::new(&item.write.value, author, item.timestamp),
+    }
 }
 
 fn without_origin(metadata: Option<&Metadata>) -> Map<String, Json> {

@@ -56,7 +56,10 @@ pub use self::fence::FenceToken;
 pub use self::glob::Glob;
 pub use self::history::History;
 pub(crate) use self::history::compacted;
-pub use self::import::{Import, ImportOutcome, ImportReport, ImportedEntry, Keep, SkipReason};
+pub use self::import::{
+    ComparedEntry, DefinitionKind, Difference, Import, ImportOutcome, ImportReport, ImportedDefinition,
+    ImportedEntry, Keep, SkipReason,
+};
 use self::key::known_tag_set;
 pub(crate) use self::key::{ABSOLUTE_PREFIX, check_known_key, check_known_scope, check_known_tag};
 pub use self::key::{

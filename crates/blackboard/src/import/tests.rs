@@ -2,7 +2,7 @@ use super::*;
 use crate::entry::check_key;
 
 #[test]
-fn export_snapshot_and_markdown_are_told_apart() {
+fn export_snapshot_and_markdown_are_distinguished() {
     let entry = r#"{"key":"a","value":1,"source_agent":"ivy","timestamp":"2026-02-03T15:30:00Z","ttl":null}"#;
     for (text, format) in [
         (format!("{{\"revision\":1,\"entries\":[{entry}],\"events\":[]}}"), Format::Export),
@@ -30,7 +30,7 @@ fn other_files_are_refused() {
     for text in ["", "hello", "[1]", "{", "{\"entries\":[}", "# Notes\n\ntext\n"] {
         let error = read(text).unwrap_err();
         assert_eq!(error.code(), Code::InvalidValue, "{text}");
-        assert!(error.to_string().starts_with("the file is no export, snapshot or swarm blackboard: "));
+        assert!(error.to_string().starts_with("the file is not an export, snapshot or swarm blackboard: "));
         assert!(error.hint().is_some());
     }
 }

@@ -5,17 +5,18 @@ use serde::Serialize;
 use super::custom::check_name;
 use super::{CustomProtocol, Level, MAX_PROTOCOLS, Protocols, Schema, Template, table};
 use crate::agent::prefetch_agent;
+use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::entry::LOCK_PREFIX;
 use crate::error::{Code, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Prefetch, Range};
+use crate::store::{Changes, Key, Prefetch, Range, Tx};
 use crate::text::{Cleaner, Kind, TextChanges, shown};
 
 /// A protocol to define.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DefineProtocol {
     /// Its name.
     pub name: String,
@@ -76,6 +77,13 @@ impl Protocols<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn define(&self, request: &DefineProtocol) -> Result<DefinedProtocol> {
+        let definition = self.definition(request)?;
+        let changes = |tx: &dyn Tx| definition.changes(self.board, tx);
+        self.board.commit("protocol define", &definition.prefetch(), changes)
+    }
+
+    /// Checks what needs no board.
+    pub(crate) fn definition(self, request: &DefineProtocol) -> Result<Definition> {
         let rules = &self.board.settings().text;
         check_name(&request.name)?;
         if let Some(built_in) = table::find(&request.name) {
@@ -95,7 +103,7 @@ impl Protocols<'_> {
         let mut cleaner = Cleaner::new(rules);
         let summary = cleaner.maybe("summary", Kind::Field, request.summary.as_ref())?;
         let text = cleaner.changes();
-        let defined = CustomProtocol {
+        let protocol = CustomProtocol {
             name: request.name.clone(),
             template: Template::new(&request.template)?,
             level: request.level.unwrap_or(Level::Colony),
@@ -104,17 +112,35 @@ impl Protocols<'_> {
             defined_at: Timestamp::EPOCH,
             revision: Revision::ZERO,
         };
-        let key = Key::CustomProtocol(request.name.clone());
-        let mut prefetch = vec![Prefetch::Row(key.clone()), Prefetch::Range(Range::protocols())];
-        prefetch.extend(prefetch_agent(request.session.as_deref()));
-        self.board.commit("protocol define", &prefetch, |tx| {
-            let count = tx.rows::<CustomProtocol>(&Range::protocols())?.len();
-            let session = request.session.as_deref();
-            let (mut changes, mut result) = decide(defined.clone(), tx.row(&key)?, count, session, tx.now())?;
-            result.text.clone_from(&text);
-            self.board.agents().record_activity_of(tx, session, &mut changes)?;
-            Ok((changes, result))
-        })
+        Ok(Definition { protocol, text, session: request.session.clone() })
+    }
+}
+
+/// A protocol that may be defined.
+pub(crate) struct Definition {
+    protocol: CustomProtocol,
+    text: TextChanges,
+    session: Option<String>,
+}
+
+impl Definition {
+    /// Announces what [`changes`](Definition::changes) reads.
+    pub(crate) fn prefetch(&self) -> Vec<Prefetch<'_>> {
+        let row = Prefetch::Row(Key::CustomProtocol(self.protocol.name.clone()));
+        let mut prefetch = vec![row, Prefetch::Range(Range::protocols())];
+        prefetch.extend(prefetch_agent(self.session.as_deref()));
+        prefetch
+    }
+
+    /// What defines it on the board.
+    pub(crate) fn changes(&self, board: &Board, tx: &dyn Tx) -> Result<(Changes, DefinedProtocol)> {
+        let before = tx.row(&Key::CustomProtocol(self.protocol.name.clone()))?;
+        let count = tx.rows::<CustomProtocol>(&Range::protocols())?.len();
+        let session = self.session.as_deref();
+        let (mut changes, mut result) = decide(self.protocol.clone(), before, count, session, tx.now())?;
+        result.text.clone_from(&self.text);
+        board.agents().record_activity_of(tx, session, &mut changes)?;
+        Ok((changes, result))
     }
 }
 

@@ -3,11 +3,16 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use super::cycle::find_cycle;
+use super::template::{KeyForm, KnownValue};
 use super::{Template, Values, built_in};
 use crate::entry::{Scope, Value, Write, Written};
 use crate::error::{Code, Error, Fault, Result};
 use crate::revision::Revision;
 use crate::text::shown;
+
+/// The value of the keys of events that a handler gives.
+const EVENT_NAME: &str = "name";
 
 /// An entry that was written, for the handler of its template.
 pub struct Request<'a> {
@@ -40,7 +45,7 @@ impl Request<'_> {
             return Err(Error::invalid(message));
         };
         let values = self.values.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let values: Vec<_> = values.chain([("name", name)]).collect();
+        let values: Vec<_> = values.chain([(EVENT_NAME, name)]).collect();
         self.scope.write(&Write::new(&template.key(&values)?, value.clone()))
     }
 }
@@ -124,6 +129,9 @@ impl Handlers {
     /// A request is answered once. One that was deleted, has expired or was written again before it was handled is left out,
     /// and so is one that has a result.
     ///
+    /// The result may be a request of another handler, but not if that leads back to the first: a dispatcher refuses handlers
+    /// that could answer without end. It cannot know the handlers of other dispatchers.
+    ///
     /// ```
     /// use std::time::Duration;
     /// use blackboard::Board;
@@ -196,7 +204,25 @@ impl Handlers {
         if self.routes.is_empty() {
             return Err(Error::invalid("a dispatcher without handlers would receive every event"));
         }
-        self.routes.iter().try_for_each(Route::check)
+        self.routes.iter().try_for_each(Route::check)?;
+        self.check_ends()
+    }
+
+    /// Refuses handlers whose answers lead to answers without end. A result that another handler answers is allowed.
+    fn check_ends(&self) -> Result<()> {
+        let answering: Vec<_> = self.routes.iter().filter(|route| route.result.is_some()).collect();
+        let received: Vec<_> = answering.iter().map(|route| route.received_forms()).collect();
+        let written: Vec<_> = answering.iter().map(|route| route.written_forms()).collect();
+        let leads_to = |from: usize, to: usize| {
+            written[from].iter().any(|key| received[to].iter().any(|request| key.overlaps(request)))
+        };
+        let Some(cycle) = find_cycle(answering.len(), leads_to) else { return Ok(()) };
+        let templates: Vec<_> = cycle.iter().map(|index| answering[*index].template.as_str()).collect();
+        let message = match templates.as_slice() {
+            [one] => format!("the handler of {one} would answer its own answers without end"),
+            several => format!("the handlers of {} would answer each other without end", several.join(", ")),
+        };
+        Err(Error::invalid(message))
     }
 
     pub(super) fn report(&mut self, key: Option<&str>, error: &Error) {
@@ -229,10 +255,6 @@ impl Route {
 
     fn check(&self) -> Result<()> {
         let Some(result) = &self.result else { return Ok(()) };
-        if *result == self.template {
-            let message = format!("the result {result} would be the next request of its own handler");
-            return Err(Error::invalid(message));
-        }
         let has = |name: &str| self.template.names().any(|(known, required)| known == name && required);
         let is_fixed = |name: &str| self.fixed.iter().any(|(known, value)| known == name && value.is_some());
         match result.names().find(|(name, required)| *required && !has(name) && !is_fixed(name)) {
@@ -244,6 +266,30 @@ impl Route {
                 Err(Error::invalid(message))
             }
             None => Ok(()),
+        }
+    }
+
+    /// The forms of the keys that the handler gets.
+    fn received_forms(&self) -> Vec<KeyForm> {
+        self.template.forms(|name| self.known(name))
+    }
+
+    /// The forms of the keys of its answers and events.
+    fn written_forms(&self) -> Vec<KeyForm> {
+        let result = self.result.iter().flat_map(|result| result.forms(|name| self.known(name)));
+        let of_event = |name: &str| if name == EVENT_NAME { KnownValue::Given } else { self.known(name) };
+        result.chain(self.events.iter().flat_map(|events| events.forms(of_event))).collect()
+    }
+
+    /// What is known about a value of the keys that the handler gets.
+    fn known(&self, name: &str) -> KnownValue<'_> {
+        if let Some((_, value)) = self.fixed.iter().find(|(fixed, _)| fixed == name) {
+            return value.as_deref().map_or(KnownValue::Missing, KnownValue::Is);
+        }
+        match self.template.names().find(|(known, _)| *known == name) {
+            Some((_, true)) => KnownValue::Given,
+            Some((_, false)) => KnownValue::Unknown,
+            None => KnownValue::Missing,
         }
     }
 
@@ -342,5 +388,60 @@ mod tests {
             let handlers = Handlers::new().answer(&request, fixed, &result, |_| Ok(Value::null()));
             assert_eq!(handlers.check().is_ok(), allowed, "{request} {result}");
         }
+    }
+
+    /// Answering handlers: the request, its fixed values, and the result.
+    type Routes = [(&'static str, &'static [(&'static str, &'static str)], &'static str)];
+
+    fn answering(routes: &Routes) -> Handlers {
+        routes.iter().fold(Handlers::new(), |handlers, (request, fixed, result)| {
+            handlers.answer(&template(request), fixed, &template(result), |_| Ok(Value::null()))
+        })
+    }
+
+    #[test]
+    fn handlers_that_answer_without_end_are_refused() {
+        testkit::limit_test();
+        let cases: &[(&Routes, bool)] = &[
+            (&[("task:{id}", &[], "task:{id}")], false),
+            (&[("task:{ns?}:{id}", &[], "task:done:{id}")], false),
+            (&[("task:{ns?}:{id}", &[("ns", "open")], "task:done:{id}")], true),
+            (&[("task:{ns?}:{id}", &[("ns", "done")], "task:done:{id}")], false),
+            (&[("task:{ns?}:{id}", &[("ns", "open")], "task:{ns?}:{id}")], false),
+            (&[("task:{id...}", &[], "task:done:{id...}")], false),
+            (&[("task:{id...}", &[], "done:{id...}")], true),
+            (&[("ping:{id}", &[], "pong:{id}"), ("pong:{id}", &[], "ping:{id}")], false),
+            (&[("ping:{id}", &[("id", "1")], "pong:{id}"), ("pong:{id}", &[("id", "2")], "ping:{id}")], true),
+            // One after the other.
+            (&[("task:{id}", &[], "review:{id}"), ("review:{id}", &[], "result:{id}")], true),
+            (&[("a:{x}", &[], "b:{x}"), ("b:{x}", &[], "c:{x}"), ("c:{x}", &[], "a:{x}")], false),
+        ];
+        for (routes, is_allowed) in cases {
+            let handlers = answering(routes);
+            assert_eq!(handlers.check().is_ok(), *is_allowed, "{routes:?}");
+            // What the rule says is what happens.
+            let mut keys: Vec<_> =
+                ["task:7", "task:open:7", "task:done:7", "ping:1", "ping:2", "a:7"].map(str::to_owned).into();
+            for _ in 0..10 {
+                let answers = keys.iter().flat_map(|key| {
+                    handlers
+                        .routes
+                        .iter()
+                        .filter_map(|route| route.result_key(&route.values(key)?).transpose().unwrap())
+                });
+                keys = answers.collect();
+            }
+            assert_eq!(keys.is_empty(), *is_allowed, "{routes:?}: {keys:?}");
+        }
+        // An event that is a request of its own run.
+        let event = &built_in("AgentRun.event").unwrap().template;
+        let request = &built_in("AgentRun.request").unwrap().template;
+        let null = |_: &Request<'_>| Ok(Value::null());
+        let runs = || Handlers::new().answer_runs(None, null).answer_runs(Some("ns"), null);
+        assert!(runs().check().is_ok());
+        let error = runs().answer(event, &[], request, null).check().unwrap_err();
+        assert!(error.to_string().contains("would answer each other without end"), "{error}");
+        // A handler that does not answer ends every chain.
+        assert!(runs().on(request, &[], |_| Ok(())).check().is_ok());
     }
 }

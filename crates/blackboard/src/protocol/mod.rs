@@ -56,11 +56,13 @@
 //! | `publish.rs` | data types that know their key |
 //! | `call.rs` | a call of another agent: a request, events, and a result |
 //! | `dispatcher.rs`, `handlers.rs` | answers calls, and handles other entries that agents write |
+//! | `cycle.rs` | refuses handlers that would answer each other without end |
 
 mod agent_run;
 mod call;
 mod check;
 mod custom;
+mod cycle;
 mod define;
 mod dispatcher;
 mod escape;
@@ -238,6 +240,11 @@ pub(crate) fn message_of(tx: &dyn Tx, reference: &str) -> Result<Option<Message>
     }
     let stored = tx.row::<CustomProtocol>(&Key::CustomProtocol(name.to_owned()))?.map(Protocol::from);
     Ok(stored.and_then(|protocol| protocol.message(message).ok().cloned()))
+}
+
+/// The name of the protocol of a reference.
+pub(crate) fn protocol_name(reference: &str) -> &str {
+    split_reference(reference).0
 }
 
 /// The parts of a reference: the protocol, and a message of it.

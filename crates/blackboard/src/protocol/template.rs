@@ -1,11 +1,14 @@
 //! [`Template`]: the form of a key, from which keys and patterns are built and values are read.
 
+mod forms;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
+pub(super) use self::forms::{KeyForm, KnownValue};
 use super::escape::{Colons, escape, unescape};
 use crate::entry::{ABSOLUTE_PREFIX, check_key, check_pattern};
 use crate::error::{Code, Error, Refusal, Result};

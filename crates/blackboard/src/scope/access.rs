@@ -190,7 +190,7 @@ pub(super) fn check_access(scope: &str, policies: &Policies) -> Result<()> {
             .into());
     }
     if *visibility != Visibility::Shared && has_members {
-        return Err(Error::invalid(format!("a {visibility} scope has no members; a shared one has")));
+        return Err(Error::invalid("only a shared scope has members"));
     }
     if members.len() > MAX_MEMBERS {
         let count = members.len();

@@ -263,7 +263,7 @@ pub(super) fn check_fits(scope: &str, max_entries: Option<u64>, entries: u64) ->
         Some(limit) if entries > limit => {
             let message = format!("scope {scope} has {entries} entries, more than {limit}");
             Err(Refusal::new(Code::ScopeFull, message)
-                .hint(Hint::MakeRoomIn(scope.to_owned()))
+                .hint(Hint::FreeSpaceIn(scope.to_owned()))
                 .detail("scope", scope)
                 .detail("max_entries", limit)
                 .into())

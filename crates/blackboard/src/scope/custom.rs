@@ -1,9 +1,9 @@
 //! Policies of a program that embeds the library, on its own [`Board`] value.
 //!
 //! They are code, so they are not stored: other processes do not see and do not obey them. Stored [`Policies`] apply to
-//! every process, and come first. [`Board::set_policies`] replaces them at any time.
+//! every process as well. [`Board::set_policies`] replaces them at any time.
 //!
-//! [`CallerPolicies`] are the policies for one caller, or none. A [`Guard`](super::Guard) asks them before the stored policies;
+//! [`CallerPolicies`] are the policies for one caller, or none. A [`Guard`](super::Guard) asks them before the stored policies, and both have to allow;
 //! the editor (`entry/editor.rs`) asks them about new values and evictions.
 
 use std::sync::{Arc, PoisonError, RwLock};
@@ -330,6 +330,6 @@ impl CallerPolicies {
 }
 
 fn denied(scope: &str, operation: AccessOperation, key: &str) -> Error {
-    let message = format!("the access policy of the program does not allow to {operation} {}", shown(key));
+    let message = format!("the access policy of the program denies {operation} access to {}", shown(key));
     Refusal::new(Code::NotAllowed, message).detail("scope", scope).detail("key", key).into()
 }

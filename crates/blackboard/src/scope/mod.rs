@@ -7,6 +7,7 @@
 //! | File | What it is about |
 //! |---|---|
 //! | `create.rs`, `set.rs`, `delete.rs`, `show.rs`, `list.rs` | the verbs |
+//! | `planned.rs` | what `create` would do, for the dry run of an import |
 //! | `custom.rs` | policies of a program that embeds the library, which are not stored |
 //! | `restrict.rs` | who may begin to restrict the callers of a scope |
 //! | `rules.rs` | the rules of policies, each a pure function |
@@ -28,6 +29,7 @@ mod guard;
 mod list;
 mod past;
 mod restrict;
+mod planned;
 mod rules;
 mod set;
 mod show;
@@ -54,6 +56,7 @@ pub(crate) use self::end::{EndsWith, ended_lists};
 pub(crate) use self::guard::Guard;
 pub use self::past::ScopeStatus;
 pub(crate) use self::past::{past_scopes, prefetch_past, prune_past};
+pub(crate) use self::planned::Planned;
 pub use self::rules::{MAX_RULE_SCHEMA_BYTES, MAX_VALUE_RULES};
 pub(crate) use self::rules::{check_counted, check_value, scope_full};
 pub use self::set::{ScopeUpdated, SetScope};

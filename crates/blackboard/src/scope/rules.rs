@@ -128,7 +128,7 @@ pub(crate) fn scope_full(scope: &str, limit: u64, evicts: bool) -> Error {
     let entries = if limit == 1 { "entry" } else { "entries" };
     let why = if evicts { "each is leased, or written by this call" } else { "it evicts none" };
     Refusal::new(Code::ScopeFull, format!("scope {scope} is full: it has {limit} {entries}, and {why}"))
-        .hint(Hint::MakeRoomIn(scope.to_owned()))
+        .hint(Hint::FreeSpaceIn(scope.to_owned()))
         .detail("scope", scope)
         .detail("max_entries", limit)
         .into()

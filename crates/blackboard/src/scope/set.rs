@@ -159,8 +159,10 @@ fn decide(
     if new == *old {
         return Ok(ScopeUpdated { scope: ScopeDetails::of(name, entries, Some(&before)), updated: false });
     }
-    if (old.visibility == Visibility::Local) != (new.visibility == Visibility::Local) {
-        return Err(Error::invalid("a scope is created as a local one, and stays so until it ends"));
+    match (old.visibility == Visibility::Local, new.visibility == Visibility::Local) {
+        (true, false) => return Err(Error::invalid("cannot change the visibility of a local scope")),
+        (false, true) => return Err(Error::invalid("cannot make an existing scope local")),
+        (true, true) | (false, false) => {}
     }
     check_policies(&name, &new)?;
     check_fits(&name, new.max_entries, entries)?;

@@ -52,7 +52,7 @@ pub(super) fn count(tx: &dyn Tx, scope: &str) -> Result<u64> {
     }
     let message =
         format!("scope {scope} has more than {MAX_COUNTED} entries, too many to count in one commit");
-    Err(Refusal::new(Code::InvalidValue, message).hint(Hint::MakeRoomIn(scope.to_owned())).into())
+    Err(Refusal::new(Code::InvalidValue, message).hint(Hint::FreeSpaceIn(scope.to_owned())).into())
 }
 
 /// Changes the number of entries of a scope, if it has a limit.

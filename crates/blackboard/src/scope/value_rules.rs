@@ -176,7 +176,7 @@ impl ValueRules {
     }
 
     /// The protocols that rules name, each once.
-    pub(super) fn protocols(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn protocols(&self) -> impl Iterator<Item = &str> {
         let names = self.0.iter().filter_map(|rule| match &rule.values {
             AllowedValues::Protocol(reference) => Some(reference.as_str()),
             AllowedValues::Type(_) | AllowedValues::Schema(_) => None,

@@ -11,7 +11,7 @@ pub(super) fn classified(text: &str) -> impl Iterator<Item = (Line<'_>, Kind<'_>
         text,
         end: 0,
         is_in_entries: false,
-        place: Place::Elsewhere,
+        position: Position::Elsewhere,
         unclosed: [Unclosed { length: usize::MAX, until: 0 }; 2],
     };
     lines(text).map(move |line| (line, fences.kind(line)))
@@ -50,14 +50,14 @@ struct Fences<'a> {
     end: usize,
     /// Whether the section has entries.
     is_in_entries: bool,
-    place: Place,
+    position: Position,
     /// What is known of blocks that are not closed, with each of the two characters.
     unclosed: [Unclosed; 2],
 }
 
 /// Where in an entry the next line is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Position {
     Elsewhere,
     /// Below its heading, before its JSON.
     BeforeJson,
@@ -65,7 +65,7 @@ enum Place {
     InJson,
 }
 
-/// The longest fence that is told apart from longer ones.
+/// The longest fence that is distinguished from longer ones.
 const MAX_LENGTH: usize = 32;
 
 /// A block that begins before `until` with a fence of at least this length is not closed. Without it, a file with many
@@ -85,11 +85,13 @@ impl<'a> Fences<'a> {
         match kind {
             Kind::Blank => {}
             Kind::Text => self.text(line),
-            Kind::Key(_) if self.is_in_entries => self.place = Place::BeforeJson,
+            Kind::Key(_) if self.is_in_entries => self.position = Position::BeforeJson,
             Kind::Section(part) => {
-                (self.is_in_entries, self.place) = (part == Some(Part::Entries), Place::Elsewhere);
+                (self.is_in_entries, self.position) = (part == Some(Part::Entries), Position::Elsewhere);
             }
-            Kind::Begin(_) | Kind::End(_) | Kind::Key(_) | Kind::Placeholder => self.place = Place::Elsewhere,
+            Kind::Begin(_) | Kind::End(_) | Kind::Key(_) | Kind::Placeholder => {
+                self.position = Position::Elsewhere;
+            }
         }
         kind
     }
@@ -97,12 +99,12 @@ impl<'a> Fences<'a> {
     fn text(&mut self, line: Line<'a>) {
         // As `body` finds it.
         let is_json_fence = || line.text.trim_ascii_start().starts_with("```");
-        match self.place {
-            Place::BeforeJson if is_json_fence() => self.place = Place::InJson,
-            Place::InJson if is_json_fence() => self.place = Place::Elsewhere,
-            Place::InJson => {}
-            Place::BeforeJson | Place::Elsewhere => {
-                self.place = Place::Elsewhere;
+        match self.position {
+            Position::BeforeJson if is_json_fence() => self.position = Position::InJson,
+            Position::InJson if is_json_fence() => self.position = Position::Elsewhere,
+            Position::InJson => {}
+            Position::BeforeJson | Position::Elsewhere => {
+                self.position = Position::Elsewhere;
                 let end = Fence::of(line.text).and_then(|fence| self.end_of(fence, line.end));
                 self.end = end.unwrap_or(self.end);
             }

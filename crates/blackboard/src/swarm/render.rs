@@ -80,18 +80,22 @@ pub fn render(view: &SwarmView, dialect: Dialect, existing: &str) -> Result<Rend
         let message = format!("the file has {} bytes; {MAX_FILE_BYTES} are allowed", existing.len());
         return Err(Error::invalid(message));
     }
-    let blocks = Part::ALL.map(|part| block_of(part, view, dialect));
-    let header = header_of(view, dialect, &blocks[1]);
-    if existing.trim_ascii().is_empty() {
+    // Before the blocks, which cost more: a refused render is repeated until the file is repaired.
+    let layout = if existing.trim_ascii().is_empty() { None } else { Some(Layout::of(existing)?) };
+    let blocks = || Part::ALL.map(|part| block_of(part, view, dialect));
+    let Some(layout) = layout else {
+        let blocks = blocks();
+        let header = header_of(view, dialect, &blocks[1]);
         let sections =
             Part::ALL.iter().zip(&blocks).map(|(part, block)| format!("\n{}\n{block}", part.heading()));
         let text = format!("{TITLE}\n{header}{}", sections.collect::<String>());
         return Ok(Rendered { text, left: Vec::new() });
-    }
-    let layout = Layout::of(existing)?;
+    };
     if view.is_unknown_scope && layout.rendered_entries > 0 {
         return Err(unknown_scope(&view.scope, layout.rendered_entries));
     }
+    let blocks = blocks();
+    let header = header_of(view, dialect, &blocks[1]);
     let mut edits = vec![layout.header_edit(existing, &header)];
     // A part without a section gets one at the end of the file, after what belongs to the last section there.
     let (there, missing): (Vec<_>, Vec<_>) =
@@ -144,7 +148,7 @@ fn apply(text: &str, mut edits: Vec<Edit>) -> String {
 struct Layout<'a> {
     /// The lines that programs write below the title; an empty range if there are none.
     header: Range<usize>,
-    parts: [Place; 4],
+    parts: [PartLocation; 4],
     /// Entries that are not between markers.
     foreign: Vec<Block<'a>>,
     /// The head of a table of tasks that has no rows.
@@ -156,7 +160,7 @@ struct Layout<'a> {
 
 /// Where one part is.
 #[derive(Clone, Debug, Default)]
-struct Place {
+struct PartLocation {
     /// Between the markers.
     rendered: Option<Range<usize>>,
     /// The end of its section, without the blank lines there.
@@ -207,7 +211,7 @@ impl<'a> Layout<'a> {
 
     /// Whether the file has a section or markers of this part.
     fn has(&self, part: Part) -> bool {
-        let Place { rendered, section_end, .. } = &self.parts[part as usize];
+        let PartLocation { rendered, section_end, .. } = &self.parts[part as usize];
         rendered.is_some() || section_end.is_some()
     }
 
@@ -218,17 +222,17 @@ impl<'a> Layout<'a> {
 
     /// Replaces what is between the markers, or adds it with its markers.
     fn edit(&self, text: &str, part: Part, block: &str) -> Edit {
-        let place = &self.parts[part as usize];
-        if let Some(range) = &place.rendered {
+        let location = &self.parts[part as usize];
+        if let Some(range) = &location.rendered {
             let inner = block.strip_prefix(part.begin()).and_then(|rest| rest.strip_prefix('\n'));
             let inner =
                 inner.and_then(|rest| rest.strip_suffix('\n')).and_then(|rest| rest.strip_suffix(part.end()));
             return (range.clone(), inner.unwrap_or_default().to_owned());
         }
-        let at = place.section_end.unwrap_or(self.length);
+        let at = location.section_end.unwrap_or(self.length);
         let line_break = if text[..at].ends_with('\n') { "" } else { "\n" };
-        let before = match place.section_end {
-            Some(_) if place.is_empty => line_break.to_owned(),
+        let before = match location.section_end {
+            Some(_) if location.is_empty => line_break.to_owned(),
             Some(_) => format!("{line_break}\n"),
             None => format!("{line_break}\n{}\n", part.heading()),
         };
@@ -268,8 +272,8 @@ impl<'a> LayoutReader<'_, 'a> {
                 }
                 self.section = part.filter(|part| self.layout.parts[*part as usize].section_end.is_none());
                 if let Some(part) = self.section {
-                    let place = &mut self.layout.parts[part as usize];
-                    (place.section_end, place.is_empty) = (Some(line.end), true);
+                    let location = &mut self.layout.parts[part as usize];
+                    (location.section_end, location.is_empty) = (Some(line.end), true);
                 }
                 return Ok(());
             }
@@ -290,8 +294,8 @@ impl<'a> LayoutReader<'_, 'a> {
         if let Some(part) = self.section
             && kind != Kind::Blank
         {
-            let place = &mut self.layout.parts[part as usize];
-            (place.section_end, place.is_empty) = (Some(line.end), false);
+            let location = &mut self.layout.parts[part as usize];
+            (location.section_end, location.is_empty) = (Some(line.end), false);
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use blackboard::swarm::{Dialect, LeftEntry, MAX_FILE_BYTES, SwarmView, render};
 use blackboard::{Code, Error, Fault, Refusal, Result};
@@ -48,6 +49,12 @@ impl TargetFile {
     /// Its name for output.
     pub fn name(&self) -> String {
         self.path.display().to_string()
+    }
+
+    /// Its size and time, which change when a person saves it.
+    pub fn state(&self) -> Option<(u64, SystemTime)> {
+        let metadata = fs::symlink_metadata(&self.path).ok()?;
+        Some((metadata.len(), metadata.modified().ok()?))
     }
 
     /// Replaces the rendered parts. If a person saves the file meanwhile, it is rendered again.

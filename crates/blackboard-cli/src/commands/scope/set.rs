@@ -40,12 +40,13 @@ pub struct Set {
     #[arg(long = "member", value_name = "NAME")]
     members: Vec<String>,
 
-    /// Access rule, in place of all earlier ones: only callers that match WHO may do these operations (read, write, delete or *) on matching keys;
-    /// repeatable
+    /// Access rule, in place of all earlier ones: only callers that match WHO may do these operations (read, write, delete
+    /// or *) on matching keys; repeatable
     #[arg(long = "allow", value_name = "WHO:OPERATIONS[:KEYS]", conflicts_with = "no_access")]
     allow: Vec<String>,
 
-    /// Access rule, in place of all earlier ones: callers that match WHO may not do these operations, whatever --allow says; repeatable
+    /// Access rule, in place of all earlier ones: callers that match WHO may not do these operations, whatever --allow
+    /// says; repeatable
     #[arg(long = "deny", value_name = "WHO:OPERATIONS[:KEYS]", conflicts_with = "no_access")]
     deny: Vec<String>,
 

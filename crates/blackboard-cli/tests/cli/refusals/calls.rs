@@ -281,6 +281,7 @@ const PROVOCATIONS: &[(&str, Code, &[&str])] = &[
     ("render", Code::SessionEnded, &["board.md", "--as", "gone"]),
     ("render", Code::AmbiguousSession, &["board.md", "--as", TWINS_PREFIX]),
     ("export", Code::ScopeNotFound, &["--scope", "none"]),
+    ("import", Code::ScopeNotFound, &["export.json", "--scope", "none"]),
     ("export", Code::NotAllowed, &["--scope", "private", "--as", "oak"]),
     ("export", Code::SessionEnded, &["--as", "gone"]),
     ("export", Code::AmbiguousSession, &["--as", TWINS_PREFIX]),

@@ -22,7 +22,8 @@ const TWINS: [&str; 2] = ["twin-5653", "twin-6505"];
 pub const TWINS_PREFIX: &str = "f4b24f";
 
 /// The input of `txn` and of `import`.
-const TRANSACTIONS: [(&str, &str); 8] = [
+const TRANSACTIONS: [(&str, &str); 9] = [
+    ("export.json", r#"{"entries":[{"scope":"default","key":"imported","value":1}]}"#),
     ("entries.json", r#"{"imported":{"key":"imported","value":1,"source_agent":"Ivy"}}"#),
     ("valid.json", r#"{"then":[{"write":{"key":"key","value":1}}]}"#),
     ("lease.json", r#"{"then":[{"write":{"key":"key","value":1,"lease":true}}]}"#),

@@ -34,6 +34,12 @@ impl Plan {
         self.rows.extend(changes.remove.into_iter().map(|key| (key, None)));
         self.rows.extend(changes.put.into_iter().map(|row| (row.key(), Some(row))));
     }
+
+    /// Adds a row.
+    pub(super) fn put(&mut self, row: impl Into<Row>) {
+        let row = row.into();
+        self.rows.insert(row.key(), Some(row));
+    }
 }
 
 /// The board with the changes of a plan. Only what writes of entries read has them.

@@ -3,13 +3,38 @@
 use serde::{Serialize, Serializer};
 
 use crate::clock::Timestamp;
+use crate::entry::Value;
 use crate::error::{Code, Result};
+use crate::text::excerpt;
 
-/// What became of the entries of a file, in its order.
+/// What became of the content of a file, in its order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportReport {
+    /// The protocols and the policies of scopes.
+    pub definitions: Vec<ImportedDefinition>,
     /// The entries.
     pub entries: Vec<ImportedEntry>,
+}
+
+/// What became of a protocol, or of the policies of a scope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportedDefinition {
+    /// What it is.
+    pub kind: DefinitionKind,
+    /// Its name.
+    pub name: String,
+    /// What became of it.
+    pub outcome: ImportOutcome,
+}
+
+/// What an export defines besides entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DefinitionKind {
+    /// A protocol.
+    Protocol,
+    /// The policies of a scope.
+    Scope,
 }
 
 /// What became of one entry.
@@ -27,9 +52,47 @@ pub struct ImportedEntry {
     pub outcome: ImportOutcome,
     /// The key of the entry that its full scope evicted for it. It may be an earlier entry of the file.
     pub evicted: Option<String>,
+    /// How the entries of the board and of the file differ, if it is updated or kept. Only the first 10,000 have it.
+    pub difference: Option<Difference>,
 }
 
-/// What becomes of an entry of a file.
+/// How the entries of the board and of the file differ.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// What differs: `value`, `author`, `expires_at`, `tags` and `metadata`.
+    #[serde(rename = "differs")]
+    pub fields: Vec<&'static str>,
+    /// The entry of the board.
+    pub ours: ComparedEntry,
+    /// The entry of the file.
+    pub theirs: ComparedEntry,
+}
+
+/// An entry beside another one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ComparedEntry {
+    /// Its value. Of more than 1,000 bytes it is a text: the beginning of the JSON.
+    pub value: Value,
+    /// Whether the value is such a beginning.
+    pub shortened: bool,
+    /// Its author.
+    pub author: String,
+    /// When it was written, if that is known.
+    pub timestamp: Option<Timestamp>,
+}
+
+impl ComparedEntry {
+    pub(super) fn new(value: &Value, author: &str, timestamp: Option<Timestamp>) -> ComparedEntry {
+        const COMPLETE_BYTES: usize = 1000;
+        const SHOWN: usize = 200;
+        let shortened = value.as_str().len() > COMPLETE_BYTES;
+        let beginning = || Value::of(&*excerpt(value.as_str(), SHOWN)).unwrap_or_else(|_| Value::null());
+        let value = if shortened { beginning() } else { value.clone() };
+        ComparedEntry { value, shortened, author: author.to_owned(), timestamp }
+    }
+}
+
+/// What becomes of an entry, a protocol or policies of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImportOutcome {
     /// The board did not have it.
@@ -64,6 +127,8 @@ pub enum SkipReason {
     Held,
     /// The file has a newer entry of the same key.
     Repeated,
+    /// Its scope ends with a session or a work item, which the board of the import does not have.
+    ScopeEnds,
 }
 
 impl ImportOutcome {
@@ -79,6 +144,14 @@ impl ImportOutcome {
         }
     }
 
+    /// The code of a refusal.
+    pub fn code(&self) -> Option<Code> {
+        match self {
+            ImportOutcome::Refused { code, .. } => Some(*code),
+            _ => None,
+        }
+    }
+
     /// Why it is not imported.
     pub fn reason(&self) -> Option<String> {
         match self {
@@ -91,12 +164,38 @@ impl ImportOutcome {
             ImportOutcome::Skipped(SkipReason::Repeated) => {
                 Some("the file has a newer entry of this key".to_owned())
             }
+            ImportOutcome::Skipped(SkipReason::ScopeEnds) => {
+                Some("the scope ends with a session or a work item of its board".to_owned())
+            }
             ImportOutcome::Refused { reason, .. } => Some(reason.clone()),
             ImportOutcome::Created
             | ImportOutcome::Updated
             | ImportOutcome::Unchanged
             | ImportOutcome::Kept => None,
         }
+    }
+}
+
+impl Serialize for ImportedDefinition {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Fields<'a> {
+            kind: DefinitionKind,
+            name: &'a str,
+            outcome: &'static str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            code: Option<&'static str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            reason: Option<String>,
+        }
+        Fields {
+            kind: self.kind,
+            name: &self.name,
+            outcome: self.outcome.as_str(),
+            code: self.outcome.code().map(Code::as_str),
+            reason: self.outcome.reason(),
+        }
+        .serialize(serializer)
     }
 }
 
@@ -116,20 +215,19 @@ impl Serialize for ImportedEntry {
             reason: Option<String>,
             #[serde(skip_serializing_if = "Option::is_none")]
             evicted: Option<&'a str>,
+            #[serde(flatten)]
+            difference: Option<&'a Difference>,
         }
-        let code = match &self.outcome {
-            ImportOutcome::Refused { code, .. } => Some(code.as_str()),
-            _ => None,
-        };
         Fields {
             scope: &self.scope,
             key: &self.key,
             key_in_file: self.key_in_file.as_deref(),
             line: self.line,
             outcome: self.outcome.as_str(),
-            code,
+            code: self.outcome.code().map(Code::as_str),
             reason: self.outcome.reason(),
             evicted: self.evicted.as_deref(),
+            difference: self.difference.as_ref(),
         }
         .serialize(serializer)
     }

@@ -60,7 +60,7 @@ fn a_caller_reads_only_what_the_access_policy_allows(fixture: &Fixture) {
     assert_eq!(ivy.read("secret").unwrap(), Some(json("2")));
     let refused = oak.read("secret").unwrap_err();
     assert_eq!(refused.code(), Code::NotAllowed);
-    assert_eq!(refused.to_string(), "the access policy of the program does not allow to read secret");
+    assert_eq!(refused.to_string(), "the access policy of the program denies read access to secret");
     // What does not exist is hidden in the same way.
     assert_eq!(code(oak.read("secret-2")), Code::NotAllowed);
     assert_eq!(code(oak.read_batch(&["open", "secret"])), Code::NotAllowed);

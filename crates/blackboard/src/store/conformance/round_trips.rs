@@ -650,6 +650,14 @@ fn count_files(counted: &mut Counted) {
             fixture.scope().import(&file.content.entries, &import).unwrap()
         });
     }
+    let definitions = r#"{"entries": [], "protocols": [{"name": "imported", "template": "imported:{id}", "level": "colony"}],
+        "scopes": [{"scope": "imported", "max_entries": 5}]}"#;
+    let file = crate::import::read(definitions).unwrap();
+    for (call, dry_run) in [("import of policies, a dry run", true), ("import of policies", false)] {
+        counted.count("Scope::import_file", call, |fixture| {
+            fixture.scope().import_file(&file, &Import { dry_run, ..Import::default() }).unwrap()
+        });
+    }
     counted.count("Board::swarm_view", "render", |fixture| fixture.board.swarm_view("team").unwrap());
 }
 
