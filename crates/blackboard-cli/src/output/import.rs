@@ -3,7 +3,7 @@
 use blackboard::Code;
 use blackboard::entry::{DEFAULT_SCOPE, ImportOutcome, ImportReport, ImportedEntry, SkipReason};
 use blackboard::import::{Format, ImportFile};
-use blackboard::swarm::{Dialect, Note, Problem};
+use blackboard::swarm::{Dialect, MAX_REPORTED, Note, Problem};
 use serde::{Serialize, Serializer};
 
 use super::{Result, Screen, escape, row_limit, shortened};
@@ -77,6 +77,16 @@ impl ImportedFile {
         json: bool,
     ) -> ImportedFile {
         let content = &file.content;
+        let in_future = report.entries.iter().filter_map(|entry| {
+            let problem = format!(
+                "entry \"{}\": its time, {}, is in the future; it is left out",
+                entry.key, entry.future_time?
+            );
+            Some(Problem { line: entry.line, problem })
+        });
+        let mut problems = content.problems.clone();
+        let room = MAX_REPORTED.saturating_sub(problems.len());
+        problems.extend(in_future.take(room));
         ImportedFile {
             file: name,
             format: file.format,
@@ -91,7 +101,7 @@ impl ImportedFile {
             evicted: report.evicted(),
             unread: content.unread,
             entries: report.entries.into_iter().map(Row).collect(),
-            problems: content.problems.clone(),
+            problems,
             notes: content.notes.clone(),
             unreported: content.unreported,
             limit: row_limit(None, json).unwrap_or(usize::MAX),

@@ -47,7 +47,8 @@ pub enum Keep {
     Ours,
     /// That of the file.
     Theirs,
-    /// The one that was written last. The board's if the file has no time.
+    /// The one that was written last. If both have the same time, the file's: a person has edited it there. If the file has no
+    /// time, or one in the future, the board's.
     #[default]
     Newest,
 }
@@ -64,7 +65,11 @@ pub struct Import {
 }
 
 /// The outcomes of one commit, each with the key that was evicted for it.
-struct Outcomes(Vec<(ImportOutcome, Option<String>)>);
+struct Outcomes {
+    each: Vec<(ImportOutcome, Option<String>)>,
+    /// The time of the commit.
+    now: Timestamp,
+}
 
 impl Pending for Outcomes {
     fn resolve(&mut self, _: Revision) {}
@@ -87,9 +92,14 @@ struct Item {
 }
 
 impl Item {
+    /// Its time. One in the future would win against every later write, so it counts as not known.
+    fn time(&self, now: Timestamp) -> Option<Timestamp> {
+        self.timestamp.filter(|time| *time <= now)
+    }
+
     /// When it expires, if it does and its time is known.
-    fn expires_at(&self) -> Option<Timestamp> {
-        Some(self.timestamp?.plus(self.ttl?))
+    fn expires_at(&self, now: Timestamp) -> Option<Timestamp> {
+        Some(self.time(now)?.plus(self.ttl?))
     }
 }
 
@@ -180,7 +190,8 @@ impl Importer<'_> {
         let key = if self.import.escape_keys { escaped_key(&scope, &entry.key) } else { entry.key.clone() };
         let key_in_file = (key != entry.key).then(|| entry.key.clone());
         let (line, outcome) = (entry.line, ImportOutcome::Created);
-        let mut imported = ImportedEntry { scope, key, key_in_file, line, outcome, evicted: None };
+        let mut imported =
+            ImportedEntry { scope, key, key_in_file, line, outcome, evicted: None, future_time: None };
         let item = match self.item(entry, &imported, at) {
             Ok(item) => Some(item),
             Err(outcome) => {
@@ -255,10 +266,11 @@ impl Importer<'_> {
     fn run(&mut self, items: &[Item], report: &mut ImportReport) -> Result<()> {
         let outcomes = if self.import.dry_run { self.plan(items) } else { self.commit(items) };
         match (outcomes, items) {
-            (Ok(Outcomes(outcomes)), _) => {
-                for (item, (outcome, evicted)) in items.iter().zip(outcomes) {
+            (Ok(Outcomes { each, now }), _) => {
+                for (item, (outcome, evicted)) in items.iter().zip(each) {
                     let entry = &mut report.entries[item.at];
                     (entry.outcome, entry.evicted) = (outcome, evicted);
+                    entry.future_time = item.timestamp.filter(|time| *time > now);
                 }
                 Ok(())
             }
@@ -323,7 +335,7 @@ impl Importer<'_> {
             }
             outcomes.push((outcome, evicted));
         }
-        Ok((editor, Outcomes(outcomes)))
+        Ok((editor, Outcomes { each: outcomes, now: tx.now() }))
     }
 }
 
@@ -349,17 +361,17 @@ fn decide(
     session: Option<&str>,
     now: Timestamp,
 ) -> ImportOutcome {
-    if let Some(expired) = item.expires_at().filter(|expires| *expires <= now) {
+    if let Some(expired) = item.expires_at(now).filter(|expires| *expires <= now) {
         return ImportOutcome::Skipped(SkipReason::Expired(expired));
     }
     let Some(before) = before else { return ImportOutcome::Created };
-    if is_same(before, item) {
+    if is_same(before, item, now) {
         return ImportOutcome::Unchanged;
     }
     let updates = match keep {
         Keep::Ours => false,
         Keep::Theirs => true,
-        Keep::Newest => item.timestamp.is_some_and(|time| time > time_of_entry(before)),
+        Keep::Newest => item.time(now).is_some_and(|time| time >= time_of_entry(before)),
     };
     if !updates {
         return ImportOutcome::Kept;
@@ -371,7 +383,7 @@ fn decide(
 }
 
 /// Whether the board has the entry: the value, the author and the expiry, and tags and metadata if the file has them.
-fn is_same(before: &Entry, item: &Item) -> bool {
+fn is_same(before: &Entry, item: &Item, now: Timestamp) -> bool {
     let same_value = || {
         before.value.says_the_same_as(&item.write.value) || {
             // A file may have hidden characters escaped.
@@ -380,9 +392,9 @@ fn is_same(before: &Entry, item: &Item) -> bool {
             crate::json::without_white_space(&ours).eq(crate::json::without_white_space(&theirs))
         }
     };
-    let same_expiry = match (item.timestamp, item.ttl) {
+    let same_expiry = match (item.time(now), item.ttl) {
         (None, Some(_)) => before.expires_at.is_some(),
-        _ => before.expires_at == item.expires_at(),
+        _ => before.expires_at == item.expires_at(now),
     };
     same_expiry
         && item.author.as_ref().is_none_or(|author| *author == before.updated_by)
@@ -407,7 +419,7 @@ fn complete(item: &Item, before: Option<&Entry>, now: Timestamp) -> Result<Write
     };
     let mut origin = item.origin.clone();
     origin.insert("at".to_owned(), json!(now));
-    origin.extend(item.timestamp.map(|time| ("timestamp".to_owned(), json!(time))));
+    origin.extend(item.time(now).map(|time| ("timestamp".to_owned(), json!(time))));
     let mut imported = Map::new();
     imported.insert(IMPORTED.to_owned(), Json::Object(origin));
     let imported = Metadata::from(imported);
@@ -415,7 +427,7 @@ fn complete(item: &Item, before: Option<&Entry>, now: Timestamp) -> Result<Write
         Some(metadata) => metadata.merged_with(&imported)?,
         None => imported,
     };
-    let ttl = match (item.expires_at(), item.ttl) {
+    let ttl = match (item.expires_at(now), item.ttl) {
         (Some(expires), _) => Some(expires.since(now)),
         (None, ttl) => ttl,
     };

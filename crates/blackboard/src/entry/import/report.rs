@@ -27,6 +27,8 @@ pub struct ImportedEntry {
     pub outcome: ImportOutcome,
     /// The key of the entry that its full scope evicted for it. It may be an earlier entry of the file.
     pub evicted: Option<String>,
+    /// Its time in the file, if that is in the future. It is left out.
+    pub future_time: Option<Timestamp>,
 }
 
 /// What becomes of an entry of a file.
