@@ -255,6 +255,7 @@ const OTHER_VERBS: &[(&str, &str)] = &[
     ("Agents::of_first_process", "agents"),
     ("Agents::of_process", "agents"),
     ("Agents::overview", "agents"),
+    ("Agents::reader", "agents"),
     ("Agents::register", "agents"),
     ("Agents::resolve", "agents"),
     ("Agents::resolve_to_act", "agents"),
