@@ -209,6 +209,9 @@ pub fn as_command<'a>(hint: &'a Hint, given: &GivenOptions<'_>) -> Cow<'a, str> 
         Hint::ListScopes => ("list scopes".into(), given.command("scope list")),
         Hint::ShowScope(scope) => ("show its policies".into(), given.command_on("scope show", scope, "")),
         Hint::CreateScope(scope) => ("give it policies".into(), given.acting_on("scope create", scope, "")),
+        Hint::DeleteEntriesOf(scope) => {
+            ("delete its entries".into(), given.acting_on("scope delete", scope, " --entries"))
+        }
         Hint::SetScope(scope) => {
             ("change them with `scope set`, or show them".into(), given.command_on("scope show", scope, ""))
         }
@@ -232,9 +235,10 @@ pub fn as_command<'a>(hint: &'a Hint, given: &GivenOptions<'_>) -> Cow<'a, str> 
         Hint::WaitLongerForKey => {
             ("increase --timeout, or list active agents".into(), given.command("agent list"))
         }
-        Hint::WaitForResult { scope, key } => {
-            ("the request stays; wait for its result".into(), given.command_on("wait", key, &in_scope(scope)))
-        }
+        Hint::WaitForResult { scope, key, after } => (
+            "the request stays; wait for its result".into(),
+            given.command_on("wait", key, &format!(" --after {after}{}", in_scope(scope))),
+        ),
         Hint::WaitLongerForItem(item) => {
             ("increase --timeout, or show the item".into(), given.command_on("work status", item, ""))
         }
@@ -271,6 +275,8 @@ pub fn in_scope(scope: &str) -> String {
 #[cfg(test)]
 pub mod tests {
     use std::ffi::OsString;
+
+    use blackboard::Revision;
 
     use super::*;
 
@@ -309,6 +315,7 @@ pub mod tests {
             Hint::ListScopes,
             Hint::ShowScope(name()),
             Hint::CreateScope(name()),
+            Hint::DeleteEntriesOf(name()),
             Hint::SetScope(name()),
             Hint::MakeRoomIn(name()),
             Hint::CountUses { scope: name(), key: name() },
@@ -316,7 +323,7 @@ pub mod tests {
             Hint::ReadKey { scope: name(), key: name() },
             Hint::ReadAndRetry { scope: name(), key: name() },
             Hint::WaitLongerForKey,
-            Hint::WaitForResult { scope: name(), key: name() },
+            Hint::WaitForResult { scope: name(), key: name(), after: Revision::new(7) },
             Hint::WaitLongerForItem(name()),
             Hint::WaitForLock,
             Hint::AcquireLock(name()),
