@@ -10,7 +10,7 @@ use clap::ValueEnum;
 
 use super::Run;
 use super::arguments::{ScopeOption, Session};
-use super::entry::input::read_text;
+use super::entry::input::read_document;
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -71,7 +71,7 @@ enum Keep {
 impl Run for Import {
     fn run(self, context: &Context) -> Result<Outcome> {
         let scope = context.scope(&ScopeOption { scope: self.scope.clone() })?;
-        let mut file = import::read(&read_text(&self.file, MAX_FILE_BYTES)?)?;
+        let mut file = import::read(&read_document(&self.file, MAX_FILE_BYTES)?)?;
         if self.scope.is_some() {
             match file.format {
                 Format::Export => only_scope(&mut file.content.entries, &scope),
