@@ -64,7 +64,7 @@ enum Keep {
     Ours,
     /// That of the file
     Theirs,
-    /// The one that was written last
+    /// The newer one; at the same time, that of the file
     Newest,
 }
 
