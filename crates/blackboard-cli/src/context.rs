@@ -51,6 +51,15 @@ pub struct Context {
     unreadable: UnreadableRows,
     /// Whether it was noted that others can see a password.
     has_noted_password: Cell<bool>,
+    /// The warning about a session of the environment that is ignored, until it is certain that the call does that.
+    ignored_session: RefCell<Option<IgnoredSession>>,
+}
+
+/// A session of the environment that cannot be used.
+struct IgnoredSession {
+    /// Why.
+    reason: String,
+    warning: String,
 }
 
 impl Context {
@@ -66,6 +75,7 @@ impl Context {
             named_session: OnceCell::new(),
             unreadable: UnreadableRows::default(),
             has_noted_password: Cell::new(false),
+            ignored_session: RefCell::default(),
         }
     }
 
@@ -215,8 +225,19 @@ impl Context {
         if circumstances.board != Some(BoardState::Missing) {
             let given = self.given_options();
             let hint = reason.hint().map(|hint| hints::as_command(hint, &given)).unwrap_or_default();
-            warn(&format!("{reason}; continuing without a session ({hint})"));
+            let warning = format!("{reason}; continuing without a session ({hint})");
+            self.ignored_session.replace(Some(IgnoredSession { reason: reason.to_string(), warning }));
             circumstances.ignored_session = self.environment.named_session();
+        }
+    }
+
+    /// Warns that the session of the environment is ignored. A call that fails because of that session has not ignored it.
+    pub fn warn_of_ignored_session(&self, failure: Option<&Error>) {
+        let Some(ignored) = self.ignored_session.take() else { return };
+        if failure.is_some_and(|error| error.to_string() == ignored.reason) {
+            self.circumstances.borrow_mut().ignored_session = None;
+        } else {
+            warn(&ignored.warning);
         }
     }
 

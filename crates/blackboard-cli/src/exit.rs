@@ -25,6 +25,7 @@ use crate::unreadable::sentences;
 /// Prints the result of a command.
 pub fn finish(outcome: Result<Outcome>, context: &Context) -> ExitCode {
     let json = context.json();
+    context.warn_of_ignored_session(outcome.as_ref().err());
     if outcome.is_err() {
         // A refused command sweeps like others, before it reports its error.
         context.sweep_if_deferred();

@@ -212,6 +212,9 @@ pub fn as_command<'a>(hint: &'a Hint, given: &GivenOptions<'_>) -> Cow<'a, str> 
         Hint::CreateScopeAgain(scope) => {
             ("use another scope, or create it again".into(), given.acting_on("scope create", scope, ""))
         }
+        Hint::DeleteEntriesOf(scope) => {
+            ("delete its entries".into(), given.acting_on("scope delete", scope, " --entries"))
+        }
         Hint::SetScope(scope) => {
             ("change them with `scope set`, or show them".into(), given.command_on("scope show", scope, ""))
         }
@@ -235,9 +238,10 @@ pub fn as_command<'a>(hint: &'a Hint, given: &GivenOptions<'_>) -> Cow<'a, str> 
         Hint::WaitLongerForKey => {
             ("increase --timeout, or list active agents".into(), given.command("agent list"))
         }
-        Hint::WaitForResult { scope, key } => {
-            ("the request stays; wait for its result".into(), given.command_on("wait", key, &in_scope(scope)))
-        }
+        Hint::WaitForResult { scope, key, after } => (
+            "the request stays; wait for its result".into(),
+            given.command_on("wait", key, &format!(" --after {after}{}", in_scope(scope))),
+        ),
         Hint::WaitLongerForItem(item) => {
             ("increase --timeout, or show the item".into(), given.command_on("work status", item, ""))
         }
@@ -274,6 +278,8 @@ pub fn in_scope(scope: &str) -> String {
 #[cfg(test)]
 pub mod tests {
     use std::ffi::OsString;
+
+    use blackboard::Revision;
 
     use super::*;
 
@@ -313,6 +319,7 @@ pub mod tests {
             Hint::ShowScope(name()),
             Hint::CreateScope(name()),
             Hint::CreateScopeAgain(name()),
+            Hint::DeleteEntriesOf(name()),
             Hint::SetScope(name()),
             Hint::FreeSpaceIn(name()),
             Hint::CountUses { scope: name(), key: name() },
@@ -320,7 +327,7 @@ pub mod tests {
             Hint::ReadKey { scope: name(), key: name() },
             Hint::ReadAndRetry { scope: name(), key: name() },
             Hint::WaitLongerForKey,
-            Hint::WaitForResult { scope: name(), key: name() },
+            Hint::WaitForResult { scope: name(), key: name(), after: Revision::new(7) },
             Hint::WaitLongerForItem(name()),
             Hint::WaitForLock,
             Hint::AcquireLock(name()),

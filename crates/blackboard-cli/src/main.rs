@@ -175,7 +175,8 @@ fn call(invocation: Invocation, arguments: &[OsString]) -> ExitCode {
             let arguments = args::repeatable(arguments);
             let invocation = find(&arguments);
             let path = invocation.path();
-            let error = parse(invocation).err().unwrap_or(error);
+            let mut error = parse(invocation).err().unwrap_or(error);
+            suggest::remove_far_option(&mut error);
             exit::usage(&error, path, &arguments)
         }
     }

@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::ffi::OsString;
 
+use clap::error::{ContextKind, ContextValue};
+
 use crate::args;
 use crate::commands::{self, ALIASES, COMMANDS, NOUNS};
 use crate::help::{TOPICS, Topic};
@@ -32,6 +34,20 @@ pub fn unknown_command(arguments: &[OsString]) -> (String, String) {
         several => format!("did you mean one of: {}", several.join(", ")),
     };
     (message, hint)
+}
+
+/// Removes a suggestion of clap's that is not near the unknown option: `--allow-secret-looking` for `--as`.
+pub fn remove_far_option(error: &mut clap::Error) {
+    let name = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.trim_start_matches('-')),
+        _ => None,
+    };
+    let is_far = name(ContextKind::InvalidArg)
+        .zip(name(ContextKind::SuggestedArg))
+        .is_some_and(|(given, suggested)| distance(given, suggested).is_none());
+    if is_far {
+        error.remove(ContextKind::SuggestedArg);
+    }
 }
 
 fn is_noun(words: &str) -> bool {

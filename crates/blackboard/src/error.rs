@@ -75,6 +75,8 @@ pub struct Fault {
     /// The error of the lower layer.
     #[source]
     pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    /// Details of the call for JSON output.
+    pub details: Map<String, Value>,
 }
 
 macro_rules! codes {
@@ -271,7 +273,7 @@ impl Refusal {
 impl Fault {
     /// A fault without hint or source.
     pub fn new(code: Code, message: impl Into<String>) -> Fault {
-        Fault { code, message: message.into(), hint: None, source: None }
+        Fault { code, message: message.into(), hint: None, source: None, details: Map::new() }
     }
 
     /// Adds the next step.
@@ -352,8 +354,19 @@ impl Error {
     pub fn details(&self) -> Option<&Map<String, Value>> {
         match self {
             Error::Refusal(refusal) => Some(&refusal.details),
-            Error::Fault(_) => None,
+            Error::Fault(fault) => Some(&fault.details).filter(|details| !details.is_empty()),
         }
+    }
+
+    /// The same with a detail, unless it has one of this name.
+    #[must_use]
+    pub(crate) fn with_detail(mut self, name: &str, value: impl Into<Value>) -> Error {
+        let details = match &mut self {
+            Error::Refusal(refusal) => &mut refusal.details,
+            Error::Fault(fault) => &mut fault.details,
+        };
+        details.entry(name).or_insert_with(|| value.into());
+        self
     }
 
     /// A refusal of a value that is not allowed.

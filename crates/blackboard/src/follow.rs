@@ -36,6 +36,7 @@ use crate::error::{Code, Refusal, Result};
 use crate::event::{Batch, Filter, Filters, Scan, Scanned};
 use crate::hint::Hint;
 use crate::revision::Revision;
+use crate::scope::Guard;
 use crate::store::{Changes, Cursor, Key, OnBusy, Prefetch, Tx};
 use crate::text::{check_id, check_known_id};
 
@@ -453,17 +454,20 @@ impl Follower {
             None => self.look(limit)?,
         };
         let Looked { scanned, current, floor, passed } = looked;
-        let Follower { position, cursor, .. } = self;
-        if *position > current {
-            return Err(is_ahead(*position, current));
+        if self.position > current {
+            return Err(is_ahead(self.position, current));
         }
-        if *position < floor {
-            let refusal = compacted(*position, floor);
-            *position = floor;
+        if self.position < floor {
+            let refusal = compacted(self.position, floor);
+            self.position = floor;
             return Err(refusal);
         }
-        *position = scanned.end(*position, current);
-        if let Some(cursor) = cursor {
+        if scanned.hides {
+            // A session that has ended while it follows would wait forever for what it may no longer read.
+            self.board.read(&[], |tx| Guard::of_board(&self.board, tx).check_caller())?;
+        }
+        self.position = scanned.end(self.position, current);
+        if let Some(cursor) = &mut self.cursor {
             cursor.passed += passed;
         }
         self.progress = if scanned.complete { Progress::CaughtUp } else { Progress::Behind };

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use crate::revision::Revision;
 use crate::store::{Key, Prefetch};
 
 /// One next step after an error.
@@ -113,6 +114,8 @@ pub enum Hint {
     CreateScope(String),
     /// Create a new scope with the name of one that has ended.
     CreateScopeAgain(String),
+    /// Delete the entries of this scope.
+    DeleteEntriesOf(String),
     /// Change the policies of this scope.
     SetScope(String),
     /// Delete entries of this scope, or give it a larger limit.
@@ -151,12 +154,14 @@ pub enum Hint {
     },
     /// Wait longer for the key, or see which agents are active.
     WaitLongerForKey,
-    /// Wait for the result of a call, which stays.
+    /// Wait for the result of a call, whose request stays.
     WaitForResult {
         /// The scope of the call.
         scope: String,
         /// The key of the result.
         key: String,
+        /// The revision of the request. An earlier result belongs to another request of the same id.
+        after: Revision,
     },
     /// Wait longer for this work item, or show it.
     WaitLongerForItem(String),

@@ -1,11 +1,12 @@
 //! Arguments that several commands share, each defined once.
 
+use std::num::IntErrorKind;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use blackboard::entry::{Actor, FenceToken};
 use blackboard::store::CallLimit;
-use blackboard::{Board, Code, Error, Metadata, Result, Revision, duration};
+use blackboard::{Board, Error, Metadata, Result, Revision, duration};
 use clap::builder::NonEmptyStringValueParser;
 
 /// The session that acts.
@@ -61,13 +62,11 @@ pub struct ReadAs {
 }
 
 impl ReadAs {
-    /// The board for this reader. A name that no session has is that of an author.
+    /// The board for this reader.
     pub fn apply(&self, board: Board) -> Result<Board> {
-        let Some(name) = &self.name else { return Ok(board) };
-        match board.agents().resolve_to_act(name) {
-            Ok(agent) => Ok(board.with_caller(Actor::session(&agent.session_id))),
-            Err(error) if error.code() == Code::AgentNotFound => Ok(board.with_caller(Actor::author(name))),
-            Err(error) => Err(error),
+        match &self.name {
+            Some(name) => Ok(board.with_caller(board.agents().reader(name)?)),
+            None => Ok(board),
         }
     }
 
@@ -148,8 +147,9 @@ impl Project {
 
 /// Parses a number of things to show; showing none of them would look like there are none.
 pub fn at_least_one(text: &str) -> Result<usize, String> {
-    match text.parse() {
+    match text.parse::<usize>() {
         Ok(count) if count > 0 => Ok(count),
+        Err(error) if *error.kind() == IntErrorKind::PosOverflow => Err("the number is too large".to_owned()),
         _ => Err("expected a whole number of at least 1".to_owned()),
     }
 }

@@ -12,7 +12,7 @@ use blackboard::{Error, Result};
 use super::entry::input::ValueInput;
 use crate::commands::Run;
 use crate::commands::arguments::{ScopeOption, Session, length, limit};
-use crate::context::Context;
+use crate::context::{Context, note};
 use crate::envelope::{Answer, Failure};
 use crate::hints::{self, GivenOptions};
 use crate::open::Access;
@@ -25,7 +25,7 @@ use crate::output::{self, Screen};
 ///
 /// Writes request:run:NAMESPACE:ID and waits for result:run:NAMESPACE:ID, then prints that entry. Events of the run
 /// go to stderr; with --json, each is a line on stdout before the result. Exits with 6 when --timeout expires, and
-/// with 4 if the agent reports an error; the request stays.
+/// with 4 if the agent reports an error; the request stays. A note says if it expires or is evicted meanwhile.
 ///
 /// Examples:
 ///   blackboard call compliance '{"contract":"q4"}' --timeout 10m
@@ -128,6 +128,12 @@ impl Called {
         loop {
             match run.next_reply()? {
                 Reply::Event(event) => show(&event)?,
+                // An agent that has begun it can still answer.
+                Reply::RequestGone(gone) => note(&format!(
+                    "request {} {}: only an agent that has seen it before can answer",
+                    run.id(),
+                    gone.in_words()
+                )),
                 Reply::Result(result) => return Ok(self.form.of(*result)),
             }
         }
@@ -161,7 +167,10 @@ impl Render for Called {
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> output::Result {
-        self.result(show_on_stderr)?.human(screen)
+        let result = self.result(show_on_stderr)?;
+        // Ages and rests of times count from the end of the wait.
+        screen.set_now(SystemClock.now());
+        result.human(screen)
     }
 
     fn exit_code(&self) -> Option<u8> {

@@ -66,15 +66,24 @@ impl Run for Export {
         replace(&file, disk::Access::Private, |out| state.write(out, &unreadable, self.pretty)).map_err(
             |failure| match failure {
                 output::Failure::Board(error) => error,
-                output::Failure::Output(error) => {
-                    Fault::new(Code::Io, format!("{} cannot be written", file.display()))
-                        .because(error)
-                        .into()
-                }
+                output::Failure::Output(error) => not_written(&file, error),
             },
         )?;
         let (revision, left_out) = (state.state.revision, unreadable.list().len());
         Ok(Outcome::new(Saved { revision, output: file.display().to_string(), scope: state.scope, left_out }))
+    }
+}
+
+/// The error of a file that cannot be written.
+pub(super) fn not_written(file: &Path, error: io::Error) -> Error {
+    let message = format!("{} cannot be written", file.display());
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            Refusal::new(Code::ReadOnly, format!("{message}: {error}"))
+                .hint("check the permissions of the file and of its directory")
+                .into()
+        }
+        _ => Fault::new(Code::Io, message).because(error).into(),
     }
 }
 

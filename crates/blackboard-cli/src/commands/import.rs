@@ -10,7 +10,7 @@ use clap::ValueEnum;
 
 use super::Run;
 use super::arguments::{ScopeOption, Session};
-use super::entry::input::read_text;
+use super::entry::input::read_document;
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -68,14 +68,14 @@ enum Keep {
     Ours,
     /// That of the file
     Theirs,
-    /// The one that was written last
+    /// The newer one; at the same time, that of the file
     Newest,
 }
 
 impl Run for Import {
     fn run(self, context: &Context) -> Result<Outcome> {
         let scope = context.scope(&ScopeOption { scope: self.scope.clone() })?;
-        let mut file = import::read(&read_text(&self.file, MAX_FILE_BYTES)?)?;
+        let mut file = import::read(&read_document(&self.file, MAX_FILE_BYTES)?)?;
         if self.scope.is_some() {
             match file.format {
                 Format::Export => file.keep_scope(&scope)?,

@@ -93,7 +93,10 @@ pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
         }
         Hint::ListScopes => "ask the user which scopes exist".into(),
         Hint::ShowScope(scope) => {
-            format!("ask the user for the rules of scope \"{scope}\", or write another value").into()
+            format!("ask the user for the rules of scope \"{scope}\"").into()
+        }
+        Hint::DeleteEntriesOf(scope) => {
+            format!("ask the user to delete the entries of scope \"{scope}\"").into()
         }
         Hint::CreateScope(scope) | Hint::SetScope(scope) => {
             format!("ask the user to change the policies of scope \"{scope}\"").into()

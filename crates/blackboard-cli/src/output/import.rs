@@ -8,7 +8,7 @@ use blackboard::entry::{
     ImportedEntry, SkipReason,
 };
 use blackboard::import::{Format, ImportFile};
-use blackboard::swarm::{Dialect, Note, Problem};
+use blackboard::swarm::{Dialect, MAX_REPORTED, Note, Problem};
 use serde::{Serialize, Serializer};
 
 use super::time::age;
@@ -88,6 +88,16 @@ impl ImportedFile {
         json: bool,
     ) -> ImportedFile {
         let content = &file.content;
+        let in_future = report.entries.iter().filter_map(|entry| {
+            let problem = format!(
+                "entry \"{}\": its time, {}, is in the future; it is left out",
+                entry.key, entry.future_time?
+            );
+            Some(Problem { line: entry.line, problem })
+        });
+        let mut problems = content.problems.clone();
+        let room = MAX_REPORTED.saturating_sub(problems.len());
+        problems.extend(in_future.take(room));
         ImportedFile {
             file: name,
             format: file.format,
@@ -104,7 +114,7 @@ impl ImportedFile {
             definitions: report.definitions,
             not_imported: file.definitions.not_imported.clone(),
             entries: report.entries.into_iter().map(Row).collect(),
-            problems: content.problems.clone(),
+            problems,
             notes: content.notes.clone(),
             unreported: content.unreported,
             limit: row_limit(None, json).unwrap_or(usize::MAX),

@@ -63,10 +63,15 @@ impl RenderedFile {
                 steps.push(format!("{advice}: {}", command(format!("import{option}{scope} {file}"))));
             }
         }
+        if has(LeftReason::Repeated) {
+            steps.push("delete what the file has twice, beside the markers".to_owned());
+        }
         if has(LeftReason::Lock) || has(LeftReason::Expired) || has(LeftReason::Unreadable) {
             steps.push("what cannot be imported stays until you delete it".to_owned());
         }
-        Some(format!("{what} not on the board like this: {}{more}; {}", named.join(", "), steps.join("; ")))
+        let is_repeated = self.left.iter().all(|left| left.reason == LeftReason::Repeated);
+        let how = if is_repeated { "in it twice" } else { "not on the board like this" };
+        Some(format!("{what} {how}: {}{more}; {}", named.join(", "), steps.join("; ")))
     }
 }
 
@@ -78,6 +83,7 @@ fn in_words(reason: LeftReason) -> &'static str {
         LeftReason::Lock => "a lock, not an entry",
         LeftReason::Expired => "expired",
         LeftReason::Unreadable => "not readable",
+        LeftReason::Repeated => "also between the markers",
     }
 }
 

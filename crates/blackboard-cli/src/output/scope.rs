@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use blackboard::scope::{self, Policies, ScopeDetails, ScopeStatus, ScopeUpdated};
+use blackboard::scope::{self, AllowedValues, Eviction, Policies, ScopeDetails, ScopeStatus, ScopeUpdated};
 
-use super::{Cell, Column, ListPage, Result, Screen, Table, escape, render_list, render_object, time};
+use super::{
+    Cell, Column, ListPage, Result, Screen, Table, escape, harmless_json, render_list, render_object, time,
+};
 
 render_object! {
     /// The answer of `scope create`.
@@ -43,16 +45,30 @@ fn details(details: &ScopeDetails, screen: &mut Screen<'_>) -> Result {
     let status = Some(details.policies.status).filter(|status| *status != ScopeStatus::Live);
     let status = ("Status", status.map(|status| status.to_string()));
     let changed = ("Changed", changed);
-    screen.fields([scope, status, entries, visibility, members, work_item, access, ttl, values, changed])
+    screen.fields([scope, status, entries, visibility, members, work_item, access, ttl, values, changed])?;
+    for rule in details.policies.validation.as_slice() {
+        if let AllowedValues::Schema(schema) = &rule.values {
+            screen.gap()?;
+            screen.heading(&format!("Schema of {}:", escape(&rule.keys)))?;
+            // Each line by itself, because one line of text would lose its line breaks.
+            schema
+                .as_str()
+                .lines()
+                .try_for_each(|line| screen.line(format_args!("  {}", harmless_json(line))))?;
+        }
+    }
+    Ok(())
 }
 
 /// The fields that every answer about a scope has.
 fn policies(details: &ScopeDetails) -> [(&'static str, Option<String>); 7] {
-    let Policies { visibility, members, work_item, access, ttl, max_entries, validation, .. } =
+    let Policies { visibility, members, work_item, access, ttl, max_entries, eviction, validation, .. } =
         &details.policies;
-    let entries = match max_entries {
-        Some(_) => format!("{} of {}", details.entries, limit(&details.policies)),
-        None => details.entries.to_string(),
+    let entries = match (max_entries, eviction) {
+        (Some(_), _) => format!("{} of {}", details.entries, limit(&details.policies)),
+        (None, Eviction::Lru) => details.entries.to_string(),
+        // It was chosen, and has no effect yet.
+        (None, eviction) => format!("{} ({eviction}, but no limit)", details.entries),
     };
     let listed = |texts: Vec<String>| Some(texts.join(", ")).filter(|text| !text.is_empty());
     let rules: Vec<_> = validation.as_slice().iter().map(ToString::to_string).collect();
@@ -79,6 +95,15 @@ fn limit(policies: &Policies) -> String {
     max_entries.map_or_else(String::new, |limit| format!("{limit} ({eviction})"))
 }
 
+/// The number of access rules, if there are any.
+fn rules(policies: &Policies) -> Option<String> {
+    match policies.access.as_slice().len() {
+        0 => None,
+        1 => Some("1 rule".to_owned()),
+        count => Some(format!("{count} rules")),
+    }
+}
+
 fn scopes(page: &ListPage<ScopeDetails>, screen: &mut Screen<'_>) -> Result {
     if page.rows.is_empty() {
         return screen.line(format_args!("No scopes."));
@@ -89,6 +114,7 @@ fn scopes(page: &ListPage<ScopeDetails>, screen: &mut Screen<'_>) -> Result {
         Column::fixed("LIMIT").importance(3),
         Column::fixed("TTL").importance(2),
         Column::fixed("VISIBILITY").importance(1),
+        Column::fixed("ACCESS").importance(1),
     ]);
     for listed in &page.rows {
         let policies = &listed.policies;
@@ -98,6 +124,7 @@ fn scopes(page: &ListPage<ScopeDetails>, screen: &mut Screen<'_>) -> Result {
             Cell::optional(policies.max_entries.map(|_| limit(policies)).as_ref()),
             Cell::optional(policies.ttl.map(seconds).as_ref()),
             Cell::new(policies.visibility.to_string()),
+            Cell::optional(rules(policies).as_ref()),
         ]);
     }
     screen.table(&table)?;

@@ -81,6 +81,11 @@ impl<'a> Screen<'a> {
         self.now
     }
 
+    /// The answer is given at this time, after a wait.
+    pub fn set_now(&mut self, now: Timestamp) {
+        self.now = now;
+    }
+
     /// One line of the program's own words; what comes from the board has to be [escaped](escape) first.
     pub fn line(&mut self, text: fmt::Arguments<'_>) -> Result {
         self.out.write_fmt(text)?;

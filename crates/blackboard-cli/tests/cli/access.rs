@@ -4,7 +4,7 @@
 //! and the tools of the program: a new one is added to [`COMMANDS`] or [`TOOLS`], or to the other commands and tools with the
 //! reason why it shows no entry.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use blackboard::Code;
 use serde_json::{Value, json};
@@ -22,6 +22,8 @@ testkit::on_each_engine![
     a_reader_may_be_named,
     every_form_of_observe_reads_as_the_session_that_it_names,
     a_session_that_cannot_be_used_is_not_the_operator,
+    a_refused_session_is_reported_once,
+    a_follower_ends_with_its_session,
     a_hook_shows_no_entry_that_its_session_may_not_read,
     a_local_scope_ends_with_its_session,
     a_scope_ends_with_its_work_item,
@@ -59,7 +61,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("clear", &["*", "--scope", "private", "--dry-run"]),
     ("purge", &["hidden", "--scope", "private"]),
     ("purge", &["hidden", "--scope", "private", "--dry-run"]),
-    ("import", &["entries.json", "--scope", "private"]),
+    ("import", &["entries.json", "--scope", "private", "--keep", "theirs"]),
     ("call", &["ns", "1", "--id", "7", "--scope", "private", "--timeout", "20s"]),
     ("txn", &["--file", "read.json"]),
     ("txn", &["--file", "write.json"]),
@@ -173,10 +175,7 @@ fn stage() -> Scratch {
     }
     scratch.json(["write", "leased", "1", "--scope", "private", "--lease", "--session", "Ivy"]);
     let write = |name: &str, text: &str| std::fs::write(scratch.path().join(name), text).unwrap();
-    write(
-        "entries.json",
-        r#"{"hidden": {"key": "hidden", "value": "imported", "timestamp": "2100-01-01T00:00:00Z"}}"#,
-    );
+    write("entries.json", r#"{"hidden": {"key": "hidden", "value": "imported", "source_agent": "Ivy"}}"#);
     write("read.json", r#"{"then": [{"read": {"scope": "private", "key": "hidden"}}]}"#);
     write("write.json", r#"{"then": [{"write": {"scope": "private", "key": "hidden", "value": 1}}]}"#);
     scratch
@@ -311,8 +310,24 @@ fn a_reader_may_be_named() {
     read("Oak").refused(Code::NotAllowed);
     // An author that is no session.
     read("stranger").refused(Code::NotAllowed);
-    scratch.json(["agent", "deregister", "Ivy"]);
-    read("Ivy").refused(Code::SessionEnded);
+    // What looks like the id of a session is no author.
+    for unknown in ["00000000-0000-4000-8000-000000000000", "abcdef12"] {
+        read(unknown).refused(Code::AgentNotFound);
+        let open = ["read", "note", "--scope", "open", "--as", unknown, "--json"];
+        scratch.run(open).refused(Code::AgentNotFound);
+    }
+    let first = scratch.json(["agent", "show", "Ivy"]);
+    // An agent with several sessions, or with none that lasts, is an author: it may also write under this name.
+    let second = scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "second"]);
+    assert_eq!(read("Ivy").success().json()["value"], "secret-value");
+    for session in [&first, &second] {
+        let session = session["session_id"].as_str().unwrap();
+        scratch.json(["agent", "deregister", session]);
+        read(session).refused(Code::SessionEnded);
+        read(&session[..8]).refused(Code::SessionEnded);
+    }
+    assert_eq!(read("Ivy").success().json()["value"], "secret-value");
+    read("Oak").refused(Code::NotAllowed);
     // Without a reader, a person reads everything.
     assert_eq!(scratch.json(["read", "hidden", "--scope", "private"])["value"], "secret-value");
 }
@@ -358,6 +373,45 @@ fn a_session_that_cannot_be_used_is_not_the_operator() {
         let mut plain = scratch.command(["write", "note", "1", "--json"]);
         Output::of(plain.env("BLACKBOARD_SESSION_ID", session).run_to_end()).success();
     }
+}
+
+fn a_refused_session_is_reported_once() {
+    let scratch = stage();
+    let call = |arguments: &[&str]| {
+        let mut command = scratch.command(arguments);
+        Output::of(command.env("BLACKBOARD_SESSION_ID", "unknown").run_to_end())
+    };
+    for refused in [
+        &["read", "hidden", "--scope", "private"][..],
+        &["write", "hidden", "1", "--scope", "private"],
+        &["wait", "hidden", "--scope", "private", "--timeout", "1m"],
+        &["call", "ns", "1", "--scope", "private", "--timeout", "1m"],
+    ] {
+        let output = call(refused);
+        let expected = "error: BLACKBOARD_SESSION_ID is set to unknown, which is not on this board\nhint: ";
+        assert!(output.stderr.starts_with(expected), "{refused:?}: {output:?}");
+        assert!(!output.stderr.contains("warning:"), "{refused:?}: {output:?}");
+        let answer = call(&[refused, &["--json"]].concat()).refused(Code::AgentNotFound);
+        assert_eq!(answer["ignored_session"], Value::Null, "{refused:?}");
+    }
+    // Another error than that of the session comes after the warning.
+    let output = call(&["delete", "nothing"]);
+    let lines: Vec<_> = output.stderr.lines().collect();
+    assert!(lines[0].starts_with("warning: ") && lines[1].starts_with("error: "), "{output:?}");
+}
+
+fn a_follower_ends_with_its_session() {
+    let scratch = stage();
+    let follow = ["--follow", "--after", "0", "--scope", "private", "--timeout", "1m"];
+    let mut follow = calls(&scratch, "observe", &follow, "Ivy");
+    let follower = follow.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    scratch.wait_until_followed();
+    scratch.json(["agent", "deregister", "Ivy"]);
+    // Without an error, it would wait forever for what it may no longer read.
+    scratch.json(["write", "hidden", "2", "--scope", "private"]);
+    let output = Output::of(follower.run_to_end());
+    assert_eq!(output.code, i32::from(Code::SessionEnded.exit_code()), "{output:?}");
+    assert!(output.stdout.contains("secret-value") && output.stderr.contains("has ended"), "{output:?}");
 }
 
 fn a_hook_shows_no_entry_that_its_session_may_not_read() {

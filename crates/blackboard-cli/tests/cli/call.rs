@@ -1,4 +1,5 @@
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use blackboard::Code;
 use blackboard::entry::Value;
@@ -15,6 +16,9 @@ testkit::on_each_engine![
     call_gets_the_answer_of_a_dispatcher,
     value_is_read_from_standard_input,
     timeout_after_an_event_is_the_last_line,
+    evicted_request_is_noted,
+    hint_of_a_timeout_does_not_find_an_earlier_result,
+    rest_of_a_ttl_counts_from_the_end_of_the_wait,
 ];
 
 fn human_output_matches_transcript() {
@@ -82,7 +86,54 @@ fn timeout_after_an_event_is_the_last_line() {
     let last: serde_json::Value = serde_json::from_str(output.stdout.lines().last().unwrap()).unwrap();
     assert_eq!((output.code, output.stdout.lines().count(), output.stderr.as_str()), (6, 2, ""));
     assert_eq!((&last["ok"], &last["code"]), (&false.into(), &"timed_out".into()), "{output:?}");
-    let hint = "the request stays; wait for its result: blackboard wait result:run:compliance:7";
+    let hint = "the request stays; wait for its result: blackboard wait result:run:compliance:7 --after 1";
     assert_eq!(last["hint"], hint);
     assert_eq!((&last["id"], &last["result_key"]), (&"7".into(), &"result:run:compliance:7".into()));
+}
+
+fn evicted_request_is_noted() {
+    let scratch = Scratch::new();
+    scratch.json(["scope", "create", "small", "--max-entries", "1"]);
+    let call = ["call", "z", "1", "--id", "5", "--timeout", "2m", "--scope", "small", "--raw"];
+    let caller = scratch.command(call).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    scratch.run(["wait", "request:run:z:5", "--scope", "small", "--timeout", "1m"]).success();
+    scratch.json(["write", "note", "1", "--scope", "small"]);
+    // An agent that has seen it answers.
+    scratch.json(["write", "result:run:z:5", "1", "--scope", "small"]);
+    let output = Output::of(caller.run_to_end()).success();
+    let note = "note: request 5 was evicted: only an agent that has seen it before can answer\n";
+    assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("1\n", note));
+}
+
+fn hint_of_a_timeout_does_not_find_an_earlier_result() {
+    let scratch = Scratch::new();
+    scratch.json(["write", "request:run:z:5", "1"]);
+    scratch.json(["write", "result:run:z:5", "\"old\""]);
+    scratch.json(["delete", "request:run:z:5"]);
+    let refused = scratch.run(["call", "z", "2", "--id", "5", "--timeout", "1ms", "--json"]);
+    let hint = refused.refused(Code::TimedOut)["hint"].as_str().unwrap().to_owned();
+    let (_, command) = hint.split_once(": ").unwrap();
+    let waited = Output::of(scratch.shell(&format!("{command} --timeout 1ms --json")).run_to_end());
+    waited.refused(Code::TimedOut);
+    scratch.json(["write", "result:run:z:5", "\"new\""]);
+    let waited = Output::of(scratch.shell(&format!("{command} --timeout 1m --raw")).run_to_end());
+    assert_eq!(waited.success().stdout, "new\n");
+}
+
+fn rest_of_a_ttl_counts_from_the_end_of_the_wait() {
+    let scratch = Scratch::new();
+    scratch.json(["write", "first", "0"]);
+    let started = Instant::now();
+    let mut call = scratch.command(["call", "z", "1", "--id", "5", "--timeout", "2m"]);
+    let caller = call.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    scratch.run(["wait", "request:run:z:5", "--timeout", "1m"]).success();
+    // A rest that counts from the start of the command would be longer than the TTL.
+    testkit::wait_until("two seconds are over", || {
+        (started.elapsed() > Duration::from_secs(2)).then_some(())
+    });
+    scratch.json(["write", "result:run:z:5", "1", "--ttl", "60s"]);
+    let output = Output::of(caller.run_to_end()).success();
+    let (_, rest) = output.stdout.split_once("TTL:       1m (").unwrap_or_else(|| panic!("{output:?}"));
+    let seconds: u64 = rest.split_once("s left)").unwrap().0.parse().unwrap();
+    assert!(seconds <= 60, "{output:?}");
 }

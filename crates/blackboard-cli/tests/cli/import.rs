@@ -10,6 +10,8 @@ use crate::transcript;
 
 testkit::on_each_engine![
     human_output_matches_transcript,
+    an_edit_of_a_rendered_file_is_imported,
+    a_time_in_the_future_is_reported,
     files_of_every_dialect_are_imported_once,
     entries_of_an_export_are_imported_into_their_scopes,
     snapshot_is_imported_with_tags_and_metadata,
@@ -399,4 +401,40 @@ fn commands_of_the_page_for_network_ai_run_in_their_order() {
     let output = Output::of(scratch.shell(&script).run_to_end()).success();
     assert!(output.stdout.contains("Rendered: swarm-blackboard.md (2 entries, "), "{output:?}");
     assert!(output.stdout.ends_with("Deleted: task:analyze_q4\n"), "{output:?}");
+}
+
+fn an_edit_of_a_rendered_file_is_imported() {
+    for dialect in ["A", "B", "C"] {
+        let scratch = Scratch::new();
+        scratch.json(["write", "a", "\"old\"", "--ttl", "1h"]);
+        scratch.json(["write", "b", "\"same\""]);
+        let render = ["render", "f.md", "--dialect", dialect];
+        scratch.json(render);
+        let file = scratch.path().join("f.md");
+        let edited = std::fs::read_to_string(&file).unwrap().replace("\"old\"", "\"new\"");
+        std::fs::write(&file, edited).unwrap();
+        let report = scratch.json(["import", "f.md"]);
+        assert_eq!(
+            (keys(&report, "updated"), keys(&report, "unchanged")),
+            (vec!["a"], vec!["b"]),
+            "{report}"
+        );
+        assert_eq!(scratch.json(["read", "a"])["value"], "new");
+        scratch.json(render);
+        assert!(std::fs::read_to_string(&file).unwrap().contains("\"new\""));
+        assert_eq!(scratch.json(["import", "f.md"])["unchanged"], 2);
+    }
+}
+
+fn a_time_in_the_future_is_reported() {
+    let scratch = Scratch::new();
+    let entry =
+        r#"{"a":{"key":"a","value":1,"source_agent":"ivy","timestamp":"2999-01-01T00:00:00Z","ttl":60}}"#;
+    let import =
+        || Output::fed(&mut scratch.command(["import", "-", "--json"]), entry.to_owned()).success().json();
+    let report = import();
+    let problem = "entry \"a\": its time, 2999-01-01T00:00:00.000Z, is in the future; it is left out";
+    assert_eq!(report["problems"], json!([{"line": 1, "problem": problem}]));
+    scratch.json(["write", "a", "2"]);
+    assert_eq!(keys(&import(), "kept"), ["a"]);
 }

@@ -13,6 +13,7 @@ testkit::on_each_engine![
     json_describes_the_file,
     notes_survive_a_hundred_renders,
     a_file_that_cannot_be_replaced_stays,
+    the_file_of_a_scope_names_no_key_of_another_one,
     entries_that_only_the_file_has_stay_and_are_reported,
     note_names_each_entry_that_stays_and_what_helps,
     mistyped_scope_empties_no_file,
@@ -121,6 +122,14 @@ fn entries_that_only_the_file_has_stay_and_are_reported() {
     scratch.json(["write", "new", "1"]);
     let rendered = scratch.json(["render", "board.md"]);
     assert_eq!(rendered["left"], json!([{"key": "old:a", "line": 5, "reason": "missing"}]));
+    // After an import, the file has it twice until a person deletes it beside the markers.
+    scratch.json(["import", "board.md"]);
+    let again = scratch.json(["render", "board.md"]);
+    assert_eq!(again["left"], json!([{"key": "old:a", "line": 5, "reason": "repeated"}]));
+    let said = scratch.run(["render", "board.md"]).success().stderr;
+    let expected = "note: 1 entry of the file is in it twice: old:a (line 5: also between the markers); delete what the \
+                    file has twice, beside the markers\n";
+    assert_eq!(said, expected);
     fs::write(&file, old).unwrap();
     scratch.json(["import", "board.md"]);
     assert_eq!(scratch.json(["render", "board.md"])["left"], json!([]));
@@ -177,4 +186,20 @@ fn temporary_file_of_a_killed_render_is_removed() {
     fs::write(&left, "half").unwrap();
     scratch.json(["render", "b.md"]);
     assert!(!left.exists());
+}
+
+fn the_file_of_a_scope_names_no_key_of_another_one() {
+    let scratch = Scratch::new();
+    scratch.json(["write", "seen", "1"]);
+    scratch.json(["scope", "create", "private", "--deny", "oak:*"]);
+    scratch.json(["write", "hidden", "1", "--scope", "private"]);
+    scratch.json(["work", "create", "item", "--title", "Item"]);
+    for (scope, shown, not_shown) in [("default", "seen", "hidden"), ("private", "hidden", "seen")] {
+        let file = format!("{scope}.md");
+        scratch.json(["render", &file, "--scope", scope]);
+        let text = fs::read_to_string(scratch.path().join(file)).unwrap();
+        assert!(text.contains(shown) && text.contains("work_created"), "{text}");
+        assert!(!text.contains(not_shown), "{text}");
+        assert_eq!(text.contains("private"), scope == "private", "{text}");
+    }
 }

@@ -455,3 +455,17 @@ fn short_options_work_in_any_position() {
     assert_eq!(scratch.run(["read", "key", "-S", "team", "-r"]).stdout, "2\n");
     assert_eq!(scratch.json(["work", "status", "item"])["summary"], "Green");
 }
+
+#[test]
+fn only_an_option_that_is_near_an_unknown_one_is_suggested() {
+    let scratch = Scratch::new();
+    let said = |call: &[&str]| {
+        let output = scratch.run(call);
+        assert_eq!(output.code, 2, "{output:?}");
+        output.stderr
+    };
+    let unknown = said(&["write", "k", "1", "--as", "ivy"]);
+    assert!(unknown.contains("'--as'") && !unknown.contains("--allow-secret-looking"), "{unknown}");
+    let mistyped = said(&["write", "k", "1", "--sesion", "ivy"]);
+    assert!(mistyped.contains("'--session'"), "{mistyped}");
+}

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Agent, AgentStatus, Agents, ShortIds, existing, not_found};
 use crate::board::Board;
-use crate::entry::{Entry, Lease};
+use crate::entry::{Actor, Entry, Lease};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::hint::Hint;
 use crate::id::session_id_from_hint;
@@ -188,6 +188,43 @@ impl Agents<'_> {
         match agent.status {
             AgentStatus::Completed => Err(agent.has_ended()),
             AgentStatus::Active | AgentStatus::Idle | AgentStatus::Stale => Ok(agent),
+        }
+    }
+
+    /// For whom a caller reads that names `text`: for the session of [`Agents::resolve`], or for the author of this name, under
+    /// which it may also write. An author is meant if the agent has no session that lasts, or several. An id of a session that has
+    /// ended or does not exist is refused.
+    ///
+    /// ```
+    /// # use blackboard::{Board, Code, agent::Register, entry::Actor};
+    /// # let board = Board::memory();
+    /// let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+    /// assert_eq!(board.agents().reader("Ivy")?, Actor::session(&ivy));
+    /// assert_eq!(board.agents().reader("analyst")?, Actor::author("analyst"));
+    /// let unknown = board.agents().reader("00000000-0000-4000-8000-000000000000").unwrap_err();
+    /// assert_eq!(unknown.code(), Code::AgentNotFound);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn reader(&self, text: &str) -> Result<Actor> {
+        let refused = match self.find(text) {
+            Ok((agent, _)) if agent.status != AgentStatus::Completed => {
+                return Ok(Actor::session(&agent.session_id));
+            }
+            Ok((agent, _)) if agent.agent_name != text => return Err(agent.has_ended()),
+            Ok((agent, _)) => agent.has_ended(),
+            Err(error) if error.code() == Code::AgentNotFound => error,
+            Err(error) if error.code() == Code::AmbiguousSession => {
+                if !self.active_names()?.iter().any(|(name, _)| name == text) {
+                    return Err(error);
+                }
+                error
+            }
+            Err(error) => return Err(error),
+        };
+        // What looks like the id of a session is the name of no author.
+        match crate::text::check_name(text) {
+            Ok(()) => Ok(Actor::author(text)),
+            Err(_) => Err(refused),
         }
     }
 

@@ -54,7 +54,8 @@ pub enum Keep {
     Ours,
     /// That of the file.
     Theirs,
-    /// The one that was written last. The board's if the file has no time.
+    /// The one that was written last. If both have the same time, the file's: a person has edited it there. If the file has no
+    /// time, or one in the future, the board's.
     #[default]
     Newest,
 }
@@ -71,7 +72,11 @@ pub struct Import {
 }
 
 /// What became of the entries of one commit.
-struct Outcomes(Vec<Decided>);
+struct Outcomes {
+    each: Vec<Decided>,
+    /// The time of the commit.
+    now: Timestamp,
+}
 
 /// What becomes of one entry.
 struct Decided {
@@ -102,9 +107,14 @@ struct Item {
 }
 
 impl Item {
+    /// Its time. One in the future would win against every later write, so it counts as not known.
+    fn time(&self, now: Timestamp) -> Option<Timestamp> {
+        self.timestamp.filter(|time| *time <= now)
+    }
+
     /// When it expires, if it does and its time is known.
-    fn expires_at(&self) -> Option<Timestamp> {
-        Some(self.timestamp?.plus(self.ttl?))
+    fn expires_at(&self, now: Timestamp) -> Option<Timestamp> {
+        Some(self.time(now)?.plus(self.ttl?))
     }
 }
 
@@ -228,7 +238,7 @@ impl Importer<'_> {
         let key_in_file = (key != entry.key).then(|| entry.key.clone());
         let (line, outcome) = (entry.line, ImportOutcome::Created);
         let mut imported =
-            ImportedEntry { scope, key, key_in_file, line, outcome, evicted: None, difference: None };
+            ImportedEntry { scope, key, key_in_file, line, outcome, evicted: None, difference: None, future_time: None };
         let item = match self.item(entry, &imported, at) {
             Ok(item) => Some(item),
             Err(outcome) => {
@@ -306,12 +316,13 @@ impl Importer<'_> {
     fn run(&mut self, items: &[Item], report: &mut ImportReport) -> Result<()> {
         let outcomes = if self.import.dry_run { self.plan(items) } else { self.commit(items) };
         match (outcomes, items) {
-            (Ok(Outcomes(outcomes)), _) => {
-                for (item, decided) in items.iter().zip(outcomes) {
+            (Ok(Outcomes { each, now }), _) => {
+                for (item, decided) in items.iter().zip(each) {
                     let entry = &mut report.entries[item.at];
                     (entry.outcome, entry.evicted) = (decided.outcome, decided.evicted);
                     entry.difference = decided.difference.filter(|_| self.differences < MAX_DIFFERENCES);
                     self.differences += usize::from(entry.difference.is_some());
+                    entry.future_time = item.timestamp.filter(|time| *time > now);
                 }
                 Ok(())
             }
@@ -375,10 +386,10 @@ impl Importer<'_> {
                 evicted = editor.write(&item.scope, &write, EventWording::InWords(words))?.evicted;
             }
             let differs = matches!(outcome, ImportOutcome::Updated | ImportOutcome::Kept);
-            let difference = before.filter(|_| differs).map(|before| difference(&before, item, &own_author));
+            let difference = before.filter(|_| differs).map(|before| difference(&before, item, &own_author, tx.now()));
             outcomes.push(Decided { outcome, evicted, difference });
         }
-        Ok((editor, Outcomes(outcomes)))
+        Ok((editor, Outcomes { each: outcomes, now: tx.now() }))
     }
 }
 
@@ -407,17 +418,17 @@ fn decide(
     session: Option<&str>,
     now: Timestamp,
 ) -> ImportOutcome {
-    if let Some(expired) = item.expires_at().filter(|expires| *expires <= now) {
+    if let Some(expired) = item.expires_at(now).filter(|expires| *expires <= now) {
         return ImportOutcome::Skipped(SkipReason::Expired(expired));
     }
     let Some(before) = before else { return ImportOutcome::Created };
-    if is_same(before, item) {
+    if is_same(before, item, now) {
         return ImportOutcome::Unchanged;
     }
     let updates = match keep {
         Keep::Ours => false,
         Keep::Theirs => true,
-        Keep::Newest => item.timestamp.is_some_and(|time| time > time_of_entry(before)),
+        Keep::Newest => item.time(now).is_some_and(|time| time >= time_of_entry(before)),
     };
     if !updates {
         return ImportOutcome::Kept;
@@ -428,29 +439,29 @@ fn decide(
     }
 }
 
-type IsSame = fn(&Entry, &Item) -> bool;
+type IsSame = fn(&Entry, &Item, Timestamp) -> bool;
 
 /// What is compared, by its name in JSON output, and whether both have the same. A file need not have everything.
 const COMPARED: [(&str, IsSame); 5] = [
-    ("expires_at", |before, item| match (item.timestamp, item.ttl) {
+    ("expires_at", |before, item, now| match (item.time(now), item.ttl) {
         (None, Some(_)) => before.expires_at.is_some(),
-        _ => before.expires_at == item.expires_at(),
+        _ => before.expires_at == item.expires_at(now),
     }),
-    ("author", |before, item| item.author.as_ref().is_none_or(|author| *author == before.updated_by)),
-    ("tags", |before, item| item.tags.as_ref().is_none_or(|tags| *tags == before.tags)),
+    ("author", |before, item, _| item.author.as_ref().is_none_or(|author| *author == before.updated_by)),
+    ("tags", |before, item, _| item.tags.as_ref().is_none_or(|tags| *tags == before.tags)),
     ("value", has_same_value),
-    ("metadata", |before, item| {
+    ("metadata", |before, item, _| {
         item.tags.is_none()
             || without_origin(before.metadata.as_ref()) == without_origin(item.metadata.as_ref())
     }),
 ];
 
 /// Whether the board has the entry.
-fn is_same(before: &Entry, item: &Item) -> bool {
-    COMPARED.iter().all(|(_, is_same)| is_same(before, item))
+fn is_same(before: &Entry, item: &Item, now: Timestamp) -> bool {
+    COMPARED.iter().all(|(_, is_same)| is_same(before, item, now))
 }
 
-fn has_same_value(before: &Entry, item: &Item) -> bool {
+fn has_same_value(before: &Entry, item: &Item, _: Timestamp) -> bool {
     before.value.says_the_same_as(&item.write.value) || {
         // A file may have hidden characters escaped.
         let [ours, theirs] =
@@ -460,8 +471,8 @@ fn has_same_value(before: &Entry, item: &Item) -> bool {
 }
 
 /// The entry of the board beside that of the file, whose author is the caller if it names none.
-fn difference(before: &Entry, item: &Item, caller: &str) -> Difference {
-    let differing = COMPARED.iter().filter(|(_, is_same)| !is_same(before, item));
+fn difference(before: &Entry, item: &Item, caller: &str, now: Timestamp) -> Difference {
+    let differing = COMPARED.iter().filter(|(_, is_same)| !is_same(before, item, now));
     let author = item.author.as_deref().unwrap_or(caller);
     Difference {
         fields: differing.map(|(name, _)| *name).collect(),
@@ -485,7 +496,7 @@ fn complete(item: &Item, before: Option<&Entry>, now: Timestamp) -> Result<Write
     };
     let mut origin = item.origin.clone();
     origin.insert("at".to_owned(), json!(now));
-    origin.extend(item.timestamp.map(|time| ("timestamp".to_owned(), json!(time))));
+    origin.extend(item.time(now).map(|time| ("timestamp".to_owned(), json!(time))));
     let mut imported = Map::new();
     imported.insert(IMPORTED.to_owned(), Json::Object(origin));
     let imported = Metadata::from(imported);
@@ -493,7 +504,7 @@ fn complete(item: &Item, before: Option<&Entry>, now: Timestamp) -> Result<Write
         Some(metadata) => metadata.merged_with(&imported)?,
         None => imported,
     };
-    let ttl = match (item.expires_at(), item.ttl) {
+    let ttl = match (item.expires_at(now), item.ttl) {
         (Some(expires), _) => Some(expires.since(now)),
         (None, ttl) => ttl,
     };

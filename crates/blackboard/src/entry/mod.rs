@@ -71,7 +71,7 @@ pub(crate) use self::leases::{Leases, release_leases};
 pub use self::list::{CountedKeys, ListedKey, Snapshot};
 pub use self::purge::{PurgePlan, Purged};
 pub use self::query::{CountedEntries, DEFAULT_LIMIT, Order, Query, QueryPage};
-pub(crate) use self::rules::{check_not_reserved, check_own_fence, check_ttl, visible};
+pub(crate) use self::rules::{check_not_a_lock, check_not_reserved, check_own_fence, check_ttl, visible};
 pub use self::scopes::{EveryScope, EveryScopePage, ScopeSize};
 pub(crate) use self::scopes::{first_scope_from, scopes_from};
 pub use self::transaction::{Transaction, TransactionScope};

@@ -174,7 +174,7 @@ pub(crate) fn check_not_reserved(scope: &str) -> Result<()> {
 
 /// Refuses to write an entry that looks like a lock, and would exclude no other agent. One of an earlier version can still
 /// be read and deleted.
-fn check_not_a_lock(scope: &str, key: &str) -> Result<()> {
+pub(crate) fn check_not_a_lock(scope: &str, key: &str) -> Result<()> {
     match key.strip_prefix(LOCK_PREFIX) {
         Some(name) if ![LOCKS, FILES].contains(&scope) => Err(lock_key(key, name)),
         _ => Ok(()),

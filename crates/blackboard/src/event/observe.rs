@@ -164,8 +164,19 @@ impl Events<'_> {
     /// No lock is held between two calls, so a slow reader delays no other process. The batch reports if events were
     /// pruned meanwhile. A batch is empty if no event matched.
     pub fn next(&self, observation: &Observation, after: Revision, limit: usize) -> Result<Option<Batch>> {
+        self.next_batch(observation, after, limit, true)
+    }
+
+    /// The same; without `values`, the events have no entry changes, which saves reading them.
+    pub(crate) fn next_batch(
+        self,
+        observation: &Observation,
+        after: Revision,
+        limit: usize,
+        values: bool,
+    ) -> Result<Option<Batch>> {
         let Observation { until, filters, .. } = observation;
-        let scan = Scan { after, until: *until, filters, limit, values: true, board: self.board };
+        let scan = Scan { after, until: *until, filters, limit, values, board: self.board };
         let prefetch = [Prefetch::Events(scan.page()), Prefetch::Revision];
         let (scanned, floor) = self.board.read_list(&prefetch, |tx| Ok((scan.read(tx)?, tx.floor()?)))?;
         // What was pruned after the end of the observation does not matter to it.

@@ -38,12 +38,15 @@ pub(crate) struct Scanned {
     pub(crate) last: Option<Revision>,
     /// Whether it reached the requested end.
     pub(crate) complete: bool,
+    /// Whether the caller may not read one of the events that were read.
+    pub(crate) hides: bool,
 }
 
 impl Scanned {
     /// All of these events.
     fn of(events: Vec<Event>, complete: bool) -> Scanned {
-        Scanned { last: events.last().map(|event| event.id), events, undecided: Vec::new(), complete }
+        let last = events.last().map(|event| event.id);
+        Scanned { last, events, undecided: Vec::new(), complete, hides: false }
     }
 
     /// The same without the events, by index, that are hidden. It was read as far as before.
@@ -104,9 +107,10 @@ impl Scan<'_> {
         let complete = lines.len() < page.limit;
         // What the caller may not read is passed over like what no filter matches.
         let hidden = Guard::of_board(self.board, tx).hidden(&lines)?;
-        match (self.filters.want_all_of_types(), self.values) {
-            (true, true) => Ok(with_entries(tx, lines, complete)?.without(&hidden)),
-            (true, false) => Ok(Scanned::of(lines, complete).without(&hidden)),
+        let hides = hidden.contains(&true);
+        let mut scanned = match (self.filters.want_all_of_types(), self.values) {
+            (true, true) => with_entries(tx, lines, complete)?.without(&hidden),
+            (true, false) => Scanned::of(lines, complete).without(&hidden),
             (false, values) => {
                 let mut hidden = hidden.into_iter();
                 let lines = lines.into_iter().map(|event| match hidden.next() {
@@ -117,9 +121,11 @@ impl Scan<'_> {
                 if !values {
                     scanned.events.iter_mut().for_each(|event| event.entry = None);
                 }
-                Ok(scanned)
+                scanned
             }
-        }
+        };
+        scanned.hides = hides;
+        Ok(scanned)
     }
 }
 
@@ -146,7 +152,8 @@ fn with_entries(tx: &dyn Tx, mut events: Vec<Event>, complete: bool) -> Result<S
 fn wanted(tx: &dyn Tx, lines: Vec<Line<'_>>, complete: bool, limit: usize) -> Result<Scanned> {
     let names = Names::default();
     let mut room = PageBudget::default();
-    let mut scanned = Scanned { events: Vec::new(), undecided: Vec::new(), last: None, complete };
+    let mut scanned =
+        Scanned { events: Vec::new(), undecided: Vec::new(), last: None, complete, hides: false };
     let mut versions = Versions::default();
     let mut lines = lines.into_iter();
     while let Some(line) = lines.next() {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::AgentRun;
 use crate::board::Board;
+use crate::clock::Timestamp;
 use crate::entry::{Actor, Entry, Scope, Value, Write};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{Event, EventType, Filter};
@@ -14,6 +15,9 @@ use crate::metadata::Metadata;
 use crate::revision::Revision;
 use crate::store::CallLimit;
 use crate::text::shown;
+
+/// The longest time between two checks whether a request has expired.
+const TICK: Duration = Duration::from_secs(1);
 
 /// How many events are in memory at once, apart from the rest of the last commit.
 const BATCH: usize = 100;
@@ -50,8 +54,49 @@ impl Call {
 pub enum Reply {
     /// An event of the run.
     Event(RunEvent),
+    /// The request is gone, so only an agent that has seen it before can answer. It is reported once.
+    RequestGone(RequestGone),
     /// The result. Nothing follows.
     Result(Box<Entry>),
+}
+
+/// Why a request is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestGone {
+    /// Its scope was full.
+    Evicted,
+    /// Its time to live is over.
+    Expired,
+    /// A caller deleted it.
+    Deleted,
+}
+
+impl RequestGone {
+    /// Its name in JSON output.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RequestGone::Evicted => "evicted",
+            RequestGone::Expired => "expired",
+            RequestGone::Deleted => "deleted",
+        }
+    }
+
+    /// What has happened to it, after its name.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            RequestGone::Evicted => "was evicted",
+            RequestGone::Expired => "has expired",
+            RequestGone::Deleted => "was deleted",
+        }
+    }
+
+    fn of(event: &Event) -> RequestGone {
+        match event.event_type {
+            EventType::EntryEvicted => RequestGone::Evicted,
+            EventType::EntryExpired => RequestGone::Expired,
+            _ => RequestGone::Deleted,
+        }
+    }
 }
 
 /// An event of a run.
@@ -92,7 +137,7 @@ pub struct Run {
     follower: Follower,
     id: String,
     namespace: Option<String>,
-    request: Revision,
+    request: Request,
     result_key: String,
     timeout: Option<Duration>,
     until: Option<Instant>,
@@ -100,12 +145,21 @@ pub struct Run {
     ready: VecDeque<Event>,
 }
 
+/// A request that was made.
+struct Request {
+    key: String,
+    revision: Revision,
+    expires_at: Option<Timestamp>,
+    /// Why it no longer exists, once that is known.
+    gone: Option<RequestGone>,
+}
+
 impl AgentRun {
     /// Makes a request, and waits for its result. `on_event` gets the events of the run before that.
     ///
     /// The result is the first one that is written after the request, under exactly the key of its id. No result is missed,
     /// however soon it is written. If the agent reports an error, the call fails with the code `call_failed`; after the timeout
-    /// it fails with `timed_out`, and the request stays.
+    /// it fails with `timed_out`, and the request stays. Every error that comes after the request has its id as a detail.
     ///
     /// ```
     /// use std::time::Duration;
@@ -134,6 +188,7 @@ impl AgentRun {
         loop {
             match run.next_reply()? {
                 Reply::Event(event) => on_event(&event),
+                Reply::RequestGone(_) => {}
                 Reply::Result(result) => return Ok(*result),
             }
         }
@@ -149,18 +204,28 @@ impl AgentRun {
         let events = AgentRun::event_pattern(Some(&id), namespace)?;
         // A caller that may not read the result would wait for it in vain.
         scope.check_readable(&result_key)?;
-        let request = make_request(scope, call, &id)?;
-        let filter = Filter {
-            keys: vec![result_key.clone(), events],
-            scopes: vec![scope.name.clone()],
-            ..Filter::of_types([EventType::EntryWritten])
+        // If the answer of the server was lost, the caller can repeat the call with the id.
+        let named = |error: Error| named_call(error, &scope.name, &id, &result_key);
+        let request = make_request(scope, call, &id).map_err(named)?;
+        let in_scope = |filter: Filter, keys: Vec<String>| {
+            let scopes = vec![scope.name.clone()];
+            Filter { keys, scopes, ..filter }
         };
-        let follower = scope.board_of_actor().follow(&Follow {
-            filters: vec![filter],
-            start: Start::Revision(request),
+        let replies = in_scope(Filter::of_types([EventType::EntryWritten]), vec![result_key.clone(), events]);
+        let removals = [
+            EventType::EntryDeleted,
+            EventType::EntryExpired,
+            EventType::EntryEvicted,
+            EventType::EntryPurged,
+        ];
+        let removed = in_scope(Filter::of_types(removals), vec![request.key.clone()]);
+        let follow = Follow {
+            filters: vec![replies, removed],
+            start: Start::Revision(request.revision),
             caller: scope.actor.session.clone(),
             ..Follow::default()
-        })?;
+        };
+        let follower = scope.board_of_actor().follow(&follow).map_err(named)?;
         Ok(Run {
             board: scope.board.clone(),
             scope: scope.name.clone(),
@@ -177,20 +242,33 @@ impl AgentRun {
     }
 }
 
-/// Writes the request, unless the same one exists. Returns its revision.
-fn make_request(scope: &Scope<'_>, call: &Call, id: &str) -> Result<Revision> {
+/// Writes the request, unless the same one exists.
+fn make_request(scope: &Scope<'_>, call: &Call, id: &str) -> Result<Request> {
     let key = AgentRun::request_key(id, call.namespace.as_deref())?;
     let write = Write { ttl: call.ttl, if_absent: true, ..Write::new(&key, call.value.clone()) };
+    let made = |key, revision, expires_at| Request { key, revision, expires_at, gone: None };
     let refused = match scope.write(&write) {
-        Ok(written) => return Ok(written.revision),
+        Ok(written) => return Ok(made(key, written.revision, written.expires_at)),
         Err(error) => error,
     };
     if refused.code() != Code::AlreadyExists {
         return Err(refused);
     }
     match scope.entry(&key)? {
-        Some(known) if known.value.says_the_same_as(&call.value) => Ok(known.revision),
+        Some(known) if known.value.says_the_same_as(&call.value) => {
+            Ok(made(key, known.revision, known.expires_at))
+        }
         _ => Err(refused),
+    }
+}
+
+/// An error of a call, with what a caller needs to wait for the result by itself. A refused request has no result.
+fn named_call(error: Error, scope: &str, id: &str, result_key: &str) -> Error {
+    match error {
+        refusal @ Error::Refusal(_) if refusal.code() != Code::OutcomeUnknown => refusal,
+        error => {
+            error.with_detail("id", id).with_detail("scope", scope).with_detail("result_key", result_key)
+        }
     }
 }
 
@@ -202,7 +280,7 @@ impl Run {
 
     /// The revision of the request.
     pub fn request(&self) -> Revision {
-        self.request
+        self.request.revision
     }
 
     /// The key of the result.
@@ -214,6 +292,10 @@ impl Run {
     /// more check each time.
     pub fn next_reply(&mut self) -> Result<Reply> {
         let _limit = CallLimit::until(self.until);
+        self.wait_for_reply().map_err(|error| named_call(error, &self.scope, &self.id, &self.result_key))
+    }
+
+    fn wait_for_reply(&mut self) -> Result<Reply> {
         loop {
             while let Some(event) = self.ready.pop_front() {
                 if let Some(reply) = self.reply(event)? {
@@ -222,14 +304,19 @@ impl Run {
             }
             let left =
                 self.until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
-            match self.follower.next_batch(BATCH, left) {
+            let can_expire = self.request.gone.is_none() && self.request.expires_at.is_some();
+            match self.follower.next_batch(BATCH, if can_expire { left.min(TICK) } else { left }) {
                 Ok(Some(batch)) => self.ready = batch.events.into(),
+                Ok(None) if can_expire && self.has_expired() => {
+                    self.request.gone = Some(RequestGone::Expired);
+                    return Ok(Reply::RequestGone(RequestGone::Expired));
+                }
                 // What existed when the time was over is received, however long the search for it takes.
                 Ok(None) if left.is_zero() && self.follower.has_caught_up() => return Err(self.timed_out()),
                 Ok(None) => {}
                 // The result may be among the events that are gone.
                 Err(error) if error.code() == Code::Compacted => {
-                    let after = Some(self.request);
+                    let after = Some(self.request.revision);
                     if let Check::Done(result) = self.scope().check_key(&self.result_key, after)? {
                         return finish(result);
                     }
@@ -243,8 +330,20 @@ impl Run {
         self.board.scope(&self.scope).acting_as(self.actor.clone())
     }
 
+    /// Whether the request has expired. The event of that comes with a later sweep.
+    fn has_expired(&self) -> bool {
+        let is_due = self.request.expires_at.is_some_and(|expires| expires <= self.board.clock().now());
+        // A caller that may not read its request learns nothing.
+        is_due && matches!(self.scope().entry(&self.request.key), Ok(None))
+    }
+
     /// The reply in an event; `None` if it belongs to another run.
-    fn reply(&self, event: Event) -> Result<Option<Reply>> {
+    fn reply(&mut self, event: Event) -> Result<Option<Reply>> {
+        if event.target_id.as_ref() == Some(&self.request.key) {
+            let is_known = self.request.gone.is_some();
+            let gone = *self.request.gone.get_or_insert(RequestGone::of(&event));
+            return Ok((!is_known).then_some(Reply::RequestGone(gone)));
+        }
         let Some(change) = &event.entry else { return Ok(None) };
         // A purge removes values.
         let Some(value) = change.value.clone() else { return Ok(None) };
@@ -265,9 +364,21 @@ impl Run {
 
     fn timed_out(&self) -> Error {
         let waited = crate::duration::waited(self.timeout.unwrap_or_default());
-        let message = format!("timed out after {waited}: no result for request {}", shown(&self.id));
-        Refusal::new(Code::TimedOut, message)
-            .hint(Hint::WaitForResult { scope: self.scope.clone(), key: self.result_key.clone() })
+        let mut message = format!("timed out after {waited}: no result for request {}", shown(&self.id));
+        let mut refusal = Refusal::new(Code::TimedOut, "");
+        let (scope, key) = (self.scope.clone(), self.result_key.clone());
+        if let Some(gone) = self.request.gone {
+            message = format!("{message}, which {}", gone.in_words());
+            refusal = match gone {
+                RequestGone::Evicted => refusal.hint(Hint::MakeRoomIn(scope)),
+                RequestGone::Expired => refusal.hint(Hint::ShowScope(scope)),
+                RequestGone::Deleted => refusal,
+            };
+            refusal = refusal.detail("request", gone.as_str());
+        } else {
+            refusal = refusal.hint(Hint::WaitForResult { scope, key, after: self.request.revision });
+        }
+        Refusal { message, ..refusal }
             .detail("id", self.id.as_str())
             .detail("scope", self.scope.as_str())
             .detail("result_key", self.result_key.as_str())

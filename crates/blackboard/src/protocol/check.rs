@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Level, Protocols, RecommendedTtl, Template, Values};
-use crate::entry::{Value, check_key};
+use crate::entry::{Value, check_key, check_not_a_lock};
 use crate::error::Result;
 use crate::hint::Hint;
 
@@ -40,7 +40,8 @@ pub struct KeyMatch {
 
 impl Protocols<'_> {
     /// The protocols that a key belongs to. If a value is given, and the first protocol that describes values does not
-    /// describe it, the call is refused with [`Code::ProtocolMismatch`](crate::Code::ProtocolMismatch).
+    /// describe it, the call is refused with [`Code::ProtocolMismatch`](crate::Code::ProtocolMismatch). So is a value under a key
+    /// of locks, which no entry has.
     ///
     /// ```
     /// # use blackboard::{Board, Code, entry::Value};
@@ -53,6 +54,10 @@ impl Protocols<'_> {
     /// ```
     pub fn check(&self, key: &str, value: Option<&Value>) -> Result<CheckedKey> {
         check_key("", key)?;
+        if value.is_some() {
+            // No write stores it, whatever its value is.
+            check_not_a_lock("", key)?;
+        }
         let all = self.list()?;
         let mut found = Vec::new();
         for protocol in &all {

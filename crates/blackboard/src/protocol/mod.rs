@@ -85,7 +85,7 @@ mod work_assignment;
 use serde::Serialize;
 
 pub use self::agent_run::AgentRun;
-pub use self::call::{Call, FAILED, Reply, Run, RunEvent};
+pub use self::call::{Call, FAILED, Reply, RequestGone, Run, RunEvent};
 pub use self::check::{CheckedKey, KeyMatch};
 pub use self::custom::{CustomProtocol, MAX_PROTOCOLS};
 pub use self::define::{DefineProtocol, DefinedProtocol};

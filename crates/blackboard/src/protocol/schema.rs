@@ -205,8 +205,8 @@ fn read_rules(keywords: &Map<String, Json>, path: &str, depth: usize) -> Result<
         match keyword.as_str() {
             "type" => rules.types = Some(read_types(given, &path)?),
             "enum" => match given {
-                Json::Array(values) => rules.allowed = Some(values.clone()),
-                _ => return invalid(&path, "a list of values was expected"),
+                Json::Array(values) if !values.is_empty() => rules.allowed = Some(values.clone()),
+                _ => return invalid(&path, "a list of at least one value was expected"),
             },
             "const" => rules.constant = Some(given.clone()),
             "properties" => match given {
@@ -504,6 +504,7 @@ mod tests {
             (r#"{"properties": []}"#, "at /properties"),
             (r#"{"required": [1]}"#, "at /required"),
             (r#"{"enum": 1}"#, "at /enum"),
+            (r#"{"enum": []}"#, "at /enum: a list of at least one value was expected"),
             (r#"{"minimum": "1"}"#, "at /minimum"),
             (&deep, "nested more than 16 levels"),
             (&long, "16384 are allowed"),

@@ -9,6 +9,7 @@ use crate::agent::prefetch_agent;
 use crate::entry::{Actor, EntryEditor, RepeatedAnswer, check_known_scope, check_not_reserved};
 use crate::error::Result;
 use crate::event::{EventType, NewEvent, TargetType};
+use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch, Range};
 
@@ -104,6 +105,9 @@ impl Scopes<'_> {
                 }
                 None if deleted_entries > 0 => {}
                 None if *entries => return Err(not_found(name)),
+                None if kept_entries > 0 => {
+                    return Err(no_policies(name).with_hint(Hint::DeleteEntriesOf(name.clone())));
+                }
                 None => return Err(no_policies(name)),
             }
             let summary = format!("Agent \"{}\" deleted scope \"{name}\"", editor.author);

@@ -216,6 +216,11 @@ impl<'a> Guard<'a> {
         }
     }
 
+    /// Refuses a caller whose session has ended or does not exist.
+    pub(crate) fn check_caller(&self) -> Result<()> {
+        self.caller()?.unusable().map_or(Ok(()), Err)
+    }
+
     /// Refuses the operation on an entry of a scope whose policies are known.
     pub(crate) fn check_row(&self, row: &ScopePolicies, operation: AccessOperation, key: &str) -> Result<()> {
         self.refused_by(row, Some((operation, key)))?.map_or(Ok(()), Err)

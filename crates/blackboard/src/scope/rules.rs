@@ -12,6 +12,9 @@ use crate::text::shown;
 /// How many rules for values a scope may have: every write compares its key with their patterns.
 pub const MAX_VALUE_RULES: usize = 100;
 
+/// The largest limit of entries, the largest number that every engine stores.
+const MAX_LIMIT: u64 = i64::MAX.unsigned_abs();
+
 /// How many bytes the schemas of all rules of a scope may have: every write into the scope reads them.
 pub const MAX_RULE_SCHEMA_BYTES: usize = 32 * 1024;
 
@@ -22,6 +25,11 @@ pub(super) fn check_policies(scope: &str, policies: &Policies) -> Result<()> {
     check_ttl(*ttl)?;
     if *max_entries == Some(0) {
         return Err(Error::invalid("a scope that may have no entries cannot be used; the least is 1"));
+    }
+    if let Some(limit) = max_entries.filter(|limit| *limit > MAX_LIMIT) {
+        return Err(Error::invalid(format!(
+            "a limit of {limit} entries is too large; the largest is {MAX_LIMIT}"
+        )));
     }
     if *visibility == Visibility::Persistent {
         if ttl.is_some() {
@@ -109,8 +117,9 @@ pub(crate) fn check_counted(row: &ScopePolicies, entry: &Entry) -> Result<()> {
         return Ok(());
     }
     let message = format!(
-        "scope {scope} evicts the least frequently used entry: the metadata of {} needs {ACCESS_COUNT}, a number from 0 on",
-        entry.key
+        "scope {scope} evicts the least frequently used entry: the metadata of {} needs {ACCESS_COUNT}, a whole number from 0 to {}",
+        entry.key,
+        i64::MAX
     );
     let hint = Hint::CountUses { scope: scope.clone(), key: entry.key.clone() };
     Err(Refusal::new(Code::InvalidValue, message).hint(hint).into())
@@ -158,6 +167,8 @@ mod tests {
             (Policies::default(), true),
             (Policies { ttl: day, max_entries: Some(1), ..Policies::default() }, true),
             (Policies { ttl: Some(Duration::ZERO), ..Policies::default() }, false),
+            (Policies { max_entries: Some(MAX_LIMIT), ..Policies::default() }, true),
+            (Policies { max_entries: Some(MAX_LIMIT + 1), ..Policies::default() }, false),
             (Policies { max_entries: Some(0), ..Policies::default() }, false),
             (persistent(), true),
             (Policies { ttl: day, ..persistent() }, false),

@@ -9,7 +9,7 @@ use super::restrict::check_restriction;
 use super::rules::{check_policies, check_protocols};
 use super::size::{count, prefetch_count};
 use super::{
-    AccessRules, Eviction, Policies, RuleProtocols, ScopeDetails, ScopePolicies, Scopes, ValueRules,
+    AccessRules, Effect, Eviction, Policies, RuleProtocols, ScopeDetails, ScopePolicies, Scopes, ValueRules,
     Visibility, no_policies, whole_milliseconds,
 };
 use crate::agent::prefetch_agent;
@@ -29,8 +29,10 @@ pub struct SetScope {
     pub visibility: Option<Visibility>,
     /// The members of a shared scope, in place of all earlier ones.
     pub members: Option<Vec<String>>,
-    /// The access rules, in place of all earlier ones.
-    pub access: Option<AccessRules>,
+    /// The rules that allow, in place of all earlier ones that do. Those that deny stay.
+    pub allow: Option<AccessRules>,
+    /// The rules that deny, in place of all earlier ones that do. Those that allow stay.
+    pub deny: Option<AccessRules>,
     /// The default time to live; `Some(None)` for none.
     pub ttl: Option<Option<Duration>>,
     /// The most entries; `Some(None)` for no limit.
@@ -47,6 +49,24 @@ impl SetScope {
     /// No change of this scope.
     pub fn of(name: &str) -> SetScope {
         SetScope { name: name.to_owned(), ..SetScope::default() }
+    }
+
+    /// The access rules after this change of `old` ones.
+    fn new_access(&self, old: &AccessRules) -> Result<AccessRules> {
+        let mut rules = Vec::new();
+        for (effect, given) in [(Effect::Allow, &self.allow), (Effect::Deny, &self.deny)] {
+            let new = given.as_ref().unwrap_or(old).as_slice().iter();
+            match given {
+                Some(given) if given.as_slice().iter().any(|rule| rule.effect != effect) => {
+                    let effect = effect.as_str();
+                    return Err(Error::invalid(format!(
+                        "a rule of another effect is among those that {effect}"
+                    )));
+                }
+                _ => rules.extend(new.filter(|rule| rule.effect == effect).cloned()),
+            }
+        }
+        Ok(AccessRules::new(rules))
     }
 }
 
@@ -91,7 +111,7 @@ impl Scopes<'_> {
         check_text(rules, &self.board.settings().text)?;
         let callers = Policies {
             members: request.members.clone().unwrap_or_default(),
-            access: request.access.clone().unwrap_or_default(),
+            access: request.new_access(&AccessRules::default())?,
             ..Policies::default()
         };
         self.board.settings().text.check_unaltered(callers.access_texts())?;
@@ -146,7 +166,7 @@ fn decide(
         },
         owner: old.owner.clone(),
         work_item: old.work_item.clone(),
-        access: request.access.clone().unwrap_or_else(|| old.access.clone()),
+        access: request.new_access(&old.access)?,
         ttl: request.ttl.map_or(old.ttl, |ttl| ttl.map(whole_milliseconds)),
         max_entries: request.max_entries.unwrap_or(old.max_entries),
         eviction: request.eviction.unwrap_or(old.eviction),
@@ -188,6 +208,7 @@ fn decide(
 mod tests {
     use super::*;
     use crate::error::Code;
+    use crate::scope::AccessRule;
     use crate::store::Row;
 
     fn limited() -> ScopePolicies {
@@ -205,6 +226,35 @@ mod tests {
             updated_by: "Ivy".to_owned(),
             revision: Revision::new(7),
             evicting_since: Revision::new(7),
+        }
+    }
+
+    #[test]
+    fn rules_that_allow_stay_if_only_those_that_deny_change_and_the_other_way_round() {
+        let rules = |effect, texts: &[&str]| {
+            let parsed = texts.iter().map(|text| AccessRule::parse(effect, text).unwrap());
+            AccessRules::new(parsed.collect())
+        };
+        let allow = |texts: &[&str]| Some(rules(Effect::Allow, texts));
+        let deny = |texts: &[&str]| Some(rules(Effect::Deny, texts));
+        let old = [allow(&["ivy:read"]), deny(&["elm:read"])].map(|rules| rules.unwrap().as_slice().to_vec());
+        let before = AccessRules::new(old.concat());
+        for (given, expected) in [
+            ((None, None), Ok(&["allow ivy:read:*", "deny elm:read:*"][..])),
+            ((None, deny(&["oak:delete"])), Ok(&["allow ivy:read:*", "deny oak:delete:*"])),
+            ((allow(&["oak:write"]), None), Ok(&["allow oak:write:*", "deny elm:read:*"])),
+            ((allow(&["oak:write"]), deny(&[])), Ok(&["allow oak:write:*"])),
+            ((allow(&[]), deny(&[])), Ok(&[])),
+            ((deny(&["oak:write"]), None), Err(Code::InvalidValue)),
+        ] {
+            let (allow, deny) = given;
+            let set = SetScope { allow, deny, ..SetScope::of("team") };
+            let access = set.new_access(&before).map_err(|error| error.code());
+            let texts =
+                access.map(|rules| rules.as_slice().iter().map(ToString::to_string).collect::<Vec<_>>());
+            let expected: Result<Vec<_>, _> =
+                expected.map(|texts| texts.iter().map(|text| (*text).to_owned()).collect());
+            assert_eq!(texts, expected, "{set:?}");
         }
     }
 

@@ -41,6 +41,12 @@ pub struct LeftEntry {
     pub reason: LeftReason,
 }
 
+impl LeftEntry {
+    fn new(block: &Block<'_>, reason: LeftReason) -> LeftEntry {
+        LeftEntry { key: block.heading.to_owned(), line: block.line, reason }
+    }
+}
+
 /// Why an entry of a file stays where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -57,6 +63,8 @@ pub enum LeftReason {
     Expired,
     /// It cannot be read.
     Unreadable,
+    /// It is also between the markers, for example because it was imported. Here it would not follow the board.
+    Repeated,
 }
 
 /// The file with the state of the board between its markers. All other text stays byte for byte.
@@ -106,10 +114,10 @@ pub fn render(view: &SwarmView, dialect: Dialect, existing: &str) -> Result<Rend
     let known: BTreeMap<&str, &FileEntry> = view.entries.iter().map(|entry| (&*entry.key, entry)).collect();
     for block in &layout.foreign {
         match superseded(existing, block, view, &known) {
-            // The person who wrote an entry beside the markers deletes it.
             Ok(range) if !has_markers => edits.push((range, String::new())),
-            Ok(_) => {}
-            Err(reason) => left.push(LeftEntry { key: block.heading.to_owned(), line: block.line, reason }),
+            // The person who wrote an entry beside the markers deletes it.
+            Ok(_) => left.push(LeftEntry::new(block, LeftReason::Repeated)),
+            Err(reason) => left.push(LeftEntry::new(block, reason)),
         }
     }
     edits.extend(layout.empty_table.filter(|_| !has_markers).map(|range| (range, String::new())));

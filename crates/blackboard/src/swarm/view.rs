@@ -5,13 +5,17 @@ use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::entry::Query;
 use crate::error::Result;
-use crate::event::{Event, Since};
+use crate::event::{Event, Since, TargetType};
+use crate::metadata::Metadata;
 use crate::revision::Revision;
 use crate::store::{Key, Prefetch, Range, Row};
 use crate::work::{Status, WorkFilter, WorkItem};
 
 /// How many events a file shows.
 const EVENTS: usize = 50;
+
+/// How many events are read for that: those of other scopes are left out.
+const READ_EVENTS: usize = 1000;
 
 /// What a render shows of the board.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,7 +29,8 @@ pub struct SwarmView {
     pub entries: Vec<FileEntry>,
     /// The work items that sessions hold.
     pub work: Vec<WorkItem>,
-    /// The last 50 events, oldest first.
+    /// The last 50 events, oldest first and without entry changes, of the last 1,000 of the board. Those about entries of other
+    /// scopes and their policies are left out: readers of the file need not be allowed to read them.
     pub events: Vec<Event>,
     /// The revision of the entries. The work items and the events are at least as new: following the board from here
     /// misses nothing.
@@ -49,11 +54,11 @@ impl Board {
         let snapshot = self.scope(scope).snapshot(&Query::default())?;
         let filter = WorkFilter { statuses: vec![Status::Claimed, Status::Blocked], ..WorkFilter::default() };
         let items = self.work().list(&filter)?.into_iter().map(|listed| listed.item);
-        let observation = self.events().observe(&Since::Last(EVENTS as u64), &[])?;
+        let observation = self.events().observe(&Since::Last(READ_EVENTS as u64), &[])?;
         let (mut events, mut after) = (Vec::new(), observation.after);
-        while let Some(batch) = self.events().next(&observation, after, EVENTS)? {
+        while let Some(batch) = self.events().next_batch(&observation, after, READ_EVENTS, false)? {
             after = batch.last;
-            events.extend(batch.events);
+            events.extend(batch.events.into_iter().filter(|event| is_shown(event, scope)));
         }
         // The end of the event log is that of a commit, which may have more events.
         events.drain(..events.len().saturating_sub(EVENTS));
@@ -75,5 +80,17 @@ impl Board {
             events,
             revision: snapshot.revision,
         })
+    }
+}
+
+/// Whether the file of a scope shows an event: one about this scope, or about no scope at all.
+fn is_shown(event: &Event, scope: &str) -> bool {
+    match event.target_type {
+        Some(TargetType::Scope) => event.target_id.as_deref() == Some(scope),
+        Some(TargetType::Entry) => {
+            let metadata = event.metadata.as_ref().map(Metadata::to_map).unwrap_or_default();
+            metadata.get("scope").is_some_and(|of| of == scope)
+        }
+        _ => true,
     }
 }

@@ -476,13 +476,19 @@ impl Taking<'_> {
                 scopes.create(&CreateScope::new(name, policies)).map(|answer| shown(&answer))
             }
             ScopeStep::Set(Governed { visibility, ttl, max_entries, eviction, rule, access }) => {
+                let (allow, deny) = access_rules(*access)
+                    .as_slice()
+                    .iter()
+                    .cloned()
+                    .partition(|rule| rule.effect == Effect::Allow);
                 let set = SetScope {
                     visibility: Some(*visibility),
                     ttl: Some(ttl.map(Duration::from_secs)),
                     max_entries: Some(*max_entries),
                     eviction: Some(*eviction),
                     validation: Some(rules(*rule)),
-                    access: Some(access_rules(*access)),
+                    allow: Some(AccessRules::new(allow)),
+                    deny: Some(AccessRules::new(deny)),
                     ..SetScope::of(name)
                 };
                 scopes.set(&set).map(|answer| shown(&answer))

@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use blackboard::entry::Value;
+use blackboard::protocol::MAX_SCHEMA_BYTES;
 use blackboard::{Code, Error, Fault, Refusal, Result};
 
 use crate::output::shortened;
@@ -85,6 +86,24 @@ fn behind_two_dashes() -> bool {
 /// The text of a file, or of standard input for `-`, of about `max_bytes` at most, without the line break at its end:
 /// nearly every program writes one, and it is hardly ever meant.
 pub fn read_text(file: &Path, max_bytes: usize) -> Result<String> {
+    read_text_of(file, max_bytes, Some("store its path instead, or split it over several keys"))
+}
+
+/// The same for a text that is no value of an entry.
+pub fn read_document(file: &Path, max_bytes: usize) -> Result<String> {
+    read_text_of(file, max_bytes, None)
+}
+
+/// A JSON Schema: the given text if it is JSON, or that of the file that it names.
+pub fn read_schema(given: String) -> Result<String> {
+    let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&given).is_ok();
+    if given.trim_start().starts_with(['{', '[']) || (is_json && !Path::new(&given).exists()) {
+        return Ok(given);
+    }
+    read_document(Path::new(&given), MAX_SCHEMA_BYTES)
+}
+
+fn read_text_of(file: &Path, max_bytes: usize, if_too_long: Option<&'static str>) -> Result<String> {
     let (name, read) = if file.as_os_str() == OsStr::new("-") {
         ("standard input".to_owned(), read_at_most(io::stdin().lock(), max_bytes))
     } else {
@@ -100,10 +119,11 @@ pub fn read_text(file: &Path, max_bytes: usize) -> Result<String> {
     })?;
     if bytes.len() > max_bytes.saturating_add(SLACK) {
         let message = format!("{name} has more than the {max_bytes} bytes that are allowed");
-        return Err(Refusal::new(Code::InvalidValue, message)
-            .hint("store its path instead, or split it over several keys")
-            .detail("allowed_bytes", max_bytes)
-            .into());
+        let refusal = Refusal::new(Code::InvalidValue, message).detail("allowed_bytes", max_bytes);
+        return Err(match if_too_long {
+            Some(hint) => refusal.hint(hint).into(),
+            None => refusal.into(),
+        });
     }
     let mut text =
         String::from_utf8(bytes).map_err(|_| Error::invalid(format!("{name} is not text in UTF-8")))?;

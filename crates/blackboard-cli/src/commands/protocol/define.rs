@@ -1,13 +1,11 @@
 //! `blackboard protocol define`
 
-use std::path::Path;
-
 use blackboard::Result;
-use blackboard::protocol::{DefineProtocol, Level, MAX_SCHEMA_BYTES};
+use blackboard::protocol::{DefineProtocol, Level};
 
 use crate::commands::Run;
 use crate::commands::arguments::{Session, trimmed};
-use crate::commands::entry::input::read_text;
+use crate::commands::entry::input::read_schema;
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -53,12 +51,7 @@ pub struct Define {
 
 impl Run for Define {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let value_schema = match self.schema {
-            Some(text) if !text.trim_start().starts_with('{') => {
-                Some(read_text(Path::new(&text), MAX_SCHEMA_BYTES)?)
-            }
-            text => text,
-        };
+        let value_schema = self.schema.map(read_schema).transpose()?;
         let (board, session) = context.open(Access::write(self.session.named()))?;
         let defined = board.protocols().define(&DefineProtocol {
             name: self.name,

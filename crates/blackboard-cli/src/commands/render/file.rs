@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use blackboard::swarm::{Dialect, LeftEntry, MAX_FILE_BYTES, SwarmView, render};
 use blackboard::{Code, Error, Fault, Refusal, Result};
 
-use crate::commands::export::refuse_what_is_no_plain_file;
+use crate::commands::export::{not_written, refuse_what_is_no_plain_file};
 use crate::disk::{Access, remove_leftovers, replace_unless};
 
 /// How often a file is rendered again because it was changed meanwhile.
@@ -80,7 +80,7 @@ impl TargetFile {
             match replaced {
                 Ok(()) => return Ok(WrittenFile { changed: true, left }),
                 Err(Failure::Changed) => {}
-                Err(Failure::Io(error)) => return Err(self.fault("written", error)),
+                Err(Failure::Io(error)) => return Err(not_written(&self.path, error)),
             }
         }
         Err(Refusal::new(Code::Conflict, format!("{} keeps changing", self.path.display()))
@@ -90,10 +90,11 @@ impl TargetFile {
 
     fn read(&self) -> Result<(Option<String>, Option<Permissions>)> {
         refuse_what_is_no_plain_file(&self.path, "name a plain file")?;
-        let Some(bytes) = read_bytes(&self.path).map_err(|error| self.fault("read", error))? else {
+        let name = self.path.display();
+        let unread = |error| Fault::new(Code::Io, format!("{name} cannot be read")).because(error);
+        let Some(bytes) = read_bytes(&self.path).map_err(unread)? else {
             return Ok((None, None));
         };
-        let name = self.path.display();
         if bytes.len() > MAX_FILE_BYTES {
             return Err(Error::invalid(format!(
                 "{name} has more than the {MAX_FILE_BYTES} bytes that are allowed"
@@ -102,18 +103,6 @@ impl TargetFile {
         let text =
             String::from_utf8(bytes).map_err(|_| Error::invalid(format!("{name} is not text in UTF-8")))?;
         Ok((Some(text), fs::metadata(&self.path).map(|metadata| metadata.permissions()).ok()))
-    }
-
-    fn fault(&self, what: &str, error: io::Error) -> Error {
-        let message = format!("{} cannot be {what}", self.path.display());
-        match error.kind() {
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                Refusal::new(Code::ReadOnly, format!("{message}: {error}"))
-                    .hint("check the permissions of the file and of its directory")
-                    .into()
-            }
-            _ => Fault::new(Code::Io, message).because(error).into(),
-        }
     }
 }
 
@@ -134,13 +123,13 @@ mod tests {
 
     #[test]
     fn a_file_that_may_not_be_written_is_read_only() {
-        let target = TargetFile::new(PathBuf::from("board.md"));
+        let file = Path::new("board.md");
         for (kind, code) in [
             (io::ErrorKind::PermissionDenied, Code::ReadOnly),
             (io::ErrorKind::ReadOnlyFilesystem, Code::ReadOnly),
             (io::ErrorKind::NotFound, Code::Io),
         ] {
-            assert_eq!(target.fault("written", kind.into()).code(), code, "{kind}");
+            assert_eq!(not_written(file, kind.into()).code(), code, "{kind}");
         }
     }
 }

@@ -6,14 +6,12 @@ pub mod list;
 pub mod set;
 pub mod show;
 
-use std::path::Path;
-
-use blackboard::protocol::{MAX_SCHEMA_BYTES, Schema};
+use blackboard::protocol::Schema;
 use blackboard::scope::{AccessRule, AccessRules, Effect, ValueRule, ValueRules};
 use blackboard::text::escape_for_terminal;
 use blackboard::{Error, Result};
 
-use super::entry::input::read_text;
+use super::entry::input::read_schema;
 
 /// The rules of `--validate`, `--validate-schema` and `--validate-protocol`, in this order.
 fn value_rules(types: Vec<ValueRule>, schemas: &[String], protocols: &[String]) -> Result<ValueRules> {
@@ -21,12 +19,7 @@ fn value_rules(types: Vec<ValueRule>, schemas: &[String], protocols: &[String]) 
     for text in schemas {
         // A schema may contain `=`; a pattern with one is written with `?` in its place.
         let (keys, schema) = text.split_once('=').ok_or_else(|| not_of_form(text, "PATTERN=JSON|FILE"))?;
-        let schema = if schema.trim_start().starts_with('{') {
-            schema.to_owned()
-        } else {
-            read_text(Path::new(schema), MAX_SCHEMA_BYTES)?
-        };
-        rules.push(ValueRule::schema(keys, Schema::parse(&schema)?));
+        rules.push(ValueRule::schema(keys, Schema::parse(&read_schema(schema.to_owned())?)?));
     }
     for text in protocols {
         let (keys, protocol) = text.rsplit_once('=').ok_or_else(|| not_of_form(text, "PATTERN=PROTOCOL"))?;

@@ -1,6 +1,6 @@
 //! `blackboard scope set`
 
-use blackboard::scope::{Eviction, SetScope, ValueRule, Visibility};
+use blackboard::scope::{AccessRules, Eviction, SetScope, ValueRule, Visibility};
 use blackboard::{Code, Refusal, Result};
 
 use super::access_rules;
@@ -40,17 +40,17 @@ pub struct Set {
     #[arg(long = "member", value_name = "NAME")]
     members: Vec<String>,
 
-    /// Access rule, in place of all earlier ones: only callers that match WHO may do these operations (read, write, delete
-    /// or *) on matching keys; repeatable
-    #[arg(long = "allow", value_name = "WHO:OPERATIONS[:KEYS]", conflicts_with = "no_access")]
+    /// Access rule, in place of all earlier --allow rules: only callers that match WHO may do these operations (read, write,
+    /// delete or *) on matching keys; repeatable
+    #[arg(long = "allow", value_name = "WHO:OPERATIONS[:KEYS]")]
     allow: Vec<String>,
 
-    /// Access rule, in place of all earlier ones: callers that match WHO may not do these operations, whatever --allow
-    /// says; repeatable
-    #[arg(long = "deny", value_name = "WHO:OPERATIONS[:KEYS]", conflicts_with = "no_access")]
+    /// Access rule, in place of all earlier --deny rules: callers that match WHO may not do these operations, whatever
+    /// --allow says; repeatable
+    #[arg(long = "deny", value_name = "WHO:OPERATIONS[:KEYS]")]
     deny: Vec<String>,
 
-    /// Remove the access rules
+    /// Remove all access rules but those that --allow and --deny give
     #[arg(long)]
     no_access: bool,
 
@@ -102,13 +102,17 @@ impl Run for Set {
         let max_entries = self.max_entries.map(|limit| limit as u64);
         let validation = super::value_rules(self.types, &self.schemas, &self.protocols)?;
         let has_rules = !validation.as_slice().is_empty() || self.no_validate;
-        let has_access = !self.allow.is_empty() || !self.deny.is_empty() || self.no_access;
-        let access = access_rules(&self.allow, &self.deny)?;
+        // Each option replaces its own rules: a rule that is added must never open a scope.
+        let rules =
+            |given: &[String], rules: AccessRules| (self.no_access || !given.is_empty()).then_some(rules);
+        let allow = rules(&self.allow, access_rules(&self.allow, &[])?);
+        let deny = rules(&self.deny, access_rules(&[], &self.deny)?);
         let set = SetScope {
             name: self.name,
             visibility: self.visibility,
             members: (!self.members.is_empty()).then_some(self.members),
-            access: has_access.then_some(access),
+            allow,
+            deny,
             ttl: (self.no_ttl || ttl.is_some()).then_some(ttl),
             max_entries: (self.no_max_entries || max_entries.is_some()).then_some(max_entries),
             eviction: self.eviction,

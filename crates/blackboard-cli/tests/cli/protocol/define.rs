@@ -8,6 +8,7 @@ testkit::on_each_engine![
     human_output_matches_transcript,
     json_has_the_protocol,
     schema_is_read_from_a_file,
+    schema_that_is_no_object_is_not_a_file,
     built_in_name_is_refused,
     template_of_locks_is_refused,
 ];
@@ -50,4 +51,21 @@ fn built_in_name_is_refused() {
     for name in ["Task", "agentrun"] {
         scratch.run(["protocol", "define", name, "x:{id}", "--json"]).refused(Code::InvalidValue);
     }
+}
+
+fn schema_that_is_no_object_is_not_a_file() {
+    let scratch = Scratch::new();
+    for schema in ["true", "[1]", "1"] {
+        let call = ["protocol", "define", "score", "score:{id}", "--schema", schema, "--json"];
+        let refused = scratch.run(call).refused(Code::InvalidValue);
+        assert!(refused["error"].as_str().unwrap().contains("not an object"), "{refused}");
+        let rule = format!("a={schema}");
+        let refused = scratch.run(["scope", "create", "x", "--validate-schema", &rule, "--json"]);
+        assert!(refused.refused(Code::InvalidValue)["error"].as_str().unwrap().contains("not an object"));
+    }
+    // A file that is too large has no value to split over keys.
+    std::fs::write(scratch.path().join("large.json"), " ".repeat(1_000_000)).unwrap();
+    let call = ["protocol", "define", "score", "score:{id}", "--schema", "large.json", "--json"];
+    let refused = scratch.run(call).refused(Code::InvalidValue);
+    assert_eq!((&refused["hint"], &refused["allowed_bytes"]), (&serde_json::Value::Null, &16_384.into()));
 }

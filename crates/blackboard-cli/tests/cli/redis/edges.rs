@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::process::Stdio;
 
 use blackboard::Code;
 use blackboard::id::session_id_from_hint;
@@ -189,4 +190,23 @@ fn dashboard_follows_a_server_with_one_connection_for_all_browsers() {
     }
     wait_until("one blocked connection again", || (blocked(&shared) == 1).then_some(()));
     drop(streams);
+}
+
+#[test]
+fn call_that_loses_its_server_has_the_id_of_its_request() {
+    let Some(mut shared) = Shared::new() else { return };
+    shared.json(&["write", "first", "0"]);
+    let mut call = shared.command(&["call", "n", "1", "--timeout", "1m", "--json"]);
+    let caller = call.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let request = wait_until("the request", || {
+        let keys = shared.json(&["list"]);
+        let mut keys = keys.as_array()?.iter().filter_map(Value::as_str);
+        keys.find(|key| key.starts_with("request:")).map(str::to_owned)
+    });
+    shared.server.kill();
+    let refused = Output::of(caller.run_to_end());
+    let refused = refused.refused(Code::ServerUnavailable);
+    let id = request.strip_prefix("request:run:n:").unwrap();
+    assert_eq!((&refused["id"], &refused["scope"]), (&json!(id), &json!("default")), "{refused}");
+    assert_eq!(refused["result_key"], format!("result:run:n:{id}"));
 }

@@ -9,6 +9,7 @@ testkit::on_each_engine![
     human_output_matches_transcript,
     json_has_the_changed_policies,
     call_without_a_policy_is_a_usage_error,
+    a_rule_that_denies_does_not_open_the_scope,
 ];
 
 fn human_output_matches_transcript() {
@@ -35,4 +36,20 @@ fn call_without_a_policy_is_a_usage_error() {
     let refused = scratch.run(["scope", "set", "cache", "--json"]).refused(Code::Usage);
     assert_eq!(refused["error"], "scope set requires a policy to change");
     assert!(refused["hint"].as_str().unwrap().contains("scope set --help"), "{refused}");
+}
+
+fn a_rule_that_denies_does_not_open_the_scope() {
+    let scratch = Scratch::new();
+    scratch.json(["scope", "create", "pr", "--allow", "ivy:*"]);
+    scratch.json(["write", "plan", "1", "--scope", "pr"]);
+    let read = || scratch.run(["read", "plan", "--scope", "pr", "--as", "oak", "--json"]);
+    read().refused(Code::NotAllowed);
+    let set = scratch.json(["scope", "set", "pr", "--deny", "elm:delete"]);
+    assert_eq!(set["access"].as_array().map(Vec::len), Some(2), "{set}");
+    read().refused(Code::NotAllowed);
+    // Only what is asked for is removed.
+    let only = scratch.json(["scope", "set", "pr", "--no-access", "--deny", "elm:delete"]);
+    assert_eq!(only["access"].as_array().map(Vec::len), Some(1), "{only}");
+    assert_eq!(read().success().json()["value"], 1);
+    assert_eq!(scratch.json(["scope", "set", "pr", "--no-access"])["access"], json!([]));
 }

@@ -54,6 +54,8 @@ pub struct ImportedEntry {
     pub evicted: Option<String>,
     /// How the entries of the board and of the file differ, if it is updated or kept. Only the first 10,000 have it.
     pub difference: Option<Difference>,
+    /// Its time in the file, if that is in the future. It is left out.
+    pub future_time: Option<Timestamp>,
 }
 
 /// How the entries of the board and of the file differ.

@@ -11,8 +11,13 @@ use crate::swarm::{Dialect, parse, render};
 const NOW: &str = "2026-02-03T15:30:00.000Z";
 
 fn board() -> Board {
-    let clock: Arc<dyn Clock> = Arc::new(FixedClock::at(NOW).unwrap());
-    Board::on(Arc::new(Memory::new(clock.clone())), clock)
+    board_and_clock().0
+}
+
+fn board_and_clock() -> (Board, Arc<FixedClock>) {
+    let fixed = Arc::new(FixedClock::at(NOW).unwrap());
+    let clock: Arc<dyn Clock> = fixed.clone();
+    (Board::on(Arc::new(Memory::new(clock.clone())), clock), fixed)
 }
 
 fn file_entry(key: &str, value: i64, time: &str) -> FileEntry {
@@ -31,25 +36,30 @@ fn outcome_of(board: &Board, entry: &FileEntry, import: Import) -> ImportOutcome
 #[test]
 fn outcome_depends_on_age_and_on_what_is_kept() {
     use ImportOutcome::{Created, Kept, Unchanged, Updated};
-    let (older, newer) = ("2026-02-03T15:00:00Z", "2026-02-03T16:00:00Z");
+    let (older, newer, future) = ("2026-02-03T15:00:00Z", "2026-02-03T16:00:00Z", "2099-02-03T16:00:00Z");
     for (in_file, keep, expected) in [
         (file_entry("k", 1, older), Keep::Newest, Unchanged),
         (file_entry("k", 1, newer), Keep::Theirs, Unchanged),
         (file_entry("k", 2, older), Keep::Newest, Kept),
         (file_entry("k", 2, newer), Keep::Newest, Updated),
-        (file_entry("k", 2, NOW), Keep::Newest, Kept),
+        // A person has edited the entry in the file.
+        (file_entry("k", 2, NOW), Keep::Newest, Updated),
+        (file_entry("k", 2, NOW), Keep::Ours, Kept),
+        (file_entry("k", 2, future), Keep::Newest, Kept),
+        (file_entry("k", 2, future), Keep::Theirs, Updated),
         (file_entry("k", 2, older), Keep::Theirs, Updated),
         (file_entry("k", 2, newer), Keep::Ours, Kept),
         (FileEntry { timestamp: None, ..file_entry("k", 2, newer) }, Keep::Newest, Kept),
         (FileEntry { author: Some("oak".to_owned()), ..file_entry("k", 1, newer) }, Keep::Newest, Updated),
         (file_entry("new", 2, older), Keep::Ours, Created),
     ] {
-        let board = board();
+        let (board, clock) = board_and_clock();
         board
             .scope("default")
             .acting_as(Actor::author("ivy"))
             .write(&Write::new("k", Value::of(&1).unwrap()))
             .unwrap();
+        clock.advance(Duration::from_hours(1));
         let planned = outcome_of(&board, &in_file, Import { keep, dry_run: true, ..Import::default() });
         let revision = board.revision().unwrap();
         assert_eq!(planned, expected, "{in_file:?} {keep:?}");
@@ -80,14 +90,37 @@ fn ttl_counts_from_the_time_in_the_file() {
 }
 
 #[test]
+fn a_time_in_the_future_is_left_out_and_reported() {
+    let (board, clock) = board_and_clock();
+    let time = "2099-02-03T16:00:00Z";
+    let entry = FileEntry { ttl: Some(Duration::from_mins(1)), ..file_entry("k", 1, time) };
+    let scope = board.scope("default");
+    let import = || scope.import(std::slice::from_ref(&entry), &Import::default()).unwrap().entries.remove(0);
+    let imported = import();
+    assert_eq!(
+        (imported.outcome, imported.future_time),
+        (ImportOutcome::Created, Some(time.parse().unwrap()))
+    );
+    // Its TTL starts with the import, and a later write is newer.
+    let stored = scope.entry("k").unwrap().unwrap();
+    assert_eq!(stored.expires_at.unwrap().to_string(), "2026-02-03T15:31:00.000Z");
+    assert!(!stored.metadata.unwrap().as_str().contains("2099"));
+    assert_eq!(import().outcome, ImportOutcome::Unchanged);
+    clock.advance(Duration::from_secs(1));
+    scope.write(&Write::new("k", Value::of(&2).unwrap())).unwrap();
+    assert_eq!(import().outcome, ImportOutcome::Kept);
+}
+
+#[test]
 fn what_cannot_be_imported_is_reported_and_stops_nothing() {
     testkit::limit_test();
-    let board = board();
+    let (board, clock) = board_and_clock();
     let session = board.agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
     let leased = Write { lease: true, ..Write::new("held", Value::null()) };
     board.scope("default").acting_as(Actor::session(&session)).write(&leased).unwrap();
+    clock.advance(Duration::from_secs(1));
     let long = "x".repeat(2000);
-    let newer = "2026-02-03T16:00:00Z";
+    let newer = "2026-02-03T15:30:00.001Z";
     // A real one would be taken for a leak.
     let secret = Value::of(&format!("ghp_{}", "a1B2c3D4e5F6".repeat(3))).unwrap();
     let entries = [
@@ -164,7 +197,7 @@ fn entries_are_the_same_after_a_file_of_every_dialect() {
 
 #[test]
 fn tags_and_metadata_stay_unless_the_file_has_them() {
-    let board = board();
+    let (board, clock) = board_and_clock();
     let scope = board.scope("default");
     let tagged = Write {
         tags: vec!["x".to_owned()],
@@ -172,6 +205,7 @@ fn tags_and_metadata_stay_unless_the_file_has_them() {
         ..Write::new("k", Value::of(&1).unwrap())
     };
     scope.write(&tagged).unwrap();
+    clock.advance(Duration::from_hours(2));
     let newer = file_entry("k", 2, "2026-02-03T16:00:00Z");
     scope.import(std::slice::from_ref(&newer), &Import::default()).unwrap();
     let entry = scope.entry("k").unwrap().unwrap();

@@ -310,6 +310,7 @@ const OTHER_VERBS: &[(&str, &str)] = &[
     ("Agents::of_first_process", "agents"),
     ("Agents::of_process", "agents"),
     ("Agents::overview", "agents"),
+    ("Agents::reader", "agents"),
     ("Agents::register", "agents"),
     ("Agents::resolve", "agents"),
     ("Agents::resolve_to_act", "agents"),
@@ -581,12 +582,13 @@ fn rules_are_about_operations_and_keys(fixture: &Fixture) {
     let as_ivy = Actor { author: Some("Ivy".to_owned()), ..Actor::session(&fixture.session("Elm")) };
     fixture.scope().acting_as(as_ivy).write(&a_write("result:2", "1")).unwrap();
     // A rule applies from the commit on that sets it.
-    let none = SetScope { access: Some(AccessRules::default()), ..SetScope::of("team") };
+    let no_rules = Some(AccessRules::default());
+    let none = SetScope { allow: no_rules.clone(), deny: no_rules, ..SetScope::of("team") };
     fixture.board.scopes().set(&none).unwrap();
     by_oak.write(&a_write("result:1", "2")).unwrap();
     let refused = |rule| {
         let access = AccessRules::new(vec![AccessRule::parse(Effect::Allow, rule).unwrap()]);
-        code(fixture.board.scopes().set(&SetScope { access: Some(access), ..SetScope::of("team") }))
+        code(fixture.board.scopes().set(&SetScope { allow: Some(access), ..SetScope::of("team") }))
     };
     assert_eq!((refused(":read"), refused("a:read:team:*")), (Code::InvalidValue, Code::InvalidValue));
 }

@@ -9,7 +9,7 @@ use super::*;
 use crate::entry::History;
 use crate::error::Error;
 use crate::protocol::{
-    AgentRun, Call, Dispatch, Dispatcher, Handlers, Publishable, Reply, Request, Run, Template,
+    AgentRun, Call, Dispatch, Dispatcher, Handlers, Publishable, Reply, Request, RequestGone, Run, Template,
 };
 use crate::scope::{AccessRule, AccessRules, CreateScope, Effect, Policies};
 
@@ -20,6 +20,8 @@ on_every_engine![
     repeated_call_with_another_value_is_refused,
     call_of_a_failed_agent_returns_its_error,
     call_finds_its_result_after_pruning,
+    call_reports_once_that_its_request_is_gone,
+    call_reports_that_its_request_has_expired,
     dispatcher_answers_calls_of_its_namespace,
     dispatcher_handles_again_what_was_not_acknowledged_and_answers_once,
     two_dispatchers_answer_a_request_once,
@@ -174,6 +176,42 @@ fn call_of_a_failed_agent_returns_its_error(fixture: &Fixture) {
     assert_eq!(error.code(), Code::CallFailed);
     assert_eq!(error.to_string(), "cli reports that the call failed: no contract");
     assert_eq!(error.details().unwrap()["value"]["error"], "no contract");
+}
+
+fn call_reports_once_that_its_request_is_gone(fixture: &Fixture) {
+    for (id, gone) in [("7", RequestGone::Deleted), ("8", RequestGone::Evicted)] {
+        let mut run = start(fixture, id);
+        if gone == RequestGone::Deleted {
+            fixture.scope().delete("request:run:ns:7").unwrap();
+        } else {
+            let policies = Policies { max_entries: Some(1), ..Policies::default() };
+            fixture.board.scopes().create(&CreateScope::new("team", policies)).unwrap();
+            fixture.write("note", "1");
+        }
+        assert_eq!(run.next_reply().unwrap(), Reply::RequestGone(gone));
+        // An agent that has seen it before answers.
+        let result = format!("result:run:ns:{id}");
+        fixture.write(&result, "1");
+        assert!(matches!(run.next_reply().unwrap(), Reply::Result(_)));
+        fixture.scope().delete(&result).unwrap();
+    }
+    // Without an answer, the error says so.
+    let short = Call { timeout: Some(Duration::from_millis(1)), ..call("9") };
+    let mut run = AgentRun::start(&fixture.scope(), &short).unwrap();
+    fixture.write("note", "1");
+    assert_eq!(run.next_reply().unwrap(), Reply::RequestGone(RequestGone::Evicted));
+    let error = run.next_reply().unwrap_err();
+    assert_eq!((error.code(), &error.details().unwrap()["request"]), (Code::TimedOut, &"evicted".into()));
+    assert!(error.to_string().ends_with("no result for request 9, which was evicted"), "{error}");
+}
+
+fn call_reports_that_its_request_has_expired(fixture: &Fixture) {
+    let soon = Call { ttl: Some(Duration::from_secs(1)), ..call("7") };
+    let mut run = AgentRun::start(&fixture.scope(), &soon).unwrap();
+    fixture.clock.advance(Duration::from_secs(2));
+    assert_eq!(run.next_reply().unwrap(), Reply::RequestGone(RequestGone::Expired));
+    fixture.write("result:run:ns:7", "1");
+    assert!(matches!(run.next_reply().unwrap(), Reply::Result(_)));
 }
 
 fn call_finds_its_result_after_pruning(fixture: &Fixture) {

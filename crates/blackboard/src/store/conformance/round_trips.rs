@@ -561,6 +561,9 @@ fn count_readers(counted: &mut Counted) {
     counted.count("Agents::resolve_to_act", "agent of a session id, to act", |fixture| {
         fixture.board.agents().resolve_to_act(&ivy).unwrap()
     });
+    counted.count("Agents::reader", "agent of a session id, to read", |fixture| {
+        fixture.board.agents().reader(&ivy).unwrap()
+    });
     counted.count("Agents::of_process", "agents of a process", |fixture| {
         fixture.board.agents().of_process(1).unwrap()
     });
