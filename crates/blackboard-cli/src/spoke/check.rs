@@ -132,7 +132,7 @@ impl<'node, 'problems> Fields<'node, 'problems> {
         }
     }
 
-    /// One line of text, without markup and characters that forge its display.
+    /// One line of text, without characters that forge its display.
     pub(super) fn text(&mut self, key: &'static str, need: Need) -> Option<String> {
         self.checked_text(key, need, |_| Ok(()))
     }
@@ -284,8 +284,14 @@ pub(super) fn moment(text: &str) -> Option<Timestamp> {
     text.parse().ok().or_else(|| format!("{text}T00:00:00Z").parse().ok())
 }
 
-/// Text of others on one line, as the board stores text. It only shows it, so that a credential is no reason to refuse it.
-fn one_line(text: &str) -> String {
-    let rules = TextRules { allow_secret_looking: true, ..TextRules::default() };
+/// Text of others on one line, without characters that forge its display. Markup and what looks like a credential stay: it
+/// is only shown.
+pub(super) fn one_line(text: &str) -> String {
+    let rules = TextRules {
+        strip_code_blocks: false,
+        strip_html_tags: false,
+        allow_secret_looking: true,
+        ..TextRules::default()
+    };
     rules.summary(text).unwrap_or_default()
 }
