@@ -236,12 +236,12 @@ fn show_status(status: &StatusFile, screen: &mut Screen<'_>) -> Result {
         section("Current work:", screen)?;
     }
     for work in &activity.current_work {
-        screen.fitted_line(&format!("  {} -- ", escape(&work.agent)), &work.task, "")?;
+        screen.fitted_line(&format!("  {} -- ", escape(&work.agent)), &escape(&work.task), "")?;
     }
     if !status.recent_progress.is_empty() {
         section("Recent progress:", screen)?;
     }
-    status.recent_progress.iter().try_for_each(|text| screen.fitted_line("  ", text, ""))
+    status.recent_progress.iter().try_for_each(|text| screen.fitted_line("  ", &escape(text), ""))
 }
 
 fn show_operator(operator: &OperatorFile, screen: &mut Screen<'_>) -> Result {

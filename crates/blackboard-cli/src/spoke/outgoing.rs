@@ -87,7 +87,8 @@ impl Outgoing {
     /// One line of clean text.
     pub fn text(&self, text: &str) -> String {
         let Ok(text) = self.rules.field(text) else { return REDACTED.to_owned() };
-        self.without_hosts(&without_paths(&text))
+        // A character that belonged to a word that was replaced may be alone now.
+        one_line(&self.without_hosts(&without_paths(&text)))
     }
 
     /// A name of an agent, a project or a branch, or the id of an item: these are no sentences, and are not shortened.
@@ -171,7 +172,7 @@ fn path(text: &str) -> usize {
     let searched = if is_drive { 3 } else { 0 };
     let ends = |character: char| character.is_whitespace() || "\"'`<>|,;()[]{}".contains(character);
     let end = text[searched..]
-        .find(|character| ends(character) || (character == ':' && !is_file))
+        .find(|character: char| ends(character) || (character == ':' && !is_file))
         .map_or(text.len(), |end| end + searched);
     let shown = &text[..end];
     // A single name after a slash is a command or a route, and is the same on every machine.

@@ -92,9 +92,9 @@ impl SpokeProject {
 
     /// Replaces one of its files atomically, and creates `.collab/` if it is missing.
     pub fn write(&self, name: &str, text: &str) -> Result<PathBuf> {
+        self.check_directory()?;
         let directory = self.root.join(DIRECTORY);
         fs::create_dir_all(&directory).map_err(|error| fault(&directory, "created", error))?;
-        self.check_directory()?;
         let file = self.file(name);
         write(&file, text)?;
         Ok(file)

@@ -103,7 +103,8 @@ fn busy(scratch: &Scratch) {
         let request = Create { project: project.map(str::to_owned), ..Create::new(id, title) };
         board.work().create(&request).unwrap();
     }
-    board.work().block(&Block::of("ship", &["free"])).unwrap();
+    let block = Block { id: "ship".into(), blocked_by: vec!["free".into()], ..Block::default() };
+    board.work().block(&block).unwrap();
     board.work().claim(&Claim::of("run-tests", &oak)).unwrap();
     let done = Complete { summary: Some("All tests pass".to_owned()), ..Complete::of("run-tests", &oak) };
     board.work().complete(&done).unwrap();

@@ -18,8 +18,11 @@ const FILES: [&str; 3] = [manifest::FILE, status::FILE, operator::FILE];
 
 /// A file of a spoke, as it was read.
 pub enum SpokeFile {
+    /// `manifest.yaml`
     Manifest(Checked<Manifest>),
+    /// `status.yaml`
     Status(Checked<StatusFile>),
+    /// `operator.yaml`
     Operator(Checked<OperatorFile>),
 }
 

@@ -22,7 +22,6 @@ use crate::spoke::{DIRECTORY, Phase, StatusFile, repository};
 
 /// The options of `status --export`.
 #[derive(clap::Args, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is an independent switch of the command line")]
 pub struct Export {
     /// Write .collab/status.yaml for a hub
     #[arg(long)]
