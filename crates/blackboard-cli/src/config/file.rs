@@ -232,7 +232,7 @@ fn written<'a>(value: &'a JsonValue<'_>) -> Written<'a> {
             let words = items
                 .iter()
                 .map(|item| if let JsonValue::String(word) = item { Some(&**word) } else { None });
-            words.collect::<Option<_>>().map_or(Written::Other, Written::Words)
+            words.collect::<Option<Vec<_>>>().map_or(Written::Other, Written::Words)
         }
         JsonValue::Object(_) | JsonValue::Null => Written::Other,
     }

@@ -19,6 +19,7 @@ const SHORTEST_HOST: usize = 4;
 
 /// What else is left out of an export: `export.redact` in the configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each part is left out or not, whatever the others are")]
 pub struct Redaction {
     /// The names of agents.
     pub agents: bool,

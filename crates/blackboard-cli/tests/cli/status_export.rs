@@ -114,6 +114,10 @@ fn busy(scratch: &Scratch) {
     note(&board, &ivy, "SQL schema designed, in /home/ivy/pai-collab/schema.sql");
     note(&board, &elm, "A secret of another project");
     // Their order must not depend on the speed of the machine.
+    scratch.change_agents(|agent, now| {
+        let minutes = if agent.agent_name == "Ivy" { 3 } else { 2 };
+        agent.started_at = now.minus(Duration::from_mins(minutes));
+    });
     scratch.change_rows::<WorkItem>(&Range::last_completed(), |item, now| {
         item.completed_at = Some(now.minus(Duration::from_mins(5)));
     });

@@ -1,7 +1,7 @@
 //! `blackboard status --export`
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use blackboard::clock::{Clock, SystemClock};
@@ -147,7 +147,7 @@ fn git_status(project: &SpokeProject, context: &Context) -> Option<GitStatus> {
     };
     found
         .inspect_err(|reason| {
-            context.note(&format!("{reason}: the status has no git section, which hubs require"))
+            context.note(&format!("{reason}: the status has no git section, which hubs require"));
         })
         .ok()
 }
@@ -155,7 +155,8 @@ fn git_status(project: &SpokeProject, context: &Context) -> Option<GitStatus> {
 /// Reads a report of a test run.
 fn report(file: &Path) -> Result<TestReport> {
     let name = file.display();
-    let fault = |error| Error::from(Fault::new(Code::Io, format!("{name} cannot be read")).because(error));
+    let fault =
+        |error: io::Error| Error::from(Fault::new(Code::Io, format!("{name} cannot be read")).because(error));
     let mut bytes = Vec::new();
     let opened = File::open(file).map_err(fault)?;
     opened.take(test_report::MAX_BYTES + 1).read_to_end(&mut bytes).map_err(fault)?;
