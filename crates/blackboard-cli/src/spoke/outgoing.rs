@@ -37,17 +37,14 @@ impl Redaction {
 
     /// What these words name. `None` if there is another one among them.
     pub fn named(words: &[&str]) -> Option<Redaction> {
-        let mut redaction = Redaction::default();
-        for word in words {
-            *match *word {
-                "agents" => &mut redaction.agents,
-                "work" => &mut redaction.work,
-                "progress" => &mut redaction.progress,
-                "branch" => &mut redaction.branch,
-                _ => return None,
-            } = true;
-        }
-        Some(redaction)
+        let has = |word: &str| words.contains(&word);
+        let is_known = words.iter().all(|word| Redaction::WORDS.contains(word));
+        is_known.then(|| Redaction {
+            agents: has("agents"),
+            work: has("work"),
+            progress: has("progress"),
+            branch: has("branch"),
+        })
     }
 
     /// What either of them leaves out.
