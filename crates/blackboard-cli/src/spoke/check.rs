@@ -49,14 +49,6 @@ impl<T> Checked<T> {
         }
         Checked { value, errors, notes }
     }
-
-    /// The content of a valid file, or its first error.
-    pub fn valid(self) -> Result<T, YamlError> {
-        match (self.value, self.errors.into_iter().next()) {
-            (Some(value), None) => Ok(value),
-            (_, error) => Err(error.unwrap_or_else(|| YamlError::new(0, 0, "the file is empty"))),
-        }
-    }
 }
 
 /// What is wrong with a file.
@@ -259,11 +251,10 @@ impl<'node, 'problems> Fields<'node, 'problems> {
     }
 
     fn note_unknown_keys(&mut self) {
-        for (key, value) in self.node.entries() {
-            if !self.asked.contains(&key.text.as_str()) {
-                let at = Node { line: key.line, column: key.column, value: value.value.clone() };
-                self.note(&at, &key.text, "unknown key, ignored");
-            }
+        let unknown = self.node.entries().iter().filter(|(key, _)| !self.asked.contains(&key.text.as_str()));
+        for (key, _) in unknown.take(MOST_ERRORS) {
+            let message = format!("{}{}: unknown key, ignored", self.path, key.text);
+            self.problems.notes.push(YamlError::new(key.line, key.column, &message));
         }
     }
 }

@@ -97,8 +97,9 @@ mod tests {
             license: Some("MIT".into()),
             public_key: Some("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOn ivy".into()),
         };
-        let manifest =
-            Manifest::read(&template.text()).unwrap_or_else(|error| panic!("{error}\n{}", template.text()));
+        let checked = Manifest::check(&template.text());
+        assert_eq!((checked.errors, checked.notes), (vec![], vec![]), "{}", template.text());
+        let manifest = checked.value.expect("a manifest");
         assert_eq!(
             (&*manifest.name, &*manifest.project, &*manifest.identity.handle),
             ("no", "it's: #1", "ivy")
