@@ -110,6 +110,9 @@ fn recent_progress(activity: &Activity, outgoing: &Outgoing) -> Vec<String> {
     shown
 }
 
+/// What stands for the name of an agent that has none.
+const AGENT: &str = "agent";
+
 /// The names of agents, or numbers in their place.
 struct AgentNames {
     names: HashMap<String, String>,
@@ -119,27 +122,30 @@ struct AgentNames {
 impl AgentNames {
     fn of(agents: &[Agent], outgoing: &Outgoing, redaction: Redaction) -> AgentNames {
         let name = |(number, agent): (usize, &Agent)| {
-            let name = if redaction.agents {
-                format!("agent {}", number + 1)
-            } else {
-                outgoing.name(&agent.agent_name)
-            };
+            let hidden = || format!("{AGENT} {}", number + 1);
+            let name = if redaction.agents { hidden() } else { shown(&agent.agent_name, outgoing) };
             (agent.session_id.clone(), name)
         };
         AgentNames { names: agents.iter().enumerate().map(name).collect(), are_hidden: redaction.agents }
     }
 
     fn of_session(&self, session: &str) -> String {
-        self.names.get(session).cloned().unwrap_or_else(|| "agent".to_owned())
+        self.names.get(session).map_or(AGENT, String::as_str).to_owned()
     }
 
     /// The name of a holder, who may be an agent of another project.
     fn of_holder(&self, session: &str, item: &WorkItem, outgoing: &Outgoing) -> String {
         match &item.claimed_by_name {
-            Some(name) if !self.are_hidden && !self.names.contains_key(session) => outgoing.name(name),
+            Some(name) if !self.are_hidden && !self.names.contains_key(session) => shown(name, outgoing),
             _ => self.of_session(session),
         }
     }
+}
+
+/// The name of an agent without markup.
+fn shown(name: &str, outgoing: &Outgoing) -> String {
+    let name = outgoing.text(name);
+    if name.is_empty() { AGENT.to_owned() } else { name }
 }
 
 #[cfg(test)]

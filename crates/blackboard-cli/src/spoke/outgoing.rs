@@ -89,7 +89,7 @@ impl Outgoing {
         one_line(&self.without_hosts(&without_paths(&text)))
     }
 
-    /// A name of an agent, a project or a branch, or the id of an item: these are no sentences, and are not shortened.
+    /// A name of a project or a branch, or the id of an item: these are no sentences, and keep what looks like markup.
     pub fn name(&self, name: &str) -> String {
         if self.rules.field(name).is_err() {
             return REDACTED.to_owned();
