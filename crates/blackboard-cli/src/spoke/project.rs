@@ -35,9 +35,8 @@ impl SpokeProject {
             let remote = identity::remote(&main);
             return SpokeProject { root, main, is_repository: true, remote };
         }
-        let here = &request.current_dir;
-        let root = here.ancestors().find(|directory| directory.join(DIRECTORY).is_dir()).unwrap_or(here);
-        SpokeProject { root: root.to_owned(), main: root.to_owned(), is_repository: false, remote: None }
+        let root = location::nearest_with(request, DIRECTORY).unwrap_or_else(|| request.current_dir.clone());
+        SpokeProject { main: root.clone(), root, is_repository: false, remote: None }
     }
 
     /// The project whose root is this directory, wherever it is.
