@@ -40,6 +40,7 @@ mod output;
 mod platforms;
 mod session;
 mod setup;
+mod spoke;
 mod suggest;
 mod tree;
 mod unreadable;

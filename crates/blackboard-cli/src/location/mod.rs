@@ -183,6 +183,27 @@ pub(crate) fn main_worktree(request: &Request) -> Option<(PathBuf, PathBuf)> {
     Some((repository.main.clone(), repository.main.join(inside)))
 }
 
+/// The repository of the working directory: the root of its worktree, and that of its main worktree.
+pub(crate) fn worktree(request: &Request) -> Option<(PathBuf, PathBuf)> {
+    let repository = repository::containing(&request.current_dir, ceiling(request).as_deref())?;
+    Some((repository.root, repository.main))
+}
+
+/// The nearest directory, from the working directory up to the home directory, that has a directory of this user with this
+/// name.
+pub(crate) fn nearest_with(request: &Request, name: &str) -> Option<PathBuf> {
+    let ceiling = ceiling(request);
+    for directory in request.current_dir.ancestors() {
+        if is_own_directory(&directory.join(name)) == Ok(true) {
+            return Some(directory.to_owned());
+        }
+        if Some(directory) == ceiling.as_deref() {
+            break;
+        }
+    }
+    None
+}
+
 fn user_home(request: &Request) -> Option<PathBuf> {
     request.environment.user_home.as_ref().map(|home| request.current_dir.join(home))
 }
