@@ -121,7 +121,7 @@ More commands:
   Entries        list, query, history, wait, append, increment, delete, clear,
                  purge, txn, snapshot; scope create, set, show, list, delete
   Locks, files   lock acquire, release, list, run; file release, list, check
-  Projects       project register, list, status, remove
+  Projects       project register, list, status, remove; pull, registry
   Protocols      protocol list, show, key, pattern, parse, check, define, remove
   Setup          setup status, remove; guard install, check, remove; mcp, hook,
                  completions, version

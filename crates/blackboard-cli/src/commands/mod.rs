@@ -17,11 +17,14 @@ mod guard;
 pub mod hook;
 mod import;
 mod init;
+mod interrupt;
 mod lock;
 mod mcp;
 mod observe;
 mod project;
 mod protocol;
+mod pull;
+mod registry;
 mod render;
 mod run;
 mod scope;
@@ -99,6 +102,8 @@ pub const COMMANDS: &[Command] = &[
     command::<project::list::List>("project list", Group::Projects),
     command::<project::status::Status>("project status", Group::Projects),
     command::<project::remove::Remove>("project remove", Group::Projects),
+    command::<pull::Pull>("pull", Group::Projects),
+    command::<registry::Registry>("registry", Group::Projects),
     command::<protocol::list::List>("protocol list", Group::Protocols),
     command::<protocol::show::Show>("protocol show", Group::Protocols),
     command::<protocol::key::Key>("protocol key", Group::Protocols),

@@ -52,6 +52,8 @@ pub(crate) struct Config {
     pub(crate) agent_name: Option<String>,
     /// What happens when an agent edits a file that another agent has reserved.
     pub(crate) file_guard: FileGuard,
+    /// The hub that `pull` reads.
+    pub(crate) hub_url: Option<String>,
 }
 
 /// The location and the storage of the board.
@@ -174,6 +176,7 @@ impl Default for Config {
             },
             agent_name: None,
             file_guard: FileGuard::Warn,
+            hub_url: None,
         }
     }
 }
