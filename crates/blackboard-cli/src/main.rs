@@ -42,6 +42,7 @@ mod platforms;
 mod program;
 mod session;
 mod setup;
+mod spoke;
 mod suggest;
 mod tree;
 mod unreadable;

@@ -1,0 +1,174 @@
+//! `.collab/manifest.yaml`: what a project is, who maintains it, and which hub it reports to.
+
+use serde::Serialize;
+
+use super::check::{Checked, Fields, Need, schema_version};
+use crate::yaml::YamlError;
+use Need::{Optional, Required};
+
+/// The name of the file in `.collab/`.
+pub const FILE: &str = "manifest.yaml";
+
+/// The licenses that hubs accept.
+pub const LICENSES: [&str; 6] =
+    ["MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC-BY-4.0", "AGPL-3.0"];
+
+/// A manifest.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Manifest {
+    /// The version of the schema.
+    pub schema_version: String,
+    /// The name of the spoke.
+    pub name: String,
+    /// The hub that it reports to: `owner/repo`.
+    pub hub: String,
+    /// The project in the hub.
+    pub project: String,
+    /// The handle of the maintainer.
+    pub maintainer: String,
+    /// One of [`LICENSES`].
+    pub license: String,
+    /// Who signs.
+    pub identity: Identity,
+    /// What the project claims to do for its security.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub security: Option<Security>,
+    /// Commands that others may run. This program shows them and never runs them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<Commands>,
+}
+
+/// The person who signs for the project.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Identity {
+    /// The handle.
+    pub handle: String,
+    /// The public key: `ssh-ed25519 …`.
+    pub public_key: String,
+    /// The fingerprint of the key: `SHA256:…`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
+}
+
+/// What the project claims to do for its security.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Security {
+    /// Each safeguard, and whether it is on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reflexes: Option<Reflexes>,
+}
+
+/// Safeguards, and whether they are on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Reflexes {
+    /// Commits are signed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signing: Option<bool>,
+    /// Commits are searched for credentials.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret_scanning: Option<bool>,
+    /// Agents run in a sandbox.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox_enforcer: Option<bool>,
+    /// Text of others is filtered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_filter: Option<bool>,
+}
+
+/// Commands of the project, which are only shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Commands {
+    /// The command of its tests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test: Option<String>,
+    /// The command that checks whether it works.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health_check: Option<String>,
+}
+
+impl Manifest {
+    /// Reads a valid manifest, or returns its first error.
+    pub fn read(text: &str) -> Result<Manifest, YamlError> {
+        Manifest::check(text).valid()
+    }
+
+    /// Reads a manifest and everything that is wrong with it.
+    pub fn check(text: &str) -> Checked<Manifest> {
+        Checked::of(text, |fields| Manifest {
+            schema_version: schema_version(fields).unwrap_or_default(),
+            name: fields.text("name", Required).unwrap_or_default(),
+            hub: fields.checked_text("hub", Required, is_repository).unwrap_or_default(),
+            project: fields.text("project", Required).unwrap_or_default(),
+            maintainer: fields.checked_text("maintainer", Required, is_handle).unwrap_or_default(),
+            license: fields.word("license", Required, &LICENSES).unwrap_or_default(),
+            identity: fields.section("identity", Required, identity).unwrap_or_default(),
+            security: fields.section("security", Optional, |security| Security {
+                reflexes: security.section("reflexes", Optional, |reflexes| Reflexes {
+                    signing: reflexes.boolean("signing", Optional),
+                    secret_scanning: reflexes.boolean("secretScanning", Optional),
+                    sandbox_enforcer: reflexes.boolean("sandboxEnforcer", Optional),
+                    content_filter: reflexes.boolean("contentFilter", Optional),
+                }),
+            }),
+            status: fields.section("status", Optional, |status| Commands {
+                test: status.text("test", Optional),
+                health_check: status.text("healthCheck", Optional),
+            }),
+        })
+    }
+}
+
+fn identity(fields: &mut Fields<'_, '_>) -> Identity {
+    Identity {
+        handle: fields.text("handle", Required).unwrap_or_default(),
+        public_key: fields.checked_text("publicKey", Required, is_public_key).unwrap_or_default(),
+        fingerprint: fields.checked_text("fingerprint", Optional, is_fingerprint),
+    }
+}
+
+/// `owner/repo`.
+pub fn is_repository(text: &str) -> Result<(), String> {
+    let is_name = |part: &str| {
+        let allowed =
+            |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_' | '.');
+        !part.is_empty() && part.len() <= 100 && part.chars().all(allowed) && !part.starts_with(['-', '.'])
+    };
+    match text.split_once('/') {
+        Some((owner, name)) if is_name(owner) && is_name(name) => Ok(()),
+        _ => Err(format!("expected a repository as owner/repo, found \"{text}\"")),
+    }
+}
+
+/// A handle: letters, digits and hyphens.
+pub fn is_handle(text: &str) -> Result<(), String> {
+    let allowed = |character: char| character.is_ascii_alphanumeric() || character == '-';
+    if !text.is_empty() && text.chars().all(allowed) {
+        return Ok(());
+    }
+    Err(format!("expected a handle of letters, digits and hyphens, found \"{text}\""))
+}
+
+pub(super) fn is_public_key(text: &str) -> Result<(), String> {
+    let mut words = text.split(' ');
+    let is_base64 = |word: &str| {
+        let allowed =
+            |character: char| character.is_ascii_alphanumeric() || matches!(character, '+' | '/' | '=');
+        word.len() >= 16 && word.chars().all(allowed)
+    };
+    match (words.next(), words.next()) {
+        (Some("ssh-ed25519"), Some(key)) if is_base64(key) => Ok(()),
+        _ => Err("expected a public key that begins with ssh-ed25519".to_owned()),
+    }
+}
+
+pub(super) fn is_fingerprint(text: &str) -> Result<(), String> {
+    match text.strip_prefix("SHA256:") {
+        Some(rest) if !rest.is_empty() && !rest.contains(char::is_whitespace) => Ok(()),
+        _ => Err("expected a fingerprint that begins with SHA256:".to_owned()),
+    }
+}
