@@ -38,9 +38,9 @@ const CACHE: &str = "hub-cache";
 /// the hub that .collab/manifest.yaml names. A hub may name https and ssh URLs; file URLs only below --allow-path.
 ///
 /// Examples:
-///   blackboard pull --hub ../pai-collab
+///   blackboard pull --hub hub
 ///   blackboard pull --hub mellanon/pai-collab
-///   blackboard pull --hub ../pai-collab --offline --json
+///   blackboard pull --hub hub --offline --json
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Pull {

@@ -20,8 +20,8 @@ use crate::output::hub::{CheckedRegistry, RegistryList};
 /// lists every difference.
 ///
 /// Examples:
-///   blackboard registry --hub ../pai-collab
-///   blackboard registry --hub ../pai-collab --check
+///   blackboard registry --hub hub
+///   blackboard registry --hub hub --check
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Registry {
@@ -46,19 +46,18 @@ impl Run for Registry {
                 return Err(Refusal::new(Code::InvalidValue, problem).hint("check --hub").into());
             };
             let projects = hub.projects();
-            let differences = differences(&registry, &projects);
             let problems = projects.iter().flat_map(|project| {
                 project.problems.iter().map(|problem| format!("{}: {problem}", project.id))
             });
             let checked = CheckedRegistry {
-                matches: differences.is_empty(),
-                projects: projects.len(),
+                differences: differences(&registry, &projects),
                 problems: hub.files.problems.iter().cloned().chain(problems).collect(),
-                differences,
+                projects: projects.len(),
             };
-            let matches = checked.matches;
-            let outcome = Outcome::new(checked);
-            return Ok(if matches { outcome } else { outcome.that_means(Code::Conflict) });
+            return Ok(match checked.refusal() {
+                Some(refused) => Outcome::new(refused).that_means(Code::RegistryMismatch),
+                None => Outcome::new(checked),
+            });
         }
         Ok(match self.options.pull(context, &interrupted)? {
             Some(pulled) => Outcome::new(RegistryList::new(pulled, self.options.is_offline())),

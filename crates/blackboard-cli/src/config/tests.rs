@@ -526,6 +526,7 @@ fn names_are_unique_and_documented_defaults_are_the_real_ones() {
         assert!(key.store(&mut config, &Written::Text(default), None), "{}", key.path);
         config.database.operator_path = None;
         config.agent_name = None;
+        config.hub_url = None;
         assert_eq!(config, Config::default(), "{}", key.path);
     }
 }

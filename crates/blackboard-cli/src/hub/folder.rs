@@ -6,6 +6,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::spoke::DIRECTORY as COLLAB;
+use crate::spoke::{manifest, operator, status};
+
 /// How many bytes a file of a spoke or a hub may have.
 pub const LARGEST_FILE: u64 = 256 * 1024;
 
@@ -18,11 +21,8 @@ pub type Content = Result<String, String>;
 /// Files by their paths, without those that do not exist.
 pub type Files = BTreeMap<String, Content>;
 
-/// The directory of a spoke.
-pub const COLLAB: &str = ".collab";
-
-/// Its files. No other file of a spoke is read.
-pub const COLLAB_FILES: [&str; 3] = ["manifest.yaml", "status.yaml", "operator.yaml"];
+/// The files of a spoke that are read.
+pub const COLLAB_FILES: [&str; 3] = [manifest::FILE, status::FILE, operator::FILE];
 
 /// The files of a spoke. It is empty if there is no `.collab/`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

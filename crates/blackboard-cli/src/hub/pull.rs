@@ -218,13 +218,13 @@ impl Spoke {
         }
         self.report = Report::read(collab, now);
         self.stale = self.report.is_stale(now);
-        self.health = match (self.report.problems.is_empty(), self.stale) {
-            (false, _) => Health::Broken,
-            (true, true) => Health::Stale,
-            (true, false) => Health::Fresh,
+        self.health = match (&self.report.status, self.stale) {
+            (None, _) => Health::Broken,
+            (Some(_), true) => Health::Stale,
+            (Some(_), false) => Health::Fresh,
         };
-        if self.maintainer.is_none() {
-            self.maintainer.clone_from(&self.report.maintainer);
+        if let (None, Some(manifest)) = (&self.maintainer, &self.report.manifest) {
+            self.maintainer = Some(manifest.maintainer.clone());
         }
     }
 }

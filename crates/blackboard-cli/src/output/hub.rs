@@ -1,15 +1,18 @@
 //! The spokes, projects and operators of a hub, as human and JSON output.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use blackboard::clock::Timestamp;
+use blackboard::{Code, Error, Refusal};
 use serde::Serialize;
 
 use super::{Cell, Column, Result, Screen, Table, escape, time};
-use crate::envelope::Answer;
+use crate::envelope::{Answer, Failure};
 use crate::hub::check::Difference;
 use crate::hub::pull::{Health, Pulled, Spoke};
 use crate::outcome::Render;
+use crate::spoke::StatusFile;
 
 /// How many problems of one spoke are listed.
 const MOST_PROBLEMS: usize = 3;
@@ -142,63 +145,62 @@ fn offline(pulled: &Pulled, screen: &mut Screen<'_>) -> Result {
 }
 
 fn row(spoke: &Spoke, now: Timestamp) -> [Cell; 5] {
-    let report = &spoke.report;
+    let status_file = spoke.report.status.as_ref();
     let ago = |moment: Timestamp| format!("{} ago", time::age(now.since(moment)));
-    let agents = report.agent_activity.as_ref().map(|activity| activity.active_agents.to_string());
-    // A spoke of which nothing can be read has neither; one without agent data has no agents.
-    let is_read = report.generated_at.is_some();
+    // A spoke without agent data has no agents; one that cannot be read has neither.
+    let agents = status_file.map(|status| {
+        let activity = status.agent_activity.as_ref();
+        activity.map_or(0, |activity| activity.active_agents).to_string()
+    });
     [
         Cell::new(bounded(&spoke.spoke)),
-        Cell::optional(report.project_phase.as_deref().map(bounded)),
-        Cell::optional(agents.or_else(|| is_read.then(|| "0".to_owned()))),
-        Cell::optional(report.last_activity().map(ago)),
+        Cell::optional(status_file.map(|status| status.phase.hub_word())),
+        Cell::optional(agents),
+        Cell::optional(spoke.report.last_activity().map(ago)),
         Cell::in_tone_of(if spoke.health <= Health::Fresh { "" } else { "stale" }, status(spoke, &ago)),
     ]
 }
 
 /// What the agents do, the tests, and what to be careful about. That comes first, because a narrow terminal cuts the end.
 fn status(spoke: &Spoke, ago: &impl Fn(Timestamp) -> String) -> String {
-    let report = &spoke.report;
-    let mut parts = Vec::new();
-    match spoke.health {
-        Health::Unreachable => return "unreachable".to_owned(),
-        Health::Broken => parts.push("[BROKEN]".to_owned()),
-        _ => {}
+    if spoke.health == Health::Unreachable {
+        return "unreachable".to_owned();
     }
-    if let (Health::Cached | Health::Broken, Some(moment)) = (spoke.health, spoke.cached_at) {
+    let mut parts = Vec::new();
+    if spoke.health == Health::Broken {
+        parts.push("[BROKEN]".to_owned());
+    }
+    if let (Health::Cached, Some(moment)) = (spoke.health, spoke.cached_at) {
         parts.push(format!("[cached {}]", ago(moment)));
     }
-    if spoke.stale && report.generated_at.is_some() {
+    let Some(status) = &spoke.report.status else { return parts.join(" ") };
+    if spoke.stale {
         parts.push("[STALE]".to_owned());
     }
-    if let Some(what) = activity(spoke) {
-        let comma = if report.tests.is_some() { "," } else { "" };
-        parts.push(format!("{what}{comma}"));
-    }
-    if let Some(tests) = &report.tests {
+    let comma = if status.tests.is_some() { "," } else { "" };
+    parts.push(format!("{}{comma}", activity(status)));
+    if let Some(tests) = &status.tests {
         parts.push(format!("{}P/{}F", tests.passing, tests.failing));
     }
-    if report.dirty {
-        parts.push("[dirty]".to_owned());
-    }
-    if report.behind_remote > 0 {
-        parts.push(format!("[{} behind]", report.behind_remote));
+    if let Some(git) = &status.git {
+        if git.dirty {
+            parts.push("[dirty]".to_owned());
+        }
+        if git.behind_remote > 0 {
+            parts.push(format!("[{} behind]", git.behind_remote));
+        }
     }
     parts.join(" ")
 }
 
-fn activity(spoke: &Spoke) -> Option<String> {
-    let Some(activity) = &spoke.report.agent_activity else {
-        return spoke.report.generated_at.is_some().then(|| "no agent data".to_owned());
-    };
-    Some(
-        match (activity.claimed_items, activity.current_work.first().and_then(|work| work.task.as_deref())) {
-            (1, _) => "1 item claimed".to_owned(),
-            (0, Some(task)) => bounded(task),
-            (0, None) => "no current work".to_owned(),
-            (count, _) => format!("{count} items claimed"),
-        },
-    )
+fn activity(status: &StatusFile) -> String {
+    let Some(activity) = &status.agent_activity else { return "no agent data".to_owned() };
+    match (activity.claimed_items, activity.current_work.first()) {
+        (0, Some(work)) => bounded(&work.task),
+        (0, None) => "no current work".to_owned(),
+        (1, _) => "1 item claimed".to_owned(),
+        (count, _) => format!("{count} items claimed"),
+    }
 }
 
 fn bounded(text: &str) -> String {
@@ -275,7 +277,7 @@ impl RegistryList {
             if let Some(own) = &spoke.report.operator {
                 of(&own.handle, &mut |operator| {
                     operator.name.clone_from(&own.name);
-                    operator.availability.clone_from(&own.availability);
+                    operator.availability = Some(own.availability.clone());
                     operator.skills.clone_from(&own.skills);
                 });
             }
@@ -354,7 +356,8 @@ fn projects(spokes: &[Spoke], now: Timestamp) -> Table {
         Column::detail("SOURCE").importance(1),
     ]);
     for spoke in spokes {
-        let status = spoke.project_status.as_deref().or(spoke.report.project_phase.as_deref());
+        let phase = spoke.report.status.as_ref().map(|status| status.phase.hub_word());
+        let status = spoke.project_status.as_deref().or(phase);
         table.row([
             Cell::new(bounded(&spoke.project)),
             Cell::optional(spoke.maintainer.as_deref().map(bounded)),
@@ -403,8 +406,6 @@ fn health(health: Health) -> Cell {
 /// The answer of `registry --check`.
 #[derive(Serialize)]
 pub struct CheckedRegistry {
-    /// Whether there is no difference.
-    pub matches: bool,
     /// How many projects were compared.
     pub projects: usize,
     /// The differences.
@@ -413,40 +414,65 @@ pub struct CheckedRegistry {
     pub problems: Vec<String>,
 }
 
+impl CheckedRegistry {
+    /// The answer if there are differences.
+    pub fn refusal(&self) -> Option<RefusedRegistry> {
+        let count = match self.differences.len() {
+            0 => return None,
+            1 => "1 difference".to_owned(),
+            count => format!("{count} differences"),
+        };
+        let details = serde_json::to_value(&self.differences).unwrap_or_default();
+        let error = Refusal::new(Code::RegistryMismatch, format!("REGISTRY.md has {count} to the projects"))
+            .hint("change REGISTRY.md: the files PROJECT.yaml are authoritative")
+            .detail("differences", details)
+            .detail("problems", self.problems.clone());
+        let lines = self.differences.iter().map(describe).chain(self.problems.iter().cloned()).collect();
+        Some(RefusedRegistry { error: error.into(), lines })
+    }
+}
+
 impl Render for CheckedRegistry {
     fn json(&self, answer: &mut Answer<'_>) -> Result {
         answer.object(self)
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        for difference in &self.differences {
-            let project = escape(&difference.project).into_owned();
-            let line = match (difference.field, &difference.registry, &difference.file) {
-                ("project", None, _) => format!("{project}: REGISTRY.md has no row for it"),
-                ("project", _, None) => format!("{project}: it has no PROJECT.yaml"),
-                (field, registry, file) => {
-                    let shown = |text: &Option<String>| text.as_deref().map_or("nothing".to_owned(), bounded);
-                    let (registry, file) = (shown(registry), shown(file));
-                    format!(
-                        "{project}: {field} is {} in REGISTRY.md, {} in PROJECT.yaml",
-                        escape(&registry),
-                        escape(&file)
-                    )
-                }
-            };
-            screen.wrapped_line("", &line)?;
-        }
         for problem in &self.problems {
             screen.wrapped_line("", &escape(problem))?;
         }
-        match self.differences.len() {
-            0 => screen
-                .line(format_args!("REGISTRY.md matches {}.", counted(self.projects, "project", "projects"))),
-            count => screen.line(format_args!(
-                "{} between REGISTRY.md and {}.",
-                counted(count, "difference", "differences"),
-                counted(self.projects, "project", "projects")
-            )),
+        screen.line(format_args!("REGISTRY.md matches {}.", counted(self.projects, "project", "projects")))
+    }
+}
+
+/// The answer of `registry --check` if there are differences.
+pub struct RefusedRegistry {
+    error: Error,
+    lines: Vec<String>,
+}
+
+impl Render for RefusedRegistry {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        answer.raw(&Failure::new(&self.error, answer.timestamp()))
+    }
+
+    fn human(&self, _screen: &mut Screen<'_>) -> Result {
+        crate::exit::complain(&self.error);
+        let mut stderr = io::stderr().lock();
+        let mut screen = Screen::of_stderr(&mut stderr, Timestamp::EPOCH);
+        self.lines.iter().try_for_each(|line| screen.wrapped_line("  ", &escape(line)))
+    }
+}
+
+fn describe(difference: &Difference) -> String {
+    let Difference { project, field, registry, file } = difference;
+    let shown = |text: &Option<String>| text.as_deref().map_or("nothing".to_owned(), bounded);
+    match (*field, registry, file) {
+        ("project", None, _) => format!("{project}: REGISTRY.md has no row for it"),
+        ("project", _, None) => format!("{project}: it has no PROJECT.yaml"),
+        (field, registry, file) => {
+            let (registry, file) = (shown(registry), shown(file));
+            format!("{project}: {field} is {registry} in REGISTRY.md, {file} in PROJECT.yaml")
         }
     }
 }

@@ -43,10 +43,10 @@ pub fn status_of_a_board(age: Duration, agents: u32, claimed: u32) -> String {
     )
 }
 
-/// A status as another program writes it, without agents.
-pub fn status_of_the_protocol(age: Duration, rest: &str) -> String {
+/// A status as the first design has it, with further lines.
+pub fn status_of_the_design(age: Duration, rest: &str) -> String {
     let moment = ago(age);
-    format!("schemaVersion: '1.0'\ngeneratedAt: {moment}\ngeneratedBy: other 1.0\nphase: review\n{rest}")
+    format!("schemaVersion: '1.0'\ngeneratedAt: {moment}\nproject: {{name: spoke, phase: review}}\n{rest}")
 }
 
 impl TestHub {
@@ -76,10 +76,9 @@ impl TestHub {
     /// Replaces the branch of a repository by one commit with these files, as a forced push does.
     pub fn commit(&self, name: &str, branch: &str, entries: &[Entry<'_>]) {
         let directory = self.repositories().join(name);
-        let mut commit = format!(
-            "commit refs/heads/{branch}\ncommitter Ivy <ivy@example.org> 1700000000 +0000\ndata 0\n"
-        )
-        .into_bytes();
+        let mut commit =
+            format!("commit refs/heads/{branch}\ncommitter Ivy <ivy@example.org> 1700000000 +0000\ndata 0\n")
+                .into_bytes();
         for (mode, path, content) in entries {
             if *mode == SUBMODULE {
                 commit.extend(format!("M {mode} {} {path}\n", "1".repeat(40)).bytes());
