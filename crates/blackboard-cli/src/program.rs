@@ -193,7 +193,7 @@ fn read_in_background(
 mod tests {
     use super::*;
 
-    const NEVER: AtomicBool = AtomicBool::new(false);
+    static NEVER: AtomicBool = AtomicBool::new(false);
 
     fn shell(script: &str, limits: &Limits<'_>) -> Result<Finished, Failure> {
         testkit::limit_test();

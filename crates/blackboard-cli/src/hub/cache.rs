@@ -112,6 +112,7 @@ impl Remote<'_> {
             options: &self.cache.options,
             interrupted: self.interrupted,
         };
+        let has_objects = repository.directory.join("shallow").exists();
         repository.create().map_err(failed)?;
         let tip = repository.tip(self.branch)?;
         let snapshot = match stored::<S>(self.directory) {
@@ -120,7 +121,16 @@ impl Remote<'_> {
                 snapshot
             }
             _ => {
-                let snapshot = fetch(&repository, tip).inspect_err(|_| remove(&repository))?;
+                let snapshot = match fetch(&repository, &tip) {
+                    // The repository of an earlier fetch may be damaged. A new one is not.
+                    Err(_) if has_objects && !self.interrupted.load(Ordering::Relaxed) => {
+                        remove(&repository);
+                        repository.create().map_err(failed)?;
+                        fetch(&repository, &tip)
+                    }
+                    fetched => fetched,
+                };
+                let snapshot = snapshot.inspect_err(|_| remove(&repository))?;
                 store(self.directory, &snapshot).map_err(failed)?;
                 if is_fragmented(&repository) {
                     remove(&repository);
@@ -151,11 +161,11 @@ impl Remote<'_> {
     }
 }
 
-fn fetch<S: Selection>(repository: &Repository<'_>, tip: Tip) -> Result<Snapshot<S>, String> {
-    repository.fetch(&tip)?;
+fn fetch<S: Selection>(repository: &Repository<'_>, tip: &Tip) -> Result<Snapshot<S>, String> {
+    repository.fetch(tip)?;
     // The branch may have moved since it was asked for.
     let commit = repository.fetched()?;
-    Ok(Snapshot { reference: tip.reference, commit, content: S::select(repository)? })
+    Ok(Snapshot { reference: tip.reference.clone(), commit, content: S::select(repository)? })
 }
 
 /// A repository in an unknown state is fetched again from the start.

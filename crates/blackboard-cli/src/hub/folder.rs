@@ -83,9 +83,9 @@ mod unix {
 
     use super::{Content, Folder, MOST_ENTRIES, Path, io, text_of, too_large};
 
-    /// What opening a link without following it returns: some systems have their own error for it.
+    /// What opening a link without following it returns; FreeBSD has its own error for it.
     fn is_link(error: Errno) -> bool {
-        matches!(error, Errno::LOOP | Errno::MLINK) || cfg!(target_os = "netbsd")
+        matches!(error, Errno::LOOP | Errno::MLINK)
     }
 
     fn flags() -> OFlags {

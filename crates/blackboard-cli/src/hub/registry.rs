@@ -211,7 +211,7 @@ mod tests {
 
 | Project | Maintainer |
 |---|---|
-| decoy | @nobody |
+| decoy | @elm |
 
 ## Active Projects
 

@@ -2,7 +2,7 @@ pub mod hub;
 // mod round_trip;
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::time::Duration;
 
 use blackboard::Code;
@@ -161,7 +161,7 @@ fn a_hub_with_spokes_of_every_kind_is_read_with_and_without_a_cache_and_offline(
         ("link", "status.yaml is a symbolic link"),
         ("linked-copy", "status.yaml is a symbolic link"),
         ("linked-directory", ".collab is a symbolic link"),
-        ("missing", "does not exist"),
+        ("missing", "does not appear to be a git repository"),
         ("no-branch", "it has no branch none"),
         ("nothing", "it is empty"),
         ("option", "begins with a hyphen"),
@@ -176,21 +176,14 @@ fn a_hub_with_spokes_of_every_kind_is_read_with_and_without_a_cache_and_offline(
     }
     assert!(first["problems"][0].as_str().unwrap().contains("linked-project is a symbolic link"));
     assert!(!hub.scratch.path().join("marker").exists());
-    assert_eq!((&first["fetched"], &first["noRepo"], &first["noCollab"]), (&12.into(), &3.into(), &2.into()));
-    assert_eq!(first["failed"], 19);
+    assert_eq!((&first["fetched"], &first["noRepo"], &first["noCollab"]), (&11.into(), &3.into(), &2.into()));
+    assert_eq!(first["failed"], 20);
 
-    // A second pull fetches nothing: it works although the objects are gone.
-    for name in ["fresh", "stale", "changed"] {
-        fs::rename(
-            hub.repositories().join(name).join("objects/pack"),
-            hub.repositories().join(format!("{name}-packs")),
-        )
-        .unwrap();
-        fs::create_dir(hub.repositories().join(name).join("objects/pack")).unwrap();
-    }
-    let second = hub.json(&["pull"]);
+    // A second pull asks every repository for its last commit, and fetches nothing.
+    let (second, calls) = with_recorded_git(&hub, &["pull", "--json"]);
     assert_eq!(health(&second), expected);
     assert_eq!(spoke(&second, "fresh")["readCommit"], spoke(&first, "fresh")["readCommit"]);
+    assert!(calls.contains(" ls-remote ") && !calls.contains(" fetch "), "{calls}");
 
     // Offline, no repository is needed at all.
     fs::remove_dir_all(hub.repositories()).unwrap();
@@ -208,8 +201,22 @@ fn a_hub_with_spokes_of_every_kind_is_read_with_and_without_a_cache_and_offline(
     let vanished = hub.json(&["pull"]);
     assert_eq!(spoke(&vanished, "fresh")["health"], "cached");
     assert_eq!(spoke(&vanished, "fresh")["status"]["agentActivity"]["activeAgents"], 2);
-    assert!(problems(&vanished, "fresh").contains("does not exist"));
+    assert!(problems(&vanished, "fresh").contains("does not appear"));
     assert!(hub.run(&["pull"]).success().stdout.contains("[cached "));
+}
+
+/// Runs a call with a git that writes its arguments into a file first.
+fn with_recorded_git(hub: &TestHub, words: &[&str]) -> (serde_json::Value, String) {
+    let (programs, record) = (hub.scratch.path().join("programs"), hub.scratch.path().join("record"));
+    fs::create_dir(&programs).unwrap();
+    let git = Output::of(hub.scratch.shell("command -v git").run_to_end()).success().stdout;
+    let script = format!("#!/bin/sh\necho \" $* \" >> {}\nexec {} \"$@\"\n", record.display(), git.trim());
+    fs::write(programs.join("git"), script).unwrap();
+    fs::set_permissions(programs.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = hub.scratch.command(hub.arguments(words));
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let output = Output::of(command.env("PATH", path).run_to_end());
+    (output.success().json(), fs::read_to_string(record).unwrap())
 }
 
 #[test]
@@ -233,7 +240,7 @@ fn table_shows_what_each_spoke_reports() {
     let last = output.stdout.lines().last();
     assert_eq!(
         last,
-        Some("9 spokes fetched, 19 failed, 2 repositories without .collab/, 3 projects without a source")
+        Some("8 spokes fetched, 20 failed, 2 repositories without .collab/, 3 projects without a source")
     );
     for width in [40, 80, 120] {
         let shown = hub.scratch.on_terminal(width, hub.arguments(&["pull"]));
