@@ -210,7 +210,9 @@ impl Repository<'_> {
             .map(|(object, _)| *object)
             .collect();
         if !missing.is_empty() {
-            let mut arguments = FETCH.to_vec();
+            // Without this, git tells the server which commit is here, and the server then leaves out its files.
+            let mut arguments = vec!["-c", "fetch.negotiationAlgorithm=noop"];
+            arguments.extend(FETCH);
             arguments.extend(["--stdin", REMOTE]);
             self.call(&arguments, lines(&missing), Some(LARGEST_FETCH))?;
             sizes = self.sizes(objects)?;

@@ -128,6 +128,11 @@ impl Render for PulledSpokes {
         }
         screen.list_line("", &Counts::of(spokes).line())
     }
+
+    /// A hub is read without a board, too.
+    fn needs_board(&self) -> bool {
+        false
+    }
 }
 
 /// How old the cache is.
@@ -272,7 +277,9 @@ impl RegistryList {
         for spoke in &pulled.spokes {
             of(spoke.maintainer.as_deref().unwrap_or_default(), &mut |operator| {
                 operator.maintains.push(spoke.project.clone());
-                operator.health = operator.health.max(Some(spoke.health));
+                if spoke.health.is_spoke() {
+                    operator.health = operator.health.max(Some(spoke.health));
+                }
             });
             if let Some(own) = &spoke.report.operator {
                 of(&own.handle, &mut |operator| {
@@ -343,6 +350,11 @@ impl Render for RegistryList {
             offline(&self.pulled, screen)?;
         }
         Ok(())
+    }
+
+    /// A hub is read without a board, too.
+    fn needs_board(&self) -> bool {
+        false
     }
 }
 
