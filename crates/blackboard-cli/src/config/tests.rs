@@ -98,6 +98,7 @@ fn every_key_can_be_set_in_the_home_file() {
           "webServer": { "port": 10, "host": "::1" },
           "contentFilter": { "maxFieldLength": 20, "stripCodeBlocks": false, "stripHtmlTags": false },
           "agent": { "name": "Ivy" },
+          "hub": { "url": "ivy/hub" },
           "fileGuard": "deny"
         }"#,
     );
@@ -132,6 +133,7 @@ fn every_key_can_be_set_in_the_home_file() {
         },
         agent_name: Some("Ivy".to_owned()),
         file_guard: FileGuard::Deny,
+        hub_url: Some("ivy/hub".to_owned()),
     };
     assert_eq!(config, expected);
 }
