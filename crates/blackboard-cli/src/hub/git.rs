@@ -323,14 +323,22 @@ impl Repository<'_> {
     /// The line in which git says why, without a password of the URL.
     fn reason(&self, stderr: &str) -> String {
         const LONGEST: usize = 200;
-        let mut lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty());
-        let marked = stderr
-            .lines()
-            .find_map(|line| ["fatal: ", "error: "].iter().find_map(|mark| line.trim().strip_prefix(mark)));
-        let line = marked.or_else(|| lines.next()).unwrap_or("git failed, and printed no reason");
-        let line = line.replace(&self.address.url, &self.address.to_string());
+        let line = reason(stderr).replace(&self.address.url, &self.address.to_string());
         line.chars().take(LONGEST).collect()
     }
+}
+
+/// The first line that says why: one of git, or one of the program that git started, for example ssh.
+fn reason(stderr: &str) -> &str {
+    let lines = || stderr.lines().map(str::trim).filter(|line| !line.is_empty());
+    let marked = |line: &'_ &str| line.starts_with("fatal: ") || line.starts_with("error: ");
+    let is_general = |line: &str| line.contains("Could not read from remote repository");
+    let line = lines()
+        .find(|line| marked(line) && !is_general(line))
+        .or_else(|| lines().find(|line| !line.starts_with("warning: ") && !is_general(line)))
+        .or_else(|| lines().next())
+        .unwrap_or("git failed, and printed no reason");
+    line.trim_start_matches("fatal: ").trim_start_matches("error: ")
 }
 
 /// How objects are fetched: as few as possible, and nothing else is written.
@@ -411,6 +419,25 @@ mod tests {
             ["", "-b", "a..b", "a b", "a:b", "a*", "^a", "a~1", "@{u}", "/a", "a/", ".a", "a\n", &long]
         {
             assert!(!is_branch(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn reason_is_the_line_that_says_most() {
+        testkit::limit_test();
+        for (stderr, expected) in [
+            ("", "git failed, and printed no reason"),
+            (
+                "warning: slow\nfatal: '/x' does not appear\nfatal: Could not read from remote repository.\n",
+                "'/x' does not appear",
+            ),
+            (
+                "ssh: no such host\r\nfatal: Could not read from remote repository.\n\nPlease",
+                "ssh: no such host",
+            ),
+            ("fatal: Could not read from remote repository.", "Could not read from remote repository."),
+        ] {
+            assert_eq!(reason(stderr), expected);
         }
     }
 
