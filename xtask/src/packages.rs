@@ -41,8 +41,16 @@ pub fn can_install() -> bool {
         && run::output(Command::new("id").arg("-u"), run::SHORT).is_ok_and(|output| output.stdout == b"0\n")
 }
 
+/// The parser of YAML 1.1 that a test compares with ours: a module of Python, and no program.
+pub const PYTHON_YAML: &str = "python3-yaml";
+
 /// Whether a program is on the path.
 pub fn is_there(program: &str) -> bool {
+    if program == PYTHON_YAML {
+        let mut python = Command::new("python3");
+        return run::output(python.args(["-c", "import yaml"]), run::SHORT)
+            .is_ok_and(|output| output.status.success());
+    }
     let program = release::program(program);
     std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|directory| directory.join(&program).is_file()))

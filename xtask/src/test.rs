@@ -79,6 +79,7 @@ fn steps(options: &Options, skips: &Skips, report: &mut Report) -> Result {
     provide_strace(report)?;
     provide_redis(report)?;
     provide_ip(report)?;
+    provide_python_yaml(report)?;
     provide_inspector(thorough, report);
     provide_chromium(report)?;
     provide_axe(thorough, report);
@@ -144,6 +145,11 @@ fn provide_chromium(report: &mut Report) -> Result {
 /// The server for tests of boards on Redis. Without it, they are skipped.
 fn provide_redis(report: &mut Report) -> Result {
     provide_packages("redis", &["redis-server"], report)
+}
+
+/// The parser of YAML 1.1 that reads our exports. Without it, these tests are skipped.
+fn provide_python_yaml(report: &mut Report) -> Result {
+    provide_packages("python3-yaml", &[packages::PYTHON_YAML], report)
 }
 
 /// The tool that connects the two machines of some tests. Without it, they are skipped.

@@ -96,7 +96,7 @@ Coordinate coding agents that work at the same time
 Usage: blackboard <COMMAND> [OPTIONS]
 
 Everyday:
-  status         Show a summary of the board
+  status         Show a summary of the board, or export it for a hub
   agent list     List active and idle agents
   work list      List work items
   work create    Create a work item
@@ -121,7 +121,8 @@ More commands:
   Entries        list, query, history, wait, append, increment, delete, clear,
                  purge, txn, snapshot; scope create, set, show, list, delete
   Locks, files   lock acquire, release, list, run; file release, list, check
-  Projects       project register, list, status, remove; pull, registry
+  Projects       project register, list, status, remove; spoke init, show,
+                 validate; pull, registry
   Protocols      protocol list, show, key, pattern, parse, check, define, remove
   Setup          setup status, remove; guard install, check, remove; mcp, hook,
                  completions, version

@@ -65,8 +65,17 @@ pub fn project(board: &Board, request: &Request) -> Result<Option<String>> {
     Ok(remote.or_else(|| directory.file_name().and_then(OsStr::to_str).map(str::to_owned)))
 }
 
-/// The name of a remote repository: `repo` for `git@host:owner/repo.git`.
-fn remote_name(root: &Path) -> Option<String> {
+/// The remote of a repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remote {
+    /// The last part of its address: `repo` for `git@host:owner/repo.git`.
+    pub name: String,
+    /// The last two parts: `owner/repo`.
+    pub repository: Option<String>,
+}
+
+/// The remote `origin` of the repository with this root, or the first one if there is no `origin`.
+pub fn remote(root: &Path) -> Option<Remote> {
     let ordinary = root.join(".git/config");
     let file = if ordinary.is_file() { ordinary } else { root.join("config") };
     if !fs::metadata(&file).ok()?.is_file() {
@@ -74,11 +83,16 @@ fn remote_name(root: &Path) -> Option<String> {
     }
     let mut text = String::new();
     fs::File::open(file).ok()?.take(LONGEST_CONFIGURATION).read_to_string(&mut text).ok()?;
-    name_in_configuration(&text)
+    remote_in_configuration(&text)
 }
 
-/// The name in the URL of `origin`, or of the first remote if there is no `origin`.
-fn name_in_configuration(text: &str) -> Option<String> {
+/// The name of a remote repository: `repo` for `git@host:owner/repo.git`.
+fn remote_name(root: &Path) -> Option<String> {
+    remote(root).map(|remote| remote.name)
+}
+
+/// The remote in the URL of `origin`, or of the first remote if there is no `origin`.
+fn remote_in_configuration(text: &str) -> Option<Remote> {
     let mut section = "";
     let mut first = None;
     for line in text.lines().map(str::trim) {
@@ -88,15 +102,19 @@ fn name_in_configuration(text: &str) -> Option<String> {
             line.split_once('=').map(|(key, value)| (key.trim(), value.trim()))
             && section.starts_with("[remote ")
         {
-            let name = address.trim_end_matches('/').rsplit(['/', ':', '\\']).next().unwrap_or_default();
+            let mut parts = address.trim_end_matches('/').rsplit(['/', ':', '\\']);
+            let name = parts.next().unwrap_or_default();
             let name = name.strip_suffix(".git").unwrap_or(name).trim_matches('"');
             if name.is_empty() {
                 continue;
             }
+            let owner = parts.next().map(|owner| owner.trim_matches('"')).filter(|owner| !owner.is_empty());
+            let repository = owner.map(|owner| format!("{owner}/{name}"));
+            let remote = Remote { name: name.to_owned(), repository };
             if section == "[remote \"origin\"]" {
-                return Some(name.to_owned());
+                return Some(remote);
             }
-            first.get_or_insert_with(|| name.to_owned());
+            first.get_or_insert(remote);
         }
     }
     first
@@ -164,6 +182,25 @@ mod tests {
             (&"x".repeat(1000), &*"x".repeat(LONGEST_BASE)),
         ] {
             assert_eq!(name_base(program), expected, "{program}");
+        }
+    }
+
+    fn name_in_configuration(text: &str) -> Option<String> {
+        remote_in_configuration(text).map(|remote| remote.name)
+    }
+
+    #[test]
+    fn a_repository_has_an_owner_if_its_address_has_one() {
+        for (address, expected) in [
+            ("git@github.com:owner/repo.git", Some("owner/repo")),
+            ("https://github.com/owner/repo/", Some("owner/repo")),
+            ("/srv/git/repo.git", Some("git/repo")),
+            ("/repo", None),
+            ("repo", None),
+        ] {
+            let text = format!("[remote \"origin\"]\n\turl = {address}\n");
+            let remote = remote_in_configuration(&text).unwrap();
+            assert_eq!(remote.repository.as_deref(), expected, "{address}");
         }
     }
 

@@ -30,6 +30,7 @@ mod run;
 mod scope;
 mod serve;
 mod setup;
+mod spoke;
 mod status;
 mod sweep;
 mod version;
@@ -102,6 +103,9 @@ pub const COMMANDS: &[Command] = &[
     command::<project::list::List>("project list", Group::Projects),
     command::<project::status::Status>("project status", Group::Projects),
     command::<project::remove::Remove>("project remove", Group::Projects),
+    command::<spoke::init::Init>("spoke init", Group::Projects),
+    command::<spoke::show::Show>("spoke show", Group::Projects),
+    command::<spoke::validate::Validate>("spoke validate", Group::Projects),
     command::<pull::Pull>("pull", Group::Projects),
     command::<registry::Registry>("registry", Group::Projects),
     command::<protocol::list::List>("protocol list", Group::Protocols),
@@ -180,6 +184,7 @@ pub const NOUNS: &[Noun] = &[
     Noun { path: "project", about: "Register projects" },
     Noun { path: "protocol", about: "Describe, build and check keys" },
     Noun { path: "scope", about: "Give scopes of entries policies" },
+    Noun { path: "spoke", about: "Report to a hub: the files in .collab" },
     Noun { path: "tasks", about: "Alias of `work`" },
     Noun { path: "work", about: "Create, claim and complete work items" },
 ];

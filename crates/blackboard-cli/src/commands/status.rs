@@ -1,7 +1,10 @@
 //! `blackboard status`
 
+mod export;
+
 use blackboard::Result;
 
+use self::export::Export;
 use super::Run;
 use crate::context::Context;
 use crate::open::Access;
@@ -9,19 +12,32 @@ use crate::outcome::Outcome;
 use crate::output::status::BoardOverview;
 use crate::zone;
 
-/// Show a summary of the board
+/// Show a summary of the board, or export it for a hub
 ///
 /// Shows the database, counts of agents, work items, entries and events, active agents and claimed work.
+///
+/// --export writes .collab/status.yaml, the report of this project to its hub: what its agents do, what git says, and
+/// test results from the files that you name. No command is run, and paths and host names are left out. Without a
+/// board the rest is written. The phase and the test results stay until you change them.
 ///
 /// Examples:
 ///   blackboard status
 ///   blackboard status --json
+///   blackboard status --export
+///   blackboard status --export --phase build --tests junit.xml --tests lcov.info
+///   blackboard status --export --stdout
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
-pub struct Status {}
+pub struct Status {
+    #[command(flatten)]
+    export: Export,
+}
 
 impl Run for Status {
     fn run(self, context: &Context) -> Result<Outcome> {
+        if self.export.is_wanted() {
+            return self.export.run(context);
+        }
         let board = context.open(Access::read())?;
         let resolved = context.resolve()?;
         let status = board.status_since(zone::today())?;

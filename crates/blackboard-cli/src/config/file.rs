@@ -202,7 +202,7 @@ fn apply_key(
     let mut first: Option<&str> = None;
     for (name, unit) in std::iter::once((key.path, None::<Unit>)).chain(aliases) {
         let Some(value) = leaves.remove(name) else { continue };
-        let before = config.file_guard;
+        let (before, redacted) = (config.file_guard, config.redaction);
         if origin == Origin::Project && key.project == ByProject::No {
             complaints
                 .add(|| format!("{name} can be set in the home configuration only, so it is ignored here"));
@@ -212,9 +212,12 @@ fn apply_key(
         } else if !key.store(config, &written(&value), unit) {
             complaints.add(|| format!("{name} {}", key.refusal(unit)));
         } else if origin == Origin::Project && config.file_guard < before {
-            // This is the only key that a project may make stricter, and it may do nothing else with it.
+            // A project may make it stricter, and nothing else.
             config.file_guard = before;
             complaints.add(|| format!("{name} can only be made stricter here, so this value is ignored"));
+        } else if origin == Origin::Project {
+            // A project can leave out more, and never less.
+            config.redaction = config.redaction.and(redacted);
         }
         first.get_or_insert(name);
     }
@@ -225,7 +228,13 @@ fn written<'a>(value: &'a JsonValue<'_>) -> Written<'a> {
         JsonValue::Number(digits) => Written::Number(digits),
         JsonValue::String(text) => Written::Text(text),
         JsonValue::Boolean(on) => Written::Switch(*on),
-        JsonValue::Object(_) | JsonValue::Array(_) | JsonValue::Null => Written::Other,
+        JsonValue::Array(items) => {
+            let words = items
+                .iter()
+                .map(|item| if let JsonValue::String(word) = item { Some(&**word) } else { None });
+            words.collect::<Option<Vec<_>>>().map_or(Written::Other, Written::Words)
+        }
+        JsonValue::Object(_) | JsonValue::Null => Written::Other,
     }
 }
 

@@ -11,6 +11,7 @@ use std::path::{Component, Path};
 use std::time::Duration;
 
 use crate::environment::Environment;
+use crate::spoke::outgoing::Redaction;
 
 use super::{Config, DAY, Durability, FileGuard};
 
@@ -71,12 +72,15 @@ pub(super) enum Kind {
     Switch { field: fn(&mut Config) -> &mut bool },
     /// A text that `store` accepts or refuses.
     Text { allowed: &'static str, default: &'static str, store: fn(&mut Config, &str) -> Option<()> },
+    /// A list of words that `store` accepts or refuses.
+    Words { allowed: &'static str, store: fn(&mut Config, &[&str]) -> Option<()> },
 }
 
 /// A value as it was written, before its type is checked.
 pub(super) enum Written<'a> {
     Number(&'a str),
     Text(&'a str),
+    Words(Vec<&'a str>),
     Switch(bool),
     /// A value that no key accepts.
     Other,
@@ -254,6 +258,19 @@ pub(super) const KEYS: &[Key] = &[
     Key {
         project: ByProject::Stricter,
         ..anywhere(
+            "export.redact",
+            Kind::Words {
+                allowed: "a list of agents, work, progress and branch",
+                store: |config, words| {
+                    config.redaction = Redaction::named(words)?;
+                    Some(())
+                },
+            },
+        )
+    },
+    Key {
+        project: ByProject::Stricter,
+        ..anywhere(
             "fileGuard",
             Kind::Text {
                 allowed: "off, warn or deny",
@@ -333,7 +350,7 @@ impl Key {
             Kind::Count { range, .. } => numbers(range.start(), range.end()),
             Kind::Port { .. } => numbers(1, u16::MAX),
             Kind::Switch { .. } => "true or false".to_owned(),
-            Kind::Text { allowed, .. } => (*allowed).to_owned(),
+            Kind::Text { allowed, .. } | Kind::Words { allowed, .. } => (*allowed).to_owned(),
         }
     }
 
@@ -348,6 +365,7 @@ impl Key {
             Kind::Port { field } => field(&mut config).to_string(),
             Kind::Switch { field } => field(&mut config).to_string(),
             Kind::Text { default, .. } => (*default).to_owned(),
+            Kind::Words { .. } => "[]".to_owned(),
         }
     }
 }
@@ -369,6 +387,7 @@ impl Kind {
             }
             (Kind::Switch { field }, Written::Switch(on)) => *field(config) = *on,
             (Kind::Text { store, .. }, Written::Text(text)) => store(config, text)?,
+            (Kind::Words { store, .. }, Written::Words(words)) => store(config, words)?,
             _ => return None,
         }
         Some(())

@@ -20,6 +20,7 @@ use blackboard::{Result, Settings};
 
 use crate::environment::Environment;
 use crate::location::BoardName;
+use crate::spoke::outgoing::Redaction;
 
 pub use file::JSON_WITH_COMMENTS;
 use file::Origin;
@@ -50,6 +51,8 @@ pub(crate) struct Config {
     pub(crate) content_filter: ContentFilter,
     /// The name of agents that register without one.
     pub(crate) agent_name: Option<String>,
+    /// What `status --export` leaves out (`export.redact` in the file).
+    pub(crate) redaction: Redaction,
     /// What happens when an agent edits a file that another agent has reserved.
     pub(crate) file_guard: FileGuard,
     /// The hub that `pull` reads.
@@ -175,6 +178,7 @@ impl Default for Config {
                 strip_html_tags: true,
             },
             agent_name: None,
+            redaction: Redaction::default(),
             file_guard: FileGuard::Warn,
             hub_url: None,
         }

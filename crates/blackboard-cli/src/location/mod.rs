@@ -183,6 +183,12 @@ pub(crate) fn main_worktree(request: &Request) -> Option<(PathBuf, PathBuf)> {
     Some((repository.main.clone(), repository.main.join(inside)))
 }
 
+/// The repository of the working directory: the root of its worktree, and that of its main worktree.
+pub(crate) fn worktree(request: &Request) -> Option<(PathBuf, PathBuf)> {
+    let repository = repository::containing(&request.current_dir, ceiling(request).as_deref())?;
+    Some((repository.root, repository.main))
+}
+
 fn user_home(request: &Request) -> Option<PathBuf> {
     request.environment.user_home.as_ref().map(|home| request.current_dir.join(home))
 }

@@ -24,6 +24,7 @@ pub mod scope;
 mod screen;
 pub mod serve;
 pub mod setup;
+pub mod spoke;
 pub mod status;
 mod style;
 pub mod sweep;

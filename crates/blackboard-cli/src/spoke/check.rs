@@ -49,14 +49,6 @@ impl<T> Checked<T> {
         }
         Checked { value, errors, notes }
     }
-
-    /// The content of a valid file, or its first error.
-    pub fn valid(self) -> Result<T, YamlError> {
-        match (self.value, self.errors.into_iter().next()) {
-            (Some(value), None) => Ok(value),
-            (_, error) => Err(error.unwrap_or_else(|| YamlError::new(0, 0, "the file is empty"))),
-        }
-    }
 }
 
 /// What is wrong with a file.
@@ -132,7 +124,7 @@ impl<'node, 'problems> Fields<'node, 'problems> {
         }
     }
 
-    /// One line of text, without markup and characters that forge its display.
+    /// One line of text, without characters that forge its display.
     pub(super) fn text(&mut self, key: &'static str, need: Need) -> Option<String> {
         self.checked_text(key, need, |_| Ok(()))
     }
@@ -259,11 +251,10 @@ impl<'node, 'problems> Fields<'node, 'problems> {
     }
 
     fn note_unknown_keys(&mut self) {
-        for (key, value) in self.node.entries() {
-            if !self.asked.contains(&key.text.as_str()) {
-                let at = Node { line: key.line, column: key.column, value: value.value.clone() };
-                self.note(&at, &key.text, "unknown key, ignored");
-            }
+        let unknown = self.node.entries().iter().filter(|(key, _)| !self.asked.contains(&key.text.as_str()));
+        for (key, _) in unknown.take(MOST_ERRORS) {
+            let message = format!("{}{}: unknown key, ignored", self.path, key.text);
+            self.problems.notes.push(YamlError::new(key.line, key.column, &message));
         }
     }
 }
@@ -284,8 +275,14 @@ pub(super) fn moment(text: &str) -> Option<Timestamp> {
     text.parse().ok().or_else(|| format!("{text}T00:00:00Z").parse().ok())
 }
 
-/// Text of others on one line, as the board stores text. It only shows it, so that a credential is no reason to refuse it.
-fn one_line(text: &str) -> String {
-    let rules = TextRules { allow_secret_looking: true, ..TextRules::default() };
+/// Text of others on one line, without characters that forge its display. Markup and what looks like a credential stay: it
+/// is only shown.
+pub(super) fn one_line(text: &str) -> String {
+    let rules = TextRules {
+        strip_code_blocks: false,
+        strip_html_tags: false,
+        allow_secret_looking: true,
+        ..TextRules::default()
+    };
     rules.summary(text).unwrap_or_default()
 }

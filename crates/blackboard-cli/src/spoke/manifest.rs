@@ -3,7 +3,6 @@
 use serde::Serialize;
 
 use super::check::{Checked, Fields, Need, schema_version};
-use crate::yaml::YamlError;
 use Need::{Optional, Required};
 
 /// The name of the file in `.collab/`.
@@ -92,11 +91,6 @@ pub struct Commands {
 }
 
 impl Manifest {
-    /// Reads a valid manifest, or returns its first error.
-    pub fn read(text: &str) -> Result<Manifest, YamlError> {
-        Manifest::check(text).valid()
-    }
-
     /// Reads a manifest and everything that is wrong with it.
     pub fn check(text: &str) -> Checked<Manifest> {
         Checked::of(text, |fields| Manifest {

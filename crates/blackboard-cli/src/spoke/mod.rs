@@ -5,10 +5,16 @@
 //! that are not known are ignored with a note. No command in a manifest is ever executed.
 
 mod check;
+pub mod export;
 pub mod manifest;
 pub mod operator;
+pub mod outgoing;
 pub mod phase;
+pub mod project;
+pub mod repository;
 pub mod status;
+pub mod template;
+pub mod test_report;
 
 pub use self::check::Checked;
 pub use self::manifest::Manifest;

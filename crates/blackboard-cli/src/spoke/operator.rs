@@ -5,7 +5,6 @@ use serde::Serialize;
 
 use super::check::{Checked, Fields, Need, schema_version};
 use super::manifest::{is_fingerprint, is_public_key};
-use crate::yaml::YamlError;
 use Need::{Optional, Required};
 
 /// The name of the file in `.collab/`.
@@ -63,11 +62,6 @@ pub struct Account {
 }
 
 impl OperatorFile {
-    /// Reads a valid file, or returns its first error.
-    pub fn read(text: &str) -> Result<OperatorFile, YamlError> {
-        OperatorFile::check(text).valid()
-    }
-
     /// Reads a file and everything that is wrong with it.
     pub fn check(text: &str) -> Checked<OperatorFile> {
         Checked::of(text, |fields| OperatorFile {

@@ -173,11 +173,6 @@ impl StatusFile {
         }
     }
 
-    /// Reads a valid file, or returns its first error.
-    pub fn read(text: &str) -> Result<StatusFile, YamlError> {
-        StatusFile::check(text).valid()
-    }
-
     /// Reads a file and everything that is wrong with it.
     pub fn check(text: &str) -> Checked<StatusFile> {
         Checked::of(text, status)

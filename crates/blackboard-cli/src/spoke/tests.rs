@@ -53,13 +53,20 @@ tests: {passing: 17, failing: 1}
 git: {branch: main, lastCommit: 2026-02-03, dirty: false, behindRemote: 3}
 ";
 
+/// The content of a valid file.
+#[track_caller]
+fn valid<T>(checked: Checked<T>) -> T {
+    assert_eq!(lines(&checked), [""; 0]);
+    checked.value.expect("a file without errors has a content")
+}
+
 fn lines<T>(checked: &Checked<T>) -> Vec<String> {
     checked.errors.iter().map(ToString::to_string).collect()
 }
 
 #[test]
 fn a_manifest_is_read_with_everything_in_it() {
-    let manifest = Manifest::read(MANIFEST).expect("a valid manifest");
+    let manifest = valid(Manifest::check(MANIFEST));
     assert_eq!((&*manifest.hub, &*manifest.license), ("mellanon/pai-collab", "MIT"));
     assert_eq!(manifest.identity.fingerprint.as_deref(), Some("SHA256:abc"));
     let reflexes = manifest.security.and_then(|security| security.reflexes).expect("reflexes");
@@ -110,12 +117,12 @@ fn a_version_without_quotes_is_accepted_with_a_note() {
 
 #[test]
 fn both_forms_of_a_status_are_valid() {
-    let seed = StatusFile::read(SEED).expect("the form of the first design");
+    let seed = valid(StatusFile::check(SEED));
     assert_eq!((seed.phase, seed.generated_by.as_deref()), (Phase::Build, None));
     let git = seed.git.expect("git");
     assert_eq!((git.commit.as_deref(), git.last_commit, git.dirty), (Some("abc1234"), None, true));
     assert_eq!(seed.agent_activity.map(|activity| activity.active_agents), Some(2));
-    let protocol = StatusFile::read(PROTOCOL).expect("the form of the protocol");
+    let protocol = valid(StatusFile::check(PROTOCOL));
     assert_eq!((protocol.phase, protocol.project), (Phase::Harden, None));
     let git = protocol.git.expect("git");
     assert_eq!((git.last_commit.as_deref(), git.behind_remote), (Some("2026-02-03"), 3));
@@ -205,5 +212,4 @@ fn an_operator_is_read_with_accounts_and_hubs() {
         (operator.identities.len(), operator.skills, operator.hives.len()),
         (1, vec!["rust".to_owned()], 2)
     );
-    assert!(OperatorFile::read(text).is_err());
 }

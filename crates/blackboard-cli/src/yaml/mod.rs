@@ -1,7 +1,7 @@
 //! Reads and writes YAML: the files of a spoke and a hub, imported tasks, exports.
 //!
-//! What is read was written by others. [`tree`] and [`read`] accept a limited number of bytes, levels and nodes, where
-//! a node that an alias repeats counts each time. They read the first document of a file and refuse keys that occur
+//! What is read was written by others. [`tree`] accepts a limited number of bytes, levels and nodes, where a node that
+//! an alias repeats counts each time. It reads the first document of a file and refuses keys that occur
 //! twice and merge keys (`<<`), which readers interpret differently. An error has a line and a column.
 //!
 //! What is written means the same to readers of YAML 1.1 and 1.2: every text is quoted, so that none of them reads a
@@ -13,10 +13,8 @@ use std::fmt;
 
 use blackboard::text::escape_for_terminal;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_saphyr::{DefaultMessageFormatter, MessageFormatter};
 
-pub use self::tree::{Key, Node, Value, tree, tree_within};
+pub use self::tree::{Node, tree, tree_within};
 
 /// How much YAML is read.
 #[derive(Clone, Copy, Debug)]
@@ -70,37 +68,6 @@ impl fmt::Display for YamlError {
 }
 
 impl std::error::Error for YamlError {}
-
-/// Reads the first document of a file as a value.
-pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
-    read_within(text, Limits::FILE)
-}
-
-/// Reads the first document of a text as a value.
-pub fn read_within<T: DeserializeOwned>(text: &str, limits: Limits) -> Result<T, YamlError> {
-    // The tree checks the limits, the keys and the syntax, and finds the end of the first document.
-    let (_, end) = tree::first_document(text, limits)?;
-    let options = serde_saphyr::options! {
-        budget: serde_saphyr::budget! {
-            max_events: limits.nodes.saturating_mul(3),
-            max_depth: limits.depth,
-            max_nodes: limits.nodes,
-            max_total_scalar_bytes: limits.bytes,
-            max_documents: 1,
-        },
-        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: limits.nodes.saturating_mul(3) },
-        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::Error,
-        merge_keys: serde_saphyr::MergeKeyPolicy::Error,
-        strict_booleans: true,
-        with_snippet: false,
-    };
-    serde_saphyr::from_str_with_options(&text[..end], options).map_err(|error| {
-        let error = error.without_snippet();
-        let (line, column) = error.location().map_or((0, 0), |at| (at.line(), at.column()));
-        let number = |of: u64| usize::try_from(of).unwrap_or(usize::MAX);
-        YamlError::new(number(line), number(column), &DefaultMessageFormatter.format_message(error))
-    })
-}
 
 /// The value as YAML. Fields are in the order of their declaration; a mapping with keys of others has to be sorted.
 ///

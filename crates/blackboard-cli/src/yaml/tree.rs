@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, Span, Tag};
+use granit_parser::{Event, Parser, ScalarStyle, Span, StrInput, Tag};
 
 use super::{Limits, YamlError};
 
@@ -144,26 +144,21 @@ pub fn tree(text: &str) -> Result<Node, YamlError> {
 
 /// The tree of the first document of a text. An empty text is null.
 pub fn tree_within(text: &str, limits: Limits) -> Result<Node, YamlError> {
-    first_document(text, limits).map(|(node, _)| node)
-}
-
-/// The tree of the first document, and the byte where that document ends.
-pub(super) fn first_document(text: &str, limits: Limits) -> Result<(Node, usize), YamlError> {
     if text.len() > limits.bytes {
         return Err(YamlError::new(0, 0, &format!("the text has more than {} bytes", limits.bytes)));
     }
-    let options = serde_saphyr::granit_parser::options! {
+    let options = granit_parser::options! {
         flow_nesting_limit: limits.depth + 1,
         block_nesting_limit: limits.depth + 1,
     };
     let parser = Parser::new_from_str_with_options(text, options);
     let mut builder = Builder { parser, limits, nodes: 0, anchors: HashMap::new() };
-    builder.document(text.len())
+    builder.document()
 }
 
 /// Builds a tree from the events of the parser.
 struct Builder<'text> {
-    parser: Parser<'text, serde_saphyr::granit_parser::StrInput<'text>>,
+    parser: Parser<'text, StrInput<'text>>,
     limits: Limits,
     nodes: usize,
     /// The complete nodes that have an anchor.
@@ -175,21 +170,19 @@ struct Located<'text> {
     event: Event<'text>,
     line: usize,
     column: usize,
-    byte: Option<usize>,
 }
 
 impl<'text> Builder<'text> {
-    fn document(&mut self, end: usize) -> Result<(Node, usize), YamlError> {
+    fn document(&mut self) -> Result<Node, YamlError> {
         let mut root = Node { line: 1, column: 1, value: Value::Scalar { text: String::new(), plain: true } };
         while let Some(located) = self.next()? {
             match located.event {
                 Event::StreamStart | Event::DocumentStart(..) => {}
-                Event::DocumentEnd => return Ok((root, located.byte.unwrap_or(end))),
-                Event::StreamEnd => break,
+                Event::DocumentEnd | Event::StreamEnd => break,
                 _ => root = self.node(located, 0)?,
             }
         }
-        Ok((root, end))
+        Ok(root)
     }
 
     fn node(&mut self, located: Located<'text>, depth: usize) -> Result<Node, YamlError> {
@@ -291,7 +284,7 @@ impl<'text> Builder<'text> {
             YamlError::new(at.line(), at.col() + 1, &error.kind().to_string())
         })?;
         let start = span.start;
-        Ok(Some(Located { event, line: start.line(), column: start.col() + 1, byte: start.byte_offset() }))
+        Ok(Some(Located { event, line: start.line(), column: start.col() + 1 }))
     }
 }
 

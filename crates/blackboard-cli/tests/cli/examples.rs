@@ -32,6 +32,9 @@ blackboard write counter 8
 
 /// What a command needs in addition.
 const PREPARATIONS: &[(&str, &str)] = &[
+    ("status", TEST_REPORTS),
+    ("spoke show", "blackboard status --export"),
+    ("spoke validate", VALID_SPOKE),
     ("work create", "blackboard work delete design-schema; blackboard work delete ship-it"),
     ("work release", CLAIM),
     ("work reassign", CLAIM),
@@ -57,6 +60,12 @@ const PREPARATIONS: &[(&str, &str)] = &[
     ("registry", HUB),
     ("serve", "trap 'blackboard serve --stop 2>/dev/null' EXIT"),
 ];
+
+const TEST_REPORTS: &str = r#"echo '<testsuite><testcase name="a"/></testsuite>' > junit.xml
+printf 'SF:a\nLF:8\nLH:7\nend_of_record\n' > lcov.info"#;
+
+const VALID_SPOKE: &str = "blackboard spoke init --hub mellanon/pai-collab --maintainer ivy --license MIT \
+--public-key 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOnNv4kLw'";
 
 const CLAIM: &str = "blackboard work claim design-schema";
 

@@ -1,5 +1,5 @@
 pub mod hub;
-// mod round_trip;
+mod round_trip;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};

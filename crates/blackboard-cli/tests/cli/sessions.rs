@@ -135,6 +135,7 @@ const WITH_AN_ENDED_SESSION: &[(&str, &[&str], Treatment)] = {
         ("observe", &["--follow", "--timeout", "1s"], Refused),
         ("run", &["--", "true"], Ignored),
         ("status", &[], Ignored),
+        ("status", &["--export"], Ignored),
         ("serve", &["--status"], NotUsed),
         ("write", &["key", "1"], Ignored),
         ("write", &["leased", "1", "--lease"], Refused),
@@ -193,8 +194,8 @@ const WITH_AN_ENDED_SESSION: &[(&str, &[&str], Treatment)] = {
 };
 
 /// Commands that have their own tests for this, or nothing to do with sessions of the environment: the guard needs a
-/// repository, hooks use the session of their platform, the MCP server registers a session when it needs one, and a copy
-/// is made without one.
+/// repository, hooks use the session of their platform, the MCP server registers a session when it needs one, a copy
+/// is made without one, and the files of a spoke are on no board.
 const ELSEWHERE: &[&str] = &[
     "copy",
     "guard install",
@@ -206,6 +207,9 @@ const ELSEWHERE: &[&str] = &[
     "setup",
     "setup status",
     "setup remove",
+    "spoke init",
+    "spoke show",
+    "spoke validate",
 ];
 
 fn text_in_the_environment_that_is_no_session_id_is_treated_as_an_unknown_session() {

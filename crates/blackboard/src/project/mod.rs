@@ -1,5 +1,6 @@
 //! Projects: registered places of work.
 
+mod activity;
 mod at_path;
 mod list;
 mod register;
@@ -8,6 +9,7 @@ mod status;
 
 use serde::Serialize;
 
+pub use self::activity::{Activity, ProgressNote, ProjectIdentity, ProjectSelection};
 pub use self::list::ListedProject;
 pub use self::register::{RegisterProject, RegisteredProject};
 pub use self::remove::RemovedProject;

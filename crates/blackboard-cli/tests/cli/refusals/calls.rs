@@ -54,8 +54,20 @@ fn own_codes(command: &str) -> impl Iterator<Item = Code> {
 
 /// Commands that open no board, or only those that they name, or, like a hook and the MCP server, never end because of one: a hook prints nothing then, the
 /// server answers with what is wrong.
-const BOARDLESS: &[&str] =
-    &["completions", "copy", "demo", "hook", "mcp", "version", "setup", "setup status", "setup remove"];
+const BOARDLESS: &[&str] = &[
+    "completions",
+    "copy",
+    "demo",
+    "hook",
+    "mcp",
+    "version",
+    "setup",
+    "setup status",
+    "setup remove",
+    "spoke init",
+    "spoke show",
+    "spoke validate",
+];
 
 /// Commands that never wait for the lock.
 pub const READING: &[&str] = &[
@@ -140,6 +152,9 @@ pub const CALLS: &[(&str, &[&str])] = &[
     ("project register", &["other", "--name", "Other"]),
     ("project list", &[]),
     ("project status", &["pai"]),
+    ("spoke init", &["--hub", "mellanon/the-hive"]),
+    ("spoke show", &["spoke"]),
+    ("spoke validate", &["spoke"]),
     ("project remove", &["empty"]),
     ("call", &["ns", "1", "--id", "answered", "--timeout", "1s"]),
     ("protocol list", &[]),
@@ -242,6 +257,9 @@ const PROVOCATIONS: &[(&str, Code, &[&str])] = &[
     ("project register", Code::SecretLooking, &["new", "--name", SECRET]),
     ("project status", Code::ProjectNotFound, &["none"]),
     ("project remove", Code::ProjectNotFound, &["none"]),
+    ("spoke show", Code::EntryNotFound, &["none"]),
+    ("spoke validate", Code::EntryNotFound, &["none"]),
+    ("spoke validate", Code::InvalidValue, &["valid.json"]),
     ("project remove", Code::InUse, &["pai"]),
     ("scope create", Code::AlreadyExists, &["full"]),
     ("scope create", Code::ScopeFull, &["default", "--max-entries", "1"]),

@@ -205,11 +205,17 @@ pub fn has_git() -> bool {
     *HAS_GIT.get_or_init(|| can("a commit", "git", &["--version"]))
 }
 
+/// The status of a spoke.
+const STATUS: &str =
+    "schemaVersion: '1.0'\ngeneratedAt: '2026-02-03T16:00:00Z'\nproject: {name: pai, phase: building}\n";
+
 /// Writes the files that calls of `txn` name.
 pub fn write_transactions(scratch: &Scratch) {
     for (name, transaction) in TRANSACTIONS {
         fs::write(scratch.path().join(name), transaction).unwrap();
     }
+    fs::create_dir_all(scratch.path().join("spoke/.collab")).unwrap();
+    fs::write(scratch.path().join("spoke/.collab/status.yaml"), STATUS).unwrap();
 }
 
 /// A user without privileges.

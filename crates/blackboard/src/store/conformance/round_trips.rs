@@ -15,7 +15,7 @@ use crate::event::{Filter, Lines, Since};
 use crate::file::{Check, FileFilter, Release as ReleaseFiles, Reserve};
 use crate::follow::{Follow, Start};
 use crate::lock::{Acquire, Release as ReleaseLock};
-use crate::project::RegisterProject;
+use crate::project::{ProjectSelection, RegisterProject};
 use crate::protocol::{AgentRun, Call, DefineProtocol, Dispatch, Dispatcher, Handlers, Publishable};
 use crate::scope::{CreateScope, DeleteScope, Policies, SetScope, ValueRule, ValueRules};
 use crate::work::{Block, ClaimNext, LastCompleted, NewestWork, Reassign, Status, WaitForItem, WorkFilter};
@@ -185,6 +185,9 @@ fn count_sessions_and_work(counted: &mut Counted) {
     });
     counted
         .count("Projects::status", "project status", |fixture| fixture.board.projects().status("p").unwrap());
+    counted.count("Projects::activity", "project activity", |fixture| {
+        fixture.board.projects().activity(&ProjectSelection::All).unwrap()
+    });
     counted.count("Projects::remove", "project remove", |fixture| {
         fixture.board.projects().remove("p", false, None).unwrap()
     });

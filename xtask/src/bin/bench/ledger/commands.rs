@@ -1,6 +1,7 @@
 //! Complete commands on an idle database, against `/bin/true` and against the baseline.
 
 use std::cell::Cell;
+use std::path::Path;
 use std::process::Command;
 
 use crate::boards::Scratch;
@@ -8,7 +9,7 @@ use crate::programs::{Program, interleave};
 use crate::report::{Bar, Line, Unit};
 use crate::{Result, Scale};
 
-/// `agent list`, `agent heartbeat`, `work claim`, `--version` and `--help`, each on its own board that no other process
+/// `agent list`, `agent heartbeat`, `work claim`, `status --export`, `--version` and `--help`, each on its own board that no other process
 /// uses, alternating with `/bin/true` and with its baseline.
 pub fn measure(scale: &Scale) -> Result<Vec<Line>> {
     let runs = scale.of(200, 10);
@@ -35,6 +36,18 @@ pub fn measure(scale: &Scale) -> Result<Vec<Line>> {
     ];
     interleave(&mut claims, scale.rounds, runs)?;
 
+    // Outside of a repository: git takes as long as it takes.
+    let exporting = Pair::new(scale, 1000)?;
+    let mut exports = [
+        Program::nothing(),
+        Program::new("export", || {
+            let mut command = exporting.blackboard(&["status", "--export", "--all-projects", "--json"]);
+            command.current_dir(exporting.product.path().parent().unwrap_or_else(|| Path::new("/tmp")));
+            command
+        }),
+    ];
+    interleave(&mut exports, scale.rounds, runs)?;
+
     let mut words = [Program::nothing(), listing.product(&["--version"]), listing.product(&["--help"])];
     interleave(&mut words, scale.rounds, runs)?;
 
@@ -45,11 +58,13 @@ pub fn measure(scale: &Scale) -> Result<Vec<Line>> {
             Line::new(what, Bar::AtMost(limit), Unit::Ratio, &program.ratios(other), detail.join(", "))
         };
     let listed = "`agent list --json`, 50 agents, against `/bin/true`";
+    let exported = "`status --export`, 50 agents, 1,000 items, without git, against `/bin/true`";
     Ok(vec![
         line(listed, 2.3, &lists[1], &lists[0], Some(&lists[2])),
         line("`agent heartbeat` against `/bin/true`", 3.0, &beats[1], &beats[0], Some(&beats[2])),
         line("`work claim` against `/bin/true`", 3.5, &claims[1], &claims[0], None),
         line("`work claim` against the baseline", 1.35, &claims[1], &claims[2], None),
+        line(exported, 5.0, &exports[1], &exports[0], None),
         line("`--version` against `/bin/true`", 1.2, &words[1], &words[0], None),
         line("`--help` against `/bin/true`", 2.5, &words[2], &words[0], None),
     ])

@@ -1,0 +1,75 @@
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use blackboard::Code;
+use serde_json::json;
+
+use super::{MANIFEST, write};
+use crate::scratch::Scratch;
+use crate::shapes::is_object;
+use crate::transcript;
+
+#[test]
+fn human_output_matches_transcript() {
+    transcript::check("spoke validate");
+}
+
+#[test]
+fn json_has_all_errors_with_their_places() {
+    let scratch = Scratch::new();
+    write(&scratch, "manifest.yaml", &MANIFEST.replace("ivy", "i v y").replace("MIT", "GPL-3.0"));
+    write(&scratch, "status.yaml", "schemaVersion: \"1.0\"\n");
+    let output = scratch.run(["spoke", "validate", "--json"]);
+    assert_eq!(output.code, 4);
+    let checked = output.json();
+    is_object(&checked, &["valid", "files"]);
+    assert_eq!((&checked["valid"], checked["files"].as_array().unwrap().len()), (&json!(false), 2));
+    let errors = checked["files"][0]["errors"].as_array().unwrap();
+    let places: Vec<_> =
+        errors.iter().map(|error| (error["line"].as_u64(), error["column"].as_u64())).collect();
+    assert_eq!(places, [(Some(5), Some(13)), (Some(6), Some(10))]);
+    // One file, by its path.
+    let one = scratch.run(["spoke", "validate", ".collab/status.yaml", "--json"]);
+    assert_eq!((one.code, one.json()["files"].as_array().unwrap().len()), (4, 1));
+    // What an export writes is valid.
+    scratch.json(["status", "--export"]);
+    let status = scratch.run(["spoke", "validate", ".collab/status.yaml"]);
+    assert!(status.stdout.contains("git: required, but missing"), "{status:?}");
+}
+
+#[test]
+fn bombs_and_links_are_refused() {
+    let scratch = Scratch::new();
+    let mut laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..12 {
+        let repeated = vec![format!("*a{}", level - 1); 10].join(", ");
+        laughs += &format!("a{level}: &a{level} [{repeated}]\n");
+    }
+    for (text, message) in [
+        (laughs, "more than 50000 values"),
+        ("[".repeat(100_000), "recursion limit"),
+        ("a: b: c".to_owned(), ""),
+        ("name: a\nname: b\n".to_owned(), "the key name occurs twice"),
+    ] {
+        write(&scratch, "manifest.yaml", &text);
+        let output = scratch.run(["spoke", "validate", "--json"]);
+        let error = output.json()["files"][0]["errors"][0]["message"].clone();
+        assert!(output.code == 4 && error.as_str().unwrap().contains(message), "{output:?}");
+    }
+    write(&scratch, "manifest.yaml", &"x".repeat(2 * 1024 * 1024));
+    scratch.run(["spoke", "validate", "--json"]).refused(Code::InvalidValue);
+    let file = scratch.path().join(".collab/manifest.yaml");
+    fs::remove_file(&file).unwrap();
+    symlink("/dev/zero", &file).unwrap();
+    scratch.run(["spoke", "validate", "--json"]).refused(Code::UnsafePermissions);
+    scratch.run(["spoke", "validate", "/dev/null", "--json"]).refused(Code::UnsafePermissions);
+}
+
+#[test]
+fn a_directory_without_a_spoke_and_other_files_are_refused() {
+    let scratch = Scratch::new();
+    scratch.run(["spoke", "validate", "--json"]).refused(Code::EntryNotFound);
+    scratch.run(["spoke", "validate", "missing.yaml", "--json"]).refused(Code::EntryNotFound);
+    fs::write(scratch.path().join("other.yaml"), "a: 1\n").unwrap();
+    scratch.run(["spoke", "validate", "other.yaml", "--json"]).refused(Code::InvalidValue);
+}
