@@ -99,6 +99,7 @@ fn every_key_can_be_set_in_the_home_file() {
           "contentFilter": { "maxFieldLength": 20, "stripCodeBlocks": false, "stripHtmlTags": false },
           "agent": { "name": "Ivy" },
           "hub": { "url": "ivy/hub" },
+          "export": { "redact": ["agents", "branch"] },
           "fileGuard": "deny"
         }"#,
     );
@@ -134,6 +135,7 @@ fn every_key_can_be_set_in_the_home_file() {
         agent_name: Some("Ivy".to_owned()),
         file_guard: FileGuard::Deny,
         hub_url: Some("ivy/hub".to_owned()),
+        redaction: Redaction { agents: true, branch: true, ..Redaction::default() },
     };
     assert_eq!(config, expected);
 }
