@@ -8,7 +8,7 @@ use blackboard::project::Project as RegisteredProject;
 use blackboard::{Code, Fault, Refusal, Result};
 use serde::Serialize;
 
-use super::address::{Address, Paths, USUAL_HOST};
+use super::address::{Address, Paths, USUAL_HOST, without_password};
 use super::cache::{Cache, Reading};
 use super::files::HubFiles;
 use super::folder::{COLLAB, Collab, Folder, LARGEST_FILE};
@@ -121,7 +121,7 @@ fn named(text: &str, current: &Path, name: &str) -> Result<HubLocation> {
 }
 
 fn refusal(name: &str, text: &str, problem: &str) -> blackboard::Error {
-    let shown = super::address::without_password(text);
+    let shown = without_password(text);
     let shown: String = shown.chars().take(100).collect();
     Refusal::new(Code::InvalidValue, format!("{name}: {} {problem}", escape(&shown)))
         .hint("name a directory, owner/repo or a URL")
@@ -204,7 +204,8 @@ impl Hub {
         for project in projects {
             let address = project.source.as_ref().map(|source| {
                 let address = Address::parse(&source.repo, host, Paths::Inside(allowed));
-                address.map_err(|problem| format!("its source {} {problem}", source.repo))
+                let shown = || without_password(&source.repo);
+                address.map_err(|problem| format!("its source {} {problem}", shown()))
             });
             let origin = self.origin(&project, address, &mut locals);
             candidates.push(Candidate { project, origin });
