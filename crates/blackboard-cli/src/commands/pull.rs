@@ -89,12 +89,12 @@ impl HubOptions {
     pub fn pull(&self, context: &Context, interrupted: &AtomicBool) -> Result<Option<Pulled>> {
         let located = self.locate(context)?;
         let mut cache = self.cache(context)?;
-        let board = context.open(Access::read_unswept())?;
-        let registered: Vec<_> = board.projects().list()?.into_iter().map(|listed| listed.project).collect();
         let hub = match &located {
             Some((location, _)) => self.read_hub(context, location, &mut cache, interrupted)?,
             None => Hub::default(),
         };
+        let board = context.open(Access::read_unswept())?;
+        let registered: Vec<_> = board.projects().list()?.into_iter().map(|listed| listed.project).collect();
         let current = context.request().current_dir;
         let allowed: Vec<_> = self.allow_path.iter().map(|path| current.join(path)).collect();
         let candidates = hub.candidates(&registered, &allowed);
