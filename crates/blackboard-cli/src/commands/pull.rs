@@ -90,7 +90,7 @@ impl HubOptions {
         let located = self.locate(context)?;
         let mut cache = self.cache(context)?;
         let hub = match &located {
-            Some((location, _)) => self.read_hub(context, location, &mut cache, interrupted)?,
+            Some((location, _)) => read_hub(context, location, &mut cache, interrupted)?,
             None => Hub::default(),
         };
         let board = context.open(Access::read_unswept())?;
@@ -122,7 +122,7 @@ impl HubOptions {
     /// Reads only the hub. It is required.
     pub fn hub(&self, context: &Context, interrupted: &AtomicBool) -> Result<Hub> {
         let Some((location, _)) = self.locate(context)? else { return Err(no_hub()) };
-        self.read_hub(context, &location, &mut self.cache(context)?, interrupted)
+        read_hub(context, &location, &mut self.cache(context)?, interrupted)
     }
 
     fn locate(&self, context: &Context) -> Result<Option<(HubLocation, NamedBy)>> {
@@ -139,25 +139,25 @@ impl HubOptions {
         let options = GitOptions { timeout, has_ssh_command: false };
         Ok(Cache { directory: home.join(CACHE), offline: self.offline, options })
     }
+}
 
-    fn read_hub(
-        &self,
-        context: &Context,
-        location: &HubLocation,
-        cache: &mut Cache,
-        interrupted: &AtomicBool,
-    ) -> Result<Hub> {
-        let uses_ssh = matches!(location, HubLocation::Remote(address) if address.uses_ssh());
-        learn_ssh(context, uses_ssh, cache, interrupted);
-        let hub = Hub::read(location, cache, interrupted)?;
-        if !context.json()
-            && let (Some(problem), Some(moment)) = (&hub.problem, hub.cached_at)
-        {
-            let age = time::age(SystemClock.now().since(moment));
-            warn(&format!("cannot read the hub: {problem}; using what was read {age} ago"));
-        }
-        Ok(hub)
+/// Reads a hub, and warns if only the cache has it.
+fn read_hub(
+    context: &Context,
+    location: &HubLocation,
+    cache: &mut Cache,
+    interrupted: &AtomicBool,
+) -> Result<Hub> {
+    let uses_ssh = matches!(location, HubLocation::Remote(address) if address.uses_ssh());
+    learn_ssh(context, uses_ssh, cache, interrupted);
+    let hub = Hub::read(location, cache, interrupted)?;
+    if !context.json()
+        && let (Some(problem), Some(moment)) = (&hub.problem, hub.cached_at)
+    {
+        let age = time::age(SystemClock.now().since(moment));
+        warn(&format!("cannot read the hub: {problem}; using what was read {age} ago"));
     }
+    Ok(hub)
 }
 
 /// Git asks no question, unless the user has an ssh command of their own.

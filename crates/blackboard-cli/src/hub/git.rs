@@ -277,7 +277,7 @@ impl Repository<'_> {
         let directory = space.map(|space| (packs.as_path(), space));
         let limits = Limits { time: self.options.timeout, output, directory };
         let finished = program::run(&mut self.command(arguments), input, &limits, self.interrupted);
-        let finished = finished.map_err(|failure| self.describe(&failure))?;
+        let finished = finished.map_err(|failure| describe(&failure))?;
         if finished.code == Some(0) { Ok(finished) } else { Err(self.reason(&finished.stderr)) }
     }
 
@@ -308,23 +308,24 @@ impl Repository<'_> {
         command
     }
 
-    fn describe(&self, failure: &Failure) -> String {
-        match failure {
-            Failure::CannotStart(error) => format!("git cannot be started: {error}"),
-            Failure::TimedOut(time) => format!("git did not end within {} s", time.as_secs_f64()),
-            Failure::TooMuchOutput => "git printed too much".to_owned(),
-            Failure::TooMuchSpace(most) => {
-                format!("it is too large: more than {} MB would be fetched", most / (1024 * 1024))
-            }
-            Failure::Interrupted => "interrupted".to_owned(),
-        }
-    }
-
     /// The line in which git says why, without a password of the URL.
     fn reason(&self, stderr: &str) -> String {
         const LONGEST: usize = 200;
         let line = reason(stderr).replace(&self.address.url, &self.address.to_string());
         line.chars().take(LONGEST).collect()
+    }
+}
+
+/// Why git did not end by itself.
+fn describe(failure: &Failure) -> String {
+    match failure {
+        Failure::CannotStart(error) => format!("git cannot be started: {error}"),
+        Failure::TimedOut(time) => format!("git did not end within {} s", time.as_secs_f64()),
+        Failure::TooMuchOutput => "git printed too much".to_owned(),
+        Failure::TooMuchSpace(most) => {
+            format!("it is too large: more than {} MB would be fetched", most / (1024 * 1024))
+        }
+        Failure::Interrupted => "interrupted".to_owned(),
     }
 }
 
