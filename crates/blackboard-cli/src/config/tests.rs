@@ -403,6 +403,7 @@ fn a_project_can_set_thresholds_limits_and_retention_but_no_path_address_or_safe
             "contentFilter.stripCodeBlocks",
             "contentFilter.stripHtmlTags",
             "agent.name",
+            "hub.url",
         ]
     );
     let (config, warnings) = from_project(

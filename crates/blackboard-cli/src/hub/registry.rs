@@ -281,6 +281,6 @@ Text after the table.
         let odd = "## Active Projects\n| Project |\n|-|\n| [a](b |\n| ](( |\n| [](x) |\n|||||\n|";
         let names: Vec<_> =
             Registry::parse(odd).projects.unwrap().into_iter().map(|project| project.name).collect();
-        assert_eq!(names, ["[a](b", "]((", "", "", ""]);
+        assert_eq!(names, ["[a](b", "]((", "", ""]);
     }
 }

@@ -189,7 +189,7 @@ git: {branch: main, lastCommit: 2026-02-03T12:00:00Z, dirty: false, behindRemote
         let negative = OF_A_BOARD.replace("380", "-1");
         for (text, problem) in [
             (future.as_str(), "status.yaml: generatedAt: is in the future"),
-            (negative.as_str(), "status.yaml: line 9, column 18: tests.passing"),
+            (negative.as_str(), "status.yaml: line 10, column 18: tests.passing"),
             ("phase: [", "status.yaml: line"),
             ("", "status.yaml: line"),
         ] {

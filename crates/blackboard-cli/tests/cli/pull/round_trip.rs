@@ -56,7 +56,7 @@ fn a_hub_shows_the_work_of_two_machines_and_opens_none_of_their_boards() {
     let (ivy, oak) = (&machines[0], &machines[1]);
     if let Some((output, trace)) = traced(&hub, &["pull", "--json"]) {
         assert_eq!(output.success().json()["fetched"], 2);
-        assert!(trace.contains("hub/projects/signal"), "nothing was traced");
+        assert!(trace.contains("PROJECT.yaml") && trace.contains("repositories/signal"), "{trace}");
         for machine in &machines {
             assert!(!trace.contains(machine.path().to_str().unwrap()), "a machine was accessed: {trace}");
         }
