@@ -133,11 +133,32 @@ fn every_key_can_be_set_in_the_home_file() {
             strip_html_tags: false,
         },
         agent_name: Some("Ivy".to_owned()),
+        redaction: Redaction { agents: true, branch: true, ..Redaction::default() },
         file_guard: FileGuard::Deny,
         hub_url: Some("ivy/hub".to_owned()),
-        redaction: Redaction { agents: true, branch: true, ..Redaction::default() },
     };
     assert_eq!(config, expected);
+}
+
+#[test]
+fn a_project_can_leave_out_more_and_never_less() {
+    for (project, expected, ignored) in [
+        (r#"["work"]"#, &["agents", "work"][..], 0),
+        ("[]", &["agents"], 0),
+        (r#"["secrets"]"#, &["agents"], 1),
+        (r#""work""#, &["agents"], 1),
+        ("[1]", &["agents"], 1),
+    ] {
+        let files = Files::new();
+        fs::write(files.home(), r#"{"export": {"redact": ["agents"]}}"#).unwrap();
+        fs::write(files.project(), format!(r#"{{"export": {{"redact": {project}}}}}"#)).unwrap();
+        let (config, warnings) = files.load();
+        assert_eq!(
+            (Some(config.redaction), warnings.len()),
+            (Redaction::named(expected), ignored),
+            "{project}"
+        );
+    }
 }
 
 #[test]
