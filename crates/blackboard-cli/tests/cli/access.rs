@@ -75,6 +75,8 @@ const OTHER_COMMANDS: &[(&str, &str)] = &[
     ("file ", "reservations are in a scope that has no policies"),
     ("lock ", "locks are in a scope that has no policies"),
     ("project ", "projects"),
+    ("pull", "files of projects"),
+    ("registry", "files of projects"),
     ("protocol ", "protocols, and keys that the caller names"),
     ("guard ", "reservations are in a scope that has no policies"),
     ("serve", "the dashboard of the operator, who has its token"),
