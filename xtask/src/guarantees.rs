@@ -46,13 +46,14 @@ fn every_test_that_the_guarantees_name_exists() {
 }
 
 /// Calls that start the limit of a test: directly, or in the constructor of a fixture.
-const LIMITED: [&str; 12] = [
+const LIMITED: [&str; 13] = [
     "limit_test()",
     "testkit::tempdir()",
     // The same, in the fixtures of testkit itself.
     "crate::tempdir()",
     "Scratch::",
     "TestBoard::",
+    "TestHub::",
     "Site::",
     "Served::",
     "Fixture::",

@@ -41,6 +41,8 @@ pub(crate) struct Environment {
     pub(crate) agent_name: Option<OsString>,
     /// `BLACKBOARD_PID`: the process of a session that registers.
     pub(crate) pid: Option<OsString>,
+    /// `GIT_SSH_COMMAND` or `GIT_SSH`: the ssh command of git.
+    pub(crate) ssh_command: Option<OsString>,
     /// `PATH`: the directories of programs.
     pub(crate) path: Option<OsString>,
     /// The variables that platforms declare, if they are set.
@@ -100,6 +102,7 @@ impl Environment {
             scope: set("BLACKBOARD_SCOPE"),
             agent_name: set("BLACKBOARD_AGENT_NAME"),
             pid: set("BLACKBOARD_PID"),
+            ssh_command: set("GIT_SSH_COMMAND").or_else(|| set("GIT_SSH")),
             path: set("PATH"),
             platform_variables: declared_variables().filter_map(|name| Some((name, set(name)?))).collect(),
         }
@@ -135,6 +138,7 @@ mod tests {
                 scope: Some("BLACKBOARD_SCOPE".into()),
                 agent_name: Some("BLACKBOARD_AGENT_NAME".into()),
                 pid: Some("BLACKBOARD_PID".into()),
+                ssh_command: Some("GIT_SSH_COMMAND".into()),
                 path: Some("PATH".into()),
                 platform_variables: declared_variables().map(|name| (name, name.into())).collect(),
             }

@@ -138,7 +138,9 @@ fn deliver(outcome: Outcome, context: &Context, stdout: &mut dyn Write) -> outpu
         }
     };
     if !is_told {
-        note_missing_board(context);
+        if outcome.answer.needs_board() {
+            note_missing_board(context);
+        }
         in_answer.clear();
     }
     note_unreadable(context, &in_answer);

@@ -122,7 +122,7 @@ More commands:
                  purge, txn, snapshot; scope create, set, show, list, delete
   Locks, files   lock acquire, release, list, run; file release, list, check
   Projects       project register, list, status, remove; spoke init, show,
-                 validate
+                 validate; pull, registry
   Protocols      protocol list, show, key, pattern, parse, check, define, remove
   Setup          setup status, remove; guard install, check, remove; mcp, hook,
                  completions, version

@@ -25,6 +25,11 @@ pub trait Render {
         self.is_list()
     }
 
+    /// Whether a missing board is worth a note, because the answer is about it.
+    fn needs_board(&self) -> bool {
+        true
+    }
+
     /// The exit code, if it is known only once the answer was written.
     fn exit_code(&self) -> Option<u8> {
         None

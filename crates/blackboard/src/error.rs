@@ -179,6 +179,8 @@ codes! {
     SessionEnded, "session_ended", 4;
     /// The key or the value does not match the protocol.
     ProtocolMismatch, "protocol_mismatch", 4;
+    /// `REGISTRY.md` of a hub differs from its files `PROJECT.yaml`.
+    RegistryMismatch, "registry_mismatch", 4;
     /// The agent that handled the call has reported an error.
     CallFailed, "call_failed", 4;
     /// Still in use.

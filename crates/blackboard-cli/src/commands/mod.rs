@@ -17,11 +17,14 @@ mod guard;
 pub mod hook;
 mod import;
 mod init;
+mod interrupt;
 mod lock;
 mod mcp;
 mod observe;
 mod project;
 mod protocol;
+mod pull;
+mod registry;
 mod render;
 mod run;
 mod scope;
@@ -103,6 +106,8 @@ pub const COMMANDS: &[Command] = &[
     command::<spoke::init::Init>("spoke init", Group::Projects),
     command::<spoke::show::Show>("spoke show", Group::Projects),
     command::<spoke::validate::Validate>("spoke validate", Group::Projects),
+    command::<pull::Pull>("pull", Group::Projects),
+    command::<registry::Registry>("registry", Group::Projects),
     command::<protocol::list::List>("protocol list", Group::Protocols),
     command::<protocol::show::Show>("protocol show", Group::Protocols),
     command::<protocol::key::Key>("protocol key", Group::Protocols),

@@ -15,6 +15,7 @@ use blackboard::{Board, Code, Error, Refusal, Result, Revision};
 use self::file::TargetFile;
 use super::Run;
 use super::arguments::{ReadAs, ScopeOption};
+use super::interrupt::watch_signals;
 use crate::context::{Context, warn};
 use crate::envelope::Answer;
 use crate::open::Access;
@@ -229,23 +230,4 @@ impl crate::outcome::Render for Following {
             screen.flush()
         })
     }
-}
-
-/// Set by the first signal that asks this process to end. The second one ends it.
-#[cfg(unix)]
-fn watch_signals() -> Arc<AtomicBool> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    use signal_hook::flag;
-    let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // Without them, a signal ends the process as before.
-        let _ = flag::register_conditional_default(signal, Arc::clone(&interrupted));
-        let _ = flag::register(signal, Arc::clone(&interrupted));
-    }
-    interrupted
-}
-
-#[cfg(not(unix))]
-fn watch_signals() -> Arc<AtomicBool> {
-    Arc::default()
 }

@@ -243,6 +243,18 @@ pub(super) const KEYS: &[Key] = &[
             },
         },
     ),
+    home_only(
+        "hub.url",
+        Kind::Text {
+            allowed: "a directory, owner/repo or a URL",
+            default: "none",
+            store: |config, text| {
+                let usable = !text.is_empty() && !text.contains(char::is_control);
+                config.hub_url = Some(usable.then(|| text.to_owned())?);
+                Some(())
+            },
+        },
+    ),
     Key {
         project: ByProject::Stricter,
         ..anywhere(

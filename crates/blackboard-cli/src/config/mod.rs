@@ -55,6 +55,8 @@ pub(crate) struct Config {
     pub(crate) redaction: Redaction,
     /// What happens when an agent edits a file that another agent has reserved.
     pub(crate) file_guard: FileGuard,
+    /// The hub that `pull` reads.
+    pub(crate) hub_url: Option<String>,
 }
 
 /// The location and the storage of the board.
@@ -178,6 +180,7 @@ impl Default for Config {
             agent_name: None,
             redaction: Redaction::default(),
             file_guard: FileGuard::Warn,
+            hub_url: None,
         }
     }
 }

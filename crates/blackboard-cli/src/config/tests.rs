@@ -98,6 +98,7 @@ fn every_key_can_be_set_in_the_home_file() {
           "webServer": { "port": 10, "host": "::1" },
           "contentFilter": { "maxFieldLength": 20, "stripCodeBlocks": false, "stripHtmlTags": false },
           "agent": { "name": "Ivy" },
+          "hub": { "url": "ivy/hub" },
           "export": { "redact": ["agents", "branch"] },
           "fileGuard": "deny"
         }"#,
@@ -134,6 +135,7 @@ fn every_key_can_be_set_in_the_home_file() {
         agent_name: Some("Ivy".to_owned()),
         redaction: Redaction { agents: true, branch: true, ..Redaction::default() },
         file_guard: FileGuard::Deny,
+        hub_url: Some("ivy/hub".to_owned()),
     };
     assert_eq!(config, expected);
 }
@@ -422,6 +424,7 @@ fn a_project_can_set_thresholds_limits_and_retention_but_no_path_address_or_safe
             "contentFilter.stripCodeBlocks",
             "contentFilter.stripHtmlTags",
             "agent.name",
+            "hub.url",
         ]
     );
     let (config, warnings) = from_project(
@@ -549,6 +552,7 @@ fn names_are_unique_and_documented_defaults_are_the_real_ones() {
         assert!(key.store(&mut config, &Written::Text(default), None), "{}", key.path);
         config.database.operator_path = None;
         config.agent_name = None;
+        config.hub_url = None;
         assert_eq!(config, Config::default(), "{}", key.path);
     }
 }

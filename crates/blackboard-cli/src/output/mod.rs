@@ -11,6 +11,7 @@ pub mod entry;
 pub mod event;
 pub mod file;
 pub mod guard;
+pub mod hub;
 pub mod import;
 mod json_text;
 pub mod lock;

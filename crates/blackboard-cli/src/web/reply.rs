@@ -260,6 +260,7 @@ fn known_status(code: Code) -> Option<StatusCode> {
         | Code::BoardSealed
         | Code::BeingCopied
         | Code::Conflict
+        | Code::RegistryMismatch
         | Code::Busy
         | Code::TimedOut
         | Code::NoSession

@@ -56,6 +56,8 @@ const PREPARATIONS: &[(&str, &str)] = &[
         "test -e .blackboard/local.db || { mkdir -p -m 700 .blackboard; blackboard init --db .blackboard/local.db; }",
     ),
     ("import", "blackboard render swarm-blackboard.md"),
+    ("pull", HUB),
+    ("registry", HUB),
     ("serve", "trap 'blackboard serve --stop 2>/dev/null' EXIT"),
 ];
 
@@ -69,6 +71,13 @@ const CLAIM: &str = "blackboard work claim design-schema";
 
 const ANSWERED_CALL: &str = r#"blackboard write request:run:compliance:7 '{"contract":"q4"}' --scope agent:ivy
 blackboard write result:run:compliance:7 '"fine"' --scope agent:ivy"#;
+
+/// A hub with one project that has a copy of its spoke.
+const HUB: &str = r#"mkdir -p hub/projects/signal/.collab
+printf '## Active Projects\n| Project | Maintainer |\n|---|---|\n| signal | ivy |\n' > hub/REGISTRY.md
+printf 'name: signal\nmaintainer: ivy\n' > hub/projects/signal/PROJECT.yaml
+printf "schemaVersion: '1.0'\ngeneratedAt: 2026-02-03T16:00:00Z\nproject: {name: signal, phase: building}\n" \
+    > hub/projects/signal/.collab/status.yaml"#;
 
 const SCOPE: &str = "blackboard scope create cache --ttl 1h --max-entries 1000";
 
@@ -110,6 +119,8 @@ const DIFFERENT: &[(&str, &str, i32)] = &[
         "blackboard copy .blackboard/local.db copy.db --seal && blackboard copy copy.db again.db",
         0,
     ),
+    // No test uses the network.
+    ("blackboard pull --hub mellanon/pai-collab", "blackboard pull --hub mellanon/pai-collab --offline", 1),
     // The story takes half a minute at the pace of a reader.
     ("blackboard demo", "blackboard demo --pace 10", 0),
 ];

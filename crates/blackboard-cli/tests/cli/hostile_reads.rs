@@ -32,6 +32,8 @@ const LISTS: &[&[&str]] = &[
     &["file", "list"],
     &["export"],
     &["render", "board.md"],
+    &["pull", "--hub", "."],
+    &["registry", "--hub", "."],
     &["sweep", "--threshold", "0", "--dry-run"],
 ];
 

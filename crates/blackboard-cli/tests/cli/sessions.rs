@@ -186,6 +186,8 @@ const WITH_AN_ENDED_SESSION: &[(&str, &[&str], Treatment)] = {
         ("export", &[], Ignored),
         ("import", &["entries.json"], Ignored),
         ("render", &["board.md"], Ignored),
+        ("pull", &["--hub", "."], Ignored),
+        ("registry", &["--hub", "."], Ignored),
         ("version", &[], NotUsed),
         ("completions", &["bash"], NotUsed),
     ]

@@ -349,6 +349,8 @@ const WITH_A_LENGTH: &[(&str, &[&str], &str)] = &[
     ("scope create", &["cache"], "ttl"),
     ("scope set", &["cache"], "ttl"),
     ("sweep", &[], "threshold"),
+    ("pull", &["--hub", "."], "timeout"),
+    ("registry", &["--hub", "."], "timeout"),
 ];
 
 #[test]

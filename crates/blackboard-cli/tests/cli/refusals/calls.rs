@@ -96,6 +96,8 @@ pub const READING: &[&str] = &[
     "scope list",
     "export",
     "render",
+    "pull",
+    "registry",
     "lock list",
     "file list",
     "file check",
@@ -174,6 +176,8 @@ pub const CALLS: &[(&str, &[&str])] = &[
     ("export", &[]),
     ("import", &["entries.json"]),
     ("render", &["board.md"]),
+    ("pull", &["--hub", "."]),
+    ("registry", &["--hub", "."]),
 ];
 
 /// Stands for a credential in the calls below; a real one would be taken for a leak.
@@ -346,6 +350,7 @@ const PROVOCATIONS: &[(&str, Code, &[&str])] = &[
     ("wait", Code::TimedOut, &["none", "--timeout", "10ms"]),
     ("wait", Code::BoardNotFound, &["fact", "--db", "none.db"]),
     ("observe", Code::BoardNotFound, &["--follow", "--db", "none.db"]),
+    ("registry", Code::RegistryMismatch, &["--hub", "hub", "--check"]),
     ("render", Code::BoardNotFound, &["board.md", "--db", "none.db"]),
     ("delete", Code::EntryNotFound, &["none"]),
     ("delete", Code::Conflict, &["fact", "--if-revision", "1"]),

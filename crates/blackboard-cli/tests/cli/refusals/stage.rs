@@ -104,6 +104,9 @@ impl Stage {
         // The beginning of the log is pruned.
         scratch.prune(1, &[]);
         write_transactions(&scratch);
+        fs::create_dir(scratch.path().join("hub")).unwrap();
+        let registry = "## Active Projects\n| Project |\n|---|\n| signal |\n";
+        fs::write(scratch.path().join("hub/REGISTRY.md"), registry).unwrap();
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let name = if scratch.is_served() { "serve" } else { "local.db-serve" };
         let dashboard = File::create(scratch.sidecar(name)).unwrap();
