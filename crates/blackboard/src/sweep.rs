@@ -42,7 +42,7 @@ use crate::process::Liveness;
 use crate::revision::{Pending, Revision};
 use crate::scope::{EndsWith, SkippedScope};
 use crate::store::{Changes, Key, OnBusy, Prefetch, Range, Tx};
-use crate::work::WorkItem;
+use crate::work::{ClosedItems, WorkItem};
 
 /// How many agents an automatic sweep marks or refreshes.
 const BATCH: usize = 100;
@@ -363,7 +363,11 @@ impl Board {
             }) else {
                 return Ok((Changes::new(), None));
             };
-            let (mut changes, stale) = decide(agent, Held::of(tx, session)?, liveness, tx.now());
+            let held = Held::of(tx, session)?;
+            let closed = ClosedItems::among(tx, &held.items)?;
+            let (mut changes, stale) = decide(agent, held, liveness, tx.now());
+            closed.complete(None, tx.now(), &mut changes);
+            closed.end_scopes(tx, &mut changes)?;
             // Its scopes are deleted once all agents are marked, or by the next sweep.
             EndsWith::Session(session).end(tx, &mut changes)?;
             Ok((changes, Some(stale)))
