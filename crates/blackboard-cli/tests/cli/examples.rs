@@ -53,8 +53,15 @@ const PREPARATIONS: &[(&str, &str)] = &[
         "test -e .blackboard/local.db || { mkdir -p -m 700 .blackboard; blackboard init --db .blackboard/local.db; }",
     ),
     ("import", "blackboard render swarm-blackboard.md"),
+    ("work import", TRACKERS),
     ("serve", "trap 'blackboard serve --stop 2>/dev/null' EXIT"),
 ];
+
+/// A tracker in each form, and a `gh` that knows no issue.
+const TRACKERS: &str = r#"mkdir -p .beads bin && printf '#!/bin/sh\necho []\n' > bin/gh && chmod +x bin/gh
+PATH=$PWD/bin:$PATH
+echo '{"id":"bd-1","title":"One"}' | tee .beads/issues.jsonl > items.jsonl
+echo '- [ ] One' > TODO.md"#;
 
 const CLAIM: &str = "blackboard work claim design-schema";
 
