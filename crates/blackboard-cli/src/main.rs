@@ -44,6 +44,7 @@ mod session;
 mod setup;
 mod spoke;
 mod suggest;
+mod trackers;
 mod tree;
 mod unreadable;
 mod web;

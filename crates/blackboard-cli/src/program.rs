@@ -48,7 +48,7 @@ pub enum Failure {
     /// It ran longer than it may.
     TimedOut(Duration),
     /// It printed more than it may.
-    TooMuchOutput,
+    TooMuchOutput(u64),
     /// It wrote more than it may.
     TooMuchSpace(u64),
     /// The user has interrupted this process.
@@ -95,7 +95,7 @@ impl Running {
         while stdout.is_none() || stderr.is_none() {
             match received.recv_timeout(TICK) {
                 Ok(Part::Output(bytes)) if bytes.len() as u64 > limits.output => {
-                    return Err(Failure::TooMuchOutput);
+                    return Err(Failure::TooMuchOutput(limits.output));
                 }
                 Ok(Part::Output(bytes)) => stdout = Some(bytes),
                 Ok(Part::Errors(bytes)) => stderr = Some(bytes),
@@ -224,7 +224,7 @@ mod tests {
         let limited = Limits { time: Duration::from_millis(100), ..LIMITS };
         // The inner process holds the pipes, and would hold them for longer than a test may take.
         assert!(matches!(shell("sleep 1000 & sleep 1000", &limited), Err(Failure::TimedOut(_))));
-        assert!(matches!(shell("yes", &LIMITS), Err(Failure::TooMuchOutput)));
+        assert!(matches!(shell("yes", &LIMITS), Err(Failure::TooMuchOutput(1000))));
         let limited = Limits { directory: Some((scratch.path(), 5000)), ..LIMITS };
         let script = format!("yes > {}/file & wait", scratch.path().display());
         assert!(matches!(shell(&script, &limited), Err(Failure::TooMuchSpace(5000))));

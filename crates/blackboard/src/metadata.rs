@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 
-/// A JSON object that the board stores and returns unchanged, and never interprets. In an answer it is on one line.
+/// A JSON object that the board stores and returns unchanged. It interprets only the labels, the estimate and the source of
+/// a work item ([`WorkItem::labels`](crate::work::WorkItem::labels)). In an answer it is on one line.
 ///
 /// ```
 /// use blackboard::Metadata;
@@ -73,6 +74,31 @@ impl Metadata {
             .map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), value.get()))
             .collect();
         Metadata::parse(&format!("{{{}}}", members.join(",")))
+    }
+
+    /// The object with one member set, or removed if there is no value. `None` if no member is left.
+    pub(crate) fn with_member(
+        metadata: Option<&Metadata>,
+        name: &str,
+        value: Option<Value>,
+    ) -> Result<Option<Metadata>> {
+        let mut parts = Vec::new();
+        for (known, text) in metadata.map(Metadata::members).transpose()?.unwrap_or_default() {
+            if known != name {
+                parts.push(format!("{}:{}", Value::from(known), text.get()));
+            }
+        }
+        parts.extend(value.map(|value| format!("{}:{value}", Value::from(name))));
+        if parts.is_empty() {
+            return Ok(None);
+        }
+        Metadata::parse(&format!("{{{}}}", parts.join(","))).map(Some)
+    }
+
+    /// One member of the object.
+    pub(crate) fn member(&self, name: &str) -> Option<Value> {
+        // Most metadata does not have it: then nothing is parsed.
+        self.as_str().contains(name).then(|| self.to_map().remove(name)).flatten()
     }
 
     fn members(&self) -> Result<Vec<(String, &RawValue)>> {
@@ -176,6 +202,23 @@ mod tests {
         for text in ["", "null", "\"text\"", "{", "{\"a\":}", &deep, &long] {
             assert!(Metadata::parse(text).is_err(), "{}", &text[..text.len().min(40)]);
         }
+    }
+
+    #[test]
+    fn setting_a_member_keeps_the_text_of_the_others() {
+        let set = |text: &str, value: Option<Value>| {
+            let before = Metadata::parse(text).unwrap();
+            Metadata::with_member(Some(&before), "a", value).unwrap().map(|after| after.as_str().to_owned())
+        };
+        for (before, value, expected) in [
+            (r#"{"a":1,"b":2.50}"#, Some(Value::from(3)), Some(r#"{"b":2.50,"a":3}"#)),
+            (r#"{"b":2.50}"#, Some(Value::from("x")), Some(r#"{"b":2.50,"a":"x"}"#)),
+            (r#"{"a":1,"b":2.50}"#, None, Some(r#"{"b":2.50}"#)),
+            (r#"{"a":1}"#, None, None),
+        ] {
+            assert_eq!(set(before, value).as_deref(), expected, "{before}");
+        }
+        assert_eq!(Metadata::with_member(None, "a", None).unwrap(), None);
     }
 
     #[test]

@@ -42,7 +42,7 @@ use crate::process::Liveness;
 use crate::revision::{Pending, Revision};
 use crate::scope::SkippedScope;
 use crate::store::{Changes, Key, OnBusy, Prefetch, Range, Tx};
-use crate::work::WorkItem;
+use crate::work::{ClosedItems, WorkItem};
 
 /// How many agents an automatic sweep marks or refreshes.
 const BATCH: usize = 100;
@@ -362,8 +362,12 @@ impl Board {
             }) else {
                 return Ok((Changes::new(), None));
             };
+            let held = Held::of(tx, session)?;
+            let closed = ClosedItems::among(tx, &held.items)?;
+            let (mut changes, stale) = decide(agent, held, liveness, tx.now());
+            closed.complete(None, tx.now(), &mut changes);
+            closed.end_scopes(tx, &mut changes)?;
             // Its local scopes stay: no other session waits for them, and it may recover.
-            let (changes, stale) = decide(agent, Held::of(tx, session)?, liveness, tx.now());
             Ok((changes, Some(stale)))
         })
     }

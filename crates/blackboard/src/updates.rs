@@ -134,8 +134,10 @@ impl<'a> Recipient<'a> {
     /// Whether the event alone may be relevant: most entries are addressed to no session, and most sessions claim for
     /// themselves.
     fn could_concern(&self, event: &Event) -> bool {
-        if event.event_type == EventType::WorkClaimed {
-            return event.is_assignment_to(&self.agent.session_id);
+        match event.event_type {
+            EventType::WorkClaimed => return event.is_assignment_to(&self.agent.session_id),
+            EventType::WorkUpdated => return is_about_item_of(event, &self.agent.session_id),
+            _ => {}
         }
         match event.target_type {
             Some(TargetType::Entry) => {
@@ -259,8 +261,8 @@ impl EventContext {
     }
 }
 
-/// The rule. Relevant are: work that another session assigned to the listener; changes of work in its project or
-/// without one; agents that join, leave or become stale there; locks and files that it holds, was denied or has
+/// The rule. Relevant are: work that another session assigned to the listener; edits of the items that it holds; changes of
+/// work in its project or without one; agents that join, leave or become stale there; locks and files that it holds, was denied or has
 /// edited; `signal:` and `task:` entries that are addressed to it. Its own events are never relevant.
 fn is_relevant(event: &Event, about: &EventContext, recipient: &Recipient<'_>) -> bool {
     let me = &recipient.agent.session_id;
@@ -273,6 +275,7 @@ fn is_relevant(event: &Event, about: &EventContext, recipient: &Recipient<'_>) -
     let was_mine = || about.change.as_ref().is_some_and(|change| change.session_id.as_ref() == Some(me));
     match subject(&event.event_type) {
         Some(Subject::Assignment) => event.is_assignment_to(me),
+        Some(Subject::OwnItem) => is_about_item_of(event, me),
         // An item that was handed over to the listener is reported as an assignment.
         Some(Subject::Work) => is_here() && event.named_session("to").as_ref() != Some(me),
         Some(Subject::Loss) => concerns_me || is_here(),
@@ -295,6 +298,8 @@ fn is_relevant(event: &Event, about: &EventContext, recipient: &Recipient<'_>) -
 enum Subject {
     /// A work item that was assigned to a session.
     Assignment,
+    /// The text or another field of an item that a session holds.
+    OwnItem,
     /// A work item of a project.
     Work,
     /// A session that was marked stale, or its holdings.
@@ -309,6 +314,7 @@ enum Subject {
 fn subject(event_type: &EventType) -> Option<Subject> {
     match event_type {
         EventType::WorkClaimed => Some(Subject::Assignment),
+        EventType::WorkUpdated => Some(Subject::OwnItem),
         EventType::WorkCreated
         | EventType::WorkReleased
         | EventType::WorkCompleted
@@ -336,6 +342,11 @@ fn subject(event_type: &EventType) -> Option<Subject> {
         | EventType::ScopeDeleted
         | EventType::Other(_) => None,
     }
+}
+
+/// Whether this session held the item of the event.
+fn is_about_item_of(event: &Event, session: &str) -> bool {
+    event.named_session("held_by").as_deref() == Some(session)
 }
 
 /// Whether the key of an entry contains the agent's name or session.
@@ -459,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn updates_report_assignments_and_not_own_claims() {
+    fn updates_report_assignments_and_edits_of_held_items_and_not_own_claims() {
         let agent = me();
         let recipient = Recipient::new(&agent);
         for (event_type, actor, field, session, expected) in [
@@ -470,6 +481,9 @@ mod tests {
             (EventType::WorkReleased, "oak", "to", "me", false),
             (EventType::WorkReleased, "oak", "to", "elm", true),
             (EventType::WorkReleased, "me", "to", "elm", false),
+            (EventType::WorkUpdated, "oak", "held_by", "me", true),
+            (EventType::WorkUpdated, "oak", "held_by", "elm", false),
+            (EventType::WorkUpdated, "me", "held_by", "me", false),
         ] {
             let fields = serde_json::json!({ field: session }).to_string();
             let event = Event {

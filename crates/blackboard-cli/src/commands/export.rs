@@ -1,5 +1,7 @@
 //! `blackboard export`
 
+mod yaml;
+
 use std::cell::RefCell;
 use std::fs;
 use std::io::{self, Write};
@@ -8,6 +10,7 @@ use std::path::{Path, PathBuf};
 use blackboard::event::{Filter, Since};
 use blackboard::export::Exported;
 use blackboard::{Board, Code, Error, Fault, Refusal, Result, Revision};
+use clap::ValueEnum;
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
@@ -21,22 +24,34 @@ use crate::outcome::{Outcome, Render};
 use crate::output::{self, Screen, escape};
 use crate::unreadable::UnreadableRows;
 
-/// Export the board or a scope as JSON
+/// Export the board or a scope as JSON or YAML
 ///
 /// Prints agents, projects, protocols, work items, dependencies, entries and events as one JSON object, or writes it to
 /// --output. With --scope, only entries, policies and events of that scope. What a scope does not let the caller read is
 /// left out. `blackboard import` reads the entries.
 ///
+/// With --format yaml, prints one of the files agents.yaml, tasks.yaml and progress.yaml. `blackboard work import --from
+/// tasks` reads the tasks.
+///
 /// Examples:
 ///   blackboard export --pretty
 ///   blackboard export --output board.json
 ///   blackboard export --scope default --output entries.json
+///   blackboard export --format yaml --what progress
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Export {
     /// File to write to; - is standard output
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    /// Form of the export
+    #[arg(long, value_name = "FORM", value_enum, default_value = "json", requires_if("yaml", "what"))]
+    format: Format,
+
+    /// File of YAML to export
+    #[arg(long, value_name = "NAME", value_enum, conflicts_with_all = ["scope", "pretty"])]
+    what: Option<yaml::File>,
 
     /// Scope to export [default: the complete board]
     #[arg(short = 'S', long, value_name = "NAME")]
@@ -50,9 +65,26 @@ pub struct Export {
     reader: ReadAs,
 }
 
+/// The form of an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// The complete state and all events
+    Json,
+    /// One of the files agents.yaml, tasks.yaml and progress.yaml
+    Yaml,
+}
+
 impl Run for Export {
     fn run(self, context: &Context) -> Result<Outcome> {
+        if self.what.is_some() && self.format == Format::Json {
+            return Err(Refusal::new(Code::Usage, "--what names a file of YAML")
+                .hint("add --format yaml")
+                .into());
+        }
         let board = self.reader.apply(context.open(Access::read())?)?;
+        if let Some(file) = self.what {
+            return export_yaml(&board, file, self.output);
+        }
         let state = match &self.scope {
             Some(scope) => board.export_scope(scope)?,
             None => board.export()?,
@@ -84,6 +116,37 @@ pub(super) fn not_written(file: &Path, error: io::Error) -> Error {
                 .into()
         }
         _ => Fault::new(Code::Io, message).because(error).into(),
+    }
+}
+
+/// Prints or writes one of the files of YAML.
+fn export_yaml(board: &Board, file: yaml::File, output: Option<PathBuf>) -> Result<Outcome> {
+    let state = board.export()?;
+    let text = yaml::render(board, &state, file)?;
+    let Some(path) = output.filter(|path| path.as_os_str() != "-") else {
+        return Ok(Outcome::new(PrintedYaml { revision: state.revision, yaml: text }));
+    };
+    refuse_what_is_no_plain_file(&path, "name a plain file, or - for standard output")?;
+    replace(&path, disk::Access::Private, |out| out.write_all(text.as_bytes())).map_err(|error| not_written(&path, error))?;
+    let output = path.display().to_string();
+    Ok(Outcome::new(Saved { revision: state.revision, output, scope: None, left_out: 0 }))
+}
+
+/// A file of YAML. In JSON it is a text.
+#[derive(Serialize)]
+struct PrintedYaml {
+    revision: Revision,
+    yaml: String,
+}
+
+impl Render for PrintedYaml {
+    fn json(&self, answer: &mut Answer<'_>) -> output::Result {
+        answer.object(self)
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> output::Result {
+        screen.writer().write_all(self.yaml.as_bytes())?;
+        Ok(())
     }
 }
 

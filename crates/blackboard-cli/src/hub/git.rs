@@ -321,7 +321,7 @@ fn describe(failure: &Failure) -> String {
     match failure {
         Failure::CannotStart(error) => format!("git cannot be started: {error}"),
         Failure::TimedOut(time) => format!("git did not end within {} s", time.as_secs_f64()),
-        Failure::TooMuchOutput => "git printed too much".to_owned(),
+        Failure::TooMuchOutput(_) => "git printed too much".to_owned(),
         Failure::TooMuchSpace(most) => {
             format!("it is too large: more than {} MB would be fetched", most / (1024 * 1024))
         }

@@ -30,6 +30,7 @@ mod style;
 pub mod sweep;
 mod table;
 pub mod time;
+pub mod trackers;
 pub mod work;
 
 use std::io::{self, IsTerminal};

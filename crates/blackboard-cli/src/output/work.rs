@@ -5,7 +5,7 @@ use std::time::Duration;
 use blackboard::agent::label;
 use blackboard::clock::Timestamp;
 use blackboard::work::{
-    Blocked, Claimed, Completed, Created, Deleted, ListedItem, Reassigned, Released, Reset, Status,
+    Blocked, Claimed, Completed, Created, Deleted, Edited, ListedItem, Reassigned, Released, Reset, Status,
     Unblocked, WorkHistory, WorkItem, list_blockers,
 };
 
@@ -23,6 +23,8 @@ render_object! {
     ReleasedItem(Released) = released;
     /// The answer of `work reassign`.
     ReassignedItem(Reassigned) = reassigned;
+    /// The answer of `work edit`.
+    EditedItem(Edited) = edited;
     /// The answer of `work complete`.
     CompletedItem(Completed) = completed;
     /// The answer of `work block`.
@@ -179,7 +181,7 @@ fn released(released: &Released, screen: &mut Screen<'_>) -> Result {
     screen.line(format_args!("Released work item: {}", escape(&item.item_id)))?;
     screen.line(format_args!(
         "Status: {} (was claimed by {} for {})",
-        item.status,
+        if released.completed { "completed, closed at its source" } else { item.status.as_str() },
         escape(&released.released_by),
         time::length(Duration::from_secs(released.held_seconds))
     ))
@@ -201,6 +203,15 @@ fn reassigned(reassigned: &Reassigned, screen: &mut Screen<'_>) -> Result {
     } else {
         screen.line(format_args!("Already held: {id} (by {holder}{fence})"))
     }
+}
+
+fn edited(edited: &Edited, screen: &mut Screen<'_>) -> Result {
+    let id = escape(&edited.item.item_id);
+    if edited.changes.is_empty() {
+        return screen.line(format_args!("Unchanged work item: {id}"));
+    }
+    let fields: Vec<_> = edited.changes.iter().map(|change| change.field).collect();
+    screen.line(format_args!("Edited work item: {id} ({})", fields.join(", ")))
 }
 
 fn completed(completed: &Completed, screen: &mut Screen<'_>) -> Result {
@@ -297,7 +308,10 @@ fn details(details: &WorkHistory, screen: &mut Screen<'_>) -> Result {
         ("Project", item.project_id.clone()),
         ("Source", Some(source(item))),
         ("Status", Some(item.status.to_string())),
+        ("Imported", item.imported_from().map(|from| format!("from {from}"))),
         ("Priority", Some(item.priority.to_string())),
+        ("Labels", list(&item.labels())),
+        ("Estimate", item.estimate().map(|tokens| format!("{tokens} tokens"))),
         ("Claimed by", item.holder_label().map(|holder| format!("{holder}{since}"))),
         ("Fence", item.fence.map(|fence| fence.to_string())),
         ("Blocked by", blockers(&details.open_blockers, &details.missing_blockers)),
@@ -305,7 +319,7 @@ fn details(details: &WorkHistory, screen: &mut Screen<'_>) -> Result {
         ("Created", Some(time::detailed(item.created_at, now))),
         ("Completed", item.completed_at.map(|completed| time::detailed(completed, now))),
         ("Summary", item.summary.clone()),
-        ("Metadata", item.metadata.as_ref().map(|metadata| metadata.as_str().to_owned())),
+        ("Metadata", item.other_metadata().as_ref().map(|metadata| metadata.as_str().to_owned())),
     ])?;
     if let Some(description) = &item.description {
         screen.gap()?;

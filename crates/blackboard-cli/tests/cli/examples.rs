@@ -58,6 +58,7 @@ const PREPARATIONS: &[(&str, &str)] = &[
     ("import", "blackboard render swarm-blackboard.md"),
     ("pull", HUB),
     ("registry", HUB),
+    ("work import", TRACKERS),
     ("serve", "trap 'blackboard serve --stop 2>/dev/null' EXIT"),
 ];
 
@@ -66,6 +67,12 @@ printf 'SF:a\nLF:8\nLH:7\nend_of_record\n' > lcov.info"#;
 
 const VALID_SPOKE: &str = "blackboard spoke init --hub mellanon/pai-collab --maintainer ivy --license MIT \
 --public-key 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOnNv4kLw'";
+
+/// A tracker in each form, and a `gh` that knows no issue.
+const TRACKERS: &str = r#"mkdir -p .beads bin && printf '#!/bin/sh\necho []\n' > bin/gh && chmod +x bin/gh
+PATH=$PWD/bin:$PATH
+echo '{"id":"bd-1","title":"One"}' | tee .beads/issues.jsonl > items.jsonl
+echo '- [ ] One' > TODO.md"#;
 
 const CLAIM: &str = "blackboard work claim design-schema";
 

@@ -51,6 +51,7 @@ const FOR_OPERATORS_TOO: &[&[&str]] = &[
     &["work", "block", "new", "--blocked-by", "item"],
     &["work", "unblock", "new"],
     &["work", "reset", "new"],
+    &["work", "edit", "new", "--title", "Other"],
     &["work", "delete", "new"],
 ];
 
@@ -181,7 +182,10 @@ const WITH_AN_ENDED_SESSION: &[(&str, &[&str], Treatment)] = {
         ("protocol check", &["review:1"], Ignored),
         ("protocol remove", &["review"], Ignored),
         ("work reset", &["new"], Ignored),
+        ("work edit", &["new", "--title", "Other"], Ignored),
         ("work delete", &["new"], Ignored),
+        ("work import", &["--from", "jsonl", "items.jsonl"], Ignored),
+        ("work export", &["--to", "jsonl"], Ignored),
         ("sweep", &[], Ignored),
         ("export", &[], Ignored),
         ("import", &["entries.json"], Ignored),

@@ -46,6 +46,7 @@ mod swarm;
 mod sweep_race;
 mod unknown_outcome;
 mod unreadable_rows;
+mod work_imports;
 
 // About the file of a board: its locks, bytes, schema, WAL, directory and file system.
 mod demo;

@@ -12,7 +12,7 @@ use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
 use crate::scope::EndsWith;
 use crate::store::{Changes, Key, Prefetch, Range, Tx};
-use crate::work::WorkItem;
+use crate::work::{ClosedItems, WorkItem};
 
 /// A session that has ended.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -59,9 +59,15 @@ impl Agents<'_> {
         ];
         let mut with_scopes = Vec::new();
         let ended = self.board.commit("agent deregister", &prefetch, |tx| {
-            let (mut changes, ended) = decide(ending_with(tx, session)?, tx.now());
+            let (first, delegates) = ending_with(tx, session)?;
+            let held = delegates.iter().chain([&first]).flat_map(|ending| &ending.held);
+            let closed = ClosedItems::among(tx, held)?;
+            let (mut changes, ended) = decide((first, delegates), tx.now());
+            closed.complete(Some(session), tx.now(), &mut changes);
             with_scopes.clear();
             if !ended.already_ended {
+                // A sweep deletes the scopes of items.
+                closed.end_scopes(tx, &mut changes)?;
                 for session in ended.delegates.iter().map(String::as_str).chain([session]) {
                     if EndsWith::Session(session).end(tx, &mut changes)? {
                         with_scopes.push(session.to_owned());

@@ -100,6 +100,8 @@ event_types! {
     WorkUnblocked = "work_unblocked";
     /// A work item was reset.
     WorkReset = "work_reset";
+    /// The title, description or another field of a work item was changed.
+    WorkUpdated = "work_updated";
     /// A work item was deleted.
     WorkDeleted = "work_deleted";
     /// A project was registered.
@@ -310,6 +312,7 @@ impl Event {
             | EventType::WorkBlocked
             | EventType::WorkUnblocked
             | EventType::WorkReset
+            | EventType::WorkUpdated
             | EventType::WorkDeleted
             | EventType::ProjectRegistered
             | EventType::ProjectUpdated

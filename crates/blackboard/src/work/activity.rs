@@ -47,6 +47,7 @@ fn effect(event_type: &EventType) -> Option<Effect> {
         | EventType::AgentRecovered
         | EventType::AgentUpdated
         | EventType::WorkCreated
+        | EventType::WorkUpdated
         | EventType::ProjectRegistered
         | EventType::ProjectUpdated
         | EventType::ProjectRemoved

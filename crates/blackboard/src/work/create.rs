@@ -6,6 +6,7 @@ use super::dependencies::{
     Blocker, NamedBlocker, blocked_event, blockers_of, missing_among, named_blockers, open_among,
     prefetch_named,
 };
+use super::details::{check_estimate, check_label_count, clean_labels};
 use super::{Dependency, Priority, Status, Work, WorkItem};
 use crate::agent::prefetch_agent;
 use crate::clock::Timestamp;
@@ -36,6 +37,10 @@ pub struct Create {
     pub priority: Option<Priority>,
     /// Its blockers.
     pub blocked_by: Vec<String>,
+    /// Its labels.
+    pub labels: Vec<String>,
+    /// The tokens that it is expected to need.
+    pub estimate: Option<u64>,
     /// Its metadata.
     pub metadata: Option<Metadata>,
     /// The session that creates it.
@@ -198,7 +203,26 @@ impl Create {
             check_id("source", source)?;
             check_source(source)?;
         }
+        cleaned.metadata = self.metadata_with_details(&mut texts)?;
         Ok((cleaned, texts.changes()))
+    }
+
+    /// The metadata with the labels and the estimate.
+    fn metadata_with_details(&self, texts: &mut Cleaner<'_>) -> Result<Option<Metadata>> {
+        if self.labels.is_empty() && self.estimate.is_none() {
+            return Ok(self.metadata.clone());
+        }
+        let labels = clean_labels(texts, &self.labels)?;
+        check_label_count(labels.len())?;
+        check_estimate(self.estimate)?;
+        let mut item = blank_item(self, Timestamp::EPOCH);
+        if !labels.is_empty() {
+            item.set_labels(&labels)?;
+        }
+        if self.estimate.is_some() {
+            item.set_estimate(self.estimate)?;
+        }
+        Ok(item.metadata)
     }
 
     /// The given fields that differ from an existing item.
@@ -226,7 +250,7 @@ impl Create {
     }
 }
 
-fn check_source(source: &str) -> Result<()> {
+pub(super) fn check_source(source: &str) -> Result<()> {
     let is_own_word = source.split_once(':').is_some_and(|(word, rest)| {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
         !word.is_empty() && word.bytes().all(is_plain) && !rest.is_empty()

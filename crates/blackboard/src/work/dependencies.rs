@@ -320,6 +320,40 @@ pub(super) struct Dependent {
 /// The dependents of `blocker`, in their state after it is open, or after it is not.
 pub(super) fn dependents_of(tx: &dyn Tx, blocker: &str, will_be_open: bool) -> Result<Vec<Dependent>> {
     let waiting = tx.rows::<Dependency>(&Range::dependents_of(blocker))?;
+    dependents_among(tx, waiting, |other| if other.id() == blocker { will_be_open } else { other.is_open() })
+}
+
+/// The same for several blockers, each dependent once. It announces what it reads.
+pub(super) fn dependents_of_all(
+    tx: &dyn Tx,
+    blockers: &BTreeSet<String>,
+    will_be_open: bool,
+) -> Result<Vec<Dependent>> {
+    let ranges: Vec<Range> = blockers.iter().map(|blocker| Range::dependents_of(blocker)).collect();
+    tx.prefetch(&ranges.iter().cloned().map(Prefetch::Range).collect::<Vec<_>>())?;
+    let mut waiting: Vec<Dependency> = Vec::new();
+    for range in &ranges {
+        for dependency in tx.rows::<Dependency>(range)? {
+            if !waiting.iter().any(|known| known.item_id == dependency.item_id) {
+                waiting.push(dependency);
+            }
+        }
+    }
+    dependents_among(
+        tx,
+        waiting,
+        |other| {
+            if blockers.contains(other.id()) { will_be_open } else { other.is_open() }
+        },
+    )
+}
+
+/// The open items of these dependencies, each with those of its blockers that will be open.
+fn dependents_among(
+    tx: &dyn Tx,
+    waiting: Vec<Dependency>,
+    will_be_open: impl Fn(&Blocker) -> bool,
+) -> Result<Vec<Dependent>> {
     if waiting.is_empty() {
         return Ok(Vec::new());
     }
@@ -338,7 +372,7 @@ pub(super) fn dependents_of(tx: &dyn Tx, blocker: &str, will_be_open: bool) -> R
     let mut dependents = Vec::new();
     for (item, dependencies) in open {
         let mut blockers = with_statuses(tx, dependencies)?;
-        blockers.retain(|other| if other.id() == blocker { will_be_open } else { other.is_open() });
+        blockers.retain(&will_be_open);
         let open_blockers = blockers.into_iter().map(|blocker| blocker.dependency.blocked_by).collect();
         dependents.push(Dependent { item, open_blockers });
     }

@@ -6,12 +6,18 @@
 
 mod activity;
 mod block;
+mod change;
 mod claim;
+mod closed;
 mod complete;
 mod contention;
 mod create;
 mod delete;
 mod dependencies;
+mod details;
+mod edit;
+mod export;
+mod import;
 mod last_completed;
 mod list;
 mod newest;
@@ -26,7 +32,9 @@ use serde::{Deserialize, Serialize};
 
 pub use self::activity::{Activity, AgentActivity, Span, SpanEnd};
 pub use self::block::{Block, Blocked};
+pub use self::change::FieldChange;
 pub use self::claim::{Claim, ClaimNext, Claimed};
+pub(crate) use self::closed::ClosedItems;
 pub use self::complete::{Complete, Completed};
 #[cfg(any(test, feature = "conformance"))]
 pub(crate) use self::create::blank_item;
@@ -34,6 +42,9 @@ pub use self::create::{Create, Created, SOURCES};
 pub use self::delete::Deleted;
 pub use self::dependencies::list_blockers;
 pub(crate) use self::dependencies::{missing_blockers, prefetch_missing_blockers, with_blockers};
+pub use self::edit::{Edit, Edited};
+pub use self::export::ExportItems;
+pub use self::import::{ImportItems, ImportedAs, ImportedItem, OutsideItem};
 pub use self::last_completed::LastCompleted;
 pub use self::list::{CountedItems, ListedItem, WorkFilter};
 pub use self::newest::{NewestWork, WorkPage};

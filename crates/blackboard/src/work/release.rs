@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::closed::ClosedItems;
 use super::{Status, Work, WorkItem, existing, held_beside};
 use crate::agent::{Agent, AgentStatus, existing as existing_agent};
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Prefetch, Range};
+use crate::store::{Changes, Key, OnBusy, Prefetch, Range, Row};
 
 /// The item to release.
 #[derive(Clone, Debug)]
@@ -42,6 +43,23 @@ pub struct Released {
     pub held_seconds: u64,
     /// The session that held it.
     pub released_by: String,
+    /// Whether the release completed it, because it was closed at its source while the session held it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub completed: bool,
+}
+
+impl Released {
+    /// Takes over the item as the changes put it.
+    fn take_from(&mut self, changes: &Changes) {
+        let put = changes.put.iter().find_map(|row| match row {
+            Row::WorkItem(put) if put.item_id == self.item.item_id => Some(put),
+            _ => None,
+        });
+        if let Some(put) = put {
+            self.item = put.clone();
+            self.completed = put.status == Status::Completed;
+        }
+    }
 }
 
 impl Pending for Released {
@@ -51,7 +69,7 @@ impl Pending for Released {
 }
 
 impl Work<'_> {
-    /// Releases an item. An item without a holder does not change.
+    /// Releases an item. An item without a holder does not change. One that was closed at its source meanwhile is completed.
     ///
     /// ```
     /// # use blackboard::{Board, agent::Register, work::{Claim, Create, Release}};
@@ -68,14 +86,28 @@ impl Work<'_> {
             Prefetch::Row(Key::WorkItem(release.id.clone())),
             Prefetch::Range(Range::held_by(&release.session)),
         ];
-        self.board.commit_as(&[&release.session], "work release", &prefetch, |tx| {
+        let mut ends_scopes = false;
+        let released = self.board.commit_as(&[&release.session], "work release", &prefetch, |tx| {
+            ends_scopes = false;
             let agent = existing_agent(tx, &release.session)?;
             let item = existing(tx, &release.id)?;
             let held = held_beside(tx, &agent, &item)?;
-            let (mut changes, released) = decide(&agent, item, &held, release.fence, tx.now())?;
+            let is_held = item.is_held_by(&release.session);
+            let closed = ClosedItems::among(tx, is_held.then_some(&item))?;
+            let (mut changes, mut released) = decide(&agent, item, &held, release.fence, tx.now())?;
+            closed.complete(Some(&release.session), tx.now(), &mut changes);
+            released.take_from(&changes);
+            if released.completed {
+                ends_scopes = closed.end_scopes(tx, &mut changes)?;
+            }
             self.board.agents().record_activity(&agent, tx.now(), &mut changes);
             Ok((changes, released))
-        })
+        })?;
+        if ends_scopes {
+            // What fails here is left to the next sweep.
+            let _ = self.board.end_scopes(OnBusy::Wait);
+        }
+        Ok(released)
     }
 }
 
@@ -90,7 +122,10 @@ fn decide(
     let released_by = agent.agent_name.clone();
     let is_free = item.status != Status::Completed && item.claimed_by.is_none();
     if is_free && agent.status != AgentStatus::Stale {
-        return Ok((changes, Released { item, released: false, held_seconds: 0, released_by }));
+        return Ok((
+            changes,
+            Released { item, released: false, held_seconds: 0, released_by, completed: false },
+        ));
     }
     item.must_be_held_by(agent, fence)?;
     let lasted = item.claimed_at.map_or(Duration::ZERO, |since| now.since(since));
@@ -98,7 +133,8 @@ fn decide(
     if let Some(agent) = agent.without_current_work(&item, held) {
         changes.put(agent);
     }
-    Ok((changes, Released { item, released: true, held_seconds: lasted.as_secs(), released_by }))
+    let held_seconds = lasted.as_secs();
+    Ok((changes, Released { item, released: true, held_seconds, released_by, completed: false }))
 }
 
 /// Releases an item on behalf of its holder.

@@ -81,6 +81,7 @@ fn decide(
     let mut changes = Changes::new();
     let mut item = before.clone();
     item.set_free();
+    item.stay_open_when_released();
     item.completed_at = None;
     item.summary = None;
     item.blocked_by = open_blockers.first().cloned();

@@ -77,6 +77,8 @@ pub enum WorkStep {
     Unblock { item: u8, blockers: Vec<u8> },
     Reset { item: u8 },
     Delete { item: u8, force: bool },
+    Edit { item: u8, title: u8, label: u8 },
+    Import { items: Vec<(u8, u8, bool, Vec<u8>)>, with_closed: bool, dry_run: bool },
 }
 
 /// Changes outside the board.
@@ -170,6 +172,9 @@ fn work() -> impl Strategy<Value = WorkStep> {
         1 => (item(), blockers()).prop_map(|(item, blockers)| WorkStep::Unblock { item, blockers }),
         1 => item().prop_map(|item| WorkStep::Reset { item }),
         1 => (item(), any::<bool>()).prop_map(|(item, force)| WorkStep::Delete { item, force }),
+        1 => (item(), 0..3_u8, 0..3_u8).prop_map(|(item, title, label)| WorkStep::Edit { item, title, label }),
+        3 => (prop::collection::vec((item(), 0..3_u8, any::<bool>(), blockers()), 0..4), any::<bool>(), any::<bool>())
+            .prop_map(|(items, with_closed, dry_run)| WorkStep::Import { items, with_closed, dry_run }),
     ]
 }
 

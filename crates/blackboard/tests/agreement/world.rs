@@ -18,7 +18,10 @@ use blackboard::store::redis::{Address, Redis, RedisOptions};
 use blackboard::store::sqlite::{Sqlite, SqliteOptions};
 use blackboard::store::{Memory, Store};
 use blackboard::sweep::Sweep;
-use blackboard::work::{Block, Claim, ClaimNext, Complete, Create, Reassign, Release, Status, WorkFilter};
+use blackboard::work::{
+    Block, Claim, ClaimNext, Complete, Create, Edit, ImportItems, OutsideItem, Reassign, Release, Status,
+    WorkFilter,
+};
 use blackboard::{Board, Result, Revision, Settings};
 use tempfile::TempDir;
 
@@ -274,6 +277,31 @@ impl World {
             }
             WorkStep::Reset { item: id } => board.work().reset(&item(*id), None).map(shown),
             WorkStep::Delete { item: id, force } => board.work().delete(&item(*id), *force, None).map(shown),
+            WorkStep::Edit { item: id, title, label } => {
+                let edit = Edit {
+                    title: Some(format!("Title {title}")),
+                    add_labels: vec![format!("label-{label}")],
+                    ..Edit::of(&item(*id))
+                };
+                board.work().edit(&edit).map(shown)
+            }
+            WorkStep::Import { items: outside, with_closed, dry_run } => {
+                let outside = outside.iter().map(|(id, title, is_closed, blockers)| OutsideItem {
+                    id: item(*id),
+                    title: format!("Title {title}"),
+                    is_closed: *is_closed,
+                    blocked_by: Some(items(blockers)),
+                    ..OutsideItem::default()
+                });
+                let import = ImportItems {
+                    items: outside.collect(),
+                    from: "jsonl".to_owned(),
+                    with_closed: *with_closed,
+                    dry_run: *dry_run,
+                    ..ImportItems::default()
+                };
+                board.work().import(&import).map(shown)
+            }
         }
     }
 

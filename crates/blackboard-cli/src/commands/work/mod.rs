@@ -5,6 +5,9 @@ pub mod claim;
 pub mod complete;
 pub mod create;
 pub mod delete;
+pub mod edit;
+pub mod export;
+pub mod import;
 pub mod list;
 pub mod reassign;
 pub mod release;
@@ -18,6 +21,7 @@ use blackboard::work::{Claimed, Create as NewItem, Priority};
 
 use super::arguments::{metadata, trimmed};
 use crate::context::Context;
+use crate::trackers;
 
 /// Tells a person which fields of a new item meant nothing, because the item existed already.
 pub fn note_ignored(context: &Context, claimed: &Claimed) {
@@ -49,6 +53,14 @@ pub struct NewItemOptions {
     #[arg(long, value_name = "IDS", value_delimiter = ',', value_parser = trimmed::<String>, requires = "has_title")]
     blocked_by: Vec<String>,
 
+    /// Label of the item; repeatable, or separated by commas
+    #[arg(long = "label", value_name = "LABELS", value_delimiter = ',', value_parser = trimmed::<String>, requires = "has_title")]
+    labels: Vec<String>,
+
+    /// Tokens that the item is expected to need
+    #[arg(long, value_name = "TOKENS", value_parser = tokens, requires = "has_title")]
+    estimate: Option<u64>,
+
     /// Additional data, as a JSON object
     #[arg(long, value_name = "JSON", requires = "has_title")]
     metadata: Option<String>,
@@ -73,8 +85,15 @@ impl NewItemOptions {
             source_ref: self.source_ref,
             priority,
             blocked_by: self.blocked_by,
+            labels: self.labels,
+            estimate: self.estimate,
             metadata: metadata(self.metadata.as_deref())?,
             session,
         })
     }
+}
+
+/// Parses a number of tokens: 30000, 30_000 or 30k.
+pub fn tokens(text: &str) -> Result<u64, String> {
+    trackers::tokens(text).ok_or_else(|| "expected a number of tokens, for example 30000 or 30k".to_owned())
 }

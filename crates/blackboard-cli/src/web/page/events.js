@@ -25,6 +25,7 @@ const KINDS = [
       "work_blocked",
       "work_unblocked",
       "work_reset",
+      "work_updated",
       "work_deleted",
     ],
   },

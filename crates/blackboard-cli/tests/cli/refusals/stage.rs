@@ -21,10 +21,11 @@ use crate::scratch::{Scratch, with_dying_process, with_options};
 const TWINS: [&str; 2] = ["twin-5653", "twin-6505"];
 pub const TWINS_PREFIX: &str = "f4b24f";
 
-/// The input of `txn` and of `import`.
-const TRANSACTIONS: [(&str, &str); 9] = [
+/// The input of `txn`, of `import` and of `work import`.
+const TRANSACTIONS: [(&str, &str); 10] = [
     ("export.json", r#"{"entries":[{"scope":"default","key":"imported","value":1}]}"#),
     ("entries.json", r#"{"imported":{"key":"imported","value":1,"source_agent":"Ivy"}}"#),
+    ("items.jsonl", r#"{"id":"imported","title":"Imported"}"#),
     ("valid.json", r#"{"then":[{"write":{"key":"key","value":1}}]}"#),
     ("lease.json", r#"{"then":[{"write":{"key":"key","value":1,"lease":true}}]}"#),
     ("leased.json", r#"{"then":[{"write":{"key":"leased","value":1}}]}"#),

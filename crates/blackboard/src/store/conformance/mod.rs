@@ -60,6 +60,7 @@ mod subscriptions;
 mod sweep;
 mod sweep_clock;
 mod text;
+mod trackers;
 mod transactions;
 mod wait;
 mod wait_for_item;
@@ -188,6 +189,7 @@ const FILES: &[&[Test]] = &[
     sweep::TESTS,
     sweep_clock::TESTS,
     text::TESTS,
+    trackers::TESTS,
     transactions::TESTS,
     wait::TESTS,
     wait_for_item::TESTS,

@@ -18,7 +18,10 @@ use crate::lock::{Acquire, Release as ReleaseLock};
 use crate::project::{ProjectSelection, RegisterProject};
 use crate::protocol::{AgentRun, Call, DefineProtocol, Dispatch, Dispatcher, Handlers, Publishable};
 use crate::scope::{CreateScope, DeleteScope, Policies, SetScope, ValueRule, ValueRules};
-use crate::work::{Block, ClaimNext, LastCompleted, NewestWork, Reassign, Status, WaitForItem, WorkFilter};
+use crate::work::{
+    Block, ClaimNext, Edit, ExportItems, ImportItems, LastCompleted, NewestWork, OutsideItem, Reassign,
+    Status, WaitForItem, WorkFilter,
+};
 
 /// Verbs that have no line of their own, and why.
 const NOT_COUNTED: &[(&str, &str)] = &[
@@ -100,6 +103,7 @@ impl Counted {
         count_claims(&mut counted);
         count_heartbeats(&mut counted);
         count_calls(&mut counted);
+        count_trackers(&mut counted);
         counted
     }
 }
@@ -117,6 +121,40 @@ fn round_trips_match_the_snapshot() {
         let line = counted.lines.lines().find(|line| line.starts_with(&format!("{verb:<50}"))).unwrap();
         assert!(line.ends_with("1 read  1 commit"), "{line}");
     }
+}
+
+/// Imports: their round trips do not depend on the number of items, but on the number of batches.
+fn count_trackers(counted: &mut Counted) {
+    let session = counted.fixture.session("Fern");
+    counted.fixture.item("edited");
+    let edit = Edit { title: Some("New".to_owned()), ..Edit::of("edited") };
+    counted.count("Work::edit", "work edit", |fixture| fixture.board.work().edit(&edit).unwrap());
+    let item = |number: usize| OutsideItem {
+        id: format!("n{number}"),
+        title: format!("Title {number}"),
+        blocked_by: Some((number > 0).then(|| format!("n{}", number - 1)).into_iter().collect()),
+        ..OutsideItem::default()
+    };
+    let mut import = ImportItems {
+        items: (0..400).map(item).collect(),
+        from: "jsonl".to_owned(),
+        session: Some(session),
+        ..ImportItems::default()
+    };
+    counted.count("Work::import", "work import, of 400 new items in a chain", |fixture| {
+        fixture.board.work().import(&import).unwrap()
+    });
+    counted.count("Work::import", "work import, of the same items", |fixture| {
+        fixture.board.work().import(&import).unwrap()
+    });
+    import.items[0].is_closed = true;
+    import.items[7].title = "New".to_owned();
+    counted.count("Work::import", "work import, of one closed and one changed item", |fixture| {
+        fixture.board.work().import(&import).unwrap()
+    });
+    counted.count("Work::export", "work export", |fixture| {
+        fixture.board.work().export(&ExportItems::default()).unwrap()
+    });
 }
 
 fn count_sessions_and_work(counted: &mut Counted) {

@@ -6,7 +6,7 @@ use crate::follow::{Follow, Start};
 use crate::lock::Acquire;
 use crate::project::RegisterProject;
 use crate::protocol::DefineProtocol;
-use crate::work::{Block, Reassign};
+use crate::work::{Block, Edit, Reassign};
 
 on_every_engine![
     text_that_was_changed_is_reported,
@@ -36,6 +36,9 @@ fn text_that_was_changed_is_reported(fixture: &Fixture) {
     fixture.item("c");
     let reassign = Reassign { reason: reason.clone(), ..Reassign::of("c", session, session) };
     let reassigned = board.work().reassign(&reassign).unwrap();
+    let edit =
+        Edit { title: Some(marked.to_owned()), description: Some("z".repeat(64_001)), ..Edit::of("c") };
+    let edited = board.work().edit(&edit).unwrap();
     let block = Block { id: "a".to_owned(), blocked_by: owned(&["b"]), reason, session: None };
     let blocked = board.work().block(&block).unwrap();
     let beat = Heartbeat {
@@ -58,6 +61,7 @@ fn text_that_was_changed_is_reported(fixture: &Fixture) {
         (created.text, &["title", "description"], &["source_ref"]),
         (claimed.text, &[], &["title"]),
         (reassigned.text, &["reason"], &[]),
+        (edited.text, &["description"], &["title"]),
         (blocked.text, &["reason"], &[]),
         (beaten.text, &["progress"], &["work"]),
         (completed.unwrap().text, &["summary"], &[]),

@@ -1,0 +1,309 @@
+//! A Markdown task list: `- [ ]` is an open item, `- [x]` a closed one.
+//!
+//! Indented lines below an item are its description. Nested tasks are items of their own, and text in code blocks is none.
+//! The id of an item is made from its text, so that the same line is the same item in every import, wherever it is in
+//! the file. An item that the board wrote has its fields in a comment behind the title, which is not displayed:
+//! `- [ ] Ship it <!-- blackboard {"id":"ship","priority":"P1"} -->`.
+
+use std::collections::HashMap;
+
+use blackboard::work::OutsideItem;
+use serde_json::Value;
+
+use super::TrackerFile;
+use super::jsonl;
+
+/// What the comment behind a title begins with.
+const COMMENT: &str = "<!-- blackboard {";
+
+/// The most characters of the words in an id.
+const LONGEST_WORDS: usize = 60;
+
+/// Reads the items.
+pub fn read(text: &str) -> TrackerFile {
+    let mut file = TrackerFile::default();
+    let mut ids: HashMap<String, usize> = HashMap::new();
+    let mut fence: Option<&str> = None;
+    let mut open: Option<Task> = None;
+    for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
+        let trimmed = line.trim_start();
+        let indent = line.len() - trimmed.len();
+        if let Some(mark) = fence {
+            if trimmed.trim_end().chars().all(|letter| mark.contains(letter)) && trimmed.starts_with(mark) {
+                fence = None;
+            }
+            continue_with(&mut open, indent, line);
+            continue;
+        }
+        if let Some(mark) = ["```", "~~~"].into_iter().find(|mark| trimmed.starts_with(mark)) {
+            fence = Some(mark);
+            continue_with(&mut open, indent, line);
+        } else if let Some((is_closed, rest)) = task(trimmed) {
+            finish(&mut file, open.take(), &mut ids);
+            open = Some(Task { line: index + 1, indent, is_closed, rest, description: Vec::new() });
+        } else {
+            let is_outside = !trimmed.is_empty() && open.as_ref().is_some_and(|task| indent <= task.indent);
+            if is_outside {
+                finish(&mut file, open.take(), &mut ids);
+            }
+            continue_with(&mut open, indent, line);
+        }
+    }
+    finish(&mut file, open, &mut ids);
+    file
+}
+
+/// A task whose description may go on.
+struct Task<'t> {
+    line: usize,
+    indent: usize,
+    is_closed: bool,
+    rest: &'t str,
+    description: Vec<&'t str>,
+}
+
+/// The rest of a line that begins a task, and whether the task is closed.
+fn task(line: &str) -> Option<(bool, &str)> {
+    let rest = line.strip_prefix(['-', '*', '+']).or_else(|| {
+        let digits =
+            line.find(|letter: char| !letter.is_ascii_digit()).filter(|&count| (1..=9).contains(&count))?;
+        line[digits..].strip_prefix(['.', ')'])
+    })?;
+    let rest = rest.strip_prefix(' ')?.trim_start();
+    let is_closed = match rest.get(..3)? {
+        "[ ]" => false,
+        "[x]" | "[X]" => true,
+        _ => return None,
+    };
+    let title = rest[3..].strip_prefix([' ', '\t'])?;
+    Some((is_closed, title.trim()))
+}
+
+/// Adds a line to the description of the task, if there is one.
+fn continue_with<'t>(open: &mut Option<Task<'t>>, indent: usize, line: &'t str) {
+    if let Some(task) = open
+        && (line.trim().is_empty() || indent > task.indent)
+    {
+        task.description.push(line);
+    }
+}
+
+fn finish(file: &mut TrackerFile, task: Option<Task<'_>>, ids: &mut HashMap<String, usize>) {
+    let Some(task) = task else { return };
+    let description = description(&task);
+    let (title, comment) = split_comment(task.rest);
+    let mut item = match comment.map(fields).transpose() {
+        Ok(item) => item.unwrap_or_default(),
+        Err(problem) => return file.add(task.line, Err(format!("its comment cannot be read: {problem}"))),
+    };
+    if item.title.is_empty() {
+        title.clone_into(&mut item.title);
+    }
+    if item.title.is_empty() {
+        return file.add(task.line, Err("it has no title".to_owned()));
+    }
+    if item.id.is_empty() {
+        let id = generated_id(&item.title);
+        // The same text again is another item.
+        let count = ids.entry(id.clone()).or_default();
+        *count += 1;
+        item.id = if *count == 1 { id } else { format!("{id}-{count}") };
+    }
+    item.is_closed = task.is_closed;
+    item.description = description;
+    file.add(task.line, Ok(item));
+}
+
+/// The title, and the JSON object of the comment behind it. The JSON has no `<`, so the last comment is the right one.
+fn split_comment(rest: &str) -> (&str, Option<&str>) {
+    let comment = rest.rfind(COMMENT).zip(rest.strip_suffix("-->"));
+    match comment {
+        Some((start, before)) if start + COMMENT.len() <= before.len() => {
+            (rest[..start].trim_end(), Some(before[start + COMMENT.len() - 1..].trim_end()))
+        }
+        _ => (rest, None),
+    }
+}
+
+/// The fields of a comment: those of a line of JSON, of which none is needed.
+fn fields(json: &str) -> Result<OutsideItem, String> {
+    let mut object: serde_json::Map<String, Value> =
+        serde_json::from_str(json).map_err(|error| error.to_string())?;
+    let has_title = object.contains_key("title");
+    // These two may be missing here.
+    object.entry("id").or_insert_with(|| "-".into());
+    object.entry("title").or_insert_with(|| "-".into());
+    let mut read = jsonl::read(&Value::Object(object).to_string());
+    let item = read.items.pop();
+    let mut item = item.ok_or_else(|| read.problems.pop().map_or(String::new(), |one| one.problem))?;
+    if item.id == "-" {
+        item.id.clear();
+    }
+    if !has_title {
+        item.title.clear();
+    }
+    Ok(item)
+}
+
+/// The indented lines without their common indent. Quoted lines (`> …`) are what the board writes, and exact.
+fn description(task: &Task<'_>) -> Option<String> {
+    let mut lines = &task.description[..];
+    let is_quoted = |line: &&&str| line.trim_start().starts_with('>');
+    let is_blank = |line: &&&str| line.trim().is_empty();
+    if lines.iter().any(|line| is_quoted(&line))
+        && lines.iter().all(|line| is_quoted(&line) || is_blank(&line))
+    {
+        let quoted = lines.iter().filter(is_quoted).map(|line| {
+            let text = line.trim_start().strip_prefix('>').unwrap_or_default();
+            text.strip_prefix(' ').unwrap_or(text)
+        });
+        return Some(quoted.collect::<Vec<_>>().join("\n"));
+    }
+    while let [first, rest @ ..] = lines
+        && first.trim().is_empty()
+    {
+        lines = rest;
+    }
+    while let [rest @ .., last] = lines
+        && last.trim().is_empty()
+    {
+        lines = rest;
+    }
+    let indents =
+        lines.iter().filter(|line| !line.trim().is_empty()).map(|line| line.len() - line.trim_start().len());
+    let indent = indents.min()?;
+    Some(lines.iter().map(|line| line.get(indent..).unwrap_or_default()).collect::<Vec<_>>().join("\n"))
+}
+
+/// The id of an item with this text: its words, and a checksum if not all of them fit.
+fn generated_id(title: &str) -> String {
+    let words: Vec<String> = title
+        .split(|letter: char| !letter.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    let all = words.join("-");
+    if !all.is_empty() && all.chars().count() <= LONGEST_WORDS {
+        return format!("md:{all}");
+    }
+    let beginning: String = all.chars().take(LONGEST_WORDS).collect();
+    let checksum = uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, title.as_bytes()).as_fields().0;
+    format!(
+        "md:{}{}{checksum:08x}",
+        beginning.trim_end_matches('-'),
+        if beginning.is_empty() { "" } else { "-" }
+    )
+}
+
+/// The items as a task list that [`read`] reads.
+pub fn write(items: &[OutsideItem]) -> Result<String, serde_json::Error> {
+    let mut text = "# Work items\n\n".to_owned();
+    for item in items {
+        let title = item.title.trim();
+        let mut object = serde_json::to_value(jsonl::Line::of(item))?;
+        if let Value::Object(fields) = &mut object {
+            fields.remove("status");
+            fields.remove("description");
+            if title == item.title && !title.is_empty() && split_comment(title).1.is_none() {
+                fields.remove("title");
+            }
+            fields.retain(|_, value| *value != Value::Array(Vec::new()));
+        }
+        // Without these, a value cannot end the comment or begin another one.
+        let comment = object.to_string().replace('<', "\\u003c").replace('>', "\\u003e");
+        let mark = if item.is_closed { 'x' } else { ' ' };
+        text += &format!("- [{mark}] {title} <!-- blackboard {comment} -->\n");
+        for line in item.description.iter().flat_map(|description| description.split('\n')) {
+            text += &format!("  > {line}").replace('\r', "");
+            text.push('\n');
+        }
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use blackboard::work::Priority;
+
+    use super::*;
+
+    #[test]
+    fn items_of_the_sample_are_read() {
+        let file = read(include_str!("../../tests/fixtures/trackers/tasks.md"));
+        assert_eq!(file.problems, []);
+        let items: Vec<_> = file
+            .items
+            .iter()
+            .map(|item| (item.id.as_str(), item.is_closed, item.description.as_deref().unwrap_or_default()))
+            .collect();
+        assert_eq!(
+            items,
+            [
+                (
+                    "md:fix-the-login",
+                    false,
+                    "It fails with an empty password.\n\nSee the log:\n\n```\n- [ ] not a task\n```"
+                ),
+                ("md:write-a-test-for-it", true, ""),
+                ("md:fix-the-login-2", false, ""),
+                ("md:ärger-mit-ümläuten", false, ""),
+                ("md:release-1-2", false, ""),
+            ]
+        );
+    }
+
+    #[test]
+    fn the_id_depends_on_the_text_alone() {
+        testkit::limit_test();
+        let ids = |text: &str| -> Vec<String> { read(text).items.into_iter().map(|item| item.id).collect() };
+        assert_eq!(ids("- [ ] A b\n- [ ] C"), ["md:a-b", "md:c"]);
+        assert_eq!(ids("# Later\n\n* [x] C\n1. [ ] A  b!"), ["md:c", "md:a-b"]);
+        let long = "word ".repeat(30);
+        let [one, other] =
+            [format!("- [ ] {long} 1"), format!("- [ ] {long} 2")].map(|text| ids(&text).remove(0));
+        assert!(one != other && one.chars().count() <= 72, "{one} {other}");
+        assert_eq!(ids("- [ ] !?")[0].len(), "md:".len() + 8);
+        assert_eq!(ids("- [] a\n- [y] b\n-[ ] c\n- [ ]d\ntext - [ ] e\n- [ ]"), [""; 0]);
+    }
+
+    #[test]
+    fn written_lists_are_read_as_the_same_items() {
+        let item = |id: &str, title: &str, description: Option<&str>| OutsideItem {
+            id: id.to_owned(),
+            title: title.to_owned(),
+            description: description.map(str::to_owned),
+            priority: Some(Priority::P1),
+            source: Some("local".to_owned()),
+            ..OutsideItem::default()
+        };
+        let items = vec![
+            item("a", "Plain", None),
+            item(
+                "b",
+                "With <!-- blackboard {\"id\":\"x\"} -->",
+                Some("one\n\n- [ ] two\n> three\n  four\n\n"),
+            ),
+            item("c", " spaces ", Some("\n")),
+            OutsideItem {
+                project: Some("p-->q".to_owned()),
+                source_ref: Some("<r>".to_owned()),
+                labels: Some(vec!["x".to_owned()]),
+                blocked_by: Some(vec!["a".to_owned()]),
+                estimate: Some(5),
+                is_closed: true,
+                ..item("d", "- [ ] nested?", Some("```\nopen code block"))
+            },
+        ];
+        let read = read(&write(&items).unwrap());
+        assert_eq!((read.problems, read.items), (vec![], items));
+    }
+
+    #[test]
+    fn damaged_comments_are_reported() {
+        let file = read(
+            "- [ ] a <!-- blackboard {x} -->\n- [ ] b <!-- blackboard {\"labels\":7} -->\n- [ ] c <!-- note -->",
+        );
+        assert_eq!((file.items.len(), file.unread), (1, 2));
+        assert_eq!(file.items[0].title, "c <!-- note -->");
+    }
+}

@@ -1,0 +1,85 @@
+//! Forms of work items outside of the board: text in, items out, and back.
+//!
+//! Everything here was written by others. The size of a text and the number of its items are limited; what cannot be read is
+//! reported with its line, and does not stop the rest. The board filters all text.
+//!
+//! | File | What it reads |
+//! |---|---|
+//! | `github.rs` | the output of `gh issue list --json` |
+//! | `jsonl.rs` | one JSON object per line; writes them too |
+//! | `beads.rs` | `issues.jsonl` of beads |
+//! | `tasks.rs` | a `tasks.yaml` |
+//! | `markdown.rs` | a Markdown task list; writes one too |
+
+pub mod beads;
+pub mod github;
+pub mod jsonl;
+pub mod markdown;
+pub mod tasks;
+
+mod labels;
+mod object;
+
+pub use self::labels::tokens;
+
+use blackboard::text::escape_for_terminal;
+use blackboard::work::OutsideItem;
+use serde::Serialize;
+
+/// The most bytes of a file, or of what another program prints.
+pub const MOST_BYTES: usize = 64 * 1024 * 1024;
+
+/// The most items of one import.
+const MOST_ITEMS: usize = 100_000;
+
+/// The most problems that are kept.
+const MOST_PROBLEMS: usize = 100;
+
+/// The items of a text, and what cannot be read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TrackerFile {
+    /// The items.
+    pub items: Vec<OutsideItem>,
+    /// The first problems.
+    pub problems: Vec<Problem>,
+    /// How many items could not be read.
+    pub unread: usize,
+    /// How many more problems there are.
+    pub unreported: usize,
+}
+
+/// What cannot be read, and where.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// The line, or in a list the number of the item, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub problem: String,
+}
+
+impl TrackerFile {
+    /// Adds what was read of an item.
+    fn add(&mut self, line: usize, item: Result<OutsideItem, String>) {
+        match item {
+            Ok(_) if self.items.len() == MOST_ITEMS => {
+                self.add_problem(line, &format!("only {MOST_ITEMS} items are read"));
+                self.unread += 1;
+            }
+            Ok(item) => self.items.push(item),
+            Err(problem) => {
+                self.add_problem(line, &problem);
+                self.unread += 1;
+            }
+        }
+    }
+
+    fn add_problem(&mut self, line: usize, problem: &str) {
+        const CHARACTERS: usize = 200;
+        if self.problems.len() == MOST_PROBLEMS {
+            self.unreported += 1;
+            return;
+        }
+        let problem: String = problem.chars().take(CHARACTERS).collect();
+        self.problems.push(Problem { line, problem: escape_for_terminal(&problem).into_owned() });
+    }
+}

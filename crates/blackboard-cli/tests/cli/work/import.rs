@@ -1,0 +1,395 @@
+use std::path::Path;
+use std::process::Command;
+
+use blackboard::Code;
+use serde_json::{Value, json};
+use testkit::process::RunToEnd as _;
+use testkit::write_program;
+
+use crate::scratch::{Output, Scratch};
+use crate::shapes::is_object;
+use crate::transcript;
+
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    each_form_is_imported_twice_with_changes_between,
+    samples_of_the_real_forms_are_imported,
+    a_dry_run_shows_a_diff_and_creates_no_board,
+    a_claim_held_during_an_import_survives,
+    issues_come_from_gh_and_no_other_program,
+    a_gh_that_fails_hangs_or_prints_garbage_changes_nothing,
+    an_older_gh_is_asked_without_dependencies,
+    items_that_cannot_be_read_or_stored_are_reported,
+];
+
+fn human_output_matches_transcript() {
+    transcript::check("work import");
+}
+
+/// How many items each file has.
+const COUNT: usize = 300;
+
+/// The state of one generated item: every seventh is closed, and every third is blocked by the one before it.
+struct Sample {
+    number: usize,
+    title: String,
+    is_closed: bool,
+    blocker: Option<usize>,
+}
+
+/// The items of a tracker, and as they are later: some with a new title, some closed, some opened again, ten new.
+fn samples(is_later: bool) -> Vec<Sample> {
+    let count = if is_later { COUNT + 10 } else { COUNT };
+    let sample = |number: usize| {
+        let changes = is_later && number % 10 == 3;
+        Sample {
+            number,
+            title: if changes { format!("Renamed item {number}") } else { format!("Item {number}") },
+            is_closed: (number % 7 == 0) != (is_later && number % 20 == 7),
+            blocker: (number % 3 == 2).then(|| number - 1),
+        }
+    };
+    (1..=count).map(sample).collect()
+}
+
+/// A file of the form with these items.
+fn file(form: &str, samples: &[Sample]) -> String {
+    let lines = |line: fn(&Sample) -> String| samples.iter().map(line).collect::<Vec<_>>();
+    match form {
+        "github" => format!("[{}]", lines(github).join(",")),
+        "jsonl" => lines(jsonl).join("\n"),
+        "beads" => lines(beads).join("\n"),
+        "tasks" => format!("tasks:\n{}", lines(task).join("")),
+        "markdown" => format!("# Tasks\n\n{}", lines(markdown).join("")),
+        other => panic!("{other}"),
+    }
+}
+
+fn github(sample: &Sample) -> String {
+    let url = |number: usize| format!("https://github.com/o/r/issues/{number}");
+    let blockers: Vec<_> =
+        sample.blocker.iter().map(|number| json!({"number": number, "url": url(*number)})).collect();
+    json!({
+        "number": sample.number, "title": sample.title, "body": format!("Body of {}", sample.number),
+        "state": if sample.is_closed { "CLOSED" } else { "OPEN" }, "url": url(sample.number),
+        "labels": [{"name": format!("P{}", sample.number % 3 + 1)}, {"name": "tokens:5k"}], "blockedBy": blockers,
+    })
+    .to_string()
+}
+
+fn jsonl(sample: &Sample) -> String {
+    let blockers: Vec<_> = sample.blocker.iter().map(|number| format!("item-{number}")).collect();
+    json!({
+        "id": format!("item-{}", sample.number), "title": sample.title, "status": if sample.is_closed { "done" } else { "open" },
+        "priority": format!("P{}", sample.number % 3 + 1), "estimate": 5000, "labels": ["x"], "blocked_by": blockers,
+    })
+    .to_string()
+}
+
+fn beads(sample: &Sample) -> String {
+    let id = |number: usize| format!("bd-{number}");
+    let blockers: Vec<_> = sample
+        .blocker
+        .iter()
+        .map(|number| json!({"issue_id": id(sample.number), "depends_on_id": id(*number), "type": "blocks"}))
+        .collect();
+    json!({
+        "id": id(sample.number), "title": sample.title, "description": "", "status": if sample.is_closed { "closed" } else { "open" },
+        "priority": sample.number % 5, "issue_type": "task", "labels": ["x", "tokens:5k"], "dependencies": blockers,
+    })
+    .to_string()
+}
+
+fn task(sample: &Sample) -> String {
+    let status = if sample.is_closed { "completed" } else { "available" };
+    let blocker =
+        sample.blocker.map(|number| format!("    blockedBy: \"task-{number}\"\n")).unwrap_or_default();
+    format!(
+        "  - id: \"task-{}\"\n    source: \"local\"\n    title: \"{}\"\n    priority: P1\n    status: {status}\n{blocker}    \
+         estimatedTokens: 5_000\n",
+        sample.number, sample.title
+    )
+}
+
+fn markdown(sample: &Sample) -> String {
+    let mark = if sample.is_closed { 'x' } else { ' ' };
+    format!("- [{mark}] {}\n  More about it.\n", sample.title)
+}
+
+fn counts(report: &Value) -> [u64; 6] {
+    ["created", "updated", "completed", "reopened", "unchanged", "skipped"]
+        .map(|name| report[name].as_u64().unwrap())
+}
+
+fn each_form_is_imported_twice_with_changes_between() {
+    for form in ["github", "jsonl", "beads", "tasks", "markdown"] {
+        let scratch = Scratch::new();
+        let import = |samples: &[Sample]| {
+            std::fs::write(scratch.path().join("items"), file(form, samples)).unwrap();
+            let report = scratch.json(["work", "import", "--from", form, "items"]);
+            is_object(&report, &["file", "from", "dry_run", "items", "problems"]);
+            assert_eq!((&report["refused"], &report["problems"]), (&json!(0), &json!([])), "{form}");
+            report
+        };
+        let [before, later] = [samples(false), samples(true)];
+        let open = |samples: &[Sample]| samples.iter().filter(|sample| !sample.is_closed).count();
+        let created = open(&before) as u64;
+        let skipped = COUNT as u64 - created;
+        assert_eq!(counts(&import(&before)), [created, 0, 0, 0, 0, skipped], "{form}");
+        let revision = scratch.json(["export"])["revision"].clone();
+        assert_eq!(counts(&import(&before)), [0, 0, 0, 0, created, skipped], "{form}");
+        assert_eq!(scratch.json(["export"])["revision"], revision, "{form}: no event");
+
+        let changed = import(&later);
+        assert_eq!(changed["updated"].as_u64().unwrap() > 0, form != "markdown", "{form}: {changed}");
+        assert!(changed["completed"].as_u64().unwrap() > 0, "{form}");
+        let again = import(&later);
+        let nothing = ["created", "updated", "completed", "reopened", "closing"];
+        assert!(nothing.iter().all(|name| again[name] == 0), "{form}: {again}");
+        if form == "markdown" {
+            continue;
+        }
+        // The board is as a new board that gets the later file alone.
+        let expected = open(&later);
+        let items = scratch.json(["work", "list", "--limit", "1000"]);
+        assert_eq!(items["count"].as_u64().unwrap(), expected as u64, "{form}");
+        let other = Scratch::new();
+        std::fs::write(other.path().join("items"), file(form, &later)).unwrap();
+        other.json(["work", "import", "--from", form, "items"]);
+        let shown = |scratch: &Scratch| -> Vec<Value> {
+            let items = scratch.json(["work", "list", "--limit", "1000"])["items"].take();
+            let mut shown: Vec<_> = items
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|item| {
+                    json!([
+                        item["item_id"],
+                        item["title"],
+                        item["status"],
+                        item["priority"],
+                        item["open_blockers"]
+                    ])
+                })
+                .collect();
+            shown.sort_by_key(Value::to_string);
+            shown
+        };
+        assert_eq!(shown(&scratch), shown(&other), "{form}");
+    }
+}
+
+fn samples_of_the_real_forms_are_imported() {
+    let scratch = Scratch::new();
+    for (form, file, created, skipped) in [
+        ("github", "github.json", 2, 1),
+        ("beads", "beads.jsonl", 2, 2),
+        ("tasks", "tasks.yaml", 3, 0),
+        ("markdown", "tasks.md", 4, 1),
+    ] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/trackers").join(file);
+        let report = scratch.json(["work", "import", "--from", form, path.to_str().unwrap()]);
+        assert_eq!((&report["created"], &report["skipped"]), (&json!(created), &json!(skipped)), "{report}");
+    }
+    let issue = scratch.json(["work", "status", "gh:mellanon/pai-collab#78"]);
+    assert_eq!(
+        (&issue["source"], &issue["source_ref"]),
+        (&json!("github"), &json!("mellanon/pai-collab#78"))
+    );
+    assert_eq!(issue["metadata"]["outside"]["from"], "github");
+    assert_eq!(issue["open_blockers"], json!(["gh:mellanon/pai-collab#77", "gh:other/repo#5"]));
+    let task = scratch.json(["work", "status", "local-test-run"]);
+    assert_eq!((&task["status"], &task["metadata"]["estimate"]), (&json!("blocked"), &json!(5000)));
+    let shown = scratch.run(["work", "status", "bd-a1b2"]).success().stdout;
+    for line in [
+        "Source:   beads:bd-a1b2 (gh-9)",
+        "Imported: from beads",
+        "Labels:   auth, tokens:20k",
+        "Estimate: 20000 tokens",
+    ] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+}
+
+fn a_dry_run_shows_a_diff_and_creates_no_board() {
+    let scratch = Scratch::new();
+    let write = |text: &str| std::fs::write(scratch.path().join("a.jsonl"), text).unwrap();
+    write("{\"id\":\"a\",\"title\":\"A\"}\n{\"id\":\"b\",\"title\":\"B\"}");
+    let before = scratch.contents();
+    let call = ["work", "import", "--from", "jsonl", "a.jsonl"];
+    let planned = scratch.json(call.iter().chain(&["--dry-run"]));
+    assert_eq!((&planned["created"], &planned["dry_run"]), (&json!(2), &json!(true)));
+    assert!(scratch.contents() == before);
+    scratch.json(call);
+    write(
+        "{\"id\":\"a\",\"title\":\"New\",\"priority\":\"P1\",\"labels\":[\"x\"]}\n{\"id\":\"b\",\"title\":\"B\",\"closed\":true}",
+    );
+    let planned = scratch.json(call.iter().chain(&["--dry-run"]));
+    let shown = scratch.run(call.iter().chain(&["--dry-run"])).success().stdout;
+    assert_eq!(
+        shown,
+        "Would import: a.jsonl (1 updated, 1 completed; dry run, nothing is changed)\n  updated   a\n    title: \"A\" -> \"New\"\n    \
+         priority: P2 -> P1\n    labels: none -> x\n  completed b  B\n"
+    );
+    assert_eq!(scratch.json(["work", "status", "a"])["title"], "A");
+    let report = scratch.json(call);
+    assert_eq!(report["items"], planned["items"]);
+    assert_eq!(scratch.json(["work", "status", "b"])["status"], "completed");
+}
+
+fn a_claim_held_during_an_import_survives() {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    let import = |text: &str| {
+        std::fs::write(scratch.path().join("a.md"), text).unwrap();
+        scratch.json(["work", "import", "--from", "markdown", "a.md"])
+    };
+    import("- [ ] Ship it\n- [ ] Rest\n");
+    let claimed = scratch.json(["work", "claim", "md:ship-it", "--session", "ivy"]);
+    let report = import("- [x] Ship it\n  Now with a description.\n- [x] Rest\n");
+    assert_eq!((&report["closing"], &report["completed"]), (&json!(1), &json!(1)), "{report}");
+    assert!(report["items"][0]["held_by"].as_str().unwrap().starts_with("Ivy ("), "{report}");
+    let item = scratch.json(["work", "status", "md:ship-it"]);
+    for field in ["claimed_by", "fence", "claimed_at", "status"] {
+        assert_eq!(item[field], claimed[field], "{field}");
+    }
+    assert_eq!(item["description"], "Now with a description.");
+    let seen = scratch.json(["observe", "--session", "ivy", "--others"]);
+    let mut events = seen["items"].as_array().unwrap().iter();
+    assert!(
+        events.any(|event| event["summary"].as_str().unwrap().contains("is closed at its source")),
+        "{seen}"
+    );
+    let fence = claimed["fence"].to_string();
+    let released = scratch.json(["work", "release", "md:ship-it", "--session", "ivy", "--fence", &fence]);
+    assert_eq!((&released["completed"], &released["status"]), (&json!(true), &json!("completed")));
+}
+
+/// The call, with a `gh` of these lines on the path.
+fn with_gh(scratch: &Scratch, script: &str, call: &[&str]) -> Output {
+    let directory = scratch.path().join("bin");
+    std::fs::create_dir_all(&directory).unwrap();
+    write_program(&directory.join("gh"), &format!("#!/bin/sh\n{script}\n"));
+    let path = format!("{}:{}", directory.display(), std::env::var("PATH").unwrap_or_default());
+    let mut command: Command =
+        scratch.command(["work", "import", "--from", "github", "--json"].iter().chain(call));
+    Output::of(command.env("PATH", path).run_to_end())
+}
+
+fn issues_come_from_gh_and_no_other_program() {
+    let scratch = Scratch::new();
+    std::fs::write(scratch.path().join("issues.json"), file("github", &samples(false))).unwrap();
+    let script = "echo \"$@\" > asked; cat issues.json";
+    let report = with_gh(&scratch, script, &["--repo", "o/r", "--limit", "1000"]).success().json();
+    assert_eq!((&report["file"], report["created"].as_u64().unwrap() > 200), (&json!("o/r"), true));
+    let asked = std::fs::read_to_string(scratch.path().join("asked")).unwrap();
+    assert_eq!(
+        asked.trim(),
+        "issue list --state all --limit 1000 --json number,title,body,state,labels,url,blockedBy --repo o/r"
+    );
+    let item = scratch.json(["work", "status", "gh:o/r#2"]);
+    assert_eq!((&item["priority"], &item["source_ref"]), (&json!("P3"), &json!("o/r#2")));
+    // The repository of the current directory is found by gh itself.
+    let report = with_gh(&scratch, script, &["--repo", "."]).success().json();
+    assert_eq!((&report["created"], &report["updated"]), (&json!(0), &json!(0)));
+    assert!(!std::fs::read_to_string(scratch.path().join("asked")).unwrap().contains("--repo"));
+    let limited = with_gh(&scratch, script, &["--repo", "o/r", "--limit", "300"]).success().json();
+    assert!(limited["problems"][0]["problem"].as_str().unwrap().contains("--limit"), "{limited}");
+    for repository in ["--web", "o", "o/r;x", "../o/r"] {
+        let call = format!("--repo={repository}");
+        with_gh(&scratch, "exit 99", &[&call]).refused(Code::InvalidValue);
+    }
+}
+
+fn a_gh_that_fails_hangs_or_prints_garbage_changes_nothing() {
+    let scratch = Scratch::new();
+    scratch.json(["work", "create", "item", "--title", "Item"]);
+    let revision = scratch.json(["export"])["revision"].clone();
+    let call = &["--repo", "o/r", "--timeout", "5m"][..];
+    for (script, call, code, error) in [
+        (
+            "echo 'gh: not logged in' >&2; exit 4",
+            call,
+            Code::Io,
+            "gh failed (exit code 4): gh: not logged in",
+        ),
+        ("kill -9 $$", call, Code::Io, "gh failed (a signal): it printed no reason"),
+        ("printf '\\033[31mred' >&2; exit 1", call, Code::Io, "gh failed (exit code 1): "),
+        // It ignores that its output is closed, and so do its children.
+        (
+            "sleep 1000 & sleep 1000",
+            &["--repo", "o/r", "--timeout", "100ms"],
+            Code::Io,
+            "gh did not end within ",
+        ),
+        ("echo '<html>Sorry</html>'", call, Code::InvalidValue, "this is no list of GitHub issues: "),
+        (
+            "echo '{\"message\":\"Bad credentials\"}'",
+            call,
+            Code::InvalidValue,
+            "this is no list of GitHub issues: ",
+        ),
+        ("printf '\\377\\376'", call, Code::InvalidValue, "this is no list of GitHub issues: "),
+        (
+            "printf '['; yes '[' | head -c 1000000",
+            call,
+            Code::InvalidValue,
+            "this is no list of GitHub issues: ",
+        ),
+        ("true", call, Code::InvalidValue, "this is no list of GitHub issues: "),
+    ] {
+        let refused = with_gh(&scratch, script, call).refused(code);
+        let message = refused["error"].as_str().unwrap();
+        assert!(message.starts_with(error) && !message.contains('\u{1b}'), "{script}: {message}");
+    }
+    let mut without = scratch.command(["work", "import", "--from", "github", "--repo", "o/r", "--json"]);
+    let refused = Output::of(without.env("PATH", "/none").run_to_end()).refused(Code::Io);
+    assert_eq!(refused["error"], "gh cannot be started");
+    assert_eq!(scratch.json(["export"])["revision"], revision);
+}
+
+fn an_older_gh_is_asked_without_dependencies() {
+    let scratch = Scratch::new();
+    let issue = r#"[{"number":1,"title":"One","body":"","state":"OPEN","labels":[],"url":"https://github.com/o/r/issues/1"}]"#;
+    let script = format!(
+        "case \"$*\" in *blockedBy*) echo 'Unknown JSON field: \"blockedBy\"' >&2; exit 1;; *) echo '{issue}';; esac"
+    );
+    let report = with_gh(&scratch, &script, &["--repo", "o/r"]).success().json();
+    assert_eq!(report["created"], 1);
+}
+
+fn items_that_cannot_be_read_or_stored_are_reported() {
+    let scratch = Scratch::new();
+    let key = ["AKIA", "IOSFODNN7EXAMPLE"].concat();
+    let secret = format!(r#"{{"id":"key","title":"{key}"}}"#);
+    let lines = [
+        r#"{"id":"a","title":"A <script>alert(1)</script>\u001b[31m"}"#,
+        "nonsense",
+        &secret,
+        r#"{"id":"b,c","title":"B"}"#,
+    ];
+    std::fs::write(scratch.path().join("a.jsonl"), lines.join("\n")).unwrap();
+    let output = scratch.run(["work", "import", "--from", "jsonl", "a.jsonl", "--json"]);
+    assert_eq!(output.code, i32::from(Code::Conflict.exit_code()));
+    let report = output.json();
+    assert_eq!(report["ok"], false);
+    assert_eq!(
+        [&report["created"], &report["refused"], &report["unread"]],
+        [&json!(1), &json!(2), &json!(1)]
+    );
+    assert_eq!(report["problems"][0]["line"], 2);
+    assert_eq!(report["items"][1]["code"], "secret_looking");
+    let title = scratch.json(["work", "status", "a"])["title"].clone();
+    assert!(!title.as_str().unwrap().contains(['<', '\u{1b}']), "{title}");
+    for (form, text) in [("tasks", "tasks: {"), ("github", "nonsense")] {
+        std::fs::write(scratch.path().join("b"), text).unwrap();
+        scratch.run(["work", "import", "--from", form, "b", "--json"]).refused(Code::InvalidValue);
+    }
+    for call in [
+        &["--from", "jsonl"][..],
+        &["--from", "jsonl", "--repo", "o/r"],
+        &["--from", "github", "a", "--repo", "o/r"],
+    ] {
+        assert_eq!(scratch.run(["work", "import"].iter().chain(call)).code, 2, "{call:?}");
+    }
+}
