@@ -125,7 +125,7 @@ More commands:
   Protocols      protocol list, show, key, pattern, parse, check, define, remove
   Setup          setup status, remove; guard install, check, remove; mcp, hook,
                  completions, version
-  Maintenance    sweep, export, import, render, copy
+  Maintenance    sweep, export, import, render, copy, upgrade
 
 Options:
   --db <PATH>    Board to use: a file, an existing directory or a redis:// URL
@@ -166,6 +166,8 @@ Environment variables:
   BLACKBOARD_ALLOW_NETWORK_FILESYSTEM
                                  Whether a board may be on NFS, SMB, 9p or FUSE:
                                  true or false [default: false]
+  BLACKBOARD_UPGRADE             1: upgrade a board of ivy-blackboard when a
+                                 command opens it, as `upgrade` does
   TZ                             Time zone of human output
                                  [default: the zone of the system]
   COLUMNS                        Width of human output [default: the width of

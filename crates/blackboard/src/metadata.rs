@@ -75,6 +75,24 @@ impl Metadata {
         Metadata::parse(&format!("{{{}}}", members.join(",")))
     }
 
+    /// The object with this member added, replaced or removed; `None` if no member is left. The other members keep
+    /// their text.
+    pub(crate) fn with_member(
+        stored: Option<&Metadata>,
+        name: &str,
+        value: Option<&Value>,
+    ) -> Result<Option<Metadata>> {
+        let members = stored.map(Metadata::members).transpose()?.unwrap_or_default();
+        let member = |name: &str, text: &str| format!("{}:{text}", Value::from(name));
+        let others = members.iter().filter(|(known, _)| known != name);
+        let mut texts: Vec<_> = others.map(|(name, text)| member(name, text.get())).collect();
+        texts.extend(value.map(|value| member(name, &value.to_string())));
+        if texts.is_empty() {
+            return Ok(None);
+        }
+        Metadata::from_stored(format!("{{{}}}", texts.join(","))).map(Some)
+    }
+
     fn members(&self) -> Result<Vec<(String, &RawValue)>> {
         let Members(members) = serde_json::from_str(self.as_str()).map_err(|error| {
             crate::Fault::new(crate::Code::Corrupt, "metadata is not an object").because(error)

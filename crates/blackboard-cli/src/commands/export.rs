@@ -5,8 +5,10 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use blackboard::clock::{Clock, SystemClock, Timestamp};
 use blackboard::event::{Filter, Since};
 use blackboard::export::Exported;
+use blackboard::status::BoardStatus;
 use blackboard::{Board, Code, Error, Fault, Refusal, Result, Revision};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
@@ -50,6 +52,9 @@ pub struct Export {
     reader: ReadAs,
 }
 
+/// The version of the format. Further fields do not change it.
+const EXPORT_VERSION: u32 = 1;
+
 impl Run for Export {
     fn run(self, context: &Context) -> Result<Outcome> {
         let board = self.reader.apply(context.open(Access::read())?)?;
@@ -57,7 +62,11 @@ impl Run for Export {
             Some(scope) => board.export_scope(scope)?,
             None => board.export()?,
         };
-        let state = WholeState { state, scope: self.scope, board, failed: RefCell::default() };
+        // A scope alone has no status.
+        let status = if self.scope.is_none() { Some(board.status()?) } else { None };
+        let exported_at = SystemClock.now();
+        let failed = RefCell::default();
+        let state = WholeState { state, exported_at, status, scope: self.scope, board, failed };
         let unreadable = context.unreadable().clone();
         let Some(file) = self.output.filter(|file| file.as_os_str() != "-") else {
             return Ok(Outcome::new(Printed { state, unreadable, pretty: self.pretty }));
@@ -74,7 +83,10 @@ impl Run for Export {
             },
         )?;
         let (revision, left_out) = (state.state.revision, unreadable.list().len());
-        Ok(Outcome::new(Saved { revision, output: file.display().to_string(), scope: state.scope, left_out }))
+        let (output, export_version) = (file.display().to_string(), EXPORT_VERSION);
+        let file = output.clone();
+        let scope = state.scope;
+        Ok(Outcome::new(Saved { output, file, export_version, revision, scope, left_out }))
     }
 }
 
@@ -94,6 +106,9 @@ pub(super) fn refuse_what_is_no_plain_file(file: &Path, hint: &'static str) -> R
 /// The state with its log, which is read while it is written.
 struct WholeState {
     state: Exported,
+    exported_at: Timestamp,
+    /// The summary of the complete board.
+    status: Option<BoardStatus>,
     /// The only scope whose events are written.
     scope: Option<String>,
     board: Board,
@@ -146,7 +161,12 @@ impl Serialize for WholeState {
             entries,
         } = &self.state;
         let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("export_version", &EXPORT_VERSION)?;
+        map.serialize_entry("exported_at", &self.exported_at)?;
         map.serialize_entry("revision", revision)?;
+        if let Some(status) = &self.status {
+            map.serialize_entry("status", status)?;
+        }
         map.serialize_entry("agents", agents)?;
         map.serialize_entry("projects", projects)?;
         map.serialize_entry("protocols", protocols)?;
@@ -213,6 +233,9 @@ impl Render for Printed {
 #[derive(Serialize)]
 struct Saved {
     output: String,
+    /// The same, under the name that other programs read.
+    file: String,
+    export_version: u32,
     revision: Revision,
     #[serde(skip_serializing_if = "Option::is_none")]
     scope: Option<String>,

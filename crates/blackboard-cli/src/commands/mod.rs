@@ -29,6 +29,7 @@ mod serve;
 mod setup;
 mod status;
 mod sweep;
+mod upgrade;
 mod version;
 mod work;
 
@@ -121,6 +122,7 @@ pub const COMMANDS: &[Command] = &[
     command::<import::Import>("import", Group::Maintenance),
     command::<render::Render>("render", Group::Maintenance),
     command::<copy::Copy>("copy", Group::Maintenance),
+    command::<upgrade::Upgrade>("upgrade", Group::Maintenance),
 ];
 
 /// How wide help is at most.

@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::engine::{Mode, Opening};
 use crate::envelope::BoardState;
 use crate::hints;
+use crate::output::upgrade::upgrade_note;
 use crate::session::{Ended, Naming, SESSION_UNUSABLE, Search, Unusable, caller, no_session};
 
 /// How a command accesses the board. The board acts for the session that the command uses. Without one, the caller is searched
@@ -254,7 +255,11 @@ impl Context {
             }
             Purpose::Read | Purpose::Follow | Purpose::Change | Purpose::Call => Mode::Existing,
         };
-        let OpenBoard { board, state } = resolved.open(Opening { patience, ..self.opening(mode) })?;
+        let OpenBoard { board, state, upgraded } =
+            resolved.open(Opening { patience, ..self.opening(mode) })?;
+        if let Some(upgraded) = upgraded {
+            self.note(&upgrade_note(&resolved.engine.name(), &upgraded));
+        }
         let board = self.keep_open(board, state, writes);
         if matches!(purpose, Purpose::Follow | Purpose::Call) && state == Some(BoardState::Missing) {
             return Err(no_board(&resolved.engine.name()));

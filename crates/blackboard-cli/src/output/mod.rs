@@ -28,6 +28,7 @@ mod style;
 pub mod sweep;
 mod table;
 pub mod time;
+pub mod upgrade;
 pub mod work;
 
 use std::io::{self, IsTerminal};

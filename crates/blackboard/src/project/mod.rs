@@ -8,7 +8,7 @@ mod status;
 
 use serde::Serialize;
 
-pub use self::list::ListedProject;
+pub use self::list::{ListedProject, ProjectWork};
 pub use self::register::{RegisterProject, RegisteredProject};
 pub use self::remove::RemovedProject;
 pub use self::status::ProjectStatus;
