@@ -117,7 +117,8 @@ Getting started:
 
 More commands:
   Agents         agent register, heartbeat, show, deregister; call
-  Work           work block, unblock, status, reassign, wait, reset, delete
+  Work           work block, unblock, status, reassign, wait, reset, delete,
+                 update-metadata, append-event
   Entries        list, query, history, wait, append, increment, delete, clear,
                  purge, txn, snapshot; scope create, set, show, list, delete
   Locks, files   lock acquire, release, list, run; file release, list, check

@@ -73,6 +73,8 @@ pub const COMMANDS: &[Command] = &[
     command::<work::wait::Wait>("work wait", Group::Work),
     command::<work::reset::Reset>("work reset", Group::Work),
     command::<work::delete::Delete>("work delete", Group::Work),
+    command::<work::update_metadata::UpdateMetadata>("work update-metadata", Group::Work),
+    command::<work::append_event::AppendEvent>("work append-event", Group::Work),
     command::<entry::list::List>("list", Group::Entries),
     command::<entry::query::Query>("query", Group::Entries),
     command::<entry::history::History>("history", Group::Entries),

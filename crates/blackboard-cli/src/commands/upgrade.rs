@@ -1,11 +1,10 @@
 //! `blackboard upgrade`
 
-use std::io::{self, BufRead, IsTerminal, Write};
-
 use blackboard::store::sqlite::Upgraded;
 use blackboard::{Code, Refusal, Result};
 
 use super::Run;
+use super::arguments::confirm;
 use crate::context::Context;
 use crate::engine::Mode;
 use crate::envelope::BoardState;
@@ -89,18 +88,7 @@ pub fn offer(context: &Context, yes: bool, dry_run: bool) -> Result<()> {
     Ok(())
 }
 
-/// Asks the user, if there is one.
 fn asked(context: &Context, board: &ResolvedBoard) -> Result<Option<bool>> {
-    let (stdin, mut stderr) = (io::stdin(), io::stderr());
-    if context.json() || !stdin.is_terminal() || !stderr.is_terminal() {
-        return Ok(None);
-    }
     let name = board.engine.name();
-    let name = blackboard::text::escape_for_terminal(&name);
-    let question = format!("{name} is a board of ivy-blackboard. Upgrade it, and keep a copy? [y/N] ");
-    let mut answer = String::new();
-    let read = stderr.write_all(question.as_bytes()).and_then(|()| stdin.lock().read_line(&mut answer));
-    // A user who cannot be asked has not agreed.
-    let answer = read.map(|_| answer).unwrap_or_default();
-    Ok(Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")))
+    confirm(context, &format!("{name} is a board of ivy-blackboard. Upgrade it, and keep a copy?"))
 }

@@ -194,7 +194,7 @@ impl<'a> Access<'a, WithSession> {
         Access { purpose: Purpose::Change, ..Access::write(named) }
     }
 
-    /// For a command that acts for a session, and registers one if there is none. Refuses one that has ended or is not on
+    /// For a command that acts for a session, and registers one or does less if there is none. Refuses one that has ended or is not on
     /// this board.
     pub fn act_or_register(named: Option<&'a str>) -> Access<'a, WithSession> {
         const SEVERAL: Unusable = Unusable::Noted(&[Code::NoSession]);

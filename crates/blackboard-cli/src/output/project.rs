@@ -136,6 +136,7 @@ fn and_more(total: usize, project: &str, list: &str, screen: &mut Screen<'_>) ->
 fn work_line(listed: &ListedItem, names: &AgentNames<'_>, screen: &mut Screen<'_>) -> Result {
     let ListedItem { item, open_blockers, missing_blockers } = listed;
     let more = match (item.status, holder_among(item, names), item.claimed_at) {
+        (Status::Blocked, _, _) if open_blockers.is_empty() => " (on hold)".to_owned(),
         (Status::Blocked, _, _) => {
             format!(" (blocked by: {})", list_blockers(open_blockers, missing_blockers))
         }

@@ -50,6 +50,10 @@ const FOR_OPERATORS_TOO: &[&[&str]] = &[
     &["work", "create", "new", "--title", "New"],
     &["work", "block", "new", "--blocked-by", "item"],
     &["work", "unblock", "new"],
+    &["work", "complete", "item", "--force"],
+    &["work", "reset", "item"],
+    &["work", "update-metadata", "item", "--set", "a=1"],
+    &["work", "append-event", "item", "--event-type", "built", "--summary", "Build 7"],
     &["work", "reset", "new"],
     &["work", "delete", "new"],
 ];
@@ -180,6 +184,10 @@ const WITH_AN_ENDED_SESSION: &[(&str, &[&str], Treatment)] = {
         ("protocol check", &["review:1"], Ignored),
         ("protocol remove", &["review"], Ignored),
         ("work reset", &["new"], Ignored),
+        ("work complete", &["item", "--force"], Ignored),
+        ("work reset", &["item"], Ignored),
+        ("work update-metadata", &["item", "--set", "a=1"], Ignored),
+        ("work append-event", &["item", "--event-type", "built", "--summary", "Build 7"], Ignored),
         ("work delete", &["new"], Ignored),
         ("sweep", &[], Ignored),
         ("export", &[], Ignored),
@@ -204,6 +212,7 @@ const ELSEWHERE: &[&str] = &[
     "setup",
     "setup status",
     "setup remove",
+    "upgrade",
 ];
 
 fn text_in_the_environment_that_is_no_session_id_is_treated_as_an_unknown_session() {

@@ -102,6 +102,8 @@ event_types! {
     WorkReset = "work_reset";
     /// A work item was deleted.
     WorkDeleted = "work_deleted";
+    /// Metadata of a work item was changed.
+    MetadataUpdated = "metadata_updated";
     /// A project was registered.
     ProjectRegistered = "project_registered";
     /// A project was changed.
@@ -311,6 +313,7 @@ impl Event {
             | EventType::WorkUnblocked
             | EventType::WorkReset
             | EventType::WorkDeleted
+            | EventType::MetadataUpdated
             | EventType::ProjectRegistered
             | EventType::ProjectUpdated
             | EventType::ProjectRemoved

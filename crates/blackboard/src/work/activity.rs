@@ -47,6 +47,7 @@ fn effect(event_type: &EventType) -> Option<Effect> {
         | EventType::AgentRecovered
         | EventType::AgentUpdated
         | EventType::WorkCreated
+        | EventType::MetadataUpdated
         | EventType::ProjectRegistered
         | EventType::ProjectUpdated
         | EventType::ProjectRemoved

@@ -5,6 +5,7 @@
 //! later.
 
 mod activity;
+mod append_event;
 mod block;
 mod claim;
 mod complete;
@@ -12,6 +13,7 @@ mod contention;
 mod create;
 mod delete;
 mod dependencies;
+mod force_complete;
 mod hold;
 mod last_completed;
 mod list;
@@ -19,13 +21,16 @@ mod newest;
 mod reassign;
 mod release;
 mod reset;
+mod score;
 mod status;
 mod unblock;
+mod update_metadata;
 mod wait;
 
 use serde::{Deserialize, Serialize};
 
 pub use self::activity::{Activity, AgentActivity, Span, SpanEnd};
+pub use self::append_event::{AppendEvent, AppendedEvent};
 pub use self::block::{Block, Blocked};
 pub use self::claim::{Claim, ClaimNext, Claimed};
 pub use self::complete::{Complete, Completed};
@@ -35,6 +40,7 @@ pub use self::create::{Create, Created, SOURCES};
 pub use self::delete::Deleted;
 pub use self::dependencies::list_blockers;
 pub(crate) use self::dependencies::{missing_blockers, prefetch_missing_blockers, with_blockers};
+pub use self::force_complete::{CompletedOne, CompletedProject, ForceComplete};
 pub use self::hold::Hold;
 pub use self::last_completed::LastCompleted;
 pub use self::list::{CountedItems, ListedItem, WorkFilter};
@@ -43,8 +49,10 @@ pub use self::reassign::{Reassign, Reassigned};
 pub(crate) use self::release::give_back;
 pub use self::release::{Release, Released};
 pub use self::reset::Reset;
+pub use self::score::{ScoredItem, ScoredItems};
 pub use self::status::WorkHistory;
 pub use self::unblock::Unblocked;
+pub use self::update_metadata::{UpdateMetadata, UpdatedMetadata};
 pub use self::wait::WaitForItem;
 use crate::agent::{Agent, AgentStatus, label};
 use crate::board::Board;

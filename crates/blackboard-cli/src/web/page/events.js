@@ -26,6 +26,7 @@ const KINDS = [
       "work_unblocked",
       "work_reset",
       "work_deleted",
+      "metadata_updated",
     ],
   },
   { kind: "progress", types: ["heartbeat_received"] },
