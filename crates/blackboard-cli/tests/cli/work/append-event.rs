@@ -21,8 +21,8 @@ fn json_has_the_event() {
     let history = scratch.json(["work", "status", "item"])["history"].clone();
     let last = &history[1];
     assert_eq!((&last["id"], &last["metadata"]), (&appended["event_id"], &json!({"build": 7})));
-    let observed = scratch.json(["observe", "--since", "1h", "--filter", "built"]);
-    assert_eq!(observed["count"], 1, "{observed}");
+    let observed = scratch.json(["observe", "--since", "1h"]);
+    assert!(observed["items"].as_array().unwrap().contains(last), "{observed}");
 }
 
 fn types_of_the_board_are_refused() {
