@@ -376,10 +376,10 @@ fn empty_boards_are_upgraded() {
 fn hostile_rows_are_kept() {
     let sql = "PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON;
         INSERT INTO agents (session_id, agent_name, parent_id, status, started_at, last_seen_at, metadata)
-        VALUES ('odd', 'Odd', 'nobody', 'asleep', 'yesterday', '2026-02-03 10:00:00', x'ff00');
+        VALUES ('odd', 'Odd', 'missing', 'asleep', 'yesterday', '2026-02-03 10:00:00', x'ff00');
         INSERT INTO work_items (item_id, title, source, status, priority, claimed_by, project_id, created_at, depends_on)
-        VALUES ('odd', 'Odd', 'x', 'sleeping', 'P9', 'nobody', 'nowhere', 'never', 'odd,odd,,free');
-        INSERT INTO heartbeats (session_id, timestamp, work_item_id) VALUES ('nobody', '2026', 'x'), ('odd', 'x', 'y');
+        VALUES ('odd', 'Odd', 'x', 'sleeping', 'P9', 'missing', 'nowhere', 'never', 'odd,odd,,free');
+        INSERT INTO heartbeats (session_id, timestamp, work_item_id) VALUES ('missing', '2026', 'x'), ('odd', 'x', 'y');
         INSERT INTO events (timestamp, event_type, target_type, target_id, summary, metadata)
         VALUES ('never', '', 'moon', 'x', '', '[1'), ('2026-02-05T00:00:00.000Z', 'work_claimed', 'work_item', 'odd', 'x', '7');";
     let database = Database::new(&format!("{} {sql}", reference::database(9)));
@@ -389,13 +389,13 @@ fn hostile_rows_are_kept() {
     let agent = board.agents().show("odd").unwrap().agent;
     assert_eq!(agent.last_seen_at, "2026-02-03T10:00:00Z".parse::<Timestamp>().unwrap());
     let kept = agent.metadata.unwrap().to_map()["ivy_blackboard"].clone();
-    assert_eq!((&kept["parent_id"], &kept["status"]), (&"nobody".into(), &"asleep".into()));
+    assert_eq!((&kept["parent_id"], &kept["status"]), (&"missing".into(), &"asleep".into()));
     assert_eq!(kept["started_at"], "yesterday");
     let item = board.work().status("odd").unwrap().item;
     assert_eq!((item.status, item.claimed_by), (Status::Blocked, None), "it depends on an open item");
     let kept = item.metadata.unwrap().to_map()["ivy_blackboard"].clone();
     for (column, value) in
-        [("status", "sleeping"), ("priority", "P9"), ("claimed_by", "nobody"), ("project_id", "nowhere")]
+        [("status", "sleeping"), ("priority", "P9"), ("claimed_by", "missing"), ("project_id", "nowhere")]
     {
         assert_eq!(kept[column], value, "{column}");
     }
