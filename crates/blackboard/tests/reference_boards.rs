@@ -69,7 +69,7 @@ type Row = BTreeMap<String, Value>;
 fn rows(file: &Path, sql: &str) -> Vec<Row> {
     let connection = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     let mut statement = connection.prepare(sql).unwrap();
-    let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let mut found = Vec::new();
     let mut rows = statement.query([]).unwrap();
     while let Some(row) = rows.next().unwrap() {

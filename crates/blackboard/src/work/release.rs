@@ -132,10 +132,10 @@ fn decide(
     let mut event = release_event(&item, agent, release.reason.as_deref());
     item.set_free();
     if release.failed {
-        let hold = item.hold().after_failure(release.reason.clone(), now);
-        item.set_hold(&hold);
-        event = event.with("failed", true).with("failure_count", hold.failure_count);
-        (released.failure_count, released.on_hold) = (Some(hold.failure_count), hold.on_hold);
+        let after = item.hold().after_failure(release.reason.clone(), now);
+        item.set_hold(&after);
+        event = event.with("failed", true).with("failure_count", after.failure_count);
+        (released.failure_count, released.on_hold) = (Some(after.failure_count), after.on_hold);
     }
     item.revision = changes.event(event);
     if let Some(reason) = &released.on_hold {

@@ -68,21 +68,21 @@ fn decide(update: &UpdateMetadata, mut item: WorkItem) -> Result<(Changes, Updat
     let mut changes = Changes::new();
     let stored = item.metadata.as_ref().map(Metadata::to_map).unwrap_or_default();
     let given = update.metadata.to_map();
-    let changed = given.iter().filter(|(name, value)| stored.get(*name) != Some(*value));
-    let changed: Vec<String> = changed.map(|(name, _)| name.clone()).collect();
-    if changed.is_empty() {
-        return Ok((changes, UpdatedMetadata { item, updated: false, changed }));
+    let differing = given.iter().filter(|(name, value)| stored.get(*name) != Some(*value));
+    let names: Vec<String> = differing.map(|(name, _)| name.clone()).collect();
+    if names.is_empty() {
+        return Ok((changes, UpdatedMetadata { item, updated: false, changed: names }));
     }
     item.metadata = Some(match &item.metadata {
         Some(stored) => stored.merged_with(&update.metadata)?,
         None => update.metadata.clone(),
     });
-    let summary = format!("Metadata of \"{}\" updated: {}", item.title, changed.join(", "));
+    let summary = format!("Metadata of \"{}\" updated: {}", item.title, names.join(", "));
     let event = NewEvent::new(EventType::MetadataUpdated, TargetType::WorkItem, &item.item_id, summary);
-    let event = event.by(update.session.as_deref()).with("keys_updated", changed.clone());
+    let event = event.by(update.session.as_deref()).with("keys_updated", names.clone());
     item.revision = changes.event(event);
     changes.put(item.clone());
-    Ok((changes, UpdatedMetadata { item, updated: true, changed }))
+    Ok((changes, UpdatedMetadata { item, updated: true, changed: names }))
 }
 
 #[cfg(test)]

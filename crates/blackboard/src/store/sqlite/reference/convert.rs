@@ -221,7 +221,8 @@ impl Conversion<'_> {
                 features.remove(&id).map(|features| ("specflow_features", Value::Array(features.rows)));
             let metadata = leftovers.into_metadata(row.text("metadata")?, more);
             let (name, path) = (row.required_text("display_name")?, row.text("local_path")?);
-            self.insert_project(&id, &name, path, row.text("remote_repo")?, registered_at, metadata)
+            let (path, repo, metadata) = (path.as_deref(), row.text("remote_repo")?, metadata.as_deref());
+            self.insert_project(&id, &name, path, repo.as_deref(), registered_at, metadata)
         })?;
         // A feature can belong to a project that was never registered. Its metadata needs one.
         let mut unregistered: Vec<_> = features.into_iter().collect();
@@ -231,7 +232,8 @@ impl Conversion<'_> {
             let leftovers = Leftovers::of("projects", &mut tally);
             let metadata =
                 leftovers.into_metadata(None, [("specflow_features", Value::Array(features.rows))]);
-            self.insert_project(&id, &id, None, None, features.since.unwrap_or(self.now), metadata)?;
+            let since = features.since.unwrap_or(self.now);
+            self.insert_project(&id, &id, None, None, since, metadata.as_deref())?;
         }
         self.tally = tally;
         Ok(())
@@ -241,10 +243,10 @@ impl Conversion<'_> {
         &mut self,
         id: &str,
         name: &str,
-        path: Option<String>,
-        repo: Option<String>,
+        path: Option<&str>,
+        repo: Option<&str>,
         registered_at: Timestamp,
-        metadata: Option<String>,
+        metadata: Option<&str>,
     ) -> rusqlite::Result<()> {
         const INSERT: &str = "INSERT INTO projects (project_id, display_name, local_path, remote_repo, \
             registered_at, metadata, revision) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
@@ -256,7 +258,7 @@ impl Conversion<'_> {
         self.target.prepare_cached(INSERT)?.execute(row).map(drop)
     }
 
-    /// The features of SpecFlow, by project.
+    /// The rows of `specflow_features`, by project.
     fn features(&mut self) -> rusqlite::Result<HashMap<String, Features>> {
         let mut features: HashMap<String, Features> = HashMap::new();
         if !has_table(self.source, "specflow_features")? {
@@ -372,7 +374,8 @@ impl Conversion<'_> {
             let started_at = leftovers.time(row, "started_at", Timestamp::EPOCH)?;
             let last_seen_at = leftovers.time(row, "last_seen_at", started_at)?;
             leftovers.keep_unknown(row, KNOWN)?;
-            let more = (!beats.leftovers.is_empty()).then(|| ("heartbeats", Value::Array(beats.leftovers)));
+            let more = Some(beats.leftovers).filter(|leftovers| !leftovers.is_empty());
+            let more = more.map(|leftovers| ("heartbeats", Value::Array(leftovers)));
             let metadata = leftovers.into_metadata(row.text("metadata")?, more);
             let ended_at = match status {
                 AgentStatus::Active | AgentStatus::Idle => None,

@@ -90,10 +90,9 @@ pub(super) fn convert(id: &str, stored: &StoredItem, state: impl Fn(&str) -> Blo
         leftovers.push(("depends_on", ids.as_str().into()));
     }
     match &stored.blocked_by {
+        Some(blocker) if blockers.contains(blocker) => {}
         Some(blocker) if cannot_be_claimed && blocker != id && !blocker.is_empty() => {
-            if !blockers.contains(blocker) {
-                blockers.push(blocker.clone());
-            }
+            blockers.push(blocker.clone());
         }
         Some(blocker) => leftovers.push(("blocked_by", blocker.as_str().into())),
         None => {}

@@ -79,7 +79,7 @@ pub struct UpgradedRows {
     pub heartbeats: u64,
     /// Events.
     pub events: u64,
-    /// Features of SpecFlow, which are in the metadata of their projects.
+    /// Rows of `specflow_features`, which are in the metadata of their projects.
     pub specflow_features: u64,
 }
 
