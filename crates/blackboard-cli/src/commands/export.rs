@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use blackboard::clock::{Clock, SystemClock, Timestamp};
 use blackboard::event::{Filter, Since};
 use blackboard::export::Exported;
-use blackboard::status::BoardStatus;
 use blackboard::{Board, Code, Error, Fault, Refusal, Result, Revision};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 use super::Run;
 use super::arguments::ReadAs;
@@ -63,7 +63,7 @@ impl Run for Export {
             None => board.export()?,
         };
         // A scope alone has no status.
-        let status = if self.scope.is_none() { Some(board.status()?) } else { None };
+        let status = if self.scope.is_none() { Some(status_of(&board)?) } else { None };
         let exported_at = SystemClock.now();
         let failed = RefCell::default();
         let state = WholeState { state, exported_at, status, scope: self.scope, board, failed };
@@ -90,6 +90,15 @@ impl Run for Export {
     }
 }
 
+/// The summary of a board. Its size belongs to its engine, and not to its state.
+fn status_of(board: &Board) -> Result<Value> {
+    let mut status = serde_json::to_value(board.status()?).unwrap_or_default();
+    if let Some(members) = status.as_object_mut() {
+        members.remove("database_size_bytes");
+    }
+    Ok(status)
+}
+
 /// A file is replaced and not written through: that would be the end of a device, and not what a link is for.
 pub(super) fn refuse_what_is_no_plain_file(file: &Path, hint: &'static str) -> Result<()> {
     match fs::symlink_metadata(file) {
@@ -108,7 +117,7 @@ struct WholeState {
     state: Exported,
     exported_at: Timestamp,
     /// The summary of the complete board.
-    status: Option<BoardStatus>,
+    status: Option<Value>,
     /// The only scope whose events are written.
     scope: Option<String>,
     board: Board,

@@ -42,7 +42,7 @@ fn a_board_of_ivy_blackboard_is_left_alone() {
         let closed = |path: &Path| {
             Connection::open(path).unwrap().execute_batch(&reference::database(version)).unwrap()
         };
-        refused_untouched(closed, Code::UpgradeNeeded, "blackboard upgrade");
+        refused_untouched(closed, Code::UpgradeNeeded, "a copy of it stays beside it: blackboard ");
     }
 }
 
@@ -61,7 +61,7 @@ fn a_write_ahead_log_of_ivy_blackboard_is_left_alone() {
         drop(connection);
         fs::remove_file(made).unwrap();
     };
-    refused_untouched(crashed, Code::UpgradeNeeded, "blackboard upgrade");
+    refused_untouched(crashed, Code::UpgradeNeeded, "a copy of it stays beside it: blackboard ");
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn table() -> Vec<(Vec<&'static str>, Value)> {
         ),
         (
             vec!["work", "list", "--show-scores"],
-            json!({"items": [{"item_id": "b", "effective_score": 40.0}]}),
+            json!({"items": [{"item_id": "c", "effective_score": 40.0}, {"item_id": "b"}]}),
         ),
         (
             vec!["work", "complete", "--id", "c", "--force"],

@@ -30,7 +30,8 @@ fn put(scratch: &Scratch, file: PathBuf, version: u32) {
     let home = scratch.path().join(".pai/blackboard");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::create_dir_all(&home).unwrap();
-    let keep = r#"{"sweep": {"pruneEventsAfterDays": 3650, "pruneCompletedAgentsAfterDays": 3650, "pruneHeartbeatsAfterDays": 3650}}"#;
+    let keep = r#"{"sweep": {"pruneEventsAfterDays": 3650, "pruneHeartbeatsAfterDays": 3650,
+        "pruneCompletedAgentsAfterDays": 3650, "pruneStaleAgentsAfterDays": 3650}}"#;
     fs::write(home.join("config.json"), keep).unwrap();
     Connection::open(&file).unwrap().execute_batch(&reference::database(version)).unwrap();
     fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
