@@ -35,9 +35,11 @@ pub fn database(version: u32) -> String {
     format!("PRAGMA journal_mode = WAL; BEGIN;\n{}{rows}COMMIT;", tables(version))
 }
 
+/// The metadata of an event, before a number. The functions of SQLite for JSON are not in every build.
+const MEMBER: &str = r#"'{"work_item_id":"gh:owner/pai#78","number":'"#;
+
 /// The same with this many more events.
 pub fn large_database(version: u32, events: u32) -> String {
-    // The functions for JSON are not in every build of SQLite.
     format!(
         "{}
         WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {events})
@@ -45,7 +47,7 @@ pub fn large_database(version: u32, events: u32) -> String {
         SELECT strftime('%Y-%m-%dT%H:%M:%fZ', '2026-02-04', n || ' seconds'), 'heartbeat_received',
             '11111111-aaaa-4aaa-8aaa-000000000001', '11111111-aaaa-4aaa-8aaa-000000000001', 'agent',
             'Progress note number ' || n || ' of a long session that works on the schema',
-            '{"work_item_id":"gh:owner/pai#78","number":' || n || '}'
+            {MEMBER} || n || '}}'
         FROM numbers;",
         database(version)
     )

@@ -16,10 +16,11 @@ use crate::output::work::ItemEvent;
 /// itself, for example work_claimed, are refused.
 ///
 /// Examples:
-///   blackboard work append-event design-schema --event-type review_requested --summary "Oak, please review"
-///   blackboard work append-event design-schema --event-type built --summary "Build 7" --metadata '{"build": 7}'
+///   blackboard work append-event run-tests --event-type built --summary "Build 7"
+///   blackboard work append-event run-tests --event-type built -m Done --json
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
+#[command(override_usage = "blackboard work append-event <ID> --event-type <TYPE> --summary <TEXT>")]
 pub struct AppendEvent {
     #[command(flatten)]
     item: Item,

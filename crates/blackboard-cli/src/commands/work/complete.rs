@@ -40,7 +40,7 @@ pub struct Complete {
     item_option: Option<String>,
 
     /// Complete all open items of the project in --project
-    #[arg(long, group = "which", requires = "project", conflicts_with_all = ["fence", "summary"])]
+    #[arg(short = 'a', long, group = "which", requires = "project", conflicts_with_all = ["fence", "summary"])]
     all: bool,
 
     /// With --all: the project

@@ -20,7 +20,7 @@ use crate::output::work::ReleasedItem;
 ///
 /// Examples:
 ///   blackboard work release design-schema
-///   blackboard work release design-schema --failed --reason "The tests do not pass"
+///   blackboard work release design-schema --failed --reason "Tests fail"
 ///   fence=$(blackboard work claim design-schema --json | jq .fence)
 ///   blackboard work release design-schema --fence "$fence"
 #[derive(clap::Args, Debug)]
