@@ -66,6 +66,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
 
 /// The commands that show no entry of a scope and change none, each with the reason.
 const OTHER_COMMANDS: &[(&str, &str)] = &[
+    ("upgrade", "has no entries: a board of ivy-blackboard has none"),
     ("status", "numbers, agents and work"),
     ("agent list", "agents"),
     ("agent register", "agents"),
