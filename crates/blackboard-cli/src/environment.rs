@@ -33,6 +33,8 @@ pub(crate) struct Environment {
     pub(crate) prune_after: Option<OsString>,
     /// `BLACKBOARD_ALLOW_NETWORK_FILESYSTEM`: `true` or `false`.
     pub(crate) allow_network_filesystem: Option<OsString>,
+    /// `BLACKBOARD_UPGRADE`: `1` if a board of ivy-blackboard is upgraded when it is opened.
+    pub(crate) upgrade: Option<OsString>,
     /// `BLACKBOARD_SESSION_ID`: the session that acts.
     pub(crate) session: Option<OsString>,
     /// `BLACKBOARD_SCOPE`: the scope of entries.
@@ -98,6 +100,7 @@ impl Environment {
             stale_threshold: set("BLACKBOARD_STALE_THRESHOLD"),
             prune_after: set("BLACKBOARD_PRUNE_AFTER"),
             allow_network_filesystem: set("BLACKBOARD_ALLOW_NETWORK_FILESYSTEM"),
+            upgrade: set("BLACKBOARD_UPGRADE"),
             session: set("BLACKBOARD_SESSION_ID"),
             scope: set("BLACKBOARD_SCOPE"),
             agent_name: set("BLACKBOARD_AGENT_NAME"),
@@ -134,6 +137,7 @@ mod tests {
                 stale_threshold: Some("BLACKBOARD_STALE_THRESHOLD".into()),
                 prune_after: Some("BLACKBOARD_PRUNE_AFTER".into()),
                 allow_network_filesystem: Some("BLACKBOARD_ALLOW_NETWORK_FILESYSTEM".into()),
+                upgrade: Some("BLACKBOARD_UPGRADE".into()),
                 session: Some("BLACKBOARD_SESSION_ID".into()),
                 scope: Some("BLACKBOARD_SCOPE".into()),
                 agent_name: Some("BLACKBOARD_AGENT_NAME".into()),

@@ -104,7 +104,7 @@ fn usage_error(message: String, hint: &str, json: bool) -> ExitCode {
 
 /// Prints the version.
 pub fn version() -> ExitCode {
-    let _ = io::stdout().lock().write_all(concat!("blackboard ", env!("CARGO_PKG_VERSION"), "\n").as_bytes());
+    let _ = io::stdout().lock().write_all(concat!(env!("CARGO_PKG_VERSION"), "\n").as_bytes());
     ExitCode::SUCCESS
 }
 

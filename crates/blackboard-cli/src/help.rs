@@ -118,7 +118,7 @@ Getting started:
 More commands:
   Agents         agent register, heartbeat, show, deregister; call
   Work           work block, unblock, status, reassign, edit, wait, reset,
-                 delete, import, export
+                 delete, update-metadata, append-event, import, export
   Entries        list, query, history, wait, append, increment, delete, clear,
                  purge, txn, snapshot; scope create, set, show, list, delete
   Locks, files   lock acquire, release, list, run; file release, list, check
@@ -127,7 +127,7 @@ More commands:
   Protocols      protocol list, show, key, pattern, parse, check, define, remove
   Setup          setup status, remove; guard install, check, remove; mcp, hook,
                  completions, version
-  Maintenance    sweep, export, import, render, copy
+  Maintenance    sweep, export, import, render, copy, upgrade
 
 Options:
   --db <PATH>    Board to use: a file, an existing directory or a redis:// URL
@@ -170,6 +170,8 @@ Environment variables:
   BLACKBOARD_ALLOW_NETWORK_FILESYSTEM
                                  Whether a board may be on NFS, SMB, 9p or FUSE:
                                  true or false [default: false]
+  BLACKBOARD_UPGRADE             1: upgrade a board of ivy-blackboard when a
+                                 command opens it, as `upgrade` does
   TZ                             Time zone of human output
                                  [default: the zone of the system]
   COLUMNS                        Width of human output [default: the width of

@@ -182,6 +182,9 @@ pub fn as_command<'a>(hint: &'a Hint, given: &GivenOptions<'_>) -> Cow<'a, str> 
             ("your claim was lost; check the item".into(), given.command_on("work status", item, ""))
         }
         Hint::ResetItem(item) => ("to do it again".into(), given.acting_on("work reset", item, "")),
+        Hint::EndHold(item) => {
+            ("if it can be done now, end the hold".into(), given.acting_on("work unblock", item, ""))
+        }
         Hint::CompleteOrUnblock { item, blocker } => (
             format!("complete {blocker} first, or remove it").into(),
             given.acting_on("work unblock", item, &option("--blocked-by", blocker)),
@@ -265,6 +268,9 @@ pub fn as_command<'a>(hint: &'a Hint, given: &GivenOptions<'_>) -> Cow<'a, str> 
         ),
         Hint::StartOver => ("start over".into(), given.acting("observe --since 1h")),
         Hint::UpgradeBoard => ("upgrade it by running once".into(), given.command("status")),
+        Hint::UpgradeForeignBoard => {
+            ("upgrade it; a copy of it stays beside it".into(), given.command("upgrade"))
+        }
     };
     let advice: Cow<'_, str> = advice;
     format!("{advice}: {command}").into()
@@ -306,6 +312,7 @@ pub mod tests {
             Hint::ShowItem(name()),
             Hint::CheckLostItem(name()),
             Hint::ResetItem(name()),
+            Hint::EndHold(name()),
             Hint::CompleteOrUnblock { item: name(), blocker: name() },
             Hint::RemoveBlocker { item: name(), blocker: name() },
             Hint::DeleteItemAnyway(name()),
@@ -339,6 +346,7 @@ pub mod tests {
             Hint::ShareFiles,
             Hint::StartOver,
             Hint::UpgradeBoard,
+            Hint::UpgradeForeignBoard,
             Hint::CheckWhetherDone(CheckedSubject::Session(name())),
             Hint::CheckWhetherDone(CheckedSubject::Agents),
             Hint::CheckWhetherDone(CheckedSubject::Item(name())),

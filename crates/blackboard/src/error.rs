@@ -197,6 +197,8 @@ codes! {
     Conflict, "conflict", 4;
     /// The board is being copied to this location, or a copy to it was interrupted.
     BeingCopied, "being_copied", 4;
+    /// The board was written by ivy-blackboard, and has to be upgraded first.
+    UpgradeNeeded, "upgrade_needed", 4;
     /// The cursor or revision is ahead of the board.
     CursorAhead, "cursor_ahead", 4;
     /// Retention or a purge has removed what was asked for.

@@ -76,6 +76,8 @@ pub enum Hint {
     CheckLostItem(String),
     /// Reset this work item, so that it can be done again.
     ResetItem(String),
+    /// The work item is on hold: end that, or claim another one.
+    EndHold(String),
     /// Complete the blocker first, or remove it.
     CompleteOrUnblock {
         /// The blocked work item.
@@ -203,6 +205,8 @@ pub enum Hint {
     UseLocalDisk,
     /// Open the board once for writing, which upgrades it.
     UpgradeBoard,
+    /// Upgrade the board of another program, of which a copy stays.
+    UpgradeForeignBoard,
 }
 
 /// What shows whether a call was done.

@@ -76,23 +76,22 @@ impl Metadata {
         Metadata::parse(&format!("{{{}}}", members.join(",")))
     }
 
-    /// The object with one member set, or removed if there is no value. `None` if no member is left.
+    /// The object with this member added, replaced or removed; `None` if no member is left. The other members keep
+    /// their text.
     pub(crate) fn with_member(
-        metadata: Option<&Metadata>,
+        stored: Option<&Metadata>,
         name: &str,
-        value: Option<Value>,
+        value: Option<&Value>,
     ) -> Result<Option<Metadata>> {
-        let mut parts = Vec::new();
-        for (known, text) in metadata.map(Metadata::members).transpose()?.unwrap_or_default() {
-            if known != name {
-                parts.push(format!("{}:{}", Value::from(known), text.get()));
-            }
-        }
-        parts.extend(value.map(|value| format!("{}:{value}", Value::from(name))));
-        if parts.is_empty() {
+        let members = stored.map(Metadata::members).transpose()?.unwrap_or_default();
+        let member = |name: &str, text: &str| format!("{}:{text}", Value::from(name));
+        let others = members.iter().filter(|(known, _)| known != name);
+        let mut texts: Vec<_> = others.map(|(name, text)| member(name, text.get())).collect();
+        texts.extend(value.map(|value| member(name, &value.to_string())));
+        if texts.is_empty() {
             return Ok(None);
         }
-        Metadata::parse(&format!("{{{}}}", parts.join(","))).map(Some)
+        Metadata::from_stored(format!("{{{}}}", texts.join(","))).map(Some)
     }
 
     /// One member of the object.
@@ -208,7 +207,7 @@ mod tests {
     fn setting_a_member_keeps_the_text_of_the_others() {
         let set = |text: &str, value: Option<Value>| {
             let before = Metadata::parse(text).unwrap();
-            Metadata::with_member(Some(&before), "a", value).unwrap().map(|after| after.as_str().to_owned())
+            Metadata::with_member(Some(&before), "a", value.as_ref()).unwrap().map(|after| after.as_str().to_owned())
         };
         for (before, value, expected) in [
             (r#"{"a":1,"b":2.50}"#, Some(Value::from(3)), Some(r#"{"b":2.50,"a":3}"#)),

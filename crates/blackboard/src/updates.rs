@@ -328,6 +328,7 @@ fn subject(event_type: &EventType) -> Option<Subject> {
         EventType::AgentUpdated
         | EventType::WorkReset
         | EventType::WorkDeleted
+        | EventType::MetadataUpdated
         | EventType::ProjectRegistered
         | EventType::ProjectUpdated
         | EventType::ProjectRemoved

@@ -13,6 +13,7 @@
 //! | `redis` | Redis servers that a test starts |
 //! | `redis_cluster` | a cluster of three servers |
 //! | `redis_sentinel` | a primary, its replicas and their sentinels |
+//! | `reference` | databases of ivy-blackboard |
 //! | `engine` | the engines on which a test runs |
 //! | `machine` | what a test needs from the machine |
 //! | `skip` | the report of tests that cannot run here |
@@ -47,6 +48,7 @@ pub mod redis;
 pub mod redis_cluster;
 #[cfg(unix)]
 pub mod redis_sentinel;
+pub mod reference;
 pub mod scale;
 #[cfg(all(unix, feature = "program"))]
 pub mod scratch;

@@ -1,13 +1,17 @@
 //! Arguments that several commands share, each defined once.
 
+use std::io::{self, BufRead, IsTerminal, Write};
 use std::num::IntErrorKind;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use blackboard::entry::{Actor, FenceToken};
 use blackboard::store::CallLimit;
-use blackboard::{Board, Error, Metadata, Result, Revision, duration};
+use blackboard::text::escape_for_terminal;
+use blackboard::{Board, Code, Error, Fault, Metadata, Result, Revision, duration};
 use clap::builder::NonEmptyStringValueParser;
+
+use crate::context::Context;
 
 /// The session that acts.
 #[derive(clap::Args, Debug)]
@@ -143,6 +147,21 @@ impl Project {
         // clap has made sure that one of them is there.
         self.project.or(self.project_option).unwrap_or_default()
     }
+}
+
+/// Asks the user a question that has yes or no as its answer; `None` if there is no user to ask.
+pub fn confirm(context: &Context, question: &str) -> Result<Option<bool>> {
+    let (stdin, mut stderr) = (io::stdin(), io::stderr());
+    if context.json() || !stdin.is_terminal() || !stderr.is_terminal() {
+        return Ok(None);
+    }
+    let question = format!("{} [y/N] ", escape_for_terminal(question));
+    let mut answer = String::new();
+    stderr
+        .write_all(question.as_bytes())
+        .and_then(|()| stdin.lock().read_line(&mut answer))
+        .map_err(|error| Fault::new(Code::Io, "the question could not be asked").because(error))?;
+    Ok(Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")))
 }
 
 /// Parses a number of things to show; showing none of them would look like there are none.

@@ -7,12 +7,14 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use blackboard::clock::{Clock, SystemClock, Timestamp};
 use blackboard::event::{Filter, Since};
 use blackboard::export::Exported;
 use blackboard::{Board, Code, Error, Fault, Refusal, Result, Revision};
 use clap::ValueEnum;
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 use super::Run;
 use super::arguments::ReadAs;
@@ -74,6 +76,9 @@ enum Format {
     Yaml,
 }
 
+/// The version of the format. Further fields do not change it.
+const EXPORT_VERSION: u32 = 1;
+
 impl Run for Export {
     fn run(self, context: &Context) -> Result<Outcome> {
         if self.what.is_some() && self.format == Format::Json {
@@ -89,7 +94,11 @@ impl Run for Export {
             Some(scope) => board.export_scope(scope)?,
             None => board.export()?,
         };
-        let state = WholeState { state, scope: self.scope, board, failed: RefCell::default() };
+        // A scope alone has no status.
+        let status = if self.scope.is_none() { Some(status_of(&board)?) } else { None };
+        let exported_at = SystemClock.now();
+        let failed = RefCell::default();
+        let state = WholeState { state, exported_at, status, scope: self.scope, board, failed };
         let unreadable = context.unreadable().clone();
         let Some(file) = self.output.filter(|file| file.as_os_str() != "-") else {
             return Ok(Outcome::new(Printed { state, unreadable, pretty: self.pretty }));
@@ -102,7 +111,10 @@ impl Run for Export {
             },
         )?;
         let (revision, left_out) = (state.state.revision, unreadable.list().len());
-        Ok(Outcome::new(Saved { revision, output: file.display().to_string(), scope: state.scope, left_out }))
+        let (output, export_version) = (file.display().to_string(), EXPORT_VERSION);
+        let file = output.clone();
+        let scope = state.scope;
+        Ok(Outcome::new(Saved { output, file, export_version, revision, scope, left_out }))
     }
 }
 
@@ -129,7 +141,14 @@ fn export_yaml(board: &Board, file: yaml::File, output: Option<PathBuf>) -> Resu
     refuse_what_is_no_plain_file(&path, "name a plain file, or - for standard output")?;
     replace(&path, disk::Access::Private, |out| out.write_all(text.as_bytes())).map_err(|error| not_written(&path, error))?;
     let output = path.display().to_string();
-    Ok(Outcome::new(Saved { revision: state.revision, output, scope: None, left_out: 0 }))
+    Ok(Outcome::new(Saved {
+        file: output.clone(),
+        output,
+        export_version: EXPORT_VERSION,
+        revision: state.revision,
+        scope: None,
+        left_out: 0,
+    }))
 }
 
 /// A file of YAML. In JSON it is a text.
@@ -150,6 +169,15 @@ impl Render for PrintedYaml {
     }
 }
 
+/// The summary of a board. Its size belongs to its engine, and not to its state.
+fn status_of(board: &Board) -> Result<Value> {
+    let mut status = serde_json::to_value(board.status()?).unwrap_or_default();
+    if let Some(members) = status.as_object_mut() {
+        members.remove("database_size_bytes");
+    }
+    Ok(status)
+}
+
 /// A file is replaced and not written through: that would be the end of a device, and not what a link is for.
 pub(super) fn refuse_what_is_no_plain_file(file: &Path, hint: &'static str) -> Result<()> {
     match fs::symlink_metadata(file) {
@@ -166,6 +194,9 @@ pub(super) fn refuse_what_is_no_plain_file(file: &Path, hint: &'static str) -> R
 /// The state with its log, which is read while it is written.
 struct WholeState {
     state: Exported,
+    exported_at: Timestamp,
+    /// The summary of the complete board.
+    status: Option<Value>,
     /// The only scope whose events are written.
     scope: Option<String>,
     board: Board,
@@ -218,7 +249,12 @@ impl Serialize for WholeState {
             entries,
         } = &self.state;
         let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("export_version", &EXPORT_VERSION)?;
+        map.serialize_entry("exported_at", &self.exported_at)?;
         map.serialize_entry("revision", revision)?;
+        if let Some(status) = &self.status {
+            map.serialize_entry("status", status)?;
+        }
         map.serialize_entry("agents", agents)?;
         map.serialize_entry("projects", projects)?;
         map.serialize_entry("protocols", protocols)?;
@@ -285,6 +321,9 @@ impl Render for Printed {
 #[derive(Serialize)]
 struct Saved {
     output: String,
+    /// The same, under the name that other programs read.
+    file: String,
+    export_version: u32,
     revision: Revision,
     #[serde(skip_serializing_if = "Option::is_none")]
     scope: Option<String>,

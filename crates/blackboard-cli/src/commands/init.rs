@@ -8,7 +8,7 @@ use blackboard::store::sqlite::keep_out_of_git;
 use blackboard::{Code, Error, Fault, Refusal, Result};
 use serde::Serialize;
 
-use super::Run;
+use super::{Run, upgrade};
 use crate::context::{Context, warn};
 use crate::engine::{Mode, Opening};
 use crate::envelope::{Answer, BoardState};
@@ -27,12 +27,18 @@ use crate::output::{self, Screen, escape};
 /// If a server has lost its board, or has another one under the same name, commands report that until init creates the
 /// board or accepts the other one.
 ///
+/// If a board of ivy-blackboard is there, asks whether to upgrade it, as `upgrade` does.
+///
 /// Examples:
 ///   blackboard init
 ///   blackboard init --json
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
-pub struct Init {}
+pub struct Init {
+    /// Upgrade a board of ivy-blackboard without asking
+    #[arg(short = 'y', long)]
+    yes: bool,
+}
 
 impl Run for Init {
     fn run(self, context: &Context) -> Result<Outcome> {
@@ -52,7 +58,15 @@ impl Run for Init {
             (board, Some(directory))
         };
         let opening = Opening { accepts_any_board: true, ..context.opening(Mode::Create) };
-        let opened = board.open(opening)?;
+        let opened = match board.open(opening) {
+            Err(error)
+                if error.code() == Code::UpgradeNeeded && upgrade::wanted(context, &board, self.yes)? =>
+            {
+                upgrade::run(context, &board)?;
+                board.open(opening)?
+            }
+            opened => opened?,
+        };
         let created = opened.state == Some(BoardState::Created);
         if let Some(directory) = directory {
             // A board that an earlier version created may have no `.gitignore`.

@@ -33,6 +33,7 @@ mod setup;
 mod spoke;
 mod status;
 mod sweep;
+mod upgrade;
 mod version;
 mod work;
 
@@ -79,6 +80,8 @@ pub const COMMANDS: &[Command] = &[
     command::<work::delete::Delete>("work delete", Group::Work),
     command::<work::import::Import>("work import", Group::Work),
     command::<work::export::Export>("work export", Group::Work),
+    command::<work::update_metadata::UpdateMetadata>("work update-metadata", Group::Work),
+    command::<work::append_event::AppendEvent>("work append-event", Group::Work),
     command::<entry::list::List>("list", Group::Entries),
     command::<entry::query::Query>("query", Group::Entries),
     command::<entry::history::History>("history", Group::Entries),
@@ -133,6 +136,7 @@ pub const COMMANDS: &[Command] = &[
     command::<import::Import>("import", Group::Maintenance),
     command::<render::Render>("render", Group::Maintenance),
     command::<copy::Copy>("copy", Group::Maintenance),
+    command::<upgrade::Upgrade>("upgrade", Group::Maintenance),
 ];
 
 /// How wide help is at most.

@@ -42,7 +42,7 @@ const TICK: Duration = Duration::from_millis(200);
 ///
 /// Event types: agent_registered, agent_deregistered, agent_stale, agent_recovered, agent_updated, progress;
 /// work_created, work_claimed, work_released, work_completed, work_blocked, work_unblocked, work_reset, work_updated,
-/// work_deleted;
+/// work_deleted, metadata_updated;
 /// lock_acquired, lock_released, files_reserved, files_released, stale_locks_released; project_registered,
 /// project_updated, project_removed; protocol_defined, protocol_removed; entry_written, entry_deleted, entry_expired,
 /// entry_evicted, entry_purged, entries_cleared; scope_created, scope_updated, scope_deleted.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blackboard::clock::Clock;
+use blackboard::store::sqlite::Upgraded;
 use blackboard::store::{LoadingBoard, Sidecars, Store};
 use blackboard::{Error, Result};
 
@@ -55,6 +56,16 @@ pub trait Engine: Send + Sync {
 
     /// Opens the store of the board. `None` if it does not exist and must not be created.
     fn open(&self, database: &Database, opening: Opening) -> Result<Option<OpenStore>>;
+
+    /// Whether it is a board of ivy-blackboard.
+    fn needs_upgrade(&self, _: &Database) -> bool {
+        false
+    }
+
+    /// Upgrades a board of ivy-blackboard. `None` if it is a board of this program already.
+    fn upgrade(&self, _: &Database) -> Result<Option<Upgraded>> {
+        Ok(None)
+    }
 
     /// Considers how a hook ended. Hooks leave a server alone for a while that does not answer.
     fn note_hook_end(&self, _: HookEnd<'_>) {}

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use blackboard::Result;
-use blackboard::clock::SystemClock;
-use blackboard::store::sqlite::{self, Sqlite, SqliteOptions, SqliteSidecars, Waiting};
+use blackboard::clock::{Clock, SystemClock};
+use blackboard::store::sqlite::{self, Sqlite, SqliteOptions, SqliteSidecars, Upgraded, Waiting};
 use blackboard::store::{LoadingBoard, Sidecars};
 
 use super::{Engine, Mode, OpenStore, Opening};
@@ -103,6 +103,15 @@ impl Engine for SqliteFile {
             };
             OpenStore { state, store: Arc::new(store), clock: Arc::new(SystemClock) }
         }))
+    }
+
+    fn needs_upgrade(&self, database: &Database) -> bool {
+        Sqlite::needs_upgrade(self.database(), &self.options(database, Opening::new(Mode::Existing)))
+    }
+
+    fn upgrade(&self, database: &Database) -> Result<Option<Upgraded>> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        Sqlite::upgrade(self.database(), &clock, &self.options(database, Opening::new(Mode::Existing)))
     }
 
     fn create_to_load(

@@ -87,6 +87,7 @@ pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
         // No tool does this: the user who runs the server can.
         Hint::Command { words, .. } => format!("ask the user to run: blackboard {words}").into(),
         Hint::ResetItem(item) => format!("ask the user to reset item \"{item}\"").into(),
+        Hint::EndHold(item) => format!("claim another item, or ask the user to unblock item \"{item}\"").into(),
         Hint::DeleteItemAnyway(item) => format!("ask the user to delete item \"{item}\"").into(),
         Hint::ReassignAnyway(item) => {
             format!("ask its holder to release it, or ask the user to reassign item \"{item}\"").into()
@@ -124,7 +125,7 @@ pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
         Hint::UseAnotherBoard | Hint::UseRealFile | Hint::UseLocalDisk => {
             "the board cannot be used; report this error to the user".into()
         }
-        Hint::UpgradeBoard => "ask the user to upgrade the board".into(),
+        Hint::UpgradeBoard | Hint::UpgradeForeignBoard => "ask the user to upgrade the board".into(),
     }
 }
 

@@ -54,7 +54,7 @@ impl ServerState {
     /// The current board, for a call that starts with an automatic sweep like every command. A missing board is empty
     /// and is not created.
     pub fn reading(&self, caller: &Caller) -> Result<(Board, Option<String>)> {
-        let OpenBoard { board, state } = self.open(Mode::Existing)?;
+        let OpenBoard { board, state, .. } = self.open(Mode::Existing)?;
         if state == Some(BoardState::Missing) {
             return Ok((board, None));
         }

@@ -217,7 +217,7 @@ impl Tool for Update {
             Action::Complete => {
                 Reply::new(&work.complete(&Complete { id, session, fence, summary: self.text })?)
             }
-            Action::Release => Reply::new(&work.release(&Release { id, session, fence })?),
+            Action::Release => Reply::new(&work.release(&Release { fence, ..Release::of(&id, &session) })?),
             Action::Block => {
                 let (blocked_by, reason) = (self.blocked_by, self.text);
                 Reply::new(&work.block(&Block { id, blocked_by, reason, session: Some(session) })?)

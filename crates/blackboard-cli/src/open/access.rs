@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::engine::{Mode, Opening};
 use crate::envelope::BoardState;
 use crate::hints;
+use crate::output::upgrade::upgrade_note;
 use crate::session::{Ended, Naming, SESSION_UNUSABLE, Search, Unusable, caller, no_session};
 
 /// How a command accesses the board. The board acts for the session that the command uses. Without one, the caller is searched
@@ -193,7 +194,7 @@ impl<'a> Access<'a, WithSession> {
         Access { purpose: Purpose::Change, ..Access::write(named) }
     }
 
-    /// For a command that acts for a session, and registers one if there is none. Refuses one that has ended or is not on
+    /// For a command that acts for a session, and registers one or does less if there is none. Refuses one that has ended or is not on
     /// this board.
     pub fn act_or_register(named: Option<&'a str>) -> Access<'a, WithSession> {
         const SEVERAL: Unusable = Unusable::Noted(&[Code::NoSession]);
@@ -254,7 +255,11 @@ impl Context {
             }
             Purpose::Read | Purpose::Follow | Purpose::Change | Purpose::Call => Mode::Existing,
         };
-        let OpenBoard { board, state } = resolved.open(Opening { patience, ..self.opening(mode) })?;
+        let OpenBoard { board, state, upgraded } =
+            resolved.open(Opening { patience, ..self.opening(mode) })?;
+        if let Some(upgraded) = upgraded {
+            self.note(&upgrade_note(&resolved.engine.name(), &upgraded));
+        }
         let board = self.keep_open(board, state, writes);
         if matches!(purpose, Purpose::Follow | Purpose::Call) && state == Some(BoardState::Missing) {
             return Err(no_board(&resolved.engine.name()));

@@ -18,6 +18,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use blackboard::clock::{Clock, SystemClock};
+use blackboard::store::sqlite::Upgraded;
 use blackboard::store::{Memory, Store};
 use blackboard::{Board, Code, Error, Result, Settings};
 
@@ -40,6 +41,8 @@ pub struct ResolvedBoard {
     pub settings: Settings,
     /// Whether it is the default board of this user, because the repository of the working directory has none.
     pub replaces_repository_board: bool,
+    /// Whether a board of ivy-blackboard is upgraded when it is opened: `BLACKBOARD_UPGRADE=1`.
+    pub upgrades: bool,
 }
 
 /// An opened board.
@@ -48,6 +51,8 @@ pub struct OpenBoard {
     pub board: Board,
     /// Its special state.
     pub state: Option<BoardState>,
+    /// The upgrade, if this call has upgraded it.
+    pub upgraded: Option<Box<Upgraded>>,
 }
 
 impl OpenBoard {
@@ -72,26 +77,43 @@ impl ResolvedBoard {
             (engine::engine_for(location, environment)?, config.settings(allow_secret_looking));
         engine.warning().into_iter().for_each(warn);
         let replaces_repository_board = location.source == Source::Home && location.is_missing_in_repository;
-        Ok(ResolvedBoard { engine, config, settings, replaces_repository_board })
+        let upgrades = environment.upgrade.as_deref().is_some_and(|value| value == "1");
+        Ok(ResolvedBoard { engine, config, settings, replaces_repository_board, upgrades })
     }
 
     /// A board in this file, without any configuration of the user.
     pub fn unconfigured(file: &Path) -> ResolvedBoard {
         let config = Config::default();
         let settings = config.settings(false);
-        ResolvedBoard { engine: engine::of_file(file), config, settings, replaces_repository_board: false }
+        let engine = engine::of_file(file);
+        ResolvedBoard { engine, config, settings, replaces_repository_board: false, upgrades: false }
     }
 
     /// Opens the board.
     pub fn open(&self, opening: Opening) -> Result<OpenBoard> {
-        Ok(match self.engine.open(&self.config.database, opening)? {
+        let (opened, upgraded) = match self.engine.open(&self.config.database, opening) {
+            // A hook has no time for it.
+            Err(error)
+                if error.code() == Code::UpgradeNeeded && self.upgrades && opening.write_limit.is_none() =>
+            {
+                let upgraded = self.upgrade()?;
+                (self.engine.open(&self.config.database, opening)?, upgraded)
+            }
+            opened => (opened?, None),
+        };
+        Ok(match opened {
             Some(OpenStore { store, clock, state }) => {
                 // A board works without sidecars. A program that needs one reports that it cannot be created.
                 let _ = self.engine.create_sidecar_directory();
-                OpenBoard { board: self.board(store, clock), state }
+                OpenBoard { board: self.board(store, clock), state, upgraded: upgraded.map(Box::new) }
             }
-            None => OpenBoard { board: self.empty(), state: Some(BoardState::Missing) },
+            None => OpenBoard { board: self.empty(), state: Some(BoardState::Missing), upgraded: None },
         })
+    }
+
+    /// Upgrades a board of ivy-blackboard. `None` if it is a board of this program already.
+    pub fn upgrade(&self) -> Result<Option<Upgraded>> {
+        self.engine.upgrade(&self.config.database)
     }
 
     /// The empty board that represents a missing one.
@@ -140,7 +162,7 @@ impl KeptBoard {
         };
         if let Some(board) = board {
             match board.check_still_there() {
-                Ok(()) => return Ok(OpenBoard { board, state: None }),
+                Ok(()) => return Ok(OpenBoard { board, state: None, upgraded: None }),
                 // A server that cannot be used now has not lost the board.
                 Err(error) if matches!(error.code(), Code::ServerUnavailable | Code::AccessDenied) => {
                     return Err(error);
@@ -152,7 +174,7 @@ impl KeptBoard {
         let mut current = self.current();
         if let Some(board) = &current.board {
             // Another call was faster.
-            return Ok(OpenBoard { board: board.clone(), state: None });
+            return Ok(OpenBoard { board: board.clone(), state: None, upgraded: None });
         }
         if opened.state != Some(BoardState::Missing) {
             current.board = Some(opened.board.clone());

@@ -31,6 +31,7 @@ pub mod sweep;
 mod table;
 pub mod time;
 pub mod trackers;
+pub mod upgrade;
 pub mod work;
 
 use std::io::{self, IsTerminal};

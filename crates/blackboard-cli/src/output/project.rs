@@ -1,22 +1,46 @@
 //! Projects, as human and JSON output.
 
-use blackboard::agent::ShortIds;
+use blackboard::agent::{ListedAgent, ShortIds};
 use blackboard::project::{self, ListedProject, ProjectStatus};
 use blackboard::work::{ListedItem, Status, list_blockers};
+use serde::Serialize;
 
 use super::entry::in_quotes;
 use super::work::{holder_among, holders};
 use super::{
     AgentNames, Cell, Column, ListPage, Result, Screen, Table, escape, render_list, render_object, time,
 };
+use crate::envelope::Answer;
+use crate::outcome::Render;
 
 render_object! {
     /// The answer of `project register`.
     RegisteredProject(project::RegisteredProject) = registered;
-    /// The answer of `project status`.
-    ProjectDetails(ProjectStatus) = details;
     /// The answer of `project remove`.
     RemovedProject(project::RemovedProject) = removed;
+}
+
+/// The answer of `project status`.
+pub struct ProjectDetails(pub ProjectStatus);
+
+/// What JSON output has: the status, and the project and its agents under the names that other programs read.
+#[derive(Serialize)]
+struct WithProject<'a> {
+    #[serde(flatten)]
+    status: &'a ProjectStatus,
+    project: &'a project::Project,
+    agents: &'a [ListedAgent],
+}
+
+impl Render for ProjectDetails {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        let ProjectStatus { project, active_agents, .. } = &self.0;
+        answer.object(&WithProject { status: &self.0, project, agents: active_agents })
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        details(&self.0, screen)
+    }
 }
 
 render_list! {
@@ -112,6 +136,7 @@ fn and_more(total: usize, project: &str, list: &str, screen: &mut Screen<'_>) ->
 fn work_line(listed: &ListedItem, names: &AgentNames<'_>, screen: &mut Screen<'_>) -> Result {
     let ListedItem { item, open_blockers, missing_blockers } = listed;
     let more = match (item.status, holder_among(item, names), item.claimed_at) {
+        (Status::Blocked, _, _) if open_blockers.is_empty() => " (on hold)".to_owned(),
         (Status::Blocked, _, _) => {
             format!(" (blocked by: {})", list_blockers(open_blockers, missing_blockers))
         }

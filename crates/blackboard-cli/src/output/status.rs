@@ -37,6 +37,8 @@ pub struct BoardOverview {
 struct WithClaimedWork<'a> {
     #[serde(flatten)]
     overview: &'a BoardOverview,
+    /// The size for human readers, under the name that other programs read.
+    database_size: String,
     claimed_work: &'a [ListedItem],
 }
 
@@ -46,7 +48,11 @@ impl Render for BoardOverview {
     }
 
     fn json(&self, answer: &mut Answer<'_>) -> Result {
-        answer.object(&WithClaimedWork { overview: self, claimed_work: &self.status.claimed_work })
+        answer.object(&WithClaimedWork {
+            overview: self,
+            database_size: with_tenths(self.status.database_size_bytes),
+            claimed_work: &self.status.claimed_work,
+        })
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
@@ -157,6 +163,18 @@ fn counted(count: u64, one: &str, many: &str) -> String {
 /// What a person can do about a large database.
 const KEEPING: &str = "What is kept: sweep.pruneEventsAfterDays, sweep.pruneHeartbeatsAfterDays, database.maxLogMb \
                        (see docs/configuration.md)";
+
+/// A size with one decimal, for example `128.0 KB`.
+fn with_tenths(count: u64) -> String {
+    let (unit, name) = match count {
+        0..1024 => return format!("{count} B"),
+        1024..1_048_576 => (1024, "KB"),
+        1_048_576..1_073_741_824 => (1_048_576, "MB"),
+        _ => (1_073_741_824, "GB"),
+    };
+    let tenths = (count * 10 + unit / 2) / unit;
+    format!("{}.{} {name}", tenths / 10, tenths % 10)
+}
 
 fn bytes(count: u64) -> String {
     match count {

@@ -32,6 +32,15 @@ pub struct SweptBoard {
     pub gone: Option<GoneAgents>,
 }
 
+/// What JSON output has: the sweep, and the agents that a dry run found under the name that other programs read.
+#[derive(Serialize)]
+struct WithCandidates<'a> {
+    #[serde(flatten)]
+    swept: &'a SweptBoard,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    candidates: Option<&'a [StaleAgent]>,
+}
+
 /// Agents whose process has ended, and whose last heartbeat is younger than the threshold.
 pub struct GoneAgents {
     /// The agents.
@@ -42,7 +51,8 @@ pub struct GoneAgents {
 
 impl Render for SweptBoard {
     fn json(&self, answer: &mut Answer<'_>) -> Result {
-        answer.object(self)
+        let candidates = self.dry_run.then_some(&*self.swept.stale_agents);
+        answer.object(&WithCandidates { swept: self, candidates })
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {

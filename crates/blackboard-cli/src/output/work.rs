@@ -5,8 +5,9 @@ use std::time::Duration;
 use blackboard::agent::label;
 use blackboard::clock::Timestamp;
 use blackboard::work::{
-    Blocked, Claimed, Completed, Created, Deleted, Edited, ListedItem, Reassigned, Released, Reset, Status,
-    Unblocked, WorkHistory, WorkItem, list_blockers,
+    AppendedEvent, Blocked, Claimed, Completed, CompletedProject, Created, Deleted, Edited, Hold, ListedItem,
+    Reassigned, Released, Reset, ScoredItem, Status, Unblocked, UpdatedMetadata, WorkHistory, WorkItem,
+    list_blockers,
 };
 
 use super::event::{EventLines, Style};
@@ -27,6 +28,12 @@ render_object! {
     EditedItem(Edited) = edited;
     /// The answer of `work complete`.
     CompletedItem(Completed) = completed;
+    /// The answer of `work complete --all`.
+    CompletedItems(CompletedProject) = completed_project;
+    /// The answer of `work update-metadata`.
+    ItemMetadata(UpdatedMetadata) = metadata;
+    /// The answer of `work append-event`.
+    ItemEvent(AppendedEvent) = appended;
     /// The answer of `work block`.
     BlockedItem(Blocked) = blocked;
     /// The answer of `work unblock`.
@@ -44,19 +51,55 @@ render_object! {
 render_list! {
     /// The answer of `work list`, which hides completed items by default.
     WorkList(ListedItem) = items;
+    /// The answer of `work list --show-scores`.
+    ScoredList(ScoredItem) = scored_items;
+}
+
+/// What is shown instead of an empty list.
+fn no_items<T>(page: &ListPage<T>, screen: &mut Screen<'_>) -> Result {
+    if let Some(text) = page.no_rows {
+        return screen.line(format_args!("{text}"));
+    }
+    if page.hides_some {
+        let create = screen.command("work create ID --title TEXT");
+        return screen.line(format_args!("No open work items. Add one: {}", escape(&create)));
+    }
+    screen.line(format_args!("No work items."))
+}
+
+fn scored_items(page: &ListPage<ScoredItem>, screen: &mut Screen<'_>) -> Result {
+    if page.rows.is_empty() {
+        return no_items(page, screen);
+    }
+    let mut table = Table::new([
+        Column::typed("ITEM"),
+        Column::text("TITLE").importance(5),
+        Column::detail("PROJECT").importance(1).if_different(),
+        Column::fixed("STATUS").importance(6),
+        Column::fixed("PRIORITY").or_narrow("PRI").importance(3),
+        Column::fixed("SCORE").importance(7),
+        Column::fixed("AGE").importance(2),
+    ]);
+    for ScoredItem { listed, effective_score } in &page.rows {
+        let item = &listed.item;
+        table.row([
+            Cell::new(&item.item_id),
+            Cell::new(&item.title),
+            Cell::optional(item.project_id.as_ref()),
+            status(listed),
+            Cell::word(item.priority.as_str()),
+            Cell::new(format!("{effective_score:.1}")),
+            Cell::new(time::age(screen.now().since(item.created_at))),
+        ]);
+    }
+    screen.table(&table)?;
+    page.note_more(screen)
 }
 
 fn items(page: &ListPage<ListedItem>, screen: &mut Screen<'_>) -> Result {
     let items = &page.rows;
-    if let Some(text) = page.no_rows.filter(|_| items.is_empty()) {
-        return screen.line(format_args!("{text}"));
-    }
-    if items.is_empty() && page.hides_some {
-        let create = screen.command("work create ID --title TEXT");
-        return screen.line(format_args!("No open work items. Add one: {}", escape(&create)));
-    }
     if items.is_empty() {
-        return screen.line(format_args!("No work items."));
+        return no_items(page, screen);
     }
     let mut table = Table::new([
         Column::typed("ITEM"),
@@ -184,7 +227,12 @@ fn released(released: &Released, screen: &mut Screen<'_>) -> Result {
         if released.completed { "completed, closed at its source" } else { item.status.as_str() },
         escape(&released.released_by),
         time::length(Duration::from_secs(released.held_seconds))
-    ))
+    ))?;
+    match (released.failure_count, &released.on_hold) {
+        (_, Some(reason)) => screen.line(format_args!("On hold: {}", escape(reason))),
+        (Some(count), None) => screen.line(format_args!("Failures: {count}")),
+        (None, None) => Ok(()),
+    }
 }
 
 fn reassigned(reassigned: &Reassigned, screen: &mut Screen<'_>) -> Result {
@@ -224,6 +272,34 @@ fn completed(completed: &Completed, screen: &mut Screen<'_>) -> Result {
         escape(item.claimed_by_name.as_deref().unwrap_or("--"))
     ))?;
     now_available(&completed.unblocked, screen)
+}
+
+fn completed_project(completed: &CompletedProject, screen: &mut Screen<'_>) -> Result {
+    let failed = match completed.failed_count {
+        0 => String::new(),
+        failed => format!(", {failed} failed"),
+    };
+    let (count, project) = (completed.completed_count, escape(&completed.project_id));
+    let items = if count == 1 { "item" } else { "items" };
+    screen.line(format_args!("Completed work {items} of project {project}: {count}{failed}"))?;
+    completed
+        .items
+        .iter()
+        .filter_map(|one| Some((&one.item_id, one.error.as_ref()?)))
+        .try_for_each(|(item, error)| screen.line(format_args!("  {}: {}", escape(item), escape(error))))
+}
+
+fn metadata(updated: &UpdatedMetadata, screen: &mut Screen<'_>) -> Result {
+    let id = escape(&updated.item.item_id);
+    if !updated.updated {
+        return screen.line(format_args!("Metadata already has this: {id}"));
+    }
+    screen.line(format_args!("Updated metadata: {id} ({})", escape(&updated.changed.join(", "))))
+}
+
+fn appended(appended: &AppendedEvent, screen: &mut Screen<'_>) -> Result {
+    let (id, event_type) = (escape(&appended.item_id), escape(&appended.event_type));
+    screen.line(format_args!("Appended event: {event_type} to {id} (revision {})", appended.event_id))
 }
 
 fn now_available(unblocked: &[String], screen: &mut Screen<'_>) -> Result {
@@ -296,6 +372,11 @@ fn awaited(item: &WorkItem, screen: &mut Screen<'_>) -> Result {
     screen.line(format_args!("Waited for work item: {} ({}{by})", escape(&item.item_id), item.status))
 }
 
+fn failures(hold: &Hold, now: Timestamp) -> Option<String> {
+    let last = hold.failed_at.map(|time| format!(", the last {}", time::detailed(time, now)));
+    (hold.failure_count > 0).then(|| format!("{}{}", hold.failure_count, last.unwrap_or_default()))
+}
+
 fn details(details: &WorkHistory, screen: &mut Screen<'_>) -> Result {
     let item = &details.item;
     let list = |ids: &[String]| (!ids.is_empty()).then(|| ids.join(", "));
@@ -315,6 +396,8 @@ fn details(details: &WorkHistory, screen: &mut Screen<'_>) -> Result {
         ("Claimed by", item.holder_label().map(|holder| format!("{holder}{since}"))),
         ("Fence", item.fence.map(|fence| fence.to_string())),
         ("Blocked by", blockers(&details.open_blockers, &details.missing_blockers)),
+        ("On hold", details.hold.on_hold.clone()),
+        ("Failures", failures(&details.hold, now)),
         ("Blocks", list(&details.dependents)),
         ("Created", Some(time::detailed(item.created_at, now))),
         ("Completed", item.completed_at.map(|completed| time::detailed(completed, now))),

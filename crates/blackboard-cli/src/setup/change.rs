@@ -89,8 +89,9 @@ impl Change {
             let after = target.content.with(before.as_ref().map(|found| found.text.as_str()))?;
             // An edit that loses another program's settings is worse than no edit.
             if let Some(found) = before.as_ref().filter(|found| found.text != after) {
+                let others = target.content.without_predecessors(&found.text)?;
                 let [kept, was] =
-                    [&after, &found.text].map(|text| target.content.without(text, Some(&found.text)).ok());
+                    [&after, &others].map(|text| target.content.without(text, Some(&found.text)).ok());
                 let is_kept = match (kept, was) {
                     (Some(kept), Some(was)) => says_the_same(&kept.text, &was.text),
                     (kept, was) => kept.is_none() && was.is_none(),

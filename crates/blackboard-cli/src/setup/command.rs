@@ -40,6 +40,27 @@ pub fn runs_words(words: &[&str], verb: &str) -> bool {
         && (verb != "hook" || names_a_platform())
 }
 
+/// The hook scripts that the documents of ivy-blackboard tell its users to install.
+const PREDECESSORS: [&str; 3] =
+    ["blackboard-register.ts", "blackboard-heartbeat.ts", "blackboard-deregister.ts"];
+
+/// Whether this object runs a hook of ivy-blackboard: one of its scripts, alone or with `bun`, or its program.
+pub fn is_predecessor(value: &Value) -> bool {
+    let name = |word: &str| {
+        let word = word.trim_matches(['"', '\'']);
+        word.rsplit(['/', '\\']).next().unwrap_or_default().to_owned()
+    };
+    match words(value).as_deref() {
+        Some([script] | ["bun", script] | ["bun", "run", script]) => {
+            PREDECESSORS.contains(&name(script).as_str())
+        }
+        Some([program, "agent", "register" | "heartbeat" | "deregister", ..]) => {
+            name(program) == "ivy-blackboard"
+        }
+        _ => false,
+    }
+}
+
 /// Whether it has no further arguments, so that the complete command is ours.
 pub fn is_plain(value: &Value, verb: &str) -> bool {
     let count = if verb == "hook" { 3 } else { 2 };

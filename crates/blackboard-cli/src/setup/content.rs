@@ -75,6 +75,16 @@ impl Content {
         }
     }
 
+    /// The text without what our part replaces: hooks of ivy-blackboard.
+    pub fn without_predecessors(&self, text: &str) -> Result<String, EditError> {
+        match self {
+            Content::Json(wanted) if wanted.iter().any(|one| matches!(one, Wanted::Hooks(_))) => {
+                json::without_predecessors(text)
+            }
+            Content::Json(_) | Content::Toml(_) | Content::Whole(_) => Ok(text.to_owned()),
+        }
+    }
+
     /// Whether a text contains our part.
     pub fn state(&self, text: &str) -> Result<State, EditError> {
         let is_there = match self {

@@ -205,6 +205,7 @@ fn put_hooks(root: &CstObject, events: &[(&'static str, CstInputValue)]) -> Resu
         Some(property) => object_of(&property, HOOKS)?,
         None => root.object_value_or_set(HOOKS),
     };
+    take_predecessors(&hooks);
     // Events that an older version hooked and this one does not.
     for property in hooks.properties() {
         let name = property.decoded_name().unwrap_or_default();
@@ -284,9 +285,45 @@ fn take_event(property: &CstObjectProp, name: &str, before: Option<&Value>) -> b
     removed
 }
 
+/// The text without the hooks of ivy-blackboard, which ours replace.
+pub fn without_predecessors(text: &str) -> Result<String, EditError> {
+    let (mark, json) = without_mark(text);
+    let root = parse(json)?;
+    let object = root.value().and_then(|value| value.as_object());
+    if let Some(property) = object.as_ref().and_then(|object| object.get(HOOKS)) {
+        if let Some(hooks) = property.object_value() {
+            take_predecessors(&hooks);
+            if hooks.properties().is_empty() {
+                property.remove();
+            }
+        }
+    }
+    Ok(format!("{mark}{root}"))
+}
+
+/// Removes the hooks of ivy-blackboard, and events that have no others.
+fn take_predecessors(hooks: &CstObject) {
+    for property in hooks.properties() {
+        let Some(list) = property.array_value() else { continue };
+        let found = handlers_in(&list, command::is_predecessor);
+        let removed = !found.is_empty();
+        for (node, _) in found {
+            node.remove();
+        }
+        if removed && list.elements().is_empty() {
+            property.remove();
+        }
+    }
+}
+
 /// Which parts of a list of handlers are ours: complete elements (`true`), or handlers in a group with others.
 fn ours_in(list: &CstArray) -> Vec<(CstNode, bool)> {
-    let is_ours = |node: &CstNode| node.to_serde_value().is_some_and(|value| command::runs(&value, "hook"));
+    handlers_in(list, |value| command::runs(value, "hook"))
+}
+
+/// The same for handlers of another kind.
+fn handlers_in(list: &CstArray, is_wanted: impl Fn(&Value) -> bool) -> Vec<(CstNode, bool)> {
+    let is_ours = |node: &CstNode| node.to_serde_value().is_some_and(|value| is_wanted(&value));
     let mut ours = Vec::new();
     for element in list.elements() {
         if is_ours(&element) {

@@ -69,6 +69,45 @@ fn a_new_file_is_set_up_stays_as_it_is_and_is_empty_without_us() {
 }
 
 #[test]
+fn hooks_of_ivy_blackboard_are_replaced_and_others_stay() {
+    let hooks = claude(Part::Hooks);
+    let handler = |command: &str| format!(r#"{{ "type": "command", "command": "{command}" }}"#);
+    let replaced = [
+        "bun ~/.claude/hooks/blackboard-register.ts",
+        "${PAI_DIR}/hooks/blackboard-register.ts",
+        "bun run /home/ivy/.claude/hooks/blackboard-register.ts",
+        "ivy-blackboard agent register --name Ivy",
+        "/home/ivy/bin/ivy-blackboard agent heartbeat --session x",
+    ];
+    let kept = [
+        "say done",
+        "bun ~/.claude/hooks/blackboard-register.ts --verbose now",
+        "bun ~/.claude/hooks/my-blackboard-register.ts",
+        "cat blackboard-register.ts | sh",
+        "blackboard agent heartbeat",
+        "ivy-blackboard status",
+    ];
+    for (commands, stays) in [(&replaced[..], false), (&kept[..], true)] {
+        for command in commands {
+            let before = format!(
+                "{{\n  \"hooks\": {{\n    \"SessionStart\": [\n      {{ \"hooks\": [{}] }}\n    ]\n  }}\n}}\n",
+                handler(command)
+            );
+            let after = hooks.with(Some(&before)).unwrap();
+            assert_eq!(after.contains(command), stays, "{command}: {after}");
+            assert_eq!(hooks.state(&after), Ok(State::SetUp), "{command}");
+            let others = hooks.without_predecessors(&before).unwrap();
+            assert_eq!(others.contains(command), stays, "{command}: {others}");
+        }
+    }
+    // In a group with another one.
+    let both = format!("{}, {}", handler(replaced[0]), handler("say done"));
+    let before = format!(r#"{{ "hooks": {{ "SessionStart": [{{ "hooks": [{both}] }}] }} }}"#);
+    let after = hooks.with(Some(&before)).unwrap();
+    assert!(after.contains("say done") && !after.contains(replaced[0]), "{after}");
+}
+
+#[test]
 fn a_handler_in_a_group_of_others_is_brought_up_to_date_alone() {
     let hooks = claude(Part::Hooks);
     let before = r#"{

@@ -70,6 +70,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
 
 /// The commands that show no entry of a scope and change none, each with the reason.
 const OTHER_COMMANDS: &[(&str, &str)] = &[
+    ("upgrade", "has no entries: a board of ivy-blackboard has none"),
     ("status", "numbers, agents and work"),
     ("agent list", "agents"),
     ("agent register", "agents"),
@@ -119,6 +120,10 @@ const OTHER_COMMANDS: &[(&str, &str)] = &[
     ("registry", "files of projects"),
     ("serve", "the dashboard of the operator, who has its token"),
     ("demo", "a board of its own"),
+    ("spoke init", "files of a project"),
+    ("spoke show", "files of a project"),
+    ("spoke validate", "files of a project"),
+    ("upgrade", "the complete file, and no entry of it"),
     ("setup", "files of agent platforms"),
     ("setup remove", "files of agent platforms"),
     ("setup status", "files of agent platforms"),

@@ -49,6 +49,7 @@ fn fill(scratch: &Scratch, board: &str) {
 /// The exported board without what is about the call.
 fn exported(scratch: &Scratch, board: &str) -> Value {
     let mut state = on(scratch, board, &["export"]);
+    state.as_object_mut().unwrap().remove("exported_at");
     state.as_object_mut().unwrap().remove("timestamp");
     state
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use blackboard::Code;
 use rusqlite::Connection;
+use testkit::reference;
 
 use crate::refusals::{CALLS, write_transactions};
 use crate::scratch::{Scratch, with_options};
@@ -35,31 +36,23 @@ fn refused_untouched(put: impl Fn(&Path), code: Code, hint: &str) {
     }
 }
 
-/// As the reference implementation makes it at the same default path.
-const REFERENCE_SCHEMA: &str = "
-    PRAGMA journal_mode = WAL;
-    CREATE TABLE agents (session_id TEXT PRIMARY KEY, agent_name TEXT NOT NULL, status TEXT NOT NULL);
-    CREATE TABLE projects (project_id TEXT PRIMARY KEY, display_name TEXT NOT NULL);
-    CREATE TABLE work_items (item_id TEXT PRIMARY KEY, title TEXT NOT NULL, status TEXT NOT NULL);
-    CREATE TABLE heartbeats (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL);
-    CREATE TABLE events (id INTEGER PRIMARY KEY AUTOINCREMENT, summary TEXT NOT NULL);
-    CREATE TABLE schema_version (version INTEGER PRIMARY KEY, applied_at TEXT NOT NULL, description TEXT);
-    INSERT INTO schema_version VALUES (1, '2026-02-03T15:30:00Z', 'Initial local blackboard schema');
-    INSERT INTO agents VALUES ('abc-1234-def', 'Ivy', 'active');";
-
 #[test]
-fn a_database_of_the_reference_implementation_is_left_alone() {
-    let closed = |path: &Path| Connection::open(path).unwrap().execute_batch(REFERENCE_SCHEMA).unwrap();
-    refused_untouched(closed, Code::ForeignDatabase, "BLACKBOARD_DB");
+fn a_board_of_ivy_blackboard_is_left_alone() {
+    for version in reference::VERSIONS.step_by(4) {
+        let closed = |path: &Path| {
+            Connection::open(path).unwrap().execute_batch(&reference::database(version)).unwrap()
+        };
+        refused_untouched(closed, Code::UpgradeNeeded, "a copy of it stays beside it: blackboard ");
+    }
 }
 
 #[test]
-fn a_write_ahead_log_of_another_program_is_left_alone() {
+fn a_write_ahead_log_of_ivy_blackboard_is_left_alone() {
     // As a crash leaves it: what was written last is in the log, which opening the database would fold back.
     let crashed = |path: &Path| {
         let made = path.with_extension("made");
         let connection = Connection::open(&made).unwrap();
-        connection.execute_batch(REFERENCE_SCHEMA).unwrap();
+        connection.execute_batch(&reference::database(9)).unwrap();
         for ending in ["", "-wal", "-shm"] {
             let (from, to) = (format!("{}{ending}", made.display()), format!("{}{ending}", path.display()));
             fs::copy(from, to).unwrap();
@@ -68,7 +61,20 @@ fn a_write_ahead_log_of_another_program_is_left_alone() {
         drop(connection);
         fs::remove_file(made).unwrap();
     };
-    refused_untouched(crashed, Code::ForeignDatabase, "BLACKBOARD_DB");
+    refused_untouched(crashed, Code::UpgradeNeeded, "a copy of it stays beside it: blackboard ");
+}
+
+#[test]
+fn a_database_of_another_program_is_left_alone() {
+    for statements in
+        ["CREATE TABLE notes (text)", "CREATE TABLE schema_version (version)", "PRAGMA user_version = 1"]
+    {
+        let other = |path: &Path| {
+            let connection = Connection::open(path).unwrap();
+            connection.execute_batch(&format!("PRAGMA journal_mode = WAL; {statements}; ANALYZE")).unwrap();
+        };
+        refused_untouched(other, Code::ForeignDatabase, "BLACKBOARD_DB");
+    }
 }
 
 #[test]

@@ -50,6 +50,10 @@ const FOR_OPERATORS_TOO: &[&[&str]] = &[
     &["work", "create", "new", "--title", "New"],
     &["work", "block", "new", "--blocked-by", "item"],
     &["work", "unblock", "new"],
+    &["work", "complete", "item", "--force"],
+    &["work", "reset", "item"],
+    &["work", "update-metadata", "item", "--set", "a=1"],
+    &["work", "append-event", "item", "--event-type", "built", "--summary", "Build 7"],
     &["work", "reset", "new"],
     &["work", "edit", "new", "--title", "Other"],
     &["work", "delete", "new"],
@@ -183,6 +187,10 @@ const WITH_AN_ENDED_SESSION: &[(&str, &[&str], Treatment)] = {
         ("protocol remove", &["review"], Ignored),
         ("work reset", &["new"], Ignored),
         ("work edit", &["new", "--title", "Other"], Ignored),
+        ("work complete", &["item", "--force"], Ignored),
+        ("work reset", &["item"], Ignored),
+        ("work update-metadata", &["item", "--set", "a=1"], Ignored),
+        ("work append-event", &["item", "--event-type", "built", "--summary", "Build 7"], Ignored),
         ("work delete", &["new"], Ignored),
         ("work import", &["--from", "jsonl", "items.jsonl"], Ignored),
         ("work export", &["--to", "jsonl"], Ignored),
@@ -214,6 +222,7 @@ const ELSEWHERE: &[&str] = &[
     "spoke init",
     "spoke show",
     "spoke validate",
+    "upgrade",
 ];
 
 fn text_in_the_environment_that_is_no_session_id_is_treated_as_an_unknown_session() {

@@ -58,6 +58,7 @@ mod queue;
 mod read_only;
 mod swapped;
 mod system_calls;
+mod upgrade;
 mod wal;
 
 mod crowd;

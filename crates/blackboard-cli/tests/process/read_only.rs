@@ -11,10 +11,10 @@ use crate::machine::can;
 use crate::test_board::TestBoard;
 
 /// A directory in which this user can write nothing, until it is dropped.
-struct ReadOnly<'a>(&'a Path);
+pub struct ReadOnly<'a>(&'a Path);
 
 impl<'a> ReadOnly<'a> {
-    fn make(directory: &'a Path) -> Option<ReadOnly<'a>> {
+    pub fn make(directory: &'a Path) -> Option<ReadOnly<'a>> {
         let path = directory.to_str()?;
         if rustix::process::geteuid().is_root() {
             // Modes mean nothing to root.

@@ -22,6 +22,8 @@ pub struct Deregistered {
     pub agent: Agent,
     /// The work items that it released.
     pub released: Vec<String>,
+    /// How many these are.
+    pub released_count: usize,
     /// Its other holdings, which were released: locks, file reservations, leased entries.
     pub leases: Vec<Lease>,
     /// The delegates in the same process, which ended with it.
@@ -146,6 +148,7 @@ fn decide(
         let ended = Deregistered {
             agent: first.agent,
             released: Vec::new(),
+            released_count: 0,
             leases: Vec::new(),
             delegates: Vec::new(),
             duration_seconds,
@@ -161,8 +164,15 @@ fn decide(
     ended.reverse();
     let agent = end(first, now, &mut changes, &mut given_back);
     let ReleasedHoldings { items: released, leases } = given_back;
-    let ended =
-        Deregistered { agent, released, leases, delegates: ended, duration_seconds, already_ended: false };
+    let ended = Deregistered {
+        agent,
+        released_count: released.len(),
+        released,
+        leases,
+        delegates: ended,
+        duration_seconds,
+        already_ended: false,
+    };
     (changes, ended)
 }
 

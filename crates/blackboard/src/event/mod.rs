@@ -104,6 +104,8 @@ event_types! {
     WorkUpdated = "work_updated";
     /// A work item was deleted.
     WorkDeleted = "work_deleted";
+    /// Metadata of a work item was changed.
+    MetadataUpdated = "metadata_updated";
     /// A project was registered.
     ProjectRegistered = "project_registered";
     /// A project was changed.
@@ -314,6 +316,7 @@ impl Event {
             | EventType::WorkReset
             | EventType::WorkUpdated
             | EventType::WorkDeleted
+            | EventType::MetadataUpdated
             | EventType::ProjectRegistered
             | EventType::ProjectUpdated
             | EventType::ProjectRemoved

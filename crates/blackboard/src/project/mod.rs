@@ -10,7 +10,7 @@ mod status;
 use serde::Serialize;
 
 pub use self::activity::{Activity, ProgressNote, ProjectIdentity, ProjectSelection};
-pub use self::list::ListedProject;
+pub use self::list::{ListedProject, ProjectWork};
 pub use self::register::{RegisterProject, RegisteredProject};
 pub use self::remove::RemovedProject;
 pub use self::status::ProjectStatus;

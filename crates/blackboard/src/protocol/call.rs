@@ -370,7 +370,7 @@ impl Run {
         if let Some(gone) = self.request.gone {
             message = format!("{message}, which {}", gone.in_words());
             refusal = match gone {
-                RequestGone::Evicted => refusal.hint(Hint::MakeRoomIn(scope)),
+                RequestGone::Evicted => refusal.hint(Hint::FreeSpaceIn(scope)),
                 RequestGone::Expired => refusal.hint(Hint::ShowScope(scope)),
                 RequestGone::Deleted => refusal,
             };

@@ -48,6 +48,7 @@ fn effect(event_type: &EventType) -> Option<Effect> {
         | EventType::AgentUpdated
         | EventType::WorkCreated
         | EventType::WorkUpdated
+        | EventType::MetadataUpdated
         | EventType::ProjectRegistered
         | EventType::ProjectUpdated
         | EventType::ProjectRemoved

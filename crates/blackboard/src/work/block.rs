@@ -33,6 +33,10 @@ pub struct Blocked {
     /// The item.
     #[serde(flatten)]
     pub item: WorkItem,
+    /// Whether it is blocked now.
+    pub blocked: bool,
+    /// Its status before.
+    pub previous_status: Status,
     /// The items that block it.
     pub open_blockers: Vec<String>,
     /// Those of them that do not exist yet, including those of earlier calls.
@@ -106,6 +110,7 @@ fn decide(
     if item.status == Status::Completed {
         return Err(item.is_completed());
     }
+    let previous_status = item.status;
     let mut changes = Changes::new();
     let mut added = Vec::new();
     for blocker in named {
@@ -142,7 +147,10 @@ fn decide(
     }
     let ignored = if added.is_empty() && block.reason.is_some() { vec!["reason"] } else { Vec::new() };
     let text = TextChanges::default();
-    Ok((changes, Blocked { item, open_blockers: open, missing_blockers, ignored, text }))
+    let blocked = item.status == Status::Blocked;
+    let open_blockers = open;
+    let blocked = Blocked { item, blocked, previous_status, open_blockers, missing_blockers, ignored, text };
+    Ok((changes, blocked))
 }
 
 fn blocker_is_completed(blocker: &str) -> Error {

@@ -355,6 +355,12 @@ pub(super) fn is_claimed(item: &WorkItem) -> Refusal {
 }
 
 pub(super) fn is_blocked(item: &WorkItem, open_blockers: &[String], missing_blockers: &[String]) -> Error {
+    if let Some(reason) = item.hold().on_hold.filter(|_| open_blockers.is_empty()) {
+        return Refusal::new(Code::WorkBlocked, format!("work item {} is on hold: {reason}", item.item_id))
+            .hint(Hint::EndHold(item.item_id.clone()))
+            .detail("on_hold", reason)
+            .into();
+    }
     let blockers = list_blockers(open_blockers, missing_blockers);
     Refusal::new(Code::WorkBlocked, format!("work item {} is blocked by {blockers}", item.item_id))
         .hint(Hint::ClaimNext)

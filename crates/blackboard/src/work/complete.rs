@@ -42,6 +42,8 @@ pub struct Completed {
     /// The item.
     #[serde(flatten)]
     pub item: WorkItem,
+    /// Whether it is completed now.
+    pub completed: bool,
     /// Whether the same session had completed it before.
     pub already_completed: bool,
     /// How long it was held.
@@ -121,7 +123,10 @@ fn decide(
         && complete.fence.is_none_or(|fence| item.fence == Some(fence));
     if is_repeated {
         let (unblocked, text) = (Vec::new(), TextChanges::default());
-        return Ok((changes, Completed { item, already_completed: true, held_seconds, unblocked, text }));
+        return Ok((
+            changes,
+            Completed { item, completed: true, already_completed: true, held_seconds, unblocked, text },
+        ));
     }
     item.must_be_held_by(agent, complete.fence)?;
     if item.status == Status::Blocked {
@@ -137,7 +142,10 @@ fn decide(
     }
     let unblocked = update_dependents(dependents, Some(&agent.session_id), &mut changes);
     let text = TextChanges::default();
-    Ok((changes, Completed { item, already_completed: false, held_seconds, unblocked, text }))
+    Ok((
+        changes,
+        Completed { item, completed: true, already_completed: false, held_seconds, unblocked, text },
+    ))
 }
 
 fn completion(item: &WorkItem, agent: &Agent, outcome: Option<&str>) -> NewEvent {
@@ -156,6 +164,12 @@ fn completion(item: &WorkItem, agent: &Agent, outcome: Option<&str>) -> NewEvent
 
 fn is_blocked(item: &WorkItem) -> Error {
     let id = &item.item_id;
+    if let Some(reason) = item.hold().on_hold.filter(|_| item.blocked_by.is_none()) {
+        return Refusal::new(Code::WorkBlocked, format!("cannot complete {id}: it is on hold: {reason}"))
+            .hint(Hint::EndHold(id.clone()))
+            .detail("on_hold", reason)
+            .into();
+    }
     let blocker = item.blocked_by.as_deref().unwrap_or("others");
     Refusal::new(Code::WorkBlocked, format!("cannot complete {id}: it is blocked by {blocker}"))
         .hint(Hint::CompleteOrUnblock { item: id.clone(), blocker: blocker.to_owned() })

@@ -19,8 +19,12 @@ pub struct Deleted {
     pub item_id: String,
     /// Its title.
     pub title: String,
+    /// Whether it was deleted.
+    pub deleted: bool,
     /// Its status before.
     pub previous_status: Status,
+    /// The session that held or completed it.
+    pub was_claimed_by: Option<String>,
     /// The items that are no longer blocked.
     pub unblocked: Vec<String>,
 }
@@ -99,12 +103,12 @@ fn decide(
     if let Some(agent) = holder.and_then(|holder| holder.without(&item)) {
         changes.put(agent);
     }
-    let WorkItem { item_id, title, status: previous_status, .. } = item;
+    let WorkItem { item_id, title, status: previous_status, claimed_by: was_claimed_by, .. } = item;
     for heartbeat in heartbeats {
         changes.put(HeartbeatRow { work_item_id: None, ..heartbeat });
     }
     changes.remove(Key::WorkItem(item_id.clone()));
-    Ok((changes, Deleted { item_id, title, previous_status, unblocked }))
+    Ok((changes, Deleted { item_id, title, deleted: true, previous_status, was_claimed_by, unblocked }))
 }
 
 fn refuse_if_needed(item: &WorkItem, dependents: &[Dependency]) -> Result<()> {

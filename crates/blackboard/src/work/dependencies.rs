@@ -1,6 +1,6 @@
 //! Dependencies: the rows that verbs read about them, and the rule that they share.
 //!
-//! An open item is blocked if, and only if, one of its blockers is open. Every verb that completes, resets, deletes
+//! An open item is blocked if, and only if, one of its blockers is open or it is on hold (`hold.rs`). Every verb that completes, resets, deletes
 //! or releases an item updates its dependents in the same commit.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -403,8 +403,9 @@ pub(super) fn follow_blockers(
     session: Option<&str>,
     changes: &mut Changes,
 ) {
+    let is_blocked = !open.is_empty() || item.is_on_hold();
     let is_in_line =
-        item.blocked_by.as_ref() == open.first() && (item.status == Status::Blocked) != open.is_empty();
+        item.blocked_by.as_ref() == open.first() && (item.status == Status::Blocked) == is_blocked;
     if !is_in_line {
         follow_with_event(item, open, session, changes);
     }
@@ -419,9 +420,10 @@ pub(super) fn follow_with_event(
     changes: &mut Changes,
 ) {
     let before = item.status;
+    let is_held_back = !open.is_empty() || item.is_on_hold();
     item.status = match before {
         Status::Completed => Status::Completed,
-        Status::Available | Status::Claimed | Status::Blocked if !open.is_empty() => Status::Blocked,
+        Status::Available | Status::Claimed | Status::Blocked if is_held_back => Status::Blocked,
         Status::Available | Status::Claimed | Status::Blocked if item.claimed_by.is_some() => Status::Claimed,
         Status::Available | Status::Claimed | Status::Blocked => Status::Available,
     };
@@ -430,6 +432,9 @@ pub(super) fn follow_with_event(
     item.revision = changes.event(if !is_blocked {
         let summary = format!("\"{}\" is no longer blocked", item.title);
         NewEvent::new(EventType::WorkUnblocked, TargetType::WorkItem, &item.item_id, summary).by(session)
+    } else if open.is_empty() {
+        let summary = format!("\"{}\" is on hold", item.title);
+        blocked_event(item, open, summary, session)
     } else if before == Status::Blocked {
         let summary = format!("\"{}\" is still blocked by {}", item.title, open.join(", "));
         blocked_event(item, open, summary, session)

@@ -125,7 +125,7 @@ impl WorkItem {
 
     fn set_member(&mut self, name: &str, value: Option<Json>) -> Result<()> {
         if self.member(name) != value {
-            self.metadata = Metadata::with_member(self.metadata.as_ref(), name, value)?;
+            self.metadata = Metadata::with_member(self.metadata.as_ref(), name, value.as_ref())?;
         }
         Ok(())
     }

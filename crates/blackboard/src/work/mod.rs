@@ -5,6 +5,7 @@
 //! later.
 
 mod activity;
+mod append_event;
 mod block;
 mod change;
 mod claim;
@@ -18,19 +19,24 @@ mod details;
 mod edit;
 mod export;
 mod import;
+mod force_complete;
+mod hold;
 mod last_completed;
 mod list;
 mod newest;
 mod reassign;
 mod release;
 mod reset;
+mod score;
 mod status;
 mod unblock;
+mod update_metadata;
 mod wait;
 
 use serde::{Deserialize, Serialize};
 
 pub use self::activity::{Activity, AgentActivity, Span, SpanEnd};
+pub use self::append_event::{AppendEvent, AppendedEvent};
 pub use self::block::{Block, Blocked};
 pub use self::change::FieldChange;
 pub use self::claim::{Claim, ClaimNext, Claimed};
@@ -45,6 +51,8 @@ pub(crate) use self::dependencies::{missing_blockers, prefetch_missing_blockers,
 pub use self::edit::{Edit, Edited};
 pub use self::export::ExportItems;
 pub use self::import::{ImportItems, ImportedAs, ImportedItem, OutsideItem};
+pub use self::force_complete::{CompletedOne, CompletedProject, ForceComplete};
+pub use self::hold::Hold;
 pub use self::last_completed::LastCompleted;
 pub use self::list::{CountedItems, ListedItem, WorkFilter};
 pub use self::newest::{NewestWork, WorkPage};
@@ -52,8 +60,10 @@ pub use self::reassign::{Reassign, Reassigned};
 pub(crate) use self::release::give_back;
 pub use self::release::{Release, Released};
 pub use self::reset::Reset;
+pub use self::score::{ScoredItem, ScoredItems};
 pub use self::status::WorkHistory;
 pub use self::unblock::Unblocked;
+pub use self::update_metadata::{UpdateMetadata, UpdatedMetadata};
 pub use self::wait::WaitForItem;
 use crate::agent::{Agent, AgentStatus, label};
 use crate::board::Board;

@@ -37,8 +37,8 @@ impl Pending for Reset {
 }
 
 impl Work<'_> {
-    /// Removes the holder of an item and makes it available, or blocked if it has open blockers. It blocks its
-    /// dependents again.
+    /// Removes the holder of an item and makes it available, or blocked if it has open blockers. Its failures are
+    /// forgotten. It blocks its dependents again.
     ///
     /// ```
     /// # use blackboard::{Board, agent::Register, work::{Claim, Create, Status}};
@@ -84,6 +84,7 @@ fn decide(
     item.stay_open_when_released();
     item.completed_at = None;
     item.summary = None;
+    item.clear_hold();
     item.blocked_by = open_blockers.first().cloned();
     item.status = if open_blockers.is_empty() { Status::Available } else { Status::Blocked };
     if item != before {

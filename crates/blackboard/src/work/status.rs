@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::dependencies::{blockers_of, missing_among, missing_of, open_among};
-use super::{Dependency, Status, Work, WorkItem, existing};
+use super::dependencies::{Blocker, blockers_of, missing_among, missing_of, open_among};
+use super::{Dependency, Hold, Status, Work, WorkItem, existing};
 use crate::error::Result;
 use crate::event::{Event, EventType, TargetType};
 use crate::metadata::Metadata;
@@ -22,6 +22,11 @@ pub struct WorkHistory {
     /// The item.
     #[serde(flatten)]
     pub item: WorkItem,
+    /// Its failures, and why it is on hold.
+    #[serde(flatten)]
+    pub hold: Hold,
+    /// All items that it depends on, also completed ones, separated by commas; `None` if there are none.
+    pub depends_on: Option<String>,
     /// The items that block it.
     pub open_blockers: Vec<String>,
     /// Those of them that do not exist yet.
@@ -53,7 +58,10 @@ impl Work<'_> {
             let item = existing(tx, id)?;
             let blockers = blockers_of(tx, id)?;
             let dependents = tx.rows::<Dependency>(&Range::dependents_of(id))?;
+            let depends_on: Vec<_> = blockers.iter().map(Blocker::id).collect();
             Ok(WorkHistory {
+                hold: item.hold(),
+                depends_on: (!depends_on.is_empty()).then(|| depends_on.join(",")),
                 open_blockers: open_among(&blockers),
                 missing_blockers: missing_of(tx, missing_among(&blockers))?,
                 dependents: dependents.into_iter().map(|dependency| dependency.item_id).collect(),

@@ -21,6 +21,8 @@ pub struct Unblocked {
     pub missing_blockers: Vec<String>,
     /// Whether this call made it unblocked.
     pub unblocked: bool,
+    /// Its status now.
+    pub restored_status: Status,
     /// The named items that were no blockers of it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_blockers: Vec<String>,
@@ -70,14 +72,16 @@ fn decide(
     let (open_blockers, missing_blockers) = (open_among(&kept), missing_among(&kept));
     let was_blocked = item.status == Status::Blocked;
     let mut changes = Changes::new();
-    if !gone.is_empty() {
+    let ends_hold = blocked_by.is_empty() && item.clear_hold();
+    if !gone.is_empty() || ends_hold {
         for Blocker { dependency, .. } in gone {
             changes.remove(Key::Dependency(dependency.item_id, dependency.blocked_by));
         }
         follow_with_event(&mut item, &open_blockers, session, &mut changes);
     }
     let unblocked = was_blocked && item.status != Status::Blocked;
-    (changes, Unblocked { item, open_blockers, missing_blockers, unblocked, not_blockers })
+    let restored_status = item.status;
+    (changes, Unblocked { item, open_blockers, missing_blockers, unblocked, restored_status, not_blockers })
 }
 
 #[cfg(test)]

@@ -70,9 +70,12 @@ pub enum WorkStep {
     Create { item: u8, title: u8, priority: u8, project: Option<u8>, blockers: Vec<u8> },
     Claim { item: u8, who: u8, title: Option<u8>, blockers: Vec<u8> },
     ClaimNext { who: u8, project: Option<u8>, priority: Option<u8> },
-    Release { item: u8, who: u8, fence: FenceToken },
+    Release { item: u8, who: u8, fence: FenceToken, failed: bool },
     Reassign { item: u8, who: u8, to: u8, fence: FenceToken, force: bool },
     Complete { item: u8, who: u8, fence: FenceToken },
+    ForceComplete { item: u8, who: Option<u8> },
+    UpdateMetadata { item: u8, who: Option<u8>, value: u8 },
+    AppendEvent { item: u8, who: Option<u8> },
     Block { item: u8, blockers: Vec<u8> },
     Unblock { item: u8, blockers: Vec<u8> },
     Reset { item: u8 },
@@ -164,10 +167,15 @@ fn work() -> impl Strategy<Value = WorkStep> {
             .prop_map(|(item, who, title, blockers)| WorkStep::Claim { item, who, title, blockers }),
         3 => (who(), option::weighted(0.2, 0..2_u8), option::weighted(0.2, 0..3_u8))
             .prop_map(|(who, project, priority)| WorkStep::ClaimNext { who, project, priority }),
-        2 => (item(), who(), fence()).prop_map(|(item, who, fence)| WorkStep::Release { item, who, fence }),
+        2 => (item(), who(), fence(), any::<bool>())
+            .prop_map(|(item, who, fence, failed)| WorkStep::Release { item, who, fence, failed }),
         3 => (item(), who(), who(), fence(), prop::bool::weighted(0.3))
             .prop_map(|(item, who, to, fence, force)| WorkStep::Reassign { item, who, to, fence, force }),
         3 => (item(), who(), fence()).prop_map(|(item, who, fence)| WorkStep::Complete { item, who, fence }),
+        1 => (item(), option::of(who())).prop_map(|(item, who)| WorkStep::ForceComplete { item, who }),
+        1 => (item(), option::of(who()), 0..2_u8)
+            .prop_map(|(item, who, value)| WorkStep::UpdateMetadata { item, who, value }),
+        1 => (item(), option::of(who())).prop_map(|(item, who)| WorkStep::AppendEvent { item, who }),
         2 => (item(), blockers()).prop_map(|(item, blockers)| WorkStep::Block { item, blockers }),
         1 => (item(), blockers()).prop_map(|(item, blockers)| WorkStep::Unblock { item, blockers }),
         1 => item().prop_map(|item| WorkStep::Reset { item }),

@@ -19,10 +19,10 @@ use blackboard::store::sqlite::{Sqlite, SqliteOptions};
 use blackboard::store::{Memory, Store};
 use blackboard::sweep::Sweep;
 use blackboard::work::{
-    Block, Claim, ClaimNext, Complete, Create, Edit, ImportItems, OutsideItem, Reassign, Release, Status,
-    WorkFilter,
+    AppendEvent, Block, Claim, ClaimNext, Complete, Create, Edit, ForceComplete, ImportItems, OutsideItem,
+    Reassign, Release, Status, UpdateMetadata, WorkFilter,
 };
-use blackboard::{Board, Result, Revision, Settings};
+use blackboard::{Board, Metadata, Result, Revision, Settings};
 use tempfile::TempDir;
 
 use crate::entries::Taking;
@@ -246,9 +246,13 @@ impl World {
                 };
                 board.work().claim_next(&next).map(shown)
             }
-            WorkStep::Release { item: id, who, fence } => {
-                let release =
-                    Release { fence: self.fence(*id, fence), ..Release::of(&item(*id), &session(*who)) };
+            WorkStep::Release { item: id, who, fence, failed } => {
+                let release = Release {
+                    fence: self.fence(*id, fence),
+                    failed: *failed,
+                    reason: failed.then(|| "It failed".to_owned()),
+                    ..Release::of(&item(*id), &session(*who))
+                };
                 board.work().release(&release).map(shown)
             }
             WorkStep::Reassign { item: id, who, to, fence, force } => {
@@ -267,6 +271,25 @@ impl World {
                     .work()
                     .complete(&Complete { fence, ..Complete::of(&item(*id), &session(*who)) })
                     .map(shown)
+            }
+            WorkStep::ForceComplete { item: id, who } => {
+                let force = ForceComplete { id: item(*id), session: who.map(session), summary: None };
+                board.work().force_complete(&force).map(shown)
+            }
+            WorkStep::UpdateMetadata { item: id, who, value } => {
+                let metadata = Metadata::parse(&format!("{{\"value\": {value}}}"))?;
+                let update = UpdateMetadata { id: item(*id), metadata, session: who.map(session) };
+                board.work().update_metadata(&update).map(shown)
+            }
+            WorkStep::AppendEvent { item: id, who } => {
+                let append = AppendEvent {
+                    id: item(*id),
+                    event_type: "built".to_owned(),
+                    summary: "Build 7".to_owned(),
+                    metadata: None,
+                    session: who.map(session),
+                };
+                board.work().append_event(&append).map(shown)
             }
             WorkStep::Block { item: id, blockers } => {
                 let block = Block { id: item(*id), blocked_by: items(blockers), ..Block::default() };

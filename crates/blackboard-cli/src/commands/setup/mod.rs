@@ -9,7 +9,7 @@ use blackboard::clock::Timestamp;
 use blackboard::{Code, Error, Fault, Refusal, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
 
-use super::Run;
+use super::{Run, upgrade};
 use crate::context::Context;
 use crate::location::{self, no_home};
 use crate::outcome::Outcome;
@@ -81,6 +81,7 @@ pub enum PlatformSelection {
 
 impl Run for Setup {
     fn run(self, context: &Context) -> Result<Outcome> {
+        upgrade::offer(context, self.how.yes, self.how.dry_run)?;
         let dirs = setup::settings_dirs(context)?;
         let board = BoardLocation::named(context, self.how.settings)?;
         let chosen =

@@ -1,7 +1,7 @@
 //! `blackboard work claim`
 
-use blackboard::Result;
 use blackboard::work::{Claim as Claiming, ClaimNext, Priority};
+use blackboard::{Board, Result};
 use clap::ArgGroup;
 use clap::builder::NonEmptyStringValueParser;
 
@@ -11,13 +11,13 @@ use crate::commands::arguments::Session;
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
-use crate::output::work::ClaimedItem;
+use crate::output::work::{ClaimedItem, CreatedItem};
 
 /// Claim a work item for this session
 ///
 /// Exactly one session gets the item; if another session holds it, the command exits with 4 and prints the holder.
 /// --next claims the first available item, P1 first, then oldest; --title creates the item if it does not exist.
-/// Prints a fence token for `complete` and `release`.
+/// Prints a fence token for `complete` and `release`. With --title and without any session, the item is only created.
 ///
 /// If the session's process is gone, another session can claim the item 10 s after its last heartbeat.
 ///
@@ -61,9 +61,31 @@ pub struct Claim {
     session: Session,
 }
 
+impl Claim {
+    /// Creates the item without claiming it, because there is no session that could hold it.
+    fn create_only(self, context: &Context, board: &Board) -> Result<Outcome> {
+        let (id, title) =
+            (self.item.or(self.item_option).unwrap_or_default(), self.title.unwrap_or_default());
+        let create = self.options.item(id, title, self.project, self.priority, None)?;
+        let created = board.work().create(&create)?;
+        context.note("there is no session to claim it for: the item is available");
+        context.note_text(&created.text);
+        Ok(Outcome::new(CreatedItem(created)))
+    }
+}
+
 impl Run for Claim {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let (board, session) = context.open(Access::act(self.session.named()))?;
+        let has_title = self.title.is_some();
+        let (board, session) = if has_title && self.session.named().is_none() {
+            context.open(Access::act_or_register(None))?
+        } else {
+            let (board, session) = context.open(Access::act(self.session.named()))?;
+            (board, Some(session))
+        };
+        let Some(session) = session else {
+            return self.create_only(context, &board);
+        };
         let Some(id) = self.item.or(self.item_option) else {
             let next = ClaimNext { session, project: self.project, priority: self.priority };
             return Ok(Outcome::new(ClaimedItem(board.work().claim_next(&next)?)));

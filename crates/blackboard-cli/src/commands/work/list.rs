@@ -8,7 +8,7 @@ use crate::commands::arguments::{Session, at_least_one, chosen, trimmed};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
-use crate::output::work::WorkList;
+use crate::output::work::{ScoredList, WorkList};
 use crate::output::{ListPage, row_limit};
 
 /// List work items
@@ -20,6 +20,7 @@ use crate::output::{ListPage, row_limit};
 ///   blackboard work list
 ///   blackboard work list --status available --project pai-collab
 ///   blackboard work list --mine
+///   blackboard work list --show-scores
 ///   blackboard work list --all --limit 20
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
@@ -43,6 +44,10 @@ pub struct List {
     /// Only items that your session holds
     #[arg(long)]
     mine: bool,
+
+    /// Show scores, and list the highest first: 100, 40 or 10 for the priority, plus 5 a day up to 50
+    #[arg(long)]
+    show_scores: bool,
 
     /// Maximum number of results [default: 50 on a terminal, else all]
     #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one)]
@@ -71,8 +76,13 @@ impl Run for List {
         let statuses = chosen(self.all, self.status, Status::ALL, Status::OPEN);
         let (project, priority, limit) = (self.project, self.priority, self.limit);
         let limit = row_limit(limit, context.json());
-        let page =
-            board.work().list_counted(&WorkFilter { statuses, project, priority, claimed_by, limit })?;
+        let filter = WorkFilter { statuses, project, priority, claimed_by, limit };
+        if self.show_scores {
+            let page = board.work().list_scored(&filter)?;
+            let page = ListPage::of(page.items, page.total).hiding(hides_completed).or_say(no_rows);
+            return Ok(Outcome::new(ScoredList(page)));
+        }
+        let page = board.work().list_counted(&filter)?;
         Ok(Outcome::new(WorkList(
             ListPage::of(page.items, page.total).hiding(hides_completed).or_say(no_rows),
         )))

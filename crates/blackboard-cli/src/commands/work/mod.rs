@@ -1,5 +1,6 @@
 //! `blackboard work …`
 
+pub mod append_event;
 pub mod block;
 pub mod claim;
 pub mod complete;
@@ -14,6 +15,7 @@ pub mod release;
 pub mod reset;
 pub mod status;
 pub mod unblock;
+pub mod update_metadata;
 pub mod wait;
 
 use blackboard::Result;
@@ -51,6 +53,7 @@ pub struct NewItemOptions {
 
     /// Ids of the blockers, separated by commas; they do not have to exist yet
     #[arg(long, value_name = "IDS", value_delimiter = ',', value_parser = trimmed::<String>, requires = "has_title")]
+    #[arg(alias = "depends-on")]
     blocked_by: Vec<String>,
 
     /// Label of the item; repeatable, or separated by commas

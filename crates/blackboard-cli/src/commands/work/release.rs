@@ -15,8 +15,12 @@ use crate::output::work::ReleasedItem;
 /// Makes the item available to other agents. Releasing an unclaimed item is not an error. With --fence, only the
 /// claim with that fence token is released.
 ///
+/// With --failed, the release counts as a failure. After the third failure the item is on hold: it is blocked until
+/// `work unblock` or `work reset`.
+///
 /// Examples:
 ///   blackboard work release design-schema
+///   blackboard work release design-schema --failed --reason "Tests fail"
 ///   fence=$(blackboard work claim design-schema --json | jq .fence)
 ///   blackboard work release design-schema --fence "$fence"
 #[derive(clap::Args, Debug)]
@@ -29,6 +33,14 @@ pub struct Release {
     #[arg(long, value_name = "N", value_parser = fence)]
     fence: Option<FenceArgument>,
 
+    /// Count a failure; after the third one the item is on hold
+    #[arg(long)]
+    failed: bool,
+
+    /// Reason
+    #[arg(short = 'm', long, value_name = "TEXT", allow_hyphen_values = true)]
+    reason: Option<String>,
+
     #[command(flatten)]
     session: Session,
 }
@@ -38,7 +50,14 @@ impl Run for Release {
         let id = self.item.id();
         let fence = self.fence.map(|fence| fence.of_work(&id)).transpose()?;
         let (board, session) = context.open(Access::act(self.session.named()))?;
-        let released = board.work().release(&Releasing { id, session, fence })?;
+        let released = board.work().release(&Releasing {
+            id,
+            session,
+            fence,
+            failed: self.failed,
+            reason: self.reason,
+        })?;
+        context.note_text(&released.text);
         Ok(Outcome::new(ReleasedItem(released)))
     }
 }

@@ -27,6 +27,7 @@ const KINDS = [
       "work_reset",
       "work_updated",
       "work_deleted",
+      "metadata_updated",
     ],
   },
   { kind: "progress", types: ["heartbeat_received"] },

@@ -26,6 +26,7 @@ pub fn can_end_with(command: &str) -> BTreeSet<Code> {
         Code::Corrupt,
         Code::ForeignDatabase,
         Code::NewerSchema,
+        Code::UpgradeNeeded,
         Code::InvalidValue,
         Code::UnsafePermissions,
         Code::ReadOnly,
@@ -53,7 +54,7 @@ fn own_codes(command: &str) -> impl Iterator<Item = Code> {
 }
 
 /// Commands that open no board, or only those that they name, or, like a hook and the MCP server, never end because of one: a hook prints nothing then, the
-/// server answers with what is wrong.
+/// server answers with what is wrong. `upgrade` opens a board that no other command opens.
 const BOARDLESS: &[&str] = &[
     "completions",
     "copy",
@@ -67,6 +68,7 @@ const BOARDLESS: &[&str] = &[
     "spoke init",
     "spoke show",
     "spoke validate",
+    "upgrade",
 ];
 
 /// Commands that never wait for the lock.
@@ -176,6 +178,8 @@ pub const CALLS: &[(&str, &[&str])] = &[
     ("scope delete", &["full"]),
     ("work reset", &["held"]),
     ("work delete", &["open"]),
+    ("work update-metadata", &["open", "--set", "a=1"]),
+    ("work append-event", &["open", "--event-type", "built", "--summary", "Build 7"]),
     ("sweep", &["--threshold", "0"]),
     ("export", &[]),
     ("import", &["entries.json"]),
@@ -186,6 +190,7 @@ pub const CALLS: &[(&str, &[&str])] = &[
 
 /// Stands for a credential in the calls below; a real one would be taken for a leak.
 const SECRET: &str = "a credential";
+const SECRET_MEMBER: &str = "note=a credential";
 
 /// Calls that end with codes which depend on what they ask for.
 const PROVOCATIONS: &[(&str, Code, &[&str])] = &[
@@ -424,6 +429,14 @@ const PROVOCATIONS: &[(&str, Code, &[&str])] = &[
     ("protocol define", Code::SecretLooking, &["other", "other:{id}", "--summary", SECRET]),
     ("protocol remove", Code::ProtocolNotFound, &["none"]),
     ("init", Code::Busy, &["--db", "new.db"]),
+    ("work release", Code::SecretLooking, &["held", "--session", "ivy", "--reason", SECRET]),
+    ("work complete", Code::ProjectNotFound, &["--all", "--project", "none", "--yes"]),
+    ("work update-metadata", Code::WorkNotFound, &["none", "--set", "a=1"]),
+    ("work update-metadata", Code::SecretLooking, &["open", "--set", SECRET_MEMBER]),
+    ("work append-event", Code::WorkNotFound, &["none", "--event-type", "built", "--summary", "Build 7"]),
+    ("work append-event", Code::SecretLooking, &["open", "--event-type", "built", "--summary", SECRET]),
+    ("upgrade", Code::BoardNotFound, &["--db", "none.db"]),
+    ("upgrade", Code::InvalidValue, &["--db", "ftp://board"]),
     ("copy", Code::BoardNotFound, &["none.db", "copy.db"]),
     ("copy", Code::InvalidValue, &["ftp://board", "copy.db"]),
     ("serve", Code::NotRunning, &["--stop"]),
@@ -457,6 +470,7 @@ pub fn provoke(stage: &Stage, command: &str, code: Code) -> Option<Vec<String>> 
         Code::Corrupt => on(stage.damaged()),
         Code::ForeignDatabase => on(stage.text_file()),
         Code::NewerSchema => on(stage.newer()),
+        Code::UpgradeNeeded => on(stage.reference()),
         Code::UnsafePermissions => on(stage.readable_by_all()),
         Code::ReadOnly => on(stage.locked_away()),
         Code::InvalidValue => on(PathBuf::from("ftp://board")),

@@ -182,6 +182,16 @@ impl Stage {
         file
     }
 
+    /// A board of ivy-blackboard.
+    pub fn reference(&self) -> PathBuf {
+        let file = self.scratch.path().join("reference.db");
+        if !file.exists() {
+            Connection::open(&file).unwrap().execute_batch(&testkit::reference::database(9)).unwrap();
+            fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+        }
+        file
+    }
+
     pub fn readable_by_all(&self) -> PathBuf {
         let file = self.copy("open.db");
         fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();

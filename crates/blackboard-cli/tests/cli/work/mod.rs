@@ -1,3 +1,5 @@
+#[path = "append-event.rs"]
+mod append_event;
 mod block;
 mod claim;
 mod complete;
@@ -12,4 +14,6 @@ mod release;
 mod reset;
 mod status;
 mod unblock;
+#[path = "update-metadata.rs"]
+mod update_metadata;
 mod wait;

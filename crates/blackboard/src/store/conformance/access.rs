@@ -430,7 +430,7 @@ fn a_remembered_answer_is_only_for_callers_that_may_use_the_scope(fixture: &Fixt
     let denial = AccessRule::parse(Effect::Deny, "oak:read:hid*").unwrap();
     let set = SetScope {
         members: Some(owned(&["ivy", "oak"])),
-        access: Some(AccessRules::new(vec![denial])),
+        deny: Some(AccessRules::new(vec![denial])),
         ..SetScope::of("team")
     };
     fixture.board.scopes().set(&set).unwrap();

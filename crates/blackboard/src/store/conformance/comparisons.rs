@@ -138,8 +138,8 @@ fn a_repeated_txn_shows_only_what_its_caller_may_read(fixture: &Fixture) {
         // The answer says nothing about the operations that did not run.
         ("other", Ok(first)),
     ] {
-        let access = Some(denying(&format!("oak:read:{key}")));
-        fixture.board.scopes().set(&SetScope { access, ..SetScope::of("team") }).unwrap();
+        let deny = Some(denying(&format!("oak:read:{key}")));
+        fixture.board.scopes().set(&SetScope { deny, ..SetScope::of("team") }).unwrap();
         let repeated = oak.txn(&txn, &once()).map_err(|error| error.code());
         assert_eq!(repeated, expected, "{key}");
     }

@@ -1,8 +1,9 @@
 //! Creating, resetting, deleting and listing items.
 
 use super::*;
+use crate::hint::Hint;
 use crate::project::RegisterProject;
-use crate::work::{Block, NewestWork, WorkFilter};
+use crate::work::{AppendEvent, Block, ClaimNext, ForceComplete, NewestWork, UpdateMetadata, WorkFilter};
 
 on_every_engine![
     an_item_is_created_once,
@@ -12,6 +13,10 @@ on_every_engine![
     created_items_are_validated,
     reset_makes_an_item_available_again,
     reset_item_with_open_blockers_is_blocked,
+    third_failure_puts_an_item_on_hold_until_it_is_unblocked_or_reset,
+    an_item_on_hold_stays_blocked_when_its_blocker_is_completed,
+    forced_completion_needs_no_holder_and_unblocks_dependents,
+    metadata_is_merged_and_custom_events_are_in_the_history,
     held_or_blocking_item_needs_force_to_be_deleted,
     deleting_a_blocker_unblocks_its_dependents,
     items_are_listed_by_priority_then_age,
@@ -242,6 +247,119 @@ fn held_or_blocking_item_needs_force_to_be_deleted(fixture: &Fixture) {
         fixture.events().pop().unwrap().summary,
         "Work item \"Title of completed\" deleted (was completed)"
     );
+}
+
+fn third_failure_puts_an_item_on_hold_until_it_is_unblocked_or_reset(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    let fail = |id: &str| {
+        fixture.claim(id, &ivy);
+        let reason = Some("The tests are red".to_owned());
+        let release = Release { failed: true, reason, ..Release::of(id, &ivy) };
+        fixture.board.work().release(&release).unwrap()
+    };
+    for (id, ends_with_reset) in [("x", false), ("y", true)] {
+        fixture.item(id);
+        for count in 1..=2 {
+            let released = fail(id);
+            assert_eq!((released.failure_count, released.item.status), (Some(count), Status::Available));
+        }
+        let (released, recorded) = fixture.events_of(|| {
+            fixture.claim(id, &ivy);
+            let release = Release { failed: true, ..Release::of(id, &ivy) };
+            fixture.board.work().release(&release).unwrap()
+        });
+        assert_eq!(released.on_hold.as_deref(), Some("failed 3 times"));
+        assert_eq!(recorded, [EventType::WorkClaimed, EventType::WorkReleased, EventType::WorkBlocked]);
+        let refused = fixture.board.work().claim(&Claim::of(id, &ivy)).unwrap_err();
+        assert_eq!(
+            (refused.code(), refused.hint()),
+            (Code::WorkBlocked, Some(&Hint::EndHold(id.to_owned())))
+        );
+        let next = ClaimNext { session: ivy.clone(), ..ClaimNext::default() };
+        assert_eq!(code(fixture.board.work().claim_next(&next)), Code::NothingAvailable);
+        let item = if ends_with_reset {
+            fixture.board.work().reset(id, None).unwrap().item
+        } else {
+            let unblocked = fixture.board.work().unblock(id, &[], None).unwrap();
+            assert!(unblocked.unblocked && unblocked.restored_status == Status::Available);
+            unblocked.item
+        };
+        assert_eq!((item.status, item.hold().failure_count), (Status::Available, 0));
+        fixture.claim(id, &ivy);
+        fixture.complete(id, &ivy);
+    }
+}
+
+fn an_item_on_hold_stays_blocked_when_its_blocker_is_completed(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    fixture.item("a");
+    fixture.item("x");
+    for _ in 0..3 {
+        fixture.claim("x", &ivy);
+        fixture.board.work().release(&Release { failed: true, ..Release::of("x", &ivy) }).unwrap();
+    }
+    let block = Block { id: "x".to_owned(), blocked_by: owned(&["a"]), ..Block::default() };
+    assert_eq!(fixture.board.work().block(&block).unwrap().item.blocked_by.as_deref(), Some("a"));
+    fixture.claim("a", &ivy);
+    fixture.complete("a", &ivy);
+    let item = fixture.work("x");
+    assert_eq!((item.status, item.blocked_by), (Status::Blocked, None));
+    // The removal of one blocker does not end it.
+    fixture.board.work().unblock("x", &owned(&["a"]), None).unwrap();
+    assert_eq!(fixture.work("x").status, Status::Blocked);
+    assert!(fixture.board.work().unblock("x", &[], None).unwrap().unblocked);
+}
+
+fn forced_completion_needs_no_holder_and_unblocks_dependents(fixture: &Fixture) {
+    let [ivy, oak] = ["Ivy", "Oak"].map(|name| fixture.session(name));
+    for (id, holder, session) in [
+        ("a", None, None),
+        ("b", Some(&ivy), None),
+        ("c", Some(&ivy), Some(&oak)),
+        ("d", Some(&oak), Some(&oak)),
+    ] {
+        fixture.item(id);
+        let dependent = format!("after-{id}");
+        fixture.blocked_item(&dependent, &[id]);
+        if let Some(holder) = holder {
+            fixture.claim(id, holder);
+        }
+        let force = ForceComplete { id: id.to_owned(), session: session.cloned(), summary: None };
+        let completed = fixture.board.work().force_complete(&force).unwrap();
+        assert_eq!(completed.unblocked, [dependent.as_str()], "{id}");
+        assert_eq!(fixture.work(id).status, Status::Completed);
+        assert!(fixture.board.work().force_complete(&force).unwrap().already_completed);
+        if let Some(holder) = holder {
+            assert_eq!(fixture.agent(holder).current_work, None, "{id}");
+        }
+    }
+}
+
+fn metadata_is_merged_and_custom_events_are_in_the_history(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    fixture.item("x");
+    for (text, events) in [(r#"{"a": 1}"#, 1), (r#"{"a": 1}"#, 0), (r#"{"b": [2.0]}"#, 1)] {
+        let metadata = Metadata::parse(text).unwrap();
+        let update = UpdateMetadata { id: "x".to_owned(), metadata, session: Some(ivy.clone()) };
+        let (_, recorded) = fixture.events_of(|| fixture.board.work().update_metadata(&update).unwrap());
+        assert_eq!(recorded, vec![EventType::MetadataUpdated; events], "{text}");
+    }
+    assert_eq!(fixture.work("x").metadata.unwrap().as_str(), r#"{"a":1,"b":[2.0]}"#);
+    let append = AppendEvent {
+        id: "x".to_owned(),
+        event_type: "review_requested".to_owned(),
+        summary: "Oak, please review".to_owned(),
+        metadata: Some(Metadata::parse(r#"{"to": "Oak"}"#).unwrap()),
+        session: Some(ivy.clone()),
+    };
+    let appended = fixture.board.work().append_event(&append).unwrap();
+    let last = fixture.board.work().status("x").unwrap().history.pop().unwrap();
+    assert_eq!((last.id, last.event_type.as_str()), (appended.event_id, "review_requested"));
+    assert_eq!((last.actor_id.as_deref(), &*last.summary), (Some(ivy.as_str()), "Oak, please review"));
+    let unknown = AppendEvent { id: "none".to_owned(), ..append.clone() };
+    assert_eq!(code(fixture.board.work().append_event(&unknown)), Code::WorkNotFound);
+    let forged = AppendEvent { event_type: "work_claimed".to_owned(), ..append };
+    assert_eq!(code(fixture.board.work().append_event(&forged)), Code::InvalidValue);
 }
 
 fn deleting_a_blocker_unblocks_its_dependents(fixture: &Fixture) {

@@ -19,8 +19,8 @@ use crate::project::{ProjectSelection, RegisterProject};
 use crate::protocol::{AgentRun, Call, DefineProtocol, Dispatch, Dispatcher, Handlers, Publishable};
 use crate::scope::{CreateScope, DeleteScope, Policies, SetScope, ValueRule, ValueRules};
 use crate::work::{
-    Block, ClaimNext, Edit, ExportItems, ImportItems, LastCompleted, NewestWork, OutsideItem, Reassign,
-    Status, WaitForItem, WorkFilter,
+    AppendEvent, Block, ClaimNext, Edit, ExportItems, ForceComplete, ImportItems, LastCompleted, NewestWork,
+    OutsideItem, Reassign, Status, UpdateMetadata, WaitForItem, WorkFilter,
 };
 
 /// Verbs that have no line of their own, and why.
@@ -59,6 +59,8 @@ const NOT_COUNTED: &[(&str, &str)] = &[
     ("Transaction::acting_as", "reads nothing"),
     ("Transaction::scope", "reads nothing"),
     ("Board::set_policies", "changes the value of this program"),
+    ("Work::complete_project", "calls `Work::list`, and `Work::force_complete` for each item"),
+    ("Work::list_scored", "calls `Work::list_counted`"),
 ];
 
 const SNAPSHOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/store/conformance/round_trips.snap");
@@ -204,6 +206,25 @@ fn count_sessions_and_work(counted: &mut Counted) {
     counted.count("Work::block", "work block", |fixture| fixture.board.work().block(&block).unwrap());
     counted.count("Work::unblock", "work unblock", |fixture| {
         fixture.board.work().unblock("b", &[], None).unwrap()
+    });
+    let metadata = Metadata::parse("{\"a\": 1}").unwrap();
+    let update = UpdateMetadata { id: "b".to_owned(), metadata, session: Some(ivy.clone()) };
+    counted.count("Work::update_metadata", "work update-metadata", |fixture| {
+        fixture.board.work().update_metadata(&update).unwrap()
+    });
+    let append = AppendEvent {
+        id: "b".to_owned(),
+        event_type: "built".to_owned(),
+        summary: "Build 7".to_owned(),
+        metadata: None,
+        session: Some(ivy.clone()),
+    };
+    counted.count("Work::append_event", "work append-event", |fixture| {
+        fixture.board.work().append_event(&append).unwrap()
+    });
+    let force = ForceComplete { id: "b".to_owned(), session: None, summary: None };
+    counted.count("Work::force_complete", "work complete --force", |fixture| {
+        fixture.board.work().force_complete(&force).unwrap()
     });
     counted.count("Work::delete", "work delete", |fixture| {
         fixture.board.work().delete("b", false, None).unwrap()

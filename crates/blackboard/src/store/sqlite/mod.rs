@@ -11,6 +11,7 @@
 //! | `filesystem.rs` | the file systems on which a board works |
 //! | `git.rs` | keeping a board out of git |
 //! | `schema.rs` | migrations and versions |
+//! | `reference/` | boards of ivy-blackboard, and their upgrade |
 //! | `sidecars.rs` | the files beside the database, and their names |
 //! | `queue.rs` | the queue in front of the writer lock |
 //! | `tx.rs` | a transaction: reading, and applying changes |
@@ -34,6 +35,7 @@ mod load;
 mod open;
 mod queue;
 mod ranges;
+mod reference;
 mod schema;
 mod scrub;
 mod sidecars;
@@ -53,6 +55,7 @@ use rusqlite::{Connection, DEFAULT_NAME};
 pub use self::git::{command_to_ignore, keep_out_of_git};
 pub use self::load::LoadingFile;
 use self::queue::Queue;
+pub use self::reference::{KeptInMetadata, Upgraded, UpgradedRows};
 pub use self::schema::VERSION as SCHEMA_VERSION;
 pub use self::sidecars::SqliteSidecars;
 pub use self::trust::{foreign_owner, writable_by_others};

@@ -158,21 +158,25 @@ fn refuse_older(connection: &Connection, path: &Path) -> Result<()> {
 pub(super) fn connect_immutable(path: &Path, options: &SqliteOptions) -> Result<Connected> {
     let trust::Checked { file, wal_bytes } = trust::check(path, options)?;
     let fault = |error| faults::translate(path, error);
+    let connection = open_immutable(path).map_err(fault)?;
+    trust::check_same(path, &file)?;
+    configure(&connection, options).map_err(fault)?;
+    refuse_older(&connection, path)?;
+    Ok(Connected { connection, file, wal_bytes })
+}
+
+/// Opens a database for reading without its WAL, without locks, and without creating files beside it.
+pub(super) fn open_immutable(path: &Path) -> rusqlite::Result<Connection> {
     // SQLite refuses links anywhere in a path; a directory may be one.
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
-    let directory = fs::canonicalize(directory.unwrap_or(Path::new(".")));
-    let directory = directory.map_err(|error| io_fault(path, "read", error))?;
+    // SQLite reports a directory that cannot be found.
+    let directory = fs::canonicalize(directory.unwrap_or(Path::new("."))).unwrap_or_default();
     let place = directory.join(path.file_name().unwrap_or_default());
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    let uri = format!("file:{}?immutable=1", percent_encoded(&place));
-    let connection = Connection::open_with_flags(uri, flags).map_err(fault)?;
-    trust::check_same(path, &file)?;
-    configure(&connection, options).map_err(fault)?;
-    refuse_older(&connection, path)?;
-    Ok(Connected { connection, file, wal_bytes })
+    Connection::open_with_flags(format!("file:{}?immutable=1", percent_encoded(&place)), flags)
 }
 
 /// Whether the board at `path` is complete in a directory that this user cannot write: nothing of it is in a WAL.
@@ -195,12 +199,12 @@ pub(super) fn reads_only(path: &Path) -> Error {
     Refusal::new(Code::ReadOnly, format!("{} is open read-only", path.display())).into()
 }
 
-fn open_file(path: &Path) -> rusqlite::Result<Connection> {
+pub(super) fn open_file(path: &Path) -> rusqlite::Result<Connection> {
     open_as(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
 }
 
 /// Opens the database unless its name is a link. SQLite refuses links anywhere in a path; a directory may be one.
-fn open_as(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
+pub(super) fn open_as(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
     let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     match (Connection::open_with_flags(path, flags), path.parent(), path.file_name()) {
         (Err(error), Some(directory), Some(name)) if faults::is_link(&error) => {
@@ -222,7 +226,7 @@ fn migrate(connection: &Connection, path: &Path, queue: &Queue, now: Timestamp) 
     outcome.map_err(fault)
 }
 
-fn configure(connection: &Connection, options: &SqliteOptions) -> rusqlite::Result<()> {
+pub(super) fn configure(connection: &Connection, options: &SqliteOptions) -> rusqlite::Result<()> {
     // Before anything else, so that no later statement fails at once because the file is busy.
     connection.busy_timeout(options.busy_timeout)?;
     for (setting, value) in [
@@ -350,7 +354,7 @@ pub(super) fn rename_to_nothing(
 }
 
 /// A hard link never replaces another file. For a moment the file has both names.
-fn rename_by_link(from: &Path, to: &Path) -> io::Result<()> {
+pub(super) fn rename_by_link(from: &Path, to: &Path) -> io::Result<()> {
     fs::hard_link(from, to)?;
     fs::remove_file(from)
 }

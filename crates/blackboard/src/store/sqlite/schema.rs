@@ -238,12 +238,17 @@ pub(super) fn migrate(connection: &Connection, now: Timestamp) -> rusqlite::Resu
 /// Refuses a schema that this program did not create. A database may have come with a cloned repository. A trigger, a
 /// view or another table in it could make this program run foreign statements. Returns also whether the board can be used.
 pub(super) fn check(connection: &Connection, path: &Path) -> Result<(SchemaState, Hold)> {
-    let fault = |error| faults::translate(path, error);
     // In one transaction, because another process may migrate just now.
-    let transaction = connection.unchecked_transaction().map_err(fault)?;
-    let (version, hold) = version(&transaction, path)?;
+    let transaction = connection.unchecked_transaction().map_err(|error| faults::translate(path, error))?;
+    check_objects(&transaction, path)
+}
+
+/// The same inside a transaction.
+pub(super) fn check_objects(connection: &Connection, path: &Path) -> Result<(SchemaState, Hold)> {
+    let fault = |error| faults::translate(path, error);
+    let (version, hold) = version(connection, path)?;
     let mut missing = objects(version);
-    let mut statement = transaction.prepare("SELECT sql, name FROM sqlite_schema").map_err(fault)?;
+    let mut statement = connection.prepare("SELECT sql, name FROM sqlite_schema").map_err(fault)?;
     let mut rows = statement.query([]).map_err(fault)?;
     while let Some(row) = rows.next().map_err(fault)? {
         let name = || row.get_ref(1).map(|name| name.as_str().unwrap_or_default()).map_err(fault);
@@ -252,7 +257,7 @@ pub(super) fn check(connection: &Connection, path: &Path) -> Result<(SchemaState
             ValueRef::Null => name()?.starts_with("sqlite_autoindex_"),
             ValueRef::Text(sql) => {
                 let place = missing.iter().position(|object| object.as_bytes() == sql);
-                place.map(|place| missing.remove(place)).is_some()
+                place.map(|place| missing.remove(place)).is_some() || is_left_by_upgrade(sql)
             }
             ValueRef::Integer(_) | ValueRef::Real(_) | ValueRef::Blob(_) => false,
         };
@@ -270,6 +275,13 @@ pub(super) fn check(connection: &Connection, path: &Path) -> Result<(SchemaState
         }
         None => Ok((SchemaState::of(version), hold)),
     }
+}
+
+/// Whether this is what the upgrade of a board of another program leaves: SQLite's own table of the largest ids, which
+/// cannot be dropped, and triggers that never run here.
+fn is_left_by_upgrade(sql: &[u8]) -> bool {
+    const SEQUENCE: &[u8] = b"CREATE TABLE sqlite_sequence(name,seq)";
+    sql == SEQUENCE || super::reference::is_guard(sql)
 }
 
 #[cfg(test)]

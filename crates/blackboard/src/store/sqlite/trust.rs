@@ -6,14 +6,14 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use super::filesystem::{self, Kind};
 use super::sidecars::beside;
-use super::{SqliteOptions, faults, git, open, schema};
+use super::{SqliteOptions, faults, git, open, reference, schema};
 use crate::error::{Code, Error, Fault, Refusal, Result};
 use crate::hint::Hint;
 
@@ -194,7 +194,7 @@ fn check_header(path: &Path, found: &Metadata, options: &SqliteOptions) -> Resul
         return Err(faults::foreign(path, "it is not a SQLite database"));
     }
     if header[68..72] != schema::APPLICATION_ID.to_be_bytes() {
-        return Err(faults::foreign(path, "it is a database of another program"));
+        header = header_of_upgraded(path, &mut file, header)?;
     }
     // The WAL may have a newer value, but versions only grow. A hold may be gone there, and is checked later.
     let (version, _) =
@@ -204,6 +204,33 @@ fn check_header(path: &Path, found: &Metadata, options: &SqliteOptions) -> Resul
     }
     check_filesystem(path, options, || filesystem::of_file(&file))?;
     Ok(metadata)
+}
+
+/// The header of a board that was upgraded a moment ago: its new header may still be in the WAL only. Refuses every other
+/// database.
+fn header_of_upgraded(path: &Path, file: &mut fs::File, header: [u8; 100]) -> Result<[u8; 100]> {
+    let foreign = || faults::foreign(path, "it is a database of another program");
+    // Neither an application id nor a version.
+    if header[68..72] != [0; 4] || header[60..64] != [0; 4] {
+        return Err(foreign());
+    }
+    let found = reference::look_at(path);
+    // A checkpoint may have moved the new header from the WAL into the file meanwhile.
+    let mut again = [0; 100];
+    let reread = file.seek(io::SeekFrom::Start(0)).and_then(|_| file.read_exact(&mut again));
+    reread.map_err(|error| open::io_fault(path, "read", error))?;
+    match found {
+        _ if again[68..72] == schema::APPLICATION_ID.to_be_bytes() => Ok(again),
+        reference::Found::Upgraded(header) => Ok(header),
+        reference::Found::Reference(version) => Err(reference::upgrade_needed(path, version)),
+        reference::Found::Other => Err(foreign()),
+    }
+}
+
+/// Refuses a database that is to be upgraded, if other users can access it. Returns the identity of the file.
+pub(super) fn check_reference(path: &Path, metadata: &Metadata) -> Result<Identity> {
+    check_private(path, metadata)?;
+    Ok(Identity::of(path, metadata))
 }
 
 /// Refuses a file system on which a board does not work, unless that is allowed.

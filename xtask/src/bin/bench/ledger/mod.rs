@@ -6,6 +6,7 @@ mod footprint;
 mod log;
 mod sweeping;
 mod throughput;
+mod upgrade;
 pub mod worker;
 
 use crate::Measurement;
@@ -23,5 +24,6 @@ pub const MEASUREMENTS: &[Measurement] = &[
     ("event-room", log::room),
     ("pruning", log::pruning),
     ("telling", log::telling),
+    ("upgrade", upgrade::measure),
     ("footprint", footprint::measure),
 ];

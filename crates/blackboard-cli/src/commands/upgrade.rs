@@ -1,0 +1,94 @@
+//! `blackboard upgrade`
+
+use blackboard::store::sqlite::Upgraded;
+use blackboard::{Code, Refusal, Result};
+
+use super::Run;
+use super::arguments::confirm;
+use crate::context::Context;
+use crate::engine::Mode;
+use crate::envelope::BoardState;
+use crate::hints;
+use crate::open::ResolvedBoard;
+use crate::outcome::Outcome;
+use crate::output::upgrade::{UpgradedBoard, upgrade_note};
+
+/// Upgrade a board of ivy-blackboard
+///
+/// Continues with the board of ivy-blackboard that is at the location of this one: its agents, projects, work items,
+/// heartbeats and events, with their ids and metadata. What has no column here goes into metadata, and is listed.
+///
+/// First makes a copy beside it, for example local.db.before-blackboard-9, private and verified. Then upgrades it in one
+/// transaction: on any error the file is unchanged. ivy-blackboard cannot use the board afterwards; the copy it can.
+///
+/// On a terminal, asks first. On a board that needs no upgrade, changes nothing. With BLACKBOARD_UPGRADE=1, the first
+/// command that opens the board upgrades it.
+///
+/// Examples:
+///   blackboard upgrade
+///   blackboard upgrade --yes --json
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Upgrade {
+    /// Do not ask
+    #[arg(short = 'y', long)]
+    yes: bool,
+}
+
+impl Run for Upgrade {
+    fn run(self, context: &Context) -> Result<Outcome> {
+        let board = context.resolve()?;
+        let database = board.engine.name();
+        let (declined, result) = match board.open(context.opening(Mode::Existing)) {
+            Ok(opened) if opened.state == Some(BoardState::Missing) => {
+                return Err(Refusal::new(Code::BoardNotFound, format!("no board at {database}"))
+                    .hint(hints::command("check --db, or create one: ", "init"))
+                    .into());
+            }
+            Ok(opened) => (false, opened.upgraded.map(|upgraded| *upgraded)),
+            Err(error) if error.code() == Code::UpgradeNeeded => {
+                if self.yes || asked(context, board)?.unwrap_or(true) {
+                    (false, board.upgrade()?)
+                } else {
+                    (true, None)
+                }
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(Outcome::new(UpgradedBoard { database, upgraded: result.is_some(), declined, result }))
+    }
+}
+
+/// Whether a command that meets a board of ivy-blackboard upgrades it: it was told so, or the user says so.
+pub fn wanted(context: &Context, board: &ResolvedBoard, yes: bool) -> Result<bool> {
+    Ok(yes || asked(context, board)?.unwrap_or(false))
+}
+
+/// Upgrades the board on the way of another command.
+pub fn run(context: &Context, board: &ResolvedBoard) -> Result<Option<Upgraded>> {
+    let upgraded = board.upgrade()?;
+    if let Some(upgraded) = &upgraded {
+        context.note(&upgrade_note(&board.engine.name(), upgraded));
+    }
+    Ok(upgraded)
+}
+
+/// Offers to upgrade the board of this call, for a command that does not need it.
+pub fn offer(context: &Context, yes: bool, dry_run: bool) -> Result<()> {
+    // What is wrong with the location or the configuration is reported by commands that need the board.
+    let Ok(board) = context.resolve() else { return Ok(()) };
+    if !board.engine.needs_upgrade(&board.config.database) {
+        return Ok(());
+    }
+    if !dry_run && wanted(context, board, yes)? {
+        return run(context, board).map(drop);
+    }
+    let (name, command) = (board.engine.name(), context.given_options().command("upgrade"));
+    context.note(&format!("{name} is a board of ivy-blackboard; to upgrade it: {command}"));
+    Ok(())
+}
+
+fn asked(context: &Context, board: &ResolvedBoard) -> Result<Option<bool>> {
+    let name = board.engine.name();
+    confirm(context, &format!("{name} is a board of ivy-blackboard. Upgrade it, and keep a copy?"))
+}

@@ -1,0 +1,143 @@
+//! `upgrade`: a board of ivy-blackboard continues as a board of this program.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use blackboard::Code;
+use rusqlite::Connection;
+use serde_json::json;
+use testkit::process::RunToEnd as _;
+use testkit::reference;
+
+use crate::scratch::{Output, Scratch};
+use crate::shapes::is_object;
+use crate::transcript;
+
+#[test]
+fn human_output_matches_transcript() {
+    transcript::check("upgrade");
+}
+
+/// A home board of ivy-blackboard.
+fn scratch_with(version: u32) -> Scratch {
+    let scratch = Scratch::new();
+    put(&scratch, scratch.database(), version);
+    scratch
+}
+
+fn put(scratch: &Scratch, file: PathBuf, version: u32) {
+    let home = scratch.path().join(".pai/blackboard");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::create_dir_all(&home).unwrap();
+    let keep = r#"{"sweep": {"pruneEventsAfterDays": 3650, "pruneHeartbeatsAfterDays": 3650,
+        "pruneCompletedAgentsAfterDays": 3650, "pruneStaleAgentsAfterDays": 3650}}"#;
+    fs::write(home.join("config.json"), keep).unwrap();
+    Connection::open(&file).unwrap().execute_batch(&reference::database(version)).unwrap();
+    fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+}
+
+#[test]
+fn json_has_counts_and_what_is_kept_in_metadata() {
+    let scratch = scratch_with(9);
+    let upgraded = scratch.json(["upgrade", "--yes"]);
+    is_object(
+        &upgraded,
+        &[
+            "database",
+            "upgraded",
+            "from_version",
+            "copy",
+            "agents",
+            "projects",
+            "work_items",
+            "dependencies",
+            "heartbeats",
+            "events",
+            "specflow_features",
+            "kept_in_metadata",
+        ],
+    );
+    assert_eq!((&upgraded["upgraded"], &upgraded["from_version"]), (&json!(true), &json!(9)));
+    assert_eq!((&upgraded["work_items"], &upgraded["events"]), (&json!(11), &json!(9)));
+    let kept = upgraded["kept_in_metadata"].as_array().unwrap();
+    assert!(kept.contains(&json!({"what": "specflow_features", "rows": 2})), "{upgraded}");
+    assert!(fs::exists(upgraded["copy"].as_str().unwrap()).unwrap());
+    let again = scratch.json(["upgrade"]);
+    is_object(&again, &["database", "upgraded"]);
+    assert_eq!(again["upgraded"], false);
+}
+
+#[test]
+fn every_version_is_upgraded_by_its_command_and_can_be_listed() {
+    for version in reference::VERSIONS {
+        let scratch = scratch_with(version);
+        let refusal = scratch.run(["work", "list", "--json"]).refused(Code::UpgradeNeeded);
+        let expected = format!("(ivy-blackboard, schema version {version})");
+        assert!(refusal["error"].as_str().unwrap().ends_with(&expected), "{refusal}");
+        // Without a terminal there is no question.
+        scratch.run(["upgrade"]).success();
+        let listed = scratch.json(["work", "list", "--all"]);
+        let items = [5, 5, 5, 6, 7, 7, 9, 11, 11][version as usize - 1];
+        assert_eq!(listed["count"], items, "version {version}");
+        for item in listed["items"].as_array().unwrap() {
+            scratch.json(["work", "status", item["item_id"].as_str().unwrap()]);
+        }
+        assert_eq!(scratch.json(["agent", "list", "--all"])["count"], 4);
+    }
+}
+
+#[test]
+fn first_command_upgrades_if_the_environment_says_so() {
+    let scratch = scratch_with(3);
+    let mut command = scratch.command(["work", "list"]);
+    let listed = Output::of(command.env("BLACKBOARD_UPGRADE", "1").run_to_end()).success();
+    assert!(
+        listed.stderr.contains("note: upgraded ") && listed.stderr.contains("from version 3"),
+        "{listed:?}"
+    );
+    assert!(listed.stdout.contains("gh:owner/pai#78"), "{listed:?}");
+    let other = scratch_with(3);
+    for value in ["", "0", "no"] {
+        let mut command = other.command(["work", "list", "--json"]);
+        Output::of(command.env("BLACKBOARD_UPGRADE", value).run_to_end()).refused(Code::UpgradeNeeded);
+    }
+}
+
+#[test]
+fn hooks_leave_it_untouched_and_log_it() {
+    let scratch = scratch_with(9);
+    let before = fs::read(scratch.database()).unwrap();
+    let payload =
+        r#"{"hook_event_name": "SessionStart", "session_id": "abc", "cwd": "/", "source": "startup"}"#;
+    let mut command = scratch.command(["hook", "claude"]);
+    let answer = Output::fed(command.env("BLACKBOARD_UPGRADE", "1"), payload);
+    assert_eq!((answer.code, answer.stdout.as_str(), answer.stderr.as_str()), (0, "", ""));
+    assert_eq!(fs::read(scratch.database()).unwrap(), before);
+    let log = fs::read_to_string(scratch.path().join(".pai/blackboard/hook.log")).unwrap();
+    assert!(log.contains("ivy-blackboard"), "{log}");
+}
+
+#[test]
+fn init_upgrades_only_if_it_is_told_so() {
+    let scratch = Scratch::new();
+    let file = scratch.path().join(".blackboard/local.db");
+    put(&scratch, file.clone(), 5);
+    fs::set_permissions(file.parent().unwrap(), Permissions::from_mode(0o700)).unwrap();
+    let refusal = scratch.run(["init", "--json"]).refused(Code::UpgradeNeeded);
+    assert!(refusal["hint"].as_str().unwrap().ends_with("blackboard upgrade"), "{refusal}");
+    assert_eq!(scratch.json(["init", "--yes"])["created"], false);
+    assert_eq!(scratch.json(["work", "list", "--all"])["count"], 7);
+}
+
+#[test]
+fn setup_offers_the_upgrade() {
+    let scratch = scratch_with(9);
+    fs::create_dir(scratch.path().join(".claude")).unwrap();
+    let shown = scratch.run(["setup", "claude", "--dry-run"]).success();
+    assert!(shown.stderr.contains("to upgrade it: blackboard upgrade"), "{shown:?}");
+    scratch.run(["work", "list", "--json"]).refused(Code::UpgradeNeeded);
+    let done = scratch.run(["setup", "claude", "--yes"]).success();
+    assert!(done.stderr.contains("note: upgraded "), "{done:?}");
+    scratch.json(["work", "list"]);
+}

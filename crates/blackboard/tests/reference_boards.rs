@@ -1,0 +1,403 @@
+//! Boards of ivy-blackboard are upgraded completely, or left unchanged: a database of each of its schema versions, with
+//! rows in every table.
+
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use blackboard::agent::{AgentFilter, AgentStatus, Register};
+use blackboard::clock::{Clock, FixedClock, Timestamp};
+use blackboard::event::Since;
+use blackboard::store::sqlite::{KeptInMetadata, Sqlite, SqliteOptions, Upgraded};
+use blackboard::work::{Claim, Complete, Status};
+use blackboard::{Board, Code};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OpenFlags};
+use testkit::reference::{self, VERSIONS};
+
+const IVY: &str = "11111111-aaaa-4aaa-8aaa-000000000001";
+
+/// A database file at its own path.
+struct Database {
+    path: PathBuf,
+    clock: Arc<dyn Clock>,
+    _directory: tempfile::TempDir,
+}
+
+impl Database {
+    fn new(sql: &str) -> Database {
+        let directory = testkit::tempdir().unwrap();
+        let path = directory.path().join("local.db");
+        Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+        for file in fs::read_dir(directory.path()).unwrap() {
+            fs::set_permissions(file.unwrap().path(), fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        let clock = Arc::new(FixedClock::at("2026-02-03T12:00:10Z").unwrap());
+        Database { path, clock, _directory: directory }
+    }
+
+    fn of_version(version: u32) -> Database {
+        Database::new(&reference::database(version))
+    }
+
+    fn upgrade(&self) -> blackboard::Result<Option<Upgraded>> {
+        Sqlite::upgrade(&self.path, &self.clock, &SqliteOptions::default())
+    }
+
+    fn open(&self) -> blackboard::Result<Board> {
+        let store = Sqlite::open(&self.path, self.clock.clone(), &SqliteOptions::default())?;
+        Ok(Board::on(Arc::new(store), self.clock.clone()))
+    }
+
+    /// The files beside the database, by name.
+    fn files(&self) -> BTreeMap<String, Vec<u8>> {
+        let files = fs::read_dir(self.path.parent().unwrap()).unwrap().map(|file| file.unwrap().path());
+        files
+            .map(|file| (file.file_name().unwrap().to_str().unwrap().to_owned(), fs::read(&file).unwrap()))
+            .collect()
+    }
+}
+
+/// A row: its columns by name.
+type Row = BTreeMap<String, Value>;
+
+fn rows(file: &Path, sql: &str) -> Vec<Row> {
+    let connection = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+    let mut statement = connection.prepare(sql).unwrap();
+    let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
+    let mut found = Vec::new();
+    let mut rows = statement.query([]).unwrap();
+    while let Some(row) = rows.next().unwrap() {
+        let value = |(place, name): (usize, &String)| (name.clone(), row.get(place).unwrap());
+        found.push(columns.iter().enumerate().map(value).collect());
+    }
+    found
+}
+
+fn text(row: &Row, column: &str) -> Option<String> {
+    match row.get(column) {
+        None | Some(Value::Null) => None,
+        Some(Value::Text(text)) => Some(text.clone()),
+        Some(Value::Integer(number)) => Some(number.to_string()),
+        Some(other) => panic!("{column} is {other:?}"),
+    }
+}
+
+/// The metadata of a row, as an object.
+fn metadata(row: &Row) -> serde_json::Value {
+    text(row, "metadata").map_or(serde_json::Value::Null, |text| serde_json::from_str(&text).unwrap())
+}
+
+/// Finds every value of a row of the copy in the upgraded row: in its column, or in its metadata.
+#[track_caller]
+fn assert_has(row: &Row, upgraded: &Row, table: &str) {
+    let kept = &metadata(upgraded)["ivy_blackboard"];
+    let own = &metadata(upgraded)["blackboard"];
+    for (column, value) in row {
+        let Some(value) = (match value {
+            Value::Null => None,
+            _ => text(row, column),
+        }) else {
+            continue;
+        };
+        let stored = text(upgraded, column);
+        let is_kept = kept[column].as_str() == Some(&value) || kept[column].to_string() == value;
+        let is_own = own[column].as_str().is_some_and(|own| own == value || same_time(own, &value))
+            || own[column].to_string() == value;
+        let is_there = match column.as_str() {
+            "metadata" => {
+                let before: serde_json::Value = serde_json::from_str(&value).unwrap();
+                let members = before.as_object().into_iter().flatten();
+                is_kept || members.into_iter().all(|(name, value)| metadata(upgraded)[name] == *value)
+            }
+            // They are rows of another table.
+            "depends_on" | "blocked_by" => true,
+            "failure_count" if value == "0" => true,
+            _ => stored.as_deref() == Some(&value) || is_kept || is_own,
+        };
+        assert!(is_there, "{table}.{column} = {value} is missing in {upgraded:?}");
+    }
+}
+
+fn same_time(stored: &str, before: &str) -> bool {
+    stored.get(..19) == Some(&before.replace(' ', "T"))
+}
+
+#[test]
+fn every_row_of_every_version_is_upgraded() {
+    for version in VERSIONS {
+        let database = Database::of_version(version);
+        let refused = database.open().map(drop).unwrap_err();
+        assert_eq!(refused.code(), Code::UpgradeNeeded, "{refused}");
+        let upgraded = database.upgrade().unwrap().unwrap();
+        assert_eq!(upgraded.from_version, version);
+        let copy = &upgraded.copy;
+        assert!(copy.ends_with(format!("local.db.before-blackboard-{version}")), "{copy:?}");
+        assert_eq!(fs::metadata(copy).unwrap().permissions().mode() & 0o777, 0o600);
+        for (table, key, count) in [
+            ("projects", "project_id", upgraded.rows.projects),
+            ("agents", "session_id", upgraded.rows.agents),
+            ("work_items", "item_id", upgraded.rows.work_items),
+            ("heartbeats", "id", upgraded.rows.heartbeats),
+            ("events", "id", upgraded.rows.events),
+        ] {
+            let before = rows(copy, &format!("SELECT * FROM {table} ORDER BY {key}"));
+            let after = rows(&database.path, &format!("SELECT * FROM {table} ORDER BY {key}"));
+            assert_eq!(after.len() as u64, count, "{table} of version {version}");
+            for row in &before {
+                let same = after.iter().find(|other| other[key] == row[key]);
+                let same = same.unwrap_or_else(|| panic!("{table} {:?} is missing", row[key]));
+                if table != "heartbeats" {
+                    assert_has(row, same, table);
+                }
+            }
+            let added = usize::from(table == "projects" && version >= 6);
+            assert_eq!(after.len(), before.len() + added, "{table} of version {version}");
+        }
+        // The copy has the old schema, and nothing else.
+        let versions = rows(copy, "SELECT max(version) AS version FROM schema_version");
+        assert_eq!(text(&versions[0], "version"), Some(version.to_string()));
+        assert_eq!(database.upgrade().unwrap(), None, "it is upgraded once");
+    }
+}
+
+#[test]
+fn upgraded_board_works_as_any_other() {
+    for version in VERSIONS {
+        let database = Database::of_version(version);
+        database.upgrade().unwrap().unwrap();
+        let board = database.open().unwrap();
+        let filter = AgentFilter { statuses: AgentStatus::ALL.to_vec(), project: None };
+        let agents = board.agents().list(&filter).unwrap();
+        assert_eq!(agents.len(), 4);
+        let item = board.work().status("gh:owner/pai#78").unwrap();
+        assert!(item.item.is_held_by(IVY) && item.item.claimed_by_name.as_deref() == Some("Ivy"));
+        assert_eq!(item.item.fence.unwrap().get(), 21, "the event of its claim");
+        let fence = item.item.fence;
+        let stuck = board.work().status("stuck").unwrap();
+        assert_eq!(
+            (stuck.item.status, &*stuck.open_blockers),
+            (Status::Blocked, &["gh:owner/pai#78".to_owned()][..])
+        );
+        let complete = Complete { fence, ..Complete::of("gh:owner/pai#78", IVY) };
+        let completed = board.work().complete(&complete).unwrap();
+        let unblocked: &[&str] = if version >= 8 { &["later", "stuck"] } else { &["stuck"] };
+        assert_eq!(completed.unblocked, unblocked, "version {version}");
+        let paused = board.work().status("paused").unwrap();
+        assert_eq!((paused.item.status, paused.hold.on_hold.as_deref()), (Status::Blocked, Some("blocked")));
+        let oak = board.agents().register(&Register::named("Oak")).unwrap().agent.session_id;
+        for (item, since) in [("paused", 1), ("asked", 5), ("broken", 7), ("hopeless", 7)] {
+            if version >= since {
+                let refused = board.work().claim(&Claim::of(item, &oak)).unwrap_err();
+                assert_eq!(refused.code(), Code::WorkBlocked, "{item}");
+                let unblocked = board.work().unblock(item, &[], Some(&oak)).unwrap();
+                assert!(unblocked.unblocked, "{item}");
+            }
+        }
+        let claimed = board.work().claim(&Claim::of("free", &oak)).unwrap();
+        assert!(claimed.item.fence.unwrap().get() > 31);
+        board.export().unwrap();
+        board.prune().unwrap();
+    }
+}
+
+#[test]
+fn event_ids_keep_their_values_and_gaps() {
+    let database = Database::of_version(9);
+    database.upgrade().unwrap().unwrap();
+    let board = database.open().unwrap();
+    let log = board.events().observe(&Since::Revision(blackboard::Revision::new(4)), &[]).unwrap();
+    let mut ids = Vec::new();
+    let mut after = log.after;
+    while let Some(batch) = board.events().next(&log, after, 3).unwrap() {
+        ids.extend(batch.events.iter().map(|event| event.id.get()));
+        after = batch.last;
+    }
+    assert_eq!(ids, [5, 6, 9, 10, 11, 20, 21, 30, 31]);
+    assert_eq!(board.status().unwrap().events_kept, 9);
+}
+
+#[test]
+fn failures_and_features_are_kept() {
+    let database = Database::of_version(9);
+    let upgraded = database.upgrade().unwrap().unwrap();
+    let board = database.open().unwrap();
+    let hopeless = board.work().status("hopeless").unwrap();
+    assert_eq!(
+        (hopeless.hold.failure_count, hopeless.hold.failure_reason.as_deref()),
+        (3, Some("Failed 3 times: red"))
+    );
+    assert_eq!(
+        hopeless.hold.failed_at.map(|time| time.to_string()).as_deref(),
+        Some("2026-02-03T09:30:00.000Z")
+    );
+    assert_eq!(board.work().status("later").unwrap().depends_on.as_deref(), Some("finished,gh:owner/pai#78"));
+    let projects = board.projects().list().unwrap();
+    let of = |id: &str| projects.iter().find(|listed| listed.project.project_id == id).unwrap();
+    let features = of("pai").project.metadata.as_ref().unwrap().to_map()["specflow_features"].clone();
+    assert_eq!((&features[0]["feature_id"], &features[0]["depends_on"]), (&"F-1".into(), &"F-2".into()));
+    let other = of("never-registered").project.metadata.as_ref().unwrap().to_map();
+    assert_eq!(other["specflow_features"][0]["title"], "Import");
+    let delegate = board.agents().show("22222222-aaaa-4aaa-8aaa-000000000002").unwrap().agent;
+    assert_eq!(delegate.metadata.unwrap().to_map()["heartbeats"][0]["metadata"]["tokens"], 1200);
+    for what in [
+        "agents.pid",
+        "heartbeats.metadata",
+        "specflow_features",
+        "work_items.depends_on",
+        "work_items.status",
+    ] {
+        assert!(upgraded.kept_in_metadata.iter().any(|kept| kept.what == what), "{what} is not listed");
+    }
+    assert!(
+        upgraded.kept_in_metadata.contains(&KeptInMetadata { what: "specflow_features".to_owned(), rows: 2 })
+    );
+}
+
+#[test]
+fn statements_of_the_other_program_fail_after_the_upgrade() {
+    for version in [1, 9] {
+        let database = Database::of_version(version);
+        let running = Connection::open(&database.path).unwrap();
+        running.execute_batch("PRAGMA foreign_keys = ON").unwrap();
+        assert_eq!(running.query_row("SELECT count(*) FROM agents", [], |row| row.get::<_, i64>(0)), Ok(4));
+        database.upgrade().unwrap().unwrap();
+        let before = rows(&database.path, "SELECT * FROM work_items");
+        // A new process of it refuses a version that it does not know.
+        let known: i64 =
+            running.query_row("SELECT max(version) FROM schema_version", [], |row| row.get(0)).unwrap();
+        assert!(known > 9);
+        for statement in [
+            "UPDATE agents SET last_seen_at = '2026-02-03T13:00:00.000Z'",
+            "UPDATE work_items SET status = 'claimed' WHERE item_id = 'free'",
+            "DELETE FROM heartbeats WHERE timestamp < '2030'",
+            "INSERT INTO heartbeats (session_id, timestamp) VALUES ('11111111-aaaa-4aaa-8aaa-000000000001', '2026')",
+            "INSERT INTO events (timestamp, event_type, summary) VALUES ('2026', 'work_created', 'x')",
+            "INSERT INTO projects (project_id, display_name, registered_at) VALUES ('x', 'x', '2026')",
+            "INSERT INTO work_items (item_id, title, source, created_at) VALUES ('x', 'x', 'local', '2026')",
+            "DELETE FROM work_items",
+        ] {
+            assert!(running.execute_batch(statement).is_err(), "{statement}");
+        }
+        assert_eq!(rows(&database.path, "SELECT * FROM work_items"), before);
+        database.open().unwrap().work().claim(&Claim::of("free", IVY)).unwrap();
+    }
+}
+
+#[test]
+fn what_is_not_of_that_program_is_refused_and_unchanged() {
+    for (statement, code) in [
+        ("CREATE TRIGGER mine AFTER INSERT ON events BEGIN DELETE FROM agents; END", Code::ForeignDatabase),
+        ("CREATE VIEW mine AS SELECT * FROM agents", Code::ForeignDatabase),
+        ("CREATE TABLE mine (x)", Code::ForeignDatabase),
+        ("DROP TABLE heartbeats", Code::ForeignDatabase),
+        ("UPDATE schema_version SET version = 10 WHERE version = 9", Code::NewerSchema),
+        ("DELETE FROM schema_version", Code::ForeignDatabase),
+        ("UPDATE events SET id = -1 WHERE id = 5", Code::Corrupt),
+    ] {
+        let database = Database::new(&format!("{} {statement};", reference::database(9)));
+        let tables = |path: &Path| rows(path, "SELECT type, name, sql FROM sqlite_schema");
+        let (before, events) = (tables(&database.path), rows(&database.path, "SELECT * FROM events"));
+        let refused = database.upgrade().unwrap_err();
+        assert_eq!(refused.code(), code, "{statement}: {refused}");
+        assert_eq!(tables(&database.path), before, "{statement}");
+        assert_eq!(rows(&database.path, "SELECT * FROM events"), events, "{statement}");
+        let left: Vec<_> = database.files().into_keys().filter(|name| name.contains("before")).collect();
+        assert!(left.is_empty(), "{statement}: {left:?}");
+    }
+}
+
+#[test]
+fn a_copy_with_other_content_is_never_replaced() {
+    let database = Database::of_version(3);
+    let copy = database.path.with_file_name("local.db.before-blackboard-3");
+    fs::write(&copy, "mine").unwrap();
+    // As a killed upgrade leaves it.
+    let unfinished = database.path.with_file_name("local.db.before-blackboard-3-new");
+    fs::write(&unfinished, "half").unwrap();
+    let upgraded = database.upgrade().unwrap().unwrap();
+    assert_eq!(fs::read(&copy).unwrap(), b"mine");
+    assert!(upgraded.copy.ends_with("local.db.before-blackboard-3.2"), "{:?}", upgraded.copy);
+    assert!(!unfinished.exists());
+}
+
+#[test]
+fn an_upgrade_that_is_only_in_the_wal_is_recognized() {
+    let database = Database::of_version(9);
+    // A reader keeps the checkpoint from moving the upgrade into the file.
+    let reader = Connection::open(&database.path).unwrap();
+    reader.execute_batch("BEGIN").unwrap();
+    assert_eq!(reader.query_row("SELECT count(*) FROM agents", [], |row| row.get::<_, i64>(0)), Ok(4));
+    database.upgrade().unwrap().unwrap();
+    let header = fs::read(&database.path).unwrap();
+    assert_eq!(header[68..72], [0; 4], "the file itself still has the old header");
+    let board = database.open().unwrap();
+    board.agents().register(&Register::named("Oak")).unwrap();
+    assert_eq!(database.upgrade().unwrap(), None);
+    drop(reader);
+}
+
+#[test]
+fn a_board_that_is_only_in_its_wal_is_recognized_and_upgraded() {
+    let database = Database::new("");
+    fs::remove_file(&database.path).unwrap();
+    let made = database.path.with_file_name("made.db");
+    let writer = Connection::open(&made).unwrap();
+    writer.execute_batch(&reference::database(4)).unwrap();
+    // As a process leaves it that ends without closing the database.
+    for ending in ["", "-wal"] {
+        let (from, to) =
+            (format!("{}{ending}", made.display()), format!("{}{ending}", database.path.display()));
+        fs::copy(from, &to).unwrap();
+        fs::set_permissions(&to, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    assert_eq!(fs::metadata(&database.path).unwrap().len(), 4096, "it has no table");
+    assert_eq!(database.open().map(drop).unwrap_err().code(), Code::UpgradeNeeded);
+    assert_eq!(database.upgrade().unwrap().unwrap().rows.work_items, 6);
+}
+
+#[test]
+fn empty_boards_are_upgraded() {
+    for version in VERSIONS {
+        let database = Database::new(&reference::tables(version));
+        let upgraded = database.upgrade().unwrap().unwrap();
+        assert_eq!((upgraded.rows.events, upgraded.kept_in_metadata.len()), (0, 0));
+        let board = database.open().unwrap();
+        board.agents().register(&Register::named("Oak")).unwrap();
+    }
+}
+
+#[test]
+fn hostile_rows_are_kept() {
+    let sql = "PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON;
+        INSERT INTO agents (session_id, agent_name, parent_id, status, started_at, last_seen_at, metadata)
+        VALUES ('odd', 'Odd', 'missing', 'asleep', 'yesterday', '2026-02-03 10:00:00', x'ff00');
+        INSERT INTO work_items (item_id, title, source, status, priority, claimed_by, project_id, created_at, depends_on)
+        VALUES ('odd', 'Odd', 'x', 'sleeping', 'P9', 'missing', 'nowhere', 'never', 'odd,odd,,free');
+        INSERT INTO heartbeats (session_id, timestamp, work_item_id) VALUES ('missing', '2026', 'x'), ('odd', 'x', 'y');
+        INSERT INTO events (timestamp, event_type, target_type, target_id, summary, metadata)
+        VALUES ('never', '', 'moon', 'x', '', '[1'), ('2026-02-05T00:00:00.000Z', 'work_claimed', 'work_item', 'odd', 'x', '7');";
+    let database = Database::new(&format!("{} {sql}", reference::database(9)));
+    let upgraded = database.upgrade().unwrap().unwrap();
+    assert_eq!((upgraded.rows.agents, upgraded.rows.work_items, upgraded.rows.events), (5, 12, 11));
+    let board = database.open().unwrap();
+    let agent = board.agents().show("odd").unwrap().agent;
+    assert_eq!(agent.last_seen_at, "2026-02-03T10:00:00Z".parse::<Timestamp>().unwrap());
+    let kept = agent.metadata.unwrap().to_map()["ivy_blackboard"].clone();
+    assert_eq!((&kept["parent_id"], &kept["status"]), (&"missing".into(), &"asleep".into()));
+    assert_eq!(kept["started_at"], "yesterday");
+    let item = board.work().status("odd").unwrap().item;
+    assert_eq!((item.status, item.claimed_by), (Status::Blocked, None), "it depends on an open item");
+    let kept = item.metadata.unwrap().to_map()["ivy_blackboard"].clone();
+    for (column, value) in
+        [("status", "sleeping"), ("priority", "P9"), ("claimed_by", "missing"), ("project_id", "nowhere")]
+    {
+        assert_eq!(kept[column], value, "{column}");
+    }
+    board.export().unwrap();
+}
