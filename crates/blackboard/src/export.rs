@@ -114,7 +114,8 @@ impl Board {
             let entries = guard.readable(stored)?;
             let live = || row.iter().filter(|row| row.is_live());
             let scopes = live().map(|row| ScopeDetails::among(&entries, row)).collect();
-            let protocols = live().next().map(|row| named_protocols(tx, row)).transpose()?.unwrap_or_default();
+            let protocols =
+                live().next().map(|row| named_protocols(tx, row)).transpose()?.unwrap_or_default();
             Ok(Exported { revision: tx.revision()?, protocols, scopes, entries, ..Exported::default() })
         })
     }

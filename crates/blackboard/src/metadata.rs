@@ -207,7 +207,9 @@ mod tests {
     fn setting_a_member_keeps_the_text_of_the_others() {
         let set = |text: &str, value: Option<Value>| {
             let before = Metadata::parse(text).unwrap();
-            Metadata::with_member(Some(&before), "a", value.as_ref()).unwrap().map(|after| after.as_str().to_owned())
+            Metadata::with_member(Some(&before), "a", value.as_ref())
+                .unwrap()
+                .map(|after| after.as_str().to_owned())
         };
         for (before, value, expected) in [
             (r#"{"a":1,"b":2.50}"#, Some(Value::from(3)), Some(r#"{"b":2.50,"a":3}"#)),

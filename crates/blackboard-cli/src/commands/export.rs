@@ -139,7 +139,8 @@ fn export_yaml(board: &Board, file: yaml::File, output: Option<PathBuf>) -> Resu
         return Ok(Outcome::new(PrintedYaml { revision: state.revision, yaml: text }));
     };
     refuse_what_is_no_plain_file(&path, "name a plain file, or - for standard output")?;
-    replace(&path, disk::Access::Private, |out| out.write_all(text.as_bytes())).map_err(|error| not_written(&path, error))?;
+    replace(&path, disk::Access::Private, |out| out.write_all(text.as_bytes()))
+        .map_err(|error| not_written(&path, error))?;
     let output = path.display().to_string();
     Ok(Outcome::new(Saved {
         file: output.clone(),

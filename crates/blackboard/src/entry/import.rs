@@ -237,8 +237,16 @@ impl Importer<'_> {
         let key = if self.import.escape_keys { escaped_key(&scope, &entry.key) } else { entry.key.clone() };
         let key_in_file = (key != entry.key).then(|| entry.key.clone());
         let (line, outcome) = (entry.line, ImportOutcome::Created);
-        let mut imported =
-            ImportedEntry { scope, key, key_in_file, line, outcome, evicted: None, difference: None, future_time: None };
+        let mut imported = ImportedEntry {
+            scope,
+            key,
+            key_in_file,
+            line,
+            outcome,
+            evicted: None,
+            difference: None,
+            future_time: None,
+        };
         let item = match self.item(entry, &imported, at) {
             Ok(item) => Some(item),
             Err(outcome) => {
@@ -386,7 +394,8 @@ impl Importer<'_> {
                 evicted = editor.write(&item.scope, &write, EventWording::InWords(words))?.evicted;
             }
             let differs = matches!(outcome, ImportOutcome::Updated | ImportOutcome::Kept);
-            let difference = before.filter(|_| differs).map(|before| difference(&before, item, &own_author, tx.now()));
+            let difference =
+                before.filter(|_| differs).map(|before| difference(&before, item, &own_author, tx.now()));
             outcomes.push(Decided { outcome, evicted, difference });
         }
         Ok((editor, Outcomes { each: outcomes, now: tx.now() }))
