@@ -54,7 +54,7 @@ pub struct Import {
     repo: Option<String>,
 
     /// Most issues to ask GitHub for [default: 5000]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one)]
     limit: Option<usize>,
 
     /// Longest time for gh, for example 30s [default: 2m]
