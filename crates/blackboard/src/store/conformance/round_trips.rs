@@ -381,6 +381,9 @@ fn count_heartbeats(counted: &mut Counted) {
     counted.count("Agents::watch_instead", "another process, for a session whose own is gone", |fixture| {
         fixture.board.agents().watch_instead(&orphan, 21).unwrap()
     });
+    counted.count("Agents::reader", "agent of a session id, to read", |fixture| {
+        fixture.board.agents().reader(&orphan).unwrap()
+    });
 }
 
 /// Writes into scopes whose rules name a protocol.
@@ -622,9 +625,6 @@ fn count_readers(counted: &mut Counted) {
     });
     counted.count("Agents::resolve_to_act", "agent of a session id, to act", |fixture| {
         fixture.board.agents().resolve_to_act(&ivy).unwrap()
-    });
-    counted.count("Agents::reader", "agent of a session id, to read", |fixture| {
-        fixture.board.agents().reader(&ivy).unwrap()
     });
     counted.count("Agents::of_process", "agents of a process", |fixture| {
         fixture.board.agents().of_process(1).unwrap()
