@@ -47,6 +47,8 @@ pub fn remove_far_option(error: &mut clap::Error) {
         .is_some_and(|(given, suggested)| distance(given, suggested).is_none());
     if is_far {
         error.remove(ContextKind::SuggestedArg);
+        // It shows the suggestion, too.
+        error.remove(ContextKind::Usage);
     }
 }
 
@@ -148,9 +150,8 @@ mod tests {
             ("help exit", "command or topic 'exit'", "did you mean: blackboard help exit-codes"),
             ("help env", "command or topic 'env'", "did you mean: blackboard help environment"),
             ("help work clam", "command or topic 'clam'", "did you mean: blackboard work claim"),
-            ("edit", "command 'edit'", all),
+            ("edit", "command 'edit'", "did you mean: blackboard work edit"),
             ("xyzzy", "command 'xyzzy'", all),
-            ("work edit x", "command 'edit'", "run `blackboard work --help`"),
             ("work xyzzy", "command 'xyzzy'", "run `blackboard work --help`"),
         ] {
             let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();

@@ -10,7 +10,7 @@ use crate::hub::check::differences;
 use crate::outcome::{Nothing, Outcome};
 use crate::output::hub::{CheckedRegistry, RegistryList};
 
-/// List the projects and operators of a hub, with their health
+/// List the projects and operators of a hub
 ///
 /// Reads the hub and its spokes as `blackboard pull` does. The health of a project is fresh, stale (its status is more than
 /// 7 days old), cached (its repository cannot be read now), broken, unreachable, no .collab/ or no source. The health of an

@@ -311,7 +311,8 @@ fn a_bad_value_is_ignored_and_named_with_file_range_and_default() {
     let values =
         ["null", "[]", "{}", "-1", "1.5", "1e3", "99999999999999999999999", r#""""#, r#""a\u0000b/..""#];
     for key in KEYS {
-        for value in values {
+        // Nothing is left out by an empty list.
+        for value in values.iter().filter(|value| key.path != "export.redact" || **value != "[]") {
             let (section, name) = key.path.split_once('.').map_or(("", key.path), |parts| parts);
             let text = match section {
                 "" => format!(r#"{{"{name}": {value}}}"#),
@@ -434,6 +435,7 @@ fn a_project_can_set_thresholds_limits_and_retention_but_no_path_address_or_safe
           "webServer": { "port": 1, "host": "::1" },
           "contentFilter": { "stripCodeBlocks": false, "stripHtmlTags": false },
           "agent": { "name": "Mallory" },
+          "hub": { "url": "mallory/hub" },
           "fileGuard": "deny",
         }"#,
     );

@@ -98,7 +98,9 @@ fn recent_progress(activity: &Activity, outgoing: &Outgoing) -> Vec<String> {
         let text = text.filter(|text| !text.is_empty());
         Some((
             item.completed_at?,
-            text.unwrap_or_else(|| format!("Completed: {}", outgoing.text(&item.title))),
+            text.unwrap_or_else(|| {
+                format!("Completed: {}", outgoing.text(&item.title)).trim_end().to_owned()
+            }),
         ))
     });
     let mut texts: Vec<_> = notes.take(MOST_NOTES * 10).chain(completed.take(MOST_NOTES)).collect();

@@ -215,7 +215,7 @@ mod tests {
             ("on build7: done, BUILD7.LAN too", "on [host]: done, [host] too"),
             ("rebuild7 build7-x build77", "rebuild7 build7-x build77"),
             (&["key AKIA", "IOSFODNN7EXAMPLE"].concat(), "[redacted]"),
-            ("a\u{1b}[2Jb\nc", "a[2Jb c"),
+            ("a\u{1b}[2Jb\nc", "ab c"),
             ("ümlaut /härte/wörk ö", "ümlaut [path] ö"),
             ("", ""),
         ] {

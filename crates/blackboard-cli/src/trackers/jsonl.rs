@@ -1,5 +1,6 @@
 //! One JSON object per line.
 
+use blackboard::text::escape_json_for_terminal;
 use blackboard::work::{OutsideItem, Priority};
 use serde::Serialize;
 use serde_json::Value;
@@ -66,7 +67,7 @@ fn is_closed(object: &Object) -> Result<bool, String> {
 pub fn write(items: &[OutsideItem]) -> Result<String, serde_json::Error> {
     let mut text = String::new();
     for item in items {
-        text += &serde_json::to_string(&Line::of(item))?;
+        text += &escape_json_for_terminal(&serde_json::to_string(&Line::of(item))?);
         text.push('\n');
     }
     Ok(text)

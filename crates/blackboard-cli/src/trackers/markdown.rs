@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 
+use blackboard::text::{escape_for_terminal, escape_json_for_terminal};
 use blackboard::work::OutsideItem;
 use serde_json::Value;
 
@@ -199,7 +200,7 @@ fn generated_id(title: &str) -> String {
 pub fn write(items: &[OutsideItem]) -> Result<String, serde_json::Error> {
     let mut text = "# Work items\n\n".to_owned();
     for item in items {
-        let title = item.title.trim();
+        let title = &*escape_for_terminal(item.title.trim());
         let mut object = serde_json::to_value(jsonl::Line::of(item))?;
         if let Value::Object(fields) = &mut object {
             fields.remove("status");
@@ -210,11 +211,12 @@ pub fn write(items: &[OutsideItem]) -> Result<String, serde_json::Error> {
             fields.retain(|_, value| *value != Value::Array(Vec::new()));
         }
         // Without these, a value cannot end the comment or begin another one.
-        let comment = object.to_string().replace('<', "\\u003c").replace('>', "\\u003e");
+        let comment =
+            escape_json_for_terminal(&object.to_string()).replace('<', "\\u003c").replace('>', "\\u003e");
         let mark = if item.is_closed { 'x' } else { ' ' };
         text += &format!("- [{mark}] {title} <!-- blackboard {comment} -->\n");
         for line in item.description.iter().flat_map(|description| description.split('\n')) {
-            text += &format!("  > {line}").replace('\r', "");
+            text += &format!("  > {}", escape_for_terminal(&line.replace('\r', "")));
             text.push('\n');
         }
     }

@@ -248,6 +248,7 @@ fn known_status(code: Code) -> Option<StatusCode> {
         | Code::DiskFull
         | Code::Corrupt
         | Code::ForeignDatabase
+        | Code::UpgradeNeeded
         | Code::NewerSchema
         | Code::ServerUnavailable
         | Code::ServerUnsuitable

@@ -31,6 +31,8 @@ const LISTS: &[&[&str]] = &[
     &["lock", "list"],
     &["file", "list"],
     &["export"],
+    &["work", "export", "--to", "jsonl"],
+    &["work", "export", "--to", "markdown"],
     &["render", "board.md"],
     &["pull", "--hub", "."],
     &["registry", "--hub", "."],

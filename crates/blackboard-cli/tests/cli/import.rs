@@ -230,14 +230,18 @@ fn dry_run_shows_both_entries_of_a_key() {
         format!(r#""{key}": {{"value": {value}, "source_agent": "{author}", "timestamp": "{time}"}}"#)
     };
     let file = [
-        entry("newer", r#"{"status":"done"}"#, "Oak", "2100-01-01T00:00:00Z"),
+        entry("newer", r#"{"status":"done"}"#, "Oak", "2020-01-01T00:00:00Z"),
         entry("older", "1", "Oak", "2020-01-01T00:00:00Z"),
-        entry("large", "2", "Ivy", "2100-01-01T00:00:00Z"),
-        entry("same", "1", "Ivy", "2100-01-01T00:00:00Z"),
-        entry("new", "1", "Ivy", "2100-01-01T00:00:00Z"),
+        entry("large", "2", "Ivy", "2020-01-01T00:00:00Z"),
+        entry("same", "1", "Ivy", "2020-01-01T00:00:00Z"),
+        entry("new", "1", "Ivy", "2020-01-01T00:00:00Z"),
     ];
     std::fs::write(scratch.path().join("a.json"), format!("{{{}}}", file.join(","))).unwrap();
-    let planned = scratch.json(["import", "a.json", "--dry-run"]);
+    let call = ["import", "a.json", "--keep", "theirs"];
+    let kept = scratch.json(["import", "a.json", "--dry-run"]);
+    let older = kept["entries"].as_array().unwrap().iter().find(|entry| entry["key"] == "older").unwrap();
+    assert_eq!((&older["outcome"], &older["differs"]), (&json!("kept"), &json!(["author"])));
+    let planned = scratch.json(call.iter().chain(&["--dry-run"]));
     let planned_of =
         |key: &str| planned["entries"].as_array().unwrap().iter().find(|entry| entry["key"] == key).unwrap();
     let newer = planned_of("newer");
@@ -247,20 +251,18 @@ fn dry_run_shows_both_entries_of_a_key() {
         (&json!({"status":"open"}), &json!({"status": "done"}))
     );
     assert_eq!((&newer["ours"]["author"], &newer["theirs"]["author"]), (&json!("Ivy"), &json!("Oak")));
-    assert_eq!(newer["theirs"]["timestamp"], "2100-01-01T00:00:00.000Z");
-    let older = planned_of("older");
-    assert_eq!((&older["outcome"], &older["differs"]), (&json!("kept"), &json!(["author"])));
+    assert_eq!(newer["theirs"]["timestamp"], "2020-01-01T00:00:00.000Z");
     let large = planned_of("large");
     assert_eq!((&large["ours"]["shortened"], &large["theirs"]["shortened"]), (&json!(true), &json!(false)));
     assert!(large["ours"]["value"].as_str().unwrap().starts_with("[\"long long "), "{large}");
     assert!(planned_of("same")["ours"].is_null() && planned_of("new")["theirs"].is_null());
-    let printed = scratch.run(["import", "a.json", "--dry-run"]).success().stdout;
+    let printed = scratch.run(call.iter().chain(&["--dry-run"])).success().stdout;
     let expected = "  updated   newer: author, value\n    ours:   {\"status\":\"open\"} (Ivy, ";
     assert!(printed.contains(expected), "{printed}");
     assert!(printed.contains("    theirs: {\"status\":\"done\"} (Oak, "), "{printed}");
     assert!(printed.lines().skip(1).all(|line| line.chars().count() <= 80), "{printed}");
     // The import reports the same.
-    assert_eq!(scratch.json(["import", "a.json"])["entries"], planned["entries"]);
+    assert_eq!(scratch.json(call)["entries"], planned["entries"]);
 }
 
 /// An export with a protocol, a scope for Ivy that requires it, and a scope that ends with a session.

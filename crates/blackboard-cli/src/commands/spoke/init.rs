@@ -38,7 +38,7 @@ pub struct Init {
     name: Option<String>,
 
     /// Project in the hub [default: as --name]
-    #[arg(long, value_name = "NAME")]
+    #[arg(short = 'P', long, value_name = "NAME")]
     project: Option<String>,
 
     /// Handle of the maintainer [default: the owner of the remote]

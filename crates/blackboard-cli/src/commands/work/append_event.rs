@@ -16,7 +16,7 @@ use crate::output::work::ItemEvent;
 /// itself, for example work_claimed, are refused.
 ///
 /// Examples:
-///   blackboard work append-event run-tests --event-type built --summary "Build 7"
+///   blackboard work append-event run-tests --event-type built -m "Build 7"
 ///   blackboard work append-event run-tests --event-type built -m Done --json
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]

@@ -158,9 +158,6 @@ pub const CALLS: &[(&str, &[&str])] = &[
     ("project register", &["other", "--name", "Other"]),
     ("project list", &[]),
     ("project status", &["pai"]),
-    ("spoke init", &["--hub", "mellanon/the-hive"]),
-    ("spoke show", &["spoke"]),
-    ("spoke validate", &["spoke"]),
     ("project remove", &["empty"]),
     ("call", &["ns", "1", "--id", "answered", "--timeout", "1s"]),
     ("protocol list", &[]),
@@ -184,8 +181,8 @@ pub const CALLS: &[(&str, &[&str])] = &[
     ("export", &[]),
     ("import", &["entries.json"]),
     ("render", &["board.md"]),
-    ("pull", &["--hub", "."]),
-    ("registry", &["--hub", "."]),
+    ("pull", &["--hub", "hub"]),
+    ("registry", &["--hub", "hub"]),
 ];
 
 /// Stands for a credential in the calls below; a real one would be taken for a leak.
