@@ -25,7 +25,8 @@ const MOST_WORKERS: usize = 16;
 #[serde(rename_all = "camelCase")]
 pub struct Spoke {
     /// Its name in tables: `owner/repo`, or the name of the project.
-    pub spoke: String,
+    #[serde(rename = "spoke")]
+    pub name: String,
     /// The project, by the name of its directory in the hub.
     pub project: String,
     /// The repository, without a password.
@@ -147,7 +148,7 @@ pub fn read(
         }
         spokes
     });
-    spokes.sort_by(|one, other| (&one.spoke, &one.project).cmp(&(&other.spoke, &other.project)));
+    spokes.sort_by(|one, other| (&one.name, &one.project).cmp(&(&other.name, &other.project)));
     spokes
 }
 
@@ -163,7 +164,7 @@ impl Spoke {
             Origin::Remote(address, branch) => {
                 spoke.repo = Some(address.to_string());
                 if let Some(short) = address.repository() {
-                    spoke.spoke = short;
+                    spoke.name = short;
                 }
                 let reading: Reading<Collab> = cache.read(address, branch.as_deref(), interrupted);
                 match reading.snapshot {
@@ -191,7 +192,7 @@ impl Spoke {
 
     fn of(project: &Project) -> Spoke {
         Spoke {
-            spoke: project.name.clone(),
+            name: project.name.clone(),
             project: project.id.clone(),
             repo: None,
             maintainer: project.maintainer.clone(),

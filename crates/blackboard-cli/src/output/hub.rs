@@ -118,7 +118,9 @@ impl Render for PulledSpokes {
                 Column::fixed("LAST ACTIVITY").importance(3),
                 Column::text("STATUS").importance(5),
             ]);
-            shown.iter().for_each(|spoke| table.row(row(spoke, screen.now())));
+            for spoke in &shown {
+                table.row(row(spoke, screen.now()));
+            }
             screen.table(&table)?;
         }
         problems(&hub.files.problems, spokes, screen)?;
@@ -158,7 +160,7 @@ fn row(spoke: &Spoke, now: Timestamp) -> [Cell; 5] {
         activity.map_or(0, |activity| activity.active_agents).to_string()
     });
     [
-        Cell::new(bounded(&spoke.spoke)),
+        Cell::new(bounded(&spoke.name)),
         Cell::optional(status_file.map(|status| status.phase.hub_word())),
         Cell::optional(agents),
         Cell::optional(spoke.report.last_activity().map(ago)),
@@ -229,12 +231,12 @@ fn problems(of_hub: &[String], spokes: &[Spoke], screen: &mut Screen<'_>) -> Res
     for spoke in concerned {
         let problems = &spoke.report.problems;
         for problem in problems.iter().take(MOST_PROBLEMS) {
-            let line = format!("{}: {}", bounded(&spoke.spoke), problem);
+            let line = format!("{}: {}", bounded(&spoke.name), problem);
             screen.wrapped_line("  ", &escape(&line))?;
         }
         if problems.len() > MOST_PROBLEMS {
             let more = problems.len() - MOST_PROBLEMS;
-            screen.line(format_args!("  {}: … and {more} more", escape(&bounded(&spoke.spoke))))?;
+            screen.line(format_args!("  {}: … and {more} more", escape(&bounded(&spoke.name))))?;
         }
     }
     Ok(())

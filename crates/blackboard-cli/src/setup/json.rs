@@ -290,12 +290,12 @@ pub fn without_predecessors(text: &str) -> Result<String, EditError> {
     let (mark, json) = without_mark(text);
     let root = parse(json)?;
     let object = root.value().and_then(|value| value.as_object());
-    if let Some(property) = object.as_ref().and_then(|object| object.get(HOOKS)) {
-        if let Some(hooks) = property.object_value() {
-            take_predecessors(&hooks);
-            if hooks.properties().is_empty() {
-                property.remove();
-            }
+    if let Some(property) = object.as_ref().and_then(|object| object.get(HOOKS))
+        && let Some(hooks) = property.object_value()
+    {
+        take_predecessors(&hooks);
+        if hooks.properties().is_empty() {
+            property.remove();
         }
     }
     Ok(format!("{mark}{root}"))

@@ -99,7 +99,11 @@ fn hives(fields: &mut Fields<'_, '_>) -> Vec<String> {
         match node.text().or(name) {
             Some(name) => hives.push(blackboard::text::visible(name)),
             None => {
-                fields.error(node, "hives", format_args!("expected the name of a hub, found {}", node.kind()))
+                fields.error(
+                    node,
+                    "hives",
+                    format_args!("expected the name of a hub, found {}", node.kind()),
+                );
             }
         }
     }

@@ -95,8 +95,8 @@ fn parsed(output: &[u8]) -> GitStatus {
             break;
         };
         match header.split_once(' ') {
-            Some(("branch.head", "(detached)")) => status.branch = "HEAD".to_owned(),
-            Some(("branch.head", branch)) => status.branch = branch.to_owned(),
+            Some(("branch.head", "(detached)")) => "HEAD".clone_into(&mut status.branch),
+            Some(("branch.head", branch)) => branch.clone_into(&mut status.branch),
             Some(("branch.ab", counts)) => {
                 let mut counts =
                     counts.split(' ').map(|count| count.get(1..).and_then(|count| count.parse().ok()));

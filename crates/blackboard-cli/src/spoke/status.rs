@@ -306,14 +306,17 @@ fn agent_activity(fields: &mut Fields<'_, '_>) -> AgentActivity {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the field")]
 fn word<S: Serializer>(phase: &Phase, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(phase.word())
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the field")]
 fn hub_word<S: Serializer>(phase: &Phase, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(phase.hub_word())
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the field")]
 fn seconds<S: Serializer>(moment: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&time::utc(*moment))
 }

@@ -51,7 +51,9 @@ fn description(issue: &Object) -> Result<String, String> {
     for (name, heading) in SECTIONS {
         if let Some(text) = issue.text(&[name])?.filter(|text| !text.trim().is_empty()) {
             let gap = if description.is_empty() { "" } else { "\n\n" };
-            description += &format!("{gap}## {heading}\n\n{text}");
+            for part in [gap, "## ", heading, "\n\n", &text] {
+                description.push_str(part);
+            }
         }
     }
     Ok(description)

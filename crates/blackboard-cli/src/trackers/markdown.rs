@@ -198,7 +198,7 @@ fn generated_id(title: &str) -> String {
 
 /// The items as a task list that [`read`] reads.
 pub fn write(items: &[OutsideItem]) -> Result<String, serde_json::Error> {
-    let mut text = "# Work items\n\n".to_owned();
+    let mut lines = vec!["# Work items".to_owned(), String::new()];
     for item in items {
         let title = &*escape_for_terminal(item.title.trim());
         let mut object = serde_json::to_value(jsonl::Line::of(item))?;
@@ -214,13 +214,13 @@ pub fn write(items: &[OutsideItem]) -> Result<String, serde_json::Error> {
         let comment =
             escape_json_for_terminal(&object.to_string()).replace('<', "\\u003c").replace('>', "\\u003e");
         let mark = if item.is_closed { 'x' } else { ' ' };
-        text += &format!("- [{mark}] {title} <!-- blackboard {comment} -->\n");
+        lines.push(format!("- [{mark}] {title} <!-- blackboard {comment} -->"));
         for line in item.description.iter().flat_map(|description| description.split('\n')) {
-            text += &format!("  > {}", escape_for_terminal(&line.replace('\r', "")));
-            text.push('\n');
+            lines.push(format!("  > {}", escape_for_terminal(&line.replace('\r', ""))));
         }
     }
-    Ok(text)
+    lines.push(String::new());
+    Ok(lines.join("\n"))
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ fn refused_untouched(put: impl Fn(&Path), code: Code, hint: &str) {
 fn a_board_of_ivy_blackboard_is_left_alone() {
     for version in reference::VERSIONS.step_by(4) {
         let closed = |path: &Path| {
-            Connection::open(path).unwrap().execute_batch(&reference::database(version)).unwrap()
+            Connection::open(path).unwrap().execute_batch(&reference::database(version)).unwrap();
         };
         refused_untouched(closed, Code::UpgradeNeeded, "a copy of it stays beside it: blackboard ");
     }

@@ -1,6 +1,7 @@
 pub mod hub;
 mod round_trip;
 
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::time::Duration;
@@ -98,7 +99,7 @@ fn bomb() -> String {
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..12 {
         let aliases = vec![format!("*a{}", level - 1); 10].join(", ");
-        bomb.push_str(&format!("a{level}: &a{level} [{aliases}]\n"));
+        writeln!(bomb, "a{level}: &a{level} [{aliases}]").unwrap();
     }
     bomb
 }

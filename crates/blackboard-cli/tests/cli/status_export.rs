@@ -39,8 +39,10 @@ const REPOSITORY: &str = "git init -q -b main project; cd project; echo one > RE
                           echo '*.tmp' > .gitignore; git add .; git commit -qm First; \
                           git remote add origin https://example.org/mellanon/pai-collab.git";
 
-/// The situations: a name, what prepares the directory, what prepares the board, and the directory.
-const SITUATIONS: &[(&str, &str, fn(&Scratch), &str)] = &[
+/// A name, what prepares the directory, what prepares the board, and the directory.
+type Situation = (&'static str, &'static str, fn(&Scratch), &'static str);
+
+const SITUATIONS: &[Situation] = &[
     ("no-git", "mkdir -p pai-collab", busy, "pai-collab"),
     ("no-board", REPOSITORY, |_| {}, "project"),
     (

@@ -2,7 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::Path;
 
 use blackboard::Code;
 use rusqlite::Connection;
@@ -22,19 +22,19 @@ fn human_output_matches_transcript() {
 /// A home board of ivy-blackboard.
 fn scratch_with(version: u32) -> Scratch {
     let scratch = Scratch::new();
-    put(&scratch, scratch.database(), version);
+    put(&scratch, &scratch.database(), version);
     scratch
 }
 
-fn put(scratch: &Scratch, file: PathBuf, version: u32) {
+fn put(scratch: &Scratch, file: &Path, version: u32) {
     let home = scratch.path().join(".pai/blackboard");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::create_dir_all(&home).unwrap();
     let keep = r#"{"sweep": {"pruneEventsAfterDays": 3650, "pruneHeartbeatsAfterDays": 3650,
         "pruneCompletedAgentsAfterDays": 3650, "pruneStaleAgentsAfterDays": 3650}}"#;
     fs::write(home.join("config.json"), keep).unwrap();
-    Connection::open(&file).unwrap().execute_batch(&reference::database(version)).unwrap();
-    fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+    Connection::open(file).unwrap().execute_batch(&reference::database(version)).unwrap();
+    fs::set_permissions(file, Permissions::from_mode(0o600)).unwrap();
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn hooks_leave_it_untouched_and_log_it() {
 fn init_upgrades_only_if_it_is_told_so() {
     let scratch = Scratch::new();
     let file = scratch.path().join(".blackboard/local.db");
-    put(&scratch, file.clone(), 5);
+    put(&scratch, &file, 5);
     fs::set_permissions(file.parent().unwrap(), Permissions::from_mode(0o700)).unwrap();
     let refusal = scratch.run(["init", "--json"]).refused(Code::UpgradeNeeded);
     assert!(refusal["hint"].as_str().unwrap().ends_with("blackboard upgrade"), "{refusal}");

@@ -57,7 +57,7 @@ fn make_private(board: &TestBoard) {
 fn rows(file: &Path) -> BTreeSet<(&'static str, String)> {
     let connection = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     let integrity: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
-    assert_eq!(integrity, "ok", "{file:?}");
+    assert_eq!(integrity, "ok", "{}", file.display());
     let mut rows = BTreeSet::new();
     for (table, key) in TABLES {
         let mut statement = connection.prepare(&format!("SELECT CAST({key} AS TEXT) FROM {table}")).unwrap();
@@ -187,8 +187,7 @@ fn upgrade_on_a_full_disk_is_complete_or_leaves_the_board_unchanged() {
     put(&board, &reference::large_database(9, 500));
     let before = rows(board.database());
     let ballast = directory.join("ballast");
-    let mut refused = 0;
-    for leave in (0..3_000).step_by(48) {
+    for (refused, leave) in (0..3_000).step_by(48).enumerate() {
         let mut file = OpenOptions::new().create(true).append(true).open(&ballast).unwrap();
         while file.write_all(&[0; 4_096]).is_ok() {}
         let length = file.metadata().unwrap().len();
@@ -203,7 +202,6 @@ fn upgrade_on_a_full_disk_is_complete_or_leaves_the_board_unchanged() {
         assert_eq!(answer.json()["code"], "disk_full", "{answer:?}");
         assert!(!is_upgraded(board.database()));
         assert!(copies(&board).is_empty(), "{:?}", copies(&board));
-        refused += 1;
         fs::remove_file(&ballast).unwrap();
         assert_eq!(rows(board.database()), before);
     }

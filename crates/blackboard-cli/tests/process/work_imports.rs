@@ -60,7 +60,7 @@ fn a_killed_import_is_completed_by_a_repeated_one() {
     wait_for(&mut child);
     // It may have ended before it was killed. What is there is complete, and in complete batches.
     let there = complete_items(&board);
-    assert!(there == count || there % 500 == 0, "{there}");
+    assert!(there == count || there.is_multiple_of(500), "{there}");
     let report = board.json(&call);
     assert_eq!(report["created"], count - there, "{}", report["problems"]);
     assert_eq!(complete_items(&board), count);

@@ -90,11 +90,11 @@ impl WorkItem {
     }
 
     pub(super) fn set_labels(&mut self, labels: &[String]) -> Result<()> {
-        self.set_member(LABELS, (!labels.is_empty()).then(|| json!(labels)))
+        self.set_member(LABELS, (!labels.is_empty()).then(|| json!(labels)).as_ref())
     }
 
     pub(super) fn set_estimate(&mut self, estimate: Option<u64>) -> Result<()> {
-        self.set_member(ESTIMATE, estimate.map(Json::from))
+        self.set_member(ESTIMATE, estimate.map(Json::from).as_ref())
     }
 
     pub(crate) fn set_outside(&mut self, seen: &Outside) -> Result<()> {
@@ -107,7 +107,7 @@ impl WorkItem {
         if !blocked_by.is_empty() {
             members.insert("blocked_by".to_owned(), json!(blocked_by));
         }
-        self.set_member(OUTSIDE, (!members.is_empty()).then_some(Json::Object(members)))
+        self.set_member(OUTSIDE, (!members.is_empty()).then_some(Json::Object(members)).as_ref())
     }
 
     /// A later release makes it available, although it is closed at its source.
@@ -123,9 +123,9 @@ impl WorkItem {
         self.metadata.as_ref()?.member(name)
     }
 
-    fn set_member(&mut self, name: &str, value: Option<Json>) -> Result<()> {
-        if self.member(name) != value {
-            self.metadata = Metadata::with_member(self.metadata.as_ref(), name, value.as_ref())?;
+    fn set_member(&mut self, name: &str, value: Option<&Json>) -> Result<()> {
+        if self.member(name).as_ref() != value {
+            self.metadata = Metadata::with_member(self.metadata.as_ref(), name, value)?;
         }
         Ok(())
     }

@@ -93,7 +93,7 @@ impl Work<'_> {
                 crate::project::existing(tx, project)?;
             }
             let holder = renamed_holder(tx, &edit, &item)?;
-            let (mut changes, mut edited) = decide(&edit, item, holder.as_ref())?;
+            let (mut changes, mut edited) = decide(&edit, &item, holder.as_ref())?;
             if !edited.changes.is_empty() {
                 edited.text.clone_from(&text);
             }
@@ -116,7 +116,7 @@ fn renamed_holder(tx: &dyn Tx, edit: &Edit, item: &WorkItem) -> Result<Option<Ag
     }
 }
 
-fn decide(edit: &Edit, before: WorkItem, holder: Option<&Agent>) -> Result<(Changes, Edited)> {
+fn decide(edit: &Edit, before: &WorkItem, holder: Option<&Agent>) -> Result<(Changes, Edited)> {
     let mut labels = before.labels();
     labels.extend(edit.add_labels.iter().cloned());
     labels.retain(|label| !edit.remove_labels.contains(label));
@@ -133,18 +133,18 @@ fn decide(edit: &Edit, before: WorkItem, holder: Option<&Agent>) -> Result<(Chan
     };
     check_label_count(fields.labels.as_ref().map_or(0, Vec::len))?;
     let mut item = before.clone();
-    let changed = fields.apply(&mut item)?;
+    let updated = fields.apply(&mut item)?;
     let mut changes = Changes::new();
-    if !changed.is_empty() {
-        let summary = format!("\"{}\" was updated: {}", item.title, names_of(&changed));
-        let event = updated_event(&item, &changed, summary).by(edit.session.as_deref());
+    if !updated.is_empty() {
+        let summary = format!("\"{}\" was updated: {}", item.title, names_of(&updated));
+        let event = updated_event(&item, &updated, summary).by(edit.session.as_deref());
         item.revision = changes.event(event);
         changes.put(item.clone());
-        if let Some(holder) = holder.and_then(|holder| with_new_title(holder, &before, &item)) {
+        if let Some(holder) = holder.and_then(|holder| with_new_title(holder, before, &item)) {
             changes.put(holder);
         }
     }
-    Ok((changes, Edited { item, changes: changed, text: TextChanges::default() }))
+    Ok((changes, Edited { item, changes: updated, text: TextChanges::default() }))
 }
 
 #[cfg(test)]
@@ -184,14 +184,14 @@ mod tests {
             ),
             (Edit { estimate: Some(6), ..Edit::default() }, &["estimate"]),
         ] {
-            let (changes, edited) = decide(&edit, item.clone(), None).unwrap();
+            let (changes, edited) = decide(&edit, &item, None).unwrap();
             let changed: Vec<_> = edited.changes.iter().map(|change| change.field).collect();
             assert_eq!(changed, expected, "{edit:?}");
             assert_eq!(changes.events.len(), usize::from(!expected.is_empty()), "{edit:?}");
             assert_eq!(edited.item == item, expected.is_empty(), "{edit:?}");
         }
         let many = (0..=100).map(|number| number.to_string()).collect();
-        assert!(decide(&Edit { add_labels: many, ..Edit::default() }, item, None).is_err());
+        assert!(decide(&Edit { add_labels: many, ..Edit::default() }, &item, None).is_err());
     }
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
         let ivy = Agent { current_work: Some("X".to_owned()), ..an_agent("ivy") };
         let edit =
             Edit { title: Some("Y".to_owned()), description: Some("x".repeat(10_000)), ..Edit::of("x") };
-        let (changes, edited) = decide(&edit, held.clone(), Some(&ivy)).unwrap();
+        let (changes, edited) = decide(&edit, &held, Some(&ivy)).unwrap();
         let details = changes.events[0].metadata.as_ref().unwrap().to_map();
         assert_eq!(
             (&details["held_by"], &details["changes"]["title"]),

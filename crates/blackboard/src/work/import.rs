@@ -209,25 +209,22 @@ impl Work<'_> {
                 }
                 Err(fault) => return Err(fault),
             };
-            match places.get(item.id.as_str()) {
-                Some(&place) => {
-                    let earlier = std::mem::replace(&mut tracked[place], cleaned).at;
-                    let reason = "the same id is in the import again, further down";
-                    report[earlier] = ImportedItem::skipped(&import.items[earlier], reason);
-                }
-                None => {
-                    places.insert(&item.id, tracked.len());
-                    tracked.push(cleaned);
-                }
+            if let Some(&place) = places.get(item.id.as_str()) {
+                let earlier = std::mem::replace(&mut tracked[place], cleaned).at;
+                let reason = "the same id is in the import again, further down";
+                report[earlier] = ImportedItem::skipped(&import.items[earlier], reason);
+            } else {
+                places.insert(&item.id, tracked.len());
+                tracked.push(cleaned);
             }
         }
         let closed = tracked.iter().filter(|item| item.is_closed).map(|item| item.id.clone()).collect();
         let importer = Importer { work: self, import, closed };
         let mut plan = View::default();
         for batch in batches(&tracked) {
-            let imported =
+            let items =
                 if import.dry_run { importer.plan(batch, &mut plan) } else { importer.commit(batch) }?;
-            for (at, item) in imported {
+            for (at, item) in items {
                 report[at] = item;
             }
         }
@@ -235,7 +232,7 @@ impl Work<'_> {
     }
 
     /// The item with filtered text.
-    fn cleaned(&self, item: &OutsideItem, import: &ImportItems, at: usize) -> Result<TrackedItem> {
+    fn cleaned(self, item: &OutsideItem, import: &ImportItems, at: usize) -> Result<TrackedItem> {
         let rules = &self.board.settings().text;
         rules.check_listed_id("work item", &item.id)?;
         check_id("work item", &item.id)?;

@@ -24,8 +24,8 @@ use crate::spoke::{DIRECTORY, Phase, StatusFile, repository};
 #[derive(clap::Args, Debug)]
 pub struct Export {
     /// Write .collab/status.yaml for a hub
-    #[arg(long)]
-    export: bool,
+    #[arg(long = "export", id = "export")]
+    is_wanted: bool,
 
     /// File to write [default: .collab/status.yaml in the repository]
     #[arg(short = 'o', long, value_name = "FILE", requires = "export", conflicts_with = "stdout")]
@@ -60,7 +60,7 @@ fn phases() -> PossibleValuesParser {
 impl Export {
     /// Whether the call asks for an export.
     pub fn is_wanted(&self) -> bool {
-        self.export
+        self.is_wanted
     }
 
     /// Writes the status.
@@ -102,7 +102,7 @@ impl Export {
             Some(project.write(status::FILE, &text)?)
         };
         let output = output.map(|file| file.display().to_string());
-        Ok(Outcome::new(ExportedStatus { output, text, status }))
+        Ok(Outcome::new(ExportedStatus { output, status, text }))
     }
 
     /// The status that is replaced: its phase and its test results stay.

@@ -17,7 +17,7 @@ use crate::output::work::ItemMetadata;
 ///
 /// Examples:
 ///   blackboard work update-metadata design-schema --set branch=main
-///   blackboard work update-metadata run-tests --set tries=2 --set 'tags=["sql"]'
+///   blackboard work update-metadata run-tests --set tries=2 --set draft=true
 ///   blackboard work update-metadata run-tests --metadata '{"branch": "main"}'
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]

@@ -125,7 +125,9 @@ impl TestHub {
             "# Registry\n\n## Active Projects\n\n| Project | Maintainer | Status | Source | Contributors |\n\
              |---|---|---|---|---|\n",
         );
-        rows.iter().for_each(|row| writeln!(text, "{row}").unwrap());
+        for row in rows {
+            writeln!(text, "{row}").unwrap();
+        }
         text.push_str(
             "\n## Agent Registry\n\n| Agent | Operator | Platform | Skills | Availability | Current Work |\n\
              |---|---|---|---|---|---|\n| Luna | @oak | CLI | Rust, SQL | open | [signal](projects/signal/) |\n",

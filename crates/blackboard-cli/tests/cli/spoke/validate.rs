@@ -1,3 +1,4 @@
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::symlink;
 
@@ -43,7 +44,7 @@ fn bombs_and_links_are_refused() {
     let mut laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..12 {
         let repeated = vec![format!("*a{}", level - 1); 10].join(", ");
-        laughs += &format!("a{level}: &a{level} [{repeated}]\n");
+        writeln!(laughs, "a{level}: &a{level} [{repeated}]").unwrap();
     }
     for (text, message) in [
         (laughs, "more than 50000 values"),

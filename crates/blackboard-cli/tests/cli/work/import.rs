@@ -45,7 +45,7 @@ fn samples(is_later: bool) -> Vec<Sample> {
         Sample {
             number,
             title: if changes { format!("Renamed item {number}") } else { format!("Item {number}") },
-            is_closed: (number % 7 == 0) != (is_later && number % 20 == 7),
+            is_closed: number.is_multiple_of(7) != (is_later && number % 20 == 7),
             blocker: (number % 3 == 2).then(|| number - 1),
         }
     };

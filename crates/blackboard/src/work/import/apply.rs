@@ -17,6 +17,9 @@ use crate::work::closed::complete_closed;
 use crate::work::dependencies::{follow_blockers, follow_with_event};
 use crate::work::{Dependency, Status, WorkItem};
 
+/// What became of items, each with its position in the import.
+type Report = Vec<(usize, ImportedItem)>;
+
 pub(super) struct Batch<'a> {
     import: &'a ImportItems,
     /// The items that are closed at their source.
@@ -313,7 +316,7 @@ impl<'a> Batch<'a> {
     }
 
     /// The changes of the batch, the report, and whether scopes end with its items.
-    pub(super) fn finish(self, tx: &dyn Tx) -> Result<(Changes, Vec<(usize, ImportedItem)>, bool)> {
+    pub(super) fn finish(self, tx: &dyn Tx) -> Result<(Changes, Report, bool)> {
         let mut changes = self.changes;
         for item in self.changed_items.iter().filter_map(|id| self.view.item(id)) {
             changes.put(item.clone());
