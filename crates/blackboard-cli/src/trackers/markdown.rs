@@ -231,6 +231,7 @@ mod tests {
 
     #[test]
     fn items_of_the_sample_are_read() {
+        testkit::limit_test();
         let file = read(include_str!("../../tests/fixtures/trackers/tasks.md"));
         assert_eq!(file.problems, []);
         let items: Vec<_> = file
@@ -270,6 +271,7 @@ mod tests {
 
     #[test]
     fn written_lists_are_read_as_the_same_items() {
+        testkit::limit_test();
         let item = |id: &str, title: &str, description: Option<&str>| OutsideItem {
             id: id.to_owned(),
             title: title.to_owned(),
@@ -302,6 +304,7 @@ mod tests {
 
     #[test]
     fn damaged_comments_are_reported() {
+        testkit::limit_test();
         let file = read(
             "- [ ] a <!-- blackboard {x} -->\n- [ ] b <!-- blackboard {\"labels\":7} -->\n- [ ] c <!-- note -->",
         );

@@ -134,11 +134,10 @@ mod tests {
     #[test]
     fn what_is_no_list_of_tasks_is_refused() {
         testkit::limit_test();
-        let levels: String = (1..12)
-            .map(|level| {
-                format!("a{level}: &a{level} [{}]\n", vec![format!("*a{}", level - 1); 10].join(","))
-            })
-            .collect();
+        let level = |level: u32| {
+            format!("a{level}: &a{level} [{}]\n", vec![format!("*a{}", level - 1); 10].join(","))
+        };
+        let levels = (1..12).map(level).collect::<Vec<_>>().concat();
         let bomb = format!("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n{levels}tasks: *a11\n");
         let deep = format!("tasks: {}", "[".repeat(100_000));
         for text in ["", "[]", "tasks: 7", "tasks: [", "other: []", &bomb, &deep] {

@@ -154,12 +154,12 @@ fn nodes_know_where_they_are_and_what_they_can_be() {
 fn input_is_limited_in_bytes_levels_nodes_and_aliases() {
     limit_test();
     let deep_flow = "[".repeat(10_000);
-    let deep_block = (0..200).map(|level| format!("{}a:\n", " ".repeat(level))).collect::<String>();
+    let deep_block = (0..200).map(|level| " ".repeat(level) + "a:\n").collect::<String>();
     let wide = format!("[{}]", "1,".repeat(60_000));
     let mut laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..12 {
         let repeated = vec![format!("*a{}", level - 1); 10].join(", ");
-        laughs += &format!("a{level}: &a{level} [{repeated}]\n");
+        laughs.extend([format!("a{level}: &a{level} [{repeated}]\n")]);
     }
     let long = "x".repeat(Limits::FILE.bytes + 1);
     for (text, message) in [

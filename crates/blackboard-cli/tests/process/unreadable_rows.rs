@@ -167,7 +167,8 @@ fn lists_show_what_can_be_read_and_report_the_rest() {
     assert_eq!((&agents["count"], left_out(&agents).len()), (&json!(1), 1), "{agents}");
     for (call, shown, ids) in [
         (&["work", "list"][..], 3, &["bad"][..]),
-        (&["project", "list"], 1, &["bad"]),
+        // A project counts its work items.
+        (&["project", "list"], 1, &["bad", "bad"]),
         (&["lock", "list"], 1, &["locks/bad"]),
         (&["query", "*"], 1, &["default/bad"]),
         (&["list", "--long"], 1, &["default/bad"]),

@@ -185,8 +185,8 @@ mod tests {
             (Edit { estimate: Some(6), ..Edit::default() }, &["estimate"]),
         ] {
             let (changes, edited) = decide(&edit, &item, None).unwrap();
-            let changed: Vec<_> = edited.changes.iter().map(|change| change.field).collect();
-            assert_eq!(changed, expected, "{edit:?}");
+            let fields: Vec<_> = edited.changes.iter().map(|change| change.field).collect();
+            assert_eq!(fields, expected, "{edit:?}");
             assert_eq!(changes.events.len(), usize::from(!expected.is_empty()), "{edit:?}");
             assert_eq!(edited.item == item, expected.is_empty(), "{edit:?}");
         }

@@ -223,6 +223,7 @@ impl World {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each step")]
     fn try_work(&mut self, step: &WorkStep) -> Result<String> {
         let board = self.board.clone();
         match step {

@@ -154,6 +154,7 @@ proptest! {
 /// Many statuses at once: starting a process for each would take too long.
 #[test]
 fn a_reader_of_yaml_1_1_sees_the_values_of_any_board() {
+    testkit::limit_test();
     if !testkit::machine::can("YAML 1.1", "python3", &["-c", "import yaml"]) {
         return;
     }
