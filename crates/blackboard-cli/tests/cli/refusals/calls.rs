@@ -181,8 +181,8 @@ pub const CALLS: &[(&str, &[&str])] = &[
     ("export", &[]),
     ("import", &["entries.json"]),
     ("render", &["board.md"]),
-    ("pull", &["--hub", "hub"]),
-    ("registry", &["--hub", "hub"]),
+    ("pull", &["--hub", "."]),
+    ("registry", &["--hub", "."]),
 ];
 
 /// Stands for a credential in the calls below; a real one would be taken for a leak.

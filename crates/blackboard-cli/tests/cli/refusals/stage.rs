@@ -205,7 +205,7 @@ impl Stage {
         let file = self.copy("locked-away/local.db");
         fs::set_permissions(&file, Permissions::from_mode(0o000)).unwrap();
         if is_root() {
-            fs::set_permissions(self.scratch.path(), Permissions::from_mode(0o711)).unwrap();
+            fs::set_permissions(self.scratch.path(), Permissions::from_mode(0o755)).unwrap();
             for path in [&directory, &file] {
                 std::os::unix::fs::chown(path, Some(OTHER_USER), None).unwrap();
             }
