@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::commands::Run;
-use crate::commands::export::refuse_what_is_no_plain_file;
+use crate::commands::export::{not_written, refuse_what_is_no_plain_file};
 use crate::context::Context;
 use crate::disk::{self, replace};
 use crate::envelope::Answer;
@@ -72,9 +72,7 @@ impl Run for Export {
         };
         refuse_what_is_no_plain_file(&file, "name a plain file, or - for standard output")?;
         let written = replace(&file, disk::Access::Private, |out| out.write_all(text.as_bytes()));
-        written.map_err(|error| {
-            Fault::new(Code::Io, format!("{} cannot be written", file.display())).because(error)
-        })?;
+        written.map_err(|error| not_written(&file, error))?;
         Ok(Outcome::new(Saved { output: file.display().to_string(), count: items.len() }))
     }
 }
