@@ -116,6 +116,10 @@ fn named(text: &str, current: &Path, name: &str) -> Result<HubLocation> {
             .map(HubLocation::Remote)
             .map_err(|problem| refusal(name, text, &problem));
     }
+    // No URL begins like this.
+    if text.starts_with(['/', '.', '~']) {
+        return Err(refusal(name, text, "is no directory"));
+    }
     let address = Address::parse(text, USUAL_HOST, Paths::Any);
     address.map(HubLocation::Remote).map_err(|problem| refusal(name, text, &problem))
 }

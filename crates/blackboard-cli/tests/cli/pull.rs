@@ -482,3 +482,12 @@ fn the_hub_is_found_in_this_order() {
     assert_eq!(named("here", &["--hub", &given]).success().json()["hub"], path("given"));
     named("here", &["--hub", "ftp://example.org/a"]).refused(Code::InvalidValue);
 }
+
+#[test]
+fn a_path_that_is_no_directory_is_refused_as_a_path() {
+    let scratch = Scratch::new();
+    for hub in ["/nowhere", "./nowhere", "~/nowhere"] {
+        let refused = scratch.run(["pull", "--hub", hub, "--json"]).refused(Code::InvalidValue);
+        assert_eq!(refused["error"], format!("--hub: {hub} is no directory"));
+    }
+}
