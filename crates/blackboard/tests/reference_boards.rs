@@ -16,6 +16,7 @@ use blackboard::event::Since;
 use blackboard::store::sqlite::{KeptInMetadata, Sqlite, SqliteOptions, Upgraded};
 use blackboard::work::{Claim, Complete, Status};
 use blackboard::{Board, Code};
+use rusqlite::config::DbConfig;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags};
 use testkit::reference::{self, VERSIONS};
@@ -341,6 +342,41 @@ fn an_upgrade_that_is_only_in_the_wal_is_recognized() {
     board.agents().register(&Register::named("Oak")).unwrap();
     assert_eq!(database.upgrade().unwrap(), None);
     drop(reader);
+}
+
+#[test]
+fn an_upgrade_whose_commit_is_written_but_not_finished_is_waited_for() {
+    testkit::limit_test();
+    // A board with a WAL, and a connection that has its index open, as a process that is upgrading it has.
+    let database = Database::of_version(9);
+    let wal = database.path.with_file_name("local.db-wal");
+    let other = Connection::open(&database.path).unwrap();
+    other.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).unwrap();
+    other.execute_batch("PRAGMA journal_mode = WAL; DELETE FROM heartbeats").unwrap();
+    let count =
+        |of: &Connection| of.query_row("SELECT count(*) FROM heartbeats", [], |row| row.get::<_, i64>(0));
+    assert_eq!(count(&other), Ok(0));
+    // The same board elsewhere, with an upgrade that a reader keeps in the WAL.
+    let upgraded = Database::of_version(9);
+    for name in ["local.db", "local.db-wal"] {
+        fs::copy(database.path.with_file_name(name), upgraded.path.with_file_name(name)).unwrap();
+    }
+    let reader = Connection::open(&upgraded.path).unwrap();
+    reader.execute_batch("BEGIN").unwrap();
+    assert_eq!(count(&reader), Ok(0));
+    upgraded.upgrade().unwrap().unwrap();
+    // Frames of a commit that SQLite does not show yet.
+    let frames = fs::read(upgraded.path.with_file_name("local.db-wal")).unwrap();
+    assert!(frames.starts_with(&fs::read(&wal).unwrap()) && frames.len() > fs::read(&wal).unwrap().len());
+    std::io::Write::write_all(&mut fs::OpenOptions::new().write(true).open(&wal).unwrap(), &frames).unwrap();
+    for path in [&wal, &database.path.with_file_name("local.db-shm")] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    assert_eq!(database.open().map(drop).unwrap_err().code(), Code::UpgradeNeeded);
+    // Once no process has the old index, SQLite reads the WAL again, and shows it.
+    drop(other);
+    assert_eq!(database.upgrade().unwrap(), None);
+    database.open().unwrap();
 }
 
 #[test]

@@ -194,7 +194,7 @@ fn check_header(path: &Path, found: &Metadata, options: &SqliteOptions) -> Resul
         return Err(faults::foreign(path, "it is not a SQLite database"));
     }
     if header[68..72] != schema::APPLICATION_ID.to_be_bytes() {
-        header = header_of_upgraded(path, &mut file, header)?;
+        header = header_of_upgraded(path, &mut file, header, options)?;
     }
     // The WAL may have a newer value, but versions only grow. A hold may be gone there, and is checked later.
     let (version, _) =
@@ -208,7 +208,12 @@ fn check_header(path: &Path, found: &Metadata, options: &SqliteOptions) -> Resul
 
 /// The header of a board that was upgraded a moment ago: its new header may still be in the WAL only. Refuses every other
 /// database.
-fn header_of_upgraded(path: &Path, file: &mut fs::File, header: [u8; 100]) -> Result<[u8; 100]> {
+fn header_of_upgraded(
+    path: &Path,
+    file: &mut fs::File,
+    header: [u8; 100],
+    options: &SqliteOptions,
+) -> Result<[u8; 100]> {
     let foreign = || faults::foreign(path, "it is a database of another program");
     // Neither an application id nor a version.
     if header[68..72] != [0; 4] || header[60..64] != [0; 4] {
@@ -221,7 +226,9 @@ fn header_of_upgraded(path: &Path, file: &mut fs::File, header: [u8; 100]) -> Re
     reread.map_err(|error| open::io_fault(path, "read", error))?;
     match found {
         _ if again[68..72] == schema::APPLICATION_ID.to_be_bytes() => Ok(again),
-        reference::Found::Upgraded(header) => Ok(header),
+        reference::Found::Upgraded(header) if reference::is_visible(path, options) => Ok(header),
+        // Its commit is written, but not finished. An upgrade waits for it.
+        reference::Found::Upgraded(_) => Err(reference::upgrade_needed(path, None)),
         reference::Found::Reference(version) => Err(reference::upgrade_needed(path, version)),
         reference::Found::Other => Err(foreign()),
     }

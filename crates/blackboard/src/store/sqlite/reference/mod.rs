@@ -27,8 +27,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::Connection;
 use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
 use serde::Serialize;
 
 pub(super) use self::guards::is_guard;
@@ -85,7 +85,7 @@ pub struct UpgradedRows {
 
 /// What the header of a database without an application id means.
 pub(super) enum Found {
-    /// The upgrade was committed, and is still in the WAL. This is its header.
+    /// The commit of an upgrade is in the WAL. This is its header.
     Upgraded([u8; 100]),
     /// It is a board of ivy-blackboard, with this version if that is known without opening it.
     Reference(Option<u32>),
@@ -104,6 +104,18 @@ pub(super) fn look_at(path: &Path) -> Found {
             None => Found::Other,
         },
     }
+}
+
+/// Whether SQLite shows the upgrade that was found in the WAL. Between writing a commit there and showing it to other
+/// processes, SQLite syncs the file.
+pub(super) fn is_visible(path: &Path, options: &SqliteOptions) -> bool {
+    let application_id = || -> rusqlite::Result<i32> {
+        let connection = open::open_as(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        open::configure(&connection, options)?;
+        connection.query_row("PRAGMA application_id", [], |row| row.get(0))
+    };
+    // What prevents reading it here is reported when the board is opened.
+    application_id().map_or(true, |id| id == schema::APPLICATION_ID)
 }
 
 /// The refusal of every call but the upgrade.
