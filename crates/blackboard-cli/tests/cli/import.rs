@@ -15,7 +15,7 @@ testkit::on_each_engine![
     files_of_every_dialect_are_imported_once,
     entries_of_an_export_are_imported_into_their_scopes,
     snapshot_is_imported_with_tags_and_metadata,
-    rendered_file_is_imported_into_another_scope_unchanged,
+    a_thousand_hostile_entries_survive_rendering_and_importing,
     dry_run_creates_no_board,
     commands_of_the_page_for_network_ai_run_in_their_order,
     evicted_entries_are_named,
@@ -121,23 +121,61 @@ fn snapshot_is_imported_with_tags_and_metadata() {
     assert_eq!(import(&["--scope", "team"])["unchanged"], 1);
 }
 
-fn rendered_file_is_imported_into_another_scope_unchanged() {
-    let scratch = Scratch::new();
-    let value = "```\n### x\n<!-- blackboard:end entries -->\n## Knowledge Cache";
-    for key in ["plain", "### a", "<!-- blackboard:end entries -->", "task:a | b"] {
-        scratch.json(["write", key, value, "--string", "--agent", "Oak"]);
+/// A snapshot of a thousand entries whose keys and values look like parts of the file.
+fn hostile_snapshot() -> Value {
+    const PARTS: [&str; 10] = [
+        "### a",
+        "## Knowledge Cache",
+        "<!-- blackboard:end entries -->",
+        "<!-- blackboard:begin entries -->",
+        "```json",
+        "task:a | b",
+        "{\"key\":1}",
+        "signal:`x` <script>",
+        "käse 🧀 &lt;x",
+        "trace:-->",
+    ];
+    let mut entries = serde_json::Map::new();
+    for index in 0..1_000 {
+        let [key, text, more] = [index, index / 10, index / 100].map(|place| PARTS[place % PARTS.len()]);
+        let value = match index % 5 {
+            0 => json!(format!("{text}\n{more}\n```\n\n### {key}\n")),
+            1 => json!({ text: [more, null, 1.5, true], "status": "a\nb | c", "\u{202e}": "\u{9b}31m" }),
+            2 => json!(u64::MAX - index as u64),
+            3 => json!(format!("\r\n{text}\r{more}\u{2028}\u{0}")),
+            _ => json!([{ "value": text, "key": key, "ttl": more }]),
+        };
+        let entry = json!({
+            "key": format!("{key} {index}"), "value": value, "source_agent": format!("Oak | {index} #"),
+            "timestamp": "2026-02-03T15:30:00.123Z", "ttl": null, "tags": [], "metadata": {},
+        });
+        entries.insert(format!("{key} {index}"), entry);
     }
+    entries.into()
+}
+
+fn a_thousand_hostile_entries_survive_rendering_and_importing() {
+    let scratch = Scratch::new();
+    std::fs::write(scratch.path().join("snapshot.json"), hostile_snapshot().to_string()).unwrap();
+    let report = scratch.json(["import", "snapshot.json"]);
+    assert_eq!((&report["created"], &report["refused"]), (&json!(1_000), &json!(0)));
     for dialect in ["A", "B", "C"] {
         scratch.json(["render", "board.md", "--dialect", dialect]);
         let report = scratch.json(["import", "board.md", "--scope", dialect]);
-        assert_eq!((&report["created"], &report["dialect"]), (&json!(4), &json!(dialect)), "{report}");
+        assert_eq!((&report["created"], &report["dialect"]), (&json!(1_000), &json!(dialect)));
         let [ours, theirs] = ["default", dialect].map(|scope| scratch.json(["snapshot", "--scope", scope]));
         for (key, entry) in ours.as_object().unwrap() {
+            let theirs = &theirs[key];
             assert_eq!(
-                (&theirs[key]["value"], &theirs[key]["source_agent"]),
-                (&entry["value"], &json!("Oak"))
+                (&theirs["value"], &theirs["source_agent"]),
+                (&entry["value"], &entry["source_agent"]),
+                "{key}"
             );
-            assert_eq!(theirs[key]["metadata"]["imported"]["timestamp"], entry["timestamp"]);
+            let written = |entry: &Value| entry["metadata"]["imported"]["timestamp"].clone();
+            assert_eq!(
+                (written(theirs), written(entry)),
+                (json!("2026-02-03T15:30:00.123Z"), written(theirs))
+            );
         }
         std::fs::remove_file(scratch.path().join("board.md")).unwrap();
     }
