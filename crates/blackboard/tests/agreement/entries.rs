@@ -8,17 +8,13 @@ use blackboard::entry::{
     Transaction, Txn, Value, Write,
 };
 use blackboard::lock::{Acquire, Release};
-use blackboard::protocol::Schema;
-use blackboard::scope::{
-    AccessRule, AccessRules, CreateScope, DeleteScope, Effect, Eviction, Policies, SetScope, ValueRule,
-    ValueRules, Visibility,
-};
 use blackboard::swarm::FileEntry;
 use blackboard::{Board, Metadata, Result, Revision};
 use proptest::option;
 use proptest::prelude::*;
 
 use crate::revisions::Revisions;
+use crate::scopes::{self, ScopeStep, scope_step};
 use crate::world::session;
 
 /// One step on entries.
@@ -34,30 +30,10 @@ pub enum EntryStep {
     Import { by: Whose, scope: usize, entries: Vec<Imported>, keep: usize, dry_run: bool },
     Txn(Whose, Vec<(Place, Tested)>, Vec<Done>, Option<Vec<Done>>),
     Transaction(Whose, Vec<Inside>),
-    Look(Place, Asked, u8),
+    Look(Whose, Place, Asked, u8),
     Scope(usize, ScopeStep),
     Acquire { who: u8, lock: usize, ttl: Option<u64> },
     Release { who: u8, lock: usize, last: bool },
-}
-
-/// A step on the policies of a scope.
-#[derive(Clone, Debug)]
-pub enum ScopeStep {
-    Create(Governed),
-    Set(Governed),
-    Delete { entries: bool, who: Option<u8> },
-    Look,
-}
-
-/// Policies.
-#[derive(Clone, Debug)]
-pub struct Governed {
-    visibility: Visibility,
-    ttl: Option<u64>,
-    max_entries: Option<u64>,
-    eviction: Eviction,
-    rule: Option<usize>,
-    access: Option<usize>,
 }
 
 /// A scope and a key.
@@ -168,23 +144,7 @@ const METADATA: [&str; 4] = [
     r#"{"access_count": 1}"#,
     r#"{"access_count": 2}"#,
 ];
-const RULES: usize = 4;
 const KEEP: [Keep; 3] = [Keep::Ours, Keep::Theirs, Keep::Newest];
-const ACCESS: [(Effect, &str); 3] = [
-    (Effect::Deny, "analyst:write,delete:a*"),
-    (Effect::Allow, "analyst:read,write"),
-    (Effect::Deny, "*:read:a*"),
-];
-
-fn rule(number: usize) -> ValueRule {
-    match number {
-        0 => "a*=int".parse().unwrap(),
-        1 => "*=array".parse().unwrap(),
-        2 => ValueRule::schema("a:*", Schema::parse(r#"{"enum": [1, null, []]}"#).unwrap()),
-        _ => ValueRule::protocol("*", "q0"),
-    }
-}
-
 pub fn entry_step() -> BoxedStrategy<EntryStep> {
     prop_oneof![
         4 => simple(),
@@ -213,7 +173,10 @@ fn simple() -> BoxedStrategy<EntryStep> {
         1 => (0..4_u8, 0..LOCKS.len(), any::<bool>())
             .prop_map(|(who, lock, last)| EntryStep::Release { who, lock, last }),
         2 => (scope(), scope_step()).prop_map(|(scope, step)| EntryStep::Scope(scope, step)),
-        3 => (place(), asked(), 0..=255_u8).prop_map(|(at, asked, when)| EntryStep::Look(at, asked, when)),
+        2 => (operator(), place(), asked(), 0..=255_u8)
+            .prop_map(|(by, at, asked, when)| EntryStep::Look(by, at, asked, when)),
+        2 => (by(), place(), asked(), 0..=255_u8)
+            .prop_map(|(by, at, asked, when)| EntryStep::Look(by, at, asked, when)),
     ]
     .boxed()
 }
@@ -243,36 +206,6 @@ fn import() -> BoxedStrategy<EntryStep> {
         .boxed()
 }
 
-fn scope_step() -> BoxedStrategy<ScopeStep> {
-    prop_oneof![
-        4 => governed().prop_map(ScopeStep::Create),
-        3 => governed().prop_map(ScopeStep::Set),
-        1 => (any::<bool>(), option::of(0..4_u8)).prop_map(|(entries, who)| ScopeStep::Delete { entries, who }),
-        1 => Just(ScopeStep::Look),
-    ]
-    .boxed()
-}
-
-fn governed() -> BoxedStrategy<Governed> {
-    (
-        prop_oneof![9 => Just(Visibility::Global), 1 => Just(Visibility::Persistent)],
-        option::weighted(0.3, prop::sample::select(vec![1, 60, 3600])),
-        option::weighted(0.8, 1..5_u64),
-        prop_oneof![3 => Just(Eviction::Lru), 2 => Just(Eviction::Lfu), 1 => Just(Eviction::Refuse)],
-        option::weighted(0.2, 0..RULES),
-        option::weighted(0.2, 0..ACCESS.len()),
-    )
-        .prop_map(|(visibility, ttl, max_entries, eviction, rule, access)| Governed {
-            visibility,
-            ttl,
-            max_entries,
-            eviction,
-            rule,
-            access,
-        })
-        .boxed()
-}
-
 fn scope() -> std::ops::Range<usize> {
     0..SCOPES.len()
 }
@@ -287,6 +220,11 @@ fn place() -> impl Strategy<Value = Place> {
 
 fn tags() -> impl Strategy<Value = Vec<usize>> {
     prop::collection::vec(0..TAGS.len(), 0..3)
+}
+
+/// No session and no author, so every scope can be read.
+fn operator() -> BoxedStrategy<Whose> {
+    Just(Whose { who: None, author: None, fence: None, lock: None, operation: None }).boxed()
 }
 
 fn by() -> BoxedStrategy<Whose> {
@@ -440,8 +378,8 @@ impl Taking<'_> {
                 self.board.txn(&txn, &self.by(by)).map(|answer| shown(&answer))
             }
             EntryStep::Transaction(by, steps) => Ok(self.transaction(by, steps)),
-            EntryStep::Look(at, asked, when) => self.look(*at, asked, *when),
-            EntryStep::Scope(scope, step) => self.govern(SCOPES[*scope], step),
+            EntryStep::Look(by, at, asked, when) => self.look(by, *at, asked, *when),
+            EntryStep::Scope(scope, step) => scopes::take(self.board, SCOPES[*scope], step),
             EntryStep::Acquire { who, lock, ttl } => {
                 let ttl = ttl.map(Duration::from_secs);
                 let acquire = Acquire { ttl, ..Acquire::of(LOCKS[*lock], &session(*who)) };
@@ -452,53 +390,6 @@ impl Taking<'_> {
                 let release = Release { fence, ..Release::of(LOCKS[*lock], &session(*who)) };
                 self.board.locks().release(&release).map(|answer| shown(&answer))
             }
-        }
-    }
-
-    fn govern(&self, name: &str, step: &ScopeStep) -> Result<String> {
-        let rules = |rule: Option<usize>| ValueRules::new(rule.into_iter().map(self::rule).collect());
-        let access_rules = |access: Option<usize>| {
-            let rules = access.into_iter().map(|access| ACCESS[access]);
-            AccessRules::new(rules.map(|(effect, rule)| AccessRule::parse(effect, rule).unwrap()).collect())
-        };
-        let scopes = self.board.scopes();
-        match step {
-            ScopeStep::Create(Governed { visibility, ttl, max_entries, eviction, rule, access }) => {
-                let policies = Policies {
-                    visibility: *visibility,
-                    ttl: ttl.map(Duration::from_secs),
-                    max_entries: *max_entries,
-                    eviction: *eviction,
-                    validation: rules(*rule),
-                    access: access_rules(*access),
-                    ..Policies::default()
-                };
-                scopes.create(&CreateScope::new(name, policies)).map(|answer| shown(&answer))
-            }
-            ScopeStep::Set(Governed { visibility, ttl, max_entries, eviction, rule, access }) => {
-                let (allow, deny) = access_rules(*access)
-                    .as_slice()
-                    .iter()
-                    .cloned()
-                    .partition(|rule| rule.effect == Effect::Allow);
-                let set = SetScope {
-                    visibility: Some(*visibility),
-                    ttl: Some(ttl.map(Duration::from_secs)),
-                    max_entries: Some(*max_entries),
-                    eviction: Some(*eviction),
-                    validation: Some(rules(*rule)),
-                    allow: Some(AccessRules::new(allow)),
-                    deny: Some(AccessRules::new(deny)),
-                    ..SetScope::of(name)
-                };
-                scopes.set(&set).map(|answer| shown(&answer))
-            }
-            ScopeStep::Delete { entries, who } => {
-                let delete =
-                    DeleteScope { name: name.to_owned(), entries: *entries, session: who.map(session) };
-                scopes.delete(&delete).map(|answer| shown(&answer))
-            }
-            ScopeStep::Look => Ok(format!("{:?} {:?}", scopes.list()?, scopes.show(name).ok())),
         }
     }
 
@@ -534,8 +425,8 @@ impl Taking<'_> {
     }
 
     /// All verbs that only read.
-    fn look(&self, at: Place, asked: &Asked, when: u8) -> Result<String> {
-        let scope = self.board.scope(SCOPES[at.0]);
+    fn look(&self, by: &Whose, at: Place, asked: &Asked, when: u8) -> Result<String> {
+        let scope = self.scope(at.0, by);
         let key = name(at.1);
         let query = self.query(asked);
         let newest = self.board.status()?.revision;

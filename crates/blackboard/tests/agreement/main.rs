@@ -13,6 +13,7 @@ mod entries;
 mod entry_invariants;
 mod invariants;
 mod revisions;
+mod scopes;
 mod step;
 mod world;
 

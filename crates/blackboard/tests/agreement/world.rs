@@ -413,7 +413,7 @@ pub fn session(who: u8) -> String {
     session_id_from_hint(&hint(who))
 }
 
-fn item(id: u8) -> String {
+pub fn item(id: u8) -> String {
     format!("w{id}")
 }
 
