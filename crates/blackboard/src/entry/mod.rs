@@ -13,7 +13,7 @@
 //! | `wait.rs` | waiting for a key |
 //! | `transaction.rs`, `txn.rs` | several keys atomically |
 //! | `rules.rs` | the rules of entries: actor, leases, fence tokens, expiry, versions |
-//! | `editor.rs` | applies every change of a commit to entries |
+//! | `editor.rs` | applies every change of a commit to entries; `editor/` has access and evictions |
 //! | `leases.rs` | the leased entries of a session |
 //! | `version.rs` | the row of an entry's history |
 //! | `wording.rs` | the text of events and refusals |
