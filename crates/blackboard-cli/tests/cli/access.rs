@@ -1,6 +1,6 @@
 //! Access: every command and every tool that shows or changes entries obeys the policies of their scope.
 //!
-//! The rules on the paths of the library are in `store/conformance/access.rs`. Here the tables are compared with the commands
+//! The rules on the paths of the library are in `store/conformance/access_paths.rs`. Here the tables are compared with the commands
 //! and the tools of the program: a new one is added to [`COMMANDS`] or [`TOOLS`], or to the other commands and tools with the
 //! reason why it shows no entry.
 

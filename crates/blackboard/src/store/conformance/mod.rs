@@ -15,6 +15,7 @@
 #![cfg_attr(not(test), expect(clippy::wildcard_imports, reason = "each file uses most of what is here"))]
 
 mod access;
+mod access_paths;
 mod agents;
 #[cfg(test)]
 pub(crate) mod announced;
@@ -30,6 +31,7 @@ mod custom_policies;
 mod dashboard;
 mod dependencies;
 mod edits;
+mod ended_scopes;
 mod entries;
 mod entry_history;
 mod entry_limits;
@@ -148,6 +150,7 @@ use on_every_engine;
 /// The tests of every file.
 const FILES: &[&[Test]] = &[
     access::TESTS,
+    access_paths::TESTS,
     agents::TESTS,
     check_ins::TESTS,
     brief::TESTS,
@@ -161,6 +164,7 @@ const FILES: &[&[Test]] = &[
     dashboard::TESTS,
     dependencies::TESTS,
     edits::TESTS,
+    ended_scopes::TESTS,
     entries::TESTS,
     entry_history::TESTS,
     entry_limits::TESTS,
