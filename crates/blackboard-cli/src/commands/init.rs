@@ -44,10 +44,11 @@ impl Run for Init {
     fn run(self, context: &Context) -> Result<Outcome> {
         // As any other command, `init` is about the board that is named, if one is.
         let is_named = context.db().is_some() || context.environment().database.is_some();
-        let (board, directory) = if is_named {
-            (context.resolve()?.clone(), None)
+        let (board, directory, used_before) = if is_named {
+            (context.resolve()?.clone(), None, None)
         } else {
             let request = context.request();
+            let used_before = context.resolve_at(&location::find(&request)?, |_| {}).ok();
             let directory = location::new_project_directory(&request)?;
             // The search skips a directory that is not to be trusted: it would never find a board in there.
             location::is_own_directory(&directory)
@@ -55,7 +56,7 @@ impl Run for Init {
             make_private_directory(&directory)?;
             // What is odd about the configuration is printed below, with the board that commands use.
             let board = context.resolve_at(&location::in_project(&request, &directory), |_| {})?;
-            (board, Some(directory))
+            (board, Some(directory), used_before)
         };
         let opening = Opening { accepts_any_board: true, ..context.opening(Mode::Create) };
         let opened = match board.open(opening) {
@@ -75,6 +76,9 @@ impl Run for Init {
         let (database, used) = (board.engine.name(), context.resolve()?.engine.name());
         if used != database {
             warn(&format!("commands here use {used} instead of {database}"));
+        }
+        if let Some(used) = used_before.filter(|used| used.engine.name() != database) {
+            upgrade::note_if_needed(context, &used);
         }
         if context.db().is_none() && is_named {
             context.note("BLACKBOARD_DB is set; unset it to create a board for this repository");

@@ -1,7 +1,8 @@
 //! `blackboard upgrade`
 
 use blackboard::store::sqlite::Upgraded;
-use blackboard::{Code, Refusal, Result};
+use blackboard::text::shell_word;
+use blackboard::{Code, Error, Refusal, Result};
 
 use super::Run;
 use super::arguments::confirm;
@@ -21,7 +22,7 @@ use crate::output::upgrade::{UpgradedBoard, upgrade_note};
 /// First makes a copy beside it, for example local.db.before-blackboard-9, private and verified. Then upgrades it in one
 /// transaction: on any error the file is unchanged. ivy-blackboard cannot use the board afterwards; the copy it can.
 ///
-/// On a terminal, asks first. On a board that needs no upgrade, changes nothing. With BLACKBOARD_UPGRADE=1, the first
+/// Asks first, or needs --yes where there is no terminal. On a board that needs no upgrade, changes nothing. With BLACKBOARD_UPGRADE=1, the first
 /// command that opens the board upgrades it.
 ///
 /// Examples:
@@ -47,7 +48,7 @@ impl Run for Upgrade {
             }
             Ok(opened) => (false, opened.upgraded.map(|upgraded| *upgraded)),
             Err(error) if error.code() == Code::UpgradeNeeded => {
-                if self.yes || asked(context, board)?.unwrap_or(true) {
+                if self.yes || asked(context, board)?.ok_or_else(cannot_ask)? {
                     (false, board.upgrade()?)
                 } else {
                     (true, None)
@@ -86,6 +87,21 @@ pub fn offer(context: &Context, yes: bool, dry_run: bool) -> Result<()> {
     let (name, command) = (board.engine.name(), context.given_options().command("upgrade"));
     context.note(&format!("{name} is a board of ivy-blackboard; to upgrade it: {command}"));
     Ok(())
+}
+
+/// Notes that a board which this call does not use is one of ivy-blackboard.
+pub fn note_if_needed(context: &Context, other: &ResolvedBoard) {
+    if other.engine.needs_upgrade(&other.config.database) {
+        let name = other.engine.name();
+        let command = format!("blackboard upgrade --db {}", shell_word(&name));
+        context.note(&format!("{name} is still a board of ivy-blackboard; to upgrade it: {command}"));
+    }
+}
+
+fn cannot_ask() -> Error {
+    Refusal::new(Code::Usage, "cannot ask: standard input or output is not a terminal")
+        .hint("pass --yes to upgrade the board")
+        .into()
 }
 
 fn asked(context: &Context, board: &ResolvedBoard) -> Result<Option<bool>> {

@@ -75,8 +75,12 @@ fn every_version_is_upgraded_by_its_command_and_can_be_listed() {
         let refusal = scratch.run(["work", "list", "--json"]).refused(Code::UpgradeNeeded);
         let expected = format!("(ivy-blackboard, schema version {version})");
         assert!(refusal["error"].as_str().unwrap().ends_with(&expected), "{refusal}");
-        // Without a terminal there is no question.
-        scratch.run(["upgrade"]).success();
+        // Without a terminal there is no question, and no upgrade.
+        let before = fs::read(scratch.database()).unwrap();
+        let refusal = scratch.run(["upgrade", "--json"]).refused(Code::Usage);
+        assert!(refusal["hint"].as_str().unwrap().starts_with("pass --yes"), "{refusal}");
+        assert_eq!(fs::read(scratch.database()).unwrap(), before);
+        scratch.run(["upgrade", "--yes"]).success();
         let listed = scratch.json(["work", "list", "--all"]);
         let items = [5, 5, 5, 6, 7, 7, 9, 11, 11][version as usize - 1];
         assert_eq!(listed["count"], items, "version {version}");
@@ -128,6 +132,22 @@ fn init_upgrades_only_if_it_is_told_so() {
     assert!(refusal["hint"].as_str().unwrap().ends_with("blackboard upgrade"), "{refusal}");
     assert_eq!(scratch.json(["init", "--yes"])["created"], false);
     assert_eq!(scratch.json(["work", "list", "--all"])["count"], 7);
+}
+
+#[test]
+fn init_names_the_board_of_ivy_blackboard_that_it_replaces() {
+    let scratch = scratch_with(9);
+    let before = fs::read(scratch.database()).unwrap();
+    fs::create_dir(scratch.path().join("project")).unwrap();
+    let mut command = scratch.command(["init"]);
+    let created = Output::of(command.current_dir(scratch.path().join("project")).run_to_end()).success();
+    let command = format!("blackboard upgrade --db {}", scratch.database().display());
+    assert!(created.stderr.contains(&format!("to upgrade it: {command}\n")), "{created:?}");
+    assert_eq!(fs::read(scratch.database()).unwrap(), before);
+    // The second time, the new board is the one that commands use already.
+    let mut command = scratch.command(["init"]);
+    let again = Output::of(command.current_dir(scratch.path().join("project")).run_to_end()).success();
+    assert_eq!(again.stderr, "");
 }
 
 #[test]

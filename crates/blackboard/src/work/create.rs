@@ -7,7 +7,7 @@ use super::dependencies::{
     prefetch_named,
 };
 use super::details::{check_estimate, check_label_count, clean_labels};
-use super::{Dependency, Priority, Status, Work, WorkItem};
+use super::{Dependency, Priority, Status, Work, WorkItem, details};
 use crate::agent::prefetch_agent;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
@@ -191,6 +191,7 @@ impl Create {
         }
         rules.check_unaltered(self.source.as_deref())?;
         rules.check_json(self.metadata.as_ref().map(Metadata::as_str))?;
+        self.metadata.as_ref().map_or(Ok(()), details::check_given)?;
         let mut texts = Cleaner::new(rules);
         let mut cleaned = self.clone();
         cleaned.title = texts.clean("title", Kind::Field, &self.title)?;

@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::WorkItem;
-use crate::error::{Error, Result};
+use super::{WorkItem, hold};
+use crate::error::{Code, Error, Refusal, Result};
 use crate::metadata::Metadata;
 use crate::text::{Cleaner, Kind};
 
@@ -27,6 +27,20 @@ const LARGEST_ESTIMATE: u64 = (1 << 53) - 1;
 const LABELS: &str = "labels";
 const ESTIMATE: &str = "estimate";
 const OUTSIDE: &str = "outside";
+
+/// Refuses metadata of a caller with members that only the board writes.
+pub(super) fn check_given(metadata: &Metadata) -> Result<()> {
+    let given = metadata.to_map();
+    match [OUTSIDE, hold::MEMBER].into_iter().find(|member| given.contains_key(*member)) {
+        Some(member) => Err(Refusal::new(
+            Code::InvalidValue,
+            format!("the member \"{member}\" of an item's metadata is written by the board"),
+        )
+        .hint("use another name")
+        .into()),
+        None => Ok(()),
+    }
+}
 
 /// An item at its source, as the last import saw it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

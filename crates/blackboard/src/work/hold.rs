@@ -11,7 +11,7 @@ use crate::metadata::Metadata;
 use crate::text::{IN_A_SENTENCE, excerpt};
 
 /// The member of an item's metadata.
-const MEMBER: &str = "blackboard";
+pub(super) const MEMBER: &str = "blackboard";
 
 /// After how many failures an item is put on hold.
 pub(super) const MAX_FAILURES: u32 = 3;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Work, WorkItem, existing};
+use super::{Work, WorkItem, details, existing};
 use crate::agent::prefetch_agent;
 use crate::error::Result;
 use crate::event::{EventType, NewEvent, TargetType};
@@ -15,7 +15,7 @@ use crate::store::{Changes, Key, Prefetch};
 pub struct UpdateMetadata {
     /// The item.
     pub id: String,
-    /// The members. Others stay as they are.
+    /// The members. Others stay as they are. Those that the board writes, `outside` and `blackboard`, are refused.
     pub metadata: Metadata,
     /// The session that does it; none if an operator does.
     pub session: Option<String>,
@@ -53,6 +53,7 @@ impl Work<'_> {
     /// ```
     pub fn update_metadata(&self, update: &UpdateMetadata) -> Result<UpdatedMetadata> {
         self.board.settings().text.check_json([update.metadata.as_str()])?;
+        details::check_given(&update.metadata)?;
         let session = update.session.as_deref();
         let mut prefetch = vec![Prefetch::Row(Key::WorkItem(update.id.clone()))];
         prefetch.extend(prefetch_agent(session));

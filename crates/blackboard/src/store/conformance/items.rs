@@ -17,6 +17,7 @@ on_every_engine![
     an_item_on_hold_stays_blocked_when_its_blocker_is_completed,
     forced_completion_needs_no_holder_and_unblocks_dependents,
     metadata_is_merged_and_custom_events_are_in_the_history,
+    members_of_the_board_are_refused_in_given_metadata,
     held_or_blocking_item_needs_force_to_be_deleted,
     deleting_a_blocker_unblocks_its_dependents,
     items_are_listed_by_priority_then_age,
@@ -333,6 +334,20 @@ fn forced_completion_needs_no_holder_and_unblocks_dependents(fixture: &Fixture) 
             assert_eq!(fixture.agent(holder).current_work, None, "{id}");
         }
     }
+}
+
+fn members_of_the_board_are_refused_in_given_metadata(fixture: &Fixture) {
+    fixture.item("x");
+    let before = fixture.work("x");
+    for text in [r#"{"outside": null}"#, r#"{"a": 1, "blackboard": {"on_hold": "forged"}}"#] {
+        let metadata = Metadata::parse(text).unwrap();
+        let update = UpdateMetadata { id: "x".to_owned(), metadata: metadata.clone(), session: None };
+        assert_eq!(code(fixture.board.work().update_metadata(&update)), Code::InvalidValue, "{text}");
+        let create = Create { metadata: Some(metadata), ..Create::new("y", "Y") };
+        assert_eq!(code(fixture.board.work().create(&create)), Code::InvalidValue, "{text}");
+    }
+    assert_eq!(fixture.work("x"), before);
+    assert_eq!(code(fixture.board.work().status("y")), Code::WorkNotFound);
 }
 
 fn metadata_is_merged_and_custom_events_are_in_the_history(fixture: &Fixture) {
