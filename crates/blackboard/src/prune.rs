@@ -196,7 +196,7 @@ impl Board {
         let floor = tx.floor()?;
         let named = readable_rows::<Cursor>(tx, &cursors)?.into_iter();
         let abandoned = named.filter(|cursor| self.is_abandoned(cursor, floor, tx.now()));
-        let agents = self.agents_to_forget(tx)?;
+        let agents = self.agents_to_remove(tx)?;
         let events = self.events_to_prune(tx)?;
         // The search for heartbeats asks about every session. A batch after which more events are due removes none.
         let more_events = events.is_some_and(|(_, more)| more);

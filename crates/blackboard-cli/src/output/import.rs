@@ -96,8 +96,8 @@ impl ImportedFile {
             Some(Problem { line: entry.line, problem })
         });
         let mut problems = content.problems.clone();
-        let room = MAX_REPORTED.saturating_sub(problems.len());
-        problems.extend(in_future.take(room));
+        let rest = MAX_REPORTED.saturating_sub(problems.len());
+        problems.extend(in_future.take(rest));
         ImportedFile {
             file: name,
             format: file.format,

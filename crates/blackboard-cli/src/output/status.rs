@@ -24,7 +24,7 @@ pub struct BoardOverview {
     /// From which size on a person should know.
     #[serde(skip)]
     pub warn_size_bytes: u64,
-    /// What takes the room, if it is more than that.
+    /// What takes the space, if the board is more than that.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub room: Vec<SpaceUsage>,
     /// What is on it.

@@ -21,26 +21,26 @@ use crate::work::{Claim, Complete, Create};
 
 /// A location of a board.
 #[derive(Clone, Debug)]
-enum Place {
+enum TestLocation {
     File(std::path::PathBuf),
     Server(String),
 }
 
-impl Place {
-    fn file(directory: &Path, name: &str) -> Place {
-        Place::File(directory.join(name))
+impl TestLocation {
+    fn file(directory: &Path, name: &str) -> TestLocation {
+        TestLocation::File(directory.join(name))
     }
 
-    fn server() -> Option<Place> {
-        shared_redis().map(Place::Server)
+    fn server() -> Option<TestLocation> {
+        shared_redis().map(TestLocation::Server)
     }
 
     fn open(&self) -> Result<Arc<dyn Store>> {
         Ok(match self {
-            Place::File(path) => {
+            TestLocation::File(path) => {
                 Arc::new(Sqlite::open(path, Arc::new(SystemClock), &SqliteOptions::default())?)
             }
-            Place::Server(url) => Arc::new(Redis::open(url.parse()?, &options())?),
+            TestLocation::Server(url) => Arc::new(Redis::open(url.parse()?, &options())?),
         })
     }
 
@@ -51,11 +51,11 @@ impl Place {
 
     fn create_to_load(&self, replaces: bool) -> Result<Box<dyn LoadingBoard>> {
         Ok(match self {
-            Place::File(path) => {
+            TestLocation::File(path) => {
                 let options = SqliteOptions::default();
                 Box::new(Sqlite::create_to_load(path, Arc::new(SystemClock), &options, replaces)?)
             }
-            Place::Server(url) => Box::new(Redis::create_to_load(url.parse()?, &options(), replaces)?),
+            TestLocation::Server(url) => Box::new(Redis::create_to_load(url.parse()?, &options(), replaces)?),
         })
     }
 }
@@ -65,7 +65,7 @@ fn options() -> RedisOptions {
     RedisOptions { patience, reply_limit, ..RedisOptions::default() }
 }
 
-fn copy_to(source: &dyn Store, target: &Place) -> Copied {
+fn copy_to(source: &dyn Store, target: &TestLocation) -> Copied {
     let mut loading = target.create_to_load(false).unwrap();
     let copied = copy(source, &mut *loading, &mut |_| {}).unwrap();
     loading.open().unwrap();
@@ -175,7 +175,7 @@ fn export(store: &Arc<dyn Store>) -> crate::export::Exported {
 #[test]
 fn board_is_equal_after_it_was_copied_there_and_back() {
     let directory = testkit::tempdir().unwrap();
-    let Some(server) = Place::server() else { return };
+    let Some(server) = TestLocation::server() else { return };
     let source = directory.path().join("source.db");
     let skipping = Sqlite::open(&source, Arc::new(SystemClock), &SqliteOptions::default()).unwrap();
     let source: Arc<dyn Store> = Arc::new(skipping.skipping_revisions());
@@ -185,9 +185,14 @@ fn board_is_equal_after_it_was_copied_there_and_back() {
     expected.retain(|part| !part.contains("clock:"));
     assert!(extent.floor > Revision::ZERO && all > expected.len(), "{extent:?}");
     let mut from = source.clone();
-    let on_file = |name: &str| Place::file(directory.path(), name);
-    let targets =
-        [server, on_file("back.db"), on_file("again.db"), Place::server().unwrap(), Place::server().unwrap()];
+    let on_file = |name: &str| TestLocation::file(directory.path(), name);
+    let targets = [
+        server,
+        on_file("back.db"),
+        on_file("again.db"),
+        TestLocation::server().unwrap(),
+        TestLocation::server().unwrap(),
+    ];
     for (round, target) in targets.into_iter().enumerate() {
         let copied = copy_to(&*from, &target);
         for table in TABLES {
@@ -212,8 +217,8 @@ fn board_is_equal_after_it_was_copied_there_and_back() {
 #[test]
 fn old_fence_token_is_refused_after_a_copy_and_the_current_one_is_valid() {
     let directory = testkit::tempdir().unwrap();
-    let Some(server) = Place::server() else { return };
-    let source = Place::file(directory.path(), "source.db");
+    let Some(server) = TestLocation::server() else { return };
+    let source = TestLocation::file(directory.path(), "source.db");
     let board = source.board();
     let agents =
         ["Ivy", "Oak"].map(|name| board.agents().register(&Register::named(name)).unwrap().agent.session_id);
@@ -234,10 +239,10 @@ fn old_fence_token_is_refused_after_a_copy_and_the_current_one_is_valid() {
 #[test]
 fn target_refuses_every_call_until_it_is_opened_and_can_be_replaced_only_then() {
     let directory = testkit::tempdir().unwrap();
-    let source = Place::file(directory.path(), "source.db");
+    let source = TestLocation::file(directory.path(), "source.db");
     source.board().work().create(&Create::new("x", "X")).unwrap();
     let code = |result: Result<Arc<dyn Store>>| result.map(drop).unwrap_err().code();
-    let targets = [Some(Place::file(directory.path(), "target.db")), Place::server()];
+    let targets = [Some(TestLocation::file(directory.path(), "target.db")), TestLocation::server()];
     for target in targets.into_iter().flatten() {
         let mut interrupted = target.create_to_load(false).unwrap();
         interrupted.begin(&Extent::default()).unwrap();
@@ -260,7 +265,7 @@ fn target_refuses_every_call_until_it_is_opened_and_can_be_replaced_only_then() 
 #[test]
 fn sealed_board_refuses_commits_of_every_session_and_can_be_read() {
     let directory = testkit::tempdir().unwrap();
-    let places = [Some(Place::file(directory.path(), "source.db")), Place::server()];
+    let places = [Some(TestLocation::file(directory.path(), "source.db")), TestLocation::server()];
     for place in places.into_iter().flatten() {
         let earlier = place.board();
         earlier.work().create(&Create::new("x", "X")).unwrap();
@@ -273,7 +278,7 @@ fn sealed_board_refuses_commits_of_every_session_and_can_be_read() {
             assert_eq!(board.export().unwrap().work_items.len(), 1);
         }
         // What it is sealed for.
-        let copy = Place::file(directory.path(), &format!("{}.db", uuid::Uuid::new_v4().simple()));
+        let copy = TestLocation::file(directory.path(), &format!("{}.db", uuid::Uuid::new_v4().simple()));
         copy_to(&*place.open().unwrap(), &copy);
         copy.board().work().create(&Create::new("y", "Y")).unwrap();
         assert!(place.open().unwrap().unseal().unwrap());
@@ -286,14 +291,14 @@ fn sealed_board_refuses_commits_of_every_session_and_can_be_read() {
 fn copy_is_of_one_revision_while_the_source_changes_and_leaves_nothing_on_the_server() {
     let Some(server) = RedisServer::start(&[]) else { return };
     let directory = testkit::tempdir().unwrap();
-    let file = Place::file(directory.path(), "file.db");
-    for (name, source) in [("file", file), ("server", Place::Server(server.url("source")))] {
+    let file = TestLocation::file(directory.path(), "file.db");
+    for (name, source) in [("file", file), ("server", TestLocation::Server(server.url("source")))] {
         let board = source.board();
         for number in 0..3 {
             board.work().create(&Create::new(&format!("before-{number}"), "X")).unwrap();
         }
         let (revision, expected) = (board.revision().unwrap(), board.export().unwrap());
-        let target = Place::file(directory.path(), &format!("copy-of-{name}.db"));
+        let target = TestLocation::file(directory.path(), &format!("copy-of-{name}.db"));
         let mut loading = target.create_to_load(false).unwrap();
         let mut number = 0;
         let mut observe = |_| {
@@ -317,7 +322,7 @@ fn restarted_server_assigns_no_id_of_the_copied_board_again() {
     let skipping = Sqlite::open(&path, Arc::new(SystemClock), &SqliteOptions::default()).unwrap();
     let source: Arc<dyn Store> = Arc::new(skipping.skipping_revisions());
     fill(&source);
-    let target = Place::Server(server.url("copy"));
+    let target = TestLocation::Server(server.url("copy"));
     let copied = copy_to(&*source, &target);
     server.kill();
     server.start_again();

@@ -224,7 +224,7 @@ impl<'a> EntryEditor<'a> {
         self.check_budget()?;
         let mut entry = self.decide_at(at, scope, write, policies.as_deref())?;
         let (created, place) = (self.states[at].current.is_none(), self.next_event());
-        let evicted = if created { self.make_room(scope, policies.as_deref())? } else { None };
+        let evicted = if created { self.make_space(scope, policies.as_deref())? } else { None };
         if self.next_event() != place {
             // Its event comes after that of the removal.
             entry = self.decide_at(at, scope, write, policies.as_deref())?;

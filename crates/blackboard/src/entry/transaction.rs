@@ -299,7 +299,7 @@ impl<'a> Transaction<'a> {
         Ok((self.author.insert(author).clone(), ttl))
     }
 
-    fn check_room(&self) -> Result<()> {
+    fn check_space(&self) -> Result<()> {
         check_count(self.steps.len() + 1)
     }
 }
@@ -345,7 +345,7 @@ impl TransactionScope<'_, '_> {
     pub fn write(&mut self, write: &Write) -> Result<()> {
         check_known_scope(&self.name)?;
         check_not_reserved(&self.name)?;
-        self.transaction.check_room()?;
+        self.transaction.check_space()?;
         let board = self.transaction.board;
         let write = write.checked(&self.name, board.settings())?;
         let place = (self.name.clone(), write.key.clone());
@@ -384,7 +384,7 @@ impl TransactionScope<'_, '_> {
         check_known_scope(&self.name)?;
         check_known_key(&self.name, key)?;
         check_not_reserved(&self.name)?;
-        self.transaction.check_room()?;
+        self.transaction.check_space()?;
         let place = (self.name.clone(), key.to_owned());
         let known = self.transaction.own.get(&place).or_else(|| self.transaction.read.get(&place));
         let exists = if let Some(known) = known {

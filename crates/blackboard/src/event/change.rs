@@ -91,12 +91,12 @@ impl Versions {
         }
     }
 
-    /// Reads the versions of a group that is announced. Returns whether there is room for more.
+    /// Reads the versions of a group that is announced. Returns whether there is space for more.
     fn add(&mut self, tx: &dyn Tx, group: Vec<&Event>, budget: &mut Budget) -> Result<bool> {
         let count = group.len();
         let (mut read, mut ahead) = (Vec::new(), budget.clone());
         for event in group {
-            if !ahead.has_room_for(event) {
+            if !ahead.has_space_for(event) {
                 break;
             }
             let version = if is_of_entry(event) { tx.version(event.id)? } else { None };
@@ -110,7 +110,7 @@ impl Versions {
             tx.prefetch(&previous)?;
         }
         for (event, version) in read {
-            if !budget.has_room_for(event) {
+            if !budget.has_space_for(event) {
                 return Ok(false);
             }
             self.until = Some(event.id);
@@ -158,7 +158,7 @@ struct Budget {
 
 impl Budget {
     /// Whether an event is read, too: a commit that was begun is read to its end.
-    fn has_room_for(&mut self, event: &Event) -> bool {
+    fn has_space_for(&mut self, event: &Event) -> bool {
         let has_room = self.bytes < self.enough || self.commit == Some(event.commit_id);
         self.commit = Some(event.commit_id);
         has_room

@@ -132,15 +132,15 @@ impl Scan<'_> {
 /// All of these events, with their entry changes. Most events have none and are not touched.
 fn with_entries(tx: &dyn Tx, mut events: Vec<Event>, complete: bool) -> Result<Scanned> {
     let mut versions = Versions::of(tx, events.iter(), Vec::new(), ENOUGH_BYTES)?;
-    let mut room = PageBudget::default();
+    let mut budget = PageBudget::default();
     let mut fit = 0;
     for event in &mut events {
         // Values that were read ahead are not more than those that make the batch large enough.
-        if !room.is_for(event, false) || !versions.include(event) {
+        if !budget.is_for(event, false) || !versions.include(event) {
             break;
         }
         event.entry = versions.take(event).map(Box::new);
-        room.take(event);
+        budget.take(event);
         fit += 1;
     }
     let complete = complete && fit == events.len();
@@ -151,18 +151,18 @@ fn with_entries(tx: &dyn Tx, mut events: Vec<Event>, complete: bool) -> Result<S
 /// The events that match the filters, with their entry changes.
 fn wanted(tx: &dyn Tx, lines: Vec<Line<'_>>, complete: bool, limit: usize) -> Result<Scanned> {
     let names = Names::default();
-    let mut room = PageBudget::default();
+    let mut budget = PageBudget::default();
     let mut scanned =
         Scanned { events: Vec::new(), undecided: Vec::new(), last: None, complete, hides: false };
     let mut versions = Versions::default();
     let mut lines = lines.into_iter();
     while let Some(line) = lines.next() {
-        if !room.is_for(&line.event, scanned.events.len() >= limit) {
+        if !budget.is_for(&line.event, scanned.events.len() >= limit) {
             scanned.complete = false;
             break;
         }
         scanned.last = Some(line.event.id);
-        room.commit = Some(line.event.commit_id);
+        budget.commit = Some(line.event.commit_id);
         if line.is_possible() && !versions.include(&line.event) {
             let rest = std::iter::once(&line).chain(lines.as_slice()).filter(|line| line.is_possible());
             let next = rest.take(limit.saturating_sub(scanned.events.len()).max(AT_LEAST));
@@ -170,7 +170,7 @@ fn wanted(tx: &dyn Tx, lines: Vec<Line<'_>>, complete: bool, limit: usize) -> Re
             versions = Versions::of(tx, next.map(|line| &line.event), names.collect(), ENOUGH_BYTES)?;
         }
         if let Some(PossibleMatch { event, conditions }) = line.take(tx, &mut versions, &names)? {
-            room.take(&event);
+            budget.take(&event);
             if !conditions.is_empty() {
                 scanned.undecided.push((scanned.events.len(), conditions));
             }

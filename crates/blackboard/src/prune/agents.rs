@@ -32,11 +32,11 @@ pub(super) struct AgentBatch {
 impl Board {
     /// The agents that stay because one of their rows cannot be read, though they ended long ago.
     pub(crate) fn agents_that_cannot_be_pruned(&self) -> Result<Vec<SkippedAgent>> {
-        Ok(self.read(&[], |tx| self.agents_to_forget(tx))?.skipped)
+        Ok(self.read(&[], |tx| self.agents_to_remove(tx))?.skipped)
     }
 
     /// The agents that are due. An agent that has to stay is not among them, so the others are still removed.
-    pub(super) fn agents_to_forget(&self, tx: &dyn Tx) -> Result<AgentBatch> {
+    pub(super) fn agents_to_remove(&self, tx: &dyn Tx) -> Result<AgentBatch> {
         let shortest = self.settings().keep_completed_agents.min(self.settings().keep_stale_agents);
         let range = Range::agents_ended_before(tx.now().minus(shortest));
         let mut batch = AgentBatch::default();
@@ -54,7 +54,7 @@ impl Board {
             if !self.is_over(agent, tx.now()) {
                 continue;
             }
-            match forget(tx, agent, BATCH) {
+            match remove(tx, agent, BATCH) {
                 Ok((PruneExtent::Everything | PruneExtent::Part, _)) => batch.due.push(candidate.session_id),
                 Ok((PruneExtent::Nothing, _)) => {}
                 Err(error) if error.is_unreadable_row() => batch.skipped.push(candidate.skipped(&error)),
@@ -81,7 +81,7 @@ impl Board {
         changes: &mut Changes,
         pruned: &mut Pruned,
     ) -> Result<()> {
-        let mut room = BATCH;
+        let mut budget = BATCH;
         for (place, session) in batch.due.iter().enumerate() {
             if place == AGENT_BATCH {
                 // If none of them could be removed, checking again at once would find the same ones.
@@ -90,12 +90,12 @@ impl Board {
             }
             let agent = tx.row::<Agent>(&Key::Agent(session.clone()))?;
             let Some(agent) = agent.filter(|agent| self.is_over(agent, tx.now())) else { continue };
-            let (forgotten, with_it) = match forget(tx, &agent, room) {
+            let (forgotten, with_it) = match remove(tx, &agent, budget) {
                 // It was readable a moment ago: the next search skips it.
                 Err(error) if error.is_unreadable_row() => continue,
                 forgotten => forgotten?,
             };
-            room = room.saturating_sub(with_it.put.len() + with_it.remove.len());
+            budget = budget.saturating_sub(with_it.put.len() + with_it.remove.len());
             changes.put.extend(with_it.put);
             changes.remove.extend(with_it.remove);
             match forgotten {
@@ -120,16 +120,16 @@ enum PruneExtent {
 }
 
 /// Removes an agent and its rows, as far as the batch allows. Its past actions keep its name.
-fn forget(tx: &dyn Tx, agent: &Agent, mut room: usize) -> Result<(PruneExtent, Changes)> {
+fn remove(tx: &dyn Tx, agent: &Agent, mut budget: usize) -> Result<(PruneExtent, Changes)> {
     let session = &agent.session_id;
     let (delegates, claimed) = (Range::delegates_of(session), Range::claimed_by(session));
     let (own, edits) = (Range::heartbeats_of(session), Range::edits_of_session(session));
     let cursors = Range::cursors_of(session);
     tx.prefetch(&[
         Prefetch::Range(delegates.clone()),
-        Prefetch::Candidates(claimed.clone(), room + 1),
-        Prefetch::Keys(own.clone(), room + 1),
-        Prefetch::Candidates(edits.clone(), room + 1),
+        Prefetch::Candidates(claimed.clone(), budget + 1),
+        Prefetch::Keys(own.clone(), budget + 1),
+        Prefetch::Candidates(edits.clone(), budget + 1),
         Prefetch::Range(cursors.clone()),
         EndsWith::Session(session).prefetch(),
     ])?;
@@ -138,13 +138,13 @@ fn forget(tx: &dyn Tx, agent: &Agent, mut room: usize) -> Result<(PruneExtent, C
     if !tx.rows::<Agent>(&delegates)?.is_empty() {
         return Ok((PruneExtent::Nothing, changes));
     }
-    let mut items = tx.candidate_rows::<WorkItem>(&claimed, room + 1)?;
-    let all_items_go = items.len() <= room;
+    let mut items = tx.candidate_rows::<WorkItem>(&claimed, budget + 1)?;
+    let all_items_go = items.len() <= budget;
     if all_items_go {
         tx.prefetch(&[Prefetch::Range(claimed.clone())])?;
         items = tx.rows(&claimed)?;
     } else {
-        items.truncate(room);
+        items.truncate(budget);
         let keys = items.iter().map(|item| Prefetch::Row(Key::WorkItem(item.item_id.clone())));
         tx.prefetch(&keys.collect::<Vec<_>>())?;
     }
@@ -157,22 +157,23 @@ fn forget(tx: &dyn Tx, agent: &Agent, mut room: usize) -> Result<(PruneExtent, C
         if let Some(item) = tx.row::<WorkItem>(&key)?.filter(|item| item.claimed_by.as_ref() == Some(session))
         {
             changes.put(WorkItem { claimed_by: None, ..item });
-            room -= 1;
+            budget -= 1;
         }
     }
-    let heartbeats = tx.keys(&own, room + 1)?;
-    let all_heartbeats_go = heartbeats.len() <= room;
+    let heartbeats = tx.keys(&own, budget + 1)?;
+    let all_heartbeats_go = heartbeats.len() <= budget;
     // A heartbeat whose key cannot be read refers to the agent, so the agent stays.
-    let heartbeats = heartbeats.into_iter().take(room).collect::<Result<Vec<_>>>()?;
+    let heartbeats = heartbeats.into_iter().take(budget).collect::<Result<Vec<_>>>()?;
     tx.prefetch(&heartbeats.iter().cloned().map(Prefetch::Row).collect::<Vec<_>>())?;
     remove_heartbeats(tx, &heartbeats, &mut changes)?;
-    room -= heartbeats.len();
+    budget -= heartbeats.len();
     if !all_items_go || !all_heartbeats_go {
         return Ok((PruneExtent::Part, changes));
     }
-    let edits = tx.candidate_rows::<Edit>(&edits, room + 1)?;
-    let all_edits_go = edits.len() <= room;
-    let edits = edits.into_iter().take(room).map(|edit| Key::Edit(edit.worktree, edit.path, edit.session_id));
+    let edits = tx.candidate_rows::<Edit>(&edits, budget + 1)?;
+    let all_edits_go = edits.len() <= budget;
+    let edits =
+        edits.into_iter().take(budget).map(|edit| Key::Edit(edit.worktree, edit.path, edit.session_id));
     let edits: Vec<_> = edits.collect();
     tx.prefetch(&edits.iter().cloned().map(Prefetch::Row).collect::<Vec<_>>())?;
     for key in edits {

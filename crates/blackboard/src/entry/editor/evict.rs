@@ -1,4 +1,4 @@
-//! Makes room in a scope that is full: the entry that is evicted for a write.
+//! Makes space in a scope that is full: the entry that is evicted for a write.
 
 use super::{EntryEditor, KeyState};
 use crate::entry::wording::{EventWording, Removal};
@@ -9,7 +9,7 @@ use crate::store::{Prefetch, Range};
 impl EntryEditor<'_> {
     /// Removes one entry if the scope is full, and returns its key if it had not expired. Leased entries stay, and so does
     /// what this commit wrote.
-    pub(super) fn make_room(
+    pub(super) fn make_space(
         &mut self,
         scope: &str,
         policies: Option<&ScopePolicies>,

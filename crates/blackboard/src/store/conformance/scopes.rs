@@ -20,7 +20,7 @@ on_every_engine![
     a_full_scope_that_evicts_nothing_refuses_new_keys,
     leased_entries_are_never_evicted,
     a_commit_evicts_nothing_that_it_wrote,
-    every_removal_makes_room,
+    every_removal_makes_space,
     a_limit_below_the_number_of_entries_is_refused,
     a_value_has_the_type_that_the_scope_allows,
     a_value_matches_the_schema_that_the_scope_requires,
@@ -322,7 +322,7 @@ fn a_commit_evicts_nothing_that_it_wrote(fixture: &Fixture) {
     assert!(found.iter().all(|key| key.starts_with("lk")));
 }
 
-fn every_removal_makes_room(fixture: &Fixture) {
+fn every_removal_makes_space(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     create(fixture, limited(9, Eviction::Refuse));
     let fill = || {

@@ -16,7 +16,7 @@ pub(super) fn translate(path: &Path, error: rusqlite::Error) -> Error {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed) => {
             busy(path, None)
         }
-        _ if is_out_of_room(&error) => {
+        _ if is_out_of_space(&error) => {
             Fault::new(Code::DiskFull, format!("no space left for {shown}; nothing was written"))
                 .hint("free some space on this file system, then retry")
                 .because(error)
@@ -70,7 +70,7 @@ pub(super) fn translate(path: &Path, error: rusqlite::Error) -> Error {
 }
 
 /// Whether the file system is full. If the index of the WAL cannot grow, SQLite reports an I/O error.
-fn is_out_of_room(error: &rusqlite::Error) -> bool {
+fn is_out_of_space(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error().map(|error| error.extended_code);
     matches!(code, Some(ffi::SQLITE_FULL | ffi::SQLITE_IOERR_SHMSIZE))
 }
