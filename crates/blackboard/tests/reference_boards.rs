@@ -172,7 +172,11 @@ fn assert_nothing_is_missing(database: &Database, copy: &Path) {
             let kept = if table == "heartbeats" {
                 let agent = upgraded_agents.iter().find(|agent| agent["session_id"] == row["session_id"]);
                 let beats = metadata(agent.unwrap())["heartbeats"].clone();
-                let beat = beats.as_array().into_iter().flatten().find(|beat| beat["id"].to_string() == id);
+                let beat = beats
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .find(|beat| beat["id"].as_i64() == id.parse().ok());
                 beat.cloned().unwrap_or_default()
             } else {
                 metadata(same)["ivy_blackboard"].clone()

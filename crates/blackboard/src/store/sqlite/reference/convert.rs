@@ -224,7 +224,8 @@ impl Conversion<'_> {
             let mut leftovers = Leftovers::of("projects", &mut tally);
             let registered_at = leftovers.time(row, "registered_at", Timestamp::EPOCH)?;
             leftovers.keep_unknown(row)?;
-            let more = features.remove(&id).map(Features::into_member);
+            let more = features.remove(&id).map(Features::into_json);
+            let more = more.as_deref().map(|json| (FEATURES, json));
             let metadata = leftovers.into_metadata(row.text("metadata")?, more);
             let (name, path) = (row.required_text("display_name")?, row.text("local_path")?);
             let (path, repo, metadata) = (path.as_deref(), row.text("remote_repo")?, metadata.as_deref());
@@ -237,7 +238,7 @@ impl Conversion<'_> {
             tally.count("projects registered for features");
             let leftovers = Leftovers::of("projects", &mut tally);
             let since = features.since.unwrap_or(self.now);
-            let metadata = leftovers.into_metadata(None, Some(features.into_member()));
+            let metadata = leftovers.into_metadata(None, Some((FEATURES, &features.into_json())));
             self.insert_project(&id, &id, None, None, since, metadata.as_deref())?;
         }
         self.tally = tally;
@@ -266,7 +267,7 @@ impl Conversion<'_> {
     /// The rows of `specflow_features`, by project.
     fn features(&mut self) -> rusqlite::Result<HashMap<String, Features>> {
         let mut features: HashMap<String, Features> = HashMap::new();
-        if !has_table(self.source, "specflow_features")? {
+        if !has_table(self.source, FEATURES)? {
             return Ok(features);
         }
         for_each(self.source, "SELECT * FROM specflow_features ORDER BY feature_id", &[], |row| {
@@ -274,7 +275,7 @@ impl Conversion<'_> {
             let created = row.text("created_at")?.as_deref().and_then(parse_time);
             of_project.since = of_project.since.into_iter().chain(created).min();
             of_project.rows.push(whole_row(row)?);
-            self.tally.count("specflow_features");
+            self.tally.count(FEATURES);
             self.rows.specflow_features += 1;
             Ok(())
         })?;
@@ -376,7 +377,8 @@ impl Conversion<'_> {
             let last_seen_at = leftovers.time(row, "last_seen_at", started_at)?;
             leftovers.keep_unknown(row)?;
             let more = Some(beats.leftovers).filter(|leftovers| !leftovers.is_empty());
-            let more = more.map(|leftovers| ("heartbeats", format!("[{}]", leftovers.join(","))));
+            let more = more.map(|leftovers| format!("[{}]", leftovers.join(",")));
+            let more = more.as_deref().map(|json| ("heartbeats", json));
             let metadata = leftovers.into_metadata(row.text("metadata")?, more);
             let ended_at = match status {
                 AgentStatus::Active | AgentStatus::Idle => None,
@@ -471,10 +473,9 @@ impl Conversion<'_> {
                 (None, None) => None,
             };
             leftovers.keep_unknown(row)?;
-            let metadata = leftovers.into_metadata(
-                row.text("metadata")?,
-                item.own.map(|(name, value)| (name, value.to_string())),
-            );
+            let own = item.own.map(|(name, value)| (name, value.to_string()));
+            let own = own.as_ref().map(|(name, json)| (*name, json.as_str()));
+            let metadata = leftovers.into_metadata(row.text("metadata")?, own);
             let name = holder.as_ref().and_then(|holder| self.ids.agents.get(holder));
             // A claim has the revision of its event as its fence token, or that of the last event if its own was deleted.
             let claim = self.log.claimed.get(&id).copied().unwrap_or(self.log.last);
@@ -528,6 +529,9 @@ impl Conversion<'_> {
     }
 }
 
+/// The table of features, and the member of a project's metadata that has them.
+const FEATURES: &str = "specflow_features";
+
 /// The features of one project.
 #[derive(Default)]
 struct Features {
@@ -536,9 +540,8 @@ struct Features {
 }
 
 impl Features {
-    /// The member of the project's metadata that has them.
-    fn into_member(self) -> (&'static str, String) {
-        ("specflow_features", Value::Array(self.rows).to_string())
+    fn into_json(self) -> String {
+        Value::Array(self.rows).to_string()
     }
 }
 

@@ -135,7 +135,7 @@ impl<'t> Leftovers<'t> {
     pub(super) fn into_metadata(
         mut self,
         stored: Option<String>,
-        more: Option<(&'static str, String)>,
+        more: Option<(&str, &str)>,
     ) -> Option<String> {
         let mut object = stored.and_then(|text| {
             let Ok(members) = serde_json::from_str::<Map<String, Value>>(&text) else {
@@ -148,7 +148,7 @@ impl<'t> Leftovers<'t> {
             let is_taken = |name: &str| {
                 (name == MEMBER && !self.members.is_empty())
                     || (name == HOLD && self.table == "work_items")
-                    || more.as_ref().is_some_and(|(more, _)| name == *more)
+                    || more.is_some_and(|(more, _)| name == more)
             };
             if !members.keys().any(|name| is_taken(name)) {
                 return Some(text.trim().to_owned());
@@ -157,7 +157,7 @@ impl<'t> Leftovers<'t> {
             self.keep("metadata", text);
             others
         });
-        if let Some((name, json)) = &more {
+        if let Some((name, json)) = more {
             object = Some(with_member(object.as_deref(), name, json));
         }
         match self.into_object(None) {
@@ -220,7 +220,7 @@ mod tests {
             (
                 "agents",
                 r#"{"heartbeats":1,"a":1.0}"#,
-                Some(("heartbeats", "[2]".to_owned())),
+                Some(("heartbeats", "[2]")),
                 r#"{"a":1.0,"heartbeats":[2],"ivy_blackboard":{"metadata":"{\"heartbeats\":1,\"a\":1.0}"}}"#,
             ),
             (
