@@ -23,6 +23,15 @@ use testkit::reference::{self, VERSIONS};
 
 const IVY: &str = "11111111-aaaa-4aaa-8aaa-000000000001";
 
+/// The tables that both programs have, and their keys.
+const TABLES: [(&str, &str); 5] = [
+    ("projects", "project_id"),
+    ("agents", "session_id"),
+    ("work_items", "item_id"),
+    ("heartbeats", "id"),
+    ("events", "id"),
+];
+
 /// A database file at its own path.
 struct Database {
     path: PathBuf,
@@ -44,6 +53,17 @@ impl Database {
 
     fn of_version(version: u32) -> Database {
         Database::new(&reference::database(version))
+    }
+
+    /// The same in the journal mode of other programs.
+    fn with_rollback_journal(sql: &str) -> Database {
+        let database = Database::new(sql);
+        let connection = Connection::open(&database.path).unwrap();
+        let mode: String =
+            connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0)).unwrap();
+        assert_eq!(mode, "delete");
+        drop(connection);
+        database
     }
 
     fn upgrade(&self) -> blackboard::Result<Option<Upgraded>> {
@@ -94,40 +114,99 @@ fn metadata(row: &Row) -> serde_json::Value {
     text(row, "metadata").map_or(serde_json::Value::Null, |text| serde_json::from_str(&text).unwrap())
 }
 
-/// Finds every value of a row of the copy in the upgraded row: in its column, or in its metadata.
+/// What the rows of a table became: the upgraded row, what its metadata keeps, and the ids that block it.
+struct UpgradedRow<'a> {
+    row: &'a Row,
+    kept: &'a serde_json::Value,
+    blockers: &'a [String],
+}
+
+/// Finds every value of a row of the copy in what it became: in its column, in metadata, or among its dependencies.
 #[track_caller]
-fn assert_has(row: &Row, upgraded: &Row, table: &str) {
-    let kept = &metadata(upgraded)["ivy_blackboard"];
+fn assert_has(row: &Row, upgraded: &UpgradedRow<'_>, table: &str) {
+    let UpgradedRow { row: upgraded, kept, blockers } = *upgraded;
     let own = &metadata(upgraded)["blackboard"];
-    for (column, value) in row {
-        let Some(value) = (match value {
-            Value::Null => None,
-            _ => text(row, column),
-        }) else {
-            continue;
-        };
+    for column in row.keys() {
+        let Some(value) = text(row, column) else { continue };
         let stored = text(upgraded, column);
         let [kept_json, own_json] = [kept, own].map(|object| object[column].to_string());
         let is_kept = kept[column].as_str() == Some(&value) || kept_json == value;
         let is_own = own[column].as_str().is_some_and(|own| own == value || same_time(own, &value))
             || own_json == value;
         let is_there = match column.as_str() {
-            "metadata" => {
-                let before: serde_json::Value = serde_json::from_str(&value).unwrap();
-                let members = before.as_object().into_iter().flatten();
-                is_kept || members.into_iter().all(|(name, value)| metadata(upgraded)[name] == *value)
+            "metadata" if table == "heartbeats" => {
+                is_kept
+                    || serde_json::from_str(&value)
+                        .is_ok_and(|value: serde_json::Value| kept[column] == value)
             }
-            // They are rows of another table.
-            "depends_on" | "blocked_by" => true,
+            "metadata" if !is_kept => {
+                let before: serde_json::Value = serde_json::from_str(&value).unwrap();
+                before.as_object().unwrap().iter().all(|(name, value)| metadata(upgraded)[name] == *value)
+            }
+            "depends_on" | "blocked_by" => {
+                is_kept || value.split(',').all(|id| blockers.iter().any(|blocker| blocker == id.trim()))
+            }
             "failure_count" if value == "0" => true,
-            _ => stored.as_deref() == Some(&value) || is_kept || is_own,
+            _ => {
+                let is_same_time = || stored.as_ref().is_some_and(|stored| same_time(stored, &value));
+                stored.as_ref() == Some(&value) || is_kept || is_own || is_same_time()
+            }
         };
-        assert!(is_there, "{table}.{column} = {value} is missing in {upgraded:?}");
+        assert!(is_there, "{table}.{column} = {value} is missing in {upgraded:?}, {kept}");
     }
 }
 
+/// Finds every row of the copy, with all of its values, in the upgraded database.
+#[track_caller]
+fn assert_nothing_is_missing(database: &Database, copy: &Path) {
+    let all = |file: &Path, table: &str| rows(file, &format!("SELECT * FROM {table}"));
+    let upgraded_agents = all(&database.path, "agents");
+    let dependencies = all(&database.path, "work_dependencies");
+    for (table, key) in TABLES {
+        let after = all(&database.path, table);
+        for row in all(copy, table) {
+            let id = text(&row, key).unwrap();
+            let same = after.iter().find(|other| other[key] == row[key]);
+            let same = same.unwrap_or_else(|| panic!("{table} {id} is missing"));
+            // A heartbeat has no metadata here: its agent has it.
+            let kept = if table == "heartbeats" {
+                let agent = upgraded_agents.iter().find(|agent| agent["session_id"] == row["session_id"]);
+                let beats = metadata(agent.unwrap())["heartbeats"].clone();
+                let beat = beats
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .find(|beat| beat["id"].as_i64() == id.parse().ok());
+                beat.cloned().unwrap_or_default()
+            } else {
+                metadata(same)["ivy_blackboard"].clone()
+            };
+            let blockers: Vec<String> = dependencies
+                .iter()
+                .filter(|dependency| table == "work_items" && dependency["item_id"] == row[key])
+                .filter_map(|dependency| text(dependency, "blocked_by"))
+                .collect();
+            assert_has(&row, &UpgradedRow { row: same, kept: &kept, blockers: &blockers }, table);
+        }
+    }
+    let projects = all(&database.path, "projects");
+    let features = rows(copy, "SELECT name FROM sqlite_schema WHERE name = 'specflow_features'");
+    for feature in features.iter().flat_map(|_| all(copy, "specflow_features")) {
+        let project = projects.iter().find(|project| project["project_id"] == feature["project_id"]);
+        let kept = metadata(project.unwrap())["specflow_features"].clone();
+        let is_same = |kept: &serde_json::Value| {
+            feature.iter().all(|(column, value)| match value {
+                Value::Integer(number) => kept[column] == *number,
+                _ => kept[column].as_str() == text(&feature, column).as_deref(),
+            })
+        };
+        assert!(kept.as_array().unwrap().iter().any(is_same), "{feature:?} is missing in {kept}");
+    }
+}
+
+/// Whether the second one is the first in the form without milliseconds.
 fn same_time(stored: &str, before: &str) -> bool {
-    stored.get(..19) == Some(&before.replace(' ', "T"))
+    stored.strip_suffix(".000Z") == Some(&before.replace(' ', "T"))
 }
 
 #[test]
@@ -136,36 +215,153 @@ fn every_row_of_every_version_is_upgraded() {
         let database = Database::of_version(version);
         let refused = database.open().map(drop).unwrap_err();
         assert_eq!(refused.code(), Code::UpgradeNeeded, "{refused}");
+        let before = content(&database.path);
         let upgraded = database.upgrade().unwrap().unwrap();
         assert_eq!(upgraded.from_version, version);
         let copy = &upgraded.copy;
         assert!(copy.ends_with(format!("local.db.before-blackboard-{version}")), "{copy:?}");
         assert_eq!(fs::metadata(copy).unwrap().permissions().mode() & 0o777, 0o600);
-        for (table, key, count) in [
-            ("projects", "project_id", upgraded.rows.projects),
-            ("agents", "session_id", upgraded.rows.agents),
-            ("work_items", "item_id", upgraded.rows.work_items),
-            ("heartbeats", "id", upgraded.rows.heartbeats),
-            ("events", "id", upgraded.rows.events),
-        ] {
-            let before = rows(copy, &format!("SELECT * FROM {table} ORDER BY {key}"));
-            let after = rows(&database.path, &format!("SELECT * FROM {table} ORDER BY {key}"));
-            assert_eq!(after.len() as u64, count, "{table} of version {version}");
-            for row in &before {
-                let same = after.iter().find(|other| other[key] == row[key]);
-                let same = same.unwrap_or_else(|| panic!("{table} {:?} is missing", row[key]));
-                if table != "heartbeats" {
-                    assert_has(row, same, table);
-                }
-            }
+        assert_eq!(content(copy), before, "the copy of version {version}");
+        assert_nothing_is_missing(&database, copy);
+        let counts = &upgraded.rows;
+        let counts = [counts.projects, counts.agents, counts.work_items, counts.heartbeats, counts.events];
+        for ((table, _), count) in TABLES.into_iter().zip(counts) {
+            let [before, after] =
+                [copy, &database.path].map(|file| rows(file, &format!("SELECT * FROM {table}")));
             let added = usize::from(table == "projects" && version >= 6);
             assert_eq!(after.len(), before.len() + added, "{table} of version {version}");
+            assert_eq!(after.len() as u64, count, "{table} of version {version}");
         }
-        // The copy has the old schema, and nothing else.
-        let versions = rows(copy, "SELECT max(version) AS version FROM schema_version");
-        assert_eq!(text(&versions[0], "version"), Some(version.to_string()));
         assert_eq!(database.upgrade().unwrap(), None, "it is upgraded once");
     }
+}
+
+/// The statements of the schema, and all rows of all tables.
+fn content(file: &Path) -> BTreeMap<String, Vec<Row>> {
+    const SCHEMA: &str = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name";
+    let schema = rows(file, SCHEMA);
+    let tables = schema.iter().filter(|object| object["type"] == Value::Text("table".to_owned()));
+    let names: Vec<String> = tables.filter_map(|table| text(table, "name")).collect();
+    let content = names.into_iter().map(|name| {
+        let all = rows(file, &format!("SELECT * FROM {name}"));
+        (name, all)
+    });
+    content.chain([("sqlite_schema".to_owned(), schema.clone())]).collect()
+}
+
+#[test]
+fn the_copy_of_every_version_works_as_before_the_upgrade() {
+    testkit::limit_test();
+    for version in VERSIONS {
+        let database = Database::of_version(version);
+        let copy = database.upgrade().unwrap().unwrap().copy;
+        // As the documentation says: it gets the old name.
+        let old = Database::new("");
+        fs::copy(&copy, &old.path).unwrap();
+        let program = Connection::open(&old.path).unwrap();
+        program
+            .execute_batch(
+                "PRAGMA journal_mode = WAL; PRAGMA foreign_keys = ON;
+                INSERT INTO agents (session_id, agent_name, started_at, last_seen_at)
+                VALUES ('new', 'New', '2026-02-03T12:00:00.000Z', '2026-02-03T12:00:00.000Z');
+                INSERT INTO heartbeats (session_id, timestamp) VALUES ('new', '2026-02-03T12:00:00.000Z');
+                INSERT INTO events (timestamp, event_type, actor_id, summary)
+                VALUES ('2026-02-03T12:00:00.000Z', 'agent_registered', 'new', 'x');
+                UPDATE work_items SET status = 'claimed', claimed_by = 'new' WHERE item_id = 'free';
+                DELETE FROM heartbeats WHERE session_id = 'new'",
+            )
+            .unwrap();
+        let known = program.query_row("SELECT max(version) FROM schema_version", [], |row| row.get(0));
+        assert_eq!(known, Ok(version));
+        let event = program.query_row("SELECT max(id) FROM events", [], |row| row.get::<_, i64>(0)).unwrap();
+        assert_eq!(event, if version == 1 { 31 } else { 32 }, "ids continue");
+        drop(program);
+        make_private(&old);
+        assert_eq!(old.upgrade().unwrap().unwrap().rows.agents, 5, "version {version}");
+    }
+}
+
+fn make_private(database: &Database) {
+    for file in fs::read_dir(database.path.parent().unwrap()).unwrap() {
+        fs::set_permissions(file.unwrap().path(), fs::Permissions::from_mode(0o600)).unwrap();
+    }
+}
+
+#[test]
+fn what_has_no_column_is_kept_and_listed() {
+    testkit::limit_test();
+    let sql = format!(
+        "PRAGMA foreign_keys = OFF;
+        ALTER TABLE heartbeats ADD COLUMN mood TEXT;
+        ALTER TABLE events ADD COLUMN weight REAL;
+        INSERT INTO heartbeats (id, session_id, timestamp, progress, mood, metadata, work_item_id) VALUES
+            (50, '{IVY}', '2026-02-03T11:00:00.000Z', 'third', 'fine', '{{\"big\": 12345678901234567890123}}', '78'),
+            (51, '{IVY}', '2026-02-03T11:00:00.000250Z', NULL, NULL, '1],[2', NULL),
+            (52, '{IVY}', '2026-02-03T13:00:00+01:00', NULL, NULL, x'ff', NULL);
+        INSERT INTO work_items (item_id, title, source, created_at, failure_count, depends_on, blocked_by, metadata)
+        VALUES ('many', x'ff41', 'local', '2026-02-01T09:21:00.000Z', 'many', 'free, gone', 'gone', NULL),
+            ('less', 'Less', 'local', '2026-02-01T09:21:00.000Z', -1, NULL, '', '{{\"blackboard\": {{\"on_hold\": 7}}}}'),
+            ('half', 'Half', 'local', '2026-02-01T09:21:00.000Z', 2.5, NULL, NULL, '{{\"ivy_blackboard\": 1}}');
+        INSERT INTO events (timestamp, event_type, summary, weight) VALUES
+            ('2026-02-05T00:00:00.123456Z', 'x', 'x', 9e999);
+        UPDATE agents SET metadata = '{{\"heartbeats\": \"mine\", \"size\": 1.0}}' WHERE session_id = '{IVY}';"
+    );
+    let database = Database::new(&format!("{} {sql}", reference::database(9)));
+    let upgraded = database.upgrade().unwrap().unwrap();
+    let one = |sql: &str| rows(&database.path, sql).remove(0);
+    let item = |id: &str| one(&format!("SELECT * FROM work_items WHERE item_id = '{id}'"));
+    let kept = |id: &str| metadata(&item(id))["ivy_blackboard"].clone();
+    assert_eq!(kept("many")["failure_count"], "many");
+    assert_eq!(kept("many")["title"]["hex"], "ff41");
+    assert_eq!(
+        (&kept("many")["depends_on"], &kept("many")["blocked_by"]),
+        (&"free, gone".into(), &"gone".into())
+    );
+    assert_eq!((&kept("less")["failure_count"], &kept("half")["failure_count"]), (&(-1).into(), &2.5.into()));
+    assert_eq!(kept("less")["metadata"], r#"{"blackboard": {"on_hold": 7}}"#);
+    assert_eq!(kept("half")["metadata"], r#"{"ivy_blackboard": 1}"#);
+    let event = one("SELECT * FROM events ORDER BY id DESC LIMIT 1");
+    let event = metadata(&event)["ivy_blackboard"].clone();
+    assert_eq!(
+        (&event["weight"], &event["timestamp"]),
+        (&"inf".into(), &"2026-02-05T00:00:00.123456Z".into())
+    );
+    let agent = one(&format!("SELECT * FROM agents WHERE session_id = '{IVY}'"));
+    assert_eq!(metadata(&agent)["ivy_blackboard"]["metadata"], r#"{"heartbeats": "mine", "size": 1.0}"#);
+    assert_eq!(metadata(&agent)["size"], 1.0);
+    assert!(text(&agent, "metadata").unwrap().contains("12345678901234567890123"), "{agent:?}");
+    let beats = metadata(&agent)["heartbeats"].clone();
+    let beat = |id: i64| beats.as_array().unwrap().iter().find(|beat| beat["id"] == id).unwrap().clone();
+    assert_eq!((&beat(50)["mood"], &beat(50)["work_item_id"]), (&"fine".into(), &"78".into()));
+    // They have the same millisecond as another one.
+    assert_eq!(beat(4)["timestamp"], "2026-02-03T11:00:00.000Z");
+    assert_eq!(beat(50)["timestamp"], "2026-02-03T11:00:00.000Z");
+    assert_eq!(
+        (&beat(51)["timestamp"], &beat(51)["metadata"]),
+        (&"2026-02-03T11:00:00.000250Z".into(), &"1],[2".into())
+    );
+    assert_eq!(beat(52)["timestamp"], "2026-02-03T13:00:00+01:00");
+    assert_eq!(beat(52)["metadata"]["hex"], "ff");
+    for (what, count) in [
+        ("agents.metadata", 2),
+        ("events.timestamp", 1),
+        ("events.weight", 1),
+        ("heartbeats.metadata", 4),
+        ("heartbeats.mood", 1),
+        ("heartbeats.timestamp", 5),
+        ("heartbeats.work_item_id", 1),
+        ("work_items.failure_count", 3),
+        ("work_items.metadata", 2),
+        ("work_items.title", 1),
+    ] {
+        let listed = upgraded.kept_in_metadata.iter().find(|kept| kept.what == what);
+        assert_eq!(listed.map(|kept| kept.rows), Some(count), "{what}");
+    }
+    let board = database.open().unwrap();
+    for id in ["many", "less", "half"] {
+        assert_eq!(board.work().status(id).unwrap().hold.failure_count, 0);
+    }
+    board.export().unwrap();
 }
 
 #[test]
@@ -293,6 +489,7 @@ fn statements_of_the_other_program_fail_after_the_upgrade() {
 
 #[test]
 fn what_is_not_of_that_program_is_refused_and_unchanged() {
+    testkit::limit_test();
     for (statement, code) in [
         ("CREATE TRIGGER mine AFTER INSERT ON events BEGIN DELETE FROM agents; END", Code::ForeignDatabase),
         ("CREATE VIEW mine AS SELECT * FROM agents", Code::ForeignDatabase),
@@ -301,16 +498,71 @@ fn what_is_not_of_that_program_is_refused_and_unchanged() {
         ("UPDATE schema_version SET version = 10 WHERE version = 9", Code::NewerSchema),
         ("DELETE FROM schema_version", Code::ForeignDatabase),
         ("UPDATE events SET id = -1 WHERE id = 5", Code::Corrupt),
+        // It has no value here either, and then two agents have the same id.
+        (
+            "INSERT INTO agents (session_id, agent_name, started_at, last_seen_at)
+            VALUES (NULL, 'x', '', ''), (NULL, 'x', '', '')",
+            Code::Internal,
+        ),
     ] {
-        let database = Database::new(&format!("{} {statement};", reference::database(9)));
-        let tables = |path: &Path| rows(path, "SELECT type, name, sql FROM sqlite_schema");
-        let (before, events) = (tables(&database.path), rows(&database.path, "SELECT * FROM events"));
-        let refused = database.upgrade().unwrap_err();
-        assert_eq!(refused.code(), code, "{statement}: {refused}");
-        assert_eq!(tables(&database.path), before, "{statement}");
-        assert_eq!(rows(&database.path, "SELECT * FROM events"), events, "{statement}");
-        let left: Vec<_> = database.files().into_keys().filter(|name| name.contains("before")).collect();
-        assert!(left.is_empty(), "{statement}: {left:?}");
+        let sql = format!("{} {statement};", reference::database(9));
+        for database in [Database::new(&sql), Database::with_rollback_journal(&sql)] {
+            let before = database.files();
+            assert_eq!(before.keys().collect::<Vec<_>>(), ["local.db"]);
+            let refused = database.upgrade().unwrap_err();
+            assert_eq!(refused.code(), code, "{statement}: {refused}");
+            let after = database.files();
+            assert_eq!(after.keys().collect::<Vec<_>>(), ["local.db"], "{statement}");
+            assert!(after == before, "{statement}: the file has changed");
+        }
+    }
+}
+
+#[test]
+fn a_refused_upgrade_changes_no_file_beside_the_database() {
+    testkit::limit_test();
+    let newer =
+        format!("{} UPDATE schema_version SET version = 10 WHERE version = 9;", reference::database(9));
+    let options = SqliteOptions { owns_directory: true, ..SqliteOptions::default() };
+    for database in [Database::new(&newer), Database::with_rollback_journal(&newer)] {
+        let before = database.files();
+        let refused = Sqlite::upgrade(&database.path, &database.clock, &options).unwrap_err();
+        assert_eq!(refused.code(), Code::NewerSchema);
+        assert!(database.files() == before, "{:?}", database.files().keys());
+    }
+    // With what a process of the other program left in the WAL.
+    let database = Database::new(&newer);
+    let writer = Connection::open(&database.path).unwrap();
+    writer.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).unwrap();
+    writer.execute_batch("DELETE FROM heartbeats").unwrap();
+    drop(writer);
+    make_private(&database);
+    let content = || {
+        let mut files = database.files();
+        // The index of the WAL also has the locks of readers.
+        files.remove("local.db-shm");
+        files
+    };
+    let before = content();
+    assert!(!before["local.db-wal"].is_empty());
+    assert_eq!(database.upgrade().unwrap_err().code(), Code::NewerSchema);
+    assert!(content() == before, "the database or its WAL has changed");
+}
+
+#[test]
+fn a_board_with_a_rollback_journal_is_upgraded() {
+    testkit::limit_test();
+    for version in VERSIONS {
+        let database = Database::with_rollback_journal(&reference::database(version));
+        let before = content(&database.path);
+        let upgraded = database.upgrade().unwrap().unwrap();
+        assert_eq!(content(&upgraded.copy), before);
+        assert_nothing_is_missing(&database, &upgraded.copy);
+        database.open().unwrap().agents().register(&Register::named("Oak")).unwrap();
+        assert_eq!(
+            rows(&database.path, "PRAGMA journal_mode")[0]["journal_mode"],
+            Value::Text("wal".to_owned())
+        );
     }
 }
 

@@ -16,14 +16,9 @@ use crate::output::upgrade::{UpgradedBoard, upgrade_note};
 
 /// Upgrade a board of ivy-blackboard
 ///
-/// Continues with the board of ivy-blackboard that is at the location of this one: its agents, projects, work items,
-/// heartbeats and events, with their ids and metadata. What has no column here goes into metadata, and is listed.
-///
-/// First makes a copy beside it, for example local.db.before-blackboard-9, private and verified. Then upgrades it in one
-/// transaction: on any error the file is unchanged. ivy-blackboard cannot use the board afterwards; the copy it can.
-///
-/// Asks first, or needs --yes where there is no terminal. On a board that needs no upgrade, changes nothing. With BLACKBOARD_UPGRADE=1, the first
-/// command that opens the board upgrades it.
+/// Takes over all agents, projects, work items, heartbeats and events; what has no column here goes into metadata, and is
+/// listed. Keeps a verified copy beside the board, and leaves the board unchanged on any error. Asks first, and needs --yes
+/// where there is no terminal.
 ///
 /// Examples:
 ///   blackboard upgrade
@@ -60,12 +55,12 @@ impl Run for Upgrade {
     }
 }
 
-/// Whether a command that meets a board of ivy-blackboard upgrades it: it was told so, or the user says so.
+/// Whether a command that finds a board of ivy-blackboard upgrades it: with `--yes`, or if the user agrees.
 pub fn wanted(context: &Context, board: &ResolvedBoard, yes: bool) -> Result<bool> {
     Ok(yes || asked(context, board)?.unwrap_or(false))
 }
 
-/// Upgrades the board on the way of another command.
+/// Upgrades the board for another command, and prints a note.
 pub fn run(context: &Context, board: &ResolvedBoard) -> Result<Option<Upgraded>> {
     let upgraded = board.upgrade()?;
     if let Some(upgraded) = &upgraded {

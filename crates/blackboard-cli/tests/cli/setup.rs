@@ -1,5 +1,6 @@
 //! `setup`: our entries in the settings files of agents. It opens no board; `redis/setup.rs` is about the board of a server in it.
 
+mod ivy_blackboard;
 mod remove;
 mod settings;
 mod status;

@@ -109,6 +109,26 @@ fn first_command_upgrades_if_the_environment_says_so() {
 }
 
 #[test]
+fn a_refused_upgrade_leaves_every_file_unchanged() {
+    for mode in ["WAL", "DELETE"] {
+        let scratch = Scratch::new();
+        let file = scratch.path().join(".blackboard/local.db");
+        put(&scratch, &file, 9);
+        fs::set_permissions(file.parent().unwrap(), Permissions::from_mode(0o700)).unwrap();
+        let connection = Connection::open(&file).unwrap();
+        connection.execute_batch("UPDATE schema_version SET version = 10 WHERE version = 9").unwrap();
+        connection.query_row(&format!("PRAGMA journal_mode = {mode}"), [], |_| Ok(())).unwrap();
+        drop(connection);
+        let before = scratch.contents();
+        for call in [&["upgrade", "--yes", "--json"][..], &["init", "--yes", "--json"]] {
+            let refusal = scratch.run(call).refused(Code::NewerSchema);
+            assert!(refusal["error"].as_str().unwrap().contains("schema version 10"), "{refusal}");
+        }
+        assert!(scratch.contents() == before, "{mode}");
+    }
+}
+
+#[test]
 fn hooks_leave_it_untouched_and_log_it() {
     let scratch = scratch_with(9);
     let before = fs::read(scratch.database()).unwrap();

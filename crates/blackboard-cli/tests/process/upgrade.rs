@@ -11,11 +11,12 @@ use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use testkit::reference::{self, VERSIONS};
 
 use crate::crowd::{Ended, at_once, end_of, kill};
-use crate::machine::SmallDisk;
+use crate::machine::{SmallDisk, can_trace};
 use crate::scale::{Chance, progress, size};
 use crate::test_board::TestBoard;
 
@@ -67,15 +68,43 @@ fn rows(file: &Path) -> BTreeSet<(&'static str, String)> {
     rows
 }
 
-/// Checks that the board has all rows that it had before the upgrade, and that its only copy has nothing else.
-#[track_caller]
-fn assert_complete(board: &TestBoard, before: &BTreeSet<(&'static str, String)>) {
-    let after = rows(board.database());
-    let missing: Vec<_> = before.difference(&after).collect();
-    assert!(missing.is_empty(), "{missing:?} are missing");
-    let copies = copies(board);
-    assert_eq!(copies.len(), 1, "{copies:?}");
-    assert_eq!(rows(&copies[0]), *before, "the copy");
+/// A database before its upgrade.
+struct Before {
+    version: u32,
+    rows: BTreeSet<(&'static str, String)>,
+    schema: Vec<String>,
+}
+
+impl Before {
+    fn of(file: &Path, version: u32) -> Before {
+        Before { version, rows: rows(file), schema: schema(file) }
+    }
+
+    /// Checks that a database has these rows and this schema.
+    #[track_caller]
+    fn assert_is(&self, file: &Path) {
+        assert_eq!(rows(file), self.rows, "{} of version {}", file.display(), self.version);
+        assert_eq!(schema(file), self.schema, "{} of version {}", file.display(), self.version);
+    }
+
+    /// Checks that the board has all rows that it had before the upgrade, and that its only copy is the old database.
+    #[track_caller]
+    fn assert_complete(&self, board: &TestBoard) {
+        let after = rows(board.database());
+        let missing: Vec<_> = self.rows.difference(&after).collect();
+        assert!(missing.is_empty(), "{missing:?} are missing, version {}", self.version);
+        let copies = copies(board);
+        assert_eq!(copies.len(), 1, "{copies:?}");
+        self.assert_is(&copies[0]);
+    }
+}
+
+/// The statements of a schema, and its versions.
+fn schema(file: &Path) -> Vec<String> {
+    let connection = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+    let all = "SELECT coalesce(sql, name) FROM sqlite_schema UNION ALL SELECT version || ' ' || applied_at FROM schema_version";
+    let mut statement = connection.prepare(all).unwrap();
+    statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
 }
 
 /// Whether the database is a board of this program.
@@ -85,11 +114,14 @@ fn is_upgraded(file: &Path) -> bool {
     id != 0
 }
 
-/// The copies beside the database, and what an interrupted upgrade left.
+/// The copies beside the database, and what an interrupted upgrade left, without the files that reading them here creates.
 fn copies(board: &TestBoard) -> Vec<PathBuf> {
     let files = fs::read_dir(board.database().parent().unwrap()).unwrap().map(|file| file.unwrap().path());
-    let mut copies: Vec<_> =
-        files.filter(|file| file.to_str().unwrap().contains("before-blackboard")).collect();
+    let is_copy = |file: &PathBuf| {
+        let name = file.to_str().unwrap();
+        name.contains("before-blackboard") && !name.ends_with("-wal") && !name.ends_with("-shm")
+    };
+    let mut copies: Vec<_> = files.filter(is_copy).collect();
     copies.sort();
     copies
 }
@@ -106,7 +138,12 @@ fn twenty_processes_upgrade_a_board_once_and_all_succeed() {
     for version in VERSIONS {
         let board = location();
         put(&board, &reference::database(version));
-        let before = rows(board.database());
+        if version % 4 == 0 {
+            // As a copy with another program leaves it.
+            let connection = Connection::open(board.database()).unwrap();
+            connection.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(())).unwrap();
+        }
+        let before = Before::of(board.database(), version);
         let answers = at_once(20, |index| match index % 4 {
             0 => run(&board, &["work", "list", "--all", "--json"]),
             1 => run(&board, &["status", "--json"]),
@@ -116,7 +153,7 @@ fn twenty_processes_upgrade_a_board_once_and_all_succeed() {
         for answer in &answers {
             assert_eq!((answer.status.code(), answer.stderr.as_str()), (Some(0), ""), "{answer:?}");
         }
-        assert_complete(&board, &before);
+        before.assert_complete(&board);
         assert_eq!(board.number("SELECT count(*) FROM marks WHERE name = 'ivy_blackboard'"), 1);
         assert_eq!(board.json(&["list"]).as_array().unwrap().len(), 5);
     }
@@ -124,15 +161,20 @@ fn twenty_processes_upgrade_a_board_once_and_all_succeed() {
 
 #[test]
 fn killed_upgrade_leaves_the_board_upgraded_or_unchanged() {
-    let rounds = size(30, 300);
-    let template = location();
-    put(&template, &reference::large_database(9, 2_000));
-    let (bytes, before) = (fs::read(template.database()).unwrap(), rows(template.database()));
+    let rounds = size(36, 360);
+    let templates: Vec<_> = VERSIONS
+        .map(|version| {
+            let template = location();
+            put(&template, &reference::large_database(version, 2_000));
+            (fs::read(template.database()).unwrap(), Before::of(template.database(), version))
+        })
+        .collect();
     let mut lifetime = Duration::from_millis(200);
     let (mut killed, mut unchanged) = (0, 0);
     for round in 0..rounds {
+        let (bytes, before) = &templates[round % templates.len()];
         let board = location();
-        fs::write(board.database(), &bytes).unwrap();
+        fs::write(board.database(), bytes).unwrap();
         make_private(&board);
         let mut chance = Chance::new(round);
         // Some boards are killed more than once.
@@ -166,13 +208,13 @@ fn killed_upgrade_leaves_the_board_upgraded_or_unchanged() {
                 assert_eq!(board.run(["work", "list", "--json"]).code, 0);
             } else {
                 unchanged += 1;
-                assert_eq!(rows(board.database()), before);
+                before.assert_is(board.database());
                 let refusal = board.refusal(4, &["work", "list"]);
                 assert_eq!(refusal["code"], "upgrade_needed", "{refusal}");
             }
         }
         board.json(&["upgrade", "--yes"]);
-        assert_complete(&board, &before);
+        before.assert_complete(&board);
         progress("upgrades killed, rounds", round + 1, rounds);
     }
     println!("upgrade: {rounds} boards, {killed} processes killed, {unchanged} times before the commit");
@@ -184,28 +226,122 @@ fn upgrade_on_a_full_disk_is_complete_or_leaves_the_board_unchanged() {
     let board = location();
     let directory = board.database().parent().unwrap();
     let Some(_disk) = SmallDisk::mount(directory, 4_096) else { return };
-    put(&board, &reference::large_database(9, 500));
-    let before = rows(board.database());
-    let ballast = directory.join("ballast");
-    for (refused, leave) in (0..3_000).step_by(48).enumerate() {
+    for version in VERSIONS {
+        put(&board, &reference::large_database(version, 500));
+        fill_and_upgrade(&board, &Before::of(board.database(), version));
+        for file in fs::read_dir(directory).unwrap() {
+            fs::remove_file(file.unwrap().path()).unwrap();
+        }
+    }
+}
+
+/// Upgrades a board on a disk that has more space each time, until it is enough.
+fn fill_and_upgrade(board: &TestBoard, before: &Before) {
+    let ballast = board.database().with_file_name("ballast");
+    // Another step for each version, so that the disk is full at other calls.
+    let step = 60 + 4 * before.version as usize;
+    for (refused, leave) in (0..3_000).step_by(step).enumerate() {
         let mut file = OpenOptions::new().create(true).append(true).open(&ballast).unwrap();
         while file.write_all(&[0; 4_096]).is_ok() {}
         let length = file.metadata().unwrap().len();
         file.set_len(length.saturating_sub(leave * 1_024)).unwrap();
+        drop(file);
         let answer = board.run(["upgrade", "--yes", "--json"]);
+        fs::remove_file(&ballast).unwrap();
         if answer.code == 0 {
-            fs::remove_file(&ballast).unwrap();
-            assert_complete(&board, &before);
+            before.assert_complete(board);
             assert!(refused > 0, "there was always space");
             return;
         }
         assert_eq!(answer.json()["code"], "disk_full", "{answer:?}");
-        assert!(!is_upgraded(board.database()));
-        assert!(copies(&board).is_empty(), "{:?}", copies(&board));
-        fs::remove_file(&ballast).unwrap();
-        assert_eq!(rows(board.database()), before);
+        before.assert_is(board.database());
+        // The copy stays if the commit failed.
+        for copy in copies(board) {
+            before.assert_is(&copy);
+        }
     }
-    panic!("there was never enough space");
+    panic!("there was never enough space for version {}", before.version);
+}
+
+/// Upgrades a board while the n-th of some system calls on some files fails. Returns whether it failed, and whether a call did.
+fn upgrade_with_failure(
+    board: &TestBoard,
+    files: &[PathBuf],
+    (calls, error, when): (&str, &str, usize),
+) -> (Ended, bool) {
+    let inject = format!("inject={calls}:error={error}:when={when}");
+    let trace = board.path().join("trace");
+    let mut wrapper = vec!["strace", "-f", "-qq", "-o", trace.to_str().unwrap(), "-e", &inject];
+    wrapper.extend(files.iter().flat_map(|file| ["-P", file.to_str().unwrap()]));
+    let ended = board.wrapped(&wrapper, &["upgrade", "--yes", "--json"]);
+    (ended, fs::read_to_string(trace).unwrap().contains("(INJECTED)"))
+}
+
+#[test]
+fn upgrade_with_a_failing_system_call_is_complete_or_leaves_the_board_unchanged() {
+    if !can_trace("a failing system call") {
+        return;
+    }
+    let (mut tried, mut failed) = (0, 0);
+    for version in VERSIONS {
+        let copy = format!(".before-blackboard-{version}");
+        for (calls, error) in [("pwrite64", "ENOSPC"), ("fsync,fdatasync", "EIO"), ("pread64", "EIO")] {
+            for when in (1..=size(3, 40)).map(|number| number * number + version as usize - 1) {
+                let board = location();
+                put(&board, &reference::database(version));
+                let before = Before::of(board.database(), version);
+                make_private(&board);
+                let files = ["", "-wal", &copy, &format!("{copy}-new")].map(|ending| board.beside(ending));
+                let (ended, was_injected) = upgrade_with_failure(&board, &files, (calls, error, when));
+                tried += usize::from(was_injected);
+                if !ended.status.success() {
+                    failed += 1;
+                    if !is_upgraded(board.database()) {
+                        before.assert_is(board.database());
+                    }
+                    for copy in copies(&board) {
+                        before.assert_is(&copy);
+                    }
+                    make_private(&board);
+                    board.json(&["upgrade", "--yes"]);
+                }
+                before.assert_complete(&board);
+            }
+        }
+    }
+    println!("upgrade: {tried} with a failing call, {failed} of them failed");
+    assert!(failed > 0, "nothing ever failed");
+}
+
+#[test]
+fn copy_stays_when_the_commit_fails() {
+    if !can_trace("a disk that fails during a commit") {
+        return;
+    }
+    for version in VERSIONS {
+        let board = location();
+        put(&board, &reference::database(version));
+        // A process of ivy-blackboard that was killed left its last commit in the WAL.
+        let killed = Connection::open(board.database()).unwrap();
+        killed.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).unwrap();
+        killed.execute_batch("UPDATE agents SET current_work = 'in the WAL'").unwrap();
+        drop(killed);
+        let before = Before::of(board.database(), version);
+        make_private(&board);
+        let wal = [board.beside("-wal")];
+        let (ended, was_injected) = upgrade_with_failure(&board, &wal, ("fsync,fdatasync", "EIO", 1));
+        assert!(was_injected && ended.status.code() == Some(1), "{ended:?}");
+        let copies = copies(&board);
+        assert_eq!(copies.len(), 1, "{copies:?}");
+        before.assert_is(&copies[0]);
+        let answer: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert!(answer["hint"].as_str().unwrap().contains(copies[0].to_str().unwrap()), "{answer}");
+        // All of its frames are in the WAL. SQLite reads them there when it makes the index again.
+        assert!(is_upgraded(board.database()), "version {version}");
+        make_private(&board);
+        assert_eq!(board.json(&["upgrade", "--yes"])["upgraded"], false);
+        before.assert_complete(&board);
+    }
 }
 
 #[test]

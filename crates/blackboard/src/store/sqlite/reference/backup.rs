@@ -24,7 +24,7 @@ pub(super) struct Copy {
 }
 
 impl Copy {
-    /// Removes the copy of an upgrade that failed, unless an earlier one had made it.
+    /// Removes the copy of an upgrade that failed before its commit, unless an earlier one had made it.
     pub(super) fn discard(self) {
         if self.is_new {
             let _ = fs::remove_file(&self.path);
@@ -56,7 +56,8 @@ fn copy(path: &Path, unfinished: &Path) -> Result<()> {
     back_up(path, unfinished).map_err(|error| faults::translate(unfinished, error))?;
     file.sync_all().map_err(|error| open::io_fault(unfinished, "written to the disk", error))?;
     drop(file);
-    verify(unfinished)
+    let connection = open_copy(unfinished).map_err(|error| faults::translate(unfinished, error))?;
+    verify(&connection, unfinished)
 }
 
 fn back_up(path: &Path, unfinished: &Path) -> rusqlite::Result<()> {
@@ -72,13 +73,11 @@ fn back_up(path: &Path, unfinished: &Path) -> rusqlite::Result<()> {
     }
 }
 
-/// Refuses a copy that SQLite finds damaged: the database is damaged itself then.
-fn verify(unfinished: &Path) -> Result<()> {
-    let fault = |error| faults::translate(unfinished, error);
-    let connection = open_copy(unfinished).map_err(fault)?;
-    let found: String =
-        connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0)).map_err(fault)?;
-    if found == "ok" { Ok(()) } else { Err(faults::corrupt(unfinished, found)) }
+/// Refuses a database that SQLite finds damaged.
+pub(super) fn verify(connection: &Connection, path: &Path) -> Result<()> {
+    let check = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get::<_, String>(0));
+    let found = check.map_err(|error| faults::translate(path, error))?;
+    if found == "ok" { Ok(()) } else { Err(faults::corrupt(path, found)) }
 }
 
 /// Gives the copy its name. A copy with the same content is used; one with other content is never replaced.

@@ -61,15 +61,15 @@ struct Ids {
 impl Ids {
     fn read(source: &Connection) -> rusqlite::Result<Ids> {
         let mut ids = Ids { agents: HashMap::new(), projects: HashSet::new(), items: HashMap::new() };
-        for_each(source, "SELECT session_id, agent_name FROM agents", |row| {
+        for_each(source, "SELECT session_id, agent_name FROM agents", &[], |row| {
             ids.agents.insert(row.required_text("session_id")?, row.required_text("agent_name")?);
             Ok(())
         })?;
-        for_each(source, "SELECT project_id FROM projects", |row| {
+        for_each(source, "SELECT project_id FROM projects", &[], |row| {
             ids.projects.insert(row.required_text("project_id")?);
             Ok(())
         })?;
-        for_each(source, "SELECT item_id, status FROM work_items", |row| {
+        for_each(source, "SELECT item_id, status FROM work_items", &[], |row| {
             let is_completed = row.required_text("status")? == Status::Completed.as_str();
             ids.items.insert(row.required_text("item_id")?, is_completed);
             Ok(())
@@ -89,8 +89,8 @@ impl Ids {
 /// What the event log says about other rows.
 #[derive(Default)]
 struct LogFacts {
-    /// The last event about each target.
-    last_about: HashMap<(&'static str, String), i64>,
+    /// The last event about each target, by its type.
+    last_about: HashMap<&'static str, HashMap<String, i64>>,
     claimed: HashMap<String, i64>,
     joined: HashMap<String, i64>,
     ended_at: HashMap<String, Timestamp>,
@@ -103,19 +103,25 @@ impl LogFacts {
         self.last = id;
         let Some((target_type, target)) = target else { return };
         match EventType::from_name(event_type) {
-            EventType::WorkClaimed => drop(self.claimed.insert(target.to_owned(), id)),
-            EventType::AgentRegistered => drop(self.joined.insert(target.to_owned(), id)),
-            EventType::AgentDeregistered | EventType::AgentStale => {
-                self.ended_at.insert(target.to_owned(), at);
-            }
-            EventType::WorkCompleted => drop(self.completed_at.insert(target.to_owned(), at)),
+            EventType::WorkClaimed => set(&mut self.claimed, target, id),
+            EventType::AgentRegistered => set(&mut self.joined, target, id),
+            EventType::AgentDeregistered | EventType::AgentStale => set(&mut self.ended_at, target, at),
+            EventType::WorkCompleted => set(&mut self.completed_at, target, at),
             _ => {}
         }
-        self.last_about.insert((target_type.as_str(), target.to_owned()), id);
+        set(self.last_about.entry(target_type.as_str()).or_default(), target, id);
     }
 
     fn last_about(&self, target_type: TargetType, target: &str) -> i64 {
-        self.last_about.get(&(target_type.as_str(), target.to_owned())).copied().unwrap_or(0)
+        self.last_about.get(target_type.as_str()).and_then(|of| of.get(target)).copied().unwrap_or(0)
+    }
+}
+
+/// Sets a value, and allocates its key only once: most events are about the same targets.
+fn set<T>(map: &mut HashMap<String, T>, key: &str, value: T) {
+    match map.get_mut(key) {
+        Some(known) => *known = value,
+        None => drop(map.insert(key.to_owned(), value)),
     }
 }
 
@@ -123,7 +129,8 @@ impl LogFacts {
 #[derive(Default)]
 struct SessionBeats {
     progress: Option<String>,
-    leftovers: Vec<Value>,
+    /// JSON objects.
+    leftovers: Vec<String>,
     last: Option<i64>,
 }
 
@@ -148,11 +155,11 @@ impl Conversion<'_> {
         const KNOWN: &[&str] =
             &["id", "timestamp", "event_type", "actor_id", "target_id", "target_type", "summary", "metadata"];
         let (log, tally, rows, target) = (&mut self.log, &mut self.tally, &mut self.rows, self.target);
-        let mut insert = target.prepare(INSERT)?;
+        let (mut insert, mut insert_gap) = (target.prepare(INSERT)?, target.prepare(GAP)?);
         // The id of the event before, its number among all events that the board ever had, and its time.
         let mut before: Option<(i64, i64, Timestamp)> = None;
         let mut floor = 0;
-        for_each(self.source, "SELECT * FROM events ORDER BY id", |row| {
+        for_each(self.source, "SELECT * FROM events ORDER BY id", KNOWN, |row| {
             let id = row.integer("id")?.unwrap_or_default();
             if id < 1 || checked_revision(id).is_none() {
                 return Err(rusqlite::Error::IntegralValueOutOfRange(0, id));
@@ -171,8 +178,8 @@ impl Conversion<'_> {
                 }
                 None => None,
             };
-            leftovers.keep_unknown(row, KNOWN)?;
-            let metadata = leftovers.into_metadata(row.text("metadata")?, []);
+            leftovers.keep_unknown(row)?;
+            let metadata = leftovers.into_metadata(row.text("metadata")?, None);
             let event_type = row.required_text("event_type")?;
             log.note(id, time, &event_type, target_type.zip(target_id.as_deref()));
             let (last, ordinal) = before.map_or((id - 1, id - 1), |(last, ordinal, _)| (last, ordinal));
@@ -180,7 +187,7 @@ impl Conversion<'_> {
                 floor = id - 1;
             }
             if id != last + 1 {
-                target.execute(GAP, (id, ordinal + 1))?;
+                insert_gap.execute((id, ordinal + 1))?;
             }
             before = Some((id, ordinal + 1, time));
             let (actor, target_type) = (row.text("actor_id")?, target_type.map(TargetType::as_str));
@@ -212,13 +219,13 @@ impl Conversion<'_> {
         const KNOWN: &[&str] =
             &["project_id", "display_name", "local_path", "remote_repo", "registered_at", "metadata"];
         let (mut features, mut tally) = (self.features()?, std::mem::take(&mut self.tally));
-        for_each(self.source, "SELECT * FROM projects", |row| {
+        for_each(self.source, "SELECT * FROM projects", KNOWN, |row| {
             let id = row.required_text("project_id")?;
             let mut leftovers = Leftovers::of("projects", &mut tally);
             let registered_at = leftovers.time(row, "registered_at", Timestamp::EPOCH)?;
-            leftovers.keep_unknown(row, KNOWN)?;
-            let more =
-                features.remove(&id).map(|features| ("specflow_features", Value::Array(features.rows)));
+            leftovers.keep_unknown(row)?;
+            let more = features.remove(&id).map(Features::into_json);
+            let more = more.as_deref().map(|json| (FEATURES, json));
             let metadata = leftovers.into_metadata(row.text("metadata")?, more);
             let (name, path) = (row.required_text("display_name")?, row.text("local_path")?);
             let (path, repo, metadata) = (path.as_deref(), row.text("remote_repo")?, metadata.as_deref());
@@ -230,9 +237,8 @@ impl Conversion<'_> {
         for (id, features) in unregistered {
             tally.count("projects registered for features");
             let leftovers = Leftovers::of("projects", &mut tally);
-            let metadata =
-                leftovers.into_metadata(None, [("specflow_features", Value::Array(features.rows))]);
             let since = features.since.unwrap_or(self.now);
+            let metadata = leftovers.into_metadata(None, Some((FEATURES, &features.into_json())));
             self.insert_project(&id, &id, None, None, since, metadata.as_deref())?;
         }
         self.tally = tally;
@@ -261,19 +267,15 @@ impl Conversion<'_> {
     /// The rows of `specflow_features`, by project.
     fn features(&mut self) -> rusqlite::Result<HashMap<String, Features>> {
         let mut features: HashMap<String, Features> = HashMap::new();
-        if !has_table(self.source, "specflow_features")? {
+        if !has_table(self.source, FEATURES)? {
             return Ok(features);
         }
-        for_each(self.source, "SELECT * FROM specflow_features ORDER BY feature_id", |row| {
-            let mut feature = Map::new();
-            for column in row.columns() {
-                feature.insert(column.to_owned(), row.json(column)?);
-            }
+        for_each(self.source, "SELECT * FROM specflow_features ORDER BY feature_id", &[], |row| {
             let of_project = features.entry(row.required_text("project_id")?).or_default();
             let created = row.text("created_at")?.as_deref().and_then(parse_time);
             of_project.since = of_project.since.into_iter().chain(created).min();
-            of_project.rows.push(Value::Object(feature));
-            self.tally.count("specflow_features");
+            of_project.rows.push(whole_row(row)?);
+            self.tally.count(FEATURES);
             self.rows.specflow_features += 1;
             Ok(())
         })?;
@@ -284,8 +286,9 @@ impl Conversion<'_> {
         const INSERT: &str = "INSERT INTO heartbeats (id, session_id, timestamp, progress, work_item_id) \
             VALUES (?1, ?2, ?3, ?4, ?5)";
         const ALL: &str = "SELECT * FROM heartbeats ORDER BY session_id, timestamp, id";
+        const KNOWN: &[&str] = &["id", "session_id", "timestamp", "progress", "work_item_id", "metadata"];
         let mut insert = self.target.prepare(INSERT)?;
-        for_each(self.source, ALL, |row| {
+        for_each(self.source, ALL, KNOWN, |row| {
             let (id, session) = (row.integer("id")?, row.required_text("session_id")?);
             if !self.ids.agents.contains_key(&session) {
                 self.tally.count("heartbeats without an agent");
@@ -293,17 +296,12 @@ impl Conversion<'_> {
                 return Ok(());
             }
             let beats = self.beats.entry(session.clone()).or_default();
-            let mut left = Map::new();
-            let text = row.required_text("timestamp")?;
-            let parsed = parse_time(&text);
-            if parsed.is_none() {
-                self.tally.count("heartbeats.timestamp");
-                left.insert("timestamp".to_owned(), text.into());
-            }
-            // A session has one heartbeat in a millisecond here: a second one is moved to the next.
-            let mut at = parsed.map_or(0, Timestamp::millis);
+            let mut leftovers = Leftovers::of("heartbeats", &mut self.tally);
+            let mut at = leftovers.time(row, "timestamp", Timestamp::EPOCH)?.millis();
+            // A session has one heartbeat in a millisecond here: a second one is moved to the next, and keeps its time.
             if let Some(last) = beats.last.filter(|last| at <= *last) {
                 at = last + 1;
+                leftovers.keep("timestamp", row.required_text("timestamp")?);
             }
             beats.last = Some(at);
             let progress = row.text("progress")?;
@@ -315,16 +313,20 @@ impl Conversion<'_> {
                 Some(item) if !self.ids.items.contains_key(&item) => (None, Some(item)),
                 item => (item, None),
             };
-            for (column, value) in [("work_item_id", unknown), ("metadata", row.text("metadata")?)] {
-                if let Some(value) = value {
-                    self.tally.count(format!("heartbeats.{column}"));
-                    let value = serde_json::from_str(&value).unwrap_or_else(|_| Value::from(value));
-                    left.insert(column.to_owned(), value);
-                }
+            if let Some(unknown) = unknown {
+                leftovers.keep("work_item_id", unknown);
             }
-            if !left.is_empty() {
-                left.insert("id".to_owned(), id.into());
-                beats.leftovers.push(Value::Object(left));
+            leftovers.keep_unknown(row)?;
+            let metadata = row.text("metadata")?;
+            let as_json = metadata.as_deref().filter(|text| !leftovers.has("metadata") && is_nestable(text));
+            match (&metadata, as_json) {
+                (_, Some(_)) => leftovers.count("metadata"),
+                (Some(text), None) => leftovers.keep("metadata", text.as_str()),
+                (None, None) => {}
+            }
+            if let Some(object) = leftovers.into_object(as_json.map(|json| ("metadata", json))) {
+                let head = format!("{{\"id\":{},", id.unwrap_or_default());
+                beats.leftovers.push(object.replacen('{', &head, 1));
             }
             self.rows.heartbeats += 1;
             let at = Timestamp::from_millis(at).to_string();
@@ -349,7 +351,7 @@ impl Conversion<'_> {
             "metadata",
         ];
         let mut insert = self.target.prepare(INSERT)?;
-        for_each(self.source, "SELECT * FROM agents", |row| {
+        for_each(self.source, "SELECT * FROM agents", KNOWN, |row| {
             let session = row.required_text("session_id")?;
             let beats = self.beats.remove(&session).unwrap_or_default();
             let mut leftovers = Leftovers::of("agents", &mut self.tally);
@@ -373,9 +375,10 @@ impl Conversion<'_> {
             });
             let started_at = leftovers.time(row, "started_at", Timestamp::EPOCH)?;
             let last_seen_at = leftovers.time(row, "last_seen_at", started_at)?;
-            leftovers.keep_unknown(row, KNOWN)?;
+            leftovers.keep_unknown(row)?;
             let more = Some(beats.leftovers).filter(|leftovers| !leftovers.is_empty());
-            let more = more.map(|leftovers| ("heartbeats", Value::Array(leftovers)));
+            let more = more.map(|leftovers| format!("[{}]", leftovers.join(",")));
+            let more = more.as_deref().map(|json| ("heartbeats", json));
             let metadata = leftovers.into_metadata(row.text("metadata")?, more);
             let ended_at = match status {
                 AgentStatus::Active | AgentStatus::Idle => None,
@@ -417,7 +420,7 @@ impl Conversion<'_> {
         const DEPEND: &str =
             "INSERT OR IGNORE INTO work_dependencies (item_id, blocked_by, created_at) VALUES (?1, ?2, ?3)";
         let (mut insert, mut depend) = (self.target.prepare(INSERT)?, self.target.prepare(DEPEND)?);
-        for_each(self.source, "SELECT * FROM work_items", |row| {
+        for_each(self.source, "SELECT * FROM work_items", items::KNOWN, |row| {
             let id = row.required_text("item_id")?;
             let mut leftovers = Leftovers::of("work_items", &mut self.tally);
             let project = row.text("project_id")?;
@@ -436,7 +439,7 @@ impl Conversion<'_> {
                     .is_some_and(|holder| self.ids.agents.contains_key(&holder)),
                 blocked_by: row.text("blocked_by")?,
                 depends_on: row.text("depends_on")?,
-                failure_count: row.integer("failure_count")?.unwrap_or(0),
+                failure_count: leftovers.failure_count(row, "failure_count")?,
                 failure_reason: row.text("failure_reason")?,
                 failed_at: leftovers.optional_time(row, "failed_at")?,
             };
@@ -469,8 +472,10 @@ impl Conversion<'_> {
                 (claimed_at, Some(_)) => Some(claimed_at.unwrap_or(created_at)),
                 (None, None) => None,
             };
-            leftovers.keep_unknown(row, items::KNOWN)?;
-            let metadata = leftovers.into_metadata(row.text("metadata")?, item.own);
+            leftovers.keep_unknown(row)?;
+            let own = item.own.map(|(name, value)| (name, value.to_string()));
+            let own = own.as_ref().map(|(name, json)| (*name, json.as_str()));
+            let metadata = leftovers.into_metadata(row.text("metadata")?, own);
             let name = holder.as_ref().and_then(|holder| self.ids.agents.get(holder));
             // A claim has the revision of its event as its fence token, or that of the last event if its own was deleted.
             let claim = self.log.claimed.get(&id).copied().unwrap_or(self.log.last);
@@ -507,7 +512,7 @@ impl Conversion<'_> {
     /// Stores where the board comes from, with what belongs to no row.
     fn mark(&self, version: u32) -> rusqlite::Result<()> {
         let mut versions = Vec::new();
-        for_each(self.source, "SELECT * FROM schema_version ORDER BY version", |row| {
+        for_each(self.source, "SELECT * FROM schema_version ORDER BY version", &[], |row| {
             versions.push(whole_row(row)?);
             Ok(())
         })?;
@@ -524,11 +529,26 @@ impl Conversion<'_> {
     }
 }
 
+/// The table of features, and the member of a project's metadata that has them.
+const FEATURES: &str = "specflow_features";
+
 /// The features of one project.
 #[derive(Default)]
 struct Features {
     rows: Vec<Value>,
     since: Option<Timestamp>,
+}
+
+impl Features {
+    fn into_json(self) -> String {
+        Value::Array(self.rows).to_string()
+    }
+}
+
+/// Whether a text is JSON that can be a value inside of metadata: readers of JSON limit its depth.
+fn is_nestable(text: &str) -> bool {
+    let is_json = |text: &str| serde_json::from_str::<Value>(text).is_ok();
+    is_json(text) && is_json(&format!("[[[{text}]]]"))
 }
 
 /// All columns of a row.

@@ -40,7 +40,7 @@ pub(super) struct StoredItem {
     pub(super) blocked_by: Option<String>,
     /// Ids, separated by commas.
     pub(super) depends_on: Option<String>,
-    pub(super) failure_count: i64,
+    pub(super) failure_count: u32,
     pub(super) failure_reason: Option<String>,
     pub(super) failed_at: Option<Timestamp>,
 }
@@ -103,7 +103,7 @@ pub(super) fn convert(id: &str, stored: &StoredItem, state: impl Fn(&str) -> Blo
     let reason = (!is_completed && cannot_be_claimed && (open.is_none() || stored.status != "blocked"))
         .then(|| reason_of_hold(stored));
     let hold = Hold {
-        failure_count: u32::try_from(stored.failure_count).unwrap_or(0),
+        failure_count: stored.failure_count,
         failure_reason: stored.failure_reason.clone(),
         failed_at: stored.failed_at,
         on_hold: reason,

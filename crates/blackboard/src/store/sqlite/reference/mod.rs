@@ -7,6 +7,7 @@
 //! | File | What it is about |
 //! |---|---|
 //! | `recognize.rs` | whether a database is one of these |
+//! | `inspect.rs` | whether it can be upgraded, before anything is written |
 //! | `wal.rs` | what the WAL of a database says about it, read without SQLite |
 //! | `backup.rs` | the verified copy |
 //! | `guards.rs` | triggers that refuse writes of a process of ivy-blackboard that still runs |
@@ -17,6 +18,7 @@
 mod backup;
 mod convert;
 mod guards;
+mod inspect;
 mod items;
 mod leftovers;
 mod recognize;
@@ -45,6 +47,9 @@ const WAIT: Duration = Duration::from_secs(30);
 
 /// How long the checkpoint after an upgrade waits for readers.
 const CHECKPOINT_WAIT: Duration = Duration::from_secs(1);
+
+/// How much memory the pages of the transaction may use before some of them are written to the WAL early, and perhaps again.
+const CACHE_KILOBYTES: u32 = 256 * 1024;
 
 /// A version of `schema_version` that no version of ivy-blackboard supports: it refuses to open the database.
 const REFUSED_VERSION: u32 = 1_000_000;
@@ -145,22 +150,25 @@ impl Sqlite {
             Err(error) => return Err(error),
         }
         let file = trust::check_reference(path, &found)?;
+        let Some(inspected) = inspect::inspect(path, options, clock.now())? else { return Ok(None) };
         if options.owns_directory {
             git::keep_out_of_git(path)?;
         }
         let connection = open::open_file(path).map_err(|error| faults::translate(path, error))?;
         trust::check_same(path, &file)?;
         let upgrade = Upgrade { path, connection, clock, options };
-        upgrade.prepare().map_err(|error| faults::translate(path, error))?;
-        let limit = options.busy_timeout.max(WAIT);
-        let queue = Queue::new(&SqliteSidecars::new(path), limit, options.waiting);
-        queue.begin(&upgrade.connection, OnBusy::Wait)?;
-        let outcome = upgrade.run();
-        if outcome.is_err() || matches!(outcome, Ok(None)) {
-            // Nothing was written, or what was written is not kept.
-            let _ = upgrade.connection.execute_batch("ROLLBACK");
+        let outcome = upgrade.begin().and_then(|()| upgrade.run());
+        match &outcome {
+            Ok(Some(_)) => upgrade.checkpoint(),
+            // Another process was faster.
+            Ok(None) => upgrade.roll_back(),
+            Err(_) => {
+                upgrade.roll_back();
+                if !inspected.has_wal {
+                    upgrade.remove_companions_on_close();
+                }
+            }
         }
-        upgrade.checkpoint();
         outcome
     }
 }
@@ -174,6 +182,14 @@ struct Upgrade<'a> {
 }
 
 impl Upgrade<'_> {
+    /// Waits for the writer lock.
+    fn begin(&self) -> Result<()> {
+        self.prepare().map_err(|error| faults::translate(self.path, error))?;
+        let limit = self.options.busy_timeout.max(WAIT);
+        let queue = Queue::new(&SqliteSidecars::new(self.path), limit, self.options.waiting);
+        queue.begin(&self.connection, OnBusy::Wait)
+    }
+
     fn prepare(&self) -> rusqlite::Result<()> {
         open::configure(
             &self.connection,
@@ -181,6 +197,7 @@ impl Upgrade<'_> {
         )?;
         // Rows come in any order, and all references are checked before the commit.
         self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, false)?;
+        self.connection.execute_batch(&format!("PRAGMA cache_size = -{CACHE_KILOBYTES}"))?;
         // Its own program does the same whenever it opens the database.
         self.connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))
     }
@@ -189,13 +206,27 @@ impl Upgrade<'_> {
     fn run(&self) -> Result<Option<Upgraded>> {
         let Some(version) = recognize::version(&self.connection, self.path)? else { return Ok(None) };
         let copy = backup::make(self.path, version)?;
-        let upgraded = self.replace_tables(version, &copy);
-        if upgraded.is_err() {
-            copy.discard();
+        match self.replace_tables(version, &copy) {
+            // From here on the copy stays. A commit that fails may be complete in the WAL, and a later process may find it.
+            Ok(upgraded) => self.commit(&copy.path).map(|()| Some(upgraded)),
+            Err(error) => {
+                copy.discard();
+                Err(error)
+            }
         }
-        upgraded.map(Some)
     }
 
+    fn commit(&self, copy: &Path) -> Result<()> {
+        let committed = self.connection.execute_batch("COMMIT");
+        committed.map_err(|error| match faults::translate(self.path, error) {
+            Error::Fault(fault) if fault.code == Code::Io => {
+                fault.hint(format!("retry; a copy of the board is at {}", copy.display())).into()
+            }
+            error => error,
+        })
+    }
+
+    /// Replaces the tables, inside the transaction.
     fn replace_tables(&self, version: u32, copy: &backup::Copy) -> Result<Upgraded> {
         let fault = |error| faults::translate(self.path, error);
         let now = self.clock.now();
@@ -221,7 +252,6 @@ impl Upgrade<'_> {
         self.connection.execute_batch(&guards::statements()).map_err(fault)?;
         // The file that was checked is the one that is changed.
         schema::check_objects(&self.connection, self.path)?;
-        self.connection.execute_batch("COMMIT").map_err(fault)?;
         Ok(Upgraded { from_version: version, copy: copy.path.clone(), rows, kept_in_metadata })
     }
 
@@ -233,6 +263,16 @@ impl Upgrade<'_> {
         let (table, parent): (String, String) = (row.get(0).map_err(fault)?, row.get(2).map_err(fault)?);
         let what = format!("a row of {table} would refer to a missing one of {parent}");
         Err(Fault::new(Code::Internal, what).hint("this is a bug; nothing was changed").into())
+    }
+
+    /// Nothing was written, or what was written is not kept.
+    fn roll_back(&self) {
+        let _ = self.connection.execute_batch("ROLLBACK");
+    }
+
+    /// Lets SQLite remove the WAL that this upgrade created and that has no commit, unless another process uses it.
+    fn remove_companions_on_close(&self) {
+        let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
     }
 
     /// Moves the upgrade from the WAL into the database, so that its header identifies it. If a reader prevents that, the
