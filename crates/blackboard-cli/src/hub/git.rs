@@ -320,6 +320,7 @@ impl Repository<'_> {
 fn describe(failure: &Failure) -> String {
     match failure {
         Failure::CannotStart(error) => format!("git cannot be started: {error}"),
+        Failure::CannotWait(error) => format!("git cannot be waited for: {error}"),
         Failure::TimedOut(time) => format!("git did not end within {} s", time.as_secs_f64()),
         Failure::TooMuchOutput(_) => "git printed too much".to_owned(),
         Failure::TooMuchSpace(most) => {

@@ -72,6 +72,9 @@ impl Issues {
                 .hint("install the GitHub CLI, or put it on the PATH; or import a file with its output")
                 .because(error)
                 .into(),
+            Failure::CannotWait(error) => {
+                Fault::new(Code::Io, "gh cannot be waited for").because(error).into()
+            }
             Failure::TimedOut(limit) => {
                 let message = format!("gh did not end within {}", duration::human(limit));
                 Error::from(
