@@ -434,7 +434,7 @@ fn git_asks_no_question_and_uses_no_variable_of_another_repository() {
 
 #[test]
 fn many_spokes_are_read_in_parallel_by_several_processes() {
-    const SPOKES: usize = 200;
+    const SPOKES: u32 = 200;
     let Some(hub) = TestHub::new("many spokes") else { return };
     hub.spokes(SPOKES);
     let calls = [(); 2].map(|()| {

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use blackboard::clock::{Clock as _, SystemClock, Timestamp};
 use serde_json::Value;
 use testkit::process::RunToEnd as _;
+use testkit::repositories::make_repositories;
 
 use crate::machine::can;
 use crate::scratch::{Output, Scratch};
@@ -104,37 +104,12 @@ impl TestHub {
         self.project(name, &format!("source:\n  repo: {}\n", self.url(name)));
     }
 
-    /// Repositories `spoke-0`, `spoke-1` … with their projects. The status of each has its number as the number of its agents. They
-    /// share the objects of one repository, because making hundreds of them with git takes long.
-    pub fn spokes(&self, count: usize) {
-        let mut commits = Vec::new();
-        for index in 0..count {
-            let status = status_of_a_board(Duration::from_mins(1), u32::try_from(index).unwrap(), 0);
-            write!(
-                commits,
-                "commit refs/heads/spoke-{index}\ncommitter Ivy <ivy@example.org> 1700000000 +0000\ndata 0\n\
-                 M {FILE} inline .collab/status.yaml\ndata {}\n{status}\n",
-                status.len()
-            )
-            .unwrap();
-        }
-        let shared = self.repositories().join("shared");
-        let line = format!(
-            "git init -q --bare --template= '{0}' && git -C '{0}' fast-import --quiet && git -C '{0}' for-each-ref \
-             --format='%(objectname) %(refname:short)'",
-            shared.display()
-        );
-        let listed = Output::fed(&mut self.scratch.shell(&line), commits).success().stdout;
-        for (commit, name) in listed.lines().filter_map(|line| line.split_once(' ')) {
-            let directory = self.repositories().join(name);
-            fs::create_dir_all(directory.join("objects/info")).unwrap();
-            fs::create_dir_all(directory.join("refs/heads")).unwrap();
-            fs::write(directory.join("HEAD"), "ref: refs/heads/main\n").unwrap();
-            fs::write(directory.join("refs/heads/main"), format!("{commit}\n")).unwrap();
-            let config = "[core]\n\tbare = true\n[uploadpack]\n\tallowFilter = true\n";
-            fs::write(directory.join("config"), config).unwrap();
-            let objects = format!("{}\n", shared.join("objects").display());
-            fs::write(directory.join("objects/info/alternates"), objects).unwrap();
+    /// Repositories `spoke-0`, `spoke-1` … with their projects. The status of each has its number as the number of its agents.
+    pub fn spokes(&self, count: u32) {
+        let status = |index| status_of_a_board(Duration::from_mins(1), index, 0);
+        let spokes: Vec<_> = (0..count).map(|index| (format!("spoke-{index}"), status(index))).collect();
+        make_repositories(&self.repositories(), ".collab/status.yaml", &spokes);
+        for (name, _) in &spokes {
             self.project(name, &format!("source:\n  repo: {}\n", self.url(name)));
         }
     }
