@@ -16,7 +16,7 @@ pub fn measure(scale: &Scale) -> Result<Vec<Line>> {
     for _ in 0..scale.rounds {
         let directory = tempfile::tempdir()?;
         let (database, file) = (directory.path().join("local.db"), directory.path().join("issues.json"));
-        std::fs::write(&file, Value::from_iter((1..=count).map(issue)).to_string())?;
+        std::fs::write(&file, (1..=count).map(issue).collect::<Value>().to_string())?;
         for seconds in [&mut first, &mut again] {
             let mut import = scale.blackboard(&database);
             import.args(["work", "import", "--from", "github", "--json"]).arg(&file).stdout(Stdio::null());
