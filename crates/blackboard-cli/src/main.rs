@@ -40,6 +40,7 @@ mod outcome;
 mod output;
 mod platforms;
 mod program;
+mod repository_name;
 mod session;
 mod setup;
 mod spoke;

@@ -45,6 +45,8 @@ pub struct Finished {
 pub enum Failure {
     /// It did not start.
     CannotStart(io::Error),
+    /// Its end could not be waited for.
+    CannotWait(io::Error),
     /// It ran longer than it may.
     TimedOut(Duration),
     /// It printed more than it may.
@@ -56,6 +58,9 @@ pub enum Failure {
 }
 
 /// Runs a program to its end, or ends it and everything that it started. `interrupted` ends it too.
+///
+/// A program ends when it has exited and its output is closed. What it then leaves running is not ended: git may start a
+/// daemon that keeps credentials.
 pub fn run(
     command: &mut Command,
     input: Vec<u8>,
@@ -66,11 +71,12 @@ pub fn run(
     // A group of its own, so that the programs that it starts can be ended with it.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(command, 0);
-    let mut running = Running(command.spawn().map_err(Failure::CannotStart)?);
+    let child = command.spawn().map_err(Failure::CannotStart)?;
+    let mut running = Running { child, has_ended: false };
     let (sender, received) = channel();
-    write_in_background(&mut running.0, input);
-    read_in_background(running.0.stdout.take(), limits.output, sender.clone(), Part::Output);
-    read_in_background(running.0.stderr.take(), MOST_ERRORS, sender, Part::Errors);
+    write_in_background(&mut running.child, input);
+    read_in_background(running.child.stdout.take(), limits.output, sender.clone(), Part::Output);
+    read_in_background(running.child.stderr.take(), MOST_ERRORS, sender, Part::Errors);
     running.finish(&received, limits, interrupted)
 }
 
@@ -81,7 +87,11 @@ enum Part {
 }
 
 /// A process that is ended with this value, unless it has ended.
-struct Running(Child);
+struct Running {
+    child: Child,
+    /// Whether it was waited for. Its number may then be that of another process.
+    has_ended: bool,
+}
 
 impl Running {
     fn finish(
@@ -105,7 +115,8 @@ impl Running {
             check(limits, end, interrupted)?;
         }
         loop {
-            if let Some(status) = self.0.try_wait().map_err(Failure::CannotStart)? {
+            if let Some(status) = self.child.try_wait().map_err(Failure::CannotWait)? {
+                self.has_ended = true;
                 let stderr = String::from_utf8_lossy(&stderr.unwrap_or_default()).into_owned();
                 return Ok(Finished { code: status.code(), stdout: stdout.unwrap_or_default(), stderr });
             }
@@ -118,21 +129,22 @@ impl Running {
     fn kill(&mut self) {
         use rustix::process::{Pid, Signal, kill_process_group};
         // It was not waited for, so its number is still its own.
-        let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
+        let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
     }
 
     #[cfg(not(unix))]
     fn kill(&mut self) {
-        let _ = self.0.kill();
+        let _ = self.child.kill();
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if matches!(self.0.try_wait(), Ok(None)) {
+        if !self.has_ended {
+            // Its children may run although it has exited, so they are ended before it is waited for.
             self.kill();
             // A killed process ends at once.
-            let _ = self.0.wait();
+            let _ = self.child.wait();
         }
     }
 }
@@ -191,6 +203,10 @@ fn read_in_background(
 
 #[cfg(all(test, unix))]
 mod tests {
+    use std::io::{BufRead as _, BufReader};
+
+    use testkit::process::RunToEnd as _;
+
     use super::*;
 
     static NEVER: AtomicBool = AtomicBool::new(false);
@@ -228,6 +244,33 @@ mod tests {
         let limited = Limits { directory: Some((scratch.path(), 5000)), ..LIMITS };
         let script = format!("yes > {}/file & wait", scratch.path().display());
         assert!(matches!(shell(&script, &limited), Err(Failure::TooMuchSpace(5000))));
+    }
+
+    #[test]
+    fn children_of_a_program_that_has_exited_are_ended_too() {
+        let scratch = testkit::tempdir().unwrap();
+        testkit::limit_test();
+        let pipes = ["gone", "held"].map(|name| scratch.path().join(name));
+        assert!(Command::new("mkfifo").args(&pipes).run_to_end().status.success());
+        let [gone, held] = pipes;
+        // The child holds the error output and `held`. It writes to `held` when the program has closed `gone` by exiting.
+        let script = format!(
+            "{{ read line < '{gone}'; echo ready; exec sleep 777; }} > '{held}' & exec 8> '{gone}'; exit 0",
+            gone = gone.display(),
+            held = held.display()
+        );
+        let interrupted = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut held = BufReader::new(fs::File::open(&held).unwrap());
+                held.read_line(&mut String::new()).unwrap();
+                interrupted.store(true, Ordering::Relaxed);
+                // It ends when no process holds it any more.
+                held.read_to_end(&mut Vec::new()).unwrap();
+            });
+            let ended = run(Command::new("sh").args(["-c", &script]), Vec::new(), &LIMITS, &interrupted);
+            assert!(matches!(ended, Err(Failure::Interrupted)), "{ended:?}");
+        });
     }
 
     #[test]

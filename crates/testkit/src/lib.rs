@@ -14,6 +14,7 @@
 //! | `redis_cluster` | a cluster of three servers |
 //! | `redis_sentinel` | a primary, its replicas and their sentinels |
 //! | `reference` | databases of ivy-blackboard |
+//! | `repositories` | many bare repositories |
 //! | `engine` | the engines on which a test runs |
 //! | `machine` | what a test needs from the machine |
 //! | `skip` | the report of tests that cannot run here |
@@ -49,6 +50,7 @@ pub mod redis_cluster;
 #[cfg(unix)]
 pub mod redis_sentinel;
 pub mod reference;
+pub mod repositories;
 pub mod scale;
 #[cfg(all(unix, feature = "program"))]
 pub mod scratch;

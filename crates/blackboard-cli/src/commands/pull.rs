@@ -9,7 +9,7 @@ use blackboard::{Code, Refusal, Result};
 
 use super::Run;
 use super::arguments::length;
-use super::interrupt::{INTERRUPTED, watch_signals};
+use super::interrupt::until_interrupted;
 use crate::context::{Context, warn};
 use crate::hub::cache::Cache;
 use crate::hub::find::{self, Hub, HubLocation, NamedBy, Origin};
@@ -17,7 +17,7 @@ use crate::hub::git::{GitOptions, has_ssh_command};
 use crate::hub::pull::{self, Pulled};
 use crate::location;
 use crate::open::Access;
-use crate::outcome::{Nothing, Outcome};
+use crate::outcome::Outcome;
 use crate::output::hub::PulledSpokes;
 use crate::output::progress::ProgressBar;
 use crate::output::{escape, time};
@@ -30,12 +30,9 @@ const CACHE: &str = "hub-cache";
 
 /// Show what the projects of a hub report
 ///
-/// Reads .collab/ of every project: from the path of a project that is registered on this board, from the hub's own copy
-/// (projects/NAME/.collab/), or from its repository, with git. Only .collab/ is read, never a board. Unchanged repositories are
-/// read from a cache. A project that cannot be read is reported, and the others are shown.
-///
-/// The hub is --hub, or the current directory if it has projects/ or REGISTRY.md, or hub.url of the home configuration, or
-/// the hub that .collab/manifest.yaml names. A hub may name https and ssh URLs; file URLs only below --allow-path.
+/// Reads .collab/ of every project: from the path of a registered project, from the hub's own copy, or from its repository
+/// with git and a cache. Without --hub, uses the current directory if it is a hub, then hub.url of the home
+/// configuration, then the hub of .collab/manifest.yaml. A project that cannot be read is reported, and the others are shown.
 ///
 /// Examples:
 ///   blackboard pull --hub hub
@@ -70,11 +67,9 @@ pub struct HubOptions {
 
 impl Run for Pull {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let interrupted = watch_signals();
-        let pulled = self.options.pull(context, &interrupted)?;
-        Ok(match pulled {
-            Some(pulled) => Outcome::new(PulledSpokes { pulled, offline: self.options.offline }),
-            None => Outcome::new(Nothing).with_exit_code(INTERRUPTED),
+        until_interrupted(|interrupted| {
+            let pulled = self.options.pull(context, interrupted)?;
+            Ok(Outcome::new(PulledSpokes { pulled, offline: self.options.offline }))
         })
     }
 }
@@ -85,8 +80,8 @@ impl HubOptions {
         self.offline
     }
 
-    /// Reads the hub and all of its spokes; `None` if the user has interrupted it.
-    pub fn pull(&self, context: &Context, interrupted: &AtomicBool) -> Result<Option<Pulled>> {
+    /// Reads the hub and all of its spokes.
+    pub fn pull(&self, context: &Context, interrupted: &AtomicBool) -> Result<Pulled> {
         let located = self.locate(context)?;
         let mut cache = self.cache(context)?;
         let hub = match &located {
@@ -116,7 +111,7 @@ impl HubOptions {
             bar.show("Reading", done as u64, total);
         });
         drop(bar);
-        Ok((!interrupted.load(Ordering::Relaxed)).then_some(Pulled { hub, spokes }))
+        Ok(Pulled { hub, spokes })
     }
 
     /// Reads only the hub. It is required.
@@ -152,6 +147,7 @@ fn read_hub(
     learn_ssh(context, uses_ssh, cache, interrupted);
     let hub = Hub::read(location, cache, interrupted)?;
     if !context.json()
+        && !interrupted.load(Ordering::Relaxed)
         && let (Some(problem), Some(moment)) = (&hub.problem, hub.cached_at)
     {
         let age = time::age(SystemClock.now().since(moment));

@@ -6,6 +6,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::repository_name::owner_and_name;
+
 /// How long a URL may be.
 const LONGEST: usize = 1000;
 
@@ -180,13 +182,7 @@ fn is_helper(text: &str) -> bool {
 
 /// `owner/repo` of `owner/repo` or `owner/repo.git`.
 fn short_form(text: &str) -> Option<String> {
-    let is_name = |name: &str| {
-        name.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '_')
-            && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "._-".contains(letter))
-    };
-    let (owner, name) = text.split_once('/')?;
-    let name = name.strip_suffix(".git").unwrap_or(name);
-    (is_name(owner) && is_name(name)).then(|| format!("{owner}/{name}"))
+    owner_and_name(text).map(|(owner, name)| format!("{owner}/{name}"))
 }
 
 /// `user@host:path`, as git and ssh have it.

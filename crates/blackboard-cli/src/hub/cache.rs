@@ -18,10 +18,11 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::address::Address;
+use super::folder::LARGEST_HUB;
 use super::git::{GitOptions, Repository, Tip};
 
-/// The largest snapshot that is read: that of a hub with many projects.
-const LARGEST_SNAPSHOT: u64 = 64 * 1024 * 1024;
+/// The largest snapshot: that of a hub with as much text as is read, most of which JSON stores unchanged.
+const LARGEST_SNAPSHOT: u64 = 2 * LARGEST_HUB;
 
 /// How many files the packs of a repository may be before it is fetched again from the start.
 const MOST_PACK_FILES: usize = 60;
@@ -190,10 +191,14 @@ fn stored<S: Selection>(directory: &Path) -> Option<(Snapshot<S>, Timestamp)> {
     Some((serde_json::from_str(&text).ok()?, asked_at(directory)?))
 }
 
-/// Replaces the snapshot. It is not synchronized with the disk: losing it costs a fetch.
+/// Replaces the snapshot, if it can be read again. It is not synchronized with the disk: losing it costs a fetch.
 fn store<S: Selection>(directory: &Path, snapshot: &Snapshot<S>) -> io::Result<()> {
+    let json = serde_json::to_vec(snapshot)?;
+    if json.len() as u64 > LARGEST_SNAPSHOT {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it would have too many bytes"));
+    }
     let mut file = tempfile::NamedTempFile::new_in(directory)?;
-    file.write_all(&serde_json::to_vec(snapshot)?)?;
+    file.write_all(&json)?;
     file.persist(snapshot_file(directory))?;
     Ok(())
 }
@@ -206,4 +211,28 @@ fn asked_at(directory: &Path) -> Option<Timestamp> {
     let modified = fs::metadata(snapshot_file(directory)).ok()?.modified().ok()?;
     let since = modified.duration_since(SystemTime::UNIX_EPOCH).ok()?;
     Some(Timestamp::from_millis(i64::try_from(since.as_millis()).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::folder::Collab;
+    use super::*;
+
+    #[test]
+    fn a_snapshot_that_could_not_be_read_again_is_not_stored() {
+        let scratch = testkit::tempdir().unwrap();
+        testkit::limit_test();
+        // JSON needs six bytes for each of these.
+        let snapshot = |length: usize| {
+            let files = [("status.yaml".to_owned(), Ok("\u{1}".repeat(length)))].into();
+            let content = Collab { problem: None, files };
+            Snapshot { reference: "HEAD".to_owned(), commit: "1".repeat(40), content }
+        };
+        store(scratch.path(), &snapshot(10)).unwrap();
+        let refused = store(scratch.path(), &snapshot(12_000_000)).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::FileTooLarge);
+        // What was there before is kept.
+        let (kept, _) = stored::<Collab>(scratch.path()).unwrap();
+        assert_eq!(kept.content, snapshot(10).content);
+    }
 }

@@ -7,11 +7,16 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::cache::Selection;
-use super::folder::{COLLAB, COLLAB_FILES, Collab, Content, Folder, LARGEST_FILE};
+use super::folder::{
+    Budget, COLLAB, COLLAB_FILES, Collab, Content, Folder, FolderProblem, LARGEST_FILE, LARGEST_HUB,
+};
 use super::git::{EntryKind, Repository, TreeEntry};
 
 /// How many projects of a hub are read.
 const MOST_PROJECTS: usize = 2000;
+
+/// How many problems of a hub are kept.
+const MOST_PROBLEMS: usize = 100;
 
 const REGISTRY: &str = "REGISTRY.md";
 const PROJECTS: &str = "projects";
@@ -46,11 +51,13 @@ impl HubFiles {
     /// Reads a checkout.
     pub fn read(directory: &Path) -> io::Result<HubFiles> {
         let root = Folder::open(directory)?;
-        let mut hub = HubFiles { registry: root.text(REGISTRY, LARGEST_FILE), ..HubFiles::default() };
+        let mut budget = Budget::new(LARGEST_HUB);
+        let registry = root.text_within(REGISTRY, &mut budget);
+        let mut hub = HubFiles { registry, ..HubFiles::default() };
         let projects = match root.folder(PROJECTS) {
             Ok(projects) => projects,
             Err(problem) => {
-                hub.problems.push(format!("{PROJECTS} {problem}"));
+                hub.report(format!("{PROJECTS} {problem}"));
                 None
             }
         };
@@ -58,33 +65,40 @@ impl HubFiles {
         for name in projects.names()? {
             match projects.folder(&name) {
                 Ok(Some(folder)) => {
-                    let project = folder.text(PROJECT, LARGEST_FILE);
-                    hub.add(name, ProjectFiles { project, collab: Collab::read(&folder) });
+                    let Some(files) = hub.add(name) else { continue };
+                    files.project = folder.text_within(PROJECT, &mut budget);
+                    files.collab = Collab::read_within(&folder, &mut budget);
                 }
-                Ok(None) => {}
-                // A plain file, for example a README, is no project.
-                Err(problem) if problem == "is not a directory" => {}
-                Err(problem) => hub.problems.push(format!("{PROJECTS}/{name} {problem}")),
+                // A plain file, for example a README, is not a project.
+                Ok(None) | Err(FolderProblem::NotDirectory) => {}
+                Err(problem) => hub.report(format!("{PROJECTS}/{name} {problem}")),
             }
         }
         Ok(hub)
     }
 
-    fn add(&mut self, name: String, project: ProjectFiles) {
-        if self.projects.len() < MOST_PROJECTS {
-            self.projects.insert(name, project);
-        } else if self.projects.len() == MOST_PROJECTS
-            && self.problems.last().is_none_or(|last| last != TOO_MANY)
-        {
-            self.problems.push(TOO_MANY.to_owned());
+    /// A project for this directory; `None` if the hub has too many.
+    fn add(&mut self, name: String) -> Option<&mut ProjectFiles> {
+        if self.projects.len() == MOST_PROJECTS {
+            let problem =
+                format!("{PROJECTS} has more than {MOST_PROJECTS} directories, of which the first are read");
+            if self.problems.first() != Some(&problem) {
+                self.problems.insert(0, problem);
+            }
+            return None;
+        }
+        Some(self.projects.entry(name).or_default())
+    }
+
+    fn report(&mut self, problem: String) {
+        if self.problems.len() < MOST_PROBLEMS {
+            self.problems.push(problem);
         }
     }
 }
 
-const TOO_MANY: &str = "projects has more than 2000 directories, of which the first are read";
-
-/// A file that is wanted, and where its text belongs.
-enum Place {
+/// What the text of a file becomes.
+enum Target {
     Registry,
     Project(String),
     Collab(String, String),
@@ -97,27 +111,27 @@ impl Selection for HubFiles {
         let (mut hub, mut wanted) = (HubFiles::default(), Vec::new());
         for entry in repository.entries(&[REGISTRY, PROJECTS])? {
             match (entry.path.as_str(), entry.kind) {
-                (REGISTRY, EntryKind::File) => wanted.push((Place::Registry, entry.object)),
+                (REGISTRY, EntryKind::File) => wanted.push((Target::Registry, entry.object)),
                 (REGISTRY, kind) => hub.registry = Some(Err(refusal(kind).to_owned())),
                 (PROJECTS, EntryKind::Directory) => {
                     for entry in repository.directory(&entry.object, true)? {
                         hub.sort(entry, &mut wanted);
                     }
                 }
-                (path, kind) => hub.problems.push(format!("{path} {}", refusal(kind))),
+                (path, kind) => hub.report(format!("{path} {}", refusal(kind))),
             }
         }
         let objects: Vec<&str> = wanted.iter().map(|(_, object)| object.as_str()).collect();
-        let contents = repository.contents(&objects, LARGEST_FILE)?;
-        for ((place, _), content) in wanted.iter().zip(contents) {
-            match place {
-                Place::Registry => hub.registry = Some(content),
-                Place::Project(name) => {
+        let contents = repository.contents(&objects, LARGEST_FILE, &mut Budget::new(LARGEST_HUB))?;
+        for ((target, _), content) in wanted.iter().zip(contents) {
+            match target {
+                Target::Registry => hub.registry = Some(content),
+                Target::Project(name) => {
                     if let Some(project) = hub.projects.get_mut(name) {
                         project.project = Some(content);
                     }
                 }
-                Place::Collab(name, file) => {
+                Target::Collab(name, file) => {
                     if let Some(project) = hub.projects.get_mut(name) {
                         project.collab.files.insert(file.clone(), content);
                     }
@@ -130,18 +144,18 @@ impl Selection for HubFiles {
 
 impl HubFiles {
     /// Notes an entry of `projects/`. A directory comes before what is in it.
-    fn sort(&mut self, entry: TreeEntry, wanted: &mut Vec<(Place, String)>) {
+    fn sort(&mut self, entry: TreeEntry, wanted: &mut Vec<(Target, String)>) {
         let parts: Vec<&str> = entry.path.split('/').collect();
         match (&parts[..], entry.kind) {
-            ([name], EntryKind::Directory) => self.add((*name).to_owned(), ProjectFiles::default()),
+            ([name], EntryKind::Directory) => _ = self.add((*name).to_owned()),
             ([name], EntryKind::Link | EntryKind::Submodule) => {
-                self.problems.push(format!("{PROJECTS}/{name} {}", refusal(entry.kind)));
+                self.report(format!("{PROJECTS}/{name} {}", refusal(entry.kind)));
             }
             ([name, rest @ ..], kind) => {
                 let Some(project) = self.projects.get_mut(*name) else { return };
                 match (rest, kind) {
                     ([PROJECT], EntryKind::File) => {
-                        wanted.push((Place::Project((*name).to_owned()), entry.object));
+                        wanted.push((Target::Project((*name).to_owned()), entry.object));
                     }
                     ([PROJECT], kind) => project.project = Some(Err(refusal(kind).to_owned())),
                     ([COLLAB], EntryKind::Directory) => {}
@@ -150,7 +164,7 @@ impl HubFiles {
                         let file = (*file).to_owned();
                         match kind {
                             EntryKind::File => {
-                                wanted.push((Place::Collab((*name).to_owned(), file), entry.object));
+                                wanted.push((Target::Collab((*name).to_owned(), file), entry.object));
                             }
                             kind => _ = project.collab.files.insert(file, Err(refusal(kind).to_owned())),
                         }
@@ -183,7 +197,7 @@ impl Selection for Collab {
             }
         }
         let objects: Vec<&str> = wanted.iter().map(|entry| entry.object.as_str()).collect();
-        let contents = repository.contents(&objects, LARGEST_FILE)?;
+        let contents = repository.contents(&objects, LARGEST_FILE, &mut Budget::new(LARGEST_HUB))?;
         collab.files.extend(wanted.into_iter().map(|entry| entry.path).zip(contents));
         Ok(collab)
     }

@@ -118,7 +118,7 @@ fn named(text: &str, current: &Path, name: &str) -> Result<HubLocation> {
     }
     // No URL begins like this.
     if text.starts_with(['/', '.', '~']) {
-        return Err(refusal(name, text, "is no directory"));
+        return Err(refusal(name, text, "is not a directory"));
     }
     let address = Address::parse(text, USUAL_HOST, Paths::Any);
     address.map(HubLocation::Remote).map_err(|problem| refusal(name, text, &problem))

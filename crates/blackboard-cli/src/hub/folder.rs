@@ -1,6 +1,7 @@
 //! Reads files of a checkout that others wrote: no link is followed, no pipe is waited for, no file is read beyond its limit.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::path::Path;
 
@@ -14,6 +15,10 @@ pub const LARGEST_FILE: u64 = 256 * 1024;
 
 /// How many entries of a directory are read.
 const MOST_ENTRIES: usize = 10_000;
+
+/// How many bytes of text are read from a hub: git stores a text that many files have only once, so that a small repository
+/// can have many gigabytes of text.
+pub const LARGEST_HUB: u64 = 32 * 1024 * 1024;
 
 /// The text of a file, or why it cannot be used.
 pub type Content = Result<String, String>;
@@ -42,6 +47,11 @@ impl Collab {
 
     /// Reads `.collab/` in this directory.
     pub fn read(directory: &Folder) -> Collab {
+        Collab::read_within(directory, &mut Budget::new(LARGEST_HUB))
+    }
+
+    /// The same, as a part of a hub.
+    pub fn read_within(directory: &Folder, budget: &mut Budget) -> Collab {
         let collab = match directory.folder(COLLAB) {
             Ok(Some(collab)) => collab,
             Ok(None) => return Collab::default(),
@@ -49,7 +59,7 @@ impl Collab {
                 return Collab { problem: Some(format!("{COLLAB} {problem}")), files: Files::new() };
             }
         };
-        let read = |name: &&'static str| Some(((*name).to_owned(), collab.text(name, LARGEST_FILE)?));
+        let read = |name: &&'static str| Some(((*name).to_owned(), collab.text_within(name, budget)?));
         Collab { problem: None, files: COLLAB_FILES.iter().filter_map(read).collect() }
     }
 }
@@ -59,9 +69,59 @@ pub fn text_of(bytes: Vec<u8>) -> Content {
     String::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned())
 }
 
+/// How many bytes of text may still be read. After the first text that exceeds it, none is read.
+#[derive(Debug)]
+pub struct Budget {
+    all: u64,
+    left: Option<u64>,
+}
+
+impl Budget {
+    /// A number of bytes for all texts together.
+    pub fn new(all: u64) -> Budget {
+        Budget { all, left: Some(all) }
+    }
+
+    /// Counts a text of this size. The error completes a sentence that begins with the name of its file.
+    pub fn take(&mut self, size: u64) -> Result<(), String> {
+        self.left = self.left.and_then(|left| left.checked_sub(size));
+        self.left.map(drop).ok_or_else(|| self.problem())
+    }
+
+    /// Whether a text did not fit.
+    pub fn is_exceeded(&self) -> bool {
+        self.left.is_none()
+    }
+
+    fn problem(&self) -> String {
+        format!("was not read: only {} MB are read from a hub", self.all / (1024 * 1024))
+    }
+}
+
 /// Why a file of this size is not read.
 pub fn too_large(size: u64, most: u64) -> String {
     format!("is too large: {size} bytes, at most {most} are read")
+}
+
+/// Why a directory cannot be used. Its text completes a sentence that begins with the name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FolderProblem {
+    /// It is a link, which is not followed.
+    Link,
+    /// It is a file, or something else.
+    NotDirectory,
+    /// The system refuses to open it.
+    Unreadable(String),
+}
+
+impl fmt::Display for FolderProblem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FolderProblem::Link => formatter.write_str("is a symbolic link"),
+            FolderProblem::NotDirectory => formatter.write_str("is not a directory"),
+            FolderProblem::Unreadable(error) => write!(formatter, "cannot be read: {error}"),
+        }
+    }
 }
 
 /// An open directory.
@@ -70,6 +130,19 @@ pub struct Folder {
     directory: rustix::fd::OwnedFd,
     #[cfg(not(unix))]
     directory: std::path::PathBuf,
+}
+
+impl Folder {
+    /// The text of a file of a hub; `None` if it does not exist.
+    pub fn text_within(&self, name: &str, budget: &mut Budget) -> Option<Content> {
+        // Without space for it, a file is opened only to see whether it exists.
+        let most = if budget.is_exceeded() { 0 } else { LARGEST_FILE };
+        match self.text(name, most)? {
+            _ if budget.is_exceeded() => Some(Err(budget.problem())),
+            Ok(text) => Some(budget.take(text.len() as u64).map(|()| text)),
+            Err(problem) => Some(Err(problem)),
+        }
+    }
 }
 
 #[cfg(unix)]
@@ -81,7 +154,7 @@ mod unix {
     use rustix::fs::{Dir, Mode, OFlags, open, openat};
     use rustix::io::Errno;
 
-    use super::{Content, Folder, MOST_ENTRIES, Path, io, text_of, too_large};
+    use super::{Content, Folder, FolderProblem, MOST_ENTRIES, Path, io, text_of, too_large};
 
     /// What opening a link without following it returns; FreeBSD has its own error for it.
     fn is_link(error: Errno) -> bool {
@@ -99,16 +172,16 @@ mod unix {
             Ok(Folder { directory: open(path, flags, Mode::empty())? })
         }
 
-        /// A directory in it; `None` if it does not exist. The error completes a sentence that begins with its name.
-        pub fn folder(&self, name: &str) -> Result<Option<Folder>, String> {
+        /// A directory in it; `None` if it does not exist.
+        pub fn folder(&self, name: &str) -> Result<Option<Folder>, FolderProblem> {
             match openat(&self.directory, name, flags() | OFlags::DIRECTORY, Mode::empty()) {
                 Ok(directory) => Ok(Some(Folder { directory })),
                 Err(Errno::NOENT) => Ok(None),
-                Err(error) if is_link(error) => Err("is a symbolic link".to_owned()),
-                // With `O_DIRECTORY`, a link is no directory.
-                Err(Errno::NOTDIR) if self.is_link(name) => Err("is a symbolic link".to_owned()),
-                Err(Errno::NOTDIR) => Err("is not a directory".to_owned()),
-                Err(error) => Err(format!("cannot be read: {}", io::Error::from(error))),
+                Err(error) if is_link(error) => Err(FolderProblem::Link),
+                // With `O_DIRECTORY`, a link is not a directory.
+                Err(Errno::NOTDIR) if self.is_link(name) => Err(FolderProblem::Link),
+                Err(Errno::NOTDIR) => Err(FolderProblem::NotDirectory),
+                Err(error) => Err(FolderProblem::Unreadable(io::Error::from(error).to_string())),
             }
         }
 
@@ -166,7 +239,7 @@ mod other {
     use std::fs;
     use std::io::{ErrorKind, Read};
 
-    use super::{Content, Folder, MOST_ENTRIES, Path, io, text_of, too_large};
+    use super::{Content, Folder, FolderProblem, MOST_ENTRIES, Path, io, text_of, too_large};
 
     impl Folder {
         /// A directory that the user named.
@@ -175,16 +248,16 @@ mod other {
             if directory.is_dir() { Ok(Folder { directory }) } else { Err(ErrorKind::NotADirectory.into()) }
         }
 
-        /// A directory in it; `None` if it does not exist. The error completes a sentence that begins with its name.
-        pub fn folder(&self, name: &str) -> Result<Option<Folder>, String> {
+        /// A directory in it; `None` if it does not exist.
+        pub fn folder(&self, name: &str) -> Result<Option<Folder>, FolderProblem> {
             match self.metadata(name) {
                 Ok(metadata) if metadata.is_dir() => {
                     Ok(Some(Folder { directory: self.directory.join(name) }))
                 }
-                Ok(metadata) if metadata.is_symlink() => Err("is a symbolic link".to_owned()),
-                Ok(_) => Err("is not a directory".to_owned()),
+                Ok(metadata) if metadata.is_symlink() => Err(FolderProblem::Link),
+                Ok(_) => Err(FolderProblem::NotDirectory),
                 Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-                Err(error) => Err(format!("cannot be read: {error}")),
+                Err(error) => Err(FolderProblem::Unreadable(error.to_string())),
             }
         }
 
@@ -259,6 +332,22 @@ mod tests {
         fs::create_dir(scratch.path().join("linked")).unwrap();
         symlink(&collab, scratch.path().join("linked").join(COLLAB)).unwrap();
         assert_eq!(read("linked").problem.as_deref(), Some(".collab is a symbolic link"));
+    }
+
+    #[test]
+    fn texts_beyond_a_budget_are_not_read() {
+        let scratch = testkit::tempdir().unwrap();
+        for (name, text) in [("a", "123456"), ("b", "1234567"), ("c", "1")] {
+            fs::write(scratch.path().join(name), text).unwrap();
+        }
+        let folder = Folder::open(scratch.path()).unwrap();
+        let mut budget = Budget::new(10);
+        let problem = || Some(Err("was not read: only 0 MB are read from a hub".to_owned()));
+        assert_eq!(folder.text_within("a", &mut budget), Some(Ok("123456".to_owned())));
+        assert_eq!(folder.text_within("b", &mut budget), problem());
+        // The one after it would fit. It is refused too, so that what is read does not depend on sizes.
+        assert_eq!(folder.text_within("c", &mut budget), problem());
+        assert_eq!(folder.text_within("none", &mut budget), None);
     }
 
     #[test]

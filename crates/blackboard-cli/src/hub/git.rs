@@ -4,13 +4,14 @@
 //! [`Address`] only, asks no question, runs no hook, and has limits for its time, its output and the space it uses. It works in a
 //! bare repository of ours, so that no configuration of a repository that others wrote is read.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::address::Address;
-use super::folder::{Content, text_of, too_large};
+use super::folder::{Budget, Content, text_of, too_large};
 use crate::program::{self, Failure, Finished, Limits};
 
 /// How many bytes of a repository are fetched. A server that filters sends only commits and directories.
@@ -197,18 +198,35 @@ impl Repository<'_> {
         Ok(parse_tree(&finished.stdout))
     }
 
-    /// The contents of files, in the order of their objects. Files that are not here are fetched, all at once.
-    pub fn contents(&self, objects: &[&str], most: u64) -> Result<Vec<Content>, String> {
-        if objects.is_empty() {
-            return Ok(Vec::new());
-        }
+    /// The contents of files, in the order of their objects. Files that are not here are fetched, all at once. An object is read
+    /// once, and its size counts for each file that has it.
+    pub fn contents(&self, objects: &[&str], most: u64, budget: &mut Budget) -> Result<Vec<Content>, String> {
+        let distinct: Vec<&str> = objects.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
+        let sizes = self.sizes_after_fetch(&distinct)?;
+        let admit = |object: &&str| match sizes.get(object) {
+            Some(size) if *size > most => Err(too_large(*size, most)),
+            Some(size) => budget.take(*size),
+            None => Err("was not sent by the server".to_owned()),
+        };
+        let admitted: Vec<Result<(), String>> = objects.iter().map(admit).collect();
+        let wanted = objects.iter().zip(&admitted).filter(|(_, admitted)| admitted.is_ok());
+        let wanted: Vec<&str> =
+            wanted.map(|(object, _)| *object).collect::<BTreeSet<_>>().into_iter().collect();
+        let space = wanted.iter().filter_map(|object| sizes.get(object)).sum();
+        let texts: BTreeMap<&str, Content> =
+            wanted.iter().copied().zip(self.texts(&wanted, space)?).collect();
+        let content = |(object, admitted): (&&str, Result<(), String>)| {
+            let missing = || Err("was not printed by git".to_owned());
+            admitted.and_then(|()| texts.get(object).cloned().unwrap_or_else(missing))
+        };
+        Ok(objects.iter().zip(admitted).map(content).collect())
+    }
+
+    /// The sizes of objects. Those that are not here are fetched; one that the server does not send has none.
+    fn sizes_after_fetch<'a>(&self, objects: &[&'a str]) -> Result<BTreeMap<&'a str, u64>, String> {
         let mut sizes = self.sizes(objects)?;
-        let missing: Vec<&str> = objects
-            .iter()
-            .zip(&sizes)
-            .filter(|(_, size)| size.is_none())
-            .map(|(object, _)| *object)
-            .collect();
+        let missing: Vec<&str> =
+            objects.iter().copied().filter(|object| !sizes.contains_key(object)).collect();
         if !missing.is_empty() {
             // Without this, git tells the server which commit is here, and the server then leaves out its files.
             let mut arguments = vec!["-c", "fetch.negotiationAlgorithm=noop"];
@@ -217,36 +235,34 @@ impl Repository<'_> {
             self.call(&arguments, lines(&missing), Some(LARGEST_FETCH))?;
             sizes = self.sizes(objects)?;
         }
-        let small: Vec<&str> = objects
-            .iter()
-            .zip(&sizes)
-            .filter(|(_, size)| size.is_some_and(|size| size <= most))
-            .map(|(object, _)| *object)
-            .collect();
-        let mut texts = self.texts(&small, most)?.into_iter();
-        let content = |size: &Option<u64>| match size {
-            Some(size) if *size > most => Err(too_large(*size, most)),
-            Some(_) => texts.next().unwrap_or_else(|| Err("was not printed by git".to_owned())),
-            None => Err("was not sent by the server".to_owned()),
-        };
-        Ok(sizes.iter().map(content).collect())
+        Ok(sizes)
     }
 
-    /// The sizes of objects, in their order; `None` for one that is not here.
-    fn sizes(&self, objects: &[&str]) -> Result<Vec<Option<u64>>, String> {
+    /// The sizes of the objects that are here.
+    fn sizes<'a>(&self, objects: &[&'a str]) -> Result<BTreeMap<&'a str, u64>, String> {
+        if objects.is_empty() {
+            return Ok(BTreeMap::new());
+        }
         let finished = self.call(&["cat-file", "--batch-check"], lines(objects), None)?;
         let said = String::from_utf8_lossy(&finished.stdout);
         let size = |line: &str| match line.split(' ').collect::<Vec<_>>()[..] {
             [_, "blob", size] => size.parse().ok(),
             _ => None,
         };
-        let sizes: Vec<_> = said.lines().map(size).collect();
-        if sizes.len() == objects.len() { Ok(sizes) } else { Err("git printed too few sizes".to_owned()) }
+        let sizes: Vec<Option<u64>> = said.lines().map(size).collect();
+        if sizes.len() != objects.len() {
+            return Err("git printed too few sizes".to_owned());
+        }
+        Ok(objects.iter().copied().zip(sizes).filter_map(|(object, size)| Some((object, size?))).collect())
     }
 
-    /// The texts of objects that are here and small.
-    fn texts(&self, objects: &[&str], most: u64) -> Result<Vec<Content>, String> {
-        let output = (most + 200).saturating_mul(objects.len() as u64);
+    /// The texts of objects that are here and have this many bytes together.
+    fn texts(&self, objects: &[&str], size: u64) -> Result<Vec<Content>, String> {
+        if objects.is_empty() {
+            return Ok(Vec::new());
+        }
+        // A line before each text.
+        let output = size.saturating_add(200 * objects.len() as u64);
         let finished = self.limited(&["cat-file", "--batch"], lines(objects), output, None)?;
         let mut rest = &finished.stdout[..];
         let mut texts = Vec::new();
@@ -320,6 +336,7 @@ impl Repository<'_> {
 fn describe(failure: &Failure) -> String {
     match failure {
         Failure::CannotStart(error) => format!("git cannot be started: {error}"),
+        Failure::CannotWait(error) => format!("git cannot be waited for: {error}"),
         Failure::TimedOut(time) => format!("git did not end within {} s", time.as_secs_f64()),
         Failure::TooMuchOutput(_) => "git printed too much".to_owned(),
         Failure::TooMuchSpace(most) => {

@@ -70,7 +70,7 @@ impl Project {
         self.status = self.text(root, "status");
         self.license = self.text(root, "license");
         if let Some(status) = self.status.clone().filter(|status| !STATUSES.contains(&status.as_str())) {
-            self.problems.push(format!("PROJECT.yaml: {status} is no status of a project"));
+            self.problems.push(format!("PROJECT.yaml: {status} is not a status of a project"));
         }
         let contributors = root.get("contributors").map(Node::entries).unwrap_or_default();
         self.contributors = contributors.iter().map(|(key, _)| handle(&key.text)).collect();
@@ -158,7 +158,7 @@ mod tests {
         for (text, problem) in [
             ("- a", "PROJECT.yaml: line 1, column 1: a mapping is expected, not a list"),
             ("name: [a]", "PROJECT.yaml: line 1, column 7: name has to be text, and is a list"),
-            ("status: done", "PROJECT.yaml: done is no status of a project"),
+            ("status: done", "PROJECT.yaml: done is not a status of a project"),
             (
                 "source: {repo: {a: b}}",
                 "PROJECT.yaml: line 1, column 16: repo has to be text, and is a mapping",

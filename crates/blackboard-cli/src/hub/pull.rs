@@ -65,7 +65,7 @@ pub enum SpokeSource {
 }
 
 /// Whether a spoke can be relied on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Health {
     /// It was read, and its status is new.
@@ -96,6 +96,25 @@ impl Health {
             Health::NoCollab => "no .collab/",
             Health::NoSource => "no source",
         }
+    }
+
+    /// Whether its files are valid.
+    pub fn is_readable(self) -> bool {
+        matches!(self, Health::Fresh | Health::Stale | Health::Cached)
+    }
+
+    /// The one that needs more attention.
+    pub fn worst(self, other: Health) -> Health {
+        let severity = |health| match health {
+            Health::Fresh => 0,
+            Health::Stale => 1,
+            Health::Cached => 2,
+            Health::Broken => 3,
+            Health::Unreachable => 4,
+            Health::NoCollab => 5,
+            Health::NoSource => 6,
+        };
+        if severity(self) < severity(other) { other } else { self }
     }
 
     /// Whether there is something to show.
@@ -177,7 +196,7 @@ impl Spoke {
                         if let Some(problem) = reading.problem {
                             spoke.report.problems.insert(0, problem);
                             // A project whose last state had no spoke still has none.
-                            if spoke.health < Health::Cached {
+                            if spoke.health.is_readable() {
                                 spoke.health = Health::Cached;
                             }
                         }

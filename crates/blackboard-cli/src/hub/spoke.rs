@@ -68,9 +68,9 @@ impl Report {
         }
     }
 
-    /// Whether the status is old. One that is missing or not valid has no age.
+    /// Whether the status is old. One that is missing or not valid has no age and is not stale.
     pub fn is_stale(&self, now: Timestamp) -> bool {
-        self.status.as_ref().is_none_or(|status| now.since(status.generated_at) > STALE)
+        self.status.as_ref().is_some_and(|status| now.since(status.generated_at) > STALE)
     }
 
     /// The last sign of life: of an agent, of a commit, or of the status itself.
@@ -194,7 +194,7 @@ git: {branch: main, lastCommit: 2026-02-03T12:00:00Z, dirty: false, behindRemote
             ("", "status.yaml: line"),
         ] {
             let report = read("status.yaml", text);
-            assert_eq!(report.status, None, "{text}");
+            assert_eq!((&report.status, report.is_stale(NOW.parse().unwrap())), (&None, false), "{text}");
             assert!(report.problems[0].starts_with(problem), "{:?}", report.problems);
         }
         assert_eq!(read("other.yaml", "a").problems, ["it has no status.yaml"]);

@@ -164,7 +164,7 @@ fn row(spoke: &Spoke, now: Timestamp) -> [Cell; 5] {
         Cell::optional(status_file.map(|status| status.phase.hub_word())),
         Cell::optional(agents),
         Cell::optional(spoke.report.last_activity().map(ago)),
-        Cell::in_tone_of(if spoke.health <= Health::Fresh { "" } else { "stale" }, status(spoke, &ago)),
+        Cell::in_tone_of(if spoke.health == Health::Fresh { "" } else { "stale" }, status(spoke, &ago)),
     ]
 }
 
@@ -280,7 +280,8 @@ impl RegistryList {
             of(spoke.maintainer.as_deref().unwrap_or_default(), &mut |operator| {
                 operator.maintains.push(spoke.project.clone());
                 if spoke.health.is_spoke() {
-                    operator.health = operator.health.max(Some(spoke.health));
+                    operator.health =
+                        Some(operator.health.map_or(spoke.health, |health| health.worst(spoke.health)));
                 }
             });
             if let Some(own) = &spoke.report.operator {

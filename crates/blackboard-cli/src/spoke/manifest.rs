@@ -5,6 +5,8 @@ use serde::Serialize;
 use super::check::{Checked, Fields, Need, schema_version};
 use Need::{Optional, Required};
 
+use crate::repository_name::owner_and_name;
+
 /// The name of the file in `.collab/`.
 pub const FILE: &str = "manifest.yaml";
 
@@ -127,14 +129,9 @@ fn identity(fields: &mut Fields<'_, '_>) -> Identity {
 
 /// `owner/repo`.
 pub fn is_repository(text: &str) -> Result<(), String> {
-    let is_name = |part: &str| {
-        let allowed =
-            |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_' | '.');
-        !part.is_empty() && part.len() <= 100 && part.chars().all(allowed) && !part.starts_with(['-', '.'])
-    };
-    match text.split_once('/') {
-        Some((owner, name)) if is_name(owner) && is_name(name) => Ok(()),
-        _ => Err(format!("expected a repository as owner/repo, found \"{text}\"")),
+    match owner_and_name(text) {
+        Some(_) => Ok(()),
+        None => Err(format!("expected a repository as owner/repo, found \"{text}\"")),
     }
 }
 

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::object::Object;
 use super::{MOST_BYTES, TrackerFile, labels};
 use crate::program::{self, Failure, Finished, Limits};
+use crate::repository_name::owner_and_name;
 
 /// The fields that every `gh` has.
 const FIELDS: &str = "number,title,body,state,labels,url";
@@ -35,15 +36,17 @@ pub struct Issues {
 }
 
 impl Issues {
-    /// Runs `gh issue list`.
-    pub fn list(&self) -> Result<TrackerFile> {
+    /// Runs `gh issue list`; `None` if `interrupted` has ended it.
+    pub fn list(&self, interrupted: &AtomicBool) -> Result<Option<TrackerFile>> {
         if let Some(repository) = &self.repository {
             check_repository(repository)?;
         }
-        let mut finished = self.run(&format!("{FIELDS},{BLOCKERS}"))?;
-        if finished.code != Some(0) && finished.stderr.contains("Unknown JSON field") {
-            finished = self.run(FIELDS)?;
+        let mut finished = self.run(&format!("{FIELDS},{BLOCKERS}"), interrupted)?;
+        let is_unknown = |finished: &Finished| finished.stderr.contains("Unknown JSON field");
+        if finished.as_ref().is_some_and(|finished| finished.code != Some(0) && is_unknown(finished)) {
+            finished = self.run(FIELDS, interrupted)?;
         }
+        let Some(finished) = finished else { return Ok(None) };
         if finished.code != Some(0) {
             return Err(failed(&finished));
         }
@@ -56,10 +59,10 @@ impl Issues {
                 &format!("only the newest {} issues were read; use a larger --limit", self.limit),
             );
         }
-        Ok(file)
+        Ok(Some(file))
     }
 
-    fn run(&self, fields: &str) -> Result<Finished> {
+    fn run(&self, fields: &str, interrupted: &AtomicBool) -> Result<Option<Finished>> {
         let mut gh = Command::new("gh");
         gh.args(["issue", "list", "--state", "all", "--limit", &self.limit.to_string(), "--json", fields]);
         if let Some(repository) = &self.repository {
@@ -67,22 +70,30 @@ impl Issues {
         }
         gh.env("GH_PROMPT_DISABLED", "1").env("GH_NO_UPDATE_NOTIFIER", "1").env("NO_COLOR", "1");
         let limits = Limits { time: self.timeout, output: MOST_BYTES as u64, directory: None };
-        program::run(&mut gh, Vec::new(), &limits, &AtomicBool::new(false)).map_err(|failure| match failure {
-            Failure::CannotStart(error) => Fault::new(Code::Io, "gh cannot be started")
-                .hint("install the GitHub CLI, or put it on the PATH; or import a file with its output")
-                .because(error)
-                .into(),
-            Failure::TimedOut(limit) => {
-                let message = format!("gh did not end within {}", duration::human(limit));
-                Error::from(
-                    Fault::new(Code::Io, message).hint("check the network, or use a longer --timeout"),
-                )
-            }
-            Failure::TooMuchOutput(most) => Error::invalid(format!(
-                "gh printed more than the {most} bytes that are allowed; use a smaller --limit"
-            )),
-            Failure::TooMuchSpace(_) | Failure::Interrupted => Fault::new(Code::Io, "gh was ended").into(),
-        })
+        match program::run(&mut gh, Vec::new(), &limits, interrupted) {
+            Ok(finished) => Ok(Some(finished)),
+            Err(Failure::Interrupted) => Ok(None),
+            Err(failure) => Err(not_finished(failure)),
+        }
+    }
+}
+
+/// Why `gh` did not end by itself.
+fn not_finished(failure: Failure) -> Error {
+    match failure {
+        Failure::CannotStart(error) => Fault::new(Code::Io, "gh cannot be started")
+            .hint("install the GitHub CLI, or put it on the PATH; or import a file with its output")
+            .because(error)
+            .into(),
+        Failure::CannotWait(error) => Fault::new(Code::Io, "gh cannot be waited for").because(error).into(),
+        Failure::TimedOut(limit) => {
+            let message = format!("gh did not end within {}", duration::human(limit));
+            Fault::new(Code::Io, message).hint("check the network, or use a longer --timeout").into()
+        }
+        Failure::TooMuchOutput(most) => Error::invalid(format!(
+            "gh printed more than the {most} bytes that are allowed; use a smaller --limit"
+        )),
+        Failure::TooMuchSpace(_) | Failure::Interrupted => Fault::new(Code::Io, "gh was ended").into(),
     }
 }
 
@@ -95,24 +106,28 @@ fn failed(finished: &Finished) -> Error {
 }
 
 fn no_list(why: &str) -> Error {
-    Refusal::new(Code::InvalidValue, format!("this is no list of GitHub issues: {why}"))
+    Refusal::new(Code::InvalidValue, format!("this is not a list of GitHub issues: {why}"))
         .hint(format!("a file has the output of: gh issue list --state all --json {FIELDS}"))
         .into()
 }
 
-/// Refuses what `gh` could take for an option, and what is no name of a repository.
-fn check_repository(repository: &str) -> Result<()> {
-    let parts: Vec<_> = repository.split('/').collect();
-    let is_name = |part: &&str| {
-        let letters =
-            part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
-        letters && !part.is_empty() && !part.starts_with(['-', '.'])
+/// Refuses what `gh` could take for an option, and what is not the name of a repository.
+pub fn check_repository(repository: &str) -> Result<()> {
+    let name = match repository.split_once('/') {
+        Some((host, name)) if name.contains('/') => is_host(host).then_some(name),
+        _ => Some(repository),
     };
-    if matches!(parts.len(), 2 | 3) && parts.iter().all(is_name) {
+    if name.and_then(owner_and_name).is_some() {
         return Ok(());
     }
-    let message = format!("{} is no repository", shell_word(repository));
+    let message = format!("{} is not a repository", shell_word(repository));
     Err(Refusal::new(Code::InvalidValue, message).hint("write OWNER/REPO, for example --repo o/r").into())
+}
+
+/// A name of a server, without a port: `gh` has none.
+fn is_host(host: &str) -> bool {
+    let is_allowed = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
+    host.starts_with(|first: char| first.is_ascii_alphanumeric()) && host.chars().all(is_allowed)
 }
 
 /// Reads the output of `gh issue list --json`.

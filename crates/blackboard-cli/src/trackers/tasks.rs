@@ -9,7 +9,7 @@ use crate::yaml::{Limits, Node, tree_within};
 /// Reads the tasks.
 pub fn read(text: &str) -> Result<TrackerFile> {
     let no_tasks = |why: &str| {
-        Refusal::new(Code::InvalidValue, format!("this is no tasks.yaml: {why}")).hint(
+        Refusal::new(Code::InvalidValue, format!("this is not a tasks.yaml: {why}")).hint(
             "it is a mapping with a list of tasks, as blackboard export --format yaml --what tasks writes it",
         )
     };

@@ -1,7 +1,7 @@
 //! Reads and writes YAML: the files of a spoke and a hub, imported tasks, exports.
 //!
 //! What is read was written by others. [`tree`] accepts a limited number of bytes, levels and nodes, where a node that
-//! an alias repeats counts each time. It reads the first document of a file and refuses keys that occur
+//! an alias repeats counts each time, and so do the bytes of its text. It reads the first document of a file and refuses keys that occur
 //! twice and merge keys (`<<`), which readers interpret differently. An error has a line and a column.
 //!
 //! What is written means the same to readers of YAML 1.1 and 1.2: every text is quoted, so that none of them reads a
@@ -19,7 +19,7 @@ pub use self::tree::{Node, tree, tree_within};
 /// How much YAML is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The bytes of the text.
+    /// The bytes of the text. Anchors and aliases may copy as many again.
     pub bytes: usize,
     /// The levels of nested lists and mappings.
     pub depth: usize,

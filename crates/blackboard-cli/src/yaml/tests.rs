@@ -161,12 +161,20 @@ fn input_is_limited_in_bytes_levels_nodes_and_aliases() {
         let repeated = vec![format!("*a{}", level - 1); 10].join(", ");
         laughs.extend([format!("a{level}: &a{level} [{repeated}]\n")]);
     }
+    // Few nodes and few bytes, whose copies would be gigabytes.
+    let long_laughs = format!("a: &a {}\nb: [{}]\n", "x".repeat(180_000), "*a,".repeat(23_000));
+    let long_keys = format!("a: &a {{{}: 1}}\nb: [{}]\n", "x".repeat(1000), "*a,".repeat(15_000));
+    // An anchor may have the name of an earlier one.
+    let nested_anchors = format!("{}{}{}", "&a [".repeat(30), "x".repeat(100_000), "]".repeat(30));
     let long = "x".repeat(Limits::FILE.bytes + 1);
     for (text, message) in [
         (&deep_flow, "recursion limit"),
         (&deep_block, "levels"),
         (&wide, "more than 50000 values"),
         (&laughs, "more than 50000 values"),
+        (&long_laughs, "copy more than 1048576 bytes"),
+        (&long_keys, "copy more than 1048576 bytes"),
+        (&nested_anchors, "copy more than 1048576 bytes"),
         (&long, "more than 1048576 bytes"),
         (&"a: &a [*a]\n".to_owned(), "alias"),
         (&"a: *b\n".to_owned(), ""),
@@ -175,4 +183,16 @@ fn input_is_limited_in_bytes_levels_nodes_and_aliases() {
         let error = tree(text).expect_err(&start);
         assert!(error.message.contains(message), "{start}: {error}");
     }
+}
+
+#[test]
+fn a_long_text_may_be_repeated_within_the_limit() {
+    limit_test();
+    let text = format!("a: &a {}\nb: [*a, *a]\n", "x".repeat(1000));
+    let root = tree(&text).expect("three texts");
+    let repeated = root.get("b").and_then(Node::items).expect("a list");
+    assert!(repeated.iter().all(|each| each.text() == root.get("a").and_then(Node::text)));
+    let limits = Limits { bytes: text.len(), ..Limits::FILE };
+    let error = tree_within(&text, limits).expect_err("the copies are longer than the text");
+    assert_eq!((error.line, error.column), (2, 5), "{error}");
 }

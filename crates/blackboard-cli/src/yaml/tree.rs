@@ -127,13 +127,34 @@ impl Node {
         }
     }
 
-    /// How many nodes it consists of.
-    fn size(&self) -> usize {
-        1 + match &self.value {
-            Value::Scalar { .. } => 0,
-            Value::List(items) => items.iter().map(Node::size).sum(),
-            Value::Map(entries) => entries.iter().map(|(_, value)| 1 + value.size()).sum(),
+    /// What a copy of it needs.
+    fn size(&self) -> Size {
+        let mut size = Size { nodes: 1, bytes: 0 };
+        match &self.value {
+            Value::Scalar { text, .. } => size.bytes = text.len(),
+            Value::List(items) => items.iter().for_each(|item| size.add(item.size())),
+            Value::Map(entries) => {
+                for (key, value) in entries {
+                    size.add(Size { nodes: 1, bytes: key.text.len() });
+                    size.add(value.size());
+                }
+            }
         }
+        size
+    }
+}
+
+/// The nodes of a tree, and the bytes of their texts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Size {
+    nodes: usize,
+    bytes: usize,
+}
+
+impl Size {
+    fn add(&mut self, other: Size) {
+        self.nodes = self.nodes.saturating_add(other.nodes);
+        self.bytes = self.bytes.saturating_add(other.bytes);
     }
 }
 
@@ -152,7 +173,7 @@ pub fn tree_within(text: &str, limits: Limits) -> Result<Node, YamlError> {
         block_nesting_limit: limits.depth + 1,
     };
     let parser = Parser::new_from_str_with_options(text, options);
-    let mut builder = Builder { parser, limits, nodes: 0, anchors: HashMap::new() };
+    let mut builder = Builder { parser, limits, nodes: 0, copied_bytes: 0, anchors: HashMap::new() };
     builder.document()
 }
 
@@ -161,6 +182,8 @@ struct Builder<'text> {
     parser: Parser<'text, StrInput<'text>>,
     limits: Limits,
     nodes: usize,
+    /// The bytes of texts that were copied for anchors and aliases.
+    copied_bytes: usize,
     /// The complete nodes that have an anchor.
     anchors: HashMap<usize, Node>,
 }
@@ -204,7 +227,7 @@ impl<'text> Builder<'text> {
         };
         let node = Node { line, column, value };
         if anchor != 0 {
-            self.add_nodes(node.size(), line, column)?;
+            self.add_copy(node.size(), line, column)?;
             self.anchors.insert(anchor, node.clone());
         }
         Ok(node)
@@ -255,21 +278,28 @@ impl<'text> Builder<'text> {
         }
     }
 
-    /// A copy of the node that has the anchor. The number of nodes limits what copies of copies can become.
+    /// A copy of the node that has the anchor. Nodes and bytes are counted first, which limits copies of copies.
     fn repeated(&mut self, anchor: usize, line: usize, column: usize) -> Result<Node, YamlError> {
-        let Some(node) = self.anchors.get(&anchor) else {
-            return Err(YamlError::new(line, column, "this alias is part of the value that it names"));
-        };
-        let size = node.size();
-        let value = if self.nodes + size > self.limits.nodes { None } else { Some(node.value.clone()) };
-        self.add_nodes(size, line, column)?;
-        value
-            .map(|value| Node { line, column, value })
-            .ok_or_else(|| YamlError::new(line, column, "too many values"))
+        let size = self.anchors.get(&anchor).map(Node::size).unwrap_or_default();
+        self.add_copy(size, line, column)?;
+        match self.anchors.get(&anchor) {
+            Some(node) => Ok(Node { line, column, value: node.value.clone() }),
+            None => Err(YamlError::new(line, column, "this alias is part of the value that it names")),
+        }
+    }
+
+    fn add_copy(&mut self, size: Size, line: usize, column: usize) -> Result<(), YamlError> {
+        self.add_nodes(size.nodes, line, column)?;
+        self.copied_bytes = self.copied_bytes.saturating_add(size.bytes);
+        if self.copied_bytes > self.limits.bytes {
+            let message = format!("anchors and aliases that copy more than {} bytes", self.limits.bytes);
+            return Err(YamlError::new(line, column, &message));
+        }
+        Ok(())
     }
 
     fn add_nodes(&mut self, count: usize, line: usize, column: usize) -> Result<(), YamlError> {
-        self.nodes += count;
+        self.nodes = self.nodes.saturating_add(count);
         if self.nodes > self.limits.nodes {
             let message = format!("more than {} values, or aliases that repeat too many", self.limits.nodes);
             return Err(YamlError::new(line, column, &message));

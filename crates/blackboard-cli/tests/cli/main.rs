@@ -62,6 +62,7 @@ mod configuration;
 mod examples;
 mod exit_codes;
 mod foreign_files;
+mod hanging;
 mod hostile_entries;
 mod hostile_reads;
 mod hostile_text;

@@ -1,6 +1,7 @@
 //! `blackboard work import`
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use blackboard::work::ImportItems;
@@ -10,9 +11,10 @@ use clap::ValueEnum;
 use crate::commands::Run;
 use crate::commands::arguments::{Session, at_least_one, length};
 use crate::commands::entry::input::read_text;
+use crate::commands::interrupt::{INTERRUPTED, watch_signals};
 use crate::context::Context;
 use crate::open::Access;
-use crate::outcome::Outcome;
+use crate::outcome::{Nothing, Outcome};
 use crate::output::trackers::ImportedWork;
 use crate::trackers::github::Issues;
 use crate::trackers::{MOST_BYTES, TrackerFile, beads, github, jsonl, markdown, tasks};
@@ -58,7 +60,7 @@ pub struct Import {
     limit: Option<usize>,
 
     /// Longest time for gh, for example 30s [default: 2m]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "DURATION")]
     timeout: Option<String>,
 
     /// Registered project of all items
@@ -118,7 +120,13 @@ impl Run for Import {
             (None, Form::Github) => {
                 let repository = self.repo.clone().filter(|repository| repository != ".");
                 let name = repository.clone().unwrap_or_else(|| "GitHub".to_owned());
-                (name, Issues { repository, limit: self.limit.unwrap_or(5000), timeout }.list()?)
+                let issues = Issues { repository, limit: self.limit.unwrap_or(5000), timeout };
+                let interrupted = watch_signals();
+                let listed = issues.list(&interrupted)?.filter(|_| !interrupted.load(Ordering::Relaxed));
+                let Some(file) = listed else {
+                    return Ok(Outcome::new(Nothing).with_exit_code(INTERRUPTED));
+                };
+                (name, file)
             }
             (None, form) => {
                 let message = format!("--repo is for GitHub, and not for {}", form.name());

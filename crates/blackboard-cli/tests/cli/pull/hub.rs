@@ -9,6 +9,7 @@ use std::time::Duration;
 use blackboard::clock::{Clock as _, SystemClock, Timestamp};
 use serde_json::Value;
 use testkit::process::RunToEnd as _;
+use testkit::repositories::make_repositories;
 
 use crate::machine::can;
 use crate::scratch::{Output, Scratch};
@@ -101,6 +102,16 @@ impl TestHub {
     pub fn spoke(&self, name: &str, status: &str) {
         self.commit(name, "main", &[(FILE, ".collab/status.yaml", status.as_bytes())]);
         self.project(name, &format!("source:\n  repo: {}\n", self.url(name)));
+    }
+
+    /// Repositories `spoke-0`, `spoke-1` … with their projects. The status of each has its number as the number of its agents.
+    pub fn spokes(&self, count: u32) {
+        let status = |index| status_of_a_board(Duration::from_mins(1), index, 0);
+        let spokes: Vec<_> = (0..count).map(|index| (format!("spoke-{index}"), status(index))).collect();
+        make_repositories(&self.repositories(), ".collab/status.yaml", &spokes);
+        for (name, _) in &spokes {
+            self.project(name, &format!("source:\n  repo: {}\n", self.url(name)));
+        }
     }
 
     /// A project in the hub, with further lines of `PROJECT.yaml`.

@@ -2,10 +2,12 @@ use std::path::Path;
 use std::process::Command;
 
 use blackboard::Code;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use testkit::process::RunToEnd as _;
 use testkit::write_program;
 
+use crate::hanging::HangingProgram;
 use crate::scratch::{Output, Scratch};
 use crate::shapes::is_object;
 use crate::transcript;
@@ -322,21 +324,21 @@ fn a_gh_that_fails_hangs_or_prints_garbage_changes_nothing() {
             Code::Io,
             "gh did not end within ",
         ),
-        ("echo '<html>Sorry</html>'", call, Code::InvalidValue, "this is no list of GitHub issues: "),
+        ("echo '<html>Sorry</html>'", call, Code::InvalidValue, "this is not a list of GitHub issues: "),
         (
             "echo '{\"message\":\"Bad credentials\"}'",
             call,
             Code::InvalidValue,
-            "this is no list of GitHub issues: ",
+            "this is not a list of GitHub issues: ",
         ),
-        ("printf '\\377\\376'", call, Code::InvalidValue, "this is no list of GitHub issues: "),
+        ("printf '\\377\\376'", call, Code::InvalidValue, "this is not a list of GitHub issues: "),
         (
             "printf '['; yes '[' | head -c 1000000",
             call,
             Code::InvalidValue,
-            "this is no list of GitHub issues: ",
+            "this is not a list of GitHub issues: ",
         ),
-        ("true", call, Code::InvalidValue, "this is no list of GitHub issues: "),
+        ("true", call, Code::InvalidValue, "this is not a list of GitHub issues: "),
     ] {
         let refused = with_gh(&scratch, script, call).refused(code);
         let message = refused["error"].as_str().unwrap();
@@ -345,6 +347,21 @@ fn a_gh_that_fails_hangs_or_prints_garbage_changes_nothing() {
     let mut without = scratch.command(["work", "import", "--from", "github", "--repo", "o/r", "--json"]);
     let refused = Output::of(without.env("PATH", "/none").run_to_end()).refused(Code::Io);
     assert_eq!(refused["error"], "gh cannot be started");
+    assert_eq!(scratch.json(["export"])["revision"], revision);
+}
+
+#[test]
+fn an_interrupted_import_ends_gh_and_changes_nothing() {
+    let scratch = Scratch::new();
+    scratch.json(["work", "create", "item", "--title", "Item"]);
+    let revision = scratch.json(["export"])["revision"].clone();
+    let gh = HangingProgram::new(&scratch, "gh");
+    let path = format!("{}:{}", gh.directory.display(), std::env::var("PATH").unwrap_or_default());
+    for sent in [Signal::INT, Signal::TERM] {
+        let mut call = scratch.command(["work", "import", "--from", "github", "--repo", "o/r"]);
+        let ended = gh.interrupt(call.env("PATH", &path), sent);
+        assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (130, "", ""), "{sent:?}");
+    }
     assert_eq!(scratch.json(["export"])["revision"], revision);
 }
 

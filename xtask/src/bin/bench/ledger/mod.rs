@@ -3,7 +3,9 @@
 mod commands;
 mod contention;
 mod footprint;
+mod imports;
 mod log;
+mod pull;
 mod sweeping;
 mod throughput;
 mod upgrade;
@@ -25,5 +27,7 @@ pub const MEASUREMENTS: &[Measurement] = &[
     ("pruning", log::pruning),
     ("telling", log::telling),
     ("upgrade", upgrade::measure),
+    ("pull", pull::measure),
+    ("import", imports::measure),
     ("footprint", footprint::measure),
 ];
