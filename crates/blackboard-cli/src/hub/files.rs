@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::cache::Selection;
-use super::folder::{COLLAB, COLLAB_FILES, Collab, Content, Folder, LARGEST_FILE};
+use super::folder::{COLLAB, COLLAB_FILES, Collab, Content, Folder, LARGEST_FILE, Problem};
 use super::git::{EntryKind, Repository, TreeEntry};
 
 /// How many projects of a hub are read.
@@ -61,9 +61,8 @@ impl HubFiles {
                     let project = folder.text(PROJECT, LARGEST_FILE);
                     hub.add(name, ProjectFiles { project, collab: Collab::read(&folder) });
                 }
-                Ok(None) => {}
-                // A plain file, for example a README, is no project.
-                Err(problem) if problem == "is not a directory" => {}
+                // A plain file, for example a README, is not a project.
+                Ok(None) | Err(Problem::NotADirectory) => {}
                 Err(problem) => hub.problems.push(format!("{PROJECTS}/{name} {problem}")),
             }
         }
