@@ -25,8 +25,12 @@ testkit::on_each_engine![
     only_this_project_is_exported,
     a_file_is_replaced_atomically_and_keeps_its_mode,
     links_are_refused,
+    paths_and_host_names_are_not_exported,
     configuration_removes_more,
     no_program_of_the_repository_runs,
+    a_partial_clone_fetches_nothing,
+    variables_of_a_hook_name_no_other_repository,
+    a_repository_with_many_changes_is_dirty,
 ];
 
 /// The environment of git: the same commits on every machine.
@@ -255,6 +259,13 @@ fn phase_and_test_results_stay_until_they_are_changed() {
         assert_eq!(kept["status"]["tests"]["failing"], 2);
         assert!(status().contains("\n  passing: 380\n"), "{}", status());
     }
+    // Results and coverage are replaced separately.
+    fs::write(scratch.path().join("more.info"), "SF:a\nLF:8\nLH:8\nend_of_record\n").unwrap();
+    let covered = scratch.json(["status", "--export", "--tests", "more.info"])["status"]["tests"].clone();
+    assert_eq!(
+        (&covered["passing"], &covered["failing"], &covered["coverage"]),
+        (&json!(380), &json!(2), &json!("100%"))
+    );
     let refused =
         scratch.run(["status", "--export", "--tests", "lcov.info", "--tests", "lcov.info", "--json"]);
     refused.refused(Code::InvalidValue);
@@ -327,6 +338,48 @@ fn links_are_refused() {
     assert!(!project.join("reports/status.yaml").exists());
 }
 
+fn paths_and_host_names_are_not_exported() {
+    if !can("the status of a repository", "git", &["--version"]) {
+        return;
+    }
+    let scratch = Scratch::new();
+    let host = rustix::system::uname().nodename().to_str().unwrap().to_owned();
+    prepare(&scratch, &format!("{REPOSITORY}; git checkout -q -b 'on/{host}'"));
+    let board = scratch.board();
+    let home = scratch.path().display().to_string();
+    let secrets = [
+        "/opt/ivy/secret/plan".to_owned(),
+        "-I/opt/ivy/secret".to_owned(),
+        "vscode://file/opt/ivy/secret".to_owned(),
+        "~ivy/secret".to_owned(),
+        "'/opt/ivy/My Documents/secret'".to_owned(),
+        r"C:\Users\ivy\secret".to_owned(),
+        format!("x{home}/secret"),
+        format!("on {host}"),
+    ];
+    let agent = register(&board, "Ivy", Some("/opt/ivy/secret"), Some("Work"));
+    for text in &secrets {
+        let id = text.replace(' ', "-");
+        board.work().create(&Create::new(&id, text)).unwrap();
+        board.work().claim(&Claim::of(&id, &agent)).unwrap();
+        note(&board, &agent, text);
+    }
+    let exported = export(&scratch, "project", &["--stdout", "--all-projects"]).success().stdout;
+    for secret in ["secret", "/opt", "Users", &home] {
+        assert!(!exported.contains(secret), "{secret} is in {exported}");
+    }
+    // This name is the same on every machine.
+    if host != "localhost" {
+        assert!(
+            exported.contains("branch: 'on/[host]'") && exported.contains("title: 'on [host]'"),
+            "{exported}"
+        );
+    }
+    for shown in ["project: '[path]'", "item: '-I[path]'", "title: \"'[path]'\""] {
+        assert!(exported.contains(shown), "{shown} is missing in {exported}");
+    }
+}
+
 fn configuration_removes_more() {
     let scratch = Scratch::new();
     busy(&scratch);
@@ -357,11 +410,16 @@ fn no_program_of_the_repository_runs() {
     let scratch = Scratch::new();
     prepare(
         &scratch,
-        "git init -q -b main project; cd project; git commit -qm A --allow-empty; \
+        "git init -q -b main project; cd project; echo a > a.one; echo b > b.two; \
+         printf '*.one filter=one\\n*.two filter=two.three\\n' > .gitattributes; git add .; git commit -qm A; \
+         echo A > a.one; echo B > b.two; touch -d 2001-01-01 a.one b.two; \
          printf '#!/bin/sh\\ntouch ../ran\\n' > ../program; chmod +x ../program; \
          git config core.fsmonitor \"$PWD/../program\"; git config core.pager \"$PWD/../program\"; \
          git config gpg.program \"$PWD/../program\"; git config log.showSignature true; \
          git config core.hooksPath \"$PWD/..\"; cp ../program ../post-index-change; \
+         git config diff.external \"$PWD/../program\"; \
+         for name in one two.three; do git config filter.$name.clean \"$PWD/../program\"; \
+         git config filter.$name.required true; done; git config filter.two.three.process \"$PWD/../program\"; \
          mkdir .collab; printf 'schemaVersion: \"1.0\"\\nstatus: {test: touch ../ran}\\n' > .collab/manifest.yaml",
     );
     let exported = export(&scratch, "project", &["--json"]).success().json();
@@ -370,7 +428,8 @@ fn no_program_of_the_repository_runs() {
     // The file itself is no change: only the manifest is.
     prepare(
         &scratch,
-        "cd project; git -c core.fsmonitor=false add .collab/manifest.yaml; \
+        "cd project; for name in one two.three; do git config --remove-section filter.$name; done; \
+         git -c core.fsmonitor=false add --all .; git -c core.fsmonitor=false rm -q --cached .collab/status.yaml; \
                        git -c core.hooksPath=/dev/null -c core.fsmonitor=false commit -qm B",
     );
     let again = export(&scratch, "project", &["--json"]).success().json();
@@ -378,4 +437,54 @@ fn no_program_of_the_repository_runs() {
         (&exported["status"]["git"]["dirty"], &again["status"]["git"]["dirty"]),
         (&json!(true), &json!(false))
     );
+}
+
+fn a_partial_clone_fetches_nothing() {
+    if !can("the status of a repository", "git", &["--version"]) {
+        return;
+    }
+    let scratch = Scratch::new();
+    prepare(
+        &scratch,
+        "git init -q -b main upstream; cd upstream; echo one > a; git add .; git commit -qm A; \
+         git config uploadpack.allowFilter true; cd ..; \
+         git clone -q --no-checkout --filter=tree:0 \"file://$PWD/upstream\" project; cd project; \
+         printf '#!/bin/sh\\ntouch ../ran\\nexec git-upload-pack \"$@\"\\n' > ../program; chmod +x ../program; \
+         git config remote.origin.uploadpack \"$PWD/../program\"",
+    );
+    // Without the tree of the commit, git cannot know what has changed.
+    let exported = export(&scratch, "project", &[]).success();
+    assert!(exported.stderr.contains("git cannot read the repository"), "{exported:?}");
+    assert!(!scratch.path().join("ran").exists());
+}
+
+fn variables_of_a_hook_name_no_other_repository() {
+    if !can("the status of a repository", "git", &["--version"]) {
+        return;
+    }
+    let scratch = Scratch::new();
+    prepare(&scratch, "git init -q -b other elsewhere; git init -q -b main project");
+    let mut command = scratch.command(["status", "--export", "--json"]);
+    command.current_dir(scratch.path().join("project"));
+    for variable in ["GIT_DIR", "GIT_COMMON_DIR"] {
+        command.env(variable, scratch.path().join("elsewhere/.git"));
+    }
+    command.env("GIT_SHALLOW_FILE", scratch.path().join("none"));
+    let exported = Output::of(command.run_to_end()).success().json();
+    assert_eq!(exported["status"]["git"]["branch"], "main");
+}
+
+fn a_repository_with_many_changes_is_dirty() {
+    if !can("the status of a repository", "git", &["--version"]) {
+        return;
+    }
+    let scratch = Scratch::new();
+    prepare(&scratch, "git init -q -b main project; cd project; git commit -qm A --allow-empty");
+    for number in 0..700 {
+        let name = format!("project/{number}-{}", "x".repeat(100));
+        fs::write(scratch.path().join(name), "").unwrap();
+    }
+    let exported = export(&scratch, "project", &["--json"]).success().json()["status"]["git"].clone();
+    assert_eq!((&exported["branch"], &exported["dirty"]), (&json!("main"), &json!(true)));
+    assert!(exported["commit"].is_string(), "{exported}");
 }

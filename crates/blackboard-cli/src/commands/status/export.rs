@@ -89,8 +89,9 @@ impl Export {
             tests,
             activity: activity.as_ref(),
         };
-        let status =
-            export::status(sources, &Outgoing::new(&resolved.settings.text), resolved.config.redaction);
+        let home = context.request().environment.user_home;
+        let outgoing = Outgoing::new(&resolved.settings.text, home.as_deref());
+        let status = export::status(sources, &outgoing, resolved.config.redaction);
         let text = status
             .write()
             .map_err(|error| Fault::new(Code::Internal, format!("the status cannot be written: {error}")))?;
