@@ -1,14 +1,64 @@
-//! Runs git. Only commands that concern commits do, and one that creates a board; all others would be slower.
+//! Runs git. Only commands that concern commits, hubs and spokes do, and one that creates a board; all others would be
+//! slower.
+//!
+//! [`isolated`] is about the repository of a directory, whatever called this program. The functions for the guard, which a hook of
+//! git calls, are about the repository and the index of that caller.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use blackboard::{Code, Error, Fault, Refusal, Result};
 
+use crate::program::{self, Limits};
+
 /// The most bytes of file names to read, far more than any commit needs.
 const MOST_NAMES: u64 = 16 * 1024 * 1024;
+
+/// How long git may take to find out whether a file is ignored.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// The variables by which a caller, for example a hook of git, names its own repository and what belongs to it.
+const OF_A_CALLER: [&str; 18] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_NAMESPACE",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_PROTOCOL_FROM_USER",
+    "GIT_QUARANTINE_PATH",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_TRACE",
+    "GIT_WORK_TREE",
+];
+
+/// A call of git for the repository of a directory, whatever called this program. It asks no question, takes no lock
+/// that it does not need, fetches no object by itself, and runs no hook and no monitor of the file system.
+pub fn isolated(directory: &Path) -> Command {
+    let mut command = Command::new("git");
+    for variable in OF_A_CALLER {
+        command.env_remove(variable);
+    }
+    command
+        .args(["--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"])
+        .current_dir(directory)
+        .env("GIT_NO_LAZY_FETCH", "1")
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("LC_ALL", "C");
+    command
+}
 
 /// The hook directories of the current repository.
 pub struct Hooks {
@@ -48,10 +98,12 @@ pub fn would_add(file: &Path) -> bool {
     if !directory.ancestors().any(|ancestor| ancestor.join(".git").exists()) {
         return false;
     }
-    let mut git = git(&["-c", "core.fsmonitor=false", "check-ignore", "--quiet", "--"]);
-    let status = git.arg(file).current_dir(directory).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let mut git = isolated(directory);
+    git.args(["check-ignore", "--quiet", "--"]).arg(file);
+    let limits = Limits { time: LIMIT, output: 0, directory: None };
+    let ended = program::run(&mut git, Vec::new(), &limits, &AtomicBool::new(false));
     // It exits with 1 if the file is not ignored, and with 128 if there is no worktree.
-    status.is_ok_and(|status| status.code() == Some(1))
+    ended.is_ok_and(|ended| ended.code == Some(1))
 }
 
 /// The root of the current worktree.
@@ -128,6 +180,25 @@ fn path(bytes: &[u8]) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use testkit::process::RunToEnd as _;
+
+    #[test]
+    fn an_isolated_call_gets_no_variable_that_git_has_for_a_repository() {
+        testkit::limit_test();
+        if !testkit::machine::can("variables of git", "git", &["--version"]) {
+            return;
+        }
+        let output = Command::new("git").args(["rev-parse", "--local-env-vars"]).run_to_end();
+        // Settings that the user gave to one call of git.
+        let settings = ["GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT"];
+        let listed = String::from_utf8(output.stdout).expect("names");
+        assert!(listed.contains("GIT_DIR"), "{listed}");
+        let command = isolated(Path::new("."));
+        for variable in listed.lines().filter(|variable| !settings.contains(variable)) {
+            let is_removed = command.get_envs().any(|(name, value)| name == variable && value.is_none());
+            assert!(is_removed, "{variable}");
+        }
+    }
 
     #[test]
     fn names_end_with_a_zero_byte_and_may_have_any_other() {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cache::Selection;
 use super::folder::{
-    Budget, COLLAB, COLLAB_FILES, Collab, Content, Folder, FolderProblem, LARGEST_FILE, LARGEST_HUB,
+    Budget, COLLAB, COLLAB_FILES, Collab, Content, Folder, LARGEST_FILE, LARGEST_HUB, Problem,
 };
 use super::git::{EntryKind, Repository, TreeEntry};
 
@@ -70,7 +70,7 @@ impl HubFiles {
                     files.collab = Collab::read_within(&folder, &mut budget);
                 }
                 // A plain file, for example a README, is not a project.
-                Ok(None) | Err(FolderProblem::NotDirectory) => {}
+                Ok(None) | Err(Problem::NotADirectory) => {}
                 Err(problem) => hub.report(format!("{PROJECTS}/{name} {problem}")),
             }
         }

@@ -64,9 +64,39 @@ impl Collab {
     }
 }
 
+/// Why a file or a directory cannot be used. It completes a sentence that begins with its name.
+#[derive(Debug)]
+pub enum Problem {
+    /// It is a link, which is not followed.
+    Link,
+    /// It is a directory, a device or a pipe.
+    NotAFile,
+    /// It is not a directory.
+    NotADirectory,
+    /// It has more bytes than are read.
+    TooLarge { size: u64, most: u64 },
+    /// It is not UTF-8.
+    NotText,
+    /// It cannot be read.
+    Io(io::Error),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::Link => out.write_str("is a symbolic link"),
+            Problem::NotAFile => out.write_str("is not a plain file"),
+            Problem::NotADirectory => out.write_str("is not a directory"),
+            Problem::TooLarge { size, most } => out.write_str(&too_large(*size, *most)),
+            Problem::NotText => out.write_str("is not UTF-8"),
+            Problem::Io(error) => write!(out, "cannot be read: {error}"),
+        }
+    }
+}
+
 /// The text of bytes that were read.
 pub fn text_of(bytes: Vec<u8>) -> Content {
-    String::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned())
+    String::from_utf8(bytes).map_err(|_| Problem::NotText.to_string())
 }
 
 /// How many bytes of text may still be read. After the first text that exceeds it, none is read.
@@ -103,27 +133,6 @@ pub fn too_large(size: u64, most: u64) -> String {
     format!("is too large: {size} bytes, at most {most} are read")
 }
 
-/// Why a directory cannot be used. Its text completes a sentence that begins with the name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FolderProblem {
-    /// It is a link, which is not followed.
-    Link,
-    /// It is a file, or something else.
-    NotDirectory,
-    /// The system refuses to open it.
-    Unreadable(String),
-}
-
-impl fmt::Display for FolderProblem {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FolderProblem::Link => formatter.write_str("is a symbolic link"),
-            FolderProblem::NotDirectory => formatter.write_str("is not a directory"),
-            FolderProblem::Unreadable(error) => write!(formatter, "cannot be read: {error}"),
-        }
-    }
-}
-
 /// An open directory.
 pub struct Folder {
     #[cfg(unix)]
@@ -143,6 +152,11 @@ impl Folder {
             Err(problem) => Some(Err(problem)),
         }
     }
+
+    /// The text of a file in it, or why it cannot be used; `None` if it does not exist.
+    pub fn text(&self, name: &str, most: u64) -> Option<Content> {
+        self.read(name, most).map_err(|problem| problem.to_string()).transpose()
+    }
 }
 
 #[cfg(unix)]
@@ -154,7 +168,7 @@ mod unix {
     use rustix::fs::{Dir, Mode, OFlags, open, openat};
     use rustix::io::Errno;
 
-    use super::{Content, Folder, FolderProblem, MOST_ENTRIES, Path, io, text_of, too_large};
+    use super::{Folder, MOST_ENTRIES, Path, Problem, io};
 
     /// What opening a link without following it returns; FreeBSD has its own error for it.
     fn is_link(error: Errno) -> bool {
@@ -173,15 +187,15 @@ mod unix {
         }
 
         /// A directory in it; `None` if it does not exist.
-        pub fn folder(&self, name: &str) -> Result<Option<Folder>, FolderProblem> {
+        pub fn folder(&self, name: &str) -> Result<Option<Folder>, Problem> {
             match openat(&self.directory, name, flags() | OFlags::DIRECTORY, Mode::empty()) {
                 Ok(directory) => Ok(Some(Folder { directory })),
                 Err(Errno::NOENT) => Ok(None),
-                Err(error) if is_link(error) => Err(FolderProblem::Link),
+                Err(error) if is_link(error) => Err(Problem::Link),
                 // With `O_DIRECTORY`, a link is not a directory.
-                Err(Errno::NOTDIR) if self.is_link(name) => Err(FolderProblem::Link),
-                Err(Errno::NOTDIR) => Err(FolderProblem::NotDirectory),
-                Err(error) => Err(FolderProblem::Unreadable(io::Error::from(error).to_string())),
+                Err(Errno::NOTDIR) if self.is_link(name) => Err(Problem::Link),
+                Err(Errno::NOTDIR) => Err(Problem::NotADirectory),
+                Err(error) => Err(Problem::Io(error.into())),
             }
         }
 
@@ -192,12 +206,12 @@ mod unix {
         }
 
         /// The text of a file in it; `None` if it does not exist.
-        pub fn text(&self, name: &str, most: u64) -> Option<Content> {
+        pub fn read(&self, name: &str, most: u64) -> Result<Option<String>, Problem> {
             match openat(&self.directory, name, flags(), Mode::empty()) {
-                Ok(file) => Some(read(file, most)),
-                Err(Errno::NOENT) => None,
-                Err(error) if is_link(error) => Some(Err("is a symbolic link".to_owned())),
-                Err(error) => Some(Err(format!("cannot be read: {}", io::Error::from(error)))),
+                Ok(file) => read(file, most).map(Some),
+                Err(Errno::NOENT) => Ok(None),
+                Err(error) if is_link(error) => Err(Problem::Link),
+                Err(error) => Err(Problem::Io(error.into())),
             }
         }
 
@@ -217,19 +231,18 @@ mod unix {
         }
     }
 
-    fn read(file: OwnedFd, most: u64) -> Content {
+    fn read(file: OwnedFd, most: u64) -> Result<String, Problem> {
         let mut file = File::from(file);
-        let metadata = file.metadata().map_err(|error| format!("cannot be read: {error}"))?;
+        let metadata = file.metadata().map_err(Problem::Io)?;
         if !metadata.is_file() {
-            return Err("is not a plain file".to_owned());
+            return Err(Problem::NotAFile);
         }
         let mut bytes = Vec::new();
-        let read = (&mut file).take(most + 1).read_to_end(&mut bytes);
-        read.map_err(|error| format!("cannot be read: {error}"))?;
+        (&mut file).take(most + 1).read_to_end(&mut bytes).map_err(Problem::Io)?;
         if bytes.len() as u64 > most {
-            return Err(too_large(metadata.len().max(most + 1), most));
+            return Err(Problem::TooLarge { size: metadata.len().max(most + 1), most });
         }
-        text_of(bytes)
+        String::from_utf8(bytes).map_err(|_| Problem::NotText)
     }
 }
 
@@ -239,7 +252,7 @@ mod other {
     use std::fs;
     use std::io::{ErrorKind, Read};
 
-    use super::{Content, Folder, FolderProblem, MOST_ENTRIES, Path, io, text_of, too_large};
+    use super::{Folder, MOST_ENTRIES, Path, Problem, io};
 
     impl Folder {
         /// A directory that the user named.
@@ -249,33 +262,36 @@ mod other {
         }
 
         /// A directory in it; `None` if it does not exist.
-        pub fn folder(&self, name: &str) -> Result<Option<Folder>, FolderProblem> {
+        pub fn folder(&self, name: &str) -> Result<Option<Folder>, Problem> {
             match self.metadata(name) {
                 Ok(metadata) if metadata.is_dir() => {
                     Ok(Some(Folder { directory: self.directory.join(name) }))
                 }
-                Ok(metadata) if metadata.is_symlink() => Err(FolderProblem::Link),
-                Ok(_) => Err(FolderProblem::NotDirectory),
+                Ok(metadata) if metadata.is_symlink() => Err(Problem::Link),
+                Ok(_) => Err(Problem::NotADirectory),
                 Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-                Err(error) => Err(FolderProblem::Unreadable(error.to_string())),
+                Err(error) => Err(Problem::Io(error)),
             }
         }
 
         /// The text of a file in it; `None` if it does not exist.
-        pub fn text(&self, name: &str, most: u64) -> Option<Content> {
-            Some(match self.metadata(name) {
-                Ok(metadata) if metadata.is_symlink() => Err("is a symbolic link".to_owned()),
-                Ok(metadata) if !metadata.is_file() => Err("is not a plain file".to_owned()),
-                Ok(metadata) if metadata.len() > most => Err(too_large(metadata.len(), most)),
+        pub fn read(&self, name: &str, most: u64) -> Result<Option<String>, Problem> {
+            match self.metadata(name) {
+                Ok(metadata) if metadata.is_symlink() => Err(Problem::Link),
+                Ok(metadata) if !metadata.is_file() => Err(Problem::NotAFile),
+                Ok(metadata) if metadata.len() > most => {
+                    Err(Problem::TooLarge { size: metadata.len(), most })
+                }
                 Ok(_) => {
                     let mut bytes = Vec::new();
                     let read = fs::File::open(self.directory.join(name))
                         .and_then(|file| file.take(most).read_to_end(&mut bytes));
-                    read.map_err(|error| format!("cannot be read: {error}")).and_then(|_| text_of(bytes))
+                    read.map_err(Problem::Io)?;
+                    String::from_utf8(bytes).map(Some).map_err(|_| Problem::NotText)
                 }
-                Err(error) if error.kind() == ErrorKind::NotFound => return None,
-                Err(error) => Err(format!("cannot be read: {error}")),
-            })
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(Problem::Io(error)),
+            }
         }
 
         /// The names in it, sorted. Those that are not UTF-8 are left out.

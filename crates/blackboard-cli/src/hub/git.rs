@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use super::address::Address;
 use super::folder::{Budget, Content, text_of, too_large};
+use crate::git;
 use crate::program::{self, Failure, Finished, Limits};
 
 /// How many bytes of a repository are fetched. A server that filters sends only commits and directories.
@@ -39,8 +40,6 @@ const CONFIG: &str = "[core]
 
 /// Settings that protect from what a repository contains. They override those of the user.
 const SETTINGS: &[&str] = &[
-    "core.hooksPath=/dev/null",
-    "core.fsmonitor=false",
     "core.bigFileThreshold=1m",
     "credential.interactive=false",
     "fetch.unpackLimit=1",
@@ -49,24 +48,6 @@ const SETTINGS: &[&str] = &[
     "gc.auto=0",
     "maintenance.auto=false",
     "protocol.allow=never",
-];
-
-/// Variables by which a caller of git, for example a hook, names its own repository.
-const OF_A_REPOSITORY: &[&str] = &[
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_COMMON_DIR",
-    "GIT_CONFIG",
-    "GIT_GRAFT_FILE",
-    "GIT_INDEX_FILE",
-    "GIT_NAMESPACE",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_PREFIX",
-    "GIT_PROTOCOL_FROM_USER",
-    "GIT_QUARANTINE_PATH",
-    "GIT_REPLACE_REF_BASE",
-    "GIT_SHALLOW_FILE",
-    "GIT_TRACE",
-    "GIT_WORK_TREE",
 ];
 
 /// How git is run.
@@ -298,7 +279,7 @@ impl Repository<'_> {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new("git");
+        let mut command = git::isolated(&self.directory);
         for setting in SETTINGS {
             command.args(["-c", setting]);
         }
@@ -306,18 +287,12 @@ impl Repository<'_> {
             command.args(["-c", &format!("protocol.{protocol}.allow=always")]);
         }
         command.args(["-c", &format!("remote.{REMOTE}.url={}", self.address.url)]);
-        command.args(arguments).current_dir(&self.directory).env("GIT_DIR", &self.directory);
-        for variable in OF_A_REPOSITORY {
-            command.env_remove(variable);
-        }
         command
+            .args(arguments)
+            .env("GIT_DIR", &self.directory)
             .env("GIT_ALLOW_PROTOCOL", self.address.protocols())
             .env("GIT_ASKPASS", "")
-            .env("GIT_NO_LAZY_FETCH", "1")
-            .env("GIT_OPTIONAL_LOCKS", "0")
-            .env("GIT_TERMINAL_PROMPT", "0")
-            .env("SSH_ASKPASS_REQUIRE", "never")
-            .env("LC_ALL", "C");
+            .env("SSH_ASKPASS_REQUIRE", "never");
         if self.address.uses_ssh() && !self.options.has_ssh_command {
             command.env("GIT_SSH_COMMAND", "ssh -o BatchMode=yes");
         }
@@ -376,8 +351,8 @@ pub fn has_ssh_command(directory: &Path, environment_has_one: bool, interrupted:
     if environment_has_one {
         return true;
     }
-    let mut command = Command::new("git");
-    command.args(["config", "--global", "--get", "core.sshCommand"]).current_dir(directory);
+    let mut command = git::isolated(directory);
+    command.args(["config", "--global", "--get", "core.sshCommand"]);
     let limits = Limits { time: Duration::from_secs(10), output: 10_000, directory: None };
     program::run(&mut command, Vec::new(), &limits, interrupted).is_ok_and(|end| end.code == Some(0))
 }

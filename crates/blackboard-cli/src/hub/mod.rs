@@ -10,7 +10,7 @@ pub mod cache;
 pub mod check;
 pub mod files;
 pub mod find;
-mod folder;
+pub(crate) mod folder;
 pub mod git;
 pub mod project;
 pub mod pull;

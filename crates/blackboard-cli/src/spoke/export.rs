@@ -19,7 +19,7 @@ const MOST_LISTED: usize = 50;
 /// How many progress notes are listed.
 const MOST_NOTES: usize = 10;
 
-/// What stands for the name of a branch that is left out: the protocol requires a name.
+/// Replaces the name of a branch that is left out: the protocol requires a name.
 const BRANCH: &str = "redacted";
 
 /// What a status is made of.
@@ -112,7 +112,7 @@ fn recent_progress(activity: &Activity, outgoing: &Outgoing) -> Vec<String> {
     shown
 }
 
-/// What stands for the name of an agent that has none.
+/// Replaces the name of an agent that has none.
 const AGENT: &str = "agent";
 
 /// The names of agents, or numbers in their place.

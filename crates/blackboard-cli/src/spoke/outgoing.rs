@@ -1,21 +1,20 @@
 //! What may leave the machine. Text of agents is filtered again: a board may have been written by an older version, or
-//! with `--allow-secret-looking`. Paths of this machine and its host name are replaced.
+//! with `--allow-secret-looking`. Paths of this machine and its host name are replaced, in names and ids too.
+
+mod paths;
+
+use std::ffi::OsStr;
 
 use blackboard::text::TextRules;
 
+use self::paths::without_paths;
 use super::check::one_line;
 
-/// What stands for text that looks like a credential.
+/// Replaces text that looks like a credential.
 const REDACTED: &str = "[redacted]";
 
-/// What stands for a path of this machine.
-const PATH: &str = "[path]";
-
-/// What stands for the name of this machine.
+/// Replaces the name of this machine.
 const HOST: &str = "[host]";
-
-/// A shorter host name is probably a word.
-const SHORTEST_HOST: usize = 4;
 
 /// What else is left out of an export: `export.redact` in the configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,38 +62,46 @@ impl Redaction {
 pub struct Outgoing {
     rules: TextRules,
     hosts: Vec<String>,
+    home: Option<String>,
 }
 
 impl Outgoing {
-    /// The filter of this machine. `rules` are those of the board, but text that looks like a credential never leaves.
-    pub fn new(rules: &TextRules) -> Outgoing {
-        Outgoing::of_hosts(rules, host_name().as_deref())
+    /// The filter of this machine. `rules` are those of the board, but text that looks like a credential never leaves. `home`
+    /// is the home directory of the user.
+    pub fn new(rules: &TextRules, home: Option<&OsStr>) -> Outgoing {
+        Outgoing::of_machine(rules, host_name().as_deref(), home.and_then(OsStr::to_str))
     }
 
-    fn of_hosts(rules: &TextRules, host: Option<&str>) -> Outgoing {
+    fn of_machine(rules: &TextRules, host: Option<&str>, home: Option<&str>) -> Outgoing {
         let host = host.unwrap_or_default().to_lowercase();
         let short = host.split('.').next().unwrap_or_default().to_owned();
         let mut hosts = vec![host];
         if !hosts.contains(&short) {
             hosts.push(short);
         }
-        hosts.retain(|host| host.len() >= SHORTEST_HOST && host != "localhost");
-        Outgoing { rules: TextRules { allow_secret_looking: false, ..rules.clone() }, hosts }
+        hosts.retain(|host| !host.is_empty() && host != "localhost");
+        let rules = TextRules { allow_secret_looking: false, ..rules.clone() };
+        Outgoing { rules, hosts, home: home.map(str::to_owned) }
     }
 
     /// One line of clean text.
     pub fn text(&self, text: &str) -> String {
         let Ok(text) = self.rules.field(text) else { return REDACTED.to_owned() };
-        // A character that belonged to a word that was replaced may be alone now.
-        one_line(&self.without_hosts(&without_paths(&text)))
+        self.without_places(&text)
     }
 
-    /// A name of a project or a branch, or the id of an item: these are no sentences, and keep what looks like markup.
+    /// The name of a project or a branch, or the id of an item. It keeps what looks like markup in a sentence.
     pub fn name(&self, name: &str) -> String {
         if self.rules.field(name).is_err() {
             return REDACTED.to_owned();
         }
-        one_line(name)
+        self.without_places(&one_line(name))
+    }
+
+    /// The text without paths and host names.
+    fn without_places(&self, text: &str) -> String {
+        // A character that belonged to a word that was replaced may be alone now.
+        one_line(&self.without_hosts(&without_paths(text, self.home.as_deref())))
     }
 
     fn without_hosts(&self, text: &str) -> String {
@@ -122,68 +129,6 @@ impl Outgoing {
     }
 }
 
-/// The text with every absolute path, and every path in a home directory, replaced. Paths in a repository stay.
-fn without_paths(text: &str) -> String {
-    let mut clean = String::with_capacity(text.len());
-    let mut rest = text;
-    let mut before = None;
-    while let Some(first) = rest.chars().next() {
-        let skipped = if begins_word(before) { url(rest) } else { 0 };
-        let length = if skipped == 0 && begins_word(before) { path(rest) } else { 0 };
-        if length > 0 {
-            clean.push_str(PATH);
-        } else {
-            clean.push_str(&rest[..skipped.max(first.len_utf8())]);
-        }
-        let (consumed, following) = rest.split_at(length.max(skipped).max(first.len_utf8()));
-        before = consumed.chars().next_back();
-        rest = following;
-    }
-    clean
-}
-
-/// Whether a path or an address can begin after this character.
-fn begins_word(before: Option<char>) -> bool {
-    before.is_none_or(|before| {
-        !(before.is_alphanumeric() || matches!(before, '/' | '.' | '-' | '_' | '~' | '\\'))
-    })
-}
-
-/// The length of an address on the web that the text begins with: its slashes begin no path.
-fn url(text: &str) -> usize {
-    let scheme = text.bytes().take_while(u8::is_ascii_alphanumeric).count();
-    if scheme == 0 || !text[scheme..].starts_with("://") || text[..scheme].eq_ignore_ascii_case("file") {
-        return 0;
-    }
-    text.find(char::is_whitespace).unwrap_or(text.len())
-}
-
-/// The length of a path that the text begins with, or 0.
-fn path(text: &str) -> usize {
-    let drive = text.as_bytes();
-    let is_drive = drive.len() > 2
-        && drive[0].is_ascii_alphabetic()
-        && drive[1] == b':'
-        && matches!(drive[2], b'\\' | b'/');
-    let is_file = text.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("file://"));
-    let is_home = text.starts_with("~/");
-    let searched = if is_drive { 3 } else { 0 };
-    let ends = |character: char| character.is_whitespace() || "\"'`<>|,;()[]{}".contains(character);
-    let end = text[searched..]
-        .find(|character: char| ends(character) || (character == ':' && !is_file))
-        .map_or(text.len(), |end| end + searched);
-    let shown = &text[..end];
-    // A single name after a slash is a command or a route, and is the same on every machine.
-    let is_absolute =
-        shown.starts_with('/') && shown.trim_start_matches('/').trim_end_matches('/').contains('/');
-    let is_share = shown.starts_with("\\\\") && shown.len() > 2;
-    if !(is_drive || is_file || is_home || is_absolute || is_share) {
-        return 0;
-    }
-    // The period of a sentence is no part of the path.
-    shown.trim_end_matches(['.', '!', '?']).len()
-}
-
 #[cfg(unix)]
 fn host_name() -> Option<String> {
     rustix::system::uname().nodename().to_str().ok().map(str::to_owned)
@@ -196,40 +141,150 @@ fn host_name() -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
-    fn paths_and_the_host_name_are_replaced() {
+    fn host_names_and_credentials_are_replaced() {
         testkit::limit_test();
-        let outgoing = Outgoing::of_hosts(&TextRules::default(), Some("Build7.lan"));
-        for (text, expected) in [
-            ("fixed /home/ivy/secret/main.rs.", "fixed [path]."),
-            ("see (/home/ivy/x) and '~/notes'", "see ([path]) and '[path]'"),
-            ("/home/ivy:12: error", "[path]:12: error"),
-            ("PATH=/usr/local/bin:/opt/x/bin", "PATH=[path]:[path]"),
-            (r"C:\Users\ivy\a.txt and \\nas\share", "[path] and [path]"),
-            ("file:///home/ivy/a", "[path]"),
-            ("https://example.org/a/b stays", "https://example.org/a/b stays"),
-            ("src/store/mod.rs and/or docs/ 1/2", "src/store/mod.rs and/or docs/ 1/2"),
-            ("run /help, /tmp and /", "run /help, /tmp and /"),
-            ("on build7: done, BUILD7.LAN too", "on [host]: done, [host] too"),
-            ("rebuild7 build7-x build77", "rebuild7 build7-x build77"),
-            (&["key AKIA", "IOSFODNN7EXAMPLE"].concat(), "[redacted]"),
-            ("a\u{1b}[2Jb\nc", "ab c"),
-            ("ümlaut /härte/wörk ö", "ümlaut [path] ö"),
-            ("", ""),
+        for (host, text, expected) in [
+            ("Build7.lan", "on build7: done, BUILD7.LAN too", "on [host]: done, [host] too"),
+            ("Build7.lan", "rebuild7 build7-x build77", "rebuild7 build7-x build77"),
+            ("vm", "ivy@vm:/srv/git/x on vm.", "ivy@[host]:[path] on [host]."),
+            ("vm", "ssh://vm/x, vm_1, kvm and vms", "ssh://[host]/x, [host]_1, kvm and vms"),
+            ("localhost", "http://localhost:80/a/b", "http://localhost:80/a/b"),
+            ("", "a b", "a b"),
+            ("vm", &["key AKIA", "IOSFODNN7EXAMPLE"].concat(), "[redacted]"),
+            ("vm", "a\u{1b}[2Jb\nc", "ab c"),
+            ("vm", "", ""),
         ] {
-            let clean = outgoing.text(text);
-            assert_eq!(clean, expected, "{text}");
-            assert_eq!(outgoing.text(&clean), clean, "filtered twice: {text}");
+            let outgoing = Outgoing::of_machine(&TextRules::default(), Some(host), None);
+            for filtered in [outgoing.text(text), outgoing.name(text)] {
+                assert_eq!(filtered, expected, "{text}");
+                assert_eq!(outgoing.text(&filtered), filtered, "filtered twice: {text}");
+            }
         }
+        assert_eq!(Outgoing::of_machine(&TextRules::default(), None, None).hosts, [""; 0]);
     }
 
     #[test]
-    fn a_host_name_that_is_a_word_is_no_host_name() {
-        for host in [None, Some("localhost"), Some("pc"), Some("")] {
-            assert_eq!(Outgoing::of_hosts(&TextRules::default(), host).hosts, [""; 0], "{host:?}");
+    fn names_keep_their_markup_and_lose_paths() {
+        testkit::limit_test();
+        let outgoing = Outgoing::of_machine(&TextRules::default(), Some("vm"), Some("/home/ivy"));
+        for (name, expected) in [
+            ("/home/ivy/secret/plan", "[path]"),
+            ("fix/home/ivy", "fix[path]"),
+            ("feature/<b>vm</b>", "feature/<b>[host]</b>"),
+            ("gh:owner/repo#78", "gh:owner/repo#78"),
+            ("release/1.2", "release/1.2"),
+        ] {
+            assert_eq!(outgoing.name(name), expected);
         }
+    }
+
+    /// Text before and after a path or a name that is not a part of it.
+    fn surroundings() -> impl Strategy<Value = (String, String)> {
+        let words = "([a-zA-Z0-9äß]{0,4}( |: |, |=|\\(|\\[|\\{|<|>|\\||;|\\*|@|#|&|\\+|\\?|!| \\.\\.\\.| --| -I| _)){0,3}";
+        let quotes = prop::sample::select(vec![
+            "",
+            "'",
+            "\"",
+            "`",
+            "(",
+            "**",
+            " -L",
+            " file://",
+            " vscode://file",
+            " x://a:1",
+        ]);
+        let after = "(| [ -~]{0,12}|['\"`),;:][ -~]{0,12})";
+        (words, quotes, after).prop_map(|(words, quote, after)| (format!("{words}{quote}"), after))
+    }
+
+    fn local_path() -> impl Strategy<Value = String> {
+        let absolute = prop_oneof![
+            "/[a-z]{1,8}/[a-zA-Z0-9_.-]{1,8}(/[a-zé]{1,8}){0,2}",
+            "/home/ivy(/[a-z. ]{1,5}[a-z])?",
+        ];
+        // A marker that the surroundings do not contain.
+        absolute.prop_map(|path| format!("{path}/QQQ"))
+    }
+
+    proptest! {
+        #[test]
+        fn no_path_or_host_name_survives(
+            (before, after) in surroundings(),
+            path in local_path(),
+            windows in "([A-Z]:\\\\|[A-Z]:/|\\\\\\\\)[a-z]{1,5}\\\\QQQ",
+            home in "(~|~ivy|/home/ivy|\\$HOME)/QQQ",
+            host in "(vm|VM|vm\\.lan)",
+        ) {
+            testkit::limit_test();
+            let outgoing = Outgoing::of_machine(&TextRules::default(), Some("vm.lan"), Some("/home/ivy"));
+            let has_spaces = path.contains(' ');
+            let is_quoted = ["'", "\"", "`"].iter().any(|quote| before.ends_with(quote));
+            for found in [&path, &windows, &home] {
+                // Only quotes show where a path with spaces ends.
+                let (before, after) = match (has_spaces && !is_quoted, before.chars().next_back()) {
+                    (true, _) => (format!("{before} '"), format!("'{after}")),
+                    (false, Some(quote)) if is_quoted => (before.clone(), format!("{quote} {after}")),
+                    _ => (before.clone(), after.clone()),
+                };
+                let text = format!("{before}{found}{after}");
+                let clean = outgoing.name(&text);
+                prop_assert!(!clean.contains("QQQ") && !clean.contains("/home/ivy"), "{text:?}: {clean:?}");
+                // `x://a:1[path])@b` looks like an address with a password.
+                let again = outgoing.name(&clean);
+                prop_assert!(again == clean || again == REDACTED, "filtered twice: {text:?}: {again:?}");
+            }
+            let text = format!("{before} {host}");
+            let clean = outgoing.name(&text);
+            prop_assert!(clean.ends_with("[host]"), "{text:?}: {clean:?}");
+            // A home directory is replaced in the middle of a word, too.
+            let text = format!("{before}x/home/ivy{after}");
+            let clean = outgoing.name(&text);
+            prop_assert!(!clean.contains("/home/ivy"), "{text:?}: {clean:?}");
+        }
+
+        #[test]
+        fn ordinary_text_stays(words in proptest::collection::vec(ordinary(), 1..6)) {
+            testkit::limit_test();
+            let outgoing = Outgoing::of_machine(&TextRules::default(), Some("vm"), Some("/home/ivy"));
+            let text = words.join(" ");
+            prop_assert_eq!(outgoing.name(&text), text);
+        }
+    }
+
+    fn ordinary() -> impl Strategy<Value = String> {
+        let fixed = prop::sample::select(vec![
+            "and/or",
+            "1/2",
+            "~1/2",
+            "n/a",
+            "src/lib.rs",
+            "./src/a/b.rs",
+            "../../docs/c/d.md",
+            "'docs/a b/c.md'",
+            "crates/**/tests/*.rs",
+            "gh:owner/repo#78",
+            "git@example.org:owner/repo.git",
+            "/help",
+            "C:",
+            r"a\b\c",
+            "it's",
+            "—",
+            "(see docs/spoke.md)",
+            "src/store/mod.rs:12:",
+            "root/a/b",
+            "src/home/page.rs",
+        ]);
+        prop_oneof![
+            4 => fixed.prop_map(str::to_owned),
+            1 => "[a-z]{1,6}(/[a-z.]{1,6}[a-z]){0,3}",
+            1 => "(https?|ssh|git\\+ssh)://[a-z]{2,6}\\.org(:80)?(/[a-z0-9~=?&%_.-]{1,5}){0,4}",
+        ]
+        .prop_filter("the name of the machine", |word| !word.contains("vm"))
     }
 
     #[test]

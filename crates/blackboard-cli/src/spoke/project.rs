@@ -1,8 +1,8 @@
 //! The project of a directory, and the files of its spoke.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::fs;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use blackboard::project::ProjectIdentity;
@@ -10,9 +10,9 @@ use blackboard::{Code, Error, Fault, Refusal, Result};
 
 use super::{DIRECTORY, Manifest, manifest};
 use crate::disk::{self, Access};
+use crate::hub::folder::{Folder, LARGEST_FILE, Problem};
 use crate::identity::{self, Remote};
 use crate::location::{self, Request};
-use crate::yaml::Limits;
 
 /// The project of a directory.
 #[derive(Clone, Debug)]
@@ -83,15 +83,15 @@ impl SpokeProject {
         self.root.join(DIRECTORY).join(name)
     }
 
-    /// The text of one of its files; `None` if it does not exist.
+    /// The text of one of its files; `None` if it does not exist. It is read as a hub reads it.
     pub fn read(&self, name: &str) -> Result<Option<String>> {
-        self.check_directory()?;
-        read(&self.file(name))
+        let Some(directory) = self.open_directory()? else { return Ok(None) };
+        directory.read(name, LARGEST_FILE).map_err(|problem| unusable(&self.file(name), problem))
     }
 
     /// Replaces one of its files atomically, and creates `.collab/` if it is missing.
     pub fn write(&self, name: &str, text: &str) -> Result<PathBuf> {
-        self.check_directory()?;
+        self.open_directory()?;
         let directory = self.root.join(DIRECTORY);
         fs::create_dir_all(&directory).map_err(|error| fault(&directory, "created", error))?;
         let file = self.file(name);
@@ -99,44 +99,44 @@ impl SpokeProject {
         Ok(file)
     }
 
-    /// Refuses a `.collab` that is a link out of the project: it may have come with a clone.
-    fn check_directory(&self) -> Result<()> {
-        let directory = self.root.join(DIRECTORY);
-        if !fs::symlink_metadata(&directory).is_ok_and(|metadata| metadata.is_symlink()) {
-            return Ok(());
-        }
-        match (fs::canonicalize(&directory), fs::canonicalize(&self.root)) {
-            (Ok(directory), Ok(root)) if directory.starts_with(&root) => Ok(()),
-            _ => Err(Refusal::new(
-                Code::UnsafePermissions,
-                format!("{} is a symbolic link that leaves the project", directory.display()),
-            )
-            .hint("replace the link with a directory")
-            .into()),
-        }
+    /// Its `.collab/`; `None` if it does not exist. A link is refused: it may have come with a clone.
+    fn open_directory(&self) -> Result<Option<Folder>> {
+        let Some(root) = open(&self.root)? else { return Ok(None) };
+        root.folder(DIRECTORY).map_err(|problem| unusable(&self.root.join(DIRECTORY), problem))
     }
 }
 
-/// The text of a file; `None` if it does not exist. A link, a device or a file that is too large is refused.
+/// The text of a file that the user named; `None` if it does not exist.
 pub fn read(file: &Path) -> Result<Option<String>> {
-    let name = file.display();
-    refuse_what_is_no_file(file)?;
-    let opened = match File::open(file) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened.map_err(|error| fault(file, "read", error))?,
-    };
-    let mut bytes = Vec::new();
-    let limit = Limits::FILE.bytes;
-    opened.take(limit as u64 + 1).read_to_end(&mut bytes).map_err(|error| fault(file, "read", error))?;
-    if bytes.len() > limit {
-        return Err(Error::invalid(format!("{name} has more than {limit} bytes")));
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let Some(name) = file.file_name() else { return Ok(None) };
+    let name = name.to_str().ok_or_else(|| unusable(file, Problem::NotText))?;
+    let Some(directory) = open(parent.unwrap_or(Path::new(".")))? else { return Ok(None) };
+    directory.read(name, LARGEST_FILE).map_err(|problem| unusable(file, problem))
+}
+
+fn open(directory: &Path) -> Result<Option<Folder>> {
+    match Folder::open(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        opened => opened.map(Some).map_err(|error| fault(directory, "read", error)),
     }
-    String::from_utf8(bytes).map(Some).map_err(|_| Error::invalid(format!("{name} is not text in UTF-8")))
+}
+
+fn unusable(file: &Path, problem: Problem) -> Error {
+    let message = format!("{} {problem}", file.display());
+    let hint = match problem {
+        Problem::Link => "replace the link with what it points to",
+        Problem::NotAFile => "name a plain file",
+        Problem::NotADirectory => "rename it",
+        Problem::TooLarge { .. } | Problem::NotText => return Error::invalid(message),
+        Problem::Io(error) => return fault(file, "read", error),
+    };
+    Refusal::new(Code::UnsafePermissions, message).hint(hint).into()
 }
 
 /// Replaces a file atomically. It keeps its permissions; a new one has the usual ones, because it is made to be committed.
 pub fn write(file: &Path, text: &str) -> Result<()> {
-    refuse_what_is_no_file(file)?;
+    check_plain_file(file)?;
     disk::remove_leftovers(file);
     let permissions = fs::metadata(file).map(|metadata| metadata.permissions()).ok();
     let access = permissions.as_ref().map_or(Access::Usual, Access::Like);
@@ -144,14 +144,11 @@ pub fn write(file: &Path, text: &str) -> Result<()> {
         .map_err(|error| fault(file, "written", error))
 }
 
-fn refuse_what_is_no_file(file: &Path) -> Result<()> {
+/// Refuses to replace a link, a directory or a device.
+fn check_plain_file(file: &Path) -> Result<()> {
     match fs::symlink_metadata(file) {
-        Ok(metadata) if !metadata.is_file() => {
-            let what = if metadata.is_symlink() { "a symbolic link" } else { "not a plain file" };
-            Err(Refusal::new(Code::UnsafePermissions, format!("{} is {what}", file.display()))
-                .hint("name a plain file")
-                .into())
-        }
+        Ok(metadata) if metadata.is_symlink() => Err(unusable(file, Problem::Link)),
+        Ok(metadata) if !metadata.is_file() => Err(unusable(file, Problem::NotAFile)),
         _ => Ok(()),
     }
 }

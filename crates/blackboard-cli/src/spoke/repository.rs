@@ -1,35 +1,33 @@
 //! What git says about a repository, from git itself: branch, last commit, changes, distance to the remote branch.
 //!
-//! Every call has a time limit, asks no question, locks nothing and runs no program that the configuration of the
-//! repository names: no hook, no file system monitor, no pager, no signature check.
+//! Every call has a time limit, asks no question, locks nothing, fetches nothing and runs no program that the
+//! configuration of the repository names: no hook, no file system monitor, no filter, no pager, no signature check. Without
+//! its filter, a file whose metadata differ from those in the index may count as changed.
 
-use std::io::Read;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use super::status::GitStatus;
+use crate::git;
+use crate::program::{self, Failure, Finished, Limits};
 
 /// How long git may take. `git status` reads the metadata of every file.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// How much of its output is read: the branch comes first, and one changed file is enough.
+/// How much of its output is read: one changed file is enough.
 const MOST_BYTES: u64 = 64 * 1024;
 
-/// How long to wait for a process that has closed its output, between two checks.
-const PAUSE: Duration = Duration::from_millis(2);
-
-/// The variables by which a caller of ours, for example a hook of git, points git at another repository.
-const POINTERS: [&str; 7] = [
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_COMMON_DIR",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_NAMESPACE",
-    "GIT_PREFIX",
+/// The options of `git status`.
+const STATUS: [&str; 7] = [
+    "status",
+    "--porcelain=v2",
+    "--branch",
+    "--untracked-files=all",
+    "--ignore-submodules=dirty",
+    "--no-renames",
+    "-z",
 ];
 
 /// Why there are no facts about a repository.
@@ -44,7 +42,7 @@ pub enum Unknown {
 }
 
 impl Unknown {
-    /// The reason for people.
+    /// The reason for human output.
     pub const fn reason(self) -> &'static str {
         match self {
             Unknown::NotInstalled => "git cannot be started",
@@ -55,27 +53,24 @@ impl Unknown {
 }
 
 /// Asks git about the worktree with this root. `own` is the file, relative to the root, that is about to be replaced: it
-/// is no change.
+/// does not count as a change.
 pub fn status(root: &Path, own: &str) -> Result<GitStatus, Unknown> {
-    let own = format!(":(top,exclude,literal){own}");
-    let output = git(
-        root,
-        &[
-            "status",
-            "--porcelain=v2",
-            "--branch",
-            "--untracked-files=all",
-            "--ignore-submodules=dirty",
-            "--no-renames",
-            "-z",
-            "--",
-            ":(top)",
-            &own,
-        ],
-    )?;
-    let mut status = parsed(&output);
+    let filters = filters(root)?;
+    let ask = |arguments: &[&str], paths: &[&str]| {
+        let arguments = [arguments, &["--"], paths].concat();
+        output(&mut call(root, &filters, &arguments))
+    };
+    let others = format!(":(top,exclude,literal){own}");
+    let mut status = if let Some(output) = ask(&STATUS, &[":(top)", &others])? {
+        parsed(&output)
+    } else {
+        // So many files have changed. What is about the branch is also printed for one file.
+        let output = ask(&STATUS, &[&format!(":(top,literal){own}")])?.unwrap_or_default();
+        GitStatus { dirty: true, uncommitted_changes: true, ..parsed(&output) }
+    };
     // A repository without commits has none.
-    if let Ok(output) = git(root, &["log", "-1", "--no-show-signature", "--format=%H %cI"]) {
+    let log = ["log", "-1", "--no-show-signature", "--no-patch", "--no-ext-diff", "--format=%H %cI"];
+    if let Ok(Some(output)) = ask(&log, &[]) {
         let line = String::from_utf8_lossy(&output);
         if let Some((commit, date)) = line.trim().split_once(' ') {
             status.commit = Some(commit.to_owned());
@@ -110,70 +105,96 @@ fn parsed(output: &[u8]) -> GitStatus {
     status
 }
 
-/// Runs git in a directory, and returns its output.
-fn git(directory: &Path, arguments: &[&str]) -> Result<Vec<u8>, Unknown> {
-    let mut command = Command::new("git");
-    command
-        .arg("--no-pager")
-        .args([
-            "-c",
-            "core.fsmonitor=false",
-            "-c",
-            "core.hooksPath=/dev/null",
-            "-c",
-            "log.showSignature=false",
-        ])
-        .args(arguments)
-        .current_dir(directory)
-        .env("GIT_OPTIONAL_LOCKS", "0")
-        .env("GIT_TERMINAL_PROMPT", "0")
-        .env("LC_ALL", "C")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
-    for variable in POINTERS {
-        command.env_remove(variable);
+/// The names of the filters in the configuration. Git would run them on files whose content it compares.
+fn filters(root: &Path) -> Result<Vec<String>, Unknown> {
+    let mut command = git::isolated(root);
+    command.args(["config", "--null", "--name-only", "--get-regexp", r"^filter\."]);
+    let finished = run(&mut command)?.ok_or(Unknown::Failed)?;
+    match finished.code {
+        Some(0) => filter_names(&finished.stdout).ok_or(Unknown::Failed),
+        // It found none.
+        Some(1) => Ok(Vec::new()),
+        _ => Err(Unknown::Failed),
     }
-    let mut child = command.spawn().map_err(|_| Unknown::NotInstalled)?;
-    let output = output_of(&mut child);
-    if output.is_err() {
-        // It may have ended meanwhile. Either way it is reaped.
-        let _ = child.kill();
-        let _ = child.wait();
-    }
-    output
 }
 
-fn output_of(child: &mut Child) -> Result<Vec<u8>, Unknown> {
-    let until = Instant::now() + LIMIT;
-    let (sender, receiver) = mpsc::channel();
-    let stdout = child.stdout.take().ok_or(Unknown::Failed)?;
-    // The thread ends with the process: its end of the pipe is then closed.
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        let read = stdout.take(MOST_BYTES).read_to_end(&mut bytes);
-        // The receiver is gone if this took too long.
-        let _ = sender.send(read.map(|_| bytes));
-    });
-    let bytes = match receiver.recv_timeout(LIMIT) {
-        Ok(read) => read.map_err(|_| Unknown::Failed)?,
-        Err(_) => return Err(Unknown::TooSlow),
-    };
-    let is_cut = bytes.len() as u64 == MOST_BYTES;
-    loop {
-        match child.try_wait() {
-            // What it has not printed yet is not read: the closed pipe ends it.
-            Ok(Some(status)) if status.success() || is_cut => return Ok(bytes),
-            Ok(Some(_)) | Err(_) => return Err(Unknown::Failed),
-            Ok(None) if Instant::now() >= until => return Err(Unknown::TooSlow),
-            Ok(None) => thread::sleep(PAUSE),
+/// The names in a list of keys. `None` if `-c` cannot disable one of them.
+fn filter_names(keys: &[u8]) -> Option<Vec<String>> {
+    let mut names = Vec::new();
+    for key in keys.split(|byte| *byte == 0) {
+        let key = std::str::from_utf8(key).ok()?;
+        // A key without a name in the middle configures no filter.
+        let Some((name, _)) = key.strip_prefix("filter.").and_then(|key| key.rsplit_once('.')) else {
+            continue;
+        };
+        if name.contains('=') {
+            return None;
         }
+        if !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+    }
+    Some(names)
+}
+
+/// A call of git that runs no program of the configuration and uses no network.
+fn call(root: &Path, filters: &[String], arguments: &[&str]) -> Command {
+    let mut command = git::isolated(root);
+    command.args(["-c", "log.showSignature=false"]);
+    for filter in filters {
+        for setting in ["clean=", "process=", "required=false"] {
+            command.args(["-c", &format!("filter.{filter}.{setting}")]);
+        }
+    }
+    // For versions of git that fetch missing objects although they are told not to.
+    command.args(arguments).env("GIT_ALLOW_PROTOCOL", "");
+    command
+}
+
+/// The output of git; `None` if there is too much of it.
+fn output(command: &mut Command) -> Result<Option<Vec<u8>>, Unknown> {
+    match run(command)? {
+        Some(finished) if finished.code == Some(0) => Ok(Some(finished.stdout)),
+        Some(_) => Err(Unknown::Failed),
+        None => Ok(None),
+    }
+}
+
+/// Runs git to its end. `None` if it prints too much.
+fn run(command: &mut Command) -> Result<Option<Finished>, Unknown> {
+    let limits = Limits { time: LIMIT, output: MOST_BYTES, directory: None };
+    match program::run(command, Vec::new(), &limits, &AtomicBool::new(false)) {
+        Ok(finished) => Ok(Some(finished)),
+        Err(Failure::TooMuchOutput(_)) => Ok(None),
+        Err(Failure::CannotStart(_)) => Err(Unknown::NotInstalled),
+        Err(Failure::TimedOut(_)) => Err(Unknown::TooSlow),
+        Err(_) => Err(Unknown::Failed),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn filters_are_found_by_their_keys() {
+        for (keys, expected) in [
+            ("", Some(&[][..])),
+            ("filter.lfs.clean\0filter.lfs.process\0filter.a.b.clean\0", Some(&["lfs", "a.b"])),
+            ("filter.clean\0", Some(&[])),
+            ("filter.a=b.clean\0", None),
+        ] {
+            let found = filter_names(keys.as_bytes());
+            assert_eq!(
+                found.as_deref(),
+                expected
+                    .map(|names| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+                    .as_deref(),
+                "{keys}"
+            );
+        }
+        assert_eq!(filter_names(b"filter.\xff.clean\0"), None);
+    }
 
     #[test]
     fn the_output_of_git_status_is_parsed() {

@@ -58,14 +58,15 @@ impl TestReport {
             _ => lcov(text),
         };
         if report == TestReport::default() {
-            return Err("it is no test report of a known form".to_owned());
+            return Err("it is not a test report of a known form".to_owned());
         }
         Ok(report)
     }
 }
 
-/// Adds up the results of several reports. Coverage cannot be added up, so only one of them may have it.
-pub fn combine(reports: &[TestReport]) -> Result<TestResults, String> {
+/// Adds up the results of several reports. Coverage cannot be added up, so only one of them may have it. If no report has
+/// results or a coverage, those of the previous status stay.
+pub fn combine(reports: &[TestReport], previous: Option<&TestResults>) -> Result<TestResults, String> {
     let mut counts: Option<Counts> = None;
     let mut coverage = None;
     for report in reports {
@@ -76,14 +77,14 @@ pub fn combine(reports: &[TestReport]) -> Result<TestResults, String> {
             return Err("two of the files have a coverage".to_owned());
         }
     }
-    let Counts { passing, failing, skipped } = counts.unwrap_or_default();
-    Ok(TestResults {
-        passing,
-        failing,
-        skipped: counts.map(|_| skipped),
-        coverage: coverage.cloned().flatten(),
-        reported_at: None,
-    })
+    let mut results = previous.cloned().unwrap_or_default();
+    if let Some(Counts { passing, failing, skipped }) = counts {
+        results = TestResults { passing, failing, skipped: Some(skipped), ..results };
+    }
+    if let Some(coverage) = coverage {
+        results.coverage.clone_from(coverage);
+    }
+    Ok(results)
 }
 
 fn xml(text: &str) -> Result<TestReport, String> {
@@ -274,16 +275,16 @@ skipped="1" tests="3"><testcase classname="t" name="a"/><testcase name="b"><erro
     #[test]
     fn other_files_are_refused_with_the_reason() {
         for (text, reason) in [
-            ("", "no test report"),
-            ("hello", "no test report"),
-            ("{}", "no test report"),
-            ("<html/>", "no test report"),
-            (r#"{"coverage": 300}"#, "no test report"),
-            (r#"{"passing": -1, "failing": 0}"#, "no test report"),
+            ("", "not a test report"),
+            ("hello", "not a test report"),
+            ("{}", "not a test report"),
+            ("<html/>", "not a test report"),
+            (r#"{"coverage": 300}"#, "not a test report"),
+            (r#"{"passing": -1, "failing": 0}"#, "not a test report"),
             ("{\"a\":", "not valid JSON"),
             ("<testsuites>", "not valid XML"),
             ("<!DOCTYPE a [<!ENTITY b \"c\">]><testsuites>&b;</testsuites>", "not valid XML"),
-            ("SF:a\nLF:0\nLH:0\nend_of_record\n", "no test report"),
+            ("SF:a\nLF:0\nLH:0\nend_of_record\n", "not a test report"),
         ] {
             let found = TestReport::read(text).expect_err(text);
             assert!(found.contains(reason), "{text}: {found}");
@@ -292,10 +293,29 @@ skipped="1" tests="3"><testcase classname="t" name="a"/><testcase name="b"><erro
 
     #[test]
     fn results_add_up_and_coverage_comes_from_one_file() {
-        let combined = combine(&[results(1, 2, 3), results(10, 0, 0), coverage("5%")]).expect("one coverage");
+        let combined =
+            combine(&[results(1, 2, 3), results(10, 0, 0), coverage("5%")], None).expect("one coverage");
         assert_eq!((combined.passing, combined.failing, combined.skipped), (11, 2, Some(3)));
         assert_eq!(combined.coverage.as_deref(), Some("5%"));
-        assert!(combine(&[coverage("5%"), coverage("5%")]).is_err());
-        assert_eq!(combine(&[coverage("5%")]).expect("one coverage").skipped, None);
+        assert!(combine(&[coverage("5%"), coverage("5%")], None).is_err());
+        assert_eq!(combine(&[coverage("5%")], None).expect("one coverage").skipped, None);
+    }
+
+    #[test]
+    fn parts_that_no_report_has_stay() {
+        let previous = TestResults {
+            passing: 380,
+            failing: 2,
+            skipped: Some(1),
+            coverage: Some("87%".into()),
+            reported_at: None,
+        };
+        let combined = |reports: &[TestReport]| combine(reports, Some(&previous)).expect("one coverage");
+        assert_eq!(
+            combined(&[coverage("5%")]),
+            TestResults { coverage: Some("5%".into()), ..previous.clone() }
+        );
+        let counted = TestResults { passing: 3, failing: 0, skipped: Some(0), ..previous.clone() };
+        assert_eq!(combined(&[results(3, 0, 0)]), counted);
     }
 }

@@ -73,10 +73,11 @@ impl Export {
         let activity = self.activity(&project, context)?;
         let resolved = context.resolve()?;
         let phase = self.phase.as_deref().and_then(Phase::named);
+        let tests = previous.as_ref().and_then(|previous| previous.tests.clone());
         let tests = if reports.is_empty() {
-            previous.as_ref().and_then(|previous| previous.tests.clone())
+            tests
         } else {
-            let results = test_report::combine(&reports)
+            let results = test_report::combine(&reports, tests.as_ref())
                 .map_err(|reason| Error::invalid(format!("--tests: {reason}")))?;
             Some(TestResults { reported_at: Some(whole_seconds(now)), ..results })
         };
@@ -88,8 +89,9 @@ impl Export {
             tests,
             activity: activity.as_ref(),
         };
-        let status =
-            export::status(sources, &Outgoing::new(&resolved.settings.text), resolved.config.redaction);
+        let home = context.request().environment.user_home;
+        let outgoing = Outgoing::new(&resolved.settings.text, home.as_deref());
+        let status = export::status(sources, &outgoing, resolved.config.redaction);
         let text = status
             .write()
             .map_err(|error| Fault::new(Code::Internal, format!("the status cannot be written: {error}")))?;

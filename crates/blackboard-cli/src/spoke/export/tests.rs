@@ -132,7 +132,7 @@ fn any_status() -> impl Strategy<Value = StatusFile> {
                 activity: activity.as_ref(),
             };
             let redaction = Redaction { agents, work, progress, branch };
-            status(sources, &Outgoing::new(&TextRules::default()), redaction)
+            status(sources, &Outgoing::new(&TextRules::default(), None), redaction)
         },
     )
 }

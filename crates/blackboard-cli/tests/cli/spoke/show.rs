@@ -1,5 +1,10 @@
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
 use blackboard::Code;
 use serde_json::json;
+use testkit::process::RunToEnd as _;
 
 use super::{MANIFEST, write};
 use crate::hostile_board::PAYLOAD;
@@ -54,4 +59,24 @@ fn hostile_files_reach_the_terminal_escaped() {
             "{shown}"
         );
     }
+}
+
+#[test]
+fn a_spoke_that_a_hub_refuses_is_refused() {
+    let scratch = Scratch::new();
+    write(&scratch, "manifest.yaml", MANIFEST);
+    fs::rename(scratch.path().join(".collab"), scratch.path().join("reports")).unwrap();
+    symlink("reports", scratch.path().join(".collab")).unwrap();
+    for call in ["show", "validate", "init"] {
+        scratch.run(["spoke", call, "--json"]).refused(Code::UnsafePermissions);
+    }
+    fs::remove_file(scratch.path().join(".collab")).unwrap();
+    // A hub reads at most 256 KB.
+    write(&scratch, "status.yaml", &format!("# {}\n", "x".repeat(256 * 1024)));
+    scratch.run(["spoke", "show", "--json"]).refused(Code::InvalidValue);
+    scratch.run(["spoke", "validate", ".collab/status.yaml", "--json"]).refused(Code::InvalidValue);
+    let pipe = scratch.path().join(".collab/status.yaml");
+    fs::remove_file(&pipe).unwrap();
+    assert!(Command::new("mkfifo").arg(&pipe).run_to_end().status.success());
+    scratch.run(["spoke", "show", "--json"]).refused(Code::UnsafePermissions);
 }
