@@ -48,7 +48,7 @@ impl Issues {
             return Err(failed(&finished));
         }
         let text =
-            String::from_utf8(finished.stdout).map_err(|_| no_list("its output is not text in UTF-8"))?;
+            String::from_utf8(finished.stdout).map_err(|_| not_a_list("its output is not text in UTF-8"))?;
         let mut file = read(&text)?;
         if file.items.len() + file.unread >= self.limit {
             file.add_problem(
@@ -94,13 +94,13 @@ fn failed(finished: &Finished) -> Error {
     Fault::new(Code::Io, message).hint("check its login with: gh auth status").into()
 }
 
-fn no_list(why: &str) -> Error {
-    Refusal::new(Code::InvalidValue, format!("this is no list of GitHub issues: {why}"))
+fn not_a_list(why: &str) -> Error {
+    Refusal::new(Code::InvalidValue, format!("this is not a list of GitHub issues: {why}"))
         .hint(format!("a file has the output of: gh issue list --state all --json {FIELDS}"))
         .into()
 }
 
-/// Refuses what `gh` could take for an option, and what is no name of a repository.
+/// Refuses what `gh` could take for an option, and what is not the name of a repository.
 fn check_repository(repository: &str) -> Result<()> {
     let parts: Vec<_> = repository.split('/').collect();
     let is_name = |part: &&str| {
@@ -111,14 +111,14 @@ fn check_repository(repository: &str) -> Result<()> {
     if matches!(parts.len(), 2 | 3) && parts.iter().all(is_name) {
         return Ok(());
     }
-    let message = format!("{} is no repository", shell_word(repository));
+    let message = format!("{} is not a repository", shell_word(repository));
     Err(Refusal::new(Code::InvalidValue, message).hint("write OWNER/REPO, for example --repo o/r").into())
 }
 
 /// Reads the output of `gh issue list --json`.
 pub fn read(text: &str) -> Result<TrackerFile> {
     let list: Vec<Value> = serde_json::from_str(text.trim_start_matches('\u{feff}'))
-        .map_err(|error| no_list(&format!("it is not a JSON list ({error})")))?;
+        .map_err(|error| not_a_list(&format!("it is not a JSON list ({error})")))?;
     let mut file = TrackerFile::default();
     for (index, issue) in list.into_iter().enumerate() {
         file.add(index + 1, Object::of(issue).and_then(|issue| item(&issue)));
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_refused_and_damaged_issues_are_reported() {
+    fn what_is_not_a_list_is_refused_and_damaged_issues_are_reported() {
         for text in ["", "{}", "null", "<html>", "[", "[1"] {
             assert_eq!(read(text).unwrap_err().code(), Code::InvalidValue, "{text}");
         }
