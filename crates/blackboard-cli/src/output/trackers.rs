@@ -114,6 +114,12 @@ impl Render for ImportedWork {
         if more > 0 {
             screen.line(format_args!("  and {more} more; all of them: --json"))?;
         }
+        let is_owned = |item: &ImportedItem| item.code == Some(Code::AlreadyExists.as_str());
+        if self.items.iter().any(is_owned) {
+            screen.line(format_args!(
+                "  To change items of other sources too, repeat the import with --adopt"
+            ))?;
+        }
         for Problem { line, problem } in self.problems.iter().take(self.limit) {
             let place = if *line > 0 { format!("line {line}: ") } else { String::new() };
             screen.line(format_args!("  {place}{}", escape(problem)))?;

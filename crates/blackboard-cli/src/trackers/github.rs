@@ -51,7 +51,7 @@ impl Issues {
             return Err(failed(&finished));
         }
         let text =
-            String::from_utf8(finished.stdout).map_err(|_| no_list("its output is not text in UTF-8"))?;
+            String::from_utf8(finished.stdout).map_err(|_| not_a_list("its output is not text in UTF-8"))?;
         let mut file = read(&text)?;
         if file.items.len() + file.unread >= self.limit {
             file.add_problem(
@@ -105,7 +105,7 @@ fn failed(finished: &Finished) -> Error {
     Fault::new(Code::Io, message).hint("check its login with: gh auth status").into()
 }
 
-fn no_list(why: &str) -> Error {
+fn not_a_list(why: &str) -> Error {
     Refusal::new(Code::InvalidValue, format!("this is not a list of GitHub issues: {why}"))
         .hint(format!("a file has the output of: gh issue list --state all --json {FIELDS}"))
         .into()
@@ -133,7 +133,7 @@ fn is_host(host: &str) -> bool {
 /// Reads the output of `gh issue list --json`.
 pub fn read(text: &str) -> Result<TrackerFile> {
     let list: Vec<Value> = serde_json::from_str(text.trim_start_matches('\u{feff}'))
-        .map_err(|error| no_list(&format!("it is not a JSON list ({error})")))?;
+        .map_err(|error| not_a_list(&format!("it is not a JSON list ({error})")))?;
     let mut file = TrackerFile::default();
     for (index, issue) in list.into_iter().enumerate() {
         file.add(index + 1, Object::of(issue).and_then(|issue| item(&issue)));
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_refused_and_damaged_issues_are_reported() {
+    fn what_is_not_a_list_is_refused_and_damaged_issues_are_reported() {
         for text in ["", "{}", "null", "<html>", "[", "[1"] {
             assert_eq!(read(text).unwrap_err().code(), Code::InvalidValue, "{text}");
         }

@@ -1,8 +1,8 @@
 //! A Markdown task list: `- [ ]` is an open item, `- [x]` a closed one.
 //!
-//! Indented lines below an item are its description. Nested tasks are items of their own, and text in code blocks is none.
-//! The id of an item is made from its text, so that the same line is the same item in every import, wherever it is in
-//! the file. An item that the board wrote has its fields in a comment behind the title, which is not displayed:
+//! Indented lines below an item are its description. Nested tasks are items of their own, and text in code blocks is not read.
+//! The id of an item is made from the key of its file and its text, so that the same line is the same item in every import,
+//! wherever it is in the file. An item that the board wrote has its fields in a comment behind the title, which is not displayed:
 //! `- [ ] Ship it <!-- blackboard {"id":"ship","priority":"P1"} -->`.
 
 use std::collections::HashMap;
@@ -20,10 +20,10 @@ const COMMENT: &str = "<!-- blackboard {";
 /// The most characters of the words in an id.
 const LONGEST_WORDS: usize = 60;
 
-/// Reads the items.
-pub fn read(text: &str) -> TrackerFile {
+/// Reads the items of the list with this [key](super::list_key).
+pub fn read(text: &str, key: &str) -> TrackerFile {
     let mut file = TrackerFile::default();
-    let mut ids: HashMap<String, usize> = HashMap::new();
+    let mut ids = Ids { key, counts: HashMap::new() };
     let mut fence: Option<&str> = None;
     let mut open: Option<Task> = None;
     for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
@@ -89,7 +89,7 @@ fn continue_with<'t>(open: &mut Option<Task<'t>>, indent: usize, line: &'t str) 
     }
 }
 
-fn finish(file: &mut TrackerFile, task: Option<Task<'_>>, ids: &mut HashMap<String, usize>) {
+fn finish(file: &mut TrackerFile, task: Option<Task<'_>>, ids: &mut Ids<'_>) {
     let Some(task) = task else { return };
     let description = description(&task);
     let (title, comment) = split_comment(task.rest);
@@ -104,14 +104,10 @@ fn finish(file: &mut TrackerFile, task: Option<Task<'_>>, ids: &mut HashMap<Stri
         return file.add(task.line, Err("it has no title".to_owned()));
     }
     if item.id.is_empty() {
-        let id = generated_id(&item.title);
-        // The same text again is another item.
-        let count = ids.entry(id.clone()).or_default();
-        *count += 1;
-        item.id = if *count == 1 { id } else { format!("{id}-{count}") };
+        item.id = ids.generate(&item.title);
     }
     item.is_closed = task.is_closed;
-    item.description = description;
+    item.description = Some(description.unwrap_or_default());
     file.add(task.line, Ok(item));
 }
 
@@ -139,6 +135,10 @@ fn fields(json: &str) -> Result<OutsideItem, String> {
     let mut item = item.ok_or_else(|| read.problems.pop().map_or(String::new(), |one| one.problem))?;
     if item.id == "-" {
         item.id.clear();
+    } else {
+        // The board leaves out empty lists.
+        item.labels.get_or_insert_default();
+        item.blocked_by.get_or_insert_default();
     }
     if !has_title {
         item.title.clear();
@@ -176,8 +176,28 @@ fn description(task: &Task<'_>) -> Option<String> {
     Some(lines.iter().map(|line| line.get(indent..).unwrap_or_default()).collect::<Vec<_>>().join("\n"))
 }
 
-/// The id of an item with this text: its words, and a checksum if not all of them fit.
-fn generated_id(title: &str) -> String {
+/// The ids of a list.
+struct Ids<'k> {
+    key: &'k str,
+    /// How often each name was used.
+    counts: HashMap<String, usize>,
+}
+
+impl Ids<'_> {
+    /// The id of the next item with this text. The same text again is another item.
+    fn generate(&mut self, title: &str) -> String {
+        let name = generated_name(title);
+        let count = self.counts.entry(name.clone()).or_default();
+        *count += 1;
+        let key = self.key;
+        // No name contains `#`.
+        if *count == 1 { format!("md:{key}:{name}") } else { format!("md:{key}:{name}#{count}") }
+    }
+}
+
+/// The words of a text, and a checksum if not all of them fit. The words contain no `~`, so no text is another one with its
+/// checksum.
+fn generated_name(title: &str) -> String {
     let words: Vec<String> = title
         .split(|letter: char| !letter.is_alphanumeric())
         .filter(|word| !word.is_empty())
@@ -185,15 +205,11 @@ fn generated_id(title: &str) -> String {
         .collect();
     let all = words.join("-");
     if !all.is_empty() && all.chars().count() <= LONGEST_WORDS {
-        return format!("md:{all}");
+        return all;
     }
     let beginning: String = all.chars().take(LONGEST_WORDS).collect();
     let checksum = uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, title.as_bytes()).as_fields().0;
-    format!(
-        "md:{}{}{checksum:08x}",
-        beginning.trim_end_matches('-'),
-        if beginning.is_empty() { "" } else { "-" }
-    )
+    format!("{}~{checksum:08x}", beginning.trim_end_matches('-'))
 }
 
 /// The items as a task list that [`read`] reads.
@@ -232,7 +248,7 @@ mod tests {
     #[test]
     fn items_of_the_sample_are_read() {
         testkit::limit_test();
-        let file = read(include_str!("../../tests/fixtures/trackers/tasks.md"));
+        let file = read(include_str!("../../tests/fixtures/trackers/tasks.md"), "key");
         assert_eq!(file.problems, []);
         let items: Vec<_> = file
             .items
@@ -243,30 +259,47 @@ mod tests {
             items,
             [
                 (
-                    "md:fix-the-login",
+                    "md:key:fix-the-login",
                     false,
                     "It fails with an empty password.\n\nSee the log:\n\n```\n- [ ] not a task\n```"
                 ),
-                ("md:write-a-test-for-it", true, ""),
-                ("md:fix-the-login-2", false, ""),
-                ("md:ärger-mit-ümläuten", false, ""),
-                ("md:release-1-2", false, ""),
+                ("md:key:write-a-test-for-it", true, ""),
+                ("md:key:fix-the-login#2", false, ""),
+                ("md:key:ärger-mit-ümläuten", false, ""),
+                ("md:key:release-1-2", false, ""),
             ]
         );
     }
 
     #[test]
-    fn the_id_depends_on_the_text_alone() {
+    fn the_id_depends_on_the_list_and_the_text_alone() {
         testkit::limit_test();
-        let ids = |text: &str| -> Vec<String> { read(text).items.into_iter().map(|item| item.id).collect() };
-        assert_eq!(ids("- [ ] A b\n- [ ] C"), ["md:a-b", "md:c"]);
-        assert_eq!(ids("# Later\n\n* [x] C\n1. [ ] A  b!"), ["md:c", "md:a-b"]);
+        let ids = |text: &str| -> Vec<String> {
+            read(text, "1a2b").items.into_iter().map(|item| item.id).collect()
+        };
+        assert_eq!(ids("- [ ] A b\n- [ ] C"), ["md:1a2b:a-b", "md:1a2b:c"]);
+        assert_eq!(ids("# Later\n\n* [x] C\n1. [ ] A  b!"), ["md:1a2b:c", "md:1a2b:a-b"]);
+        assert_eq!(read("- [ ] C", "other").items[0].id, "md:other:c");
         let long = "word ".repeat(30);
         let [one, other] =
             [format!("- [ ] {long} 1"), format!("- [ ] {long} 2")].map(|text| ids(&text).remove(0));
-        assert!(one != other && one.chars().count() <= 72, "{one} {other}");
-        assert_eq!(ids("- [ ] !?")[0].len(), "md:".len() + 8);
+        assert!(one != other && one.chars().count() <= 80, "{one} {other}");
         assert_eq!(ids("- [] a\n- [y] b\n-[ ] c\n- [ ]d\ntext - [ ] e\n- [ ]"), [""; 0]);
+    }
+
+    #[test]
+    fn no_text_has_the_id_of_another_one() {
+        testkit::limit_test();
+        let mut text =
+            "- [ ] Fix the login\n- [ ] Fix the login 2\n- [ ] Fix the login#2\n- [ ] !?\n".repeat(2);
+        // What the ids of these would be without a separator that texts do not have.
+        for line in text.clone().lines() {
+            let name = Ids { key: "k", counts: HashMap::new() }.generate(&line[6..]);
+            text += &format!("- [ ] {}\n- [ ] {name}#2\n", &name["md:k:".len()..]);
+        }
+        let items = read(&text, "k").items;
+        let ids: std::collections::BTreeSet<_> = items.iter().map(|item| &item.id).collect();
+        assert_eq!((items.len(), ids.len()), (24, 24), "{ids:?}");
     }
 
     #[test]
@@ -275,7 +308,9 @@ mod tests {
         let item = |id: &str, title: &str, description: Option<&str>| OutsideItem {
             id: id.to_owned(),
             title: title.to_owned(),
-            description: description.map(str::to_owned),
+            description: Some(description.unwrap_or_default().to_owned()),
+            labels: Some(Vec::new()),
+            blocked_by: Some(Vec::new()),
             priority: Some(Priority::P1),
             source: Some("local".to_owned()),
             ..OutsideItem::default()
@@ -298,7 +333,7 @@ mod tests {
                 ..item("d", "- [ ] nested?", Some("```\nopen code block"))
             },
         ];
-        let read = read(&write(&items).unwrap());
+        let read = read(&write(&items).unwrap(), "key");
         assert_eq!((read.problems, read.items), (vec![], items));
     }
 
@@ -307,6 +342,7 @@ mod tests {
         testkit::limit_test();
         let file = read(
             "- [ ] a <!-- blackboard {x} -->\n- [ ] b <!-- blackboard {\"labels\":7} -->\n- [ ] c <!-- note -->",
+            "key",
         );
         assert_eq!((file.items.len(), file.unread), (1, 2));
         assert_eq!(file.items[0].title, "c <!-- note -->");

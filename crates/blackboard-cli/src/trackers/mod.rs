@@ -9,7 +9,7 @@
 //! | `jsonl.rs` | one JSON object per line; writes them too |
 //! | `beads.rs` | `issues.jsonl` of beads |
 //! | `tasks.rs` | a `tasks.yaml` |
-//! | `markdown.rs` | a Markdown task list; writes one too |
+//! | `markdown.rs` | a Markdown task list; writes one too. `list_key.rs` is the part of its ids that names the file |
 
 pub mod beads;
 pub mod github;
@@ -18,9 +18,11 @@ pub mod markdown;
 pub mod tasks;
 
 mod labels;
+mod list_key;
 mod object;
 
 pub use self::labels::tokens;
+pub use self::list_key::list_key;
 
 use blackboard::text::escape_for_terminal;
 use blackboard::work::OutsideItem;

@@ -8,18 +8,18 @@ use crate::yaml::{Limits, Node, tree_within};
 
 /// Reads the tasks.
 pub fn read(text: &str) -> Result<TrackerFile> {
-    let no_tasks = |why: &str| {
+    let not_tasks = |why: &str| {
         Refusal::new(Code::InvalidValue, format!("this is not a tasks.yaml: {why}")).hint(
             "it is a mapping with a list of tasks, as blackboard export --format yaml --what tasks writes it",
         )
     };
-    let document = tree_within(text, Limits::LIST).map_err(|error| no_tasks(&error.to_string()))?;
-    let tasks = document.get("tasks").ok_or_else(|| no_tasks("it has no list of tasks"))?;
+    let document = tree_within(text, Limits::LIST).map_err(|error| not_tasks(&error.to_string()))?;
+    let tasks = document.get("tasks").ok_or_else(|| not_tasks("it has no list of tasks"))?;
     let mut file = TrackerFile::default();
     if tasks.is_null() {
         return Ok(file);
     }
-    let tasks = tasks.items().ok_or_else(|| no_tasks("tasks is not a list"))?;
+    let tasks = tasks.items().ok_or_else(|| not_tasks("tasks is not a list"))?;
     for task in tasks {
         file.add(task.line, item(task));
     }
@@ -56,7 +56,8 @@ fn item(task: &Node) -> std::result::Result<OutsideItem, String> {
         source_ref,
         estimate,
         is_closed,
-        blocked_by: texts(task, "blockedBy")?,
+        // Only a blocked task names its blockers.
+        blocked_by: Some(texts(task, "blockedBy")?.unwrap_or_default()),
         labels: given,
         id,
     })
@@ -113,7 +114,7 @@ mod tests {
             (&*claimed.id, claimed.source.as_deref(), claimed.source_ref.as_deref(), claimed.estimate),
             ("collab-pr-56", Some("github"), Some("mellanon/pai-collab#56"), Some(30_000))
         );
-        assert_eq!((available.priority, &available.blocked_by), (Some(Priority::P2), &None));
+        assert_eq!((available.priority, &available.blocked_by), (Some(Priority::P2), &Some(vec![])));
         assert_eq!(blocked.blocked_by.as_deref(), Some(&["collab-pr-56".to_owned()][..]));
         assert_eq!((blocked.source.as_deref(), blocked.is_closed), (Some("local"), false));
     }
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_of_tasks_is_refused() {
+    fn what_is_not_a_list_of_tasks_is_refused() {
         testkit::limit_test();
         let level = |level: u32| {
             format!("a{level}: &a{level} [{}]\n", vec![format!("*a{}", level - 1); 10].join(","))

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{WorkItem, hold};
+use super::{Priority, WorkItem, hold};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::metadata::Metadata;
 use crate::text::{Cleaner, Kind};
@@ -27,6 +27,7 @@ const LARGEST_ESTIMATE: u64 = (1 << 53) - 1;
 const LABELS: &str = "labels";
 const ESTIMATE: &str = "estimate";
 const OUTSIDE: &str = "outside";
+const PRIORITY: &str = "priority";
 
 /// Refuses metadata of a caller with members that only the board writes.
 pub(super) fn check_given(metadata: &Metadata) -> Result<()> {
@@ -53,6 +54,10 @@ pub(crate) struct Outside {
     pub(crate) completes_on_release: bool,
     /// Its blockers there.
     pub(crate) blocked_by: Vec<String>,
+    /// Its priority there.
+    pub(crate) priority: Priority,
+    /// Its estimate there.
+    pub(crate) estimate: Option<u64>,
 }
 
 impl WorkItem {
@@ -100,6 +105,12 @@ impl WorkItem {
             is_closed: is_true("closed"),
             completes_on_release: is_true("completes_on_release"),
             blocked_by: texts(seen.get("blocked_by")),
+            priority: seen
+                .get(PRIORITY)
+                .and_then(Json::as_str)
+                .and_then(|name| name.parse().ok())
+                .unwrap_or_default(),
+            estimate: seen.get(ESTIMATE).and_then(Json::as_u64),
         }
     }
 
@@ -112,7 +123,7 @@ impl WorkItem {
     }
 
     pub(crate) fn set_outside(&mut self, seen: &Outside) -> Result<()> {
-        let Outside { from, is_closed, completes_on_release, blocked_by } = seen;
+        let Outside { from, is_closed, completes_on_release, blocked_by, priority, estimate } = seen;
         let mut members = Map::new();
         members.extend(from.as_ref().map(|from| ("from".to_owned(), json!(from))));
         for (name, is_true) in [("closed", is_closed), ("completes_on_release", completes_on_release)] {
@@ -121,6 +132,10 @@ impl WorkItem {
         if !blocked_by.is_empty() {
             members.insert("blocked_by".to_owned(), json!(blocked_by));
         }
+        if *priority != Priority::default() {
+            members.insert(PRIORITY.to_owned(), json!(priority));
+        }
+        members.extend(estimate.map(|estimate| (ESTIMATE.to_owned(), json!(estimate))));
         self.set_member(OUTSIDE, (!members.is_empty()).then_some(Json::Object(members)).as_ref())
     }
 
@@ -196,7 +211,14 @@ mod tests {
         let mut item = WorkItem { metadata: Some(Metadata::parse(r#"{"n":1.0}"#).unwrap()), ..an_item("x") };
         item.set_labels(&["b".to_owned()]).unwrap();
         item.set_estimate(Some(7)).unwrap();
-        let seen = Outside { from: Some("github".to_owned()), is_closed: true, ..Outside::default() };
+        let seen = Outside {
+            from: Some("github".to_owned()),
+            is_closed: true,
+            completes_on_release: true,
+            blocked_by: vec!["a".to_owned()],
+            priority: Priority::P1,
+            estimate: Some(7),
+        };
         item.set_outside(&seen).unwrap();
         assert_eq!((item.labels(), item.estimate(), item.outside()), (vec!["b".to_owned()], Some(7), seen));
         assert_eq!(item.other_metadata().unwrap().as_str(), r#"{"n":1.0}"#);

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use self::apply::Batch;
 use self::merge::TrackedItem;
-use self::view::View;
+use self::view::{Rows, View};
 use super::change::{FieldChange, NewFields};
 use super::create::check_source;
 use super::details::{check_estimate, check_label_count, clean_labels};
@@ -47,7 +47,8 @@ pub struct OutsideItem {
     pub title: String,
     /// Its description; an empty one removes that of the board.
     pub description: Option<String>,
-    /// Its priority; a new item without one is P2.
+    /// Its priority; a new item without one is P2. An item that has labels and no priority has none at its source: a
+    /// priority of an earlier import becomes P2 again. A priority that was changed on the board stays.
     pub priority: Option<Priority>,
     /// The project that it belongs to. One that is not registered is left out.
     pub project: Option<String>,
@@ -57,7 +58,7 @@ pub struct OutsideItem {
     pub source_ref: Option<String>,
     /// All of its labels.
     pub labels: Option<Vec<String>>,
-    /// The tokens that it is expected to need.
+    /// The tokens that it is expected to need. An item that has labels and no estimate has none at its source.
     pub estimate: Option<u64>,
     /// Whether it is closed.
     pub is_closed: bool,
@@ -76,6 +77,8 @@ pub struct ImportItems {
     pub project: Option<String>,
     /// Also creates items that are closed.
     pub with_closed: bool,
+    /// Also changes items that no import wrote, or one of another form. Later imports of this form own them.
+    pub adopt: bool,
     /// Only reports what would happen.
     pub dry_run: bool,
     /// The session that imports.
@@ -220,7 +223,7 @@ impl Work<'_> {
         }
         let closed = tracked.iter().filter(|item| item.is_closed).map(|item| item.id.clone()).collect();
         let importer = Importer { work: self, import, closed };
-        let mut plan = View::default();
+        let mut plan = Rows::default();
         for batch in batches(&tracked) {
             let items =
                 if import.dry_run { importer.plan(batch, &mut plan) } else { importer.commit(batch) }?;
@@ -310,12 +313,12 @@ struct Importer<'a> {
 
 impl Importer<'_> {
     /// What a batch would change, after the batches before it.
-    fn plan(&self, items: &[TrackedItem], plan: &mut View) -> Result<Vec<(usize, ImportedItem)>> {
-        let (imported, view) = self.work.board.read(&self.prefetch(items), |tx| {
-            let batch = self.run(tx, items, plan.clone())?;
-            Ok((batch.report, batch.view))
+    fn plan(&self, items: &[TrackedItem], plan: &mut Rows) -> Result<Vec<(usize, ImportedItem)>> {
+        let (imported, rows) = self.work.board.read(&self.prefetch(items), |tx| {
+            let batch = self.run(tx, items, plan)?;
+            Ok((batch.report, batch.view.into_rows()))
         })?;
-        *plan = view;
+        plan.add(rows);
         Ok(imported)
     }
 
@@ -324,7 +327,8 @@ impl Importer<'_> {
         let session = self.import.session.as_deref();
         let imported =
             board.commit_with_on_busy(OnBusy::Wait, "work import", &self.prefetch(items), |tx| {
-                let batch = self.run(tx, items, View::default())?;
+                let none = Rows::default();
+                let batch = self.run(tx, items, &none)?;
                 let (mut changes, items, ends_scopes) = batch.finish(tx)?;
                 board.agents().record_activity_of(tx, session, &mut changes)?;
                 Ok((changes, Imported { items, ends_scopes }))
@@ -344,7 +348,7 @@ impl Importer<'_> {
         rows.chain(projects).chain(prefetch_agent(self.import.session.as_deref())).collect()
     }
 
-    fn run<'t>(&'t self, tx: &dyn Tx, items: &[TrackedItem], view: View) -> Result<Batch<'t>> {
+    fn run<'t>(&'t self, tx: &dyn Tx, items: &[TrackedItem], earlier: &'t Rows) -> Result<Batch<'t>> {
         if let Some(project) = &self.import.project {
             crate::project::existing(tx, project)?;
         }
@@ -354,7 +358,8 @@ impl Importer<'_> {
                 unknown_projects.insert(project.to_owned());
             }
         }
-        let mut batch = Batch::new(self.import, &self.closed, unknown_projects, view, tx.now());
+        let mut batch =
+            Batch::new(self.import, &self.closed, unknown_projects, View::after(earlier), tx.now());
         batch.load(tx, items)?;
         for item in items {
             batch.import(item)?;

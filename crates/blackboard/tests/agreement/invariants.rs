@@ -70,10 +70,14 @@ fn check_item(item: &WorkItem, board: &Exported) -> Result<(), String> {
             blocker.is_none_or(|blocker| blocker.status != Status::Completed)
         })
         .collect();
+    let is_on_hold = item.hold().on_hold.is_some();
     match item.status {
-        Status::Blocked if open.is_empty() => return wrong("it waits for nothing"),
-        Status::Blocked if item.blocked_by.as_ref() != Some(open[0]) => {
+        Status::Blocked if open.is_empty() && !is_on_hold => return wrong("it waits for nothing"),
+        Status::Blocked if item.blocked_by.as_ref() != open.first().copied() => {
             return wrong("it shows another blocker");
+        }
+        Status::Available | Status::Claimed if is_on_hold => {
+            return wrong("it is on hold and not blocked");
         }
         Status::Available | Status::Claimed if !open.is_empty() => {
             return wrong("it waits and is not blocked");

@@ -20,7 +20,7 @@ mod world;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
-use crate::step::{Step, step};
+use crate::step::{FenceToken, ImportedItem, Step, WorkStep, step};
 use crate::world::World;
 
 /// How many sequences are tried, unless `PROPTEST_CASES` is set.
@@ -32,6 +32,28 @@ fn all_engines_give_the_same_answers() {
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     let steps = prop::collection::vec(step(), 1..120);
     TestRunner::new(config).run(&steps, |steps| agree(&steps)).unwrap();
+}
+
+/// A sequence that random ones rarely contain: an item fails three times, and its source closes and reopens it.
+#[test]
+fn an_item_on_hold_stays_so_when_its_source_reopens_it() {
+    testkit::limit_test();
+    let import = |is_closed| {
+        let item =
+            ImportedItem { item: 0, title: 0, priority: None, has_labels: true, is_closed, blockers: vec![] };
+        let items = vec![item];
+        Step::Work(WorkStep::Import { items, with_closed: false, adopt: false, dry_run: false })
+    };
+    let claim = Step::Work(WorkStep::Claim { item: 0, who: 0, title: None, blockers: vec![] });
+    let fail = Step::Work(WorkStep::Release { item: 0, who: 0, fence: FenceToken::None, failed: true });
+    let mut steps =
+        vec![Step::Register { who: 0, project: None, parent: None, pid: None, shares_process: false }];
+    steps.push(import(false));
+    for _ in 0..3 {
+        steps.extend([claim.clone(), fail.clone()]);
+    }
+    steps.extend([import(true), import(false), claim]);
+    agree(&steps).unwrap();
 }
 
 fn agree(steps: &[Step]) -> Result<(), TestCaseError> {

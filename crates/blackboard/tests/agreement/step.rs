@@ -81,7 +81,18 @@ pub enum WorkStep {
     Reset { item: u8 },
     Delete { item: u8, force: bool },
     Edit { item: u8, title: u8, label: u8 },
-    Import { items: Vec<(u8, u8, bool, Vec<u8>)>, with_closed: bool, dry_run: bool },
+    Import { items: Vec<ImportedItem>, with_closed: bool, adopt: bool, dry_run: bool },
+}
+
+/// An item of another tracker.
+#[derive(Clone, Debug)]
+pub struct ImportedItem {
+    pub item: u8,
+    pub title: u8,
+    pub priority: Option<u8>,
+    pub has_labels: bool,
+    pub is_closed: bool,
+    pub blockers: Vec<u8>,
 }
 
 /// Changes outside the board.
@@ -181,9 +192,25 @@ fn work() -> impl Strategy<Value = WorkStep> {
         1 => item().prop_map(|item| WorkStep::Reset { item }),
         1 => (item(), any::<bool>()).prop_map(|(item, force)| WorkStep::Delete { item, force }),
         1 => (item(), 0..3_u8, 0..3_u8).prop_map(|(item, title, label)| WorkStep::Edit { item, title, label }),
-        3 => (prop::collection::vec((item(), 0..3_u8, any::<bool>(), blockers()), 0..4), any::<bool>(), any::<bool>())
-            .prop_map(|(items, with_closed, dry_run)| WorkStep::Import { items, with_closed, dry_run }),
+        3 => (prop::collection::vec(imported_item(), 0..4), any::<bool>(), any::<bool>(), any::<bool>())
+            .prop_map(|(items, with_closed, adopt, dry_run)| {
+                WorkStep::Import { items, with_closed, adopt, dry_run }
+            }),
     ]
+}
+
+fn imported_item() -> impl Strategy<Value = ImportedItem> {
+    let blockers = prop::collection::vec(item(), 0..3);
+    (item(), 0..3_u8, option::of(0..3_u8), any::<bool>(), any::<bool>(), blockers).prop_map(
+        |(item, title, priority, has_labels, is_closed, blockers)| ImportedItem {
+            item,
+            title,
+            priority,
+            has_labels,
+            is_closed,
+            blockers,
+        },
+    )
 }
 
 fn projects() -> impl Strategy<Value = Step> {

@@ -309,18 +309,21 @@ impl World {
                 };
                 board.work().edit(&edit).map(shown)
             }
-            WorkStep::Import { items: outside, with_closed, dry_run } => {
-                let outside = outside.iter().map(|(id, title, is_closed, blockers)| OutsideItem {
-                    id: item(*id),
-                    title: format!("Title {title}"),
-                    is_closed: *is_closed,
-                    blocked_by: Some(items(blockers)),
+            WorkStep::Import { items: outside, with_closed, adopt, dry_run } => {
+                let outside = outside.iter().map(|one| OutsideItem {
+                    id: item(one.item),
+                    title: format!("Title {}", one.title),
+                    priority: one.priority.map(priority),
+                    labels: one.has_labels.then(|| vec!["outside".to_owned()]),
+                    is_closed: one.is_closed,
+                    blocked_by: Some(items(&one.blockers)),
                     ..OutsideItem::default()
                 });
                 let import = ImportItems {
                     items: outside.collect(),
                     from: "jsonl".to_owned(),
                     with_closed: *with_closed,
+                    adopt: *adopt,
                     dry_run: *dry_run,
                     ..ImportItems::default()
                 };

@@ -17,29 +17,23 @@ use crate::open::Access;
 use crate::outcome::{Nothing, Outcome};
 use crate::output::trackers::ImportedWork;
 use crate::trackers::github::Issues;
-use crate::trackers::{MOST_BYTES, TrackerFile, beads, github, jsonl, markdown, tasks};
+use crate::trackers::{MOST_BYTES, TrackerFile, beads, github, jsonl, list_key, markdown, tasks};
 
 /// How long `gh` may take, unless the caller says otherwise.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Import work items from GitHub, a file or standard input
 ///
-/// Creates items, and updates their title, description, labels, priority, estimate, dependencies and closed state. A
-/// second import of the same changes nothing. A closed item that the board does not have is skipped. Exits with 4 if an
-/// item is refused or cannot be read.
-///
-/// A claim is never touched: if an item is closed while an agent holds it, the agent is notified, and its release
-/// completes the item. One that is open again at its source is open again here. What agents changed stays: an item that
-/// they completed is not opened again, and dependencies that they added or removed stay so.
-///
-/// GitHub issues come from your own `gh`, which has to be logged in. Their ids are gh:OWNER/REPO#N. Labels mean priorities
-/// (P1, priority:high) and estimates (tokens:20k). An item of a Markdown list (- [ ] or - [x]) has an id from its text.
+/// Creates items, and updates their fields, dependencies and closed state; a second import of the same changes nothing. Claims
+/// and what agents completed stay, and items of another source are refused without --adopt. Exits with 4 if an item is refused
+/// or cannot be read.
 ///
 /// Examples:
 ///   blackboard work import --from github --repo mellanon/pai-collab --dry-run
 ///   blackboard work import --from beads .beads/issues.jsonl
 ///   blackboard work import --from markdown TODO.md --project pai-collab
 ///   blackboard work import --from jsonl --all - < items.jsonl
+///   blackboard work import --from jsonl --adopt items.jsonl
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Import {
@@ -70,6 +64,10 @@ pub struct Import {
     /// Also create items that are closed
     #[arg(short = 'a', long)]
     all: bool,
+
+    /// Also change items that were not imported, or imported in another form
+    #[arg(long)]
+    adopt: bool,
 
     /// Show what would change, and change nothing
     #[arg(long)]
@@ -115,7 +113,12 @@ impl Run for Import {
                 let is_standard_input = path.as_os_str() == "-";
                 let name =
                     if is_standard_input { "standard input".into() } else { path.display().to_string() };
-                (name, read(form, &read_text(path, MOST_BYTES)?)?)
+                let text = read_text(path, MOST_BYTES)?;
+                let key = || {
+                    let file = (!is_standard_input).then_some(path.as_path());
+                    list_key(&context.request(), file, self.project.as_deref())
+                };
+                (name, read(form, &text, key)?)
             }
             (None, Form::Github) => {
                 let repository = self.repo.clone().filter(|repository| repository != ".");
@@ -141,6 +144,7 @@ impl Run for Import {
             from: self.from.name().to_owned(),
             project: self.project,
             with_closed: self.all,
+            adopt: self.adopt,
             dry_run: self.dry_run,
             session,
         })?;
@@ -150,12 +154,13 @@ impl Run for Import {
     }
 }
 
-fn read(form: Form, text: &str) -> Result<TrackerFile> {
+/// Reads the items of a text. `key` is that of a task list.
+fn read(form: Form, text: &str, key: impl FnOnce() -> String) -> Result<TrackerFile> {
     match form {
         Form::Github => github::read(text),
         Form::Jsonl => Ok(jsonl::read(text)),
         Form::Beads => Ok(beads::read(text)),
         Form::Tasks => tasks::read(text),
-        Form::Markdown => Ok(markdown::read(text)),
+        Form::Markdown => Ok(markdown::read(text, &key())),
     }
 }

@@ -22,6 +22,9 @@ testkit::on_each_engine![
     a_gh_that_fails_hangs_or_prints_garbage_changes_nothing,
     an_older_gh_is_asked_without_dependencies,
     items_that_cannot_be_read_or_stored_are_reported,
+    lists_of_two_projects_have_no_item_in_common,
+    a_hidden_comment_changes_no_item_of_the_board,
+    an_item_on_hold_stays_so_when_it_is_opened_again,
 ];
 
 fn human_output_matches_transcript() {
@@ -31,24 +34,47 @@ fn human_output_matches_transcript() {
 /// How many items each file has.
 const COUNT: usize = 300;
 
-/// The state of one generated item: every seventh is closed, and every third is blocked by the one before it.
+/// The state of one generated item.
 struct Sample {
     number: usize,
     title: String,
+    description: String,
+    /// From 1 to 3.
+    priority: Option<usize>,
+    estimate: Option<usize>,
+    labels: Vec<&'static str>,
     is_closed: bool,
     blocker: Option<usize>,
 }
 
-/// The items of a tracker, and as they are later: some with a new title, some closed, some opened again, ten new.
+/// The items of a tracker: every seventh is closed, and every third is blocked by the one before it. Later, each field of some
+/// items has another value, and where the form can say so none; some items are closed, some opened again, ten are new.
 fn samples(is_later: bool) -> Vec<Sample> {
     let count = if is_later { COUNT + 10 } else { COUNT };
     let sample = |number: usize| {
-        let changes = is_later && number % 10 == 3;
+        let changes = |remainder: usize| is_later && number % 10 == remainder;
+        let is_removed = number.is_multiple_of(3);
+        let changed = |value: usize, new: usize| (!is_removed).then_some(if value == new { 1 } else { new });
+        let (priority, estimate) = (number % 3 + 1, 5000);
+        let blocker = match (number % 15, is_later) {
+            (2, true) => None,
+            (5, true) => Some(number - 2),
+            (9, true) => Some(number - 1),
+            _ => (number % 3 == 2).then(|| number - 1),
+        };
         Sample {
             number,
-            title: if changes { format!("Renamed item {number}") } else { format!("Item {number}") },
+            title: if changes(3) { format!("Renamed item {number}") } else { format!("Item {number}") },
+            description: match changes(4) {
+                true if is_removed => String::new(),
+                true => format!("Other text of {number}"),
+                false => format!("Text of {number}"),
+            },
+            priority: if changes(5) { changed(priority, 3) } else { Some(priority) },
+            estimate: if changes(6) { changed(estimate, 9000) } else { Some(estimate) },
+            labels: if changes(1) { vec!["y", "z"] } else { vec!["x"] },
             is_closed: number.is_multiple_of(7) != (is_later && number % 20 == 7),
-            blocker: (number % 3 == 2).then(|| number - 1),
+            blocker,
         }
     };
     (1..=count).map(sample).collect()
@@ -67,14 +93,23 @@ fn file(form: &str, samples: &[Sample]) -> String {
     }
 }
 
+/// The labels, with those that mean the priority and the estimate.
+fn all_labels(sample: &Sample) -> Vec<String> {
+    let mut labels: Vec<_> = sample.labels.iter().map(ToString::to_string).collect();
+    labels.extend(sample.priority.map(|priority| format!("P{priority}")));
+    labels.extend(sample.estimate.map(|estimate| format!("tokens:{estimate}")));
+    labels
+}
+
 fn github(sample: &Sample) -> String {
     let url = |number: usize| format!("https://github.com/o/r/issues/{number}");
     let blockers: Vec<_> =
         sample.blocker.iter().map(|number| json!({"number": number, "url": url(*number)})).collect();
+    let labels: Vec<_> = all_labels(sample).into_iter().map(|name| json!({"name": name})).collect();
     json!({
-        "number": sample.number, "title": sample.title, "body": format!("Body of {}", sample.number),
+        "number": sample.number, "title": sample.title, "body": sample.description,
         "state": if sample.is_closed { "CLOSED" } else { "OPEN" }, "url": url(sample.number),
-        "labels": [{"name": format!("P{}", sample.number % 3 + 1)}, {"name": "tokens:5k"}], "blockedBy": blockers,
+        "labels": labels, "blockedBy": blockers,
     })
     .to_string()
 }
@@ -82,8 +117,10 @@ fn github(sample: &Sample) -> String {
 fn jsonl(sample: &Sample) -> String {
     let blockers: Vec<_> = sample.blocker.iter().map(|number| format!("item-{number}")).collect();
     json!({
-        "id": format!("item-{}", sample.number), "title": sample.title, "status": if sample.is_closed { "done" } else { "open" },
-        "priority": format!("P{}", sample.number % 3 + 1), "estimate": 5000, "labels": ["x"], "blocked_by": blockers,
+        "id": format!("item-{}", sample.number), "title": sample.title, "description": sample.description,
+        "status": if sample.is_closed { "done" } else { "open" }, "estimate": sample.estimate,
+        "priority": sample.priority.map(|priority| format!("P{priority}")), "labels": sample.labels,
+        "blocked_by": blockers,
     })
     .to_string()
 }
@@ -96,26 +133,44 @@ fn beads(sample: &Sample) -> String {
         .map(|number| json!({"issue_id": id(sample.number), "depends_on_id": id(*number), "type": "blocks"}))
         .collect();
     json!({
-        "id": id(sample.number), "title": sample.title, "description": "", "status": if sample.is_closed { "closed" } else { "open" },
-        "priority": sample.number % 5, "issue_type": "task", "labels": ["x", "tokens:5k"], "dependencies": blockers,
+        "id": id(sample.number), "title": sample.title, "description": sample.description, "issue_type": "task",
+        "status": if sample.is_closed { "closed" } else { "open" }, "labels": all_labels(sample),
+        "priority": sample.priority.filter(|_| !sample.number.is_multiple_of(2)), "dependencies": blockers,
     })
     .to_string()
 }
 
 fn task(sample: &Sample) -> String {
     let status = if sample.is_closed { "completed" } else { "available" };
-    let blocker =
-        sample.blocker.map(|number| format!("    blockedBy: \"task-{number}\"\n")).unwrap_or_default();
+    let line = |name: &str, value: Option<String>| {
+        value.map(|value| format!("    {name}: {value}\n")).unwrap_or_default()
+    };
     format!(
-        "  - id: \"task-{}\"\n    source: \"local\"\n    title: \"{}\"\n    priority: P1\n    status: {status}\n{blocker}    \
-         estimatedTokens: 5_000\n",
-        sample.number, sample.title
+        "  - id: \"task-{}\"\n    source: \"local\"\n    title: \"{}\"\n    description: \"{}\"\n    status: {status}\n    \
+         labels: {:?}\n{}{}{}",
+        sample.number,
+        sample.title,
+        sample.description,
+        sample.labels,
+        line("priority", sample.priority.map(|priority| format!("P{priority}"))),
+        line("blockedBy", sample.blocker.map(|number| format!("\"task-{number}\""))),
+        line("estimatedTokens", sample.estimate.map(|estimate| estimate.to_string())),
     )
 }
 
 fn markdown(sample: &Sample) -> String {
     let mark = if sample.is_closed { 'x' } else { ' ' };
-    format!("- [{mark}] {}\n  More about it.\n", sample.title)
+    let mut fields = json!({"id": format!("line-{}", sample.number), "labels": sample.labels});
+    if let Some(priority) = sample.priority {
+        fields["priority"] = json!(format!("P{priority}"));
+    }
+    if let Some(estimate) = sample.estimate {
+        fields["estimate"] = json!(estimate);
+    }
+    if let Some(number) = sample.blocker {
+        fields["blocked_by"] = json!([format!("line-{number}")]);
+    }
+    format!("- [{mark}] {} <!-- blackboard {fields} -->\n  {}\n", sample.title, sample.description)
 }
 
 fn counts(report: &Value) -> [u64; 6] {
@@ -143,42 +198,47 @@ fn each_form_is_imported_twice_with_changes_between() {
         assert_eq!(scratch.json(["export"])["revision"], revision, "{form}: no event");
 
         let changed = import(&later);
-        assert_eq!(changed["updated"].as_u64().unwrap() > 0, form != "markdown", "{form}: {changed}");
         assert!(changed["completed"].as_u64().unwrap() > 0, "{form}");
+        let items = changed["items"].as_array().unwrap().iter();
+        let changes: Vec<_> = items.filter_map(|item| item["changes"].as_array()).flatten().collect();
+        for field in ["title", "description", "priority", "estimate", "labels", "blocked_by"] {
+            let of_field = || changes.iter().filter(|change| change["field"] == field);
+            assert!(of_field().count() > 5, "{form}: {field}");
+            // A blocker is also added and removed, an estimate and a description removed.
+            let is_empty = |value: &Value| value.is_null() || *value == json!([]);
+            if matches!(field, "description" | "estimate" | "blocked_by") {
+                assert!(of_field().any(|change| is_empty(&change["new"])), "{form}: {field}");
+            }
+        }
         let again = import(&later);
         let nothing = ["created", "updated", "completed", "reopened", "closing"];
         assert!(nothing.iter().all(|name| again[name] == 0), "{form}: {again}");
-        if form == "markdown" {
-            continue;
-        }
         // The board is as a new board that gets the later file alone.
-        let expected = open(&later);
-        let items = scratch.json(["work", "list", "--limit", "1000"]);
-        assert_eq!(items["count"].as_u64().unwrap(), expected as u64, "{form}");
         let other = Scratch::new();
         std::fs::write(other.path().join("items"), file(form, &later)).unwrap();
         other.json(["work", "import", "--from", form, "items"]);
-        let shown = |scratch: &Scratch| -> Vec<Value> {
-            let items = scratch.json(["work", "list", "--limit", "1000"])["items"].take();
-            let mut shown: Vec<_> = items
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|item| {
-                    json!([
-                        item["item_id"],
-                        item["title"],
-                        item["status"],
-                        item["priority"],
-                        item["open_blockers"]
-                    ])
-                })
-                .collect();
-            shown.sort_by_key(Value::to_string);
-            shown
-        };
-        assert_eq!(shown(&scratch), shown(&other), "{form}");
+        let shown = shown_items(&scratch);
+        assert_eq!(shown.len(), open(&later), "{form}");
+        assert_eq!(shown, shown_items(&other), "{form}");
     }
+}
+
+/// The open items by id, with what an import may change.
+fn shown_items(scratch: &Scratch) -> Vec<Value> {
+    let items = scratch.json(["work", "list", "--limit", "1000"])["items"].take();
+    let fields = ["item_id", "title", "description", "status", "priority", "open_blockers"];
+    let mut shown: Vec<_> = items
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| {
+            let mut shown: Vec<_> = fields.iter().map(|field| item[field].clone()).collect();
+            shown.extend(["labels", "estimate"].map(|member| item["metadata"][member].clone()));
+            Value::from(shown)
+        })
+        .collect();
+    shown.sort_by_key(Value::to_string);
+    shown
 }
 
 fn samples_of_the_real_forms_are_imported() {
@@ -246,12 +306,13 @@ fn a_claim_held_during_an_import_survives() {
         std::fs::write(scratch.path().join("a.md"), text).unwrap();
         scratch.json(["work", "import", "--from", "markdown", "a.md"])
     };
-    import("- [ ] Ship it\n- [ ] Rest\n");
-    let claimed = scratch.json(["work", "claim", "md:ship-it", "--session", "ivy"]);
+    let id = import("- [ ] Ship it\n- [ ] Rest\n")["items"][0]["item_id"].as_str().unwrap().to_owned();
+    assert!(id.starts_with("md:") && id.ends_with(":ship-it"), "{id}");
+    let claimed = scratch.json(["work", "claim", &id, "--session", "ivy"]);
     let report = import("- [x] Ship it\n  Now with a description.\n- [x] Rest\n");
     assert_eq!((&report["closing"], &report["completed"]), (&json!(1), &json!(1)), "{report}");
     assert!(report["items"][0]["held_by"].as_str().unwrap().starts_with("Ivy ("), "{report}");
-    let item = scratch.json(["work", "status", "md:ship-it"]);
+    let item = scratch.json(["work", "status", &id]);
     for field in ["claimed_by", "fence", "claimed_at", "status"] {
         assert_eq!(item[field], claimed[field], "{field}");
     }
@@ -263,7 +324,7 @@ fn a_claim_held_during_an_import_survives() {
         "{seen}"
     );
     let fence = claimed["fence"].to_string();
-    let released = scratch.json(["work", "release", "md:ship-it", "--session", "ivy", "--fence", &fence]);
+    let released = scratch.json(["work", "release", &id, "--session", "ivy", "--fence", &fence]);
     assert_eq!((&released["completed"], &released["status"]), (&json!(true), &json!("completed")));
 }
 
@@ -409,4 +470,77 @@ fn items_that_cannot_be_read_or_stored_are_reported() {
     ] {
         assert_eq!(scratch.run(["work", "import"].iter().chain(call)).code, 2, "{call:?}");
     }
+}
+
+fn lists_of_two_projects_have_no_item_in_common() {
+    let scratch = Scratch::new();
+    let import = |directory: &str, file: &str, project: &str| {
+        let mut command =
+            scratch.command(["work", "import", "--from", "markdown", file, "-P", project, "--json"]);
+        let directory = scratch.path().join(directory);
+        Output::of(command.current_dir(directory).run_to_end()).success().json()
+    };
+    for (project, mark) in [("pa", ' '), ("pb", 'x')] {
+        scratch.json(["project", "register", project, "--name", project]);
+        let root = scratch.path().join(project);
+        std::fs::create_dir_all(root.join("docs")).unwrap();
+        assert!(Command::new("git").args(["init", "-q"]).arg(&root).run_to_end().status.success());
+        let text = format!(
+            "- [{mark}] Update README\n- [ ] Fix the login\n- [ ] Fix the login 2\n- [ ] Fix the login\n"
+        );
+        std::fs::write(root.join("TODO.md"), text).unwrap();
+    }
+    let first = import("pa", "TODO.md", "pa");
+    assert_eq!((&first["created"], &first["skipped"]), (&json!(4), &json!(0)), "{first}");
+    let second = import("pb", "TODO.md", "pb");
+    assert_eq!((&second["created"], &second["skipped"]), (&json!(3), &json!(1)), "{second}");
+    let readme = first["items"][0]["item_id"].as_str().unwrap();
+    let item = scratch.json(["work", "status", readme]);
+    assert_eq!((&item["status"], &item["project_id"]), (&json!("available"), &json!("pa")));
+    // The same list from another directory is the same list.
+    assert_eq!(import("pa/docs", "../TODO.md", "pa")["unchanged"], 4);
+    assert_eq!(import(".", "pa/TODO.md", "pa")["unchanged"], 4);
+}
+
+fn a_hidden_comment_changes_no_item_of_the_board() {
+    let scratch = Scratch::new();
+    scratch.json(["work", "create", "prod-release", "--title", "Release", "-p", "P1"]);
+    let before = scratch.json(["work", "status", "prod-release"]);
+    let comment = r#"<!-- blackboard {"id":"prod-release","priority":"P3"} -->"#;
+    std::fs::write(scratch.path().join("a.md"), format!("- [x] harmless {comment}\n- [ ] Other\n")).unwrap();
+    let call = ["work", "import", "--from", "markdown", "a.md"];
+    let output = scratch.run(call.iter().chain(&["--json"]));
+    assert_eq!(output.code, i32::from(Code::Conflict.exit_code()));
+    let report = output.json();
+    assert_eq!((&report["created"], &report["refused"]), (&json!(1), &json!(1)), "{report}");
+    let refused = &report["items"][0];
+    assert_eq!(refused["code"], "already_exists");
+    assert!(
+        refused["reason"].as_str().unwrap().ends_with("may not change its title, priority, closed state")
+    );
+    assert_eq!(scratch.json(["work", "status", "prod-release"])["revision"], before["revision"]);
+    assert!(scratch.run(call).stdout.contains("repeat the import with --adopt"));
+    let adopted = scratch.json(call.iter().chain(&["--adopt"]));
+    assert_eq!((&adopted["completed"], &adopted["refused"]), (&json!(1), &json!(0)), "{adopted}");
+    let item = scratch.json(["work", "status", "prod-release"]);
+    assert_eq!((&item["title"], &item["priority"]), (&json!("harmless"), &json!("P3")));
+}
+
+fn an_item_on_hold_stays_so_when_it_is_opened_again() {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    let import = |status: &str| {
+        let line = json!({"id": "x", "title": "X", "status": status}).to_string();
+        std::fs::write(scratch.path().join("x.jsonl"), line).unwrap();
+        scratch.json(["work", "import", "--from", "jsonl", "x.jsonl"])
+    };
+    import("open");
+    for _ in 0..3 {
+        scratch.json(["work", "claim", "x", "--session", "ivy"]);
+        scratch.json(["work", "release", "x", "--session", "ivy", "--failed"]);
+    }
+    import("closed");
+    assert_eq!(import("open")["reopened"], 1);
+    assert_eq!(scratch.json(["work", "status", "x"])["status"], "blocked");
+    scratch.run(["work", "claim", "x", "--session", "ivy", "--json"]).refused(Code::WorkBlocked);
 }

@@ -16,6 +16,9 @@ on_every_engine![
     a_claim_survives_and_a_closed_item_completes_when_released,
     a_closed_item_completes_when_its_session_ends_or_is_swept,
     an_item_that_agents_completed_stays_and_a_reopened_one_does_not,
+    a_reopened_item_stays_on_hold,
+    an_item_that_was_not_imported_is_changed_only_if_it_is_adopted,
+    a_priority_follows_the_source_unless_it_was_edited,
     a_reset_item_is_not_completed_by_its_next_release,
     refused_items_do_not_stop_the_others,
     an_export_is_imported_as_the_same_items,
@@ -286,6 +289,94 @@ fn an_item_that_agents_completed_stays_and_a_reopened_one_does_not(fixture: &Fix
     assert!(!fixture.board.work().release(&Release::of("x", &ivy)).unwrap().completed);
 }
 
+fn a_reopened_item_stays_on_hold(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    import(fixture, &[outside("x")]);
+    for _ in 0..3 {
+        fixture.claim("x", &ivy);
+        fixture.board.work().release(&Release { failed: true, ..Release::of("x", &ivy) }).unwrap();
+    }
+    assert_eq!(fixture.work("x").status, Status::Blocked);
+    import(fixture, &[closed("x")]);
+    assert_eq!(fixture.work("x").status, Status::Completed);
+    assert_eq!(import(fixture, &[outside("x")])[0].outcome, ImportedAs::Reopened);
+    let item = fixture.work("x");
+    assert_eq!((item.status, item.hold().on_hold.as_deref()), (Status::Blocked, Some("failed 3 times")));
+    let refused = fixture.board.work().claim(&Claim::of("x", &ivy)).unwrap_err();
+    assert_eq!(refused.code(), Code::WorkBlocked);
+    fixture.board.work().unblock("x", &[], None).unwrap();
+    assert_eq!(fixture.work("x").status, Status::Available);
+}
+
+fn an_item_that_was_not_imported_is_changed_only_if_it_is_adopted(fixture: &Fixture) {
+    fixture.item("local");
+    import(fixture, &[outside("issue")]);
+    let before = [fixture.work("local"), fixture.work("issue")];
+    let items = [
+        OutsideItem { title: "Harmless".to_owned(), priority: Some(Priority::P3), ..closed("local") },
+        OutsideItem { title: "Harmless".to_owned(), ..outside("issue") },
+        OutsideItem { source: Some("local".to_owned()), ..outside("new") },
+    ];
+    let markdown = ImportItems { from: "markdown".to_owned(), ..request(&items) };
+    let (report, recorded) = fixture.events_of(|| fixture.board.work().import(&markdown).unwrap());
+    use ImportedAs::{Completed, Created, Refused, Unchanged, Updated};
+    assert_eq!(
+        (outcomes(&report), recorded),
+        (vec![Refused, Refused, Created], vec![EventType::WorkCreated])
+    );
+    assert_eq!(report[0].code, Some(Code::AlreadyExists.as_str()));
+    let reasons = report[..2].iter().map(|item| item.reason.as_deref().unwrap()).collect::<Vec<_>>();
+    assert_eq!(
+        reasons,
+        [
+            "the item on the board was not imported, and an import from markdown may not change its title, \
+             priority, source, closed state",
+            "the item on the board was imported from github, and an import from markdown may not change its title",
+        ]
+    );
+    assert_eq!([fixture.work("local"), fixture.work("issue")], before);
+    // Adopted items belong to the imports of this form from then on.
+    let adopts = ImportItems { adopt: true, ..markdown.clone() };
+    let planned = fixture.board.work().import(&ImportItems { dry_run: true, ..adopts.clone() }).unwrap();
+    let report = fixture.board.work().import(&adopts).unwrap();
+    assert_eq!((&planned, outcomes(&report)), (&report, vec![Completed, Updated, Unchanged]));
+    let item = fixture.work("local");
+    assert_eq!((item.status, item.priority, &*item.title), (Status::Completed, Priority::P3, "Harmless"));
+    let renamed = OutsideItem { title: "Again".to_owned(), ..items[1].clone() };
+    let later = ImportItems { items: vec![renamed.clone()], ..markdown.clone() };
+    assert_eq!(outcomes(&fixture.board.work().import(&later).unwrap()), [Updated]);
+    let back = OutsideItem { title: "Back".to_owned(), ..outside("issue") };
+    assert_eq!(outcomes(&import(fixture, &[back])), [Refused]);
+}
+
+fn a_priority_follows_the_source_unless_it_was_edited(fixture: &Fixture) {
+    let issue = |priority: Option<Priority>| {
+        let labels = Some(priority.iter().map(ToString::to_string).collect());
+        [OutsideItem { priority, labels, ..outside("x") }]
+    };
+    let priority = || fixture.work("x").priority;
+    import(fixture, &issue(Some(Priority::P1)));
+    assert_eq!(priority(), Priority::P1);
+    // The label is removed, and another one is added.
+    let report = import(fixture, &issue(None));
+    let fields: Vec<_> = report[0].changes.iter().map(|change| change.field).collect();
+    assert_eq!((priority(), fields), (Priority::P2, vec!["priority", "labels"]));
+    import(fixture, &issue(Some(Priority::P3)));
+    assert_eq!(priority(), Priority::P3);
+    let edit = |priority| Edit { priority: Some(priority), ..Edit::of("x") };
+    fixture.board.work().edit(&edit(Priority::P1)).unwrap();
+    for source in [Some(Priority::P3), None, Some(Priority::P3), Some(Priority::P2)] {
+        import(fixture, &issue(source));
+        assert_eq!(priority(), Priority::P1, "{source:?}");
+        let (_, recorded) = fixture.events_of(|| import(fixture, &issue(source)));
+        assert_eq!(recorded, [], "{source:?}");
+    }
+    // The same priority as that of the source follows it again.
+    fixture.board.work().edit(&edit(Priority::P2)).unwrap();
+    import(fixture, &issue(Some(Priority::P3)));
+    assert_eq!(priority(), Priority::P3);
+}
+
 fn a_reset_item_is_not_completed_by_its_next_release(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     import(fixture, &[outside("x")]);
@@ -338,8 +429,11 @@ fn an_export_is_imported_as_the_same_items(fixture: &Fixture) {
     let items = fixture.board.work().export(&all).unwrap();
     assert_eq!(items.iter().map(|item| item.id.as_str()).collect::<Vec<_>>(), ["a", "b", "c", "done"]);
     // On its own board it changes nothing, not even the items that were never imported.
-    let (report, recorded) = fixture.events_of(|| import(fixture, &items));
-    assert_eq!((outcomes(&report), recorded), (vec![ImportedAs::Unchanged; 4], vec![]));
+    for form in ["github", "markdown"] {
+        let import = ImportItems { from: form.to_owned(), ..request(&items) };
+        let (report, recorded) = fixture.events_of(|| fixture.board.work().import(&import).unwrap());
+        assert_eq!((outcomes(&report), recorded), (vec![ImportedAs::Unchanged; 4], vec![]), "{form}");
+    }
     let other = Board::memory();
     let import = ImportItems { with_closed: true, ..request(&items) };
     other.work().import(&import).unwrap();

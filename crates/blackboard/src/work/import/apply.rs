@@ -26,7 +26,7 @@ pub(super) struct Batch<'a> {
     closed: &'a HashSet<String>,
     unknown_projects: BTreeSet<String>,
     now: Timestamp,
-    pub(super) view: View,
+    pub(super) view: View<'a>,
     changes: Changes,
     /// The items and agents to write. They are written once, in their last state.
     changed_items: BTreeSet<String>,
@@ -43,7 +43,7 @@ impl<'a> Batch<'a> {
         import: &'a ImportItems,
         closed: &'a HashSet<String>,
         unknown_projects: BTreeSet<String>,
-        view: View,
+        view: View<'a>,
         now: Timestamp,
     ) -> Batch<'a> {
         Batch {
@@ -136,7 +136,7 @@ impl<'a> Batch<'a> {
             return Ok(());
         }
         let blockers = self.view.blockers(&tracked.id);
-        let imported = match merge(before, &blockers, &tracked, &self.import.from, self.now) {
+        let imported = match merge(before, &blockers, &tracked, self.import, self.now) {
             Ok(merged) => {
                 let before = before.cloned();
                 let (outcome, changes, held_by) = self.apply(before.as_ref(), merged);
@@ -268,7 +268,11 @@ impl<'a> Batch<'a> {
         item.completed_at = None;
         item.summary = None;
         let open = self.view.open_blockers(&item.item_id);
-        item.status = if open.is_empty() { Status::Available } else { Status::Blocked };
+        item.status = Status::Available;
+        // What put it on hold is true of it again.
+        if !open.is_empty() || item.is_on_hold() {
+            item.status = Status::Blocked;
+        }
         item.blocked_by = open.first().cloned();
         let summary = format!("\"{}\" was reset: it is open again at its source", item.title);
         let event = NewEvent::new(EventType::WorkReset, TargetType::WorkItem, &item.item_id, summary)

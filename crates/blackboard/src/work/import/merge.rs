@@ -2,11 +2,13 @@
 
 use serde_json::json;
 
+use super::ImportItems;
 use crate::clock::Timestamp;
-use crate::error::Result;
+use crate::error::{Code, Refusal, Result};
 use crate::work::change::{FieldChange, NewFields};
 use crate::work::create::{Create, blank_item};
-use crate::work::{Status, WorkItem};
+use crate::work::details::Outside;
+use crate::work::{Priority, Status, WorkItem};
 
 /// An item of a tracker, with filtered text.
 #[derive(Clone, Debug, Default)]
@@ -58,29 +60,33 @@ impl Merged {
 
 /// The item of the board after an import, if the board has this one, with these blockers.
 ///
-/// The source decides about text, labels, priority and estimate. About the closed state and dependencies it decides
-/// only when they change there: what agents do with an item on the board stays.
+/// The source decides about text, labels and estimate. About the priority, the closed state and dependencies it decides
+/// only when they change there: what agents and people do with an item on the board stays. An item that imports of another
+/// form wrote, or none, is changed only if the import adopts it.
 pub(super) fn merge(
     before: Option<&WorkItem>,
     blockers: &[&str],
     tracked: &TrackedItem,
-    from: &str,
+    import: &ImportItems,
     now: Timestamp,
 ) -> Result<Merged> {
+    let from = Some(&import.from);
+    let is_adopted = before.is_some_and(|before| before.outside().from.as_ref() != from);
+    if let Some(before) = before.filter(|_| is_adopted && !import.adopt) {
+        return refuse_difference(before, blockers, tracked, import);
+    }
     let is_new = before.is_none();
     let mut item = match before {
         Some(before) => before.clone(),
         None => blank_item(&Create::new(&tracked.id, ""), now),
     };
-    let mut changed = tracked.fields.apply(&mut item)?;
+    let before_seen = item.outside();
+    let mut seen = before_seen.clone();
+    let mut changed = set_fields(&mut item, &mut seen, tracked, is_new || is_adopted)?;
     if is_new && tracked.fields.source.is_none() {
-        item.source = format!("{from}:{}", tracked.id);
+        item.source = format!("{}:{}", import.from, tracked.id);
     }
-    let mut seen = item.outside();
-    let before_seen = seen.clone();
-    if is_new || changed.iter().any(|change| matches!(change.field, "title" | "description" | "labels")) {
-        seen.from = Some(from.to_owned());
-    }
+    seen.from = from.cloned();
     let is_held = item.claimed_by.is_some() && item.status != Status::Completed;
     let status = match (before_seen.is_closed, tracked.is_closed) {
         (false, true) if item.status == Status::Completed => StatusChange::Stays,
@@ -89,11 +95,7 @@ pub(super) fn merge(
         (true, false) if item.status == Status::Completed => StatusChange::Reopens,
         _ => StatusChange::Stays,
     };
-    // Of an item that no import wrote, only what changes it is noted: its own export changes nothing.
-    let is_noted = is_new || before_seen.from.is_some();
-    if is_noted || status != StatusChange::Stays || before_seen.is_closed {
-        seen.is_closed = tracked.is_closed;
-    }
+    seen.is_closed = tracked.is_closed;
     seen.completes_on_release = match status {
         StatusChange::CompletesOnRelease => true,
         _ => seen.completes_on_release && tracked.is_closed,
@@ -103,22 +105,110 @@ pub(super) fn merge(
         let is_blocker = |id: &String| blockers.contains(&id.as_str());
         add.extend(named.iter().filter(|id| !is_blocker(id) && !seen.blocked_by.contains(id)).cloned());
         remove.extend(seen.blocked_by.iter().filter(|id| !named.contains(id) && is_blocker(id)).cloned());
-        if is_noted || !add.is_empty() || !remove.is_empty() {
-            seen.blocked_by.clone_from(named);
+        seen.blocked_by.clone_from(named);
+    }
+    // What the board notes of the source has no event of its own if nothing else on the board follows from it.
+    if !is_new {
+        let is_only_noted = (add.is_empty() && remove.is_empty()) || item.status == Status::Completed;
+        let is_changed = |field: &str, changed: &[FieldChange]| changed.iter().any(|one| one.field == field);
+        for (field, old, new, is_noted) in [
+            ("imported_from", json!(before_seen.from), json!(seen.from), true),
+            (
+                "closed_outside",
+                json!(before_seen.is_closed),
+                json!(seen.is_closed),
+                status == StatusChange::Stays,
+            ),
+            ("blocked_by", json!(before_seen.blocked_by), json!(seen.blocked_by), is_only_noted),
+            (
+                "priority_outside",
+                json!(before_seen.priority),
+                json!(seen.priority),
+                !is_changed("priority", &changed),
+            ),
+            (
+                "estimate_outside",
+                json!(before_seen.estimate),
+                json!(seen.estimate),
+                !is_changed("estimate", &changed),
+            ),
+        ] {
+            if is_noted && old != new {
+                changed.push(FieldChange::new(field, &old, &new));
+            }
         }
-    }
-    // These two have no event of their own if nothing else on the board follows from them.
-    if status == StatusChange::Stays && seen.is_closed != before_seen.is_closed && !is_new {
-        let (old, new) = (json!(before_seen.is_closed), json!(seen.is_closed));
-        changed.push(FieldChange::new("closed_outside", &old, &new));
-    }
-    let is_only_noted = (add.is_empty() && remove.is_empty()) || item.status == Status::Completed;
-    if is_only_noted && seen.blocked_by != before_seen.blocked_by && !is_new {
-        let (old, new) = (json!(before_seen.blocked_by), json!(seen.blocked_by));
-        changed.push(FieldChange::new("blocked_by", &old, &new));
     }
     item.set_outside(&seen)?;
     Ok(Merged { item, changed, status, add, remove })
+}
+
+/// Sets the fields of an item, and what is noted of them. Returns those that changed.
+///
+/// A priority that is the same as at the last import follows the source, and one that was changed on the board stays.
+/// A source whose labels mean no priority or estimate has none, unless the import is the first one of an item.
+fn set_fields(
+    item: &mut WorkItem,
+    seen: &mut Outside,
+    tracked: &TrackedItem,
+    is_first: bool,
+) -> Result<Vec<FieldChange>> {
+    let NewFields { priority, labels, estimate, .. } = &tracked.fields;
+    let follows = is_first || item.priority == seen.priority;
+    let is_without = |is_missing: bool| is_missing && labels.is_some() && !is_first;
+    let at_source = priority.or_else(|| is_without(true).then(Priority::default));
+    let fields = NewFields { priority: at_source.filter(|_| follows), ..tracked.fields.clone() };
+    let mut changed = fields.apply(item)?;
+    seen.priority = at_source.unwrap_or(if is_first { Priority::default() } else { seen.priority });
+    let noted = seen.estimate;
+    if is_without(estimate.is_none()) {
+        seen.estimate = None;
+        if noted.is_some() && item.estimate() == noted {
+            item.set_estimate(None)?;
+            changed.push(FieldChange::new("estimate", &json!(noted), &json!(null)));
+        }
+    } else {
+        seen.estimate = estimate.or(noted.filter(|_| !is_first));
+    }
+    Ok(changed)
+}
+
+/// Refuses to change an item that the import does not own. Values that the item has are accepted, so that an export of
+/// the board can be imported again.
+fn refuse_difference(
+    before: &WorkItem,
+    blockers: &[&str],
+    tracked: &TrackedItem,
+    import: &ImportItems,
+) -> Result<Merged> {
+    let mut item = before.clone();
+    let changed = tracked.fields.apply(&mut item)?;
+    let mut different: Vec<String> = changed.iter().map(|change| change.field.replace('_', " ")).collect();
+    if tracked.is_closed && before.status != Status::Completed {
+        different.push("closed state".to_owned());
+    }
+    if tracked.blocked_by.iter().flatten().any(|id| !blockers.contains(&id.as_str())) {
+        different.push("blockers".to_owned());
+    }
+    if different.is_empty() {
+        let item = before.clone();
+        return Ok(Merged {
+            item,
+            changed: Vec::new(),
+            status: StatusChange::Stays,
+            add: Vec::new(),
+            remove: Vec::new(),
+        });
+    }
+    let origin = match before.imported_from() {
+        Some(from) => format!("was imported from {from}"),
+        None => "was not imported".to_owned(),
+    };
+    let message = format!(
+        "the item on the board {origin}, and an import from {} may not change its {}",
+        import.from,
+        different.join(", ")
+    );
+    Err(Refusal::new(Code::AlreadyExists, message).into())
 }
 
 #[cfg(test)]
@@ -141,8 +231,23 @@ mod tests {
         ids.iter().map(|&id| id.to_owned()).collect()
     }
 
+    fn from(form: &str) -> ImportItems {
+        ImportItems { from: form.to_owned(), ..ImportItems::default() }
+    }
+
     fn merged(before: &WorkItem, blockers: &[&str], tracked: &TrackedItem) -> Merged {
-        merge(Some(before), blockers, tracked, "github", Timestamp::EPOCH).unwrap()
+        merge(Some(before), blockers, tracked, &from("github"), Timestamp::EPOCH).unwrap()
+    }
+
+    /// An item that an import of this form wrote.
+    fn imported(form: &str) -> WorkItem {
+        let mut item = an_item("x");
+        item.set_outside(&Outside { from: Some(form.to_owned()), ..Outside::default() }).unwrap();
+        item
+    }
+
+    fn fields_of(merged: &Merged) -> Vec<&'static str> {
+        merged.changed.iter().map(|change| change.field).collect()
     }
 
     #[test]
@@ -216,21 +321,106 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_stay_and_changed_text_is_marked_with_its_form() {
-        let mut before = WorkItem { description: Some("Ours".to_owned()), ..an_item("x") };
+    fn unknown_fields_stay() {
+        testkit::limit_test();
+        let mut before = WorkItem { description: Some("Ours".to_owned()), ..imported("github") };
         before.set_labels(&["ours".to_owned()]).unwrap();
         before.set_estimate(Some(5)).unwrap();
         assert!(merged(&before, &[], &tracked(false, None)).is_unchanged());
         let mut other = tracked(false, None);
         other.fields.description = Some("Theirs".to_owned());
         let after = merged(&before, &[], &other);
-        assert_eq!(after.changed.iter().map(|change| change.field).collect::<Vec<_>>(), ["description"]);
-        assert_eq!(after.item.imported_from().as_deref(), Some("github"));
+        assert_eq!(fields_of(&after), ["description"]);
         assert_eq!((after.item.labels(), after.item.estimate()), (vec!["ours".to_owned()], Some(5)));
-        let new = merge(None, &[], &tracked(true, None), "beads", Timestamp::EPOCH).unwrap();
+        let new = merge(None, &[], &tracked(true, None), &from("beads"), Timestamp::EPOCH).unwrap();
         assert_eq!(
             (new.status, new.item.imported_from().as_deref()),
             (StatusChange::Completes, Some("beads"))
         );
+    }
+
+    #[test]
+    fn an_item_that_the_import_does_not_own_is_refused_if_a_value_differs() {
+        testkit::limit_test();
+        let mut renamed = tracked(false, None);
+        renamed.fields.title = Some("Other".to_owned());
+        let mut demoted = tracked(false, None);
+        demoted.fields.priority = Some(Priority::P3);
+        for (before, is_completed) in [
+            (an_item("x"), false),
+            (imported("github"), false),
+            (an_item("x"), true),
+            (imported("github"), true),
+        ] {
+            let status = if is_completed { Status::Completed } else { Status::Available };
+            let before = WorkItem { status, ..before };
+            for (tracked, different) in [
+                (tracked(false, None), None),
+                (tracked(false, Some(&["a"])), None),
+                (tracked(false, Some(&[])), None),
+                (tracked(true, None), (!is_completed).then_some("closed state")),
+                (tracked(false, Some(&["a", "b"])), Some("blockers")),
+                (renamed.clone(), Some("title")),
+                (demoted.clone(), Some("priority")),
+            ] {
+                let import = from("markdown");
+                let merged = merge(Some(&before), &["a"], &tracked, &import, Timestamp::EPOCH);
+                let context = format!("{before:?}, {tracked:?}");
+                match (merged, different) {
+                    (Ok(merged), None) => {
+                        assert!(merged.is_unchanged() && merged.item == before, "{context}");
+                    }
+                    (Err(refused), Some(different)) => {
+                        assert_eq!(refused.code(), Code::AlreadyExists, "{context}");
+                        assert!(refused.to_string().ends_with(&format!("its {different}")), "{refused}");
+                    }
+                    (merged, _) => panic!("{context}: {merged:?}"),
+                }
+                let adopts = ImportItems { adopt: true, ..from("markdown") };
+                let adopted = merge(Some(&before), &["a"], &tracked, &adopts, Timestamp::EPOCH).unwrap();
+                assert_eq!(adopted.item.imported_from().as_deref(), Some("markdown"), "{context}");
+                assert!(!adopted.is_unchanged(), "{context}");
+                let again = merge(Some(&adopted.item), &["a"], &renamed, &from("markdown"), Timestamp::EPOCH);
+                assert!(again.is_ok(), "later imports own it: {context}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_priority_and_an_estimate_of_the_source_follow_it_and_a_priority_of_the_board_stays() {
+        use Priority::{P1, P2, P3};
+        testkit::limit_test();
+        // Priority and estimate that the last import saw, those of the board, those of the source and whether it has
+        // labels; then those of the board.
+        for (seen, board, source, has_labels, expected) in [
+            ((P1, Some(5)), (P1, Some(5)), (Some(P1), Some(5)), true, (P1, Some(5))),
+            ((P1, Some(5)), (P1, Some(5)), (Some(P3), Some(6)), true, (P3, Some(6))),
+            // The labels were removed.
+            ((P1, Some(5)), (P1, Some(5)), (None, None), true, (P2, None)),
+            ((P3, None), (P3, None), (None, None), true, (P2, None)),
+            // The form has no labels here.
+            ((P1, Some(5)), (P1, Some(5)), (None, None), false, (P1, Some(5))),
+            ((P2, None), (P2, None), (Some(P1), Some(5)), false, (P1, Some(5))),
+            // They were changed on the board.
+            ((P1, Some(5)), (P3, Some(6)), (Some(P1), Some(5)), true, (P3, Some(5))),
+            ((P1, Some(5)), (P3, Some(6)), (None, None), true, (P3, Some(6))),
+            ((P2, None), (P1, Some(6)), (None, None), true, (P1, Some(6))),
+            ((P2, None), (P1, None), (Some(P3), None), true, (P1, None)),
+        ] {
+            let mut before = WorkItem { priority: board.0, ..an_item("x") };
+            before.set_estimate(board.1).unwrap();
+            let from = Some("github".to_owned());
+            let outside = Outside { from, priority: seen.0, estimate: seen.1, ..Outside::default() };
+            before.set_outside(&outside).unwrap();
+            let mut tracked = tracked(false, None);
+            tracked.fields.priority = source.0;
+            tracked.fields.estimate = source.1;
+            tracked.fields.labels = has_labels.then(Vec::new);
+            let after = merged(&before, &[], &tracked);
+            let context = format!("{seen:?}, {board:?}, {source:?}, {has_labels}");
+            assert_eq!((after.item.priority, after.item.estimate()), expected, "{context}");
+            assert_eq!(after.is_unchanged(), after.item == before, "{context}");
+            assert!(merged(&after.item, &[], &tracked).is_unchanged(), "{context}");
+        }
     }
 }
