@@ -30,21 +30,19 @@ pub fn list_key(request: &Request, file: Option<&Path>, project: Option<&str>) -
                 let path = file.as_ref().map(|file| file.strip_prefix(&root).unwrap_or(file).to_owned());
                 (remote.map_or_else(|| bytes(main.as_os_str()), String::into_bytes), path)
             }
-            None => (file.is_none().then(|| bytes(directory.as_os_str())).unwrap_or_default(), file),
+            None if file.is_some() => (Vec::new(), file),
+            None => (bytes(directory.as_os_str()), None),
         };
     let mut list = home;
-    match &path {
-        Some(path) => {
-            for part in path {
-                list.push(0);
-                list.extend(part.as_encoded_bytes());
-            }
+    if let Some(path) = &path {
+        for part in path {
+            list.push(0);
+            list.extend(part.as_encoded_bytes());
         }
+    } else {
         // No file has an empty part.
-        None => {
-            list.extend([0, 0]);
-            list.extend(project.unwrap_or_default().bytes());
-        }
+        list.extend([0, 0]);
+        list.extend(project.unwrap_or_default().bytes());
     }
     let mut key = Uuid::new_v5(&Uuid::NAMESPACE_OID, &list).simple().to_string();
     key.truncate(DIGITS);

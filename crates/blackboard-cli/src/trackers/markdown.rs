@@ -295,7 +295,7 @@ mod tests {
         // What the ids of these would be without a separator that texts do not have.
         for line in text.clone().lines() {
             let name = Ids { key: "k", counts: HashMap::new() }.generate(&line[6..]);
-            text += &format!("- [ ] {}\n- [ ] {name}#2\n", &name["md:k:".len()..]);
+            text.extend(["- [ ] ", &name["md:k:".len()..], "\n- [ ] ", &name, "#2\n"]);
         }
         let items = read(&text, "k").items;
         let ids: std::collections::BTreeSet<_> = items.iter().map(|item| &item.id).collect();

@@ -54,7 +54,7 @@ fn samples(is_later: bool) -> Vec<Sample> {
     let sample = |number: usize| {
         let changes = |remainder: usize| is_later && number % 10 == remainder;
         let is_removed = number.is_multiple_of(3);
-        let changed = |value: usize, new: usize| (!is_removed).then_some(if value == new { 1 } else { new });
+        let replaced = |value: usize, new: usize| (!is_removed).then_some(if value == new { 1 } else { new });
         let (priority, estimate) = (number % 3 + 1, 5000);
         let blocker = match (number % 15, is_later) {
             (2, true) => None,
@@ -70,8 +70,8 @@ fn samples(is_later: bool) -> Vec<Sample> {
                 true => format!("Other text of {number}"),
                 false => format!("Text of {number}"),
             },
-            priority: if changes(5) { changed(priority, 3) } else { Some(priority) },
-            estimate: if changes(6) { changed(estimate, 9000) } else { Some(estimate) },
+            priority: if changes(5) { replaced(priority, 3) } else { Some(priority) },
+            estimate: if changes(6) { replaced(estimate, 9000) } else { Some(estimate) },
             labels: if changes(1) { vec!["y", "z"] } else { vec!["x"] },
             is_closed: number.is_multiple_of(7) != (is_later && number % 20 == 7),
             blocker,
@@ -197,9 +197,9 @@ fn each_form_is_imported_twice_with_changes_between() {
         assert_eq!(counts(&import(&before)), [0, 0, 0, 0, created, skipped], "{form}");
         assert_eq!(scratch.json(["export"])["revision"], revision, "{form}: no event");
 
-        let changed = import(&later);
-        assert!(changed["completed"].as_u64().unwrap() > 0, "{form}");
-        let items = changed["items"].as_array().unwrap().iter();
+        let report = import(&later);
+        assert!(report["completed"].as_u64().unwrap() > 0, "{form}");
+        let items = report["items"].as_array().unwrap().iter();
         let changes: Vec<_> = items.filter_map(|item| item["changes"].as_array()).flatten().collect();
         for field in ["title", "description", "priority", "estimate", "labels", "blocked_by"] {
             let of_field = || changes.iter().filter(|change| change["field"] == field);

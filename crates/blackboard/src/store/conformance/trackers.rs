@@ -309,6 +309,7 @@ fn a_reopened_item_stays_on_hold(fixture: &Fixture) {
 }
 
 fn an_item_that_was_not_imported_is_changed_only_if_it_is_adopted(fixture: &Fixture) {
+    use ImportedAs::{Completed, Created, Refused, Unchanged, Updated};
     fixture.item("local");
     import(fixture, &[outside("issue")]);
     let before = [fixture.work("local"), fixture.work("issue")];
@@ -319,7 +320,6 @@ fn an_item_that_was_not_imported_is_changed_only_if_it_is_adopted(fixture: &Fixt
     ];
     let markdown = ImportItems { from: "markdown".to_owned(), ..request(&items) };
     let (report, recorded) = fixture.events_of(|| fixture.board.work().import(&markdown).unwrap());
-    use ImportedAs::{Completed, Created, Refused, Unchanged, Updated};
     assert_eq!(
         (outcomes(&report), recorded),
         (vec![Refused, Refused, Created], vec![EventType::WorkCreated])
