@@ -155,6 +155,8 @@ codes! {
     ScopeNotFound, "scope_not_found", 3;
     /// No dashboard of this board is running.
     NotRunning, "not_running", 3;
+    /// The token quota is not configured.
+    QuotaNotConfigured, "quota_not_configured", 3;
     /// No work item is available.
     NothingAvailable, "nothing_available", 3;
     /// Another session holds the work item.
@@ -183,6 +185,8 @@ codes! {
     RegistryMismatch, "registry_mismatch", 4;
     /// The agent that handled the call has reported an error.
     CallFailed, "call_failed", 4;
+    /// The tokens do not fit into the quota.
+    QuotaExceeded, "quota_exceeded", 4;
     /// Still in use.
     InUse, "in_use", 4;
     /// The scope has as many entries as it may have and none can be evicted, or more than a new limit.

@@ -42,6 +42,7 @@
 //! | [`brief`], [`updates`] | what hooks show to an agent: when it starts, and later |
 //! | [`follow`] | following the event log, and every call that waits |
 //! | [`import`](mod@import), [`swarm`] | files with entries: what an import reads, and the Markdown file |
+//! | [`quota`] | a separate ledger of tokens |
 //! | [`store`] | the contract of the engines, memory and SQLite |
 //! | [`clock`], [`id`], [`process`], [`settings`] | dependencies of a board, replaceable in tests |
 //! | [`text`], [`duration`], [`metadata`], [`revision`] | values |
@@ -72,6 +73,7 @@ pub mod process;
 pub mod project;
 pub mod protocol;
 pub mod prune;
+pub mod quota;
 pub mod revision;
 pub mod scope;
 pub mod settings;

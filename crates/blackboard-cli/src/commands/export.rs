@@ -1,5 +1,6 @@
 //! `blackboard export`
 
+mod quota;
 mod yaml;
 
 use std::cell::RefCell;
@@ -32,8 +33,8 @@ use crate::unreadable::UnreadableRows;
 /// --output. With --scope, only entries, policies and events of that scope. What a scope does not let the caller read is
 /// left out. `blackboard import` reads the entries.
 ///
-/// With --format yaml, prints one of the files agents.yaml, tasks.yaml and progress.yaml. `blackboard work import --from
-/// tasks` reads the tasks.
+/// With --format yaml, prints one of the files agents.yaml, tasks.yaml, progress.yaml and quota.yaml. `blackboard work import
+/// --from tasks` reads the tasks.
 ///
 /// Examples:
 ///   blackboard export --pretty
@@ -72,7 +73,7 @@ pub struct Export {
 enum Format {
     /// The complete state and all events
     Json,
-    /// One of the files agents.yaml, tasks.yaml and progress.yaml
+    /// One of the files agents.yaml, tasks.yaml, progress.yaml and quota.yaml
     Yaml,
 }
 
@@ -88,7 +89,13 @@ impl Run for Export {
         }
         let board = self.reader.apply(context.open(Access::read())?)?;
         if let Some(file) = self.what {
-            return export_yaml(&board, file, self.output);
+            let (revision, text) = if file == yaml::File::Quota {
+                (None, quota::render(context)?)
+            } else {
+                let state = board.export()?;
+                (Some(state.revision), yaml::render(&board, &state, file)?)
+            };
+            return export_yaml(revision, text, self.output);
         }
         let state = match &self.scope {
             Some(scope) => board.export_scope(scope)?,
@@ -114,7 +121,7 @@ impl Run for Export {
         let (output, export_version) = (file.display().to_string(), EXPORT_VERSION);
         let file = output.clone();
         let scope = state.scope;
-        Ok(Outcome::new(Saved { output, file, export_version, revision, scope, left_out }))
+        Ok(Outcome::new(Saved { output, file, export_version, revision: Some(revision), scope, left_out }))
     }
 }
 
@@ -132,11 +139,9 @@ pub(super) fn not_written(file: &Path, error: io::Error) -> Error {
 }
 
 /// Prints or writes one of the files of YAML.
-fn export_yaml(board: &Board, file: yaml::File, output: Option<PathBuf>) -> Result<Outcome> {
-    let state = board.export()?;
-    let text = yaml::render(board, &state, file)?;
+fn export_yaml(revision: Option<Revision>, text: String, output: Option<PathBuf>) -> Result<Outcome> {
     let Some(path) = output.filter(|path| path.as_os_str() != "-") else {
-        return Ok(Outcome::new(PrintedYaml { revision: state.revision, yaml: text }));
+        return Ok(Outcome::new(PrintedYaml { revision, yaml: text }));
     };
     refuse_what_is_no_plain_file(&path, "name a plain file, or - for standard output")?;
     replace(&path, disk::Access::Private, |out| out.write_all(text.as_bytes()))
@@ -146,7 +151,7 @@ fn export_yaml(board: &Board, file: yaml::File, output: Option<PathBuf>) -> Resu
         file: output.clone(),
         output,
         export_version: EXPORT_VERSION,
-        revision: state.revision,
+        revision,
         scope: None,
         left_out: 0,
     }))
@@ -155,7 +160,8 @@ fn export_yaml(board: &Board, file: yaml::File, output: Option<PathBuf>) -> Resu
 /// A file of YAML. In JSON it is a text.
 #[derive(Serialize)]
 struct PrintedYaml {
-    revision: Revision,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<Revision>,
     yaml: String,
 }
 
@@ -325,7 +331,8 @@ struct Saved {
     /// The same, under the name that other programs read.
     file: String,
     export_version: u32,
-    revision: Revision,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<Revision>,
     #[serde(skip_serializing_if = "Option::is_none")]
     scope: Option<String>,
     #[serde(skip)]
@@ -344,7 +351,12 @@ impl Render for Saved {
             count => format!(", without {count} rows that cannot be read"),
         };
         let what = self.scope.as_ref().map_or("board".to_owned(), |scope| format!("scope {}", escape(scope)));
-        let (file, revision) = (escape(&self.output), self.revision);
-        screen.line(format_args!("Exported {what}: {file} (revision {revision}{left_out})"))
+        let file = escape(&self.output);
+        match self.revision {
+            Some(revision) => {
+                screen.line(format_args!("Exported {what}: {file} (revision {revision}{left_out})"))
+            }
+            None => screen.line(format_args!("Exported quota: {file}")),
+        }
     }
 }

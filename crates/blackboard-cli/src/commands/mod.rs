@@ -24,6 +24,7 @@ mod observe;
 mod project;
 mod protocol;
 mod pull;
+mod quota;
 mod registry;
 mod render;
 mod run;
@@ -122,6 +123,13 @@ pub const COMMANDS: &[Command] = &[
     command::<protocol::check::Check>("protocol check", Group::Protocols),
     command::<protocol::define::Define>("protocol define", Group::Protocols),
     command::<protocol::remove::Remove>("protocol remove", Group::Protocols),
+    command::<quota::status::Status>("quota status", Group::Quota),
+    command::<quota::check::Check>("quota check", Group::Quota),
+    command::<quota::release::Release>("quota release", Group::Quota),
+    command::<quota::record::RecordUsage>("quota record", Group::Quota),
+    command::<quota::history::History>("quota history", Group::Quota),
+    command::<quota::init::Init>("quota init", Group::Quota),
+    command::<quota::set::Set>("quota set", Group::Quota),
     command::<setup::status::Status>("setup status", Group::Setup),
     command::<setup::remove::Remove>("setup remove", Group::Setup),
     command::<guard::install::Install>("guard install", Group::Setup),
@@ -190,6 +198,7 @@ pub const NOUNS: &[Noun] = &[
     Noun { path: "lock", about: "Acquire and release locks" },
     Noun { path: "project", about: "Register projects" },
     Noun { path: "protocol", about: "Describe, build and check keys" },
+    Noun { path: "quota", about: "Check, reserve and record tokens" },
     Noun { path: "scope", about: "Give scopes of entries policies" },
     Noun { path: "spoke", about: "Report to a hub: the files in .collab" },
     Noun { path: "tasks", about: "Alias of `work`" },
@@ -251,6 +260,8 @@ pub enum Group {
     Projects,
     /// Agreements on keys.
     Protocols,
+    /// The token quota.
+    Quota,
     /// What connects the board to other programs.
     Setup,
     /// What keeps a board in order.
@@ -312,7 +323,7 @@ impl Command {
 impl Group {
     /// Every section, in the order of the page.
     #[cfg(test)]
-    pub const ALL: [Group; 10] = [
+    pub const ALL: [Group; 11] = [
         Group::Everyday,
         Group::GettingStarted,
         Group::Agents,
@@ -321,6 +332,7 @@ impl Group {
         Group::LocksAndFiles,
         Group::Projects,
         Group::Protocols,
+        Group::Quota,
         Group::Setup,
         Group::Maintenance,
     ];
@@ -337,6 +349,7 @@ impl Group {
             Group::LocksAndFiles => "Locks, files",
             Group::Projects => "Projects",
             Group::Protocols => "Protocols",
+            Group::Quota => "Token quota",
             Group::Setup => "Setup",
             Group::Maintenance => "Maintenance",
         }

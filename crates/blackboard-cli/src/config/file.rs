@@ -13,9 +13,9 @@ use blackboard::text::shell_word;
 use blackboard::{Code, Refusal, Result};
 use jsonc_parser::{JsonObject, JsonValue, ParseOptions, parse_to_value};
 
-use super::Config;
-use super::keys::{ByProject, KEYS, Key, Unit, Written};
+use super::keys::{ByProject, KEYS, Key, Kind, Unit, Written};
 use super::suggestion::nearest;
+use super::{Config, quota};
 use crate::output::escape;
 
 const LARGEST_FILE: u64 = 1024 * 1024;
@@ -202,6 +202,12 @@ fn apply_key(
     let mut first: Option<&str> = None;
     for (name, unit) in std::iter::once((key.path, None::<Unit>)).chain(aliases) {
         let Some(value) = leaves.remove(name) else { continue };
+        if let Kind::Quota = key.kind {
+            for warning in quota::apply(value, origin, config) {
+                complaints.add(|| escape(&warning).into_owned());
+            }
+            continue;
+        }
         let (before, redacted) = (config.file_guard, config.redaction);
         if origin == Origin::Project && key.project == ByProject::No {
             complaints

@@ -72,6 +72,8 @@ pub(super) enum Kind {
     Switch { field: fn(&mut Config) -> &mut bool },
     /// A text that `store` accepts or refuses.
     Text { allowed: &'static str, default: &'static str, store: fn(&mut Config, &str) -> Option<()> },
+    /// The object of the token quota, which `quota.rs` applies.
+    Quota,
     /// A list of words that `store` accepts or refuses.
     Words { allowed: &'static str, store: fn(&mut Config, &[&str]) -> Option<()> },
 }
@@ -287,6 +289,7 @@ pub(super) const KEYS: &[Key] = &[
             },
         )
     },
+    Key { project: ByProject::Stricter, ..anywhere("quota", Kind::Quota) },
 ];
 
 /// A key that any file may set.
@@ -350,6 +353,7 @@ impl Key {
             Kind::Count { range, .. } => numbers(range.start(), range.end()),
             Kind::Port { .. } => numbers(1, u16::MAX),
             Kind::Switch { .. } => "true or false".to_owned(),
+            Kind::Quota => "an object".to_owned(),
             Kind::Text { allowed, .. } | Kind::Words { allowed, .. } => (*allowed).to_owned(),
         }
     }
@@ -366,6 +370,7 @@ impl Key {
             Kind::Switch { field } => field(&mut config).to_string(),
             Kind::Text { default, .. } => (*default).to_owned(),
             Kind::Words { .. } => "[]".to_owned(),
+            Kind::Quota => "none".to_owned(),
         }
     }
 }

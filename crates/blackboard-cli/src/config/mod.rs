@@ -9,6 +9,7 @@
 
 mod file;
 mod keys;
+mod quota;
 mod suggestion;
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -26,6 +27,7 @@ pub use file::JSON_WITH_COMMENTS;
 use file::Origin;
 
 pub(crate) use file::printable;
+pub(crate) use quota::to_json;
 
 /// The name of a configuration file.
 pub(crate) const CONFIG_FILE: &str = "config.json";
@@ -57,6 +59,8 @@ pub(crate) struct Config {
     pub(crate) file_guard: FileGuard,
     /// The hub that `pull` reads.
     pub(crate) hub_url: Option<String>,
+    /// The token quota, which is off if there is none.
+    pub(crate) quota: Option<Box<blackboard::quota::Config>>,
 }
 
 /// The location and the storage of the board.
@@ -181,6 +185,7 @@ impl Default for Config {
             redaction: Redaction::default(),
             file_guard: FileGuard::Warn,
             hub_url: None,
+            quota: None,
         }
     }
 }

@@ -100,7 +100,8 @@ fn every_key_can_be_set_in_the_home_file() {
           "agent": { "name": "Ivy" },
           "hub": { "url": "ivy/hub" },
           "export": { "redact": ["agents", "branch"] },
-          "fileGuard": "deny"
+          "fileGuard": "deny",
+          "quota": { "providers": { "a": { "windows": { "5h": { "budget": 9 } } } } }
         }"#,
     );
     assert_eq!(warnings, Vec::<String>::new());
@@ -136,6 +137,11 @@ fn every_key_can_be_set_in_the_home_file() {
         redaction: Redaction { agents: true, branch: true, ..Redaction::default() },
         file_guard: FileGuard::Deny,
         hub_url: Some("ivy/hub".to_owned()),
+        quota: blackboard::quota::Config::parse(
+            r#"{"providers": {"a": {"windows": {"5h": {"budget": 9}}}}}"#,
+        )
+        .ok()
+        .map(Box::new),
     };
     assert_eq!(config, expected);
 }
@@ -157,6 +163,40 @@ fn a_project_can_leave_out_more_and_never_less() {
             (Some(config.redaction), warnings.len()),
             (Redaction::named(expected), ignored),
             "{project}"
+        );
+    }
+}
+
+#[test]
+fn a_project_can_make_the_quota_stricter_and_nothing_else() {
+    let budget = |budget: u64| {
+        format!(r#"{{"quota": {{"providers": {{"a": {{"windows": {{"5h": {{"budget": {budget}}}}}}}}}}}}}"#)
+    };
+    for (home, project, expected, warning) in [
+        (Some(100), Some(50), Some(50), None),
+        (Some(100), None, Some(100), None),
+        (
+            Some(100),
+            Some(200),
+            Some(100),
+            Some("quota.providers.a.windows.5h.budget: 200 is looser than 100"),
+        ),
+        (Some(100), Some(0), Some(100), Some("quota is ignored: providers.a: windows.5h.budget: 0 is not")),
+        (None, Some(50), None, Some("the home configuration does not have it")),
+    ] {
+        let files = Files::new();
+        for (file, value) in [(files.home(), home), (files.project(), project)] {
+            if let Some(value) = value {
+                fs::write(file, budget(value)).unwrap();
+            }
+        }
+        let (config, warnings) = files.load();
+        let found = config.quota.map(|quota| quota.providers["a"].windows["5h"].budget);
+        assert_eq!(found, expected, "{warnings:?}");
+        assert_eq!(warnings.len(), usize::from(warning.is_some()), "{warnings:?}");
+        assert!(
+            warnings.iter().zip(warning).all(|(found, expected)| found.contains(expected)),
+            "{warnings:?}"
         );
     }
 }
@@ -311,8 +351,9 @@ fn a_bad_value_is_ignored_and_named_with_file_range_and_default() {
     let values =
         ["null", "[]", "{}", "-1", "1.5", "1e3", "99999999999999999999999", r#""""#, r#""a\u0000b/..""#];
     for key in KEYS {
-        // Nothing is left out by an empty list.
-        for value in values.iter().filter(|value| key.path != "export.redact" || **value != "[]") {
+        // Nothing is left out by an empty list, and an empty quota has another problem.
+        let allowed = [("export.redact", "[]"), ("quota", "{}")];
+        for value in values.iter().filter(|value| !allowed.contains(&(key.path, **value))) {
             let (section, name) = key.path.split_once('.').map_or(("", key.path), |parts| parts);
             let text = match section {
                 "" => format!(r#"{{"{name}": {value}}}"#),

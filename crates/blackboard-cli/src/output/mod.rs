@@ -19,6 +19,7 @@ mod names;
 pub mod progress;
 pub mod project;
 pub mod protocol;
+pub mod quota;
 pub mod render;
 pub mod scope;
 mod screen;

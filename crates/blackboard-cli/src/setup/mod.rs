@@ -12,7 +12,7 @@ mod command;
 mod content;
 mod diff;
 mod directories;
-mod files;
+pub mod files;
 mod json;
 mod mask;
 mod shared;

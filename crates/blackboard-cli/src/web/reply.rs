@@ -266,6 +266,8 @@ fn known_status(code: Code) -> Option<StatusCode> {
         | Code::TimedOut
         | Code::NoSession
         | Code::NotRunning
+        | Code::QuotaNotConfigured
+        | Code::QuotaExceeded
         | Code::NothingAvailable
         | Code::AlreadyClaimed
         | Code::AlreadyCompleted

@@ -58,6 +58,13 @@ const PREPARATIONS: &[(&str, &str)] = &[
     ("import", "blackboard render swarm-blackboard.md"),
     ("pull", HUB),
     ("registry", HUB),
+    ("quota status", QUOTA),
+    ("quota check", QUOTA),
+    ("quota release", QUOTA),
+    ("quota record", QUOTA),
+    ("quota history", QUOTA),
+    ("quota set", QUOTA),
+    ("export", QUOTA),
     ("work import", TRACKERS),
     ("serve", "trap 'blackboard serve --stop 2>/dev/null' EXIT"),
 ];
@@ -85,6 +92,9 @@ printf '## Active Projects\n| Project | Maintainer |\n|---|---|\n| signal | ivy 
 printf 'name: signal\nmaintainer: ivy\n' > hub/projects/signal/PROJECT.yaml
 printf "schemaVersion: '1.0'\ngeneratedAt: 2026-02-03T16:00:00Z\nproject: {name: signal, phase: building}\n" \
     > hub/projects/signal/.collab/status.yaml"#;
+
+const QUOTA: &str = r#"blackboard quota init
+echo '{"id":"msg_7","usage":{"input":1}}' > usage.jsonl"#;
 
 const SCOPE: &str = "blackboard scope create cache --ttl 1h --max-entries 1000";
 

@@ -38,6 +38,7 @@ mod protocol;
 mod pull;
 mod purge;
 mod query;
+mod quota;
 mod read;
 mod registry;
 mod render;

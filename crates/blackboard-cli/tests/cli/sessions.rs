@@ -207,7 +207,7 @@ const WITH_AN_ENDED_SESSION: &[(&str, &[&str], Treatment)] = {
 
 /// Commands that have their own tests for this, or nothing to do with sessions of the environment: the guard needs a
 /// repository, hooks use the session of their platform, the MCP server registers a session when it needs one, a copy
-/// is made without one, and the files of a spoke are on no board.
+/// is made without one, the token quota is off until it is configured, and the files of a spoke are on no board.
 const ELSEWHERE: &[&str] = &[
     "copy",
     "guard install",
@@ -215,6 +215,13 @@ const ELSEWHERE: &[&str] = &[
     "guard remove",
     "hook",
     "mcp",
+    "quota check",
+    "quota history",
+    "quota init",
+    "quota record",
+    "quota release",
+    "quota set",
+    "quota status",
     "demo",
     "setup",
     "setup status",

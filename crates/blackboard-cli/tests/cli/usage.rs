@@ -351,6 +351,8 @@ const WITH_A_LENGTH: &[(&str, &[&str], &str)] = &[
     ("sweep", &[], "threshold"),
     ("pull", &["--hub", "."], "timeout"),
     ("registry", &["--hub", "."], "timeout"),
+    ("quota check", &["--tokens", "1", "--reserve"], "ttl"),
+    ("quota check", &["--tokens", "1", "--wait"], "timeout"),
 ];
 
 #[test]

@@ -55,6 +55,7 @@ mod durability;
 mod file_systems;
 mod migration;
 mod queue;
+mod quota;
 mod read_only;
 mod swapped;
 mod system_calls;

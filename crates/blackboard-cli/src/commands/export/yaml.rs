@@ -1,5 +1,5 @@
 //! `blackboard export --format yaml`: the files that agents of one operator share, `agents.yaml`, `tasks.yaml` and
-//! `progress.yaml`.
+//! `progress.yaml`, and the token quota as `quota.yaml` (`quota.rs`).
 //!
 //! Token counts are not in them: the board does not know any. `work import --from tasks` reads the tasks.
 
@@ -26,6 +26,8 @@ pub enum File {
     Tasks,
     /// Progress notes, claims and completions
     Progress,
+    /// Token quota
+    Quota,
 }
 
 /// How many events are read together.
@@ -37,6 +39,8 @@ pub fn render(board: &Board, state: &Exported, file: File) -> Result<String> {
         File::Agents => yaml::write(&Agents::of(state)),
         File::Tasks => yaml::write(&Tasks::of(state)),
         File::Progress => yaml::write(&Progress { entries: entries(board, state.revision)? }),
+        // It is in no board: `export_quota` writes it.
+        File::Quota => Ok(String::new()),
     };
     text.map_err(|error| {
         Fault::new(Code::Internal, "the board cannot be written as YAML").because(error).into()

@@ -35,6 +35,7 @@ const NOT_PROVOKED: &[(Code, &str)] = &[
     (Code::AccessDenied, "needs a Redis server, which tests/redis_server of the library starts"),
     (Code::BeingCopied, "needs an interrupted copy, which tests/cli/copy.rs makes"),
     (Code::BoardSealed, "needs a sealed board, which tests/cli/copy.rs makes"),
+    (Code::QuotaNotConfigured, "needs a home without a quota, which tests/cli/quota/status.rs has"),
     (Code::Internal, "would be a bug of this program"),
 ];
 

@@ -11,6 +11,7 @@
 //! | `filesystem.rs` | the file systems on which a board works |
 //! | `git.rs` | keeping a board out of git |
 //! | `schema.rs` | migrations and versions |
+//! | `private_file.rs` | databases of this program that are not boards |
 //! | `reference/` | boards of ivy-blackboard, and their upgrade |
 //! | `sidecars.rs` | the files beside the database, and their names |
 //! | `queue.rs` | the queue in front of the writer lock |
@@ -33,6 +34,7 @@ mod gaps;
 mod git;
 mod load;
 mod open;
+mod private_file;
 mod queue;
 mod ranges;
 mod reference;
@@ -54,6 +56,7 @@ use rusqlite::{Connection, DEFAULT_NAME};
 
 pub use self::git::{command_to_ignore, keep_out_of_git};
 pub use self::load::LoadingFile;
+pub(crate) use self::private_file::{PrivateFile, TableFile};
 use self::queue::Queue;
 pub use self::reference::{KeptInMetadata, Upgraded, UpgradedRows};
 pub use self::schema::VERSION as SCHEMA_VERSION;

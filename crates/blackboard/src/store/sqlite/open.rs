@@ -34,6 +34,26 @@ pub(super) fn create(
     now: Timestamp,
     hold: Hold,
 ) -> Result<bool> {
+    create_with(
+        path,
+        queue,
+        options,
+        &|connection| {
+            schema::migrate(connection, now)?;
+            schema::set_hold(connection, hold)
+        },
+        schema::APPLICATION_ID,
+    )
+}
+
+/// The same for a file of any kind, whose tables `fill` creates.
+pub(super) fn create_with(
+    path: &Path,
+    queue: &Queue,
+    options: &SqliteOptions,
+    fill: &dyn Fn(&Connection) -> rusqlite::Result<()>,
+    application_id: i32,
+) -> Result<bool> {
     let created = match path.parent() {
         Some(directory) => {
             if !options.create_directories && !directory.as_os_str().is_empty() && !directory.exists() {
@@ -61,7 +81,8 @@ pub(super) fn create(
     } else {
         beside(path, &format!("-new-{}", uuid::Uuid::new_v4().simple()))
     };
-    let placed = build(&unfinished, path, now, hold).and_then(|()| place(&unfinished, path, head.is_alone()));
+    let placed = build(&unfinished, path, fill, application_id)
+        .and_then(|()| place(&unfinished, path, head.is_alone()));
     if placed.is_err() {
         let _ = remove_with_companions(&unfinished);
     }
@@ -250,7 +271,12 @@ pub(super) fn configure(connection: &Connection, options: &SqliteOptions) -> rus
 }
 
 /// Creates a complete board without companions, which will become the one at `path`.
-fn build(unfinished: &Path, path: &Path, now: Timestamp, hold: Hold) -> Result<()> {
+fn build(
+    unfinished: &Path,
+    path: &Path,
+    fill: &dyn Fn(&Connection) -> rusqlite::Result<()>,
+    application_id: i32,
+) -> Result<()> {
     remove_with_companions(unfinished).map_err(|error| io_fault(unfinished, "removed", error))?;
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true);
@@ -259,7 +285,7 @@ fn build(unfinished: &Path, path: &Path, now: Timestamp, hold: Hold) -> Result<(
         .open(unfinished)
         .and_then(|file| keep_for_owner(&file))
         .map_err(|error| io_fault(path, "created", error))?;
-    fill(unfinished, now, hold).map_err(|error| faults::translate(path, error))
+    fill_file(unfinished, fill, application_id).map_err(|error| faults::translate(path, error))
 }
 
 /// Renames the new board, unless another process was faster: then it returns `false`.
@@ -282,12 +308,14 @@ fn place(unfinished: &Path, path: &Path, is_alone: bool) -> Result<bool> {
 }
 
 /// Fills an empty file.
-fn fill(path: &Path, now: Timestamp, hold: Hold) -> rusqlite::Result<()> {
+fn fill_file(
+    path: &Path,
+    fill: &dyn Fn(&Connection) -> rusqlite::Result<()>,
+    application_id: i32,
+) -> rusqlite::Result<()> {
     let connection = open_file(path)?;
-    connection
-        .execute_batch(&format!("BEGIN IMMEDIATE; PRAGMA application_id = {}", schema::APPLICATION_ID))?;
-    schema::migrate(&connection, now)?;
-    schema::set_hold(&connection, hold)?;
+    connection.execute_batch(&format!("BEGIN IMMEDIATE; PRAGMA application_id = {application_id}"))?;
+    fill(&connection)?;
     connection.execute_batch("COMMIT")?;
     connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
     connection.close().map_err(|(_, error)| error)

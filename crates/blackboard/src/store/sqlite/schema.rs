@@ -19,6 +19,17 @@ use crate::store::transfer::{self, Hold};
 /// Marks a database file as a board: "blbd".
 pub(super) const APPLICATION_ID: i32 = 0x626c_6264;
 
+/// A kind of database files of this program.
+pub(crate) struct FileKind {
+    /// Marks a file as one of this kind.
+    pub(crate) application_id: i32,
+    /// The version of the schema that this program writes.
+    pub(crate) version: u32,
+}
+
+/// The file of a board.
+pub(super) const BOARD: FileKind = FileKind { application_id: APPLICATION_ID, version: VERSION };
+
 struct Migration {
     description: &'static str,
     sql: &'static str,
@@ -201,15 +212,15 @@ fn version(connection: &Connection, path: &Path) -> Result<(u32, Hold)> {
         .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
         .map_err(|error| faults::translate(path, error))?;
     let (version, hold) = split_version(version);
-    if version > VERSION { Err(newer(path, version)) } else { Ok((version, hold)) }
+    if version > VERSION { Err(newer(path, version, VERSION)) } else { Ok((version, hold)) }
 }
 
 /// The database has a version that this program does not know.
-pub(super) fn newer(path: &Path, version: u32) -> Error {
+pub(super) fn newer(path: &Path, version: u32, known: u32) -> Error {
     Fault::new(
         Code::NewerSchema,
         format!(
-            "{} was written by a newer version of blackboard (schema {version}, this one knows {VERSION})",
+            "{} was written by a newer version of blackboard (schema {version}, this one knows {known})",
             path.display()
         ),
     )
@@ -245,9 +256,19 @@ pub(super) fn check(connection: &Connection, path: &Path) -> Result<(SchemaState
 
 /// The same inside a transaction.
 pub(super) fn check_objects(connection: &Connection, path: &Path) -> Result<(SchemaState, Hold)> {
-    let fault = |error| faults::translate(path, error);
     let (version, hold) = version(connection, path)?;
-    let mut missing = objects(version);
+    compare_objects(connection, path, objects(version), is_left_by_upgrade)?;
+    Ok((SchemaState::of(version), hold))
+}
+
+/// Refuses a schema that has other objects than these, except those that `is_allowed` accepts.
+pub(super) fn compare_objects(
+    connection: &Connection,
+    path: &Path,
+    mut missing: Vec<Cow<'static, str>>,
+    is_allowed: fn(&[u8]) -> bool,
+) -> Result<()> {
+    let fault = |error| faults::translate(path, error);
     let mut statement = connection.prepare("SELECT sql, name FROM sqlite_schema").map_err(fault)?;
     let mut rows = statement.query([]).map_err(fault)?;
     while let Some(row) = rows.next().map_err(fault)? {
@@ -257,7 +278,7 @@ pub(super) fn check_objects(connection: &Connection, path: &Path) -> Result<(Sch
             ValueRef::Null => name()?.starts_with("sqlite_autoindex_"),
             ValueRef::Text(sql) => {
                 let place = missing.iter().position(|object| object.as_bytes() == sql);
-                place.map(|place| missing.remove(place)).is_some() || is_left_by_upgrade(sql)
+                place.map(|place| missing.remove(place)).is_some() || is_allowed(sql)
             }
             ValueRef::Integer(_) | ValueRef::Real(_) | ValueRef::Blob(_) => false,
         };
@@ -273,7 +294,7 @@ pub(super) fn check_objects(connection: &Connection, path: &Path) -> Result<(Sch
         Some(object) => {
             Err(faults::corrupt(path, format!("what was made by `{object}` is missing from its schema")))
         }
-        None => Ok((SchemaState::of(version), hold)),
+        None => Ok(()),
     }
 }
 

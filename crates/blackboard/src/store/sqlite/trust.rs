@@ -4,7 +4,7 @@
 //! this user. Companion files have to pass the same checks, because SQLite trusts them. Nothing here opens a database
 //! that this process has open already: closing the second descriptor would drop SQLite's locks.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use super::filesystem::{self, Kind};
+use super::schema::FileKind;
 use super::sidecars::beside;
 use super::{SqliteOptions, faults, git, open, reference, schema};
 use crate::error::{Code, Error, Fault, Refusal, Result};
@@ -26,8 +27,8 @@ const QUEUE: &str = "-lock";
 /// The ending of the WAL.
 const WAL: &str = "-wal";
 
-/// Databases that this process has opened by itself, and must not open again.
-static LOOKED_INTO: Mutex<BTreeSet<Identity>> = Mutex::new(BTreeSet::new());
+/// Databases that this process has opened by itself, and must not open again; with their application ids.
+static LOOKED_INTO: Mutex<BTreeMap<Identity, i32>> = Mutex::new(BTreeMap::new());
 
 /// The identity of a file, whatever its name. The time of its creation distinguishes it from a later file with the
 /// same inode number.
@@ -127,19 +128,27 @@ pub fn writable_by_others(_metadata: &Metadata) -> Option<u32> {
 /// Refuses a file that is not a board, that other users can access, or that is on an unsupported file system. Returns
 /// the identity of the checked file.
 pub(super) fn check(path: &Path, options: &SqliteOptions) -> Result<Checked> {
+    check_as(&schema::BOARD, path, options)
+}
+
+/// The same for a file of any kind.
+pub(super) fn check_as(kind: &FileKind, path: &Path, options: &SqliteOptions) -> Result<Checked> {
     let disappeared = || Fault::new(Code::Io, format!("{} has disappeared", path.display()));
     let found = plain_file(path)?.ok_or_else(disappeared)?;
     let mut looked_into = LOOKED_INTO.lock().unwrap_or_else(PoisonError::into_inner);
     let found_identity = Identity::of(path, &found);
-    if looked_into.contains(&found_identity) {
+    if let Some(application_id) = looked_into.get(&found_identity) {
+        if *application_id != kind.application_id {
+            return Err(faults::foreign(path, "it is another file of this program"));
+        }
         let wal_bytes = check_private(path, &found)?;
         return Ok(Checked { file: found_identity, wal_bytes });
     }
-    let metadata = check_header(path, &found, options)?;
+    let metadata = check_header(kind, path, &found, options)?;
     // Only now, so that no message tells the user to change the mode of a foreign file.
     let wal_bytes = check_private(path, &metadata)?;
     let file = Identity::of(path, &metadata);
-    looked_into.insert(file.clone());
+    looked_into.insert(file.clone(), kind.application_id);
     Ok(Checked { file, wal_bytes })
 }
 
@@ -171,7 +180,7 @@ pub(super) fn replaced(path: &Path) -> Error {
 
 /// Checks the first bytes of the file: it has to be a database of this program. Otherwise SQLite would create
 /// companions beside a foreign database, or recover it. Returns the metadata of the opened file.
-fn check_header(path: &Path, found: &Metadata, options: &SqliteOptions) -> Result<Metadata> {
+fn check_header(kind: &FileKind, path: &Path, found: &Metadata, options: &SqliteOptions) -> Result<Metadata> {
     let mut opening = OpenOptions::new();
     opening.read(true);
     open::private(&mut opening);
@@ -193,14 +202,17 @@ fn check_header(path: &Path, found: &Metadata, options: &SqliteOptions) -> Resul
     if !header.starts_with(b"SQLite format 3\0") {
         return Err(faults::foreign(path, "it is not a SQLite database"));
     }
-    if header[68..72] != schema::APPLICATION_ID.to_be_bytes() {
+    if header[68..72] != kind.application_id.to_be_bytes() {
+        if kind.application_id != schema::APPLICATION_ID {
+            return Err(faults::foreign(path, "it is a database of another program"));
+        }
         header = header_of_upgraded(path, &mut file, header, options)?;
     }
     // The WAL may have a newer value, but versions only grow. A hold may be gone there, and is checked later.
     let (version, _) =
         schema::split_version(u32::from_be_bytes([header[60], header[61], header[62], header[63]]));
-    if version > schema::VERSION {
-        return Err(schema::newer(path, version));
+    if version > kind.version {
+        return Err(schema::newer(path, version, kind.version));
     }
     check_filesystem(path, options, || filesystem::of_file(&file))?;
     Ok(metadata)

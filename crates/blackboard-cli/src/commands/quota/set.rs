@@ -1,0 +1,43 @@
+//! `blackboard quota set`
+
+use blackboard::Result;
+use serde_json::Value;
+
+use super::{edit, home_config};
+use crate::commands::Run;
+use crate::config::printable;
+use crate::context::Context;
+use crate::outcome::Outcome;
+use crate::output::quota::{ConfiguredQuota, SetQuota};
+
+/// Change a value of the token quota
+///
+/// Changes one value of `quota` in your home configuration, and keeps everything else, comments too. A value that is not
+/// valid is refused (exit 2).
+///
+/// Examples:
+///   blackboard quota set providers.anthropic.windows.5h.budget 400000
+///   blackboard quota set providers.anthropic.reservation.operator 100000
+///   blackboard quota set enforce deny
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Set {
+    /// Key inside of quota, with dots
+    #[arg(value_name = "KEY")]
+    key: String,
+
+    /// Value: JSON, or any other text as a string
+    #[arg(value_name = "VALUE", allow_hyphen_values = true)]
+    value: String,
+}
+
+impl Run for Set {
+    fn run(self, context: &Context) -> Result<Outcome> {
+        let file = home_config(context)?;
+        let value = serde_json::from_str(&self.value).unwrap_or_else(|_| Value::String(self.value.clone()));
+        let text = edit::with_value(&edit::read(&file)?, &self.key, &value)?;
+        let quota = edit::quota_in(&text)?;
+        edit::write(&file, &text)?;
+        Ok(Outcome::new(ConfiguredQuota(SetQuota { file: printable(&file), key: Some(self.key), quota })))
+    }
+}

@@ -1,0 +1,88 @@
+use blackboard::Code;
+
+use super::{configured, with_quota};
+use crate::scratch::Output;
+use crate::shapes::is_object;
+use crate::transcript;
+
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    json_has_the_numbers_of_records,
+    lines_are_recorded_once_by_id,
+    an_invalid_line_records_nothing,
+    a_reported_limit_is_shown_as_such,
+];
+
+fn human_output_matches_transcript() {
+    transcript::check("quota record");
+}
+
+fn json_has_the_numbers_of_records() {
+    let scratch = configured();
+    let recorded =
+        scratch.json(["quota", "record", "--id", "m", "--input-tokens", "7", "--cache-read", "30"]);
+    is_object(&recorded, &["recorded", "duplicates", "skipped", "limits"]);
+    assert_eq!(recorded["recorded"], 1);
+    let again = scratch.json(["quota", "record", "--id", "m", "--input-tokens", "7"]);
+    assert_eq!((&again["recorded"], &again["duplicates"]), (&0.into(), &1.into()));
+    let old = scratch.json(["quota", "record", "--input-tokens", "7", "--at", "2020-01-01T00:00:00Z"]);
+    assert_eq!(old["skipped"], 1);
+    assert_eq!(scratch.json(["quota", "status"])["providers"][0]["windows"][0]["used"], 10);
+}
+
+fn lines_are_recorded_once_by_id() {
+    let scratch = with_quota(
+        r#"{"providers": {"a": {"windows": {"5h": {"budget": 1000}}}, "b": {"windows": {"5h": {"budget": 1000}}}},
+            "models": {"claude*": "a", "gpt*": "b"}}"#,
+    );
+    let lines = concat!(
+        r#"{"id":"1","model":"claude-opus","usage":{"input":5,"output":2},"session":"s1","agent":"Ivy","item":"x"}"#,
+        "\n\n",
+        r#"{"id":"1","model":"claude-opus","usage":{"input":5,"output":2},"session":"s2"}"#,
+        "\n",
+        r#"{"id":"2","model":"gpt-5","usage":{"reasoning":3}}"#,
+    );
+    for expected in [2, 0] {
+        let output = Output::fed(&mut scratch.command(["quota", "record", "-", "--json"]), lines).success();
+        assert_eq!(output.json()["recorded"], expected);
+    }
+    let status = scratch.json(["quota", "status"]);
+    let used = |provider: usize| status["providers"][provider]["windows"][0]["used"].as_u64();
+    assert_eq!((used(0), used(1)), (Some(7), Some(3)));
+    assert_eq!(status["providers"][0]["agents"][0]["agent"], "Ivy");
+}
+
+fn an_invalid_line_records_nothing() {
+    let scratch = configured();
+    let valid = r#"{"id":"1","usage":{"input":5}}"#;
+    for (line, expected) in [
+        ("text", "line 2: expected"),
+        (r#"{"id":"2","usage":{"inputs":5}}"#, "unknown field `inputs`"),
+        (r#"{"id":"2","usage":{"input":-5}}"#, "invalid value"),
+        (r#"{"usage":{"input":5}}"#, "line 2: it has no id"),
+        (r#"{"id":"2"}"#, "neither usage nor a limit"),
+        (r#"{"id":"2","provider":"b","usage":{}}"#, "the provider b is not configured"),
+        (r#"{"id":"2","at":"yesterday","usage":{}}"#, "is not an ISO 8601 time"),
+        (r#"{"limit":{"window":"5x","used_percent":1,"resets_at":0}}"#, "is not a duration"),
+    ] {
+        let input = format!("{valid}\n{line}\n");
+        let output = Output::fed(&mut scratch.command(["quota", "record", "-", "--json"]), input);
+        let refused = output.refused(Code::InvalidValue);
+        assert!(refused["error"].as_str().unwrap().contains(expected), "{refused}");
+    }
+    assert_eq!(scratch.json(["quota", "status"])["providers"][0]["windows"][0]["used"], 0);
+    scratch.run(["quota", "record", "--json"]).refused(Code::Usage);
+}
+
+fn a_reported_limit_is_shown_as_such() {
+    let scratch = configured();
+    scratch.json(["quota", "record", "--input-tokens", "7"]);
+    let resets =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() + 3_600;
+    let line = format!(r#"{{"limit":{{"window":"300m","used_percent":42.5,"resets_at":{resets}}}}}"#);
+    Output::fed(&mut scratch.command(["quota", "record", "-"]), line).success();
+    let window = scratch.json(["quota", "status"])["providers"][0]["windows"][0].clone();
+    assert_eq!((&window["used"], &window["reported"]["used_percent"]), (&425.into(), &42.5.into()));
+    let shown = scratch.run(["quota", "status"]).success().stdout;
+    assert!(shown.contains("425 (reported: 42.5%)"), "{shown}");
+}

@@ -1,0 +1,49 @@
+use std::fs;
+
+use blackboard::Code;
+
+use super::configured;
+use crate::scratch::Scratch;
+use crate::shapes::is_object;
+use crate::transcript;
+
+testkit::on_each_engine![
+    human_output_matches_transcript,
+    json_has_the_changed_quota,
+    invalid_values_change_nothing,
+];
+
+fn human_output_matches_transcript() {
+    transcript::check("quota set");
+}
+
+fn json_has_the_changed_quota() {
+    let scratch = Scratch::new();
+    scratch.run(["quota", "init"]).success();
+    let before = fs::read_to_string(scratch.home_file("config.json")).unwrap();
+    let set = scratch.json(["quota", "set", "providers.anthropic.windows.5h.budget", "400000"]);
+    is_object(&set, &["file", "key", "quota"]);
+    assert_eq!(set["quota"]["providers"]["anthropic"]["windows"]["5h"]["budget"], 400_000);
+    let after = fs::read_to_string(scratch.home_file("config.json")).unwrap();
+    assert_eq!(after, before.replace("\"budget\": 500000 ", "\"budget\": 400000 "), "comments stay");
+    let added = scratch.json(["quota", "set", "providers.openai.windows.1h.budget", "7"]);
+    assert_eq!(added["quota"]["providers"]["openai"]["windows"]["1h"]["budget"], 7);
+}
+
+fn invalid_values_change_nothing() {
+    let scratch = configured();
+    let before = fs::read_to_string(scratch.home_file("config.json")).unwrap();
+    for (key, value) in [
+        ("providers.a.windows.5h.budget", "0"),
+        ("providers.a.windows.5h.budget", "many"),
+        ("providers.a.windows.5h.budget.more", "1"),
+        ("providers.a.window", "1"),
+        ("providers", "{}"),
+        ("enforce", "kill"),
+        ("", "1"),
+        ("a..b", "1"),
+    ] {
+        scratch.run(["quota", "set", key, value, "--json"]).refused(Code::InvalidValue);
+        assert_eq!(fs::read_to_string(scratch.home_file("config.json")).unwrap(), before, "{key}");
+    }
+}

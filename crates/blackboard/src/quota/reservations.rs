@@ -1,0 +1,218 @@
+//! Reservations: tokens that a session holds before it uses them.
+
+use std::time::Duration;
+
+use rusqlite::Connection;
+use serde::Serialize;
+
+use super::check::{Check, Request, State};
+use super::config::Config;
+use super::ledger::Ledger;
+use super::usage::{Usage, check_origin};
+use crate::clock::Timestamp;
+use crate::error::{Error, Result};
+
+/// The longest time of a reservation.
+const LONGEST: Duration = Duration::from_hours(24 * 7);
+
+/// How many reservations there may be.
+const MOST: i64 = 1_000;
+
+/// Tokens that a session holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Reservation {
+    /// Its id.
+    pub id: String,
+    /// The provider.
+    pub provider: String,
+    /// The board of the session.
+    pub board: String,
+    /// The session; empty if none holds it.
+    pub session: String,
+    /// The name of the agent.
+    pub agent: String,
+    /// The work item.
+    pub item: String,
+    /// How many were reserved.
+    pub tokens: u64,
+    /// How many of them the session has not used since.
+    pub left: u64,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it expires.
+    pub expires_at: Timestamp,
+}
+
+/// The answer to a reservation.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Reserved {
+    /// Whether it fits, and why not.
+    #[serde(flatten)]
+    pub check: Check,
+    /// The reservation, if it fits.
+    pub reservation: Option<Reservation>,
+}
+
+impl Ledger {
+    /// Reserves tokens if they fit, in one transaction: of many calls only as many succeed as fit together.
+    pub fn reserve(&self, request: &Request, ttl: Duration) -> Result<Reserved> {
+        const COUNT: &str = "SELECT count(*) FROM reservations";
+        const ADD: &str =
+            "INSERT INTO reservations (id, provider, board, session, agent, item, tokens, created_at,
+            expires_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+        self.provider(&request.provider)?;
+        check_origin(
+            request.board.as_deref(),
+            request.session.as_deref(),
+            request.agent.as_deref(),
+            request.item.as_deref(),
+        )?;
+        if ttl.is_zero() || ttl > LONGEST {
+            return Err(Error::invalid("a reservation lasts from 1 ms to 7 days"));
+        }
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let reserved = self.write(|connection| {
+            // Inside of the transaction: the clock goes on while this process waits for others.
+            let now = self.now();
+            remove_expired(connection, now)?;
+            let check = State::load(connection, &self.config, request, now)?.decide(request);
+            let count: i64 = connection.query_row(COUNT, [], |row| row.get(0))?;
+            if !check.fits || count >= MOST {
+                return Ok((Reserved { check, reservation: None }, count));
+            }
+            let reservation = Reservation {
+                id: uuid::Uuid::new_v4().simple().to_string()[..12].to_owned(),
+                provider: request.provider.clone(),
+                board: text(&request.board),
+                session: text(&request.session),
+                agent: text(&request.agent),
+                item: text(&request.item),
+                tokens: request.tokens,
+                left: request.tokens,
+                created_at: now,
+                expires_at: now.plus(ttl),
+            };
+            connection.prepare_cached(ADD)?.execute((
+                &reservation.id,
+                &reservation.provider,
+                &reservation.board,
+                &reservation.session,
+                &reservation.agent,
+                &reservation.item,
+                i64::try_from(reservation.tokens).unwrap_or(i64::MAX),
+                reservation.created_at.millis(),
+                reservation.expires_at.millis(),
+            ))?;
+            Ok((Reserved { check, reservation: Some(reservation) }, count))
+        });
+        match reserved? {
+            (reserved, MOST..) if reserved.check.fits => {
+                Err(Error::invalid(format!("there are {MOST} reservations already: release some first")))
+            }
+            (reserved, _) => Ok(reserved),
+        }
+    }
+
+    /// Releases the reservation with this id. Returns whether there was one.
+    pub fn release(&self, id: &str) -> Result<bool> {
+        self.write(|connection| Ok(connection.execute("DELETE FROM reservations WHERE id = ?1", [id])? > 0))
+    }
+
+    /// Releases all reservations of a session. Returns how many there were.
+    pub fn release_session(&self, board: &str, session: &str) -> Result<usize> {
+        const RELEASE: &str = "DELETE FROM reservations WHERE board = ?1 AND session = ?2";
+        self.write(|connection| connection.execute(RELEASE, (board, session)))
+    }
+
+    /// Releases the reservations of sessions that have ended. `has_ended` gets a board and a session. Returns how many were
+    /// released. Writes nothing if none has ended.
+    pub fn release_ended(&self, mut has_ended: impl FnMut(&str, &str) -> bool) -> Result<usize> {
+        const HOLDERS: &str = "SELECT DISTINCT board, session FROM reservations WHERE session <> ''";
+        let holders: Vec<(String, String)> = self.read(|connection| {
+            let mut statement = connection.prepare_cached(HOLDERS)?;
+            statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+        })?;
+        let mut released = 0;
+        for (board, session) in holders {
+            if has_ended(&board, &session) {
+                released += self.release_session(&board, &session)?;
+            }
+        }
+        Ok(released)
+    }
+
+    /// All reservations that have not expired, the oldest one first.
+    pub fn reservations(&self) -> Result<Vec<Reservation>> {
+        let now = self.now();
+        self.read(|connection| {
+            let mut all = Vec::new();
+            for provider in self.config.providers.keys() {
+                all.extend(held(connection, &self.config, provider, now)?);
+            }
+            all.sort_by_key(|reservation| reservation.created_at);
+            Ok(all)
+        })
+    }
+}
+
+fn remove_expired(connection: &Connection, now: Timestamp) -> rusqlite::Result<()> {
+    // A reservation that begins more than a week ahead was made by a clock that was wrong.
+    const EXPIRED: &str = "DELETE FROM reservations WHERE expires_at <= ?1 OR created_at > ?2";
+    connection.prepare_cached(EXPIRED)?.execute((now.millis(), now.plus(LONGEST).millis())).map(drop)
+}
+
+/// The reservations of a provider, with what is left of them: the usage of a session first reduces its newest one.
+pub(super) fn held(
+    connection: &Connection,
+    config: &Config,
+    provider: &str,
+    now: Timestamp,
+) -> rusqlite::Result<Vec<Reservation>> {
+    const HELD: &str =
+        "SELECT id, board, session, agent, item, tokens, created_at, expires_at FROM reservations
+        WHERE provider = ?1 AND expires_at > ?2 AND created_at <= ?3 ORDER BY created_at DESC, id";
+    let mut statement = connection.prepare_cached(HELD)?;
+    let rows = statement.query_map((provider, now.millis(), now.plus(LONGEST).millis()), |row| {
+        let tokens = row.get::<_, i64>(5)?.unsigned_abs();
+        Ok(Reservation {
+            id: row.get(0)?,
+            provider: provider.to_owned(),
+            board: row.get(1)?,
+            session: row.get(2)?,
+            agent: row.get(3)?,
+            item: row.get(4)?,
+            tokens,
+            left: tokens,
+            created_at: Timestamp::from_millis(row.get(6)?),
+            expires_at: Timestamp::from_millis(row.get(7)?),
+        })
+    })?;
+    let mut held = rows.collect::<rusqlite::Result<Vec<Reservation>>>()?;
+    for newest in 0..held.len() {
+        let (before, rest) = held.split_at_mut(newest);
+        let reservation = &mut rest[0];
+        if reservation.session.is_empty() {
+            continue;
+        }
+        let used = used_since(connection, config, reservation)?;
+        // What newer reservations of the session account for is not this one's.
+        let same = before
+            .iter()
+            .filter(|other| (&other.board, &other.session) == (&reservation.board, &reservation.session));
+        let accounted: u64 = same.map(|other| other.tokens - other.left).sum();
+        reservation.left = reservation.tokens.saturating_sub(used.saturating_sub(accounted));
+    }
+    Ok(held)
+}
+
+/// What the session has used since the reservation, in complete minutes.
+fn used_since(connection: &Connection, config: &Config, reservation: &Reservation) -> rusqlite::Result<u64> {
+    const USED: &str =
+        "SELECT coalesce(sum(input), 0), coalesce(sum(cache_write), 0), coalesce(sum(cache_read), 0),
+        coalesce(sum(output), 0), coalesce(sum(reasoning), 0) FROM buckets JOIN sources ON id = source
+        WHERE width = 1 AND start >= ?1 AND provider = ?2 AND board = ?3 AND session = ?4";
+    let first = reservation.created_at.millis().div_euclid(60_000) + 1;
+    let of = (first, &reservation.provider, &reservation.board, &reservation.session);
+    let usage = connection.prepare_cached(USED)?.query_row(of, |row| Usage::of_row(row, 0))?;
+    Ok(usage.counted(config))
+}

@@ -1,0 +1,296 @@
+//! [`Status`]: budgets, load, and who uses what.
+
+use std::time::Duration;
+
+use rusqlite::Connection;
+use serde::Serialize;
+
+use super::check::{RECENT_MINUTES, Request, State};
+use super::config::{Enforcement, Provider, RateLimit, Window};
+use super::ledger::Ledger;
+use super::limits::ReportedLimit;
+use super::reservations::Reservation;
+use super::timeline::WIDTHS;
+use super::usage::Usage;
+use crate::clock::Timestamp;
+use crate::error::Result;
+
+/// How many agents and work items a status lists.
+const MOST_LISTED: usize = 50;
+
+/// The state of a ledger.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Status {
+    /// What happens to a claim that does not fit.
+    pub enforce: Enforcement,
+    /// The configured providers.
+    pub providers: Vec<ProviderStatus>,
+}
+
+/// The state of a provider.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ProviderStatus {
+    /// Its name.
+    pub provider: String,
+    /// The name of the plan.
+    pub tier: Option<String>,
+    /// Tokens of each window that are kept for the operator.
+    pub operator: u64,
+    /// Its windows, the shortest one first.
+    pub windows: Vec<WindowStatus>,
+    /// The current load.
+    pub load: Load,
+    /// Usage per session in the longest window, the largest one first.
+    pub agents: Vec<AgentUsage>,
+    /// Usage per work item in the longest window, the largest one first.
+    pub items: Vec<ItemUsage>,
+    /// The reservations, the newest one first.
+    pub reservations: Vec<Reservation>,
+}
+
+/// The state of a window.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WindowStatus {
+    /// Its length.
+    pub window: String,
+    /// Its length in seconds.
+    pub seconds: u64,
+    /// Its budget.
+    pub budget: u64,
+    /// What counts against it.
+    pub used: u64,
+    /// What sessions hold and have not used.
+    pub reserved: u64,
+    /// What is left: the budget without what is used and reserved.
+    pub remaining: u64,
+    /// What is left for agents.
+    pub available: u64,
+    /// The tokens of each kind, as recorded.
+    pub usage: Usage,
+    /// When the oldest usage leaves the window, or the platform resets it.
+    pub frees_at: Option<Timestamp>,
+    /// When it is used up at the current rate.
+    pub used_up_at: Option<Timestamp>,
+    /// The largest configured share that was exceeded.
+    pub warning: Option<f64>,
+    /// The limit that the platform has reported, if that is the source of `used`.
+    pub reported: Option<ReportedLimit>,
+}
+
+/// The current load of a provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Load {
+    /// Sessions that used tokens in the last 5 minutes, or hold a reservation.
+    pub active_agents: u64,
+    /// Tokens per minute in the last 5 minutes.
+    pub tokens_per_minute: u64,
+    /// Requests per minute in the last 5 minutes.
+    pub requests_per_minute: u64,
+    /// Tokens per minute that are left.
+    pub headroom: Option<u64>,
+    /// Requests per minute that are left.
+    pub requests_headroom: Option<u64>,
+}
+
+/// The usage of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AgentUsage {
+    /// The board; empty if it is not known.
+    pub board: String,
+    /// The session; empty if it is not known.
+    pub session: String,
+    /// The name of the agent; empty if it is not known.
+    pub agent: String,
+    /// What counts against budgets.
+    pub tokens: u64,
+    /// The tokens of each kind.
+    pub usage: Usage,
+}
+
+/// The usage for a work item.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ItemUsage {
+    /// The board; empty if it is not known.
+    pub board: String,
+    /// The work item.
+    pub item: String,
+    /// What counts against budgets.
+    pub tokens: u64,
+    /// The tokens of each kind.
+    pub usage: Usage,
+}
+
+impl Ledger {
+    /// The state of all providers.
+    pub fn status(&self) -> Result<Status> {
+        let now = self.now();
+        self.read(|connection| {
+            let providers = self.config.providers.iter();
+            let providers = providers.map(|(name, provider)| self.status_of(connection, name, provider, now));
+            Ok(Status {
+                enforce: self.config.enforcement(),
+                providers: providers.collect::<rusqlite::Result<_>>()?,
+            })
+        })
+    }
+
+    /// What was used for a work item since its first record, of all providers. It is kept for 400 days after the last one.
+    pub fn usage_of_item(&self, board: &str, item: &str) -> Result<Usage> {
+        const TOTAL: &str = "SELECT input, cache_write, cache_read, output, reasoning FROM items WHERE board = ?1 AND item = ?2";
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(TOTAL)?;
+            match statement.query_row((board, item), |row| Usage::of_row(row, 0)) {
+                Err(rusqlite::Error::QueryReturnedNoRows) => Ok(Usage::default()),
+                found => found,
+            }
+        })
+    }
+
+    fn status_of(
+        &self,
+        connection: &Connection,
+        name: &str,
+        provider: &Provider,
+        now: Timestamp,
+    ) -> rusqlite::Result<ProviderStatus> {
+        let state = State::load(connection, &self.config, &Request::new(name, 0), now)?;
+        let load = load(&state, &provider.rate_limit);
+        let windows = provider.windows();
+        let longest = windows.last().map_or(Duration::from_hours(24), |window| window.length);
+        Ok(ProviderStatus {
+            provider: name.to_owned(),
+            tier: provider.tier.clone(),
+            operator: provider.operator(),
+            windows: windows
+                .iter()
+                .map(|window| window_status(&state, window, load.tokens_per_minute))
+                .collect(),
+            load,
+            agents: self.agents(connection, name, now, longest)?,
+            items: self.items(connection, name, now, longest)?,
+            reservations: state.held,
+        })
+    }
+
+    fn agents(
+        &self,
+        connection: &Connection,
+        provider: &str,
+        now: Timestamp,
+        length: Duration,
+    ) -> rusqlite::Result<Vec<AgentUsage>> {
+        let rows = self.grouped(connection, "board, session, agent", provider, now, length)?;
+        Ok(rows
+            .into_iter()
+            .map(|(text, tokens, usage)| {
+                let [board, session, agent] = text;
+                AgentUsage { board, session, agent, tokens, usage }
+            })
+            .collect())
+    }
+
+    fn items(
+        &self,
+        connection: &Connection,
+        provider: &str,
+        now: Timestamp,
+        length: Duration,
+    ) -> rusqlite::Result<Vec<ItemUsage>> {
+        let rows = self.grouped(connection, "board, item, ''", provider, now, length)?;
+        let rows = rows.into_iter().filter(|([_, item, _], ..)| !item.is_empty());
+        Ok(rows.map(|([board, item, _], tokens, usage)| ItemUsage { board, item, tokens, usage }).collect())
+    }
+
+    /// Usage by three columns, the largest one first.
+    fn grouped(
+        &self,
+        connection: &Connection,
+        columns: &str,
+        provider: &str,
+        now: Timestamp,
+        length: Duration,
+    ) -> rusqlite::Result<Vec<([String; 3], u64, Usage)>> {
+        let query = format!(
+            "SELECT {columns}, sum(input), sum(cache_write), sum(cache_read), sum(output), sum(reasoning)
+             FROM buckets JOIN sources ON id = source
+             WHERE provider = ?1 AND (width = 1 AND start > ?2 - 1 OR width = 60 AND start > ?2 - 60)
+             GROUP BY 1, 2, 3"
+        );
+        let length = i64::try_from(length.as_millis()).unwrap_or(i64::MAX);
+        let from = now.millis().saturating_sub(length).div_euclid(60_000);
+        let mut statement = connection.prepare_cached(&query)?;
+        let rows = statement.query_map((provider, from), |row| {
+            let usage = Usage::of_row(row, WIDTHS.len())?;
+            Ok(([row.get(0)?, row.get(1)?, row.get(2)?], usage.counted(&self.config), usage))
+        })?;
+        let mut rows = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+        rows.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
+        rows.truncate(MOST_LISTED);
+        Ok(rows)
+    }
+}
+
+fn load(state: &State<'_>, limit: &RateLimit) -> Load {
+    let (requests, usage) = state.timeline.recent(state.now, RECENT_MINUTES);
+    let per_minute = |number: u64| number.div_ceil(RECENT_MINUTES.unsigned_abs());
+    let (tokens, requests) = (per_minute(usage.counted(state.config)), per_minute(requests));
+    Load {
+        active_agents: state.active.len() as u64,
+        tokens_per_minute: tokens,
+        requests_per_minute: requests,
+        headroom: limit.tokens_per_minute.map(|limit| limit.saturating_sub(tokens)),
+        requests_headroom: limit.requests_per_minute.map(|limit| limit.saturating_sub(requests)),
+    }
+}
+
+fn window_status(state: &State<'_>, window: &Window, rate: u64) -> WindowStatus {
+    let (now, reported) = (state.now, state.reported(window, state.now));
+    let (used, reserved) = (state.used(window, now), state.reserved(now));
+    let remaining = window.budget.saturating_sub(used).saturating_sub(reserved);
+    #[expect(clippy::cast_precision_loss, reason = "budgets are below 2^52")]
+    let share = used as f64 / window.budget as f64;
+    let passed = state.provider.thresholds().into_iter().rfind(|threshold| share >= *threshold);
+    WindowStatus {
+        window: window.name.clone(),
+        seconds: window.length.as_secs(),
+        budget: window.budget,
+        used,
+        reserved,
+        remaining,
+        available: remaining.saturating_sub(state.provider.operator()),
+        usage: state.timeline.usage(now, window.length),
+        frees_at: match reported {
+            Some(limit) => Some(limit.resets_at),
+            None => state.timeline.leaving(now, window.length).next(),
+        },
+        used_up_at: used_up_at(state, window, rate),
+        warning: passed,
+        reported: reported.cloned(),
+    }
+}
+
+/// When a window is used up at this rate, if no reservation is used. Usage that leaves the window meanwhile is taken into
+/// account.
+fn used_up_at(state: &State<'_>, window: &Window, rate: u64) -> Option<Timestamp> {
+    if rate == 0 {
+        return None;
+    }
+    let now = state.now;
+    let ends = now.plus(window.length);
+    let mut moments: Vec<_> = state.timeline.leaving(now, window.length).filter(|at| *at < ends).collect();
+    moments.extend(state.reported(window, now).map(|limit| limit.resets_at));
+    moments.push(ends);
+    moments.sort_unstable();
+    let mut from = now;
+    for until in moments {
+        // Between these moments, only the rate changes what is used.
+        let left = u128::from(window.budget.saturating_sub(state.used(window, from)));
+        let needed = u64::try_from(left * 60_000 / u128::from(rate)).unwrap_or(u64::MAX);
+        let at = now.plus(Duration::from_millis(needed));
+        if at < until {
+            return Some(at.max(from));
+        }
+        from = until;
+    }
+    None
+}

@@ -1,0 +1,126 @@
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::*;
+use crate::error::Code;
+use crate::{Board, Error};
+
+fn config() -> Config {
+    Config::parse(r#"{"providers": {"a": {"windows": {"5h": {"budget": 1000}}}}}"#).unwrap()
+}
+
+fn refused(path: &Path) -> Error {
+    let before = fs::read(path).unwrap();
+    let Err(refused) = Ledger::open(path, &config()) else { panic!("{} was opened", path.display()) };
+    assert_eq!(fs::read(path).unwrap(), before, "the file was not changed");
+    refused
+}
+
+#[test]
+fn the_file_is_private() {
+    let directory = testkit::tempdir().unwrap();
+    let file = directory.path().join("home").join("quota.db");
+    Ledger::open(&file, &config()).unwrap();
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::metadata(file.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let directory = testkit::tempdir().unwrap();
+    let copy = directory.path().join("quota.db");
+    fs::copy(&file, &copy).unwrap();
+    assert_eq!(refused(&copy).code(), Code::UnsafePermissions);
+}
+
+#[test]
+fn an_existing_ledger_is_opened_and_none_is_created_to_read() {
+    let directory = testkit::tempdir().unwrap();
+    let file = directory.path().join("quota.db");
+    let clock = Arc::new(FixedClock::at(START).unwrap());
+    let open = || Ledger::open_existing(&file, &config(), clock.clone(), &SqliteOptions::default()).unwrap();
+    assert!(open().is_none());
+    assert!(!file.exists());
+    Ledger::open(&file, &config()).unwrap();
+    assert!(open().is_some());
+}
+
+#[test]
+fn files_of_others_are_refused() {
+    let directory = testkit::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let write = |name: &str, content: &[u8]| {
+        fs::write(path(name), content).unwrap();
+        fs::set_permissions(path(name), fs::Permissions::from_mode(0o600)).unwrap();
+        path(name)
+    };
+    assert_eq!(refused(&write("empty", b"")).code(), Code::ForeignDatabase);
+    assert_eq!(refused(&write("text", &[b'x'; 5000])).code(), Code::ForeignDatabase);
+    Board::open(&path("board.db")).unwrap();
+    assert_eq!(refused(&path("board.db")).code(), Code::ForeignDatabase, "a board is no ledger");
+    let foreign = Connection::open(path("other.db")).unwrap();
+    foreign.execute_batch("CREATE TABLE a (b)").unwrap();
+    foreign.close().unwrap();
+    fs::set_permissions(path("other.db"), fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(refused(&path("other.db")).code(), Code::ForeignDatabase);
+    Ledger::open(&path("quota.db"), &config()).unwrap();
+    let opened = Board::open(&path("quota.db")).map(drop).unwrap_err();
+    assert_eq!(opened.code(), Code::ForeignDatabase, "a ledger is no board");
+}
+
+/// A ledger that this statement has changed.
+fn changed(statement: &str) -> (TempDir, std::path::PathBuf) {
+    let directory = testkit::tempdir().unwrap();
+    let file = directory.path().join("quota.db");
+    let other = directory.path().join("changed.db");
+    Ledger::open(&file, &config()).unwrap();
+    let connection = Connection::open(&file).unwrap();
+    connection.execute_batch(statement).unwrap();
+    connection.execute_batch("PRAGMA journal_mode = DELETE").unwrap();
+    connection.close().unwrap();
+    // This process has checked the header of the first file already.
+    fs::copy(&file, &other).unwrap();
+    (directory, other)
+}
+
+#[test]
+fn newer_older_and_extended_files_are_refused() {
+    for (statement, code) in [
+        ("PRAGMA user_version = 2", Code::NewerSchema),
+        ("PRAGMA user_version = 0", Code::Corrupt),
+        ("DROP TABLE limits", Code::Corrupt),
+        ("CREATE TABLE extra (a)", Code::ForeignDatabase),
+        ("CREATE TRIGGER t AFTER INSERT ON seen BEGIN DELETE FROM buckets; END", Code::ForeignDatabase),
+    ] {
+        let (_directory, file) = changed(statement);
+        assert_eq!(refused(&file).code(), code, "{statement}");
+    }
+}
+
+#[test]
+fn a_damaged_file_is_reported_and_left_as_it_is() {
+    let (_directory, file) = changed("INSERT INTO buckets VALUES (1, 29500000, 1, 1, 'text', 1, 1, 1, 1)");
+    let ledger = Ledger::open(&file, &config()).unwrap();
+    ledger
+        .write(|connection| {
+            connection.execute("INSERT INTO sources VALUES (1, 'a', '', '', '', '', '')", [])?;
+            connection
+                .execute("UPDATE buckets SET input = 'text', start = ?1", [fold::minute_of(ledger.now())])
+        })
+        .unwrap();
+    let status = ledger.status();
+    // SQLite adds text as 0 or fails to: either way nothing panics.
+    assert!(status.is_err_and(|error| error.code() == Code::Corrupt) || ledger.status().is_ok());
+    let mut bytes = fs::read(&file).unwrap();
+    let length = bytes.len();
+    bytes[4096..length.min(4096 * 4)].fill(0xa5);
+    let directory = testkit::tempdir().unwrap();
+    let broken = directory.path().join("quota.db");
+    fs::write(&broken, bytes).unwrap();
+    fs::set_permissions(&broken, fs::Permissions::from_mode(0o600)).unwrap();
+    let outcome = Ledger::open(&broken, &config()).and_then(|ledger| {
+        ledger.status()?;
+        ledger.record(&[Record::new("m", "a", ledger.now(), Usage::default())])
+    });
+    assert_eq!(outcome.unwrap_err().code(), Code::Corrupt);
+}

@@ -1,0 +1,175 @@
+use super::*;
+use crate::error::Code;
+
+const DAY_AND_WEEK: &[(&str, u64)] = &[("1d", 1_000_000), ("7d", 1_000_000)];
+
+#[test]
+fn a_message_is_counted_once() {
+    let stage = Stage::with_windows(&[("5h", 1_000)]);
+    let now = stage.now();
+    assert_eq!(stage.record("m1", now, 7), Recorded { recorded: 1, ..Recorded::default() });
+    assert_eq!(stage.record("m1", now, 7), Recorded { duplicates: 1, ..Recorded::default() });
+    // A fork of a session repeats the lines of its parent at a later time.
+    assert_eq!(stage.record("m1", now.plus(Duration::from_mins(9)), 7).duplicates, 1);
+    assert_eq!(stage.record("m2", now, 5).recorded, 1);
+    assert_eq!(stage.used(0), 12);
+}
+
+#[test]
+fn caches_count_with_their_factors_and_are_shown_separately() {
+    let usage = Usage { input: 11, cache_write: 101, cache_read: 1001, output: 50, reasoning: 7 };
+    for (factors, expected) in [
+        ("", 11 + 101 + 101 + 50 + 7),
+        (r#""cacheReadFactor": 0, "cacheWriteFactor": 1.25, "#, 11 + 127 + 50 + 7),
+        (r#""cacheReadFactor": 1, "#, 11 + 101 + 1001 + 50 + 7),
+    ] {
+        let stage = Stage::new(&format!(
+            r#"{{{factors} "providers": {{"a": {{"windows": {{"5h": {{"budget": 10000}}}}}}}}}}"#
+        ));
+        stage.ledger.record(&[Record::new("m", "a", stage.now(), usage)]).unwrap();
+        let status = stage.ledger.status().unwrap();
+        let window = &status.providers[0].windows[0];
+        assert_eq!((window.used, window.usage), (expected, usage), "{factors}");
+    }
+}
+
+#[test]
+fn a_record_that_is_older_than_the_kept_ids_is_skipped() {
+    let stage = Stage::with_windows(DAY_AND_WEEK);
+    let old = stage.now().minus(Duration::from_hours(24 * 9));
+    assert_eq!(stage.record("old", old, 1).skipped, 1);
+    assert_eq!(stage.record("late", stage.now().minus(Duration::from_hours(24 * 7 + 23)), 1).recorded, 1);
+    // The same message, long after.
+    assert_eq!(stage.record("m", stage.now(), 5).recorded, 1);
+    let at = stage.now();
+    for _ in 0..20 {
+        stage.advance(60 * 12);
+        stage.record(&stage.now().to_string(), stage.now(), 0);
+    }
+    assert_eq!(stage.record("m", at, 5).skipped, 1);
+}
+
+#[test]
+fn folding_keeps_the_sums_and_removes_ids() {
+    let stage = Stage::with_windows(DAY_AND_WEEK);
+    let mut expected = 0;
+    for hour in 0..24 * 30_u64 {
+        let usage = Usage { input: hour, cache_read: 3, ..Usage::default() };
+        let of = Record {
+            session: Some(format!("s{}", hour % 7)),
+            board: Some("b".to_owned()),
+            item: Some("i".to_owned()),
+            ..Record::new(format!("m{hour}"), "a", stage.now(), usage)
+        };
+        stage.ledger.record(&[of]).unwrap();
+        expected += hour;
+        stage.advance(60);
+    }
+    assert_eq!(stage.rows("SELECT sum(input) FROM buckets"), i64::try_from(expected).unwrap());
+    assert_eq!(stage.rows("SELECT sum(requests) FROM buckets"), 24 * 30);
+    assert_eq!(stage.rows("SELECT sum(cache_read) FROM buckets"), 3 * 24 * 30);
+    assert_eq!(stage.ledger.usage_of_item("b", "i").unwrap().input, expected);
+    assert!(stage.rows("SELECT count(*) FROM seen") < 24 * 10, "ids of more than 9 days are gone");
+    assert!(stage.rows("SELECT count(*) FROM buckets") < 24 * 10 + 30);
+    assert_eq!(stage.rows("SELECT count(DISTINCT width) FROM buckets"), 3);
+    assert_eq!(
+        stage.rows(
+            "SELECT count(*) FROM buckets JOIN sources ON id = source WHERE width = 1440 AND session <> ''"
+        ),
+        0
+    );
+}
+
+#[test]
+fn invalid_records_are_refused_and_nothing_is_recorded() {
+    let stage = Stage::with_windows(&[("5h", 1_000)]);
+    let valid = Record::new("m", "a", stage.now(), Usage { input: 1, ..Usage::default() });
+    let long = "x".repeat(501);
+    for invalid in [
+        Record { id: String::new(), ..valid.clone() },
+        Record { id: long.clone(), ..valid.clone() },
+        Record { model: "a\u{1b}[31m".to_owned(), ..valid.clone() },
+        Record { session: Some("a\nb".to_owned()), ..valid.clone() },
+        Record { item: Some(long), ..valid.clone() },
+        Record { usage: Usage { output: u64::MAX, ..Usage::default() }, ..valid.clone() },
+    ] {
+        let refused = stage.ledger.record(&[valid.clone(), invalid]).unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidValue, "{refused}");
+    }
+    assert_eq!(stage.rows("SELECT count(*) FROM buckets"), 0);
+}
+
+#[test]
+fn usage_is_shown_by_session_and_work_item() {
+    let stage = Stage::with_windows(&[("5h", 1_000)]);
+    for (id, session, item, input) in [
+        ("1", "s1", Some("x"), 5),
+        ("2", "s1", Some("y"), 6),
+        ("3", "s2", Some("x"), 20),
+        ("4", "s1", None, 1),
+    ] {
+        let usage = Usage { input, ..Usage::default() };
+        stage
+            .ledger
+            .record(&[Record {
+                board: Some("b".to_owned()),
+                session: Some(session.to_owned()),
+                agent: Some(format!("name of {session}")),
+                item: item.map(str::to_owned),
+                ..Record::new(id, "a", stage.now(), usage)
+            }])
+            .unwrap();
+    }
+    let status = stage.ledger.status().unwrap();
+    let provider = &status.providers[0];
+    let agents: Vec<_> = provider.agents.iter().map(|one| (one.agent.as_str(), one.tokens)).collect();
+    assert_eq!(agents, [("name of s2", 20), ("name of s1", 12)]);
+    let items: Vec<_> = provider.items.iter().map(|one| (one.item.as_str(), one.tokens)).collect();
+    assert_eq!(items, [("x", 25), ("y", 6)]);
+    assert_eq!(provider.load.active_agents, 2);
+    assert_eq!((provider.load.tokens_per_minute, provider.load.requests_per_minute), (7, 1));
+}
+
+/// 5,000 messages a day by 20 agents, each with its own session and 3 work items a day.
+#[test]
+fn a_year_of_heavy_use_stays_below_5_mb() {
+    const YEAR_OF_ITEMS: &str = "WITH RECURSIVE days (day) AS (SELECT 1 UNION ALL SELECT day + 1 FROM days WHERE day < 365),
+        numbers (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < 60)
+        INSERT INTO items SELECT '/home/ivy/projects/alpha/.blackboard/local.db', 'task-' || day || '-' || number, 29000000,
+        80, 99999, 999999, 9999999, 99999, 9999 FROM days, numbers";
+    const YEAR_OF_DAYS: &str = "WITH RECURSIVE days (day) AS (SELECT 1 UNION ALL SELECT day + 1 FROM days WHERE day < 365)
+        INSERT INTO buckets SELECT 1440, day * 1440, 1, 5000, 9999999, 99999999, 999999999, 9999999, 999999 FROM days";
+    let stage = Stage::with_windows(&[("5h", 1_000_000_000), ("7d", 1_000_000_000)]);
+    // Old days are small, and all are alike: the last weeks decide. A year of items and days is added as rows.
+    for day in 0..12_u32 {
+        let mut records = Vec::new();
+        for number in 0..5_000_u32 {
+            let agent = number % 20;
+            let at = stage.now().plus(Duration::from_secs(u64::from(number) * 7));
+            let usage =
+                Usage { input: 1_234, cache_write: 9_876, cache_read: 123_456, output: 777, reasoning: 55 };
+            records.push(Record {
+                model: "claude-opus-4-8".to_owned(),
+                board: Some("/home/ivy/projects/alpha/.blackboard/local.db".to_owned()),
+                session: Some(format!("84a674b5-1c94-4e3f-b4a8-{day:04}0000{agent:04}")),
+                agent: Some(format!("claude-{agent:04}")),
+                item: Some(format!("task-{day}-{agent}-{}", number / 1_700)),
+                ..Record::new(format!("msg_{day}_{number}"), "a", at, usage)
+            });
+        }
+        stage.advance(10 * 60);
+        stage.ledger.record(&records).unwrap();
+        stage.advance(14 * 60);
+    }
+    let month = stage.now();
+    stage.record("last", month, 1);
+    stage
+        .ledger
+        .write(|connection| {
+            connection.execute(YEAR_OF_ITEMS, [])?;
+            connection.execute(YEAR_OF_DAYS, [])
+        })
+        .unwrap();
+    let pages = stage.rows("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size");
+    assert!(pages < 5_000_000, "{pages}");
+}

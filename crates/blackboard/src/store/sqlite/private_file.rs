@@ -1,0 +1,131 @@
+//! Databases of this program that are not boards: a private file with the checks that the file of a board has.
+//!
+//! The caller describes the file with a [`TableFile`] and runs its own statements. A file that is not of this kind is
+//! refused before a statement runs.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+
+use super::queue::Queue;
+use super::schema::FileKind;
+use super::{SqliteOptions, SqliteSidecars, faults, open, schema, trust};
+use crate::error::{Code, Result};
+use crate::store::OnBusy;
+
+/// How many pages the WAL may have before a commit checkpoints it.
+const PAGES_IN_WAL: u32 = 250;
+
+/// A kind of file, and its tables.
+pub(crate) struct TableFile {
+    /// Marks a file as one of this kind.
+    pub(crate) application_id: i32,
+    /// The version of the schema.
+    pub(crate) version: u32,
+    /// The statements that create the tables, in SQLite's stored form.
+    pub(crate) schema: &'static str,
+}
+
+/// An open file.
+pub(crate) struct PrivateFile {
+    path: PathBuf,
+    queue: Queue,
+    connection: Connection,
+    /// Whether its files cannot be written.
+    is_immutable: bool,
+}
+
+impl PrivateFile {
+    /// Opens the file, and creates it if it does not exist.
+    pub(crate) fn open(path: &Path, kind: &TableFile, options: &SqliteOptions) -> Result<PrivateFile> {
+        trust::check_directory(path)?;
+        let queue = Queue::new(&SqliteSidecars::new(path), options.busy_timeout, options.waiting);
+        if trust::plain_file(path)?.is_none() {
+            let fill = |connection: &Connection| {
+                connection.execute_batch(kind.schema)?;
+                connection.execute_batch(&format!("PRAGMA user_version = {}", kind.version))
+            };
+            open::create_with(path, &queue, options, &fill, kind.application_id)?;
+        }
+        PrivateFile::connect(path, queue, kind, options)
+    }
+
+    /// Opens the file, or returns `None` if it does not exist.
+    pub(crate) fn open_existing(
+        path: &Path,
+        kind: &TableFile,
+        options: &SqliteOptions,
+    ) -> Result<Option<PrivateFile>> {
+        trust::check_directory(path)?;
+        if trust::plain_file(path)?.is_none() {
+            return Ok(None);
+        }
+        let queue = Queue::new(&SqliteSidecars::new(path), options.busy_timeout, options.waiting);
+        PrivateFile::connect(path, queue, kind, options).map(Some)
+    }
+
+    fn connect(path: &Path, queue: Queue, kind: &TableFile, options: &SqliteOptions) -> Result<PrivateFile> {
+        let connect = |open: fn(&Path) -> rusqlite::Result<Connection>| -> Result<Connection> {
+            let expected = FileKind { application_id: kind.application_id, version: kind.version };
+            let trust::Checked { file, .. } = trust::check_as(&expected, path, options)?;
+            let fault = |error| faults::translate(path, error);
+            let connection = open(path).map_err(fault)?;
+            trust::check_same(path, &file)?;
+            open::configure(&connection, options).map_err(fault)?;
+            check_schema(&connection, path, kind)?;
+            Ok(connection)
+        };
+        let (connection, is_immutable) = match connect(open::open_file) {
+            Err(error) if error.code() == Code::ReadOnly && open::is_immutable(path) => {
+                (connect(open::open_immutable)?, true)
+            }
+            connected => (connected?, false),
+        };
+        let set = || connection.pragma_update(None, "wal_autocheckpoint", PAGES_IN_WAL);
+        set().map_err(|error| faults::translate(path, error))?;
+        Ok(PrivateFile { path: path.to_owned(), queue, connection, is_immutable })
+    }
+
+    /// Reads in one transaction.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+        let run = || {
+            let transaction = self.connection.unchecked_transaction()?;
+            let outcome = read(&transaction)?;
+            transaction.finish()?;
+            Ok(outcome)
+        };
+        run().map_err(|error| faults::translate(&self.path, error))
+    }
+
+    /// Reads and writes in one transaction, which no other writer interrupts. An error of `write` changes nothing.
+    pub(crate) fn write<T>(&self, write: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+        if self.is_immutable {
+            return Err(open::reads_only(&self.path));
+        }
+        self.queue.begin(&self.connection, OnBusy::Wait)?;
+        let outcome = write(&self.connection).and_then(|outcome| {
+            self.connection.execute_batch("COMMIT")?;
+            Ok(outcome)
+        });
+        if outcome.is_err() {
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+        outcome.map_err(|error| faults::translate(&self.path, error))
+    }
+}
+
+/// Refuses tables that this program did not create.
+fn check_schema(connection: &Connection, path: &Path, kind: &TableFile) -> Result<()> {
+    let fault = |error| faults::translate(path, error);
+    let transaction = connection.unchecked_transaction().map_err(fault)?;
+    let version: u32 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(fault)?;
+    if version > kind.version {
+        return Err(schema::newer(path, version, kind.version));
+    }
+    if version < kind.version {
+        return Err(faults::corrupt(path, format!("its schema has the version {version}, which none has")));
+    }
+    let objects = kind.schema.split(';').map(str::trim).filter(|object| !object.is_empty());
+    schema::compare_objects(&transaction, path, objects.map(Cow::Borrowed).collect(), |_| false)
+}
