@@ -12,7 +12,7 @@ use crate::envelope::{Answer, Failure};
 use crate::hub::check::Difference;
 use crate::hub::pull::{Health, Pulled, Spoke};
 use crate::outcome::Render;
-use crate::spoke::StatusFile;
+use crate::spoke::{Phase, StatusFile};
 
 /// How many problems of one spoke are listed.
 const MOST_PROBLEMS: usize = 3;
@@ -161,7 +161,7 @@ fn row(spoke: &Spoke, now: Timestamp) -> [Cell; 5] {
     });
     [
         Cell::new(bounded(&spoke.name)),
-        Cell::optional(status_file.map(|status| status.phase.hub_word())),
+        Cell::optional(status_file.and_then(|status| status.phase).map(Phase::hub_word)),
         Cell::optional(agents),
         Cell::optional(spoke.report.last_activity().map(ago)),
         Cell::in_tone_of(if spoke.health == Health::Fresh { "" } else { "stale" }, status(spoke, &ago)),
@@ -371,7 +371,7 @@ fn projects(spokes: &[Spoke], now: Timestamp) -> Table {
         Column::detail("SOURCE").importance(1),
     ]);
     for spoke in spokes {
-        let phase = spoke.report.status.as_ref().map(|status| status.phase.hub_word());
+        let phase = spoke.report.status.as_ref().and_then(|status| status.phase).map(Phase::hub_word);
         let status = spoke.project_status.as_deref().or(phase);
         table.row([
             Cell::new(bounded(&spoke.project)),
