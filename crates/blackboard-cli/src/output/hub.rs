@@ -67,11 +67,12 @@ impl Counts {
         }
     }
 
-    fn line(&self) -> String {
+    fn line(&self, offline: bool) -> String {
         let failed = if self.failed > 0 { format!("{} failed, ", self.failed) } else { String::new() };
         format!(
-            "{} fetched, {failed}{} without .collab/, {} without a source",
+            "{} {}, {failed}{} without .collab/, {} without a source",
             counted(self.fetched, "spoke", "spokes"),
+            if offline { "read from the cache" } else { "fetched" },
             counted(self.no_collab, "repository", "repositories"),
             counted(self.no_source, "project", "projects"),
         )
@@ -128,7 +129,7 @@ impl Render for PulledSpokes {
         if self.offline {
             offline(&self.pulled, screen)?;
         }
-        screen.list_line("", &Counts::of(spokes).line())
+        screen.list_line("", &Counts::of(spokes).line(self.offline))
     }
 
     /// A hub is read without a board, too.
@@ -265,7 +266,9 @@ struct Operator {
 
 impl RegistryList {
     /// Finds the operators.
-    pub fn new(pulled: Pulled, offline: bool) -> RegistryList {
+    pub fn new(mut pulled: Pulled, offline: bool) -> RegistryList {
+        // In the order of the column that is shown.
+        pulled.spokes.sort_by(|one, other| (&one.project, &one.name).cmp(&(&other.project, &other.name)));
         let mut operators: BTreeMap<String, Operator> = BTreeMap::new();
         let mut of = |handle: &str, change: &mut dyn FnMut(&mut Operator)| {
             if !handle.is_empty() {

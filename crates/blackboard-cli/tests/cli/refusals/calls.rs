@@ -272,6 +272,7 @@ const PROVOCATIONS: &[(&str, Code, &[&str])] = &[
     ("spoke validate", Code::EntryNotFound, &["hub"]),
     ("spoke validate", Code::InvalidValue, &["none"]),
     ("spoke validate", Code::InvalidValue, &["valid.json"]),
+    ("pull", Code::InvalidValue, &["--hub", "spoke"]),
     ("project remove", Code::InUse, &["pai"]),
     ("scope create", Code::AlreadyExists, &["full"]),
     ("scope create", Code::ScopeFull, &["default", "--max-entries", "1"]),
