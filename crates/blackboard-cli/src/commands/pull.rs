@@ -32,7 +32,7 @@ const CACHE: &str = "hub-cache";
 ///
 /// Reads .collab/ of every project: from the path of a registered project, from the hub's own copy, or from its repository
 /// with git and a cache. Without --hub, uses the current directory if it is a hub, then hub.url of the home
-/// configuration, then the hub of .collab/manifest.yaml. A project that cannot be read is reported, and the others are shown.
+/// configuration, then the hub of .collab/manifest.yaml, and also shows the registered projects that it lacks. A project that cannot be read is reported, and the others are shown.
 ///
 /// Examples:
 ///   blackboard pull --hub hub
@@ -92,7 +92,9 @@ impl HubOptions {
         let registered: Vec<_> = board.projects().list()?.into_iter().map(|listed| listed.project).collect();
         let current = context.request().current_dir;
         let allowed: Vec<_> = self.allow_path.iter().map(|path| current.join(path)).collect();
-        let candidates = hub.candidates(&registered, &allowed);
+        // With --hub, the user asks for the projects of that hub.
+        let others = !matches!(&located, Some((_, NamedBy::Option)));
+        let candidates = hub.candidates(&registered, others, &allowed);
         match (&located, candidates.is_empty()) {
             (None, true) => return Err(no_hub()),
             (None, false) => context.note("no hub was found; showing the projects of this board"),

@@ -58,7 +58,7 @@ pub enum Origin {
     Hub(Collab),
     /// In a repository.
     Remote(Address, Option<String>),
-    /// In a repository that must not be read.
+    /// In a repository that must not be read, or a path that cannot be read.
     Refused(String),
     /// Nowhere.
     Missing,
@@ -108,8 +108,11 @@ pub fn location(
 fn named(text: &str, current: &Path, name: &str) -> Result<HubLocation> {
     let path = current.join(text);
     if !text.is_empty() && path.is_dir() {
-        if HubFiles::is_hub(&path) || !is_bare(&path) {
+        if HubFiles::is_hub(&path) {
             return Ok(HubLocation::Directory(path));
+        }
+        if !is_bare(&path) {
+            return Err(not_a_hub(&format!("{name}: {}", escape(text))));
         }
         let path = std::fs::canonicalize(&path).unwrap_or(path);
         return Address::of_path(&path)
@@ -129,6 +132,12 @@ fn refusal(name: &str, text: &str, problem: &str) -> blackboard::Error {
     let shown: String = shown.chars().take(100).collect();
     Refusal::new(Code::InvalidValue, format!("{name}: {} {problem}", escape(&shown)))
         .hint("name a directory, owner/repo or a URL")
+        .into()
+}
+
+fn not_a_hub(what: &str) -> blackboard::Error {
+    Refusal::new(Code::InvalidValue, format!("{what} is not a hub: it has neither projects/ nor REGISTRY.md"))
+        .hint("name the directory or the repository that has them")
         .into()
 }
 
@@ -167,6 +176,9 @@ impl Hub {
                     };
                     return Err(Fault::new(Code::Io, message).hint(hint).into());
                 };
+                if snapshot.content == HubFiles::default() {
+                    return Err(not_a_hub(&escape(&address.to_string())));
+                }
                 let is_cached = cache.offline || problem.is_some();
                 Ok(Hub {
                     name: Some(address.to_string()),
@@ -189,9 +201,14 @@ impl Hub {
         self.files.projects.iter().map(|(id, files)| Project::read(id, files)).collect()
     }
 
-    /// Every project of the hub, then the registered ones that it does not have. `allowed` are directories of this machine that
-    /// a hub may name.
-    pub fn candidates(&self, registered: &[RegisteredProject], allowed: &[PathBuf]) -> Vec<Candidate> {
+    /// Every project of the hub. With `others`, then the registered ones that it does not have. `allowed` are directories of
+    /// this machine that a hub may name.
+    pub fn candidates(
+        &self,
+        registered: &[RegisteredProject],
+        others: bool,
+        allowed: &[PathBuf],
+    ) -> Vec<Candidate> {
         let host = self.host.as_deref().unwrap_or(USUAL_HOST);
         let mut locals: Vec<_> = registered.iter().filter_map(Local::read).collect();
         let has_projects = self.files.projects.values().any(|files| files.project.is_some());
@@ -205,22 +222,24 @@ impl Hub {
             }
         }
         let mut candidates = Vec::with_capacity(projects.len());
-        for project in projects {
+        for mut project in projects {
             let address = project.source.as_ref().map(|source| {
                 let address = Address::parse(&source.repo, host, Paths::Inside(allowed));
                 let shown = || without_password(&source.repo);
                 address.map_err(|problem| format!("its source {} {problem}", shown()))
             });
-            let origin = self.origin(&project, address, &mut locals);
+            let origin = self.origin(&mut project, address, &mut locals);
             candidates.push(Candidate { project, origin });
         }
-        candidates.extend(locals.into_iter().map(Local::candidate));
+        if others {
+            candidates.extend(locals.into_iter().map(Local::candidate));
+        }
         candidates
     }
 
     fn origin(
         &self,
-        project: &Project,
+        project: &mut Project,
         address: Option<Result<Address, String>>,
         locals: &mut Vec<Local>,
     ) -> Origin {
@@ -229,7 +248,10 @@ impl Hub {
         };
         let repository = address_of(&address);
         if let Some(index) = locals.iter().position(|local| local.is(project, repository.as_deref())) {
-            return Origin::Local(locals.swap_remove(index).collab);
+            match locals.swap_remove(index).collab {
+                Ok(collab) => return Origin::Local(collab),
+                Err(problem) => project.problems.push(problem),
+            }
         }
         let copy = self.files.projects.get(&project.id).map(|files| &files.collab);
         match (copy.filter(|copy| !copy.is_missing()), address) {
@@ -244,19 +266,26 @@ impl Hub {
     }
 }
 
-/// A registered project whose path has a spoke.
+/// A registered project whose path has a spoke, or cannot be read.
 struct Local {
     id: String,
     name: String,
     repository: Option<String>,
-    collab: Collab,
+    collab: Result<Collab, String>,
 }
 
 impl Local {
     fn read(project: &RegisteredProject) -> Option<Local> {
         let path = Path::new(project.local_path.as_deref()?);
-        let collab = Collab::read(&Folder::open(path).ok().filter(|_| path.is_absolute())?);
-        (!collab.is_missing()).then(|| Local {
+        if !path.is_absolute() {
+            return None;
+        }
+        let collab = match Folder::open(path) {
+            Ok(folder) => Ok(Collab::read(&folder)),
+            Err(error) => Err(format!("its registered path {} cannot be read: {error}", path.display())),
+        };
+        let is_missing = collab.as_ref().is_ok_and(Collab::is_missing);
+        (!is_missing).then(|| Local {
             id: project.project_id.clone(),
             name: project.display_name.clone(),
             repository: project.remote_repo.clone(),
@@ -278,6 +307,7 @@ impl Local {
 
     fn candidate(self) -> Candidate {
         let project = Project { id: self.id, name: self.name, ..Project::default() };
-        Candidate { project, origin: Origin::Local(self.collab) }
+        let origin = self.collab.map_or_else(Origin::Refused, Origin::Local);
+        Candidate { project, origin }
     }
 }

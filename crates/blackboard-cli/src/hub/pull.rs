@@ -1,7 +1,8 @@
 //! Reads the spokes of a hub, many at a time.
 
+use std::io::{self, Write};
 use std::num::NonZero;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 
@@ -19,6 +20,9 @@ const PER_CORE: usize = 4;
 
 /// The most remotes that are read at once: servers refuse more connections of one user.
 const MOST_WORKERS: usize = 16;
+
+/// How many bytes all spokes together may report, as JSON: they stay in memory until they are printed.
+const MOST_REPORTED: u64 = 64 * 1024 * 1024;
 
 /// A spoke that was read, or a project that has none.
 #[derive(Clone, Debug, Serialize)]
@@ -138,6 +142,18 @@ pub fn read(
     cache: &Cache,
     now: Timestamp,
     interrupted: &AtomicBool,
+    progress: impl FnMut(usize),
+) -> Vec<Spoke> {
+    read_within(MOST_REPORTED, candidates, cache, now, interrupted, progress)
+}
+
+/// The same, of which at most `budget` bytes are kept.
+fn read_within(
+    budget: u64,
+    candidates: &[Candidate],
+    cache: &Cache,
+    now: Timestamp,
+    interrupted: &AtomicBool,
     mut progress: impl FnMut(usize),
 ) -> Vec<Spoke> {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
@@ -145,17 +161,23 @@ pub fn read(
         candidates.iter().filter(|candidate| matches!(candidate.origin, Origin::Remote(..))).count();
     let workers = (cores * PER_CORE).min(MOST_WORKERS).min(remotes).max(1);
     let next = AtomicUsize::new(0);
+    let reported = AtomicU64::new(0);
     let (sender, received) = channel();
     let mut spokes = thread::scope(|scope| {
         for _ in 0..workers {
-            let (sender, next) = (sender.clone(), &next);
+            let (sender, next, reported) = (sender.clone(), &next, &reported);
             scope.spawn(move || {
                 while let Some(candidate) = candidates.get(next.fetch_add(1, Ordering::Relaxed)) {
                     if interrupted.load(Ordering::Relaxed) {
                         break;
                     }
+                    let mut spoke = Spoke::read(candidate, cache, now, interrupted);
+                    let size = size_of(&spoke.report);
+                    if reported.fetch_add(size, Ordering::Relaxed).saturating_add(size) > budget {
+                        spoke.drop_report(budget);
+                    }
                     // The receiver lives until the end of the scope.
-                    let _ = sender.send(Spoke::read(candidate, cache, now, interrupted));
+                    let _ = sender.send(spoke);
                 }
             });
         }
@@ -225,6 +247,16 @@ impl Spoke {
         }
     }
 
+    /// Keeps nothing of what it reports.
+    fn drop_report(&mut self, budget: u64) {
+        self.report = Report::default();
+        self.stale = false;
+        self.fail(format!(
+            "it was not read: all spokes together report more than {} MB",
+            budget / (1024 * 1024)
+        ));
+    }
+
     fn fail(&mut self, problem: String) {
         self.health = Health::Unreachable;
         self.report.problems.push(problem);
@@ -246,5 +278,62 @@ impl Spoke {
         if let (None, Some(manifest)) = (&self.maintainer, &self.report.manifest) {
             self.maintainer = Some(manifest.maintainer.clone());
         }
+    }
+}
+
+/// The bytes of a report as JSON, where a text that an alias repeats counts each time.
+fn size_of(report: &Report) -> u64 {
+    struct Counter(u64);
+    impl Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.saturating_add(bytes.len() as u64);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counter = Counter(0);
+    // Counting cannot fail, and a report can always be written.
+    let _ = serde_json::to_writer(&mut counter, report);
+    counter.0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::git::GitOptions;
+    use super::*;
+
+    #[test]
+    fn what_all_spokes_report_together_has_a_limit() {
+        testkit::limit_test();
+        let notes = vec!["*note"; 99].join(", ");
+        let status = format!(
+            "schemaVersion: '1.0'\ngeneratedAt: '2026-02-03T16:00:00Z'\nproject: {{name: a, phase: building}}\n\
+             recentProgress: [&note {}, {notes}]\n",
+            "x".repeat(100)
+        );
+        let candidate = |index: usize| Candidate {
+            project: Project { id: format!("p-{index}"), name: format!("p-{index}"), ..Project::default() },
+            origin: Origin::Hub(Collab {
+                problem: None,
+                files: [("status.yaml".to_owned(), Ok(status.clone()))].into(),
+            }),
+        };
+        let candidates: Vec<_> = (0..20).map(candidate).collect();
+        let options = GitOptions { timeout: Duration::from_secs(1), has_ssh_command: false };
+        let cache = Cache { directory: "/none".into(), offline: true, options };
+        let now = "2026-02-03T16:00:00Z".parse().unwrap();
+        // The text of each file is small. Its aliases are not.
+        let spokes = read_within(55_000, &candidates, &cache, now, &AtomicBool::new(false), |_| {});
+        let health: Vec<_> = spokes.iter().map(|spoke| spoke.health).collect();
+        assert_eq!(health.iter().filter(|health| **health == Health::Fresh).count(), 5, "{health:?}");
+        assert_eq!(health.iter().filter(|health| **health == Health::Unreachable).count(), 15);
+        let dropped = spokes.iter().find(|spoke| spoke.health == Health::Unreachable).unwrap();
+        assert_eq!(dropped.report.status, None);
+        assert!(dropped.report.problems[0].contains("it was not read"), "{:?}", dropped.report.problems);
     }
 }

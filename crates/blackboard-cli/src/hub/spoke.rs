@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::folder::Collab;
 use crate::spoke::manifest::Reflexes;
-use crate::spoke::{Checked, Manifest, OperatorFile, StatusFile, manifest, operator, status};
+use crate::spoke::{Checked, Manifest, OperatorFile, Phase, StatusFile, manifest, operator, status};
 use crate::yaml::YamlError;
 
 /// From this age on, a status is stale.
@@ -39,7 +39,12 @@ impl Report {
         report.status = report.file(collab, status::FILE, |text| {
             let mut checked = StatusFile::check(text);
             // It would never become stale.
-            if checked.value.as_ref().is_some_and(|status| status.generated_at.since(now) > AHEAD) {
+            if checked
+                .value
+                .as_ref()
+                .and_then(|status| status.generated_at)
+                .is_some_and(|moment| moment.since(now) > AHEAD)
+            {
                 checked.errors.push(YamlError::new(0, 0, "generatedAt: is in the future"));
             }
             checked
@@ -70,7 +75,10 @@ impl Report {
 
     /// Whether the status is old. One that is missing or not valid has no age and is not stale.
     pub fn is_stale(&self, now: Timestamp) -> bool {
-        self.status.as_ref().is_some_and(|status| now.since(status.generated_at) > STALE)
+        self.status
+            .as_ref()
+            .and_then(|status| status.generated_at)
+            .is_some_and(|moment| now.since(moment) > STALE)
     }
 
     /// The last sign of life: of an agent, of a commit, or of the status itself.
@@ -78,7 +86,7 @@ impl Report {
         let status = self.status.as_ref()?;
         let agents = status.agent_activity.as_ref().and_then(|activity| activity.last_activity);
         let commit = || status.git.as_ref()?.last_commit.as_deref()?.parse().ok();
-        agents.or_else(commit).or(Some(status.generated_at))
+        agents.or_else(commit).or(status.generated_at)
     }
 }
 
@@ -113,13 +121,13 @@ impl Serialize for Report {
         let git = status.and_then(|status| status.git.as_ref());
         let tests = status.and_then(|status| status.tests.as_ref());
         let fields = Fields {
-            phase: status.map(|status| status.phase.word()),
-            project_phase: status.map(|status| status.phase.hub_word()),
+            phase: status.and_then(|status| status.phase).map(Phase::word),
+            project_phase: status.and_then(|status| status.phase).map(Phase::hub_word),
             tests: tests.map(|tests| Tests { passing: tests.passing, failing: tests.failing }),
             dirty: git.is_some_and(|git| git.dirty),
             behind_remote: git.map_or(0, |git| git.behind_remote),
             last_commit: git.and_then(|git| git.last_commit.as_deref()),
-            generated_at: status.map(|status| status.generated_at),
+            generated_at: status.and_then(|status| status.generated_at),
             last_activity: self.last_activity(),
             license: manifest.map(|manifest| manifest.license.as_str()),
             reflexes: manifest.and_then(|manifest| manifest.security.as_ref()?.reflexes),

@@ -12,7 +12,7 @@ use crate::envelope::{Answer, Failure};
 use crate::hub::check::Difference;
 use crate::hub::pull::{Health, Pulled, Spoke};
 use crate::outcome::Render;
-use crate::spoke::StatusFile;
+use crate::spoke::{Phase, StatusFile};
 
 /// How many problems of one spoke are listed.
 const MOST_PROBLEMS: usize = 3;
@@ -67,11 +67,12 @@ impl Counts {
         }
     }
 
-    fn line(&self) -> String {
+    fn line(&self, offline: bool) -> String {
         let failed = if self.failed > 0 { format!("{} failed, ", self.failed) } else { String::new() };
         format!(
-            "{} fetched, {failed}{} without .collab/, {} without a source",
+            "{} {}, {failed}{} without .collab/, {} without a source",
             counted(self.fetched, "spoke", "spokes"),
+            if offline { "read from the cache" } else { "fetched" },
             counted(self.no_collab, "repository", "repositories"),
             counted(self.no_source, "project", "projects"),
         )
@@ -128,7 +129,7 @@ impl Render for PulledSpokes {
         if self.offline {
             offline(&self.pulled, screen)?;
         }
-        screen.list_line("", &Counts::of(spokes).line())
+        screen.list_line("", &Counts::of(spokes).line(self.offline))
     }
 
     /// A hub is read without a board, too.
@@ -161,7 +162,7 @@ fn row(spoke: &Spoke, now: Timestamp) -> [Cell; 5] {
     });
     [
         Cell::new(bounded(&spoke.name)),
-        Cell::optional(status_file.map(|status| status.phase.hub_word())),
+        Cell::optional(status_file.and_then(|status| status.phase).map(Phase::hub_word)),
         Cell::optional(agents),
         Cell::optional(spoke.report.last_activity().map(ago)),
         Cell::in_tone_of(if spoke.health == Health::Fresh { "" } else { "stale" }, status(spoke, &ago)),
@@ -265,7 +266,9 @@ struct Operator {
 
 impl RegistryList {
     /// Finds the operators.
-    pub fn new(pulled: Pulled, offline: bool) -> RegistryList {
+    pub fn new(mut pulled: Pulled, offline: bool) -> RegistryList {
+        // In the order of the column that is shown.
+        pulled.spokes.sort_by(|one, other| (&one.project, &one.name).cmp(&(&other.project, &other.name)));
         let mut operators: BTreeMap<String, Operator> = BTreeMap::new();
         let mut of = |handle: &str, change: &mut dyn FnMut(&mut Operator)| {
             if !handle.is_empty() {
@@ -371,7 +374,7 @@ fn projects(spokes: &[Spoke], now: Timestamp) -> Table {
         Column::detail("SOURCE").importance(1),
     ]);
     for spoke in spokes {
-        let phase = spoke.report.status.as_ref().map(|status| status.phase.hub_word());
+        let phase = spoke.report.status.as_ref().and_then(|status| status.phase).map(Phase::hub_word);
         let status = spoke.project_status.as_deref().or(phase);
         table.row([
             Cell::new(bounded(&spoke.project)),

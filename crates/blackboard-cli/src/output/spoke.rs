@@ -1,9 +1,10 @@
 //! The files of a spoke, as human and JSON output.
 
+use blackboard::{Code, Error, Refusal};
 use serde::Serialize;
 
 use super::{Result, Screen, escape, time};
-use crate::envelope::Answer;
+use crate::envelope::{Answer, Failure};
 use crate::outcome::Render;
 use crate::spoke::status::{AgentActivity, GitStatus, TestResults};
 use crate::spoke::{Manifest, OperatorFile, StatusFile};
@@ -42,7 +43,7 @@ impl Render for ExportedStatus {
         screen.line(format_args!(
             "Exported status: {} ({}, {agents})",
             escape(file),
-            self.status.phase.word()
+            self.status.phase.unwrap_or_default().word()
         ))
     }
 }
@@ -70,6 +71,9 @@ pub struct ValidatedSpoke {
 }
 
 impl ValidatedSpoke {
+    /// The code of an answer with invalid files.
+    pub const INVALID: Code = Code::ProtocolMismatch;
+
     /// All of these files.
     pub fn new(files: Vec<ValidatedFile>) -> ValidatedSpoke {
         ValidatedSpoke { valid: files.iter().all(|file| file.valid), files }
@@ -78,7 +82,20 @@ impl ValidatedSpoke {
 
 impl Render for ValidatedSpoke {
     fn json(&self, answer: &mut Answer<'_>) -> Result {
-        answer.object(self)
+        match self.files.iter().filter(|file| !file.valid).count() {
+            0 => answer.object(self),
+            count => {
+                let are = if count == 1 { "is" } else { "are" };
+                let message =
+                    format!("{} of the spoke {are} invalid", counted(count as u64, "file", "files"));
+                let files = serde_json::to_value(&self.files).unwrap_or_default();
+                let error: Error = Refusal::new(ValidatedSpoke::INVALID, message)
+                    .detail("valid", false)
+                    .detail("files", files)
+                    .into();
+                answer.raw(&Failure::new(&error, answer.timestamp()))
+            }
+        }
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
@@ -190,13 +207,17 @@ impl Render for ShownSpoke {
     }
 }
 
+/// A text that the file has.
+fn filled(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
 fn section(heading: &str, screen: &mut Screen<'_>) -> Result {
     screen.gap()?;
     screen.heading(heading)
 }
 
 fn show_manifest(manifest: &Manifest, screen: &mut Screen<'_>) -> Result {
-    let filled = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let commands = manifest.status.clone().unwrap_or_default();
     section("Manifest:", screen)?;
     screen.fields([
@@ -217,8 +238,8 @@ fn show_status(status: &StatusFile, screen: &mut Screen<'_>) -> Result {
     let now = screen.now();
     screen.fields([
         ("  Project", status.project.as_ref().map(|project| project.name.clone())),
-        ("  Phase", Some(status.phase.word().to_owned())),
-        ("  Generated", Some(time::detailed(status.generated_at, now))),
+        ("  Phase", status.phase.map(|phase| phase.word().to_owned())),
+        ("  Generated", status.generated_at.map(|moment| time::detailed(moment, now))),
         ("  Tests", status.tests.as_ref().map(tests)),
         ("  Git", status.git.as_ref().map(git)),
         ("  Agents", status.agent_activity.as_ref().map(agents)),
@@ -248,9 +269,9 @@ fn show_operator(operator: &OperatorFile, screen: &mut Screen<'_>) -> Result {
     let listed = |items: &[String]| (!items.is_empty()).then(|| items.join(", "));
     section("Operator:", screen)?;
     screen.fields([
-        ("  Handle", Some(operator.handle.clone())),
+        ("  Handle", filled(&operator.handle)),
         ("  Name", operator.name.clone()),
-        ("  Availability", Some(operator.availability.clone())),
+        ("  Availability", filled(&operator.availability)),
         ("  Skills", listed(&operator.skills)),
         ("  Hubs", listed(&operator.hives)),
     ])

@@ -44,14 +44,17 @@ pub fn runs_words(words: &[&str], verb: &str) -> bool {
 const PREDECESSORS: [&str; 3] =
     ["blackboard-register.ts", "blackboard-heartbeat.ts", "blackboard-deregister.ts"];
 
-/// Whether this object runs a hook of ivy-blackboard: one of its scripts, alone or with `bun`, or its program.
+/// Whether this object runs a hook of ivy-blackboard: one of its scripts, alone or with `bun` by name or path, or its program.
 pub fn is_predecessor(value: &Value) -> bool {
     let name = |word: &str| {
         let word = word.trim_matches(['"', '\'']);
         word.rsplit(['/', '\\']).next().unwrap_or_default().to_owned()
     };
     match words(value).as_deref() {
-        Some([script] | ["bun", script] | ["bun", "run", script]) => {
+        Some([script]) => PREDECESSORS.contains(&name(script).as_str()),
+        Some([program, script] | [program, "run", script])
+            if matches!(name(program).as_str(), "bun" | "bun.exe") =>
+        {
             PREDECESSORS.contains(&name(script).as_str())
         }
         Some([program, "agent", "register" | "heartbeat" | "deregister", ..]) => {

@@ -1,12 +1,15 @@
 //! What a diff shows of a file: its structure, and values that are ours.
 //!
 //! Settings contain credentials, and diffs end up in terminals, logs and transcripts of agents. Of other settings, only
-//! keys are shown: never a value that this program would not write, and never a comment.
+//! keys are shown: never a value that this program would not write, and never a comment. The exceptions are the hooks of
+//! ivy-blackboard, which setup removes: a reader has to see which they are.
 
 use std::collections::HashSet;
 
 use blackboard::Code;
-use blackboard::text::TextRules;
+use blackboard::text::{TextRules, escape_for_terminal};
+
+use super::command;
 
 /// The placeholder for hidden text.
 const HIDDEN: &str = "…";
@@ -28,7 +31,11 @@ pub fn masked(syntax: Syntax, text: &str, ours: &str) -> String {
             Kind::Between => shown.push_str(source),
             Kind::Key if !is_secret(source) => shown.push_str(source),
             Kind::Value if is_ours(source, &known) => shown.push_str(source),
-            Kind::Key | Kind::Value | Kind::Comment => hide(source, &mut shown),
+            Kind::Value => match predecessor(syntax, source) {
+                Some(command) => shown.push_str(&command),
+                None => hide(source, &mut shown),
+            },
+            Kind::Key | Kind::Comment => hide(source, &mut shown),
         }
     }
     shown
@@ -51,6 +58,26 @@ fn is_ours(source: &str, known: &HashSet<&str>) -> bool {
     let known_words = || known.iter().flat_map(|known| known.trim_matches('"').split(' '));
     matches!(program, Some("blackboard" | "blackboard.exe"))
         && words.all(|word| known_words().any(|known| known == word))
+}
+
+/// The beginning of a command that setup removes, in quotes. Arguments of `ivy-blackboard` are the user's own and stay hidden.
+fn predecessor(syntax: Syntax, source: &str) -> Option<String> {
+    const CHARACTERS: usize = 100;
+    const WORDS: usize = 3;
+    let text: String = serde_json::from_str(source).ok().filter(|_| syntax == Syntax::Json)?;
+    if !command::is_predecessor(&serde_json::json!({ "command": text })) || is_secret(&text) {
+        return None;
+    }
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let mut shown: String = words[..words.len().min(WORDS)].join(" ");
+    let is_cut = if let Some((end, _)) = shown.char_indices().nth(CHARACTERS) {
+        shown.truncate(end);
+        true
+    } else {
+        words.len() > WORDS
+    };
+    let more = if is_cut { " …" } else { "" };
+    Some(serde_json::Value::String(format!("{}{more}", escape_for_terminal(&shown))).to_string())
 }
 
 /// Hides a text, except for its quotes or comment markers and its line breaks.
@@ -230,6 +257,14 @@ mod tests {
             ),
             (r#"{"command": "blackboard mcp --token abc"}"#, r#"{"command": "…"}"#),
             (r#"{"ünï": "gehéim""#, r#"{"ünï": "…""#),
+            (
+                r#"{"command": "bun /x/blackboard-register.ts", "b": "bun /x/other.ts"}"#,
+                r#"{"command": "bun /x/blackboard-register.ts", "b": "…"}"#,
+            ),
+            (
+                r#"{"command": "ivy-blackboard agent register --name secret"}"#,
+                r#"{"command": "ivy-blackboard agent register …"}"#,
+            ),
         ] {
             assert_eq!(masked(Syntax::Json, text, ours), expected);
         }

@@ -76,6 +76,8 @@ fn hooks_of_ivy_blackboard_are_replaced_and_others_stay() {
         "bun ~/.claude/hooks/blackboard-register.ts",
         "${PAI_DIR}/hooks/blackboard-register.ts",
         "bun run /home/ivy/.claude/hooks/blackboard-register.ts",
+        "/usr/local/bin/bun /x/blackboard-heartbeat.ts",
+        "~/.bun/bin/bun run ~/.claude/hooks/blackboard-deregister.ts",
         "ivy-blackboard agent register --name Ivy",
         "/home/ivy/bin/ivy-blackboard agent heartbeat --session x",
     ];
@@ -83,6 +85,7 @@ fn hooks_of_ivy_blackboard_are_replaced_and_others_stay() {
         "say done",
         "bun ~/.claude/hooks/blackboard-register.ts --verbose now",
         "bun ~/.claude/hooks/my-blackboard-register.ts",
+        "/usr/local/bin/bunny /x/blackboard-heartbeat.ts",
         "cat blackboard-register.ts | sh",
         "blackboard agent heartbeat",
         "ivy-blackboard status",

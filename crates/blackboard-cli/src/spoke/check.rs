@@ -16,7 +16,7 @@ const MOST_ITEMS: usize = 1000;
 /// A file that was read, with everything that is wrong with it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checked<T> {
-    /// The content. A field that is wrong is missing or has its default. `None` if the file is not a YAML mapping.
+    /// The content. A field that is wrong is missing or empty. `None` if the file is not a YAML mapping.
     pub value: Option<T>,
     /// Why the file is invalid, in the order of the file.
     pub errors: Vec<YamlError>,
@@ -25,7 +25,7 @@ pub struct Checked<T> {
 }
 
 impl<T> Checked<T> {
-    /// Reads the first document of a text with `read`, if it is a mapping.
+    /// Reads a text with `read`, if it is a mapping.
     pub(super) fn of(text: &str, read: impl FnOnce(&mut Fields<'_, '_>) -> T) -> Checked<T> {
         let mut problems = Problems::default();
         let value = match yaml::tree(text) {
@@ -79,6 +79,7 @@ pub(super) struct Fields<'node, 'problems> {
     /// The keys that lead to the mapping, each followed by a dot.
     path: String,
     asked: Vec<&'static str>,
+    has_errors: bool,
     problems: &'problems mut Problems,
 }
 
@@ -94,7 +95,7 @@ impl<'node, 'problems> Fields<'node, 'problems> {
             problems.error(node, &format_args!("{name}: expected a mapping, found {}", node.kind()));
             return None;
         }
-        Some(Fields { node, path, asked: Vec::new(), problems })
+        Some(Fields { node, path, asked: Vec::new(), has_errors: false, problems })
     }
 
     /// The value of a key. A key without a value is missing.
@@ -103,6 +104,7 @@ impl<'node, 'problems> Fields<'node, 'problems> {
         let found = self.node.get(key);
         let value = found.filter(|value| !value.is_null());
         if value.is_none() && need == Need::Required {
+            self.has_errors = true;
             let path = &self.path;
             self.problems
                 .error(found.unwrap_or(self.node), &format_args!("{path}{key}: required, but missing"));
@@ -114,6 +116,12 @@ impl<'node, 'problems> Fields<'node, 'problems> {
     pub(super) fn error(&mut self, node: &Node, key: &str, message: impl Display) {
         let path = &self.path;
         self.problems.error(node, &format_args!("{path}{key}: {message}"));
+        self.has_errors = true;
+    }
+
+    /// The value of a mapping, unless one of its own fields is wrong or missing: it would show what the file does not say.
+    pub(super) fn unless_wrong<T>(&self, value: T) -> Option<T> {
+        (!self.has_errors).then_some(value)
     }
 
     /// Adds a note about a key.
@@ -145,7 +153,14 @@ impl<'node, 'problems> Fields<'node, 'problems> {
             self.error(node, key, message);
             return None;
         }
+        self.note_other_kind(node, key);
         Some(text)
+    }
+
+    fn note_other_kind(&mut self, node: &Node, key: &str) {
+        if let Some(kind) = node.other_kind() {
+            self.note(node, key, format_args!("{kind} to some readers: write it in quotes"));
+        }
     }
 
     /// One of a few words.
@@ -226,7 +241,10 @@ impl<'node, 'problems> Fields<'node, 'problems> {
         let mut texts = Vec::new();
         for (number, node) in self.items(key).iter().enumerate() {
             match node.text() {
-                Some(text) => texts.push(one_line(text)),
+                Some(text) => {
+                    texts.push(one_line(text));
+                    self.note_other_kind(node, &format!("{key}[{number}]"));
+                }
                 None => self.error(
                     node,
                     &format!("{key}[{number}]"),
@@ -261,13 +279,7 @@ impl<'node, 'problems> Fields<'node, 'problems> {
 
 /// The version of a schema, which all files have.
 pub(super) fn schema_version(fields: &mut Fields<'_, '_>) -> Option<String> {
-    let version = fields.word("schemaVersion", Need::Required, &[super::SCHEMA_VERSION])?;
-    if let Some(node) = fields.node.get("schemaVersion")
-        && node.number().is_some()
-    {
-        fields.note(node, "schemaVersion", "a number to some readers: write it in quotes");
-    }
-    Some(version)
+    fields.word("schemaVersion", Need::Required, &[super::SCHEMA_VERSION])
 }
 
 /// A moment as other programs write it: also as a day alone, which begins at 00:00 UTC.

@@ -43,8 +43,8 @@ pub fn status(sources: Sources<'_>, outgoing: &Outgoing, redaction: Redaction) -
     let Sources { now, project, phase, git, tests, activity } = sources;
     StatusFile {
         generated_by: Some(concat!("blackboard ", env!("CARGO_PKG_VERSION")).to_owned()),
-        phase,
-        project: Some(ProjectName { name: outgoing.name(project), phase }),
+        phase: Some(phase),
+        project: Some(ProjectName { name: outgoing.name(project), phase: Some(phase) }),
         git: git.map(|git| GitStatus {
             branch: if redaction.branch { BRANCH.to_owned() } else { outgoing.name(&git.branch) },
             ..git

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::check::{Checked, Fields, Need, schema_version};
+use super::check::{Checked, Fields, Need, one_line, schema_version};
 use Need::{Optional, Required};
 
 use crate::repository_name::owner_and_name;
@@ -19,16 +19,22 @@ pub const LICENSES: [&str; 6] =
 #[serde(rename_all = "camelCase")]
 pub struct Manifest {
     /// The version of the schema.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub schema_version: String,
     /// The name of the spoke.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// The hub that it reports to: `owner/repo`.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub hub: String,
     /// The project in the hub.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub project: String,
     /// The handle of the maintainer.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub maintainer: String,
     /// One of [`LICENSES`].
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub license: String,
     /// Who signs.
     pub identity: Identity,
@@ -45,8 +51,10 @@ pub struct Manifest {
 #[serde(rename_all = "camelCase")]
 pub struct Identity {
     /// The handle.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub handle: String,
     /// The public key: `ssh-ed25519 …`.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub public_key: String,
     /// The fingerprint of the key: `SHA256:…`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -135,6 +143,14 @@ pub fn is_repository(text: &str) -> Result<(), String> {
     }
 }
 
+/// A name: one line of text, as it is shown.
+pub fn is_name(text: &str) -> Result<(), String> {
+    if !text.is_empty() && one_line(text) == text {
+        return Ok(());
+    }
+    Err("expected one line of text without control characters".to_owned())
+}
+
 /// A handle: letters, digits and hyphens.
 pub fn is_handle(text: &str) -> Result<(), String> {
     let allowed = |character: char| character.is_ascii_alphanumeric() || character == '-';
@@ -144,7 +160,8 @@ pub fn is_handle(text: &str) -> Result<(), String> {
     Err(format!("expected a handle of letters, digits and hyphens, found \"{text}\""))
 }
 
-pub(super) fn is_public_key(text: &str) -> Result<(), String> {
+/// The public key of a person: `ssh-ed25519 …`.
+pub fn is_public_key(text: &str) -> Result<(), String> {
     let mut words = text.split(' ');
     let is_base64 = |word: &str| {
         let allowed =

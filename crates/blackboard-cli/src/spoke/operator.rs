@@ -18,8 +18,10 @@ pub const AVAILABILITY: [&str; 3] = ["open", "busy", "offline"];
 #[serde(rename_all = "camelCase")]
 pub struct OperatorFile {
     /// The version of the schema.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub schema_version: String,
     /// The handle.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub handle: String,
     /// The name to show.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -31,6 +33,7 @@ pub struct OperatorFile {
     /// What the operator's agents can do.
     pub skills: Vec<String>,
     /// One of [`AVAILABILITY`].
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub availability: String,
     /// The hubs that the operator takes part in.
     pub hives: Vec<String>,
@@ -41,6 +44,7 @@ pub struct OperatorFile {
 #[serde(rename_all = "camelCase")]
 pub struct Signing {
     /// The public key: `ssh-ed25519 …`.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub public_key: String,
     /// The fingerprint of the key: `SHA256:…`.
     #[serde(skip_serializing_if = "Option::is_none")]

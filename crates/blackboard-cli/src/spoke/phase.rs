@@ -32,9 +32,22 @@ impl Phase {
         Phase::Evolving,
     ];
 
-    /// The words of the protocol, for messages and options.
-    pub const WORDS: [&str; 7] =
-        ["specify", "build", "harden", "contrib-prep", "review", "shipped", "evolving"];
+    /// The words of the protocol.
+    const WORDS: [&str; 7] = ["specify", "build", "harden", "contrib-prep", "review", "shipped", "evolving"];
+
+    /// The words of the protocol and of hubs, each phase with both.
+    pub const ALL_WORDS: [&str; 10] = [
+        "specify",
+        "proposed",
+        "build",
+        "building",
+        "harden",
+        "hardening",
+        "contrib-prep",
+        "review",
+        "shipped",
+        "evolving",
+    ];
 
     /// Its word in the protocol: `phase` in `status.yaml`.
     pub const fn word(self) -> &'static str {

@@ -85,8 +85,14 @@ impl SpokeProject {
 
     /// The text of one of its files; `None` if it does not exist. It is read as a hub reads it.
     pub fn read(&self, name: &str) -> Result<Option<String>> {
+        let content = self.content(name)?.transpose();
+        content.map_err(|problem| unusable(&self.file(name), problem))
+    }
+
+    /// The same. Only `.collab/` itself has to be readable.
+    pub fn content(&self, name: &str) -> Result<Option<std::result::Result<String, Problem>>> {
         let Some(directory) = self.open_directory()? else { return Ok(None) };
-        directory.read(name, LARGEST_FILE).map_err(|problem| unusable(&self.file(name), problem))
+        Ok(directory.read(name, LARGEST_FILE).transpose())
     }
 
     /// Replaces one of its files atomically, and creates `.collab/` if it is missing.
@@ -108,11 +114,16 @@ impl SpokeProject {
 
 /// The text of a file that the user named; `None` if it does not exist.
 pub fn read(file: &Path) -> Result<Option<String>> {
+    content(file)?.transpose().map_err(|problem| unusable(file, problem))
+}
+
+/// The same. Only its directory has to be readable.
+pub fn content(file: &Path) -> Result<Option<std::result::Result<String, Problem>>> {
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
     let Some(name) = file.file_name() else { return Ok(None) };
     let name = name.to_str().ok_or_else(|| unusable(file, Problem::NotText))?;
     let Some(directory) = open(parent.unwrap_or(Path::new(".")))? else { return Ok(None) };
-    directory.read(name, LARGEST_FILE).map_err(|problem| unusable(file, problem))
+    Ok(directory.read(name, LARGEST_FILE).transpose())
 }
 
 fn open(directory: &Path) -> Result<Option<Folder>> {

@@ -25,16 +25,17 @@ const HEADING: &str =
 #[serde(rename_all = "camelCase")]
 pub struct StatusFile {
     /// The version of the schema.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub schema_version: String,
-    /// When it was generated; the epoch if the file does not say it.
-    #[serde(serialize_with = "seconds")]
-    pub generated_at: Timestamp,
+    /// When it was generated. It is missing if the file does not say it.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "optional_seconds")]
+    pub generated_at: Option<Timestamp>,
     /// The program and its version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generated_by: Option<String>,
-    /// The phase, in the words of the protocol.
-    #[serde(serialize_with = "word")]
-    pub phase: Phase,
+    /// The phase, in the words of the protocol. It is missing if the file does not say it.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "word")]
+    pub phase: Option<Phase>,
     /// The project.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<ProjectName>,
@@ -58,8 +59,8 @@ pub struct ProjectName {
     /// The name.
     pub name: String,
     /// The phase.
-    #[serde(serialize_with = "hub_word")]
-    pub phase: Phase,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "hub_word")]
+    pub phase: Option<Phase>,
 }
 
 /// What git says.
@@ -162,9 +163,9 @@ impl StatusFile {
     pub fn new(now: Timestamp) -> StatusFile {
         StatusFile {
             schema_version: SCHEMA_VERSION.to_owned(),
-            generated_at: whole_seconds(now),
+            generated_at: Some(whole_seconds(now)),
             generated_by: None,
-            phase: Phase::default(),
+            phase: Some(Phase::default()),
             project: None,
             git: None,
             tests: None,
@@ -193,22 +194,23 @@ fn status(fields: &mut Fields<'_, '_>) -> StatusFile {
     let schema_version = schema_version(fields).unwrap_or_default();
     let project = fields.section("project", Optional, |project| {
         let phase = phase(project, Optional);
-        (project.text("name", Required).unwrap_or_default(), phase)
+        (project.text("name", Required), phase)
     });
     let project_phase = project.as_ref().and_then(|(_, phase)| *phase);
     // Only the protocol requires what the first design does not have.
     let of_protocol = if project_phase.is_some() { Optional } else { Required };
-    let phase = phase(fields, of_protocol).or(project_phase).unwrap_or_default();
+    let phase = phase(fields, of_protocol).or(project_phase);
     let generated_by = fields.text("generatedBy", of_protocol);
     StatusFile {
         schema_version,
-        generated_at: fields.time("generatedAt", Required).unwrap_or_default(),
+        generated_at: fields.time("generatedAt", Required),
         generated_by,
         phase,
-        project: project.map(|(name, of_project)| ProjectName { name, phase: of_project.unwrap_or(phase) }),
-        git: fields.section("git", of_protocol, |git| git_status(git, of_protocol)),
-        tests: fields.section("tests", of_protocol, test_results),
-        agent_activity: fields.section("agentActivity", Optional, agent_activity),
+        project: project
+            .and_then(|(name, of_project)| Some(ProjectName { name: name?, phase: of_project.or(phase) })),
+        git: fields.section("git", of_protocol, |git| git_status(git, of_protocol)).flatten(),
+        tests: fields.section("tests", of_protocol, test_results).flatten(),
+        agent_activity: fields.section("agentActivity", Optional, agent_activity).flatten(),
         recent_progress: fields.texts("recentProgress"),
     }
 }
@@ -217,12 +219,12 @@ fn status(fields: &mut Fields<'_, '_>) -> StatusFile {
 fn phase(fields: &mut Fields<'_, '_>, need: Need) -> Option<Phase> {
     let word = fields.checked_text("phase", need, |word| match Phase::named(word) {
         Some(_) => Ok(()),
-        None => Err(format!("unknown word {word}; expected {}", Phase::WORDS.join(", "))),
+        None => Err(format!("unknown word {word}; expected {}", Phase::ALL_WORDS.join(", "))),
     });
     word.as_deref().and_then(Phase::named)
 }
 
-fn git_status(fields: &mut Fields<'_, '_>, of_protocol: Need) -> GitStatus {
+fn git_status(fields: &mut Fields<'_, '_>, of_protocol: Need) -> Option<GitStatus> {
     let branch = fields.text("branch", Required).unwrap_or_default();
     let mut commit = fields.checked_text("commit", Optional, is_commit);
     let mut last_commit = fields.text("lastCommit", of_protocol);
@@ -239,7 +241,7 @@ fn git_status(fields: &mut Fields<'_, '_>, of_protocol: Need) -> GitStatus {
     let dirty = fields.boolean("dirty", of_protocol);
     let uncommitted = fields.boolean("uncommittedChanges", Optional);
     let dirty = dirty.or(uncommitted).unwrap_or_default();
-    GitStatus {
+    let status = GitStatus {
         branch,
         last_commit,
         commit,
@@ -247,7 +249,8 @@ fn git_status(fields: &mut Fields<'_, '_>, of_protocol: Need) -> GitStatus {
         uncommitted_changes: uncommitted.unwrap_or(dirty),
         behind_remote: fields.count("behindRemote", of_protocol).unwrap_or_default(),
         ahead_of_remote: fields.count("aheadOfRemote", Optional).unwrap_or_default(),
-    }
+    };
+    fields.unless_wrong(status)
 }
 
 fn is_commit(text: &str) -> Result<(), String> {
@@ -257,14 +260,15 @@ fn is_commit(text: &str) -> Result<(), String> {
     Err(format!("expected the hash of a commit, found \"{text}\""))
 }
 
-fn test_results(fields: &mut Fields<'_, '_>) -> TestResults {
-    TestResults {
+fn test_results(fields: &mut Fields<'_, '_>) -> Option<TestResults> {
+    let results = TestResults {
         passing: fields.count("passing", Required).unwrap_or_default(),
         failing: fields.count("failing", Required).unwrap_or_default(),
         skipped: fields.count("skipped", Optional),
         coverage: coverage(fields),
         reported_at: fields.time("reportedAt", Optional),
-    }
+    };
+    fields.unless_wrong(results)
 }
 
 /// `"87%"`, or a number of percent.
@@ -282,13 +286,13 @@ fn coverage(fields: &mut Fields<'_, '_>) -> Option<String> {
     coverage.map(|text| if text.ends_with('%') { text } else { text + "%" })
 }
 
-fn agent_activity(fields: &mut Fields<'_, '_>) -> AgentActivity {
+fn agent_activity(fields: &mut Fields<'_, '_>) -> Option<AgentActivity> {
     let claimed = fields.sections("claimed", |item| {
         let (id, title) = (item.text("item", Required), item.text("title", Required));
         let (agent, since) = (item.text("agent", Optional), item.time("since", Optional));
         Some(ClaimedItem { item: id?, title: title?, agent, since })
     });
-    AgentActivity {
+    let activity = AgentActivity {
         active_agents: fields.count("activeAgents", Required).unwrap_or_default(),
         idle_agents: fields.count("idleAgents", Optional).unwrap_or_default(),
         stale_agents: fields.count("staleAgents", Optional).unwrap_or_default(),
@@ -303,22 +307,26 @@ fn agent_activity(fields: &mut Fields<'_, '_>) -> AgentActivity {
             Some(CurrentWork { agent: agent?, task: task?, project })
         }),
         claimed,
-    }
+    };
+    fields.unless_wrong(activity)
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the field")]
-fn word<S: Serializer>(phase: &Phase, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(phase.word())
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    clippy::ref_option,
+    reason = "serde passes a reference to the field"
+)]
+fn word<S: Serializer>(phase: &Option<Phase>, serializer: S) -> Result<S::Ok, S::Error> {
+    phase.map(Phase::word).serialize(serializer)
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the field")]
-fn hub_word<S: Serializer>(phase: &Phase, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(phase.hub_word())
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the field")]
-fn seconds<S: Serializer>(moment: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&time::utc(*moment))
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    clippy::ref_option,
+    reason = "serde passes a reference to the field"
+)]
+fn hub_word<S: Serializer>(phase: &Option<Phase>, serializer: S) -> Result<S::Ok, S::Error> {
+    phase.map(Phase::hub_word).serialize(serializer)
 }
 
 #[expect(clippy::ref_option, reason = "serde passes a reference to the field")]

@@ -95,8 +95,11 @@ fn xml(text: &str) -> Result<TestReport, String> {
         .map_err(|error| format!("it is not valid XML ({error})"))?;
     let root = document.root_element();
     if root.tag_name().name() == "coverage" {
-        let rate = root.attribute("line-rate").and_then(|rate| rate.parse::<f64>().ok());
-        return Ok(TestReport { results: None, coverage: rate.and_then(|rate| percent(rate * 100.0)) });
+        let Some(rate) = root.attribute("line-rate") else { return Ok(TestReport::default()) };
+        let coverage = rate.parse::<f64>().ok().and_then(|rate| percent(rate * 100.0));
+        let coverage = coverage
+            .ok_or_else(|| format!("line-rate is {}, expected a fraction from 0 to 1", short(rate)))?;
+        return Ok(TestReport { results: None, coverage: Some(coverage) });
     }
     if !matches!(root.tag_name().name(), "testsuites" | "testsuite") {
         return Ok(TestReport::default());
@@ -121,47 +124,85 @@ fn json(text: &str) -> Result<TestReport, String> {
     // One value, or one on each line.
     for value in serde_json::Deserializer::from_str(text).into_iter::<Value>() {
         let value = value.map_err(|error| format!("it is not valid JSON ({error})"))?;
-        if let Some(counts) = counts_in(&value) {
+        if let Some(counts) = counts_in(&value)? {
             report.results.get_or_insert_default().add(counts);
         }
-        report.coverage = report.coverage.or_else(|| coverage_in(&value));
+        if report.coverage.is_none() {
+            report.coverage = coverage_in(&value)?;
+        }
     }
     Ok(report)
 }
 
-fn counts_in(value: &Value) -> Option<Counts> {
-    let number = |value: &Value, key: &str| value.get(key).and_then(Value::as_u64);
-    if let (Some(passing), Some(failing)) = (number(value, "passing"), number(value, "failing")) {
-        return Some(Counts { passing, failing, skipped: number(value, "skipped").unwrap_or_default() });
+fn counts_in(value: &Value) -> Result<Option<Counts>, String> {
+    if value.get("passing").is_some() || value.get("failing").is_some() {
+        let required = |key: &str| count(value, key)?.ok_or_else(|| format!("{key} is missing"));
+        let (passing, failing) = (required("passing")?, required("failing")?);
+        return Ok(Some(Counts { passing, failing, skipped: count(value, "skipped")?.unwrap_or_default() }));
     }
     // The end of a suite, by libtest. Its other lines are about single tests.
     if value.get("type").and_then(Value::as_str) == Some("suite") {
-        return Some(Counts {
-            passing: number(value, "passed")?,
-            failing: number(value, "failed")?,
-            skipped: number(value, "ignored").unwrap_or_default(),
-        });
+        let (passed, failed) = (count(value, "passed")?, count(value, "failed")?);
+        let skipped = count(value, "ignored")?.unwrap_or_default();
+        return Ok(passed.zip(failed).map(|(passing, failing)| Counts { passing, failing, skipped }));
     }
-    let summary = value.get("summary").filter(|summary| summary.get("total").is_some())?;
-    let sum = |keys: &[&str]| keys.iter().filter_map(|key| number(summary, key)).fold(0, u64::saturating_add);
-    Some(Counts {
-        passing: sum(&["passed", "xfailed"]),
-        failing: sum(&["failed", "error", "xpassed"]),
-        skipped: sum(&["skipped", "deselected"]),
-    })
+    let Some(summary) = value.get("summary").filter(|summary| summary.get("total").is_some()) else {
+        return Ok(None);
+    };
+    let sum = |keys: &[&str]| {
+        keys.iter().try_fold(0_u64, |sum, key| {
+            Ok::<_, String>(sum.saturating_add(count(summary, key)?.unwrap_or_default()))
+        })
+    };
+    Ok(Some(Counts {
+        passing: sum(&["passed", "xfailed"])?,
+        failing: sum(&["failed", "error", "xpassed"])?,
+        skipped: sum(&["skipped", "deselected"])?,
+    }))
 }
 
-fn coverage_in(value: &Value) -> Option<String> {
-    let number = match value.get("coverage") {
-        Some(Value::String(text)) => text.trim_end_matches('%').trim().parse().ok(),
-        Some(other) => other.as_f64(),
-        None => {
-            let of_python = value.pointer("/totals/percent_covered");
-            let of_llvm = value.pointer("/data/0/totals/lines/percent");
-            of_python.or(of_llvm).and_then(Value::as_f64)
-        }
+/// The number of a key; `None` if it has none.
+fn count(value: &Value, key: &str) -> Result<Option<u64>, String> {
+    let Some(number) = value.get(key).filter(|number| !number.is_null()) else { return Ok(None) };
+    let wrong =
+        || format!("{key} is {}, expected a whole number that is not negative", short(&number.to_string()));
+    number.as_u64().map(Some).ok_or_else(wrong)
+}
+
+/// The covered part. `percent_covered` and `percent` are percentages by definition. A number of the user's own report may be
+/// meant as a fraction if it is less than 1, so that it needs a sign.
+fn coverage_in(value: &Value) -> Result<Option<String>, String> {
+    const EXPECTED: &str = "expected a percentage from 0 to 100, for example \"87%\"";
+    let of_others = ["/totals/percent_covered", "/data/0/totals/lines/percent"];
+    let own = value.get("coverage").filter(|coverage| !coverage.is_null());
+    let Some(found) = own.or_else(|| of_others.iter().find_map(|path| value.pointer(path))) else {
+        return Ok(None);
     };
-    number.and_then(percent)
+    let (number, has_sign) = match found {
+        Value::String(text) => {
+            let number = text.trim().trim_end_matches('%').trim().parse().ok();
+            (number, text.trim().ends_with('%'))
+        }
+        other => (other.as_f64(), own.is_none()),
+    };
+    let shown = || short(&found.to_string());
+    if number.is_some_and(|number: f64| number > 0.0 && number < 1.0) && !has_sign {
+        return Err(format!(
+            "coverage is {}, which may be a fraction: write it with a percent sign",
+            shown()
+        ));
+    }
+    let coverage = number.and_then(percent);
+    coverage.map(Some).ok_or_else(|| format!("coverage is {}, {EXPECTED}", shown()))
+}
+
+/// The beginning of a value, for messages.
+fn short(value: &str) -> String {
+    const CHARACTERS: usize = 40;
+    match value.char_indices().nth(CHARACTERS) {
+        Some((end, _)) => format!("{}…", &value[..end]),
+        None => value.to_owned(),
+    }
 }
 
 fn lcov(text: &str) -> TestReport {
@@ -259,6 +300,9 @@ skipped="1" tests="3"><testcase classname="t" name="a"/><testcase name="b"><erro
                 TestReport { coverage: Some("87%".into()), ..results(380, 2, 0) },
             ),
             (r#"{"coverage": 87.25}"#, coverage("87.2%")),
+            (r#"{"coverage": "0.87%"}"#, coverage("0.8%")),
+            (r#"{"coverage": 0}"#, coverage("0%")),
+            (r#"{"totals":{"percent_covered":0.87}}"#, coverage("0.8%")),
             (r#"{"meta":{},"totals":{"percent_covered":99.97}}"#, coverage("99.9%")),
             (r#"{"data":[{"totals":{"lines":{"percent":50}}}]}"#, coverage("50%")),
             (r#"<coverage line-rate="0.29" branch-rate="0"/>"#, coverage("29%")),
@@ -274,13 +318,26 @@ skipped="1" tests="3"><testcase classname="t" name="a"/><testcase name="b"><erro
 
     #[test]
     fn other_files_are_refused_with_the_reason() {
+        testkit::limit_test();
         for (text, reason) in [
             ("", "not a test report"),
             ("hello", "not a test report"),
             ("{}", "not a test report"),
             ("<html/>", "not a test report"),
-            (r#"{"coverage": 300}"#, "not a test report"),
-            (r#"{"passing": -1, "failing": 0}"#, "not a test report"),
+            (r#"{"coverage": 300}"#, "coverage is 300, expected a percentage from 0 to 100"),
+            (r#"{"passing": 1, "failing": 0, "coverage": 187}"#, "coverage is 187, expected a percentage"),
+            (r#"{"coverage": "high"}"#, "coverage is \"high\", expected a percentage"),
+            (r#"{"coverage": 0.87}"#, "coverage is 0.87, which may be a fraction"),
+            (r#"{"coverage": "0.87"}"#, "coverage is \"0.87\", which may be a fraction"),
+            (r#"{"totals":{"percent_covered":101}}"#, "coverage is 101, expected"),
+            (r#"<coverage line-rate="87"/>"#, "line-rate is 87, expected a fraction from 0 to 1"),
+            (
+                r#"{"passing": -1, "failing": 0}"#,
+                "passing is -1, expected a whole number that is not negative",
+            ),
+            (r#"{"passing": 1, "failing": "0"}"#, "failing is \"0\", expected a whole number"),
+            (r#"{"passing": 1}"#, "failing is missing"),
+            (r#"{"summary":{"passed":1.5,"total":2}}"#, "passed is 1.5, expected a whole number"),
             ("{\"a\":", "not valid JSON"),
             ("<testsuites>", "not valid XML"),
             ("<!DOCTYPE a [<!ENTITY b \"c\">]><testsuites>&b;</testsuites>", "not valid XML"),

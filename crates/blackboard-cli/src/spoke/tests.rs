@@ -109,6 +109,29 @@ fn all_errors_of_a_file_are_reported_with_their_places() {
 }
 
 #[test]
+fn text_that_readers_of_other_versions_read_differently_has_a_note() {
+    testkit::limit_test();
+    for (text, note) in [
+        ("yes", "name: a boolean to some readers: write it in quotes"),
+        ("Off", "name: a boolean to some readers: write it in quotes"),
+        ("1e3", "name: a number to some readers: write it in quotes"),
+    ] {
+        let manifest = |name: &str| {
+            let lines = MANIFEST.lines().map(|line| if line.starts_with("name:") { name } else { line });
+            Manifest::check(&lines.collect::<Vec<_>>().join("\n"))
+        };
+        let checked = manifest(&format!("name: {text}"));
+        assert_eq!(checked.errors, [], "{text}");
+        assert_eq!(
+            checked.notes.iter().map(|note| note.message.as_str()).collect::<Vec<_>>(),
+            [note],
+            "{text}"
+        );
+        assert_eq!(manifest(&format!("name: '{text}'")).notes, [], "{text}");
+    }
+}
+
+#[test]
 fn a_version_without_quotes_is_accepted_with_a_note() {
     let checked = Manifest::check(&MANIFEST.replace("\"1.0\"", "1.0"));
     assert_eq!(checked.errors, []);
@@ -118,12 +141,12 @@ fn a_version_without_quotes_is_accepted_with_a_note() {
 #[test]
 fn both_forms_of_a_status_are_valid() {
     let seed = valid(StatusFile::check(SEED));
-    assert_eq!((seed.phase, seed.generated_by.as_deref()), (Phase::Build, None));
+    assert_eq!((seed.phase, seed.generated_by.as_deref()), (Some(Phase::Build), None));
     let git = seed.git.expect("git");
     assert_eq!((git.commit.as_deref(), git.last_commit, git.dirty), (Some("abc1234"), None, true));
     assert_eq!(seed.agent_activity.map(|activity| activity.active_agents), Some(2));
     let protocol = valid(StatusFile::check(PROTOCOL));
-    assert_eq!((protocol.phase, protocol.project), (Phase::Harden, None));
+    assert_eq!((protocol.phase, protocol.project), (Some(Phase::Harden), None));
     let git = protocol.git.expect("git");
     assert_eq!((git.last_commit.as_deref(), git.behind_remote), (Some("2026-02-03"), 3));
 }
@@ -149,8 +172,8 @@ fn a_written_status_is_read_back_and_is_in_both_forms() {
     let moment = "2026-02-03T16:00:00Z".parse().expect("a time");
     let status = StatusFile {
         generated_by: Some("blackboard 0.1.0".into()),
-        phase: Phase::Specify,
-        project: Some(ProjectName { name: "no".into(), phase: Phase::Specify }),
+        phase: Some(Phase::Specify),
+        project: Some(ProjectName { name: "no".into(), phase: Some(Phase::Specify) }),
         git: Some(GitStatus {
             branch: "1e3".into(),
             last_commit: Some("2026-02-03T17:00:00+01:00".into()),

@@ -1,7 +1,7 @@
 //! Reads and writes YAML: the files of a spoke and a hub, imported tasks, exports.
 //!
 //! What is read was written by others. [`tree`] accepts a limited number of bytes, levels and nodes, where a node that
-//! an alias repeats counts each time, and so do the bytes of its text. It reads the first document of a file and refuses keys that occur
+//! an alias repeats counts each time, and so do the bytes of its text. It refuses a second document, keys that occur
 //! twice and merge keys (`<<`), which readers interpret differently. An error has a line and a column.
 //!
 //! What is written means the same to readers of YAML 1.1 and 1.2: every text is quoted, so that none of them reads a

@@ -120,8 +120,14 @@ fn an_error_has_its_line_and_column() {
 }
 
 #[test]
-fn only_the_first_document_is_read() {
-    for rest in ["", "---\nname: [\n", "...\n", "---\n", "...\n---\n%%%\n", "# a comment\n"] {
+fn a_second_document_is_refused_where_it_begins() {
+    testkit::limit_test();
+    for (rest, line) in [("---\nfoo: 1\n", 4), ("---\n", 4), ("...\n---\nfoo: 1\n", 5), ("# a\n--- b\n", 5)] {
+        let error = tree(&format!("---\nname: a\ncount: 1\n{rest}")).expect_err(rest);
+        assert_eq!((error.line, error.column), (line, 1), "{rest}: {error}");
+        assert!(error.message.contains("a second document begins here"), "{rest}: {error}");
+    }
+    for rest in ["", "...\n", "...\n# a comment\n", "# a comment\n"] {
         let text = format!("---\nname: a\ncount: 1\n{rest}");
         let root = tree(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
         assert_eq!((root.entries().len(), root.get("name").and_then(Node::text)), (2, Some("a")), "{text}");

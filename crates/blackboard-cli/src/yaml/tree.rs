@@ -87,6 +87,16 @@ impl Node {
         }
     }
 
+    /// What a text without quotes is to some readers: those of YAML 1.1 know more booleans.
+    pub fn other_kind(&self) -> Option<&'static str> {
+        const BOOLEANS: [&str; 8] = ["y", "n", "yes", "no", "on", "off", "true", "false"];
+        let text = self.plain()?;
+        if BOOLEANS.iter().any(|word| word.eq_ignore_ascii_case(text)) {
+            return Some("a boolean");
+        }
+        self.number().map(|_| "a number")
+    }
+
     /// A decimal number that is not negative.
     pub fn count(&self) -> Option<u64> {
         let text = self.plain()?;
@@ -158,12 +168,12 @@ impl Size {
     }
 }
 
-/// The tree of the first document of a file. An empty file is null.
+/// The tree of the only document of a file. An empty file is null.
 pub fn tree(text: &str) -> Result<Node, YamlError> {
     tree_within(text, Limits::FILE)
 }
 
-/// The tree of the first document of a text. An empty text is null.
+/// The tree of the only document of a text. An empty text is null.
 pub fn tree_within(text: &str, limits: Limits) -> Result<Node, YamlError> {
     if text.len() > limits.bytes {
         return Err(YamlError::new(0, 0, &format!("the text has more than {} bytes", limits.bytes)));
@@ -198,10 +208,16 @@ struct Located<'text> {
 impl<'text> Builder<'text> {
     fn document(&mut self) -> Result<Node, YamlError> {
         let mut root = Node { line: 1, column: 1, value: Value::Scalar { text: String::new(), plain: true } };
+        let mut has_ended = false;
         while let Some(located) = self.next()? {
             match located.event {
+                Event::DocumentStart(..) if has_ended => {
+                    let message = "a second document begins here: a file may have only one";
+                    return Err(YamlError::new(located.line, located.column, message));
+                }
                 Event::StreamStart | Event::DocumentStart(..) => {}
-                Event::DocumentEnd | Event::StreamEnd => break,
+                Event::DocumentEnd => has_ended = true,
+                Event::StreamEnd => break,
                 _ => root = self.node(located, 0)?,
             }
         }

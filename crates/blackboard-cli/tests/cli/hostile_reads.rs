@@ -34,8 +34,9 @@ const LISTS: &[&[&str]] = &[
     &["work", "export", "--to", "jsonl"],
     &["work", "export", "--to", "markdown"],
     &["render", "board.md"],
-    &["pull", "--hub", "."],
-    &["registry", "--hub", "."],
+    // The working directory is a hub without projects: those of the board are shown.
+    &["pull"],
+    &["registry"],
     &["sweep", "--threshold", "0", "--dry-run"],
 ];
 
@@ -115,6 +116,7 @@ fn every_reading_command_shows_a_hostile_board_as_text() {
     }
     for extent in [Extent::Everything, Extent::AllButIdentities] {
         let scratch = generator.board(extent, PAYLOAD);
+        std::fs::create_dir(scratch.path().join("projects")).unwrap();
         for call in LISTS {
             check(&scratch, call, 0);
         }
@@ -166,6 +168,7 @@ fn huge_text_in_every_column_is_shown() {
     testkit::limit_test();
     let generator = Generator::shared();
     let scratch = generator.board(Extent::AllButIdentities, &"W".repeat(20_000));
+    std::fs::create_dir(scratch.path().join("projects")).unwrap();
     for call in LISTS {
         check(&scratch, call, 0);
     }

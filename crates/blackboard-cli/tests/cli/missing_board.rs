@@ -16,6 +16,8 @@ testkit::on_each_engine![
 
 fn commands_that_read_create_nothing() {
     let scratch = Scratch::new();
+    // A hub for `pull` and `registry`.
+    std::fs::create_dir(scratch.path().join("projects")).unwrap();
     let before = scratch.contents();
     for (command, arguments) in CALLS.iter().filter(|(command, _)| READING.contains(command)) {
         for database in [&[][..], &["--db", "no/such/directory/x.db"], &["--db", "x.db"]] {

@@ -202,6 +202,7 @@ fn a_hub_with_spokes_of_every_kind_is_read_with_and_without_a_cache_and_offline(
     assert!(problems(&offline, "missing").contains("it is not in the cache"));
     let shown = hub.run(&["pull", "--offline"]).success().stdout;
     assert!(shown.contains("\nOffline: the cache is "), "{shown}");
+    assert!(shown.contains("\n11 spokes read from the cache, 21 failed, "), "{shown}");
 
     // Vanished remotes show their last state, marked as such.
     let vanished = hub.json(&["pull"]);
@@ -495,7 +496,59 @@ fn registered_projects_are_read_from_their_path() {
     let signal = spoke(&pulled, "signal");
     assert_eq!((&signal["source"], &signal["maintainer"]), (&"local".into(), &"ivy".into()));
     assert_eq!(pulled["spokes"].as_array().map(Vec::len), Some(1));
+    // Only the projects of a hub that the call names are shown.
+    let other = scratch.path().join("work/other");
+    fs::create_dir_all(other.join(".collab")).unwrap();
+    fs::write(other.join(".collab/status.yaml"), status_of_a_board(MINUTE, 1, 0)).unwrap();
+    scratch.json(["project", "register", "other", "--name", "Other", "--path", other.to_str().unwrap()]);
+    assert_eq!(scratch.json(["pull", "--hub", "hub"])["spokes"].as_array().map(Vec::len), Some(1));
+    let mut here = scratch.command(["pull", "--json"]);
+    let here = Output::of(here.current_dir(scratch.path().join("hub")).run_to_end()).success().json();
+    assert_eq!(here["spokes"].as_array().map(Vec::len), Some(2), "{here}");
     assert_eq!(fs::read_to_string(project.join(".blackboard/local.db")).unwrap(), "not a board");
+}
+
+#[test]
+fn a_registered_project_whose_path_is_gone_is_reported() {
+    let scratch = Scratch::new();
+    let path = scratch.path().join("work/signal");
+    fs::create_dir_all(path.join(".collab")).unwrap();
+    fs::write(path.join(".collab/status.yaml"), status_of_a_board(MINUTE, 2, 1)).unwrap();
+    scratch.json(["project", "register", "signal", "--name", "Signal", "--path", path.to_str().unwrap()]);
+    assert_eq!(scratch.json(["pull"])["fetched"], 1);
+    fs::remove_dir_all(&path).unwrap();
+    let pulled = scratch.json(["pull"]);
+    assert_eq!((&pulled["fetched"], &pulled["failed"]), (&0.into(), &1.into()));
+    assert_eq!(health(&pulled)["signal"], "unreachable");
+    let problem = format!("its registered path {} cannot be read: ", path.display());
+    assert!(problems(&pulled, "signal").starts_with(&problem), "{pulled}");
+    let shown = scratch.run(["pull"]).success().stdout;
+    assert!(shown.contains("\nProblems:\n  Signal: its registered path "), "{shown}");
+    // A hub that has a copy is read, and the path is reported.
+    let hub = scratch.path().join("hub/projects/signal/.collab");
+    fs::create_dir_all(&hub).unwrap();
+    fs::write(hub.join("status.yaml"), status_of_a_board(MINUTE, 2, 1)).unwrap();
+    let pulled = scratch.json(["pull", "--hub", "hub"]);
+    assert_eq!(
+        (spoke(&pulled, "signal")["source"].as_str(), pulled["failed"].as_u64()),
+        (Some("hub"), Some(0))
+    );
+    assert!(problems(&pulled, "signal").starts_with(&problem), "{pulled}");
+}
+
+#[test]
+fn a_directory_or_a_repository_that_is_not_a_hub_is_refused() {
+    let Some(hub) = TestHub::new("a repository that is not a hub") else { return };
+    fs::create_dir(hub.scratch.path().join("empty")).unwrap();
+    hub.commit("plain", "main", &[(FILE, "README", b"x")]);
+    let (url, bare) = (hub.url("plain"), hub.repositories().join("plain"));
+    for named in ["empty", url.as_str(), bare.to_str().unwrap()] {
+        for command in ["pull", "registry"] {
+            let refused = hub.scratch.run([command, "--hub", named, "--json"]).refused(Code::InvalidValue);
+            let error = refused["error"].as_str().unwrap();
+            assert!(error.ends_with(" is not a hub: it has neither projects/ nor REGISTRY.md"), "{error}");
+        }
+    }
 }
 
 #[test]

@@ -47,6 +47,12 @@ fn projects_and_operators_have_their_health() {
         .map(|project| (project["project"].as_str().unwrap(), project["health"].as_str().unwrap()))
         .collect();
     assert_eq!(health, [("fresh", "fresh"), ("none", "no_source"), ("stale", "stale")]);
+    // The repository of a project may have another name: rows are in the order of the projects, which are shown.
+    hub.project("a-last", &format!("source: {{repo: '{}'}}\n", hub.url("fresh")));
+    hub.project("b-first", "source: {repo: ssh://git@example.org/A/a}\n");
+    let sorted = hub.json(&["registry", "--offline"]);
+    let names: Vec<_> = sorted["projects"].as_array().unwrap().iter().map(|one| &one["project"]).collect();
+    assert_eq!(names, ["a-last", "b-first", "fresh", "none", "stale"]);
     let operators = answer["operators"].as_array().unwrap();
     let handles: Vec<_> = operators.iter().map(|operator| operator["handle"].as_str().unwrap()).collect();
     assert_eq!(handles, ["ivy", "oak"]);

@@ -234,6 +234,35 @@ fn as_json(value: &yaml_rust2::Yaml) -> Value {
     }
 }
 
+#[test]
+fn a_hyphen_is_standard_output() {
+    let scratch = Scratch::new();
+    let printed = scratch.run(["status", "--export", "--output", "-"]).success().stdout;
+    assert!(printed.contains("\nschemaVersion: '1.0'\n"), "{printed}");
+    assert!(!scratch.path().join("-").exists() && !scratch.path().join(".collab").exists());
+}
+
+#[test]
+fn values_of_the_existing_file_that_are_wrong_are_replaced_with_a_note() {
+    let scratch = Scratch::new();
+    fs::create_dir(scratch.path().join(".collab")).unwrap();
+    let file = scratch.path().join(".collab/status.yaml");
+    let text = "schemaVersion: '1.0'\nphase: bogus\ntests: {passing: 3, failing: none}\n";
+    fs::write(&file, text).unwrap();
+    let noted = scratch.run(["status", "--export"]).success().stderr;
+    for place in ["line 2, column 8: phase: unknown word bogus", "line 3, column 30: tests.failing: expected"]
+    {
+        let note = format!("note: a value of the existing status is not kept: {place}");
+        assert!(noted.contains(&note), "{noted}");
+    }
+    // Nothing is said about a phase that the call replaces, or about what is missing.
+    fs::write(&file, "schemaVersion: '1.0'\nphase: bogus\n").unwrap();
+    let noted = scratch.run(["status", "--export", "--phase", "proposed"]).success().stderr;
+    assert!(!noted.contains("not kept"), "{noted}");
+    let refused = scratch.run(["status", "--export", "--phase", "bogus"]);
+    assert!(refused.code == 2 && refused.stderr.contains("proposed") && refused.stderr.contains("building"));
+}
+
 fn phase_and_test_results_stay_until_they_are_changed() {
     let scratch = Scratch::new();
     let status = || fs::read_to_string(scratch.path().join(".collab/status.yaml")).unwrap();

@@ -360,6 +360,7 @@ fn every_length_of_time_has_the_same_forms_and_errors() {
     let scratch = Scratch::new();
     scratch.run(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]).success();
     scratch.run(["work", "create", "item", "--title", "Item"]).success();
+    std::fs::create_dir(scratch.path().join("projects")).unwrap();
     for (command, arguments, option) in WITH_A_LENGTH {
         let with = |value: &str| {
             let last: &[&str] = if *command == "lock run" { &["--", "true"] } else { &[] };

@@ -34,11 +34,11 @@ pub struct Init {
     hub: Option<String>,
 
     /// Name of the spoke [default: the name of the remote or the directory]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = name)]
     name: Option<String>,
 
     /// Project in the hub [default: as --name]
-    #[arg(short = 'P', long, value_name = "NAME")]
+    #[arg(short = 'P', long, value_name = "NAME", value_parser = name)]
     project: Option<String>,
 
     /// Handle of the maintainer [default: the owner of the remote]
@@ -50,7 +50,7 @@ pub struct Init {
     license: Option<String>,
 
     /// Public key of the maintainer: ssh-ed25519 …
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", value_parser = public_key)]
     public_key: Option<String>,
 
     /// Replace an existing manifest
@@ -90,6 +90,15 @@ fn repository(text: &str) -> Result<String, String> {
 
 fn handle(text: &str) -> Result<String, String> {
     manifest::is_handle(text).map(|()| text.to_owned())
+}
+
+fn name(text: &str) -> Result<String, String> {
+    manifest::is_name(text).map(|()| text.to_owned())
+}
+
+fn public_key(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    manifest::is_name(text).and_then(|()| manifest::is_public_key(text)).map(|()| text.to_owned())
 }
 
 /// The license that the file of the repository contains, if hubs accept it.

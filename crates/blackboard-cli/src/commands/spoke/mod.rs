@@ -6,9 +6,10 @@ pub mod validate;
 
 use std::path::{Path, PathBuf};
 
-use blackboard::Result;
+use blackboard::Error;
 
 use crate::context::Context;
+use crate::hub::folder::Problem;
 use crate::spoke::project::{self, SpokeProject};
 use crate::spoke::{Checked, DIRECTORY, Manifest, OperatorFile, StatusFile, manifest, operator, status};
 use crate::yaml::YamlError;
@@ -24,11 +25,20 @@ pub enum SpokeFile {
     Status(Checked<StatusFile>),
     /// `operator.yaml`
     Operator(Checked<OperatorFile>),
+    /// A file that is not read, and why.
+    Unreadable([YamlError; 1]),
 }
 
 impl SpokeFile {
-    /// Reads the text of a file with this name. `None` if no file of a spoke has it.
-    fn read(name: &str, text: &str) -> Option<SpokeFile> {
+    /// Reads the content of a file with this name. `None` if no file of a spoke has it.
+    fn read(name: &str, content: &Result<String, Problem>) -> Option<SpokeFile> {
+        let text = match content {
+            Ok(text) => text,
+            Err(problem) => {
+                let error = YamlError::new(0, 0, &format!("the file {problem}"));
+                return Some(SpokeFile::Unreadable([error]));
+            }
+        };
         Some(match name {
             manifest::FILE => SpokeFile::Manifest(Manifest::check(text)),
             status::FILE => SpokeFile::Status(StatusFile::check(text)),
@@ -43,6 +53,7 @@ impl SpokeFile {
             SpokeFile::Manifest(checked) => (&checked.errors, &checked.notes),
             SpokeFile::Status(checked) => (&checked.errors, &checked.notes),
             SpokeFile::Operator(checked) => (&checked.errors, &checked.notes),
+            SpokeFile::Unreadable(errors) => (errors, &[]),
         }
     }
 }
@@ -59,17 +70,20 @@ fn spoke_at(context: &Context, directory: Option<&Path>) -> SpokeProject {
 }
 
 /// The files of a spoke that exist, by their names.
-fn existing(project: &SpokeProject) -> Result<Vec<(&'static str, PathBuf, SpokeFile)>> {
+fn existing(project: &SpokeProject) -> Result<Vec<(&'static str, PathBuf, SpokeFile)>, Error> {
     let mut files = Vec::new();
     for name in FILES {
-        let Some(text) = project.read(name)? else { continue };
-        files.extend(SpokeFile::read(name, &text).map(|file| (name, project.file(name), file)));
+        let Some(content) = project.content(name)? else { continue };
+        files.extend(SpokeFile::read(name, &content).map(|file| (name, project.file(name), file)));
     }
     Ok(files)
 }
 
 /// Reads one file whose name says which file of a spoke it is.
-fn file_at(file: &Path) -> Result<Option<SpokeFile>> {
+fn file_at(file: &Path) -> Result<Option<SpokeFile>, Error> {
     let Some(name) = file.file_name().and_then(|name| name.to_str()) else { return Ok(None) };
-    Ok(project::read(file)?.and_then(|text| SpokeFile::read(name, &text)))
+    if !FILES.contains(&name) {
+        return Ok(project::read(file)?.and(None));
+    }
+    Ok(project::content(file)?.and_then(|content| SpokeFile::read(name, &content)))
 }

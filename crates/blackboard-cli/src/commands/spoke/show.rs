@@ -43,6 +43,7 @@ impl Run for Show {
                 SpokeFile::Manifest(checked) => shown.manifest = checked.value,
                 SpokeFile::Status(checked) => shown.status = checked.value,
                 SpokeFile::Operator(checked) => shown.operator = checked.value,
+                SpokeFile::Unreadable(_) => {}
             }
         }
         Ok(Outcome::new(shown))

@@ -14,7 +14,7 @@ use crate::spoke::DIRECTORY;
 /// Check the files of a spoke against their schemas
 ///
 /// Checks .collab/manifest.yaml, status.yaml and operator.yaml, or one of them, and prints every error with its line and
-/// column. Exits with 4 if a file is invalid. Unknown keys are ignored with a note.
+/// column. Exits with 4 if a file is invalid or cannot be read. Unknown keys are ignored with a note.
 ///
 /// Examples:
 ///   blackboard spoke validate
@@ -47,7 +47,7 @@ impl Run for Validate {
         let spoke = ValidatedSpoke::new(files);
         let is_valid = spoke.valid;
         let outcome = Outcome::new(spoke);
-        Ok(if is_valid { outcome } else { outcome.that_means(Code::ProtocolMismatch) })
+        Ok(if is_valid { outcome } else { outcome.that_means(ValidatedSpoke::INVALID) })
     }
 }
 
@@ -60,7 +60,7 @@ fn no_such_file(path: &std::path::Path) -> Error {
     if path.exists() {
         return Error::invalid(format!("{} is not called {}", path.display(), FILES.join(", ")));
     }
-    Refusal::new(Code::EntryNotFound, format!("{} not found", path.display())).into()
+    Error::invalid(format!("{} does not exist", path.display()))
 }
 
 /// A refusal that hints at how a spoke begins.

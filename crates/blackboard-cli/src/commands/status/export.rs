@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use blackboard::clock::{Clock, SystemClock};
 use blackboard::project::{Activity, ProjectSelection};
 use blackboard::{Code, Error, Fault, Result};
-use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::builder::PossibleValuesParser;
 
 use crate::context::Context;
 use crate::open::Access;
@@ -27,7 +27,7 @@ pub struct Export {
     #[arg(long = "export", id = "export")]
     is_wanted: bool,
 
-    /// File to write [default: .collab/status.yaml in the repository]
+    /// File to write; - is standard output [default: .collab/status.yaml in the repository]
     #[arg(short = 'o', long, value_name = "FILE", requires = "export", conflicts_with = "stdout")]
     output: Option<PathBuf>,
 
@@ -36,7 +36,7 @@ pub struct Export {
     stdout: bool,
 
     /// Phase of the project [default: as in the existing file, or build]
-    #[arg(long, value_name = "PHASE", requires = "export", value_parser = phases())]
+    #[arg(long, value_name = "PHASE", requires = "export", value_parser = PossibleValuesParser::new(Phase::ALL_WORDS))]
     phase: Option<String>,
 
     /// Report of a test run: JUnit XML, JSON, LCOV; can be repeated, for results and coverage
@@ -48,15 +48,6 @@ pub struct Export {
     all_projects: bool,
 }
 
-/// The words of the protocol. Those of a hub are accepted too.
-fn phases() -> PossibleValuesParser {
-    let value = |phase: Phase| {
-        let value = PossibleValue::new(phase.word());
-        if phase.hub_word() == phase.word() { value } else { value.alias(phase.hub_word()) }
-    };
-    PossibleValuesParser::new(Phase::ALL.map(value))
-}
-
 impl Export {
     /// Whether the call asks for an export.
     pub fn is_wanted(&self) -> bool {
@@ -64,7 +55,10 @@ impl Export {
     }
 
     /// Writes the status.
-    pub fn run(self, context: &Context) -> Result<Outcome> {
+    pub fn run(mut self, context: &Context) -> Result<Outcome> {
+        if self.output.as_deref() == Some(Path::new("-")) {
+            (self.output, self.stdout) = (None, true);
+        }
         let project = SpokeProject::find(&context.request());
         let now = SystemClock.now();
         let reports = self.tests.iter().map(|file| report(file)).collect::<Result<Vec<_>>>()?;
@@ -84,7 +78,7 @@ impl Export {
         let sources = Sources {
             now,
             project: &project.name(),
-            phase: phase.or(previous.map(|previous| previous.phase)).unwrap_or_default(),
+            phase: phase.or(previous.and_then(|previous| previous.phase)).unwrap_or_default(),
             git,
             tests,
             activity: activity.as_ref(),
@@ -120,6 +114,17 @@ impl Export {
             context.note(&format!(
                 "the existing status cannot be read, so its phase and tests are not kept: {reason}"
             ));
+        }
+        let is_kept = |message: &str| {
+            let is_missing =
+                ["phase: required, but missing", "tests: required, but missing"].contains(&message);
+            let is_phase = message.starts_with("phase:") || message.starts_with("project.phase:");
+            is_missing || !(is_phase && self.phase.is_none() || message.starts_with("tests"))
+        };
+        for error in
+            previous.errors.iter().filter(|error| previous.value.is_some() && !is_kept(&error.message))
+        {
+            context.note(&format!("a value of the existing status is not kept: {error}"));
         }
         Ok(previous.value)
     }

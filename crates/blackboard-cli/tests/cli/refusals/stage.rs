@@ -226,11 +226,12 @@ pub fn has_git() -> bool {
 const STATUS: &str =
     "schemaVersion: '1.0'\ngeneratedAt: '2026-02-03T16:00:00Z'\nproject: {name: pai, phase: building}\n";
 
-/// Writes the files that calls of `txn` name.
+/// Writes the files that calls of `txn` name, a spoke, and an empty hub.
 pub fn write_transactions(scratch: &Scratch) {
     for (name, transaction) in TRANSACTIONS {
         fs::write(scratch.path().join(name), transaction).unwrap();
     }
+    fs::create_dir_all(scratch.path().join("projects")).unwrap();
     fs::create_dir_all(scratch.path().join("spoke/.collab")).unwrap();
     fs::write(scratch.path().join("spoke/.collab/status.yaml"), STATUS).unwrap();
 }

@@ -48,6 +48,20 @@ fn hooks_of_ivy_blackboard_are_replaced_and_come_back_with_the_removal() {
     fs::create_dir(scratch.path().join(".claude")).unwrap();
     fs::write(&file, WITH_IVY_BLACKBOARD).unwrap();
     let before = scratch.contents();
+    // The hooks that go are shown, and no other command.
+    let plan = scratch.run(["setup", "claude", "--dry-run"]).success().stdout;
+    for removed in [
+        "bun ~/.claude/hooks/blackboard-register.ts",
+        "bun /home/ivy/.claude/hooks/",
+        "ivy-blackboard agent heartbeat …",
+    ] {
+        let removed = removed.replace("bun /home", "bun run /home");
+        assert!(
+            plan.lines().any(|line| line.starts_with('-') && line.contains(&removed)),
+            "{removed}: {plan}"
+        );
+    }
+    assert!(!plan.contains("greet") && !plan.contains("format --all"), "{plan}");
     let answer = scratch.json(["setup", "claude", "--yes"]);
     let change = changes(&answer).find(|change| change["part"] == "hooks").unwrap();
     assert_eq!((&change["file"], &change["action"]), (&file.to_str().unwrap().into(), &"change".into()));

@@ -42,6 +42,29 @@ fn an_existing_manifest_is_replaced_only_by_force() {
 }
 
 #[test]
+fn options_that_would_make_an_invalid_manifest_are_refused() {
+    let scratch = Scratch::new();
+    for (option, value, message) in [
+        ("--public-key", "ssh-rsa AAAA", "a public key that begins with ssh-ed25519"),
+        ("--public-key", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOn a\nb", "one line of text"),
+        ("--name", "a\nb", "one line of text"),
+        ("--name", "", "one line of text"),
+        ("--project", "a\u{1b}[2Jb", "one line of text"),
+    ] {
+        let refused = scratch.run(["spoke", "init", option, value, "--json"]).refused(Code::Usage);
+        assert!(refused.to_string().contains(message), "{option} {value}: {refused}");
+    }
+    assert!(!scratch.path().join(".collab").exists());
+    let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOnNv4kLw ivy@example.org\n";
+    scratch.json(["spoke", "init", "--public-key", key, "--name", "it's: #1"]);
+    let manifest = scratch.json(["spoke", "show"])["manifest"].clone();
+    assert_eq!(
+        (&manifest["name"], &manifest["identity"]["publicKey"]),
+        (&json!("it's: #1"), &json!(key.trim_end()))
+    );
+}
+
+#[test]
 fn remote_and_license_of_the_repository_are_used() {
     if !can("a repository", "git", &["--version"]) {
         return;

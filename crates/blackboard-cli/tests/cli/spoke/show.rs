@@ -73,10 +73,45 @@ fn a_spoke_that_a_hub_refuses_is_refused() {
     fs::remove_file(scratch.path().join(".collab")).unwrap();
     // A hub reads at most 256 KB.
     write(&scratch, "status.yaml", &format!("# {}\n", "x".repeat(256 * 1024)));
-    scratch.run(["spoke", "show", "--json"]).refused(Code::InvalidValue);
-    scratch.run(["spoke", "validate", ".collab/status.yaml", "--json"]).refused(Code::InvalidValue);
+    assert_eq!(scratch.json(["spoke", "show"])["status"], json!(null));
+    scratch.run(["spoke", "validate", ".collab/status.yaml", "--json"]).refused(Code::ProtocolMismatch);
     let pipe = scratch.path().join(".collab/status.yaml");
     fs::remove_file(&pipe).unwrap();
     assert!(Command::new("mkfifo").arg(&pipe).run_to_end().status.success());
-    scratch.run(["spoke", "show", "--json"]).refused(Code::UnsafePermissions);
+    assert_eq!(scratch.json(["spoke", "show"])["errors"][0]["message"], "the file is not a plain file");
+}
+
+#[test]
+fn values_that_are_wrong_are_missing() {
+    let scratch = Scratch::new();
+    write(
+        &scratch,
+        "status.yaml",
+        "schemaVersion: '1.0'\ngeneratedAt: yesterday\ngeneratedBy: x\nphase: flying\ntests: {passing: \"3\", failing: 0}\n\
+         git: {branch: main, lastCommit: 2026-02-03, dirty: maybe, behindRemote: 2}\n\
+         agentActivity: {activeAgents: many}\nproject: {phase: building}\nrecentProgress: [done]\n",
+    );
+    write(&scratch, "operator.yaml", "schemaVersion: '2'\nhandle: ivy\navailability: away\n");
+    let shown = scratch.json(["spoke", "show"]);
+    let status =
+        json!({"schemaVersion": "1.0", "generatedBy": "x", "recentProgress": ["done"], "phase": "build"});
+    assert_eq!(shown["status"], status);
+    assert_eq!(
+        (&shown["operator"]["availability"], &shown["operator"]["schemaVersion"]),
+        (&json!(null), &json!(null))
+    );
+    write(
+        &scratch,
+        "status.yaml",
+        "schemaVersion: '1.0'\ngeneratedAt: yesterday\nphase: flying\ntests: {passing: \"3\"}\n",
+    );
+    assert_eq!(scratch.json(["spoke", "show"])["status"], json!({"schemaVersion": "1.0"}));
+    let human = scratch.run(["spoke", "show"]).success().stdout;
+    for invented in ["Phase:", "Generated:", "Tests:", "Availability:", "1970"] {
+        assert!(!human.contains(invented), "{human}");
+    }
+    assert!(
+        human.contains("phase: unknown word flying; expected specify, proposed, build, building"),
+        "{human}"
+    );
 }
