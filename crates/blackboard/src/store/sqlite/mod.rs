@@ -55,7 +55,7 @@ use rusqlite::{Connection, DEFAULT_NAME};
 pub use self::git::{command_to_ignore, keep_out_of_git};
 pub use self::load::LoadingFile;
 use self::queue::Queue;
-pub use self::reference::{KeptInMetadata, Upgraded, UpgradedRows};
+pub use self::reference::{KeptInMetadata, LeftOutDependency, Upgraded, UpgradedRows};
 pub use self::schema::VERSION as SCHEMA_VERSION;
 pub use self::sidecars::SqliteSidecars;
 pub use self::trust::{foreign_owner, writable_by_others};
