@@ -179,6 +179,12 @@ impl Board {
 
     /// Marks the stale agents of a board that was just upgraded. No session of this program has used it yet, so none gets
     /// the time that sessions get on a machine that is new to the board.
+    ///
+    /// ```
+    /// # use blackboard::Board;
+    /// assert!(Board::memory().sweep_upgraded()?.stale_agents.is_empty());
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
     pub fn sweep_upgraded(&self) -> Result<Swept> {
         self.sweep_agents_with(&Sweep::default(), OnBusy::Wait, |_, _| Ok(true))
     }

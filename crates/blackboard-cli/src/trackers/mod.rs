@@ -56,6 +56,7 @@ pub struct TrackerFile {
 }
 
 /// What is wrong, and where.
+#[expect(clippy::struct_field_names, reason = "the names are those of the JSON output")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// The line, or in a list the number of the item, from 1.
