@@ -177,6 +177,18 @@ impl Board {
         Ok(swept)
     }
 
+    /// Marks the stale agents of a board that was just upgraded. No session of this program has used it yet, so none gets
+    /// the time that sessions get on a machine that is new to the board.
+    ///
+    /// ```
+    /// # use blackboard::Board;
+    /// assert!(Board::memory().sweep_upgraded()?.stale_agents.is_empty());
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn sweep_upgraded(&self) -> Result<Swept> {
+        self.sweep_agents_with(&Sweep::default(), OnBusy::Wait, |_, _| Ok(true))
+    }
+
     /// The automatic sweep of other commands. It never waits and never fails. It checks about 1,000 agents without a
     /// recent heartbeat, marks or refreshes at most 100 of them, and removes at most 100 expired entries. It makes at most
     /// one commit for scopes whose session or work item has ended, with at most 500 of their entries: later sweeps continue.
@@ -188,6 +200,15 @@ impl Board {
     }
 
     fn sweep_agents(&self, sweep: &Sweep, on_busy: OnBusy) -> Result<Swept> {
+        self.sweep_agents_with(sweep, on_busy, |sweep, on_busy| self.clock_can_be_trusted(sweep, on_busy))
+    }
+
+    fn sweep_agents_with(
+        &self,
+        sweep: &Sweep,
+        on_busy: OnBusy,
+        clock_can_be_trusted: impl Fn(&Sweep, OnBusy) -> Result<bool>,
+    ) -> Result<Swept> {
         let mut swept = Swept::default();
         let (most_done, most_looked_at) = match on_busy {
             OnBusy::Fail => (BATCH, LOOKED_AT),
@@ -199,9 +220,7 @@ impl Board {
             let (candidates, now) = self.candidates(sweep, limit)?;
             let is_last_page = candidates.len() < limit;
             let skipped_before = swept.skipped_agents.len();
-            if looked_at.is_empty()
-                && (candidates.is_empty() || !self.clock_can_be_trusted(sweep, on_busy)?)
-            {
+            if looked_at.is_empty() && (candidates.is_empty() || !clock_can_be_trusted(sweep, on_busy)?) {
                 return Ok(swept);
             }
             for candidate in candidates {

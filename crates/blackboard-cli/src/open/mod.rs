@@ -111,9 +111,17 @@ impl ResolvedBoard {
         })
     }
 
-    /// Upgrades a board of ivy-blackboard. `None` if it is a board of this program already.
+    /// Upgrades a board of ivy-blackboard. `None` if it is a board of this program already. Its sessions that have not been
+    /// seen for long are marked stale at once, so that the first list is right.
     pub fn upgrade(&self) -> Result<Option<Upgraded>> {
-        self.engine.upgrade(&self.config.database)
+        let upgraded = self.engine.upgrade(&self.config.database)?;
+        if upgraded.is_some()
+            && let Ok(Some(opened)) = self.engine.open(&self.config.database, Opening::new(Mode::Existing))
+        {
+            // What fails here is left to the next sweep.
+            let _ = self.board(opened.store, opened.clock).sweep_upgraded();
+        }
+        Ok(upgraded)
     }
 
     /// The empty board that represents a missing one.

@@ -120,8 +120,8 @@ impl Render for ImportedWork {
                 "  To change items of other sources too, repeat the import with --adopt"
             ))?;
         }
-        for Problem { line, problem } in self.problems.iter().take(self.limit) {
-            let place = if *line > 0 { format!("line {line}: ") } else { String::new() };
+        for Problem { place, problem, .. } in self.problems.iter().take(self.limit) {
+            let place = if place.is_empty() { String::new() } else { format!("{place}: ") };
             screen.line(format_args!("  {place}{}", escape(problem)))?;
         }
         match self.problems.len().saturating_sub(self.limit) + self.unreported {

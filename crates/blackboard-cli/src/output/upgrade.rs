@@ -7,6 +7,9 @@ use super::{Result, Screen, escape};
 use crate::envelope::Answer;
 use crate::outcome::Render;
 
+/// How many dependencies that were left out are shown.
+const SHOWN: usize = 20;
+
 /// The answer of `upgrade`.
 #[derive(Serialize)]
 pub struct UpgradedBoard {
@@ -34,11 +37,27 @@ impl Render for UpgradedBoard {
             return screen.line(format_args!("{verb}: {database}"));
         };
         screen.line(format_args!("Upgraded board: {database} ({})", escape(&facts(upgraded))))?;
-        if upgraded.kept_in_metadata.is_empty() {
+        if !upgraded.kept_in_metadata.is_empty() {
+            let kept = upgraded.kept_in_metadata.iter().map(|kept| format!("{} ({})", kept.what, kept.rows));
+            screen
+                .line(format_args!("Kept in metadata: {}", escape(&kept.collect::<Vec<_>>().join(", "))))?;
+        }
+        let left_out = upgraded.left_out.iter().map(|one| format!("{} by {}", one.item_id, one.blocked_by));
+        let left_out: Vec<_> = left_out.collect();
+        if left_out.is_empty() {
             return Ok(());
         }
-        let kept = upgraded.kept_in_metadata.iter().map(|kept| format!("{} ({})", kept.what, kept.rows));
-        screen.line(format_args!("Kept in metadata: {}", escape(&kept.collect::<Vec<_>>().join(", "))))
+        let shown = left_out.len().min(SHOWN);
+        let more = if left_out.len() > shown {
+            format!(", and {} more", left_out.len() - shown)
+        } else {
+            String::new()
+        };
+        let left_out = left_out[..shown].join(", ");
+        screen.line(format_args!(
+            "Not blocked any more, because of a dependency cycle: {}{more}",
+            escape(&left_out)
+        ))
     }
 }
 

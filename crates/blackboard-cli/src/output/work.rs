@@ -266,11 +266,11 @@ fn completed(completed: &Completed, screen: &mut Screen<'_>) -> Result {
     let item = &completed.item;
     let verb = if completed.already_completed { "Already completed" } else { "Completed work item" };
     screen.line(format_args!("{verb}: {}", escape(&item.item_id)))?;
-    screen.line(format_args!(
-        "Duration: {} (claimed by {})",
-        time::length(Duration::from_secs(completed.held_seconds)),
-        escape(item.claimed_by_name.as_deref().unwrap_or("--"))
-    ))?;
+    // An item that was completed by force may have had no holder.
+    if let Some(holder) = &item.claimed_by_name {
+        let duration = time::length(Duration::from_secs(completed.held_seconds));
+        screen.line(format_args!("Duration: {duration} (claimed by {})", escape(holder)))?;
+    }
     now_available(&completed.unblocked, screen)
 }
 
@@ -281,7 +281,7 @@ fn completed_project(completed: &CompletedProject, screen: &mut Screen<'_>) -> R
     };
     let (count, project) = (completed.completed_count, escape(&completed.project_id));
     let items = if count == 1 { "item" } else { "items" };
-    screen.line(format_args!("Completed work {items} of project {project}: {count}{failed}"))?;
+    screen.line(format_args!("Completed: {count} work {items} of project {project}{failed}"))?;
     completed
         .items
         .iter()

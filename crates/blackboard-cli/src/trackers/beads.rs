@@ -1,4 +1,6 @@
 //! `issues.jsonl` of beads: one issue per line.
+//!
+//! A deferred issue is on hold here, so that no agent claims it. An issue in progress is available: a board has its own claims.
 
 use blackboard::work::OutsideItem;
 use serde_json::Value;
@@ -9,6 +11,9 @@ use super::{TrackerFile, labels};
 /// Texts of an issue besides its description, and their headings.
 const SECTIONS: [(&str, &str); 3] =
     [("design", "Design"), ("acceptance_criteria", "Acceptance criteria"), ("notes", "Notes")];
+
+/// Why a deferred issue is on hold.
+const DEFERRED: &str = "deferred in beads";
 
 /// Reads the issues.
 pub fn read(text: &str) -> TrackerFile {
@@ -41,6 +46,7 @@ fn item(issue: &Object) -> Result<OutsideItem, String> {
         is_closed: matches!(status.as_str(), "closed" | "tombstone"),
         blocked_by: Some(blockers(issue)?),
         labels: Some(given),
+        on_hold: Some(if status == "deferred" { DEFERRED.to_owned() } else { String::new() }),
         project: None,
         id,
     })
@@ -117,6 +123,21 @@ mod tests {
         );
         assert_eq!(first.labels.as_deref(), Some(&["auth".to_owned(), "tokens:20k".to_owned()][..]));
         assert_eq!(first.estimate, Some(20_000));
+    }
+
+    #[test]
+    fn a_deferred_issue_is_on_hold_and_no_other_one_is() {
+        testkit::limit_test();
+        for (status, expected) in [
+            ("open", ""),
+            ("in_progress", ""),
+            ("blocked", ""),
+            ("deferred", "deferred in beads"),
+            ("closed", ""),
+        ] {
+            let line = format!("{{\"id\":\"a\",\"title\":\"A\",\"status\":\"{status}\"}}");
+            assert_eq!(read(&line).items[0].on_hold.as_deref(), Some(expected), "{status}");
+        }
     }
 
     #[test]

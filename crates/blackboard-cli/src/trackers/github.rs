@@ -11,7 +11,7 @@ use blackboard::{Code, Error, Fault, Refusal, Result};
 use serde_json::Value;
 
 use super::object::Object;
-use super::{MOST_BYTES, TrackerFile, labels};
+use super::{MOST_BYTES, Place, TrackerFile, labels};
 use crate::program::{self, Failure, Finished, Limits};
 use crate::repository_name::owner_and_name;
 
@@ -51,11 +51,11 @@ impl Issues {
             return Err(failed(&finished));
         }
         let text =
-            String::from_utf8(finished.stdout).map_err(|_| not_a_list("its output is not text in UTF-8"))?;
-        let mut file = read(&text)?;
+            String::from_utf8(finished.stdout).map_err(|_| garbage("its output is not text in UTF-8"))?;
+        let mut file = parse(&text).map_err(|why| garbage(&why))?;
         if file.items.len() + file.unread >= self.limit {
             file.add_problem(
-                0,
+                Place::Text,
                 &format!("only the newest {} issues were read; use a larger --limit", self.limit),
             );
         }
@@ -88,7 +88,7 @@ fn not_finished(failure: Failure) -> Error {
         Failure::CannotWait(error) => Fault::new(Code::Io, "gh cannot be waited for").because(error).into(),
         Failure::TimedOut(limit) => {
             let message = format!("gh did not end within {}", duration::human(limit));
-            Fault::new(Code::Io, message).hint("check the network, or use a longer --timeout").into()
+            Refusal::new(Code::TimedOut, message).hint("check the network, or use a longer --timeout").into()
         }
         Failure::TooMuchOutput(most) => Error::invalid(format!(
             "gh printed more than the {most} bytes that are allowed; use a smaller --limit"
@@ -103,6 +103,12 @@ fn failed(finished: &Finished) -> Error {
     let code = finished.code.map_or("a signal".to_owned(), |code| format!("exit code {code}"));
     let message = format!("gh failed ({code}): {}", escape_for_terminal(&said));
     Fault::new(Code::Io, message).hint("check its login with: gh auth status").into()
+}
+
+/// What `gh` printed is not what it prints for issues.
+fn garbage(why: &str) -> Error {
+    let message = format!("gh printed no list of GitHub issues: {why}");
+    Fault::new(Code::Io, message).hint("check that it is the GitHub CLI: gh --version").into()
 }
 
 fn not_a_list(why: &str) -> Error {
@@ -132,11 +138,16 @@ fn is_host(host: &str) -> bool {
 
 /// Reads the output of `gh issue list --json`.
 pub fn read(text: &str) -> Result<TrackerFile> {
+    parse(text).map_err(|why| not_a_list(&why))
+}
+
+fn parse(text: &str) -> std::result::Result<TrackerFile, String> {
     let list: Vec<Value> = serde_json::from_str(text.trim_start_matches('\u{feff}'))
-        .map_err(|error| not_a_list(&format!("it is not a JSON list ({error})")))?;
+        .map_err(|error| format!("it is not a JSON list ({error})"))?;
     let mut file = TrackerFile::default();
     for (index, issue) in list.into_iter().enumerate() {
-        file.add(index + 1, Object::of(issue).and_then(|issue| item(&issue)));
+        let number = issue.get("number").and_then(Value::as_u64);
+        file.add_at(Place::Issue(index + 1, number), Object::of(issue).and_then(|issue| item(&issue)));
     }
     Ok(file)
 }
@@ -158,6 +169,7 @@ fn item(issue: &Object) -> std::result::Result<OutsideItem, String> {
         is_closed: issue.required(&["state"])?.eq_ignore_ascii_case("closed"),
         blocked_by: blockers(issue.get(&[BLOCKERS]), &repository),
         labels: given,
+        on_hold: None,
     })
 }
 
@@ -249,7 +261,12 @@ mod tests {
         let file = read(
             r#"[1, {"number": 1}, {"number": 1, "url": "https://github.com/o/r/issues/1", "title": ""}]"#,
         );
-        let problems: Vec<_> = file.unwrap().problems.into_iter().map(|problem| problem.problem).collect();
-        assert_eq!(problems, ["it is not a JSON object", "it has no url", "it has no title"]);
+        let file = file.unwrap();
+        let problems: Vec<_> =
+            file.problems.iter().map(|one| (one.place.as_str(), one.problem.as_str())).collect();
+        assert_eq!(
+            problems,
+            [("issue 1", "it is not a JSON object"), ("#1", "it has no url"), ("#1", "it has no title")]
+        );
     }
 }

@@ -43,6 +43,7 @@ fn item(object: &Object) -> Result<OutsideItem, String> {
         is_closed: is_closed(object)?,
         blocked_by: object.texts(&["blocked_by", "blockedBy", "depends_on"], "id")?,
         labels: given,
+        on_hold: None,
     })
 }
 
@@ -176,9 +177,20 @@ mod tests {
             estimate: Some(7),
             is_closed: true,
             blocked_by: Some(vec!["b".to_owned()]),
+            on_hold: None,
         };
-        let open = OutsideItem { is_closed: false, description: None, ..item.clone() };
+        let open = OutsideItem { id: "b".to_owned(), is_closed: false, description: None, ..item.clone() };
         let items = vec![item, open];
         assert_eq!(read(&write(&items).unwrap()).items, items);
+    }
+
+    #[test]
+    fn an_id_that_comes_again_is_reported_with_both_lines() {
+        testkit::limit_test();
+        let file = read("{\"id\":\"a\",\"title\":\"A\"}\n\n{\"id\":\"a\",\"title\":\"B\"}\n");
+        let problems: Vec<_> =
+            file.problems.iter().map(|one| (one.line, one.place.as_str(), one.problem.as_str())).collect();
+        assert_eq!(problems, [(1, "line 1", "it is skipped, because line 3 has the same id a again")]);
+        assert_eq!((file.items.len(), file.unread), (2, 0));
     }
 }

@@ -3,7 +3,8 @@
 //! Indented lines below an item are its description. Nested tasks are items of their own, and text in code blocks is not read.
 //! The id of an item is made from the key of its file and its text, so that the same line is the same item in every import,
 //! wherever it is in the file. An item that the board wrote has its fields in a comment behind the title, which is not displayed:
-//! `- [ ] Ship it <!-- blackboard {"id":"ship","priority":"P1"} -->`.
+//! `- [ ] Ship it <!-- blackboard {"id":"ship","priority":"P1"} -->`. Its description is quoted (`> …`), and exact. A comment that
+//! is not complete is a problem, because the id of the item would be another one.
 
 use std::collections::HashMap;
 
@@ -16,6 +17,12 @@ use super::jsonl;
 
 /// What the comment behind a title begins with.
 const COMMENT: &str = "<!-- blackboard {";
+
+/// What the comment of the board is recognized by, even if the rest of it is damaged.
+const MARK: &str = "<!-- blackboard";
+
+/// The member of a comment that says that the quoted lines have escapes.
+const ESCAPED: &str = "escaped";
 
 /// The most characters of the words in an id.
 const LONGEST_WORDS: usize = 60;
@@ -91,12 +98,16 @@ fn continue_with<'t>(open: &mut Option<Task<'t>>, indent: usize, line: &'t str) 
 
 fn finish(file: &mut TrackerFile, task: Option<Task<'_>>, ids: &mut Ids<'_>) {
     let Some(task) = task else { return };
-    let description = description(&task);
     let (title, comment) = split_comment(task.rest);
-    let mut item = match comment.map(fields).transpose() {
-        Ok(item) => item.unwrap_or_default(),
+    if comment.is_none() && has_broken_comment(title) {
+        let problem = "its comment <!-- blackboard … --> is not complete, or not at the end of the line";
+        return file.add(task.line, Err(problem.to_owned()));
+    }
+    let (mut item, is_escaped) = match comment.map(fields).transpose() {
+        Ok(fields) => fields.unwrap_or_default(),
         Err(problem) => return file.add(task.line, Err(format!("its comment cannot be read: {problem}"))),
     };
+    let description = description(&task, is_escaped);
     if item.title.is_empty() {
         title.clone_into(&mut item.title);
     }
@@ -122,10 +133,17 @@ fn split_comment(rest: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// The fields of a comment: those of a line of JSON, of which none is needed.
-fn fields(json: &str) -> Result<OutsideItem, String> {
+/// Whether a title without a comment has a part of one: a damaged one, or the beginning of one at its end.
+fn has_broken_comment(title: &str) -> bool {
+    let is_cut_off = |start: usize| start > 1 && MARK.starts_with(&title[start..]);
+    title.contains(MARK) || title.rfind("<!").is_some_and(is_cut_off)
+}
+
+/// The fields of a comment: those of a line of JSON, of which none is needed. Also whether the description has escapes.
+fn fields(json: &str) -> Result<(OutsideItem, bool), String> {
     let mut object: serde_json::Map<String, Value> =
         serde_json::from_str(json).map_err(|error| error.to_string())?;
+    let is_escaped = object.remove(ESCAPED) == Some(Value::Bool(true));
     let has_title = object.contains_key("title");
     // These two may be missing here.
     object.entry("id").or_insert_with(|| "-".into());
@@ -143,11 +161,11 @@ fn fields(json: &str) -> Result<OutsideItem, String> {
     if !has_title {
         item.title.clear();
     }
-    Ok(item)
+    Ok((item, is_escaped))
 }
 
 /// The indented lines without their common indent. Quoted lines (`> …`) are what the board writes, and exact.
-fn description(task: &Task<'_>) -> Option<String> {
+fn description(task: &Task<'_>, is_escaped: bool) -> Option<String> {
     let mut lines = &task.description[..];
     let is_quoted = |line: &&&str| line.trim_start().starts_with('>');
     let is_blank = |line: &&&str| line.trim().is_empty();
@@ -158,7 +176,8 @@ fn description(task: &Task<'_>) -> Option<String> {
             let text = line.trim_start().strip_prefix('>').unwrap_or_default();
             text.strip_prefix(' ').unwrap_or(text)
         });
-        return Some(quoted.collect::<Vec<_>>().join("\n"));
+        let text = quoted.collect::<Vec<_>>().join("\n");
+        return Some(if is_escaped { without_escapes(&text) } else { text });
     }
     while let [first, rest @ ..] = lines
         && first.trim().is_empty()
@@ -174,6 +193,43 @@ fn description(task: &Task<'_>) -> Option<String> {
         lines.iter().filter(|line| !line.trim().is_empty()).map(|line| line.len() - line.trim_start().len());
     let indent = indents.min()?;
     Some(lines.iter().map(|line| line.get(indent..).unwrap_or_default()).collect::<Vec<_>>().join("\n"))
+}
+
+/// Whether a description can be quoted as it is. A line break of another system would end its line.
+fn is_plain(description: &str) -> bool {
+    description.split(['\n', '\t']).all(|part| escape_for_terminal(part) == part)
+}
+
+/// The text that [`without_escapes`] reads, without hidden characters.
+fn with_escapes(line: &str) -> String {
+    let parts = line.split('\t').map(|part| escape_for_terminal(&part.replace('\\', r"\\")).into_owned());
+    parts.collect::<Vec<_>>().join("\t")
+}
+
+/// The text of escapes as Rust has them. What is no escape stays: it was added by hand.
+fn without_escapes(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('\\') {
+        plain.push_str(before);
+        let code = after.strip_prefix("u{").and_then(|code| code.split_once('}'));
+        let code = code
+            .and_then(|(code, after)| Some((char::from_u32(u32::from_str_radix(code, 16).ok()?)?, after)));
+        let escape = code.or_else(|| {
+            let (name, after) = after.split_at_checked(1)?;
+            let character = match name {
+                "\\" => '\\',
+                "r" => '\r',
+                "t" => '\t',
+                _ => return None,
+            };
+            Some((character, after))
+        });
+        let (character, after) = escape.unwrap_or(('\\', after));
+        plain.push(character);
+        rest = after;
+    }
+    plain + rest
 }
 
 /// The ids of a list.
@@ -217,6 +273,8 @@ pub fn write(items: &[OutsideItem]) -> Result<String, serde_json::Error> {
     let mut lines = vec!["# Work items".to_owned(), String::new()];
     for item in items {
         let title = &*escape_for_terminal(item.title.trim());
+        let description = item.description.as_deref();
+        let is_plain = description.is_none_or(is_plain);
         let mut object = serde_json::to_value(jsonl::Line::of(item))?;
         if let Value::Object(fields) = &mut object {
             fields.remove("status");
@@ -225,14 +283,18 @@ pub fn write(items: &[OutsideItem]) -> Result<String, serde_json::Error> {
                 fields.remove("title");
             }
             fields.retain(|_, value| *value != Value::Array(Vec::new()));
+            if !is_plain {
+                fields.insert(ESCAPED.to_owned(), true.into());
+            }
         }
         // Without these, a value cannot end the comment or begin another one.
         let comment =
             escape_json_for_terminal(&object.to_string()).replace('<', "\\u003c").replace('>', "\\u003e");
         let mark = if item.is_closed { 'x' } else { ' ' };
         lines.push(format!("- [{mark}] {title} <!-- blackboard {comment} -->"));
-        for line in item.description.iter().flat_map(|description| description.split('\n')) {
-            lines.push(format!("  > {}", escape_for_terminal(&line.replace('\r', ""))));
+        for line in description.iter().flat_map(|description| description.split('\n')) {
+            let line = if is_plain { line } else { &with_escapes(line) };
+            lines.push(format!("  > {line}"));
         }
     }
     lines.push(String::new());
@@ -241,7 +303,8 @@ pub fn write(items: &[OutsideItem]) -> Result<String, serde_json::Error> {
 
 #[cfg(test)]
 mod tests {
-    use blackboard::work::Priority;
+    use blackboard::work::{Create, ExportItems, ImportItems, ImportedAs, Priority};
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -335,6 +398,71 @@ mod tests {
         ];
         let read = read(&write(&items).unwrap(), "key");
         assert_eq!((read.problems, read.items), (vec![], items));
+    }
+
+    #[test]
+    fn any_description_of_a_board_survives_an_export_and_an_import() {
+        testkit::limit_test();
+        let piece = prop_oneof![
+            3 => proptest::sample::select(vec![
+                "\t", "\n", "\r", "\r\n", " ", "\u{a0}", "\\", r"\t", r"\\", r"\u{9}", "\u{b}", "\u{85}", "\u{2028}",
+                "\u{202e}", "\u{feff}", "\u{200d}", "> ", "- [ ] x", "```", "~~~", "<!-- blackboard {", "-->", "}", "a",
+            ]).prop_map(str::to_owned),
+            1 => any::<char>().prop_map(String::from),
+        ];
+        let description = proptest::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat());
+        let run = |description: &str| {
+            let board = blackboard::Board::memory();
+            let given = Some(description.to_owned());
+            let create = Create { description: given, ..Create::new("x", "X") };
+            // What looks like a credential is refused.
+            let Ok(created) = board.work().create(&create) else { return };
+            let exported = board.work().export(&ExportItems::default()).unwrap();
+            let file = read(&write(&exported).unwrap(), "key");
+            assert_eq!((file.problems, file.items.len()), (vec![], 1), "{description:?}");
+            let import = ImportItems {
+                items: file.items,
+                from: "markdown".into(),
+                adopt: true,
+                ..ImportItems::default()
+            };
+            assert_eq!(board.work().import(&import).unwrap()[0].outcome, ImportedAs::Updated);
+            let item = board.work().status("x").unwrap().item;
+            // An empty one is none.
+            let [before, after] = [created.item.description, item.description].map(Option::unwrap_or_default);
+            assert_eq!(after, before, "{description:?}");
+        };
+        run("all:\n\tmake");
+        proptest!(ProptestConfig::with_cases(256), |(description in description)| run(&description));
+    }
+
+    #[test]
+    fn escapes_that_were_written_by_hand_stay() {
+        testkit::limit_test();
+        for (text, expected) in [
+            (r"a\\b\t\r\u{2028}", "a\\b\t\r\u{2028}"),
+            (r"C:\dir \u{zz} \u{110000} \é \", r"C:\dir \u{zz} \u{110000} \é \"),
+        ] {
+            assert_eq!(without_escapes(text), expected);
+        }
+    }
+
+    #[test]
+    fn an_item_whose_comment_is_cut_off_or_not_at_the_end_is_reported() {
+        testkit::limit_test();
+        let whole = "- [ ] two <!-- blackboard {\"id\":\"two\"} -->";
+        let title = "- [ ] two <".len();
+        for end in title + 1..whole.len() {
+            for line_end in ["", "\n", "\r\n"] {
+                let text = format!("- [ ] one{line_end}\n{}{line_end}", &whole[..end]);
+                let file = read(&text, "key");
+                let problem_lines: Vec<_> = file.problems.iter().map(|one| one.line).collect();
+                assert_eq!((file.items.len(), file.unread), (1, 1), "{text:?}");
+                assert_eq!(problem_lines, [text.trim_end().lines().count()], "{text:?}");
+            }
+        }
+        assert_eq!(read(&format!("{whole} more"), "key").unread, 1);
+        assert_eq!(read(whole, "key").items[0].id, "two");
     }
 
     #[test]

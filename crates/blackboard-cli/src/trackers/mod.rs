@@ -24,6 +24,9 @@ mod object;
 pub use self::labels::tokens;
 pub use self::list_key::list_key;
 
+use std::collections::HashMap;
+use std::fmt;
+
 use blackboard::text::escape_for_terminal;
 use blackboard::work::OutsideItem;
 use serde::Serialize;
@@ -48,40 +51,83 @@ pub struct TrackerFile {
     pub unread: usize,
     /// How many more problems there are.
     pub unreported: usize,
+    /// Where each id was.
+    places: HashMap<String, Place>,
 }
 
-/// What cannot be read, and where.
+/// What is wrong, and where.
+#[expect(clippy::struct_field_names, reason = "the names are those of the JSON output")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// The line, or in a list the number of the item, from 1.
     pub line: usize,
+    /// The same for people, for example `line 4` or `issue 4`; empty if it is about the whole text.
+    pub place: String,
     /// What is wrong.
     pub problem: String,
 }
 
+/// Where an item is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Nowhere: it is about the whole text.
+    Text,
+    Line(usize),
+    /// The position in a list of issues, and the number of the issue if that is known.
+    Issue(usize, Option<u64>),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Text => Ok(()),
+            Place::Line(line) => write!(formatter, "line {line}"),
+            Place::Issue(_, Some(number)) => write!(formatter, "#{number}"),
+            Place::Issue(position, None) => write!(formatter, "issue {position}"),
+        }
+    }
+}
+
 impl TrackerFile {
-    /// Adds what was read of an item.
+    /// Adds what was read of an item in a line.
     fn add(&mut self, line: usize, item: Result<OutsideItem, String>) {
+        self.add_at(Place::Line(line), item);
+    }
+
+    /// Adds what was read of an item. Of two with the same id the board takes the last one, so the first is reported.
+    fn add_at(&mut self, place: Place, item: Result<OutsideItem, String>) {
         match item {
             Ok(_) if self.items.len() == MOST_ITEMS => {
-                self.add_problem(line, &format!("only {MOST_ITEMS} items are read"));
+                self.add_problem(place, &format!("only {MOST_ITEMS} items are read"));
                 self.unread += 1;
             }
-            Ok(item) => self.items.push(item),
+            Ok(item) => {
+                if let Some(earlier) = self.places.insert(item.id.clone(), place) {
+                    let id = &item.id;
+                    let problem = format!("it is skipped, because {place} has the same id {id} again");
+                    self.add_problem(earlier, &problem);
+                }
+                self.items.push(item);
+            }
             Err(problem) => {
-                self.add_problem(line, &problem);
+                self.add_problem(place, &problem);
                 self.unread += 1;
             }
         }
     }
 
-    fn add_problem(&mut self, line: usize, problem: &str) {
+    fn add_problem(&mut self, place: Place, problem: &str) {
         const CHARACTERS: usize = 200;
         if self.problems.len() == MOST_PROBLEMS {
             self.unreported += 1;
             return;
         }
         let problem: String = problem.chars().take(CHARACTERS).collect();
-        self.problems.push(Problem { line, problem: escape_for_terminal(&problem).into_owned() });
+        let line = match place {
+            Place::Text => 0,
+            Place::Line(number) | Place::Issue(number, _) => number,
+        };
+        let problem = escape_for_terminal(&problem).into_owned();
+        self.problems.push(Problem { line, place: place.to_string(), problem });
     }
 }

@@ -59,6 +59,7 @@ fn item(task: &Node) -> std::result::Result<OutsideItem, String> {
         // Only a blocked task names its blockers.
         blocked_by: Some(texts(task, "blockedBy")?.unwrap_or_default()),
         labels: given,
+        on_hold: None,
         id,
     })
 }

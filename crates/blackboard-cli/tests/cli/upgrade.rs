@@ -56,6 +56,7 @@ fn json_has_counts_and_what_is_kept_in_metadata() {
             "events",
             "specflow_features",
             "kept_in_metadata",
+            "left_out",
         ],
     );
     assert_eq!((&upgraded["upgraded"], &upgraded["from_version"]), (&json!(true), &json!(9)));
@@ -89,6 +90,54 @@ fn every_version_is_upgraded_by_its_command_and_can_be_listed() {
         }
         assert_eq!(scratch.json(["agent", "list", "--all"])["count"], 4);
     }
+}
+
+#[test]
+fn sessions_that_were_last_seen_long_ago_are_stale_at_once() {
+    testkit::limit_test();
+    for upgrades_on_the_way in [false, true] {
+        let scratch = scratch_with(9);
+        let held = "SELECT count(*) FROM agents WHERE status IN ('active', 'idle')";
+        let live: u32 =
+            Connection::open(scratch.database()).unwrap().query_row(held, [], |row| row.get(0)).unwrap();
+        assert!(live > 0, "the sample has live sessions");
+        let mut list = scratch.command(["agent", "list", "--json"]);
+        if upgrades_on_the_way {
+            list.env("BLACKBOARD_UPGRADE", "1");
+        } else {
+            scratch.run(["upgrade", "--yes"]).success();
+        }
+        assert_eq!(Output::of(list.run_to_end()).success().json()["count"], 0);
+        let claimed = scratch.json(["work", "list", "--status", "claimed"]);
+        assert_eq!(claimed["count"], 0, "their items are released: {claimed}");
+    }
+}
+
+#[test]
+fn a_board_with_an_object_of_another_program_is_named_by_every_command() {
+    testkit::limit_test();
+    let scratch = scratch_with(9);
+    Connection::open(scratch.database()).unwrap().execute_batch("CREATE TABLE mine (x)").unwrap();
+    for call in [&["work", "list", "--json"][..], &["upgrade", "--yes", "--json"]] {
+        let refused = scratch.run(call).refused(Code::ForeignDatabase);
+        assert!(refused["error"].as_str().unwrap().contains("the table \"mine\""), "{refused}");
+    }
+}
+
+#[test]
+fn dependency_cycles_are_left_out_and_listed() {
+    testkit::limit_test();
+    let scratch = scratch_with(9);
+    let items =
+        "INSERT INTO work_items (item_id, title, source, status, created_at, depends_on, blocked_by) VALUES
+        ('cyc1', 'One', 'local', 'blocked', '2026-02-01T09:21:00.000Z', 'cyc2', 'cyc2'),
+        ('cyc2', 'Two', 'local', 'blocked', '2026-02-01T09:21:00.000Z', 'cyc1', 'cyc1')";
+    Connection::open(scratch.database()).unwrap().execute_batch(items).unwrap();
+    let shown = scratch.run(["upgrade", "--yes"]).success().stdout;
+    assert!(shown.contains("because of a dependency cycle: cyc2 by cyc1\n"), "{shown}");
+    let item = |id: &str| scratch.json(["work", "status", id]);
+    assert_eq!((&item("cyc1")["status"], &item("cyc2")["status"]), (&json!("blocked"), &json!("available")));
+    assert_eq!(item("cyc2")["metadata"]["ivy_blackboard"]["depends_on"], "cyc1");
 }
 
 #[test]

@@ -341,6 +341,7 @@ const WITH_A_LENGTH: &[(&str, &[&str], &str)] = &[
     ("wait", &["key"], "timeout"),
     ("call", &["ns", "1"], "timeout"),
     ("work wait", &["item"], "timeout"),
+    ("work import", &["--from", "github", "--repo", "o/r"], "timeout"),
     ("lock acquire", &["deploy", "--session", "ivy"], "wait"),
     ("lock acquire", &["deploy", "--session", "ivy"], "ttl"),
     ("lock run", &["deploy", "--session", "ivy"], "wait"),

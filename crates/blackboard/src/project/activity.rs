@@ -63,7 +63,8 @@ pub struct Activity {
     pub blocked: u64,
     /// The claimed work items, P1 first, then oldest first.
     pub claimed: Vec<WorkItem>,
-    /// The work items that were completed in the last 24 hours, the last one first; the last 500 of the board count.
+    /// The work items that were completed in the last 24 hours, the last one first; the last 500 of the board count. Items
+    /// that were imported as closed ones are not among them.
     pub completed: Vec<WorkItem>,
     /// The newest progress notes first, among the last 1000 events, and the last note of each agent.
     pub progress: Vec<ProgressNote>,
@@ -154,7 +155,8 @@ impl Projects<'_> {
             claimed.retain(is_theirs);
             let mut completed = tx.candidate_rows::<WorkItem>(&Range::last_completed(), COMPLETED)?;
             let recent = tx.now().minus(RECENT);
-            completed.retain(|item| is_theirs(item) && item.completed_at.is_some_and(|at| at >= recent));
+            let is_recent = |item: &WorkItem| item.completed_at.is_some_and(|at| at >= recent);
+            completed.retain(|item| is_theirs(item) && is_recent(item) && item.is_progress());
             let after = tx.revision_back(Revision::MAX, EVENTS)?;
             let page = Page {
                 after,

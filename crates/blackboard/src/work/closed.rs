@@ -61,7 +61,7 @@ impl ClosedItems {
                 && self.ids.contains(&item.item_id)
                 && item.claimed_by.is_none()
             {
-                complete_closed(item, session, now, changes);
+                item.revision = changes.event(complete_closed(item, session, now));
             }
         }
         for Dependent { item, open_blockers } in &self.dependents {
@@ -87,13 +87,8 @@ impl ClosedItems {
     }
 }
 
-/// Completes an item without a holder because it was closed at its source.
-pub(super) fn complete_closed(
-    item: &mut WorkItem,
-    session: Option<&str>,
-    now: Timestamp,
-    changes: &mut Changes,
-) {
+/// Completes an item without a holder because it was closed at its source. Returns the event of that.
+pub(super) fn complete_closed(item: &mut WorkItem, session: Option<&str>, now: Timestamp) -> NewEvent {
     let mut seen = item.outside();
     seen.completes_on_release = false;
     seen.is_closed = true;
@@ -103,11 +98,9 @@ pub(super) fn complete_closed(
     item.completed_at = Some(now);
     item.blocked_by = None;
     let summary = format!("\"{}\" was completed: it is closed at its source", item.title);
-    item.revision = changes.event(
-        NewEvent::new(EventType::WorkCompleted, TargetType::WorkItem, &item.item_id, summary)
-            .by(session)
-            .with("closed_outside", true),
-    );
+    NewEvent::new(EventType::WorkCompleted, TargetType::WorkItem, &item.item_id, summary)
+        .by(session)
+        .with("closed_outside", true)
 }
 
 #[cfg(test)]

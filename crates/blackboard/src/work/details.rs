@@ -58,6 +58,10 @@ pub(crate) struct Outside {
     pub(crate) priority: Priority,
     /// Its estimate there.
     pub(crate) estimate: Option<u64>,
+    /// Why it was on hold there.
+    pub(crate) on_hold: Option<String>,
+    /// Whether it was closed before the board had it, so that it is no progress of this board.
+    pub(crate) was_closed_before: bool,
 }
 
 impl WorkItem {
@@ -111,6 +115,8 @@ impl WorkItem {
                 .and_then(|name| name.parse().ok())
                 .unwrap_or_default(),
             estimate: seen.get(ESTIMATE).and_then(Json::as_u64),
+            on_hold: seen.get("on_hold").and_then(Json::as_str).map(str::to_owned),
+            was_closed_before: is_true("closed_before"),
         }
     }
 
@@ -123,10 +129,23 @@ impl WorkItem {
     }
 
     pub(crate) fn set_outside(&mut self, seen: &Outside) -> Result<()> {
-        let Outside { from, is_closed, completes_on_release, blocked_by, priority, estimate } = seen;
+        let Outside {
+            from,
+            is_closed,
+            completes_on_release,
+            blocked_by,
+            priority,
+            estimate,
+            on_hold,
+            was_closed_before,
+        } = seen;
         let mut members = Map::new();
         members.extend(from.as_ref().map(|from| ("from".to_owned(), json!(from))));
-        for (name, is_true) in [("closed", is_closed), ("completes_on_release", completes_on_release)] {
+        for (name, is_true) in [
+            ("closed", is_closed),
+            ("completes_on_release", completes_on_release),
+            ("closed_before", was_closed_before),
+        ] {
             members.extend(is_true.then(|| (name.to_owned(), json!(true))));
         }
         if !blocked_by.is_empty() {
@@ -136,16 +155,23 @@ impl WorkItem {
             members.insert(PRIORITY.to_owned(), json!(priority));
         }
         members.extend(estimate.map(|estimate| (ESTIMATE.to_owned(), json!(estimate))));
+        members.extend(on_hold.as_ref().map(|reason| ("on_hold".to_owned(), json!(reason))));
         self.set_member(OUTSIDE, (!members.is_empty()).then_some(Json::Object(members)).as_ref())
     }
 
-    /// A later release makes it available, although it is closed at its source.
+    /// A later release makes it available, although it is closed at its source. A later completion is progress of this board.
     pub(super) fn stay_open_when_released(&mut self) {
         let seen = self.outside();
-        if seen.completes_on_release {
+        if seen.completes_on_release || seen.was_closed_before {
             // Less metadata than before is always allowed.
-            let _ = self.set_outside(&Outside { completes_on_release: false, ..seen });
+            let _ =
+                self.set_outside(&Outside { completes_on_release: false, was_closed_before: false, ..seen });
         }
+    }
+
+    /// Whether it was completed on this board, and not before it was imported.
+    pub(crate) fn is_progress(&self) -> bool {
+        self.status == super::Status::Completed && !self.outside().was_closed_before
     }
 
     fn member(&self, name: &str) -> Option<Json> {
@@ -218,6 +244,8 @@ mod tests {
             blocked_by: vec!["a".to_owned()],
             priority: Priority::P1,
             estimate: Some(7),
+            on_hold: Some("later".to_owned()),
+            was_closed_before: true,
         };
         item.set_outside(&seen).unwrap();
         assert_eq!((item.labels(), item.estimate(), item.outside()), (vec!["b".to_owned()], Some(7), seen));

@@ -1,6 +1,7 @@
 //! `work edit`: changes the text and other fields of an item.
 
 use serde::Serialize;
+use serde_json::{Value as Json, json};
 
 use super::change::{FieldChange, NewFields, names_of, updated_event, with_new_title};
 use super::details::{check_estimate, check_label_count, clean_labels};
@@ -24,12 +25,16 @@ pub struct Edit {
     pub priority: Option<Priority>,
     /// The registered project that it belongs to from now on.
     pub project: Option<String>,
+    /// Whether it belongs to no project from now on.
+    pub remove_project: bool,
     /// Labels to add.
     pub add_labels: Vec<String>,
     /// Labels to remove.
     pub remove_labels: Vec<String>,
     /// The tokens that it is expected to need.
     pub estimate: Option<u64>,
+    /// Whether it has no estimate from now on.
+    pub remove_estimate: bool,
     /// The session that changes it.
     pub session: Option<String>,
 }
@@ -133,7 +138,14 @@ fn decide(edit: &Edit, before: &WorkItem, holder: Option<&Agent>) -> Result<(Cha
     };
     check_label_count(fields.labels.as_ref().map_or(0, Vec::len))?;
     let mut item = before.clone();
-    let updated = fields.apply(&mut item)?;
+    let mut updated = fields.apply(&mut item)?;
+    if let Some(project) = item.project_id.take_if(|_| edit.remove_project) {
+        updated.push(FieldChange::new("project", &json!(project), &Json::Null));
+    }
+    if let Some(estimate) = item.estimate().filter(|_| edit.remove_estimate) {
+        item.set_estimate(None)?;
+        updated.push(FieldChange::new("estimate", &json!(estimate), &Json::Null));
+    }
     let mut changes = Changes::new();
     if !updated.is_empty() {
         let summary = format!("\"{}\" was updated: {}", item.title, names_of(&updated));
@@ -149,8 +161,6 @@ fn decide(edit: &Edit, before: &WorkItem, holder: Option<&Agent>) -> Result<(Cha
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::store::conformance::{an_agent, an_item};
     use crate::work::Status;
@@ -161,7 +171,7 @@ mod tests {
 
     #[test]
     fn an_edit_has_one_event_if_a_value_differs() {
-        let mut item = WorkItem { title: "X".to_owned(), ..an_item("x") };
+        let mut item = WorkItem { title: "X".to_owned(), project_id: Some("old".to_owned()), ..an_item("x") };
         item.set_labels(&labels(&["a", "b"])).unwrap();
         item.set_estimate(Some(5)).unwrap();
         let text = |text: &str| Some(text.to_owned());
@@ -183,6 +193,10 @@ mod tests {
                 &["labels"],
             ),
             (Edit { estimate: Some(6), ..Edit::default() }, &["estimate"]),
+            (
+                Edit { remove_project: true, remove_estimate: true, ..Edit::default() },
+                &["project", "estimate"],
+            ),
         ] {
             let (changes, edited) = decide(&edit, &item, None).unwrap();
             let fields: Vec<_> = edited.changes.iter().map(|change| change.field).collect();
@@ -190,6 +204,10 @@ mod tests {
             assert_eq!(changes.events.len(), usize::from(!expected.is_empty()), "{edit:?}");
             assert_eq!(edited.item == item, expected.is_empty(), "{edit:?}");
         }
+        let removal = Edit { remove_project: true, remove_estimate: true, ..Edit::default() };
+        let without = decide(&removal, &item, None).unwrap().1.item;
+        assert_eq!((&without.project_id, without.estimate()), (&None, None));
+        assert_eq!(decide(&removal, &without, None).unwrap().1.changes, []);
         let many = (0..=100).map(|number| number.to_string()).collect();
         assert!(decide(&Edit { add_labels: many, ..Edit::default() }, &item, None).is_err());
     }

@@ -68,5 +68,6 @@ fn outside(item: &WorkItem, blockers: &mut HashMap<String, Vec<String>>) -> Outs
         estimate: item.estimate(),
         is_closed: item.status == Status::Completed,
         blocked_by: Some(blockers.remove(&item.item_id).unwrap_or_default()),
+        on_hold: None,
     }
 }

@@ -64,6 +64,9 @@ pub struct OutsideItem {
     pub is_closed: bool,
     /// All of its blockers, closed ones too.
     pub blocked_by: Option<Vec<String>>,
+    /// Why it is on hold at its source; an empty one if it is not. It cannot be claimed until the source or `work unblock`
+    /// ends that. An item that a session holds is not put on hold.
+    pub on_hold: Option<String>,
 }
 
 /// Items to import.
@@ -282,6 +285,8 @@ impl Work<'_> {
             fields,
             is_closed: item.is_closed,
             blocked_by: blocked_by.transpose()?,
+            blocks_itself: item.blocked_by.iter().flatten().any(|id| *id == item.id),
+            on_hold: texts.maybe("on_hold", Kind::Field, item.on_hold.as_ref())?,
         })
     }
 }

@@ -89,6 +89,11 @@ pub fn read_text(file: &Path, max_bytes: usize) -> Result<String> {
     read_text_of(file, max_bytes, Some("store its path instead, or split it over several keys"))
 }
 
+/// The same for a list of items.
+pub fn read_list(file: &Path, max_bytes: usize) -> Result<String> {
+    read_text_of(file, max_bytes, Some("name a smaller file, or split the list into several files"))
+}
+
 /// The same for a text that is no value of an entry.
 pub fn read_document(file: &Path, max_bytes: usize) -> Result<String> {
     read_text_of(file, max_bytes, None)

@@ -19,7 +19,7 @@ use crate::output::work::EditedItem;
 /// Examples:
 ///   blackboard work edit design-schema --title "Design the schema" --priority P1
 ///   blackboard work edit design-schema --label sql --estimate 20k
-///   blackboard work edit design-schema --description ""
+///   blackboard work edit design-schema --description "" --no-project
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Edit {
@@ -42,6 +42,10 @@ pub struct Edit {
     #[arg(short = 'P', long, value_name = "PROJECT")]
     project: Option<String>,
 
+    /// Remove the item from its project
+    #[arg(long, conflicts_with = "project")]
+    no_project: bool,
+
     /// Label to add; repeatable, or separated by commas
     #[arg(long = "label", value_name = "LABELS", value_delimiter = ',', value_parser = trimmed::<String>)]
     add_labels: Vec<String>,
@@ -54,6 +58,10 @@ pub struct Edit {
     #[arg(long, value_name = "TOKENS", value_parser = tokens)]
     estimate: Option<u64>,
 
+    /// Remove the estimate
+    #[arg(long, conflicts_with = "estimate")]
+    no_estimate: bool,
+
     #[command(flatten)]
     session: Session,
 }
@@ -64,12 +72,22 @@ impl Run for Edit {
             || self.description.is_some()
             || self.priority.is_some()
             || self.project.is_some()
+            || self.no_project
             || self.estimate.is_some()
+            || self.no_estimate
             || !self.add_labels.is_empty()
             || !self.remove_labels.is_empty();
         if !gives_a_field {
             return Err(Refusal::new(Code::Usage, "work edit requires a field to change")
-                .hint("add --title, --description, --priority, --project, --label, --no-label or --estimate")
+                .hint(
+                    "add --title, --description, --priority, --project, --no-project, --label, --no-label, \
+                     --estimate or --no-estimate",
+                )
+                .into());
+        }
+        if self.project.as_ref().is_some_and(String::is_empty) {
+            return Err(Refusal::new(Code::Usage, "--project requires the id of a project")
+                .hint("to remove the item from its project: --no-project")
                 .into());
         }
         let (board, session) = context.open(Access::change(self.session.named()))?;
@@ -79,9 +97,11 @@ impl Run for Edit {
             description: self.description,
             priority: self.priority,
             project: self.project,
+            remove_project: self.no_project,
             add_labels: self.add_labels,
             remove_labels: self.remove_labels,
             estimate: self.estimate,
+            remove_estimate: self.no_estimate,
             session,
         })?;
         context.note_text(&edited.text);

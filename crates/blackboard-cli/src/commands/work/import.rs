@@ -10,7 +10,7 @@ use clap::ValueEnum;
 
 use crate::commands::Run;
 use crate::commands::arguments::{Session, at_least_one, length};
-use crate::commands::entry::input::read_text;
+use crate::commands::entry::input::read_list;
 use crate::commands::interrupt::{INTERRUPTED, watch_signals};
 use crate::context::Context;
 use crate::open::Access;
@@ -41,8 +41,8 @@ pub struct Import {
     #[arg(long, value_name = "FORM", value_enum)]
     from: Form,
 
-    /// File to import; - is standard input. Only github needs none
-    #[arg(value_name = "FILE", conflicts_with_all = ["repo", "limit", "timeout"], required_unless_present = "repo", required_if_eq_any = [("from", "jsonl"), ("from", "beads"), ("from", "tasks"), ("from", "markdown")])]
+    /// File to import; - is standard input. Only github needs none, with --repo
+    #[arg(value_name = "FILE", conflicts_with_all = ["repo", "limit", "timeout"], required_if_eq_any = [("from", "jsonl"), ("from", "beads"), ("from", "tasks"), ("from", "markdown")])]
     file: Option<PathBuf>,
 
     /// GitHub repository: OWNER/REPO, or HOST/OWNER/REPO; . is that of the current directory
@@ -113,12 +113,17 @@ impl Run for Import {
                 let is_standard_input = path.as_os_str() == "-";
                 let name =
                     if is_standard_input { "standard input".into() } else { path.display().to_string() };
-                let text = read_text(path, MOST_BYTES)?;
+                let text = read_list(path, MOST_BYTES)?;
                 let key = || {
                     let file = (!is_standard_input).then_some(path.as_path());
                     list_key(&context.request(), file, self.project.as_deref())
                 };
                 (name, read(form, &text, key)?)
+            }
+            (None, Form::Github) if self.repo.is_none() => {
+                return Err(Refusal::new(Code::Usage, "--from github requires --repo or a file")
+                    .hint("name the repository, for example --repo OWNER/REPO; --repo . is that of this directory")
+                    .into());
             }
             (None, Form::Github) => {
                 let repository = self.repo.clone().filter(|repository| repository != ".");

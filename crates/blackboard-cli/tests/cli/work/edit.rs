@@ -41,6 +41,13 @@ fn json_has_the_item_and_what_changed() {
         scratch.json(["work", "edit", "item", "--no-label", "a", "--label", "c", "--description", "Text"]);
     assert_eq!((&edited["metadata"]["labels"], &edited["description"]), (&json!(["b", "c"]), &json!("Text")));
     assert!(scratch.json(["work", "edit", "item", "--description", ""])["description"].is_null());
+    scratch.json(["project", "register", "pai", "--name", "PAI"]);
+    scratch.json(["work", "edit", "item", "--project", "pai"]);
+    let edited = scratch.json(["work", "edit", "item", "--no-project", "--no-estimate"]);
+    assert_eq!((&edited["project_id"], &edited["metadata"]["estimate"]), (&json!(null), &json!(null)));
+    assert_eq!(edited["changes"][1], json!({"field": "estimate", "old": 20_000, "new": null}));
+    let refused = scratch.run(["work", "edit", "item", "--project", "", "--json"]).refused(Code::Usage);
+    assert!(refused["hint"].as_str().unwrap().ends_with("--no-project"), "{refused}");
     assert_eq!(
         scratch.run(["work", "edit", "item"]).code,
         i32::from(Code::Usage.exit_code()),

@@ -25,6 +25,11 @@ testkit::on_each_engine![
     lists_of_two_projects_have_no_item_in_common,
     a_hidden_comment_changes_no_item_of_the_board,
     an_item_on_hold_stays_so_when_it_is_opened_again,
+    items_that_were_closed_before_the_import_are_no_progress,
+    a_deferred_issue_of_beads_cannot_be_claimed,
+    cycles_and_repeated_ids_are_reported,
+    a_comment_that_is_cut_off_creates_no_item,
+    hints_fit_the_source,
 ];
 
 fn human_output_matches_transcript() {
@@ -382,28 +387,19 @@ fn a_gh_that_fails_hangs_or_prints_garbage_changes_nothing() {
         (
             "sleep 1000 & sleep 1000",
             &["--repo", "o/r", "--timeout", "100ms"],
-            Code::Io,
+            Code::TimedOut,
             "gh did not end within ",
         ),
-        ("echo '<html>Sorry</html>'", call, Code::InvalidValue, "this is not a list of GitHub issues: "),
-        (
-            "echo '{\"message\":\"Bad credentials\"}'",
-            call,
-            Code::InvalidValue,
-            "this is not a list of GitHub issues: ",
-        ),
-        ("printf '\\377\\376'", call, Code::InvalidValue, "this is not a list of GitHub issues: "),
-        (
-            "printf '['; yes '[' | head -c 1000000",
-            call,
-            Code::InvalidValue,
-            "this is not a list of GitHub issues: ",
-        ),
-        ("true", call, Code::InvalidValue, "this is not a list of GitHub issues: "),
+        ("echo '<html>Sorry</html>'", call, Code::Io, "gh printed no list of GitHub issues: "),
+        ("echo '{\"message\":\"Bad credentials\"}'", call, Code::Io, "gh printed no list of GitHub issues: "),
+        ("printf '\\377\\376'", call, Code::Io, "gh printed no list of GitHub issues: "),
+        ("printf '['; yes '[' | head -c 1000000", call, Code::Io, "gh printed no list of GitHub issues: "),
+        ("true", call, Code::Io, "gh printed no list of GitHub issues: "),
     ] {
         let refused = with_gh(&scratch, script, call).refused(code);
         let message = refused["error"].as_str().unwrap();
         assert!(message.starts_with(error) && !message.contains('\u{1b}'), "{script}: {message}");
+        assert!(!refused["hint"].as_str().unwrap().contains("a file has"), "{script}: {refused}");
     }
     let mut without = scratch.command(["work", "import", "--from", "github", "--repo", "o/r", "--json"]);
     let refused = Output::of(without.env("PATH", "/none").run_to_end()).refused(Code::Io);
@@ -543,4 +539,107 @@ fn an_item_on_hold_stays_so_when_it_is_opened_again() {
     assert_eq!(import("open")["reopened"], 1);
     assert_eq!(scratch.json(["work", "status", "x"])["status"], "blocked");
     scratch.run(["work", "claim", "x", "--session", "ivy", "--json"]).refused(Code::WorkBlocked);
+}
+
+/// Imports these lines.
+fn import_lines(scratch: &Scratch, form: &str, lines: &str, more: &[&str]) -> Output {
+    std::fs::write(scratch.path().join("lines"), lines).unwrap();
+    scratch.run(["work", "import", "--from", form, "lines"].iter().chain(more))
+}
+
+fn items_that_were_closed_before_the_import_are_no_progress() {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    let lines = |status: &str| {
+        format!(
+            "{{\"id\":\"old\",\"title\":\"Old\",\"status\":\"closed\"}}\n\
+             {{\"id\":\"new\",\"title\":\"New\",\"status\":\"{status}\"}}\n"
+        )
+    };
+    let options = ["--all", "--session", "ivy", "--json"];
+    assert_eq!(import_lines(&scratch, "jsonl", &lines("open"), &options).success().json()["created"], 2);
+    assert_eq!(scratch.json(["work", "status", "old"])["status"], "completed");
+    assert_eq!(import_lines(&scratch, "jsonl", &lines("closed"), &options).success().json()["completed"], 1);
+    let shown = scratch.run(["status", "--export", "--stdout", "--all-projects"]).success().stdout;
+    assert!(shown.contains("Completed: New") && !shown.contains("Completed: Old"), "{shown}");
+    let progress = scratch.run(["export", "--format", "yaml", "--what", "progress"]).success().stdout;
+    assert!(progress.contains("task: 'new'") && !progress.contains("task: 'old'"), "{progress}");
+    // Completed here again, it is progress.
+    scratch.json(["work", "reset", "old"]);
+    scratch.json(["work", "claim", "old", "--session", "ivy"]);
+    scratch.json(["work", "complete", "old", "--session", "ivy"]);
+    let shown = scratch.run(["status", "--export", "--stdout", "--all-projects"]).success().stdout;
+    assert!(shown.contains("Completed: Old"), "{shown}");
+}
+
+fn a_deferred_issue_of_beads_cannot_be_claimed() {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    let import = |status: &str| {
+        let line = json!({"id": "bd-1", "title": "Later", "status": status}).to_string();
+        import_lines(&scratch, "beads", &line, &["--json"]).success().json()
+    };
+    let status = || scratch.json(["work", "status", "bd-1"]);
+    assert_eq!(import("deferred")["created"], 1);
+    assert_eq!((&status()["status"], &status()["on_hold"]), (&json!("blocked"), &json!("deferred in beads")));
+    scratch.run(["work", "claim", "bd-1", "--session", "ivy", "--json"]).refused(Code::WorkBlocked);
+    assert_eq!(import("deferred")["unchanged"], 1);
+    assert_eq!(import("open")["updated"], 1);
+    assert_eq!(status()["status"], "available");
+    assert_eq!(import("deferred")["updated"], 1);
+    assert_eq!(status()["status"], "blocked");
+    // What is decided on the board stays.
+    scratch.json(["work", "unblock", "bd-1"]);
+    assert_eq!(import("deferred")["unchanged"], 1);
+    assert_eq!(status()["status"], "available");
+    assert_eq!(import("in_progress")["updated"], 1);
+    scratch.json(["work", "claim", "bd-1", "--session", "ivy"]);
+    assert_eq!(import("deferred")["unchanged"], 1);
+    assert_eq!(status()["status"], "claimed");
+}
+
+fn cycles_and_repeated_ids_are_reported() {
+    let scratch = Scratch::new();
+    let lines = "{\"id\":\"k1\",\"title\":\"First\"}\n\
+                 {\"id\":\"k4\",\"title\":\"Four\",\"depends_on\":[\"k4\"]}\n\
+                 {\"id\":\"k1\",\"title\":\"Again\"}\n";
+    let shown = import_lines(&scratch, "jsonl", lines, &[]).success().stdout;
+    for line in [
+        "    note: it is not blocked by itself: a dependency cycle\n",
+        "  line 1: it is skipped, because line 3 has the same id k1 again\n",
+    ] {
+        assert!(shown.contains(line), "{shown}");
+    }
+    assert_eq!(scratch.json(["work", "status", "k4"])["status"], "available");
+    assert_eq!(scratch.json(["work", "status", "k1"])["title"], "Again");
+    let issues = r#"[{"number": 7, "title": "Seven"}, {"title": "None"}]"#;
+    let shown = import_lines(&scratch, "github", issues, &[]);
+    assert!(shown.stdout.contains("  #7: it has no url\n  issue 2: it has no number\n"), "{shown:?}");
+}
+
+fn a_comment_that_is_cut_off_creates_no_item() {
+    let scratch = Scratch::new();
+    for end in ["", "\r\n"] {
+        let text = format!("- [ ] one{end}\n- [ ] two <!-- blackboard {{\"id\":\"tw{end}");
+        let output = import_lines(&scratch, "markdown", &text, &["--json"]);
+        assert_eq!(output.code, i32::from(Code::Conflict.exit_code()));
+        let report = output.json();
+        assert_eq!(report["problems"][0]["place"], if end.is_empty() { "line 2" } else { "line 3" });
+        assert_eq!(scratch.json(["work", "list"])["count"], 1);
+    }
+    // The same text in the file of an export stays exact.
+    scratch.json(["work", "create", "tabby", "--title", "T", "--description", "all:\n\tmake \\t"]);
+    scratch.run(["work", "export", "--to", "markdown", "-o", "t.md"]).success();
+    let report = scratch.json(["work", "import", "--from", "markdown", "--adopt", "t.md"]);
+    assert_eq!(report["unread"], 0);
+    assert_eq!(scratch.json(["work", "status", "tabby"])["description"], "all:\n\tmake \\t");
+}
+
+fn hints_fit_the_source() {
+    let scratch = Scratch::new();
+    let refused = scratch.run(["work", "import", "--from", "github", "--json"]).refused(Code::Usage);
+    assert!(refused["error"].as_str().unwrap().contains("--repo"), "{refused}");
+    let call = ["work", "import", "--from", "markdown", "/dev/zero", "--json"];
+    let refused = scratch.run(call).refused(Code::InvalidValue);
+    assert!(refused["hint"].as_str().unwrap().contains("several files"), "{refused}");
 }

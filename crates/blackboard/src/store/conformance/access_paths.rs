@@ -315,6 +315,7 @@ const OTHER_VERBS: &[(&str, &str)] = &[
     ("Board::subscribe", "see `Subscription::next_within`"),
     ("Board::sweep", "names the keys that a session leased which is gone, never values"),
     ("Board::sweep_if_deferred", "reports nothing about entries"),
+    ("Board::sweep_upgraded", "as `Board::sweep`"),
     ("Board::sweep_with_next_call", "reports nothing about entries"),
     ("Board::transaction", "see `TransactionScope`"),
     ("Board::try_prune", "counts what it removes"),

@@ -30,6 +30,7 @@ const NOT_COUNTED: &[(&str, &str)] = &[
     ("Board::space_usage", "asks the engine, and reads no state"),
     ("Board::subscribe", "`Board::follow`, one event at a time"),
     ("Board::sweep_if_deferred", "`Board::try_sweep`, if no other call was"),
+    ("Board::sweep_upgraded", "runs once in the life of a board, in a file"),
     ("Board::sweep_with_next_call", "is part of the next call, as of every line here"),
     ("Board::try_prune", "calls `Board::prune`"),
     ("Board::try_transaction", "`Board::transaction`, once"),

@@ -58,7 +58,7 @@ pub use self::git::{command_to_ignore, keep_out_of_git};
 pub use self::load::LoadingFile;
 pub(crate) use self::private_file::{PrivateFile, TableFile};
 use self::queue::Queue;
-pub use self::reference::{KeptInMetadata, Upgraded, UpgradedRows};
+pub use self::reference::{KeptInMetadata, LeftOutDependency, Upgraded, UpgradedRows};
 pub use self::schema::VERSION as SCHEMA_VERSION;
 pub use self::sidecars::SqliteSidecars;
 pub use self::trust::{foreign_owner, writable_by_others};

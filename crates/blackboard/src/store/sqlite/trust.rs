@@ -242,6 +242,7 @@ fn header_of_upgraded(
         // Its commit is written, but not finished. An upgrade waits for it.
         reference::Found::Upgraded(_) => Err(reference::upgrade_needed(path, None)),
         reference::Found::Reference(version) => Err(reference::upgrade_needed(path, version)),
+        reference::Found::Altered(object) => Err(reference::altered(path, &object)),
         reference::Found::Other => Err(foreign()),
     }
 }

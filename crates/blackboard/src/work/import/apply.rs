@@ -91,7 +91,7 @@ impl<'a> Batch<'a> {
                     .filter(|blocker| self.view.blockers(id).contains(&blocker.as_str()));
                 wanted.dependents.extend(old.cloned());
             }
-            if changes_blockers || changes_status {
+            if changes_blockers || changes_status || tracked.changes_hold(&seen) {
                 wanted.items.extend(self.view.blockers(id).into_iter().map(str::to_owned));
             }
             let new_title = tracked.fields.title.as_ref();
@@ -127,6 +127,9 @@ impl<'a> Batch<'a> {
             tracked.fields.project.take_if(|project| self.unknown_projects.contains(project))
         {
             notes.push(format!("project {project} is not registered; it is left out"));
+        }
+        if tracked.blocks_itself {
+            notes.push("it is not blocked by itself: a dependency cycle".to_owned());
         }
         self.leave_out_blockers(&mut tracked, &mut notes);
         let before = self.view.item(&tracked.id);
@@ -193,6 +196,10 @@ impl<'a> Batch<'a> {
         } else {
             self.change_dependencies(&id, add, &remove);
         }
+        let changes_hold = match before {
+            Some(_) => changed.iter().any(|one| one.field == "on_hold"),
+            None => item.is_on_hold(),
+        };
         let mut outcome = ImportedAs::Updated;
         let mut held_by = None;
         match before {
@@ -211,9 +218,9 @@ impl<'a> Batch<'a> {
         }
         match status {
             StatusChange::Stays | StatusChange::CompletesOnRelease => {
-                if changes_dependencies && item.status != Status::Completed {
+                if (changes_dependencies || changes_hold) && item.status != Status::Completed {
                     let open = self.view.open_blockers(&id);
-                    if before.is_some() {
+                    if before.is_some() && changes_dependencies {
                         follow_with_event(&mut item, &open, session, &mut self.changes);
                     } else {
                         follow_blockers(&mut item, &open, session, &mut self.changes);
@@ -228,7 +235,11 @@ impl<'a> Batch<'a> {
                 if before.is_some() {
                     outcome = ImportedAs::Completed;
                 }
-                complete_closed(&mut item, session, self.now, &mut self.changes);
+                let event = complete_closed(&mut item, session, self.now);
+                // An item that was closed before the board had it is only created: nothing happened here.
+                if before.is_some() {
+                    item.revision = self.changes.event(event);
+                }
                 self.status_changed.insert(id.clone());
             }
             StatusChange::Reopens => {
@@ -246,7 +257,8 @@ impl<'a> Batch<'a> {
 
     fn creation(&self, item: &WorkItem) -> NewEvent {
         let from = &self.import.from;
-        let summary = format!("Work item \"{}\" created (imported from {from})", item.title);
+        let state = if item.outside().is_closed { ", closed" } else { "" };
+        let summary = format!("Work item \"{}\" created (imported from {from}{state})", item.title);
         NewEvent::new(EventType::WorkCreated, TargetType::WorkItem, &item.item_id, summary)
             .by(self.import.session.as_deref())
             .with("imported_from", from.as_str())

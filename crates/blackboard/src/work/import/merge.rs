@@ -8,7 +8,7 @@ use crate::error::{Code, Refusal, Result};
 use crate::work::change::{FieldChange, NewFields};
 use crate::work::create::{Create, blank_item};
 use crate::work::details::Outside;
-use crate::work::{Priority, Status, WorkItem};
+use crate::work::{Hold, Priority, Status, WorkItem};
 
 /// An item of a tracker, with filtered text.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +18,18 @@ pub(super) struct TrackedItem {
     pub(super) id: String,
     pub(super) fields: NewFields,
     pub(super) is_closed: bool,
+    /// Its blockers, without itself.
     pub(super) blocked_by: Option<Vec<String>>,
+    pub(super) blocks_itself: bool,
+    /// Why it is on hold; an empty one if it is not.
+    pub(super) on_hold: Option<String>,
+}
+
+impl TrackedItem {
+    /// Whether the source has put it on hold since the last import, or has ended that.
+    pub(super) fn changes_hold(&self, seen: &Outside) -> bool {
+        self.on_hold.as_ref().is_some_and(|reason| *reason != *seen.on_hold.as_deref().unwrap_or_default())
+    }
 }
 
 /// What an import does with the status of an item.
@@ -96,6 +107,10 @@ pub(super) fn merge(
         _ => StatusChange::Stays,
     };
     seen.is_closed = tracked.is_closed;
+    seen.was_closed_before = tracked.is_closed && (is_new || seen.was_closed_before);
+    if !is_held && tracked.changes_hold(&seen) {
+        changed.push(set_hold(&mut item, &mut seen, tracked));
+    }
     seen.completes_on_release = match status {
         StatusChange::CompletesOnRelease => true,
         _ => seen.completes_on_release && tracked.is_closed,
@@ -140,6 +155,20 @@ pub(super) fn merge(
     }
     item.set_outside(&seen)?;
     Ok(Merged { item, changed, status, add, remove })
+}
+
+/// Puts an item on hold, or ends that if the last import has put it on hold and the reason is still the same.
+fn set_hold(item: &mut WorkItem, seen: &mut Outside, tracked: &TrackedItem) -> FieldChange {
+    let new = tracked.on_hold.clone().filter(|reason| !reason.is_empty());
+    let was = std::mem::replace(&mut seen.on_hold, new.clone());
+    let hold = item.hold();
+    let old = hold.on_hold.clone();
+    if old != was || old == new {
+        // A note of the source alone, so that its next change is recognized.
+        return FieldChange::new("on_hold_outside", &json!(was), &json!(new));
+    }
+    item.set_hold(&Hold { on_hold: new.clone(), ..hold });
+    FieldChange::new("on_hold", &json!(old), &json!(new))
 }
 
 /// Sets the fields of an item, and what is noted of them. Returns those that changed.
@@ -188,6 +217,9 @@ fn refuse_difference(
     }
     if tracked.blocked_by.iter().flatten().any(|id| !blockers.contains(&id.as_str())) {
         different.push("blockers".to_owned());
+    }
+    if tracked.on_hold.as_ref().is_some_and(|reason| !reason.is_empty()) && !before.is_on_hold() {
+        different.push("hold".to_owned());
     }
     if different.is_empty() {
         let item = before.clone();
@@ -291,6 +323,42 @@ mod tests {
             assert_eq!(after.is_unchanged(), is_unchanged, "{context}");
             assert_eq!(after.item.outside().is_closed, is_closed, "{context}");
             assert_eq!((after.item.status, &after.item.claimed_by), (before.status, &before.claimed_by));
+        }
+    }
+
+    #[test]
+    fn a_hold_follows_the_source_and_one_of_the_board_stays() {
+        testkit::limit_test();
+        let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        // The hold that the last import saw, that of the board, whether it has a holder, that of the source; then those of
+        // the board and of the note.
+        for (seen, board, holder, source, expected, noted) in [
+            ("", "", None, None, "", ""),
+            ("", "", None, Some(""), "", ""),
+            ("", "", None, Some("later"), "later", "later"),
+            ("later", "later", None, Some("later"), "later", "later"),
+            ("later", "later", None, None, "later", "later"),
+            ("later", "later", None, Some(""), "", ""),
+            // It was unblocked on the board.
+            ("later", "", None, Some("later"), "", "later"),
+            ("later", "", None, Some(""), "", ""),
+            // It failed on the board.
+            ("", "failed", None, Some("later"), "failed", "later"),
+            ("later", "failed", None, Some(""), "failed", ""),
+            // A session holds it.
+            ("", "", Some("ivy"), Some("later"), "", ""),
+        ] {
+            let mut before = WorkItem { claimed_by: holder.map(str::to_owned), ..an_item("x") };
+            before.set_hold(&Hold { on_hold: text(board), ..Hold::default() });
+            let from = Some("beads".to_owned());
+            before.set_outside(&Outside { from, on_hold: text(seen), ..Outside::default() }).unwrap();
+            let tracked = TrackedItem { on_hold: source.map(str::to_owned), ..tracked(false, None) };
+            let import = self::from("beads");
+            let after = merge(Some(&before), &[], &tracked, &import, Timestamp::EPOCH).unwrap();
+            let context = format!("{seen:?}, {board:?}, {holder:?}, {source:?}");
+            assert_eq!(after.item.hold().on_hold, text(expected), "{context}");
+            assert_eq!(after.item.outside().on_hold, text(noted), "{context}");
+            assert_eq!(after.is_unchanged(), after.item == before, "{context}");
         }
     }
 

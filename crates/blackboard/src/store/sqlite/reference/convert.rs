@@ -8,10 +8,11 @@ use std::collections::{HashMap, HashSet};
 use rusqlite::{Connection, params};
 use serde_json::{Map, Value, json};
 
-use super::UpgradedRows;
+use super::cycles::Dependencies;
 use super::items::{self, BlockerState, StoredItem};
 use super::leftovers::{KeptInMetadata, Leftovers, Tally};
 use super::source::{SourceRow, for_each, has_table, parse_time};
+use super::{LeftOutDependency, UpgradedRows};
 use crate::agent::AgentStatus;
 use crate::clock::Timestamp;
 use crate::event::{EventType, TargetType};
@@ -21,13 +22,20 @@ use crate::work::{Priority, Status};
 /// The name of the bookkeeping row that says where the board comes from.
 const MARK: &str = "ivy_blackboard";
 
+/// What became of the rows.
+pub(super) struct Converted {
+    pub(super) rows: UpgradedRows,
+    pub(super) kept_in_metadata: Vec<KeptInMetadata>,
+    pub(super) left_out: Vec<LeftOutDependency>,
+}
+
 /// Converts all rows of `source` into the empty tables of `target`.
 pub(super) fn convert(
     source: &Connection,
     target: &Connection,
     version: u32,
     now: Timestamp,
-) -> rusqlite::Result<(UpgradedRows, Vec<KeptInMetadata>)> {
+) -> rusqlite::Result<Converted> {
     let mut conversion = Conversion {
         source,
         target,
@@ -37,6 +45,7 @@ pub(super) fn convert(
         orphans: Vec::new(),
         tally: Tally::default(),
         rows: UpgradedRows::default(),
+        left_out: Vec::new(),
         now,
     };
     conversion.events()?;
@@ -46,7 +55,11 @@ pub(super) fn convert(
     conversion.agents()?;
     conversion.work_items()?;
     conversion.mark(version)?;
-    Ok((conversion.rows, conversion.tally.into_list()))
+    Ok(Converted {
+        rows: conversion.rows,
+        kept_in_metadata: conversion.tally.into_list(),
+        left_out: conversion.left_out,
+    })
 }
 
 /// The ids that other rows refer to.
@@ -144,6 +157,7 @@ struct Conversion<'c> {
     orphans: Vec<Value>,
     tally: Tally,
     rows: UpgradedRows,
+    left_out: Vec<LeftOutDependency>,
     now: Timestamp,
 }
 
@@ -420,6 +434,7 @@ impl Conversion<'_> {
         const DEPEND: &str =
             "INSERT OR IGNORE INTO work_dependencies (item_id, blocked_by, created_at) VALUES (?1, ?2, ?3)";
         let (mut insert, mut depend) = (self.target.prepare(INSERT)?, self.target.prepare(DEPEND)?);
+        let mut dependencies = Dependencies::default();
         for_each(self.source, "SELECT * FROM work_items", items::KNOWN, |row| {
             let id = row.required_text("item_id")?;
             let mut leftovers = Leftovers::of("work_items", &mut self.tally);
@@ -443,7 +458,9 @@ impl Conversion<'_> {
                 failure_reason: row.text("failure_reason")?,
                 failed_at: leftovers.optional_time(row, "failed_at")?,
             };
-            let item = items::convert(&id, &stored, |blocker| self.ids.blocker_state(blocker));
+            let state = |blocker: &str| self.ids.blocker_state(blocker);
+            let item = items::convert(&id, &stored, state, |blocker| dependencies.closes_cycle(&id, blocker));
+            self.left_out.extend(LeftOutDependency::all(&id, item.left_out));
             for (column, value) in item.leftovers {
                 leftovers.keep(column, value);
             }
@@ -503,7 +520,8 @@ impl Conversion<'_> {
             ])?;
             for blocker in item.blockers {
                 self.rows.dependencies += 1;
-                depend.execute((&id, blocker, created_at.to_string()))?;
+                depend.execute((&id, &blocker, created_at.to_string()))?;
+                dependencies.add(&id, blocker);
             }
             Ok(())
         })

@@ -1,5 +1,7 @@
 //! The status of its work items: it has three more, and an item can be blocked there by nothing.
 //!
+//! A dependency that would close a cycle is left out: the items of the cycle would block each other forever.
+//!
 //! An open item is blocked here if one of its blockers is open, or if it is [on hold](crate::work::Hold). What could not be
 //! claimed there cannot be claimed here.
 
@@ -64,26 +66,38 @@ pub(super) struct ConvertedItem {
     /// The member of its metadata that this program reads.
     pub(super) own: Option<(&'static str, Value)>,
     pub(super) leftovers: Vec<(&'static str, Value)>,
+    /// Blockers that are left out, because they are blocked by this item, or are the item itself.
+    pub(super) left_out: Vec<String>,
 }
 
-/// Converts an item. `state` is that of another item.
-pub(super) fn convert(id: &str, stored: &StoredItem, state: impl Fn(&str) -> BlockerState) -> ConvertedItem {
+/// Converts an item. `state` is that of another item, and `closes_cycle` says whether another item is blocked by this one.
+pub(super) fn convert(
+    id: &str,
+    stored: &StoredItem,
+    state: impl Fn(&str) -> BlockerState,
+    closes_cycle: impl Fn(&str) -> bool,
+) -> ConvertedItem {
+    let closes_cycle = |blocker: &str| blocker == id || closes_cycle(blocker);
     let is_completed = stored.status == Status::Completed.as_str();
     let cannot_be_claimed =
         ["blocked", "waiting_for_response", "failed", "quarantined"].contains(&stored.status.as_str());
     let mut leftovers = Vec::new();
     let mut blockers: Vec<String> = Vec::new();
+    let mut left_out: Vec<String> = Vec::new();
     let mut has_unstored = false;
     for blocker in stored.depends_on.iter().flat_map(|ids| ids.split(',')).map(str::trim) {
         // There, a dependency on an item that was deleted does not block.
-        let is_stored = blocker != id && (cannot_be_claimed || state(blocker) != BlockerState::Missing);
-        if blocker.is_empty() || blockers.iter().any(|known| known == blocker) {
+        let is_stored = cannot_be_claimed || state(blocker) != BlockerState::Missing;
+        if blocker.is_empty() || blockers.iter().chain(&left_out).any(|known| known == blocker) {
             continue;
         }
-        if is_stored {
+        if is_stored && !closes_cycle(blocker) {
             blockers.push(blocker.to_owned());
-        } else {
-            has_unstored = true;
+            continue;
+        }
+        has_unstored = true;
+        if is_stored {
+            left_out.push(blocker.to_owned());
         }
     }
     if let Some(ids) = stored.depends_on.as_ref().filter(|_| has_unstored) {
@@ -91,17 +105,25 @@ pub(super) fn convert(id: &str, stored: &StoredItem, state: impl Fn(&str) -> Blo
     }
     match &stored.blocked_by {
         Some(blocker) if blockers.contains(blocker) => {}
-        Some(blocker) if cannot_be_claimed && blocker != id && !blocker.is_empty() => {
+        Some(blocker) if cannot_be_claimed && !blocker.is_empty() && !closes_cycle(blocker) => {
             blockers.push(blocker.clone());
         }
-        Some(blocker) => leftovers.push(("blocked_by", blocker.as_str().into())),
+        Some(blocker) => {
+            leftovers.push(("blocked_by", blocker.as_str().into()));
+            if cannot_be_claimed && !blocker.is_empty() && !left_out.contains(blocker) {
+                left_out.push(blocker.clone());
+            }
+        }
         None => {}
     }
     // In the order of the index, so that the first one stays the first.
     blockers.sort();
     let open = blockers.iter().find(|blocker| state(blocker) != BlockerState::Completed).cloned();
-    let reason = (!is_completed && cannot_be_claimed && (open.is_none() || stored.status != "blocked"))
-        .then(|| reason_of_hold(stored));
+    // What only its cycle has blocked is available.
+    let is_blocked_by_nothing = open.is_none() && left_out.is_empty();
+    let reason =
+        (!is_completed && cannot_be_claimed && (is_blocked_by_nothing || stored.status != "blocked"))
+            .then(|| reason_of_hold(stored));
     let hold = Hold {
         failure_count: stored.failure_count,
         failure_reason: stored.failure_reason.clone(),
@@ -128,6 +150,7 @@ pub(super) fn convert(id: &str, stored: &StoredItem, state: impl Fn(&str) -> Blo
         blockers,
         own: hold.to_member(),
         leftovers,
+        left_out,
     }
 }
 
@@ -187,7 +210,7 @@ mod tests {
                 depends_on: depends_on.map(str::to_owned),
                 ..StoredItem::default()
             };
-            let item = convert("x", &stored, state);
+            let item = convert("x", &stored, state, |_| false);
             let context = format!("{status}, {blocked_by:?}, {depends_on:?}: {item:?}");
             assert_eq!((item.status, item.blocked_by.as_deref()), (expected, open), "{context}");
             assert_eq!((item.blockers.len(), item.keeps_holder), (blockers, held), "{context}");
@@ -196,5 +219,42 @@ mod tests {
             let keeps_status = item.leftovers.iter().any(|(column, _)| *column == "status");
             assert_eq!(keeps_status, status != expected.as_str(), "{context}");
         }
+    }
+
+    #[test]
+    fn an_item_that_only_its_cycle_blocks_is_available() {
+        testkit::limit_test();
+        // In a cycle are `cycle` and the item itself.
+        for (status, blocked_by, depends_on, expected, blockers, left_out) in [
+            ("blocked", Some("cycle"), Some("cycle"), Status::Available, &[][..], &["cycle"][..]),
+            ("blocked", Some("cycle"), None, Status::Available, &[], &["cycle"]),
+            ("blocked", None, Some("x"), Status::Available, &[], &["x"]),
+            ("available", None, Some("x, cycle"), Status::Available, &[], &["x", "cycle"]),
+            ("blocked", None, Some("open,cycle"), Status::Blocked, &["open"], &["cycle"]),
+            ("quarantined", None, Some("cycle"), Status::Blocked, &[], &["cycle"]),
+            ("completed", None, Some("cycle"), Status::Completed, &[], &["cycle"]),
+        ] {
+            let stored = StoredItem {
+                status: status.to_owned(),
+                blocked_by: blocked_by.map(str::to_owned),
+                depends_on: depends_on.map(str::to_owned),
+                ..StoredItem::default()
+            };
+            let item = convert("x", &stored, |_| BlockerState::Open, |blocker| blocker == "cycle");
+            let context = format!("{status}, {blocked_by:?}, {depends_on:?}: {item:?}");
+            assert_eq!(item.status, expected, "{context}");
+            assert_eq!(
+                (&item.blockers[..], &item.left_out[..]),
+                (&owned(blockers)[..], &owned(left_out)[..]),
+                "{context}"
+            );
+            let keeps = |column: &str| item.leftovers.iter().any(|(kept, _)| *kept == column);
+            assert_eq!(keeps("depends_on"), depends_on.is_some(), "{context}");
+            assert_eq!(keeps("blocked_by"), blocked_by.is_some(), "{context}");
+        }
+    }
+
+    fn owned(ids: &[&str]) -> Vec<String> {
+        ids.iter().map(|&id| id.to_owned()).collect()
     }
 }

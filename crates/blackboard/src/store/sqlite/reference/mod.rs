@@ -14,9 +14,11 @@
 //! | `source.rs` | values of its rows |
 //! | `leftovers.rs` | what has no column here, and goes into metadata |
 //! | `convert.rs`, `items.rs` | its rows as rows of a board |
+//! | `cycles.rs` | whether a dependency would close a cycle |
 
 mod backup;
 mod convert;
+mod cycles;
 mod guards;
 mod inspect;
 mod items;
@@ -35,6 +37,7 @@ use serde::Serialize;
 
 pub(super) use self::guards::is_guard;
 pub use self::leftovers::KeptInMetadata;
+use self::recognize::Peeked;
 use super::queue::Queue;
 use super::{Durability, Sqlite, SqliteOptions, SqliteSidecars, faults, git, open, schema, trust};
 use crate::clock::Clock;
@@ -67,6 +70,23 @@ pub struct Upgraded {
     pub rows: UpgradedRows,
     /// What has no column on a board of this program.
     pub kept_in_metadata: Vec<KeptInMetadata>,
+    /// The dependencies that would close a cycle. Metadata keeps them.
+    pub left_out: Vec<LeftOutDependency>,
+}
+
+/// A dependency that was not taken over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LeftOutDependency {
+    /// The item.
+    pub item_id: String,
+    /// What it was blocked by.
+    pub blocked_by: String,
+}
+
+impl LeftOutDependency {
+    fn all(item: &str, blockers: Vec<String>) -> impl Iterator<Item = LeftOutDependency> {
+        blockers.into_iter().map(|blocked_by| LeftOutDependency { item_id: item.to_owned(), blocked_by })
+    }
 }
 
 /// The number of rows of each kind that were taken over.
@@ -94,6 +114,8 @@ pub(super) enum Found {
     Upgraded([u8; 100]),
     /// It is a board of ivy-blackboard, with this version if that is known without opening it.
     Reference(Option<u32>),
+    /// It has the tables of ivy-blackboard, and this, which is not a part of it.
+    Altered(String),
     /// It belongs to another program.
     Other,
 }
@@ -104,9 +126,10 @@ pub(super) fn look_at(path: &Path) -> Found {
     match in_wal.header {
         Some(header) if header[68..72] == schema::APPLICATION_ID.to_be_bytes() => Found::Upgraded(header),
         _ => match recognize::peek(path) {
-            Some(version) => Found::Reference(Some(version)),
-            None if in_wal.creates_tables => Found::Reference(None),
-            None => Found::Other,
+            Peeked::Version(version) => Found::Reference(Some(version)),
+            Peeked::Altered(_) | Peeked::Other if in_wal.creates_tables => Found::Reference(None),
+            Peeked::Altered(object) => Found::Altered(object),
+            Peeked::Other => Found::Other,
         },
     }
 }
@@ -121,6 +144,11 @@ pub(super) fn is_visible(path: &Path, options: &SqliteOptions) -> bool {
     };
     // What prevents reading it here is reported when the board is opened.
     application_id().map_or(true, |id| id == schema::APPLICATION_ID)
+}
+
+/// The refusal of every call if the upgrade would be refused.
+pub(super) fn altered(path: &Path, object: &str) -> Error {
+    recognize::cannot_upgrade(path, object)
 }
 
 /// The refusal of every call but the upgrade.
@@ -236,8 +264,7 @@ impl Upgrade<'_> {
         let application_id = format!("PRAGMA application_id = {}", schema::APPLICATION_ID);
         self.connection.execute_batch(&application_id).map_err(fault)?;
         schema::migrate(&self.connection, now).map_err(fault)?;
-        let (rows, kept_in_metadata) =
-            convert::convert(&copy.connection, &self.connection, version, now).map_err(fault)?;
+        let converted = convert::convert(&copy.connection, &self.connection, version, now).map_err(fault)?;
         self.check_references()?;
         self.connection
             .execute(
@@ -252,7 +279,8 @@ impl Upgrade<'_> {
         self.connection.execute_batch(&guards::statements()).map_err(fault)?;
         // The file that was checked is the one that is changed.
         schema::check_objects(&self.connection, self.path)?;
-        Ok(Upgraded { from_version: version, copy: copy.path.clone(), rows, kept_in_metadata })
+        let convert::Converted { rows, kept_in_metadata, left_out } = converted;
+        Ok(Upgraded { from_version: version, copy: copy.path.clone(), rows, kept_in_metadata, left_out })
     }
 
     fn check_references(&self) -> Result<()> {

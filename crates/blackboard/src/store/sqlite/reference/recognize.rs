@@ -20,12 +20,40 @@ const VERSIONS: std::ops::RangeInclusive<i64> = 1..=9;
 /// The most objects that its schema may have: 7 tables and their indexes, with some of the user.
 const MAX_OBJECTS: u32 = 100;
 
-/// The version of the database, without its WAL and without touching anything. `None` if it is no such database.
-pub(super) fn peek(path: &Path) -> Option<u32> {
-    let connection = open::open_immutable(path).ok()?;
-    open::configure(&connection, &SqliteOptions::default()).ok()?;
-    unexpected_object(&connection).ok()?.is_none().then_some(())?;
-    u32::try_from(stored_version(&connection).ok()??).ok()
+/// What a database is, without its WAL.
+pub(super) enum Peeked {
+    Version(u32),
+    /// It has the tables, and this besides.
+    Altered(String),
+    Other,
+}
+
+/// Finds out what a database is, without its WAL and without touching anything.
+pub(super) fn peek(path: &Path) -> Peeked {
+    let peeked = || -> rusqlite::Result<Peeked> {
+        let connection = open::open_immutable(path)?;
+        open::configure(&connection, &SqliteOptions::default())?;
+        Ok(match unexpected_object(&connection)? {
+            Some(object) if has_all_tables(&connection)? => Peeked::Altered(object),
+            Some(_) => Peeked::Other,
+            None => {
+                let version = stored_version(&connection)?.and_then(|version| u32::try_from(version).ok());
+                version.map_or(Peeked::Other, Peeked::Version)
+            }
+        })
+    };
+    peeked().unwrap_or(Peeked::Other)
+}
+
+/// Whether it has every table that all versions have, and a version.
+fn has_all_tables(connection: &Connection) -> rusqlite::Result<bool> {
+    let sql = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1";
+    for table in TABLES.into_iter().filter(|table| *table != OPTIONAL) {
+        if connection.query_row(sql, [table], |_| Ok(())).optional()?.is_none() {
+            return Ok(false);
+        }
+    }
+    Ok(stored_version(connection)?.is_some())
 }
 
 /// The version of the database that this connection has locked. `None` if it is a board of this program.
@@ -82,8 +110,11 @@ fn unexpected_object(connection: &Connection) -> rusqlite::Result<Option<String>
     Ok(missing.first().map(|table| format!("the table {table} is missing")))
 }
 
-fn cannot_upgrade(path: &Path, why: &str) -> Error {
-    let what = format!("{} cannot be upgraded: {why}; the file was not changed", path.display());
+pub(super) fn cannot_upgrade(path: &Path, why: &str) -> Error {
+    let what = format!(
+        "{} is a board of ivy-blackboard that cannot be upgraded: {why}; the file was not changed",
+        path.display()
+    );
     Fault::new(Code::ForeignDatabase, what)
         .hint("remove from it what is not part of ivy-blackboard, or move it away")
         .into()
