@@ -19,7 +19,7 @@ pub(super) const RECENT_MINUTES: i64 = 5;
 
 /// Tokens that a caller wants to use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Request {
+pub struct TokenRequest {
     /// The provider.
     pub provider: String,
     /// How many.
@@ -34,10 +34,10 @@ pub struct Request {
     pub item: Option<String>,
 }
 
-impl Request {
+impl TokenRequest {
     /// A request without a session.
-    pub fn new(provider: impl Into<String>, tokens: u64) -> Request {
-        Request { provider: provider.into(), tokens, ..Request::default() }
+    pub fn new(provider: impl Into<String>, tokens: u64) -> TokenRequest {
+        TokenRequest { provider: provider.into(), tokens, ..TokenRequest::default() }
     }
 }
 
@@ -117,7 +117,7 @@ impl fmt::Display for Reason {
 
 impl Ledger {
     /// Checks whether tokens fit now.
-    pub fn check(&self, request: &Request) -> Result<Check> {
+    pub fn check(&self, request: &TokenRequest) -> Result<Check> {
         self.provider(&request.provider)?;
         let now = self.now();
         self.read(|connection| Ok(State::load(connection, &self.config, request, now)?.decide(request)))
@@ -160,7 +160,7 @@ impl<'a> State<'a> {
     pub(super) fn load(
         connection: &Connection,
         config: &'a Config,
-        request: &Request,
+        request: &TokenRequest,
         now: Timestamp,
     ) -> rusqlite::Result<State<'a>> {
         // The caller has checked that it is configured.
@@ -223,7 +223,7 @@ impl<'a> State<'a> {
         window.budget.saturating_sub(taken)
     }
 
-    pub(super) fn decide(&self, request: &Request) -> Check {
+    pub(super) fn decide(&self, request: &TokenRequest) -> Check {
         let windows = self.provider.windows();
         let available = windows.iter().map(|window| self.available(window, self.now)).min();
         let reason = self.reason(request, &windows);
@@ -241,7 +241,7 @@ impl<'a> State<'a> {
         }
     }
 
-    fn reason(&self, request: &Request, windows: &[Window]) -> Option<Reason> {
+    fn reason(&self, request: &TokenRequest, windows: &[Window]) -> Option<Reason> {
         if let Some(session) = &request.session {
             let own = (request.board.clone().unwrap_or_default(), session.clone());
             let caps = &self.provider.reservation.agents;
@@ -270,7 +270,7 @@ impl<'a> State<'a> {
 
     /// The first moment at which every window has space: when usage leaves a window, a reservation expires, or a
     /// reported limit resets.
-    fn fits_at(&self, request: &Request, windows: &[Window]) -> Option<Timestamp> {
+    fn fits_at(&self, request: &TokenRequest, windows: &[Window]) -> Option<Timestamp> {
         let mut moments: Vec<Timestamp> = self.held.iter().map(|held| held.expires_at).collect();
         moments.extend(self.limits.iter().map(|limit| limit.resets_at));
         for window in windows {

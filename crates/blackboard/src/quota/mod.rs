@@ -6,7 +6,7 @@
 //! item and time, and nothing else.
 //!
 //! ```
-//! use blackboard::quota::{Config, Ledger, Record, Request, Usage};
+//! use blackboard::quota::{Config, Ledger, Record, TokenRequest, Usage};
 //!
 //! let directory = tempfile::tempdir().unwrap();
 //! let config = Config::parse(r#"{"providers": {"anthropic": {"windows": {"5h": {"budget": 50000}}}}}"#)?;
@@ -15,8 +15,8 @@
 //! let record = Record { model: "opus".into(), ..Record::new("msg_1", "anthropic", ledger.now(), usage) };
 //! assert_eq!(ledger.record(&[record.clone(), record])?.recorded, 1);
 //!
-//! assert!(ledger.check(&Request::new("anthropic", 20_000))?.fits);
-//! assert!(!ledger.check(&Request::new("anthropic", 20_001))?.fits);
+//! assert!(ledger.check(&TokenRequest::new("anthropic", 20_000))?.fits);
+//! assert!(!ledger.check(&TokenRequest::new("anthropic", 20_001))?.fits);
 //! # Ok::<(), blackboard::Error>(())
 //! ```
 //!
@@ -45,7 +45,7 @@ mod stricter;
 mod timeline;
 mod usage;
 
-pub use self::check::{Check, Reason, Request};
+pub use self::check::{Check, Reason, TokenRequest};
 pub use self::config::{AgentCaps, Budget, Config, Enforcement, Provider, RateLimit, Reservations, Window};
 pub use self::history::{HistoryPoint, Step};
 pub use self::ledger::Ledger;

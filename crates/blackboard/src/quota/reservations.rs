@@ -5,7 +5,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use serde::Serialize;
 
-use super::check::{Check, Request, State};
+use super::check::{Check, State, TokenRequest};
 use super::config::Config;
 use super::ledger::Ledger;
 use super::usage::{Usage, check_origin};
@@ -55,7 +55,7 @@ pub struct Reserved {
 
 impl Ledger {
     /// Reserves tokens if they fit, in one transaction: of many calls only as many succeed as fit together.
-    pub fn reserve(&self, request: &Request, ttl: Duration) -> Result<Reserved> {
+    pub fn reserve(&self, request: &TokenRequest, ttl: Duration) -> Result<Reserved> {
         const COUNT: &str = "SELECT count(*) FROM reservations";
         const ADD: &str =
             "INSERT INTO reservations (id, provider, board, session, agent, item, tokens, created_at,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use serde::Serialize;
 
-use super::check::{RECENT_MINUTES, Request, State};
+use super::check::{RECENT_MINUTES, State, TokenRequest};
 use super::config::{Enforcement, Provider, RateLimit, Window};
 use super::ledger::Ledger;
 use super::limits::ReportedLimit;
@@ -153,7 +153,7 @@ impl Ledger {
         provider: &Provider,
         now: Timestamp,
     ) -> rusqlite::Result<ProviderStatus> {
-        let state = State::load(connection, &self.config, &Request::new(name, 0), now)?;
+        let state = State::load(connection, &self.config, &TokenRequest::new(name, 0), now)?;
         let load = load(&state, &provider.rate_limit);
         let windows = provider.windows();
         let longest = windows.last().map_or(Duration::from_hours(24), |window| window.length);

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use blackboard::quota::{Check as Checked, Ledger, Reason, Request, Reserved};
+use blackboard::quota::{Check as Checked, Ledger, Reason, Reserved, TokenRequest};
 use blackboard::{Code, Refusal, Result, duration};
 
 use super::{Caller, ledger, tokens};
@@ -74,7 +74,7 @@ impl Run for Check {
         let caller = Caller::find(context, &self.session)?;
         let ledger = ledger(context)?;
         let provider = ledger.provider_for(self.provider.as_deref(), self.model.as_deref())?;
-        let request = Request {
+        let request = TokenRequest {
             provider,
             tokens: self.tokens,
             agent: caller.agent.clone(),
@@ -105,7 +105,7 @@ impl Run for Check {
     }
 }
 
-fn attempt(ledger: &Ledger, request: &Request, ttl: Option<Duration>) -> Result<Reserved> {
+fn attempt(ledger: &Ledger, request: &TokenRequest, ttl: Option<Duration>) -> Result<Reserved> {
     match ttl {
         Some(ttl) => ledger.reserve(request, ttl),
         None => Ok(Reserved { check: ledger.check(request)?, reservation: None }),
@@ -113,7 +113,7 @@ fn attempt(ledger: &Ledger, request: &Request, ttl: Option<Duration>) -> Result<
 }
 
 /// Whether the tokens would fit if nothing else was used. What a session has used stays with it.
-fn can_ever_fit(ledger: &Ledger, request: &Request, check: &Checked) -> bool {
+fn can_ever_fit(ledger: &Ledger, request: &TokenRequest, check: &Checked) -> bool {
     if let Some(Reason::Session { cap, used, .. }) = check.reason
         && used.saturating_add(request.tokens) > cap
     {

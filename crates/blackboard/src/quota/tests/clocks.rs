@@ -72,7 +72,9 @@ fn reservations_of_a_clock_that_was_ahead_hold_nothing() {
     let stage = Stage::with_windows(&[("5h", 1_000)]);
     let now = stage.now();
     stage.clock.set("2030-01-01T00:00:00Z".parse().unwrap());
-    assert!(stage.ledger.reserve(&Request::new("a", 1_000), Duration::from_hours(1)).unwrap().check.fits);
+    assert!(
+        stage.ledger.reserve(&TokenRequest::new("a", 1_000), Duration::from_hours(1)).unwrap().check.fits
+    );
     stage.clock.set(now);
-    assert!(stage.ledger.check(&Request::new("a", 1_000)).unwrap().fits);
+    assert!(stage.ledger.check(&TokenRequest::new("a", 1_000)).unwrap().fits);
 }

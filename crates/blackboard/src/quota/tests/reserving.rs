@@ -4,20 +4,20 @@ const CAPS: &str = r#"{"providers": {"a": {"windows": {"5h": {"budget": 1000}},
     "reservation": {"operator": 200, "agents": {"maxConcurrent": 2, "maxPerAgent": 500}}}}}"#;
 const TTL: Duration = Duration::from_mins(30);
 
-fn by(session: &str, tokens: u64) -> Request {
-    Request {
+fn by(session: &str, tokens: u64) -> TokenRequest {
+    TokenRequest {
         board: Some("b".to_owned()),
         session: Some(session.to_owned()),
         agent: Some(session.to_owned()),
-        ..Request::new("a", tokens)
+        ..TokenRequest::new("a", tokens)
     }
 }
 
 #[test]
 fn what_is_kept_for_the_operator_does_not_fit() {
     let stage = Stage::new(CAPS);
-    assert!(stage.ledger.check(&Request::new("a", 800)).unwrap().fits);
-    let check = stage.ledger.check(&Request::new("a", 801)).unwrap();
+    assert!(stage.ledger.check(&TokenRequest::new("a", 800)).unwrap().fits);
+    let check = stage.ledger.check(&TokenRequest::new("a", 801)).unwrap();
     assert_eq!((check.fits, check.available, check.fits_at), (false, Some(800), None));
     let reason = check.reason.unwrap().to_string();
     assert_eq!(
@@ -32,13 +32,13 @@ fn a_refusal_names_when_the_tokens_fit() {
     stage.record("1", stage.now(), 600);
     stage.advance(10);
     stage.record("2", stage.now(), 300);
-    let fits_at = |tokens| stage.ledger.check(&Request::new("a", tokens)).unwrap().fits_at;
+    let fits_at = |tokens| stage.ledger.check(&TokenRequest::new("a", tokens)).unwrap().fits_at;
     let at = |text: &str| Some(text.parse().unwrap());
     assert_eq!(fits_at(100), None, "it fits now");
     assert_eq!(fits_at(500), at("2026-02-03T16:31:00Z"));
     assert_eq!(fits_at(601), at("2026-02-03T20:31:00Z"), "the longer window decides");
     assert_eq!(fits_at(1_001), None, "it never fits");
-    stage.ledger.reserve(&Request::new("a", 100), TTL).unwrap();
+    stage.ledger.reserve(&TokenRequest::new("a", 100), TTL).unwrap();
     assert_eq!(fits_at(100), at("2026-02-03T16:10:00Z"), "the reservation expires first");
 }
 
@@ -46,12 +46,12 @@ fn a_refusal_names_when_the_tokens_fit() {
 fn as_many_reservations_succeed_as_fit_together() {
     let stage = Stage::with_windows(&[("5h", 1_000)]);
     let reserved: Vec<_> =
-        (0..50).map(|_| stage.ledger.reserve(&Request::new("a", 90), TTL).unwrap()).collect();
+        (0..50).map(|_| stage.ledger.reserve(&TokenRequest::new("a", 90), TTL).unwrap()).collect();
     assert_eq!(reserved.iter().filter(|one| one.check.fits && one.reservation.is_some()).count(), 11);
     assert_eq!(stage.ledger.reservations().unwrap().len(), 11);
     stage.advance(30);
     assert_eq!(stage.ledger.reservations().unwrap().len(), 0, "they have expired");
-    assert!(stage.ledger.reserve(&Request::new("a", 1_000), TTL).unwrap().check.fits);
+    assert!(stage.ledger.reserve(&TokenRequest::new("a", 1_000), TTL).unwrap().check.fits);
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn a_reported_limit_overrides_the_sum_until_it_resets() {
     stage.advance(1);
     stage.record("later", stage.now(), 100);
     assert_eq!(stage.used(0), 525, "what was used since the report is added");
-    let check = stage.ledger.check(&Request::new("a", 476)).unwrap();
+    let check = stage.ledger.check(&TokenRequest::new("a", 476)).unwrap();
     assert!(!check.fits);
     stage.advance(29);
     assert_eq!(stage.used(0), 1_000, "the limit was reset, and the sum counts again");
