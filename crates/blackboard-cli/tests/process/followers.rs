@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::process::{Child, Stdio};
+use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -92,12 +93,14 @@ fn cursor(board: &TestBoard) -> i64 {
     look(&*board.store()).cursor
 }
 
-/// Starts the writers. Each writes this often, mostly through the library and sometimes through the program.
-fn write_much(board: &TestBoard, each: usize) {
+/// Starts the writers. Each writes this often, mostly through the library and sometimes through the program. They stop while
+/// the log is pruned.
+fn write_much(board: &TestBoard, each: usize, pruning: &RwLock<()>) {
     at_once(WRITERS, |writer| {
         let library = board.library();
         let key = format!("task:{writer}");
         for number in 0..each {
+            let _writing = pruning.read().unwrap();
             if number % 50 == 49 {
                 board.run(["write", &key, "0"]).success();
             } else {
@@ -107,18 +110,21 @@ fn write_much(board: &TestBoard, each: usize) {
     });
 }
 
-/// Prunes the event log repeatedly, as retention does, unless the follower is far behind.
-fn prune(board: &TestBoard, done: &AtomicBool) {
+/// Prunes the event log repeatedly, as retention does, unless the follower is far behind. No writer writes between that
+/// look and the pruning, so that it removes nothing that the follower has not read.
+fn prune(board: &TestBoard, done: &AtomicBool, pruning: &RwLock<()>) {
     // About 2,000 events of those that are written here are kept.
     let few = Settings { max_log_bytes: 200_000, ..Settings::default() };
     let (library, store) = (board.library().with_settings(few), board.store());
     while !done.load(Ordering::Relaxed) {
+        let alone = pruning.write().unwrap();
         let Look { cursor, newest, .. } = look(&*store);
         if cursor > newest - 300 {
             forget_last_prune(&*store);
             // Another process may be writing.
             let _ = library.prune();
         }
+        drop(alone);
         thread::sleep(Duration::from_millis(5));
     }
 }
@@ -177,15 +183,16 @@ fn a_follower_that_is_killed_and_started_again_under_20_writers_and_pruning_has_
     board.run(["observe", "--follow", "--cursor", "mirror", "--timeout", "0s"]).success();
     let (start, store) = (cursor(&board), board.store());
     let (written, done) = (AtomicBool::new(false), AtomicBool::new(false));
+    let pruning = RwLock::new(());
     let lives = thread::scope(|scope| {
         // The threads end also if this one fails.
         let (all_written, all_done) = (SetOnDrop(&written), SetOnDrop(&done));
-        scope.spawn(|| prune(&board, &done));
+        scope.spawn(|| prune(&board, &done, &pruning));
         let following = scope.spawn(|| lives(&board, &written));
-        write_much(&board, each);
+        write_much(&board, each, &pruning);
         // The follower catches up, and what it has read is pruned.
         wait_until("the log is pruned", || (look(&*store).floor > start).then_some(()));
-        write_much(&board, each);
+        write_much(&board, each, &pruning);
         drop(all_written);
         let lives = following.join().unwrap();
         drop(all_done);
