@@ -8,12 +8,14 @@ use rusqlite::Connection;
 use super::config::{Config, Provider};
 use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::error::{Code, Error, Fault, Refusal, Result};
-use crate::store::sqlite::{PrivateFile, SqliteOptions, TableFile};
+use crate::store::sqlite::{FileKind, PrivateFile, SqliteOptions, TableFile};
 use crate::text::shown;
 
 /// The file of a ledger: "blqu".
-const FILE: TableFile =
-    TableFile { application_id: 0x626c_7175, version: 1, schema: include_str!("schema.sql") };
+const FILE: TableFile = TableFile {
+    kind: FileKind { application_id: 0x626c_7175, version: 1 },
+    schema: include_str!("schema.sql"),
+};
 
 /// The ledger of a user.
 pub struct Ledger {

@@ -124,3 +124,32 @@ fn a_damaged_file_is_reported_and_left_as_it_is() {
     });
     assert_eq!(outcome.unwrap_err().code(), Code::Corrupt);
 }
+
+#[test]
+fn the_wal_is_short_again_after_a_stuck_reader() {
+    testkit::limit_test();
+    let mut stage = Stage::with_windows(&[("5h", 1_000_000)]);
+    let now = stage.now();
+    let record = |number: usize| {
+        let usage = Usage { input: 1, ..Usage::default() };
+        Record {
+            session: Some(format!("session-{number}")),
+            ..Record::new(number.to_string(), "a", now, usage)
+        }
+    };
+    stage.ledger.record(&[record(0)]).unwrap();
+    let reader = Connection::open(stage.directory.path().join("quota.db")).unwrap();
+    reader.execute_batch("BEGIN; SELECT * FROM seen").unwrap();
+    let many: Vec<_> = (1..50_000).map(record).collect();
+    stage.ledger.record(&many).unwrap();
+    let wal = stage.directory.path().join("quota.db-wal");
+    let length = || std::fs::metadata(&wal).map_or(0, |file| file.len());
+    assert!(length() > 2 << 20, "the reader keeps it");
+    reader.execute_batch("COMMIT").unwrap();
+    // As two other processes.
+    for id in ["x", "y"] {
+        stage.reopen(r#"{"providers": {"a": {}}}"#);
+        stage.record(id, now, 1);
+    }
+    assert!(length() <= 1 << 20, "{} bytes", length());
+}

@@ -17,12 +17,13 @@ use crate::store::OnBusy;
 /// How many pages the WAL may have before a commit checkpoints it.
 const PAGES_IN_WAL: u32 = 250;
 
-/// A kind of file, and its tables.
+/// The most bytes that its file keeps.
+const BYTES_OF_WAL: u32 = 1 << 20;
+
+/// A file with other tables than a board.
 pub(crate) struct TableFile {
-    /// Marks a file as one of this kind.
-    pub(crate) application_id: i32,
-    /// The version of the schema.
-    pub(crate) version: u32,
+    /// What identifies a file.
+    pub(crate) kind: FileKind,
     /// The statements that create the tables, in SQLite's stored form.
     pub(crate) schema: &'static str,
 }
@@ -38,23 +39,23 @@ pub(crate) struct PrivateFile {
 
 impl PrivateFile {
     /// Opens the file, and creates it if it does not exist.
-    pub(crate) fn open(path: &Path, kind: &TableFile, options: &SqliteOptions) -> Result<PrivateFile> {
+    pub(crate) fn open(path: &Path, expected: &TableFile, options: &SqliteOptions) -> Result<PrivateFile> {
         trust::check_directory(path)?;
         let queue = Queue::new(&SqliteSidecars::new(path), options.busy_timeout, options.waiting);
         if trust::plain_file(path)?.is_none() {
             let fill = |connection: &Connection| {
-                connection.execute_batch(kind.schema)?;
-                connection.execute_batch(&format!("PRAGMA user_version = {}", kind.version))
+                connection.execute_batch(expected.schema)?;
+                connection.execute_batch(&format!("PRAGMA user_version = {}", expected.kind.version))
             };
-            open::create_with(path, &queue, options, &fill, kind.application_id)?;
+            open::create_with(path, &queue, options, &fill, expected.kind.application_id)?;
         }
-        PrivateFile::connect(path, queue, kind, options)
+        PrivateFile::connect(path, queue, expected, options)
     }
 
     /// Opens the file, or returns `None` if it does not exist.
     pub(crate) fn open_existing(
         path: &Path,
-        kind: &TableFile,
+        expected: &TableFile,
         options: &SqliteOptions,
     ) -> Result<Option<PrivateFile>> {
         trust::check_directory(path)?;
@@ -62,18 +63,22 @@ impl PrivateFile {
             return Ok(None);
         }
         let queue = Queue::new(&SqliteSidecars::new(path), options.busy_timeout, options.waiting);
-        PrivateFile::connect(path, queue, kind, options).map(Some)
+        PrivateFile::connect(path, queue, expected, options).map(Some)
     }
 
-    fn connect(path: &Path, queue: Queue, kind: &TableFile, options: &SqliteOptions) -> Result<PrivateFile> {
+    fn connect(
+        path: &Path,
+        queue: Queue,
+        expected: &TableFile,
+        options: &SqliteOptions,
+    ) -> Result<PrivateFile> {
         let connect = |open: fn(&Path) -> rusqlite::Result<Connection>| -> Result<Connection> {
-            let expected = FileKind { application_id: kind.application_id, version: kind.version };
-            let trust::Checked { file, .. } = trust::check_as(&expected, path, options)?;
+            let trust::Checked { file, .. } = trust::check_as(&expected.kind, path, options)?;
             let fault = |error| faults::translate(path, error);
             let connection = open(path).map_err(fault)?;
             trust::check_same(path, &file)?;
             open::configure(&connection, options).map_err(fault)?;
-            check_schema(&connection, path, kind)?;
+            check_schema(&connection, path, expected)?;
             Ok(connection)
         };
         let (connection, is_immutable) = match connect(open::open_file) {
@@ -82,8 +87,12 @@ impl PrivateFile {
             }
             connected => (connected?, false),
         };
-        let set = || connection.pragma_update(None, "wal_autocheckpoint", PAGES_IN_WAL);
-        set().map_err(|error| faults::translate(path, error))?;
+        let limit_wal = || {
+            connection.pragma_update(None, "wal_autocheckpoint", PAGES_IN_WAL)?;
+            // It answers with the new limit. The next commit after a checkpoint makes a longer file as short as this.
+            connection.query_row(&format!("PRAGMA journal_size_limit = {BYTES_OF_WAL}"), [], |_| Ok(()))
+        };
+        limit_wal().map_err(|error| faults::translate(path, error))?;
         Ok(PrivateFile { path: path.to_owned(), queue, connection, is_immutable })
     }
 
@@ -116,7 +125,8 @@ impl PrivateFile {
 }
 
 /// Refuses tables that this program did not create.
-fn check_schema(connection: &Connection, path: &Path, kind: &TableFile) -> Result<()> {
+fn check_schema(connection: &Connection, path: &Path, expected: &TableFile) -> Result<()> {
+    let TableFile { kind, schema: tables } = expected;
     let fault = |error| faults::translate(path, error);
     let transaction = connection.unchecked_transaction().map_err(fault)?;
     let version: u32 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(fault)?;
@@ -126,6 +136,6 @@ fn check_schema(connection: &Connection, path: &Path, kind: &TableFile) -> Resul
     if version < kind.version {
         return Err(faults::corrupt(path, format!("its schema has the version {version}, which none has")));
     }
-    let objects = kind.schema.split(';').map(str::trim).filter(|object| !object.is_empty());
+    let objects = tables.split(';').map(str::trim).filter(|object| !object.is_empty());
     schema::compare_objects(&transaction, path, objects.map(Cow::Borrowed).collect(), |_| false)
 }
