@@ -40,6 +40,7 @@ mod outcome;
 mod output;
 mod platforms;
 mod program;
+mod quota;
 mod repository_name;
 mod session;
 mod setup;

@@ -9,8 +9,8 @@ use blackboard::quota::{Config, ProviderStatus, RateLimit, Reservations};
 use blackboard::{Code, Fault, Result};
 use serde::Serialize;
 
-use crate::commands::quota::status_of;
 use crate::context::Context;
+use crate::quota::status_of;
 use crate::yaml;
 
 #[derive(Serialize)]

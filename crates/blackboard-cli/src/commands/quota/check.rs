@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 use blackboard::quota::{Check as Checked, Ledger, Reason, Reserved, TokenRequest};
 use blackboard::{Code, Refusal, Result, duration};
 
-use super::{Caller, ledger, tokens};
+use super::tokens;
 use crate::commands::Run;
 use crate::commands::arguments::{Session, length};
 use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::quota::CheckedQuota;
+use crate::quota::{Caller, ledger};
 
 /// How long a reservation is held by default.
 const TTL: Duration = Duration::from_hours(1);

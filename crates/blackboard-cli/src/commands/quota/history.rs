@@ -7,11 +7,11 @@ use blackboard::clock::{Clock, SystemClock};
 use blackboard::quota::{Ledger, Step};
 use blackboard::{Result, duration};
 
-use super::existing_ledger;
 use crate::commands::Run;
 use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::quota::{QuotaHistory, UsageHistory};
+use crate::quota::existing_ledger;
 
 /// Show used tokens over time
 ///

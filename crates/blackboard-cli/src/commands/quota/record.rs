@@ -8,7 +8,7 @@ use blackboard::quota::{Ledger, Record, ReportedLimit, Usage};
 use blackboard::{Code, Error, Refusal, Result, duration};
 use serde::Deserialize;
 
-use super::{Caller, ledger, tokens};
+use super::tokens;
 use crate::commands::Run;
 use crate::commands::arguments::Session;
 use crate::commands::entry::input::read_document;
@@ -16,6 +16,7 @@ use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::quota::{RecordedUsage, UsageReport};
 use crate::output::shortened;
+use crate::quota::{Caller, ledger};
 
 /// How many bytes one call reads.
 const LARGEST_INPUT: usize = 64 * 1024 * 1024;

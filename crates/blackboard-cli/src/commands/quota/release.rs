@@ -2,12 +2,12 @@
 
 use blackboard::{Code, Refusal, Result};
 
-use super::{Caller, existing_ledger};
 use crate::commands::Run;
 use crate::commands::arguments::Session;
 use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::quota::{Released, ReleasedTokens};
+use crate::quota::{Caller, existing_ledger};
 
 /// Release reserved tokens
 ///

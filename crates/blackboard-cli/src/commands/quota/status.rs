@@ -2,11 +2,11 @@
 
 use blackboard::Result;
 
-use super::status_of;
 use crate::commands::Run;
 use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::quota::QuotaStatus;
+use crate::quota::status_of;
 
 /// Show budgets, usage and load of the token quota
 ///
