@@ -178,12 +178,12 @@ fn fold(connection: &Connection, retention: &Retention, now: i64, horizon: i64) 
     Ok(())
 }
 
-fn mark(connection: &Connection, name: &str) -> rusqlite::Result<Option<i64>> {
+pub(super) fn mark(connection: &Connection, name: &str) -> rusqlite::Result<Option<i64>> {
     let mut statement = connection.prepare_cached("SELECT value FROM marks WHERE name = ?1")?;
     statement.query_row([name], |row| row.get(0)).optional()
 }
 
-fn set_mark(connection: &Connection, name: &str, value: i64) -> rusqlite::Result<()> {
+pub(super) fn set_mark(connection: &Connection, name: &str, value: i64) -> rusqlite::Result<()> {
     const SET: &str = "INSERT OR REPLACE INTO marks (name, value) VALUES (?1, ?2)";
     connection.prepare_cached(SET)?.execute((name, value)).map(drop)
 }

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::Connection;
 
 use super::config::{Config, Provider};
+use super::journal::Journal;
+use crate::board::Board;
 use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::error::{Code, Error, Fault, Refusal, Result};
 use crate::store::sqlite::{FileKind, PrivateFile, SqliteOptions, TableFile};
@@ -22,6 +24,8 @@ pub struct Ledger {
     storage: Mutex<Storage>,
     clock: Arc<dyn Clock>,
     pub(super) config: Config,
+    /// The changes of all machines, if they share the ledger.
+    pub(super) journal: Option<Journal>,
 }
 
 /// Where the tables are.
@@ -48,6 +52,17 @@ impl Ledger {
         Ok(Ledger::on(Storage::File(file), config, clock))
     }
 
+    /// Opens a ledger that several machines share. `board` has the changes of all of them, and is used for nothing else; the
+    /// file at `path` has what they add up to. The time is that of the board.
+    ///
+    /// A file that is deleted is made again from the changes, which are kept for 37 days.
+    pub fn shared(path: &Path, config: &Config, board: Board, options: &SqliteOptions) -> Result<Ledger> {
+        let ledger = Ledger::open_with(path, config, Arc::new(SystemClock), options)?;
+        let ledger = Ledger { journal: Some(Journal::on(board)), ..ledger };
+        ledger.refresh()?;
+        Ok(ledger)
+    }
+
     /// Opens the ledger at `path`, or returns `None` and creates nothing if it does not exist.
     pub fn open_existing(
         path: &Path,
@@ -71,12 +86,12 @@ impl Ledger {
     }
 
     fn on(storage: Storage, config: &Config, clock: Arc<dyn Clock>) -> Ledger {
-        Ledger { storage: Mutex::new(storage), clock, config: config.clone() }
+        Ledger { storage: Mutex::new(storage), clock, config: config.clone(), journal: None }
     }
 
-    /// The time of its clock.
+    /// The time of its clock, or of the board that has its changes.
     pub fn now(&self) -> Timestamp {
-        self.clock.now()
+        self.journal.as_ref().map_or_else(|| self.clock.now(), Journal::now)
     }
 
     /// The configuration that it was opened with.

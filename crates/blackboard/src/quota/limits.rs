@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use rusqlite::Connection;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use super::change::Change;
 use super::ledger::Ledger;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 
 /// A limit of an account, as its platform has reported it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReportedLimit {
     /// The provider.
     pub provider: String,
@@ -45,9 +46,6 @@ impl Ledger {
     /// Stores limits that a platform has reported. An older report than the stored one is ignored. Returns how many were
     /// stored.
     pub fn report(&self, limits: &[ReportedLimit]) -> Result<u64> {
-        const STORE: &str = "INSERT INTO limits (provider, length, used, resets_at, reported_at)
-            VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (provider, length) DO UPDATE SET used = ?3, resets_at = ?4,
-            reported_at = ?5 WHERE reported_at <= ?5 OR reported_at > ?6";
         let now = self.now();
         for limit in limits {
             self.provider(&limit.provider)?;
@@ -63,24 +61,36 @@ impl Ledger {
                 return Err(Error::invalid("a window cannot reset later than after its length"));
             }
         }
-        self.write(|connection| {
-            let mut stored = 0;
-            for limit in limits {
-                // The clock of the report may be ahead. A report of the future would never be replaced.
-                let reported_at = limit.reported_at.min(now).millis();
-                let length = limit.window_minutes.cast_signed();
-                stored += connection.prepare_cached(STORE)?.execute((
-                    &limit.provider,
-                    length,
-                    limit.used_percent,
-                    limit.resets_at.millis(),
-                    reported_at,
-                    now.millis(),
-                ))?;
-            }
-            Ok(stored as u64)
-        })
+        let reported = || Change::Limits { limits: limits.to_vec() };
+        let (_, applied) = self.change(|_, _| Ok((Some(reported()), ())))?;
+        Ok(applied.rows)
     }
+}
+
+/// Stores limits, unless newer ones are stored. Returns how many were stored.
+pub(super) fn store(
+    connection: &Connection,
+    limits: &[ReportedLimit],
+    now: Timestamp,
+) -> rusqlite::Result<u64> {
+    const STORE: &str = "INSERT INTO limits (provider, length, used, resets_at, reported_at)
+        VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (provider, length) DO UPDATE SET used = ?3, resets_at = ?4,
+        reported_at = ?5 WHERE reported_at <= ?5 OR reported_at > ?6";
+    let mut stored = 0;
+    for limit in limits {
+        // The clock of the report may be ahead. A report of the future would never be replaced.
+        let reported_at = limit.reported_at.min(now).millis();
+        let length = limit.window_minutes.cast_signed();
+        stored += connection.prepare_cached(STORE)?.execute((
+            &limit.provider,
+            length,
+            limit.used_percent,
+            limit.resets_at.millis(),
+            reported_at,
+            now.millis(),
+        ))?;
+    }
+    Ok(stored as u64)
 }
 
 /// The limits of a provider that have not been reset.

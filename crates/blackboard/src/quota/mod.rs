@@ -25,6 +25,7 @@
 //! | `config.rs`, `stricter.rs` | providers, windows, caps; what a project may change |
 //! | `usage.rs` | numbers of a message, and records |
 //! | `ledger.rs` | opening the file |
+//! | `change.rs`, `journal.rs` | what changes a ledger; the changes of all machines |
 //! | `record.rs` | recording, once per id |
 //! | `fold.rs` | folding, retention, and clocks that jump |
 //! | `limits.rs` | limits that a platform has reported |
@@ -32,10 +33,12 @@
 //! | `check.rs`, `reservations.rs` | whether tokens fit, and holding them |
 //! | `status.rs`, `history.rs` | what users see |
 
+mod change;
 mod check;
 mod config;
 mod fold;
 mod history;
+mod journal;
 mod ledger;
 mod limits;
 mod record;

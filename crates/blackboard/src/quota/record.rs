@@ -1,8 +1,11 @@
 //! Recording usage, once per message id.
 
+use std::collections::HashSet;
+
 use rusqlite::{Connection, params};
 use serde::Serialize;
 
+use super::change::{Applied, Change};
 use super::fold;
 use super::ledger::Ledger;
 use super::usage::Record;
@@ -34,15 +37,8 @@ impl Ledger {
         records.iter().try_for_each(Record::check)?;
         let mut total = Recorded::default();
         for part in records.chunks(RECORDS_IN_TRANSACTION) {
-            let now = self.now();
-            let recorded = self.write(|connection| {
-                let clock = fold::maintain(connection, &self.config, now)?;
-                let mut recorded = Recorded::default();
-                for record in part {
-                    insert(connection, record, &clock, now, &mut recorded)?;
-                }
-                Ok(recorded)
-            })?;
+            let usage = || Change::Usage { records: part.to_vec() };
+            let (_, Applied { recorded, .. }) = self.change(|_, _| Ok((Some(usage()), ())))?;
             total.recorded += recorded.recorded;
             total.duplicates += recorded.duplicates;
             total.skipped += recorded.skipped;
@@ -58,7 +54,8 @@ pub(super) fn number_of(id: &str) -> i64 {
     ((number >> 64) as u64 ^ number as u64).cast_signed()
 }
 
-fn insert(
+/// Counts a record, unless its id is known.
+pub(super) fn insert(
     connection: &Connection,
     record: &Record,
     clock: &fold::ClockState,
@@ -100,6 +97,26 @@ fn insert(
     }
     recorded.recorded += 1;
     Ok(())
+}
+
+/// What would become of records, if they were counted now.
+pub(super) fn expect(connection: &Connection, records: &[Record]) -> rusqlite::Result<Recorded> {
+    const KNOWN: &str = "SELECT EXISTS (SELECT 1 FROM seen WHERE id = ?1)";
+    let horizon = fold::mark(connection, "horizon")?.unwrap_or(i64::MIN);
+    let (mut expected, mut ids) = (Recorded::default(), HashSet::new());
+    for record in records {
+        let number = number_of(&record.id);
+        if fold::minute_of(record.at) < horizon {
+            expected.skipped += 1;
+        } else if !ids.insert(number)
+            || connection.prepare_cached(KNOWN)?.query_row([number], |row| row.get(0))?
+        {
+            expected.duplicates += 1;
+        } else {
+            expected.recorded += 1;
+        }
+    }
+    Ok(expected)
 }
 
 /// The row that buckets refer to.

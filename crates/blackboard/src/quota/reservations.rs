@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use rusqlite::Connection;
-use serde::Serialize;
+use rusqlite::{Connection, params_from_iter};
+use serde::{Deserialize, Serialize};
 
+use super::change::{Change, Release};
 use super::check::{Check, State, TokenRequest};
 use super::config::Config;
 use super::ledger::Ledger;
@@ -19,7 +20,7 @@ const LONGEST: Duration = Duration::from_hours(24 * 7);
 const MOST: i64 = 1_000;
 
 /// Tokens that a session holds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservation {
     /// Its id.
     pub id: String,
@@ -56,10 +57,7 @@ pub struct Reserved {
 impl Ledger {
     /// Reserves tokens if they fit, in one transaction: of many calls only as many succeed as fit together.
     pub fn reserve(&self, request: &TokenRequest, ttl: Duration) -> Result<Reserved> {
-        const COUNT: &str = "SELECT count(*) FROM reservations";
-        const ADD: &str =
-            "INSERT INTO reservations (id, provider, board, session, agent, item, tokens, created_at,
-            expires_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+        const COUNT: &str = "SELECT count(*) FROM reservations WHERE expires_at > ?1";
         self.provider(&request.provider)?;
         check_origin(
             request.board.as_deref(),
@@ -71,14 +69,11 @@ impl Ledger {
             return Err(Error::invalid("a reservation lasts from 1 ms to 7 days"));
         }
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        let reserved = self.write(|connection| {
-            // Inside of the transaction: the clock goes on while this process waits for others.
-            let now = self.now();
-            remove_expired(connection, now)?;
+        let reserved = self.change(|connection, now| {
             let check = State::load(connection, &self.config, request, now)?.decide(request);
-            let count: i64 = connection.query_row(COUNT, [], |row| row.get(0))?;
+            let count: i64 = connection.query_row(COUNT, [now.millis()], |row| row.get(0))?;
             if !check.fits || count >= MOST {
-                return Ok((Reserved { check, reservation: None }, count));
+                return Ok((None, (Reserved { check, reservation: None }, count)));
             }
             let reservation = Reservation {
                 id: uuid::Uuid::new_v4().simple().to_string()[..12].to_owned(),
@@ -92,20 +87,10 @@ impl Ledger {
                 created_at: now,
                 expires_at: now.plus(ttl),
             };
-            connection.prepare_cached(ADD)?.execute((
-                &reservation.id,
-                &reservation.provider,
-                &reservation.board,
-                &reservation.session,
-                &reservation.agent,
-                &reservation.item,
-                i64::try_from(reservation.tokens).unwrap_or(i64::MAX),
-                reservation.created_at.millis(),
-                reservation.expires_at.millis(),
-            ))?;
-            Ok((Reserved { check, reservation: Some(reservation) }, count))
+            let change = Change::Reserve { reservation: reservation.clone() };
+            Ok((Some(change), (Reserved { check, reservation: Some(reservation) }, count)))
         });
-        match reserved? {
+        match reserved?.0 {
             (reserved, MOST..) if reserved.check.fits => {
                 Err(Error::invalid(format!("there are {MOST} reservations already: release some first")))
             }
@@ -115,13 +100,21 @@ impl Ledger {
 
     /// Releases the reservation with this id. Returns whether there was one.
     pub fn release(&self, id: &str) -> Result<bool> {
-        self.write(|connection| Ok(connection.execute("DELETE FROM reservations WHERE id = ?1", [id])? > 0))
+        self.release_all(Release::Id(id.to_owned())).map(|count| count > 0)
     }
 
     /// Releases all reservations of a session. Returns how many there were.
     pub fn release_session(&self, board: &str, session: &str) -> Result<usize> {
-        const RELEASE: &str = "DELETE FROM reservations WHERE board = ?1 AND session = ?2";
-        self.write(|connection| connection.execute(RELEASE, (board, session)))
+        self.release_all(Release::Session { board: board.to_owned(), session: session.to_owned() })
+    }
+
+    /// Releases reservations. Changes nothing if there are none.
+    fn release_all(&self, which: Release) -> Result<usize> {
+        let (_, applied) = self.change(|connection, _| {
+            let is_any = count(connection, &which)? > 0;
+            Ok((is_any.then(|| Change::Release { which: which.clone() }), ()))
+        })?;
+        Ok(usize::try_from(applied.rows).unwrap_or(usize::MAX))
     }
 
     /// Releases the reservations of sessions that have ended. `has_ended` gets a board and a session. Returns how many were
@@ -155,7 +148,53 @@ impl Ledger {
     }
 }
 
-fn remove_expired(connection: &Connection, now: Timestamp) -> rusqlite::Result<()> {
+/// Stores a reservation. One that is stored already stays as it is.
+pub(super) fn store(connection: &Connection, reservation: &Reservation) -> rusqlite::Result<u64> {
+    const ADD: &str =
+        "INSERT OR IGNORE INTO reservations (id, provider, board, session, agent, item, tokens, created_at,
+        expires_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    let added = connection.prepare_cached(ADD)?.execute((
+        &reservation.id,
+        &reservation.provider,
+        &reservation.board,
+        &reservation.session,
+        &reservation.agent,
+        &reservation.item,
+        i64::try_from(reservation.tokens).unwrap_or(i64::MAX),
+        reservation.created_at.millis(),
+        reservation.expires_at.millis(),
+    ))?;
+    Ok(added as u64)
+}
+
+impl Release {
+    /// The condition of its reservations, and the values in it.
+    fn condition(&self) -> (&'static str, Vec<&str>) {
+        match self {
+            Release::Id(id) => ("id = ?1", vec![id]),
+            Release::Session { board, session } => ("board = ?1 AND session = ?2", vec![board, session]),
+        }
+    }
+}
+
+/// Removes reservations. Returns how many there were.
+pub(super) fn remove(connection: &Connection, which: &Release) -> rusqlite::Result<u64> {
+    let (condition, values) = which.condition();
+    let mut statement = connection.prepare_cached(&format!("DELETE FROM reservations WHERE {condition}"))?;
+    Ok(statement.execute(params_from_iter(values))? as u64)
+}
+
+/// How many reservations these are.
+pub(super) fn count(connection: &Connection, which: &Release) -> rusqlite::Result<u64> {
+    let (condition, values) = which.condition();
+    let query = format!("SELECT count(*) FROM reservations WHERE {condition}");
+    let mut statement = connection.prepare_cached(&query)?;
+    let count: i64 = statement.query_row(params_from_iter(values), |row| row.get(0))?;
+    Ok(count.unsigned_abs())
+}
+
+/// Removes reservations that have expired.
+pub(super) fn remove_expired(connection: &Connection, now: Timestamp) -> rusqlite::Result<()> {
     // A reservation that begins more than a week ahead was made by a clock that was wrong.
     const EXPIRED: &str = "DELETE FROM reservations WHERE expires_at <= ?1 OR created_at > ?2";
     connection.prepare_cached(EXPIRED)?.execute((now.millis(), now.plus(LONGEST).millis())).map(drop)

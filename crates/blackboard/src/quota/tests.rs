@@ -4,6 +4,7 @@ mod clocks;
 mod files;
 mod recording;
 mod reserving;
+mod sharing;
 mod windows;
 
 use std::sync::Arc;

@@ -30,7 +30,7 @@ pub struct Usage {
 }
 
 /// A message of a model, and its usage.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The id of the message. A second record with the same id is not counted.
     pub id: String,

@@ -1,0 +1,181 @@
+//! [`Change`]: what changes a ledger, and applying it.
+//!
+//! A rule decides about a change from what it reads, and a file applies it. A ledger of one machine does both in one
+//! transaction. A shared ledger has a journal between the two (`journal.rs`): every machine applies the same changes in
+//! the same order, at the times that the journal has for them.
+
+use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
+
+use super::config::Config;
+use super::fold;
+use super::journal::{Following, JournalEntry, Position};
+use super::ledger::Ledger;
+use super::limits::{self, ReportedLimit};
+use super::record::{self, Recorded};
+use super::reservations::{self, Reservation};
+use super::usage::Record;
+use crate::clock::Timestamp;
+use crate::error::{Code, Refusal, Result};
+
+/// How often a change is decided again because other machines were faster.
+const MOST_TRIES: usize = 200;
+
+/// The number and the id of the last change of the journal that a file has.
+const NUMBER_MARK: &str = "journal";
+const ID_MARK: &str = "journal id";
+
+/// Removes everything from a file.
+const CLEAR: &str =
+    "DELETE FROM seen; DELETE FROM sources; DELETE FROM buckets; DELETE FROM items; DELETE FROM limits;
+    DELETE FROM reservations; DELETE FROM marks";
+
+/// What changes a ledger.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(super) enum Change {
+    /// Messages.
+    Usage { records: Vec<Record> },
+    /// Limits that a platform has reported.
+    Limits { limits: Vec<ReportedLimit> },
+    /// A reservation.
+    Reserve { reservation: Reservation },
+    /// The end of reservations.
+    Release { which: Release },
+}
+
+/// Which reservations end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Release {
+    /// The one with this id.
+    Id(String),
+    /// Those of a session.
+    Session { board: String, session: String },
+}
+
+/// What a change did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Applied {
+    /// What became of records.
+    pub(super) recorded: Recorded,
+    /// How many rows of other kinds were stored or removed.
+    pub(super) rows: u64,
+}
+
+impl Ledger {
+    /// Makes the change that `decide` returns, if any. `decide` runs again if another machine has changed the ledger
+    /// meanwhile. It gets the time, which is that of the change.
+    pub(super) fn change<T>(
+        &self,
+        decide: impl Fn(&Connection, Timestamp) -> rusqlite::Result<(Option<Change>, T)>,
+    ) -> Result<(T, Applied)> {
+        let Some(journal) = &self.journal else {
+            return self.write(|connection| {
+                // Inside of the transaction: the clock goes on while this process waits for others.
+                let now = self.now();
+                let (change, answer) = decide(connection, now)?;
+                let applied =
+                    change.map(|change| apply(connection, &self.config, change, now)).transpose()?;
+                Ok((answer, applied.unwrap_or_default()))
+            });
+        };
+        for _ in 0..MOST_TRIES {
+            let last = self.catch_up()?;
+            let at = self.now();
+            let (change, answer) = self.read(|connection| decide(connection, at))?;
+            let Some(change) = change else { return Ok((answer, Applied::default())) };
+            let expected = self.read(|connection| expect(connection, &change))?;
+            let entry = JournalEntry { id: random_id(), at, change };
+            if journal.append(last.number, &entry)? {
+                self.catch_up()?;
+                return Ok((answer, expected));
+            }
+        }
+        Err(Refusal::new(Code::Conflict, "other machines change the ledger all the time").into())
+    }
+
+    /// Applies what other machines have changed. Does nothing for a ledger of one machine.
+    pub fn refresh(&self) -> Result<()> {
+        self.catch_up().map(drop)
+    }
+
+    /// Applies the changes of the journal. Returns the last one.
+    fn catch_up(&self) -> Result<Position> {
+        let Some(journal) = &self.journal else { return Ok(Position::default()) };
+        loop {
+            let last = self.read(position)?;
+            match journal.read(&last)? {
+                Following::Changes(entries) if entries.is_empty() => return Ok(last),
+                following => self.write(|connection| follow(connection, &self.config, &last, following))?,
+            }
+        }
+    }
+}
+
+/// The last change of the journal that a file has.
+fn position(connection: &Connection) -> rusqlite::Result<Position> {
+    let number = fold::mark(connection, NUMBER_MARK)?.map_or(0, i64::cast_unsigned);
+    Ok(Position { number, id: fold::mark(connection, ID_MARK)?.unwrap_or(0) })
+}
+
+/// Applies what follows the change `last`, unless another process of this machine has done so meanwhile.
+fn follow(
+    connection: &Connection,
+    config: &Config,
+    last: &Position,
+    following: Following,
+) -> rusqlite::Result<()> {
+    if position(connection)? != *last {
+        return Ok(());
+    }
+    let Following::Changes(entries) = following else { return connection.execute_batch(CLEAR) };
+    for (number, JournalEntry { id, at, change }) in entries {
+        apply(connection, config, change, at)?;
+        fold::set_mark(connection, NUMBER_MARK, number.cast_signed())?;
+        fold::set_mark(connection, ID_MARK, id)?;
+    }
+    Ok(())
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "any 64 bits of it are random enough")]
+fn random_id() -> i64 {
+    (uuid::Uuid::new_v4().as_u128() as u64).cast_signed()
+}
+
+/// Applies a change. The caller has begun a write transaction.
+fn apply(
+    connection: &Connection,
+    config: &Config,
+    change: Change,
+    at: Timestamp,
+) -> rusqlite::Result<Applied> {
+    let mut applied = Applied::default();
+    match change {
+        Change::Usage { records } => {
+            let clock = fold::maintain(connection, config, at)?;
+            for record in &records {
+                record::insert(connection, record, &clock, at, &mut applied.recorded)?;
+            }
+        }
+        Change::Limits { limits } => applied.rows = limits::store(connection, &limits, at)?,
+        Change::Reserve { reservation } => {
+            reservations::remove_expired(connection, at)?;
+            applied.rows = reservations::store(connection, &reservation)?;
+        }
+        Change::Release { which } => applied.rows = reservations::remove(connection, &which)?,
+    }
+    Ok(applied)
+}
+
+/// What a change will do, if nothing else changes before it.
+fn expect(connection: &Connection, change: &Change) -> rusqlite::Result<Applied> {
+    let mut applied = Applied::default();
+    match change {
+        Change::Usage { records } => applied.recorded = record::expect(connection, records)?,
+        Change::Limits { limits } => applied.rows = limits.len() as u64,
+        Change::Reserve { .. } => applied.rows = 1,
+        Change::Release { which } => applied.rows = reservations::count(connection, which)?,
+    }
+    Ok(applied)
+}
