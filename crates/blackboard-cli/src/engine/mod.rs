@@ -173,9 +173,14 @@ pub fn engine_for(location: &Location, environment: &Environment) -> Result<Arc<
         }
         Target::Redis(url) => {
             let home = location.home.as_deref().ok_or_else(no_home)?;
-            Ok(Arc::new(RedisServer::new(url, home, environment)?))
+            of_server(url, home, environment)
         }
     }
+}
+
+/// The engine of the board at this URL of a server.
+pub fn of_server(url: &str, home: &Path, environment: &Environment) -> Result<Arc<dyn Engine>> {
+    Ok(Arc::new(RedisServer::new(url, home, environment)?))
 }
 
 /// The engine of a board in this file, which is no board of a project.

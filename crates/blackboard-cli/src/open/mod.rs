@@ -83,9 +83,18 @@ impl ResolvedBoard {
 
     /// A board in this file, without any configuration of the user.
     pub fn unconfigured(file: &Path) -> ResolvedBoard {
+        ResolvedBoard::with_defaults(engine::of_file(file), false)
+    }
+
+    /// The board at this URL of a server, without any configuration of the user. Programs write it, and their values are
+    /// not checked for credentials.
+    pub fn unconfigured_on(url: &str, home: &Path, environment: &Environment) -> Result<ResolvedBoard> {
+        Ok(ResolvedBoard::with_defaults(engine::of_server(url, home, environment)?, true))
+    }
+
+    fn with_defaults(engine: Arc<dyn Engine>, allow_secret_looking: bool) -> ResolvedBoard {
         let config = Config::default();
-        let settings = config.settings(false);
-        let engine = engine::of_file(file);
+        let settings = config.settings(allow_secret_looking);
         ResolvedBoard { engine, config, settings, replaces_repository_board: false, upgrades: false }
     }
 

@@ -8,27 +8,45 @@ use std::sync::Arc;
 use blackboard::agent::AgentStatus;
 use blackboard::clock::SystemClock;
 use blackboard::quota::{Config, Ledger, Status};
+use blackboard::store::redis::{Address, DEFAULT_BOARD};
 use blackboard::store::sqlite::SqliteOptions;
 use blackboard::{Board, Code, Error, Refusal, Result};
+use uuid::Uuid;
 
 use crate::commands::arguments::Session;
 use crate::context::Context;
+use crate::engine::{Mode, Opening};
 use crate::location;
-use crate::open::Access;
+use crate::open::{Access, ResolvedBoard};
 
 /// The name of the ledger in the home of boards.
 const LEDGER_FILE: &str = "quota.db";
 
+/// The name of the board with the journal of a shared ledger, unless the URL names another one.
+const JOURNAL_BOARD: &str = "token-quota";
+
+/// The name space of the files of shared ledgers. It never changes: a file is found by it.
+const SHARED_FILES: Uuid = Uuid::from_u128(0x6d1f_0b8e_52c7_4e19_9a43_71d8_c05b_e92a);
+
 /// The ledger of this user, which is created if it does not exist. Refused unless the quota is configured.
 pub fn ledger(context: &Context) -> Result<Ledger> {
-    let (config, file, options) = located(context)?;
-    Ledger::open_with(&file, config, Arc::new(SystemClock), &options)
+    let located = Located::find(context)?;
+    match located.journal(context, Mode::Create)? {
+        Some(board) => Ledger::shared(&located.file, located.config, board, &located.options),
+        None => Ledger::open_with(&located.file, located.config, Arc::new(SystemClock), &located.options),
+    }
 }
 
 /// The ledger of this user, if it exists.
 pub fn existing_ledger(context: &Context) -> Result<(&Config, Option<Ledger>)> {
-    let (config, file, options) = located(context)?;
-    Ok((config, Ledger::open_existing(&file, config, Arc::new(SystemClock), &options)?))
+    let located = Located::find(context)?;
+    let Located { config, file, options, .. } = &located;
+    if located.server.is_some() {
+        let journal = located.journal(context, Mode::Existing)?;
+        let shared = journal.map(|board| Ledger::shared(file, config, board, options));
+        return Ok((config, shared.transpose()?));
+    }
+    Ok((config, Ledger::open_existing(file, config, Arc::new(SystemClock), options)?))
 }
 
 /// The state of the quota. A ledger that does not exist is empty, and not created.
@@ -38,17 +56,57 @@ pub fn status_of(context: &Context) -> Result<(&Config, Status)> {
     Ok((config, ledger.status()?))
 }
 
-fn located(context: &Context) -> Result<(&Config, PathBuf, SqliteOptions)> {
-    let resolved = context.resolve()?;
-    let Some(config) = resolved.config.quota.as_deref() else { return Err(not_configured()) };
-    let Some(home) = location::home(&context.request()) else { return Err(not_configured()) };
-    let database = &resolved.config.database;
-    let options = SqliteOptions {
-        stays_open: false,
-        allow_network_filesystem: database.allow_network_filesystem,
-        ..SqliteOptions::default()
-    };
-    Ok((config, home.join(LEDGER_FILE), options))
+/// Where the ledger of this user is.
+struct Located<'a> {
+    config: &'a Config,
+    file: PathBuf,
+    options: SqliteOptions,
+    /// The board with the journal, if several machines share the ledger: its URL, and the home of boards.
+    server: Option<(String, PathBuf)>,
+}
+
+impl Located<'_> {
+    fn find(context: &Context) -> Result<Located<'_>> {
+        let resolved = context.resolve()?;
+        let Some(config) = resolved.config.quota.as_deref() else { return Err(not_configured()) };
+        let Some(home) = location::home(&context.request()) else { return Err(not_configured()) };
+        let database = &resolved.config.database;
+        let options = SqliteOptions {
+            stays_open: false,
+            allow_network_filesystem: database.allow_network_filesystem,
+            ..SqliteOptions::default()
+        };
+        let server = config.server.as_deref().map(journal_url).transpose()?;
+        let name = match &server {
+            // Each server has its own journal, and so its own file.
+            Some(url) => format!("quota-{}.db", Uuid::new_v5(&SHARED_FILES, url.as_bytes()).simple()),
+            None => LEDGER_FILE.to_owned(),
+        };
+        let file = home.join(name);
+        Ok(Located { config, file, options, server: server.map(|url| (url, home)) })
+    }
+
+    /// The board with the journal. `None` if the ledger is not shared, or if the board does not exist and is not created.
+    fn journal(&self, context: &Context, mode: Mode) -> Result<Option<Board>> {
+        let Some((url, home)) = &self.server else { return Ok(None) };
+        let board = ResolvedBoard::unconfigured_on(url, home, context.environment())?;
+        Ok(board.open(Opening::new(mode).noting_waits(!context.json()))?.existing())
+    }
+}
+
+/// The URL of the board with the journal. A password comes from the environment, as for boards.
+fn journal_url(server: &str) -> Result<String> {
+    let address: Address = server.parse()?;
+    if address.has_password() {
+        return Err(Refusal::new(Code::InvalidValue, "quota.server has a password")
+            .hint("remove it from the configuration and set BLACKBOARD_REDIS_PASSWORD")
+            .into());
+    }
+    if address.board() != DEFAULT_BOARD {
+        return Ok(server.to_owned());
+    }
+    let separator = if server.contains('?') { '&' } else { '?' };
+    Ok(format!("{server}{separator}board={JOURNAL_BOARD}"))
 }
 
 /// The refusal of a command that needs a quota.

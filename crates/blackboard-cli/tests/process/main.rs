@@ -57,6 +57,7 @@ mod migration;
 mod queue;
 mod quota;
 mod read_only;
+mod shared_quota;
 mod swapped;
 mod system_calls;
 mod upgrade;

@@ -15,7 +15,7 @@ use crate::scale::{Chance, size};
 const QUOTA: &str = r#"{"quota": {"providers": {"a": {"windows": {"5h": {"budget": 1000000000000}}}}}}"#;
 
 /// A home with this configuration.
-fn configured(text: &str) -> Scratch {
+pub fn configured(text: &str) -> Scratch {
     let scratch = Scratch::new();
     let file = scratch.home_file("config.json");
     let directory = file.parent().unwrap();
@@ -26,7 +26,7 @@ fn configured(text: &str) -> Scratch {
 }
 
 /// JSON lines of messages, whose number is also their usage.
-fn lines(numbers: impl Iterator<Item = usize>) -> String {
+pub fn lines(numbers: impl Iterator<Item = usize>) -> String {
     let mut text = String::new();
     for number in numbers {
         let session = number % 7;
@@ -36,18 +36,18 @@ fn lines(numbers: impl Iterator<Item = usize>) -> String {
     text
 }
 
-fn file(scratch: &Scratch, name: &str, text: &str) -> PathBuf {
+pub fn file(scratch: &Scratch, name: &str, text: &str) -> PathBuf {
     let file = scratch.path().join(name);
     fs::write(&file, text).unwrap();
     file
 }
 
-fn start(scratch: &Scratch, file: &std::path::Path) -> Child {
+pub fn start(scratch: &Scratch, file: &std::path::Path) -> Child {
     let mut command = scratch.command(["quota", "record", file.to_str().unwrap(), "--json"]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-fn used(scratch: &Scratch) -> u64 {
+pub fn used(scratch: &Scratch) -> u64 {
     scratch.json(["quota", "status"])["providers"][0]["windows"][0]["used"].as_u64().unwrap()
 }
 

@@ -14,6 +14,7 @@ use crate::{duration, wildcard};
 /// How many tokens a budget may have.
 const MOST_TOKENS: u64 = 1_000_000_000_000_000;
 const LONGEST_NAME: usize = 60;
+const LONGEST_URL: usize = 2048;
 const MOST_PROVIDERS: usize = 32;
 const MOST_WINDOWS: usize = 8;
 const MOST_MODELS: usize = 64;
@@ -37,6 +38,9 @@ pub struct Config {
     /// How much a token counts that is written to a cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_write_factor: Option<f64>,
+    /// The URL of a server with the journal of the ledger, if several machines share it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
     /// The providers of models: a pattern with `*`, and the name of a provider.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub models: BTreeMap<String, String>,
@@ -179,6 +183,9 @@ impl Config {
         check_count("models", self.models.len(), MOST_MODELS)?;
         if self.providers.is_empty() {
             return Err(Error::invalid("providers is missing"));
+        }
+        if let Some(server) = &self.server {
+            check_text("server", server, LONGEST_URL)?;
         }
         check_factor("cacheReadFactor", self.cache_read_factor)?;
         check_factor("cacheWriteFactor", self.cache_write_factor)?;

@@ -16,6 +16,9 @@ use crate::fingerprint::Fingerprint;
 /// How many records one transaction has, so that other writers wait briefly.
 const RECORDS_IN_TRANSACTION: usize = 1_000;
 
+/// How many records one change of a journal has: it is one value of a board.
+const RECORDS_IN_ENTRY: usize = 150;
+
 /// How far ahead of the clock a record may be: clocks of machines differ.
 const AHEAD: i64 = 5;
 
@@ -36,7 +39,8 @@ impl Ledger {
     pub fn record(&self, records: &[Record]) -> Result<Recorded> {
         records.iter().try_for_each(Record::check)?;
         let mut total = Recorded::default();
-        for part in records.chunks(RECORDS_IN_TRANSACTION) {
+        let most = if self.journal.is_some() { RECORDS_IN_ENTRY } else { RECORDS_IN_TRANSACTION };
+        for part in records.chunks(most) {
             let usage = || Change::Usage { records: part.to_vec() };
             let (_, Applied { recorded, .. }) = self.change(|_, _| Ok((Some(usage()), ())))?;
             total.recorded += recorded.recorded;

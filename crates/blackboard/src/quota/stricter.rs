@@ -26,6 +26,9 @@ impl Config {
                 None => {}
             }
         }
+        if project.server.is_some() {
+            ignored.push("server can be set in the home configuration only".to_owned());
+        }
         if !project.models.is_empty() && project.models != self.models {
             ignored.push("models can be set in the home configuration only".to_owned());
         }

@@ -6,6 +6,7 @@ mod init;
 mod record;
 mod release;
 mod set;
+mod shared;
 mod status;
 
 use crate::scratch::Scratch;

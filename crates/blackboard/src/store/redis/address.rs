@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 pub const SCHEMES: [&str; 5] = ["redis", "rediss", "redis+unix", "redis+sentinel", "rediss+sentinel"];
 
 /// The board of an address without `?board=`.
-const DEFAULT_BOARD: &str = "default";
+pub const DEFAULT_BOARD: &str = "default";
 
 /// The port of a server, and that of a sentinel.
 const SERVER_PORT: u16 = 6379;

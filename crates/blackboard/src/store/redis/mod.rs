@@ -47,7 +47,7 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use self::address::Server;
-pub use self::address::{Address, SCHEMES};
+pub use self::address::{Address, DEFAULT_BOARD, SCHEMES};
 pub use self::clock::ServerClock;
 use self::connection::{Connection, info_field};
 use self::faults::{ServerError, Suspicion};

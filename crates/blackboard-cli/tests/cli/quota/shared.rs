@@ -1,0 +1,75 @@
+//! A ledger that several machines share.
+
+use blackboard::Code;
+use testkit::redis::RedisServer;
+
+use super::{with_quota, write_config};
+use crate::scratch::Scratch;
+
+/// A machine whose quota has this server.
+fn machine(server: &str) -> Scratch {
+    with_quota(&format!(
+        r#"{{"server": "{server}", "providers": {{"a": {{"windows": {{"5h": {{"budget": 1000}}}}}}}}}}"#
+    ))
+}
+
+fn used(machine: &Scratch) -> serde_json::Value {
+    machine.json(["quota", "status"])["providers"][0]["windows"][0]["used"].clone()
+}
+
+#[test]
+fn machines_with_one_server_have_one_ledger() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let url = server.url("token-quota");
+    let (one, other) = (machine(&url), machine(&url));
+    assert_eq!(used(&one), 0, "a journal that does not exist is empty");
+    assert_eq!(server.command(&["DBSIZE"]), ":0\r\n", "and is not created");
+    one.run(["quota", "record", "--id", "1", "--input-tokens", "300"]).success();
+    assert_eq!(used(&other), 300);
+    let again = other.json(["quota", "record", "--id", "1", "--input-tokens", "300"]);
+    assert_eq!((&again["recorded"], &again["duplicates"]), (&0.into(), &1.into()));
+    other.run(["quota", "check", "--tokens", "600", "--reserve"]).success();
+    one.run(["quota", "check", "--tokens", "101", "--json"]).refused(Code::QuotaExceeded);
+    assert!(!one.home_file("quota.db").exists(), "the ledger of one machine is not used");
+}
+
+#[test]
+fn journal_has_a_board_of_its_own_on_the_server() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    // Without a board, the URL of a server is that of the board that agents use.
+    let agents = server.url("default");
+    let scratch = machine(agents.split('?').next().unwrap());
+    scratch.run(["quota", "record", "--id", "1", "--input-tokens", "300"]).success();
+    let boards = server.command(&["KEYS", "*"]);
+    assert!(boards.contains("{token-quota}") && !boards.contains("{default}"), "{boards}");
+}
+
+#[test]
+fn a_server_that_cannot_be_used_is_reported() {
+    let scratch = machine("redis://:geheim@127.0.0.1:1");
+    let refused = scratch.run(["quota", "status", "--json"]).refused(Code::InvalidValue);
+    assert!(!refused.to_string().contains("geheim"), "{refused}");
+    assert!(refused["hint"].as_str().unwrap().contains("BLACKBOARD_REDIS_PASSWORD"), "{refused}");
+    let wrong = machine("http://127.0.0.1").run(["quota", "status", "--json"]);
+    assert_eq!(wrong.code, 2, "{wrong:?}");
+    let scratch = machine(&format!("redis://127.0.0.1:{}", testkit::redis::free_port()));
+    let mut command = scratch.command(["quota", "status", "--json"]);
+    command.env("BLACKBOARD_REDIS_TIMEOUT", "300ms");
+    let failed = crate::scratch::Output::of(command.output().unwrap());
+    assert_eq!(failed.json()["code"], "server_unavailable", "{failed:?}");
+}
+
+#[test]
+fn server_of_a_project_is_ignored() {
+    let scratch = Scratch::new();
+    write_config(&scratch, r#"{"quota": {"providers": {"a": {"windows": {"5h": {"budget": 1000}}}}}}"#);
+    let project = scratch.path().join("project/.blackboard");
+    std::fs::create_dir_all(&project).unwrap();
+    let config = r#"{"quota": {"server": "redis://127.0.0.1:1", "providers": {"a": {}}}}"#;
+    std::fs::write(project.join("config.json"), config).unwrap();
+    let mut command = scratch.command(["quota", "status"]);
+    command.current_dir(project.parent().unwrap()).env_remove("BLACKBOARD_DB");
+    let shown = crate::scratch::Output::of(command.output().unwrap());
+    assert_eq!(shown.code, 0, "{shown:?}");
+    assert!(shown.stderr.contains("server can be set in the home configuration only"), "{shown:?}");
+}
