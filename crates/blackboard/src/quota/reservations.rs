@@ -100,20 +100,22 @@ impl Ledger {
 
     /// Releases the reservation with this id. Returns whether there was one.
     pub fn release(&self, id: &str) -> Result<bool> {
-        self.release_all(Release::Id(id.to_owned())).map(|count| count > 0)
+        self.release_all(&Release::Id(id.to_owned())).map(|count| count > 0)
     }
 
     /// Releases all reservations of a session. Returns how many there were.
     pub fn release_session(&self, board: &str, session: &str) -> Result<usize> {
-        self.release_all(Release::Session { board: board.to_owned(), session: session.to_owned() })
+        self.release_all(&Release::Session { board: board.to_owned(), session: session.to_owned() })
     }
 
     /// Releases reservations. Changes nothing if there are none.
-    fn release_all(&self, which: Release) -> Result<usize> {
-        let (_, applied) = self.change(|connection, _| {
-            let is_any = count(connection, &which)? > 0;
-            Ok((is_any.then(|| Change::Release { which: which.clone() }), ()))
-        })?;
+    fn release_all(&self, which: &Release) -> Result<usize> {
+        // Nearly always there is none, and no lock is needed.
+        if self.read(|connection| count(connection, which))? == 0 {
+            return Ok(0);
+        }
+        let release = || Change::Release { which: which.clone() };
+        let ((), applied) = self.change(|_, _| Ok((Some(release()), ())))?;
         Ok(usize::try_from(applied.rows).unwrap_or(usize::MAX))
     }
 
