@@ -23,7 +23,10 @@ use crate::engine::{Engine, HookEnd, Opening};
 use crate::environment::Environment;
 use crate::identity;
 use crate::location;
+use crate::notify::Notifier;
+use crate::open::ResolvedBoard;
 use crate::platforms::{Platform, Reply};
+use crate::quota::notices;
 use crate::unreadable::{UnreadableRows, sentences};
 
 /// How long after its brief a session gets no second one: a platform may call twice for one start.
@@ -48,7 +51,18 @@ struct HookHandler<'a> {
     directory: Option<PathBuf>,
     board: Board,
     config: Config,
+    /// The home of boards, which has the notices of the token quota, if that is configured.
+    notices: Option<PathBuf>,
     log: &'a Arc<HookLog>,
+}
+
+/// The board of a call.
+struct HookBoard {
+    board: Board,
+    engine: Arc<dyn Engine>,
+    config: Config,
+    notifier: Option<Arc<Notifier>>,
+    notices: Option<PathBuf>,
 }
 
 /// The result of a call.
@@ -78,14 +92,22 @@ pub fn handle(
     let directory = directory(platform, request, context.environment());
     let starts_session = matches!(request.event, HookEvent::Started { .. });
     let unreadable = UnreadableRows::default();
-    let (board, engine, config) = open(context, directory.as_deref(), starts_session, deadline, &unreadable)?;
-    let handler = HookHandler { platform, request, context, directory, board, config, log };
-    let answer = handler.answer();
+    let opened = open(context, directory.as_deref(), starts_session, deadline, &unreadable)?;
+    let HookBoard { board, engine, config, notifier, notices } = opened;
+    let handler = HookHandler { platform, request, context, directory, board, config, notices, log };
+    let answer = handler.answer().map(|handled| handler.with_quota_notice(handled));
     engine.note_hook_end(answer.as_ref().map_or_else(HookEnd::Failed, |_| HookEnd::Answered));
     for sentence in sentences(&unreadable.list()) {
         log.write(&sentence);
     }
-    let Handled { reply, mut wrote, to_note } = answer?;
+    let Handled { reply, mut wrote, to_note } = match answer {
+        Ok(handled) => handled,
+        Err(error) => {
+            // It may have committed events before it failed.
+            notifier.iter().for_each(|notifier| notifier.start());
+            return Err(error);
+        }
+    };
     let session = handler.session();
     let board = handler.board;
     let log = Arc::clone(log);
@@ -105,6 +127,7 @@ pub fn handle(
             maintenance::start_if_overdue(&*engine);
         }
         board.maintain();
+        notifier.iter().for_each(|notifier| notifier.start());
         // The kernel closes the board faster than we could, with the same effect: nothing is left to write.
         std::mem::forget(board);
     };
@@ -119,7 +142,7 @@ fn open(
     starts_session: bool,
     deadline: &Deadline,
     unreadable: &UnreadableRows,
-) -> Result<(Board, Arc<dyn Engine>, Config)> {
+) -> Result<HookBoard> {
     let request = context.request_in(directory);
     let location = location::find(&request).inspect_err(|_| deadline.log.locate(&request))?;
     deadline.log.locate_at(&location);
@@ -128,7 +151,9 @@ fn open(
     deadline.uses(&resolved.engine);
     let opened = resolved.open(Opening::hook(starts_session, deadline.lock()))?;
     let board = opened.existing().ok_or_else(|| Refusal::new(Code::AgentNotFound, "no board here"))?;
-    Ok((unreadable.observe(board), resolved.engine, resolved.config))
+    let ResolvedBoard { engine, config, notifier, .. } = resolved;
+    let notices = config.quota.as_ref().and_then(|_| location.home);
+    Ok(HookBoard { board: unreadable.observe(board), engine, config, notifier, notices })
 }
 
 /// The directory of a call: where the session was started, if the platform says so, otherwise its working directory. A
@@ -174,6 +199,29 @@ impl HookHandler<'_> {
                 Ok(Handled::new(Reply::Silence, false))
             }
             HookEvent::DelegateEnded | HookEvent::Ended => self.ended(),
+        }
+    }
+
+    /// Adds the lines that the token quota has for the session, if the platform shows them to its agent.
+    fn with_quota_notice(&self, handled: Handled) -> Handled {
+        let Some(home) = &self.notices else { return handled };
+        let is_shown = match &self.request.event {
+            HookEvent::Started { .. } | HookEvent::ToolUsed(_) => true,
+            HookEvent::Prompted => self.platform.replies.takes_context_on_prompt,
+            HookEvent::Nothing
+            | HookEvent::Idle
+            | HookEvent::AboutToEdit(_)
+            | HookEvent::AboutToDelegate { .. }
+            | HookEvent::DelegateStarted { .. }
+            | HookEvent::DelegateEnded
+            | HookEvent::Ended => false,
+        };
+        if !is_shown {
+            return handled;
+        }
+        match notices::take(home, &self.session()) {
+            Some(lines) => Handled { reply: handled.reply.after(messages::quota_notice(&lines)), ..handled },
+            None => handled,
         }
     }
 
@@ -367,12 +415,7 @@ impl HookHandler<'_> {
             done.wrote |= self.check_in(AgentStatus::Active, Some(edited), false)?.wrote;
         }
         if let Some(warning) = guards.then(|| warning(&others, &files, true)).flatten() {
-            done.reply = match done.reply {
-                Reply::Context { text, session } => {
-                    Reply::Context { text: format!("{warning}\n\n{text}"), session }
-                }
-                Reply::Silence | Reply::Deny(_) => Reply::Context { text: warning, session: None },
-            };
+            done.reply = done.reply.after(warning);
         }
         Ok(done)
     }

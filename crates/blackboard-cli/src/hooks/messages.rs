@@ -7,6 +7,7 @@ use blackboard::brief::Brief;
 use blackboard::clock::Timestamp;
 use blackboard::event::{Event, TargetType};
 use blackboard::file::{FileActivity, FileConflict, JUST_NOW};
+use blackboard::text::escape_for_terminal;
 use blackboard::updates::Updates;
 use blackboard::work::WorkItem;
 
@@ -26,6 +27,12 @@ const VALUE: usize = 200;
 
 /// The maximum number of lines of one section of a brief.
 const LINES: usize = 5;
+
+/// The lines that the token quota has for a session. They are of this program.
+pub fn quota_notice(lines: &str) -> String {
+    let lines: Vec<_> = lines.lines().map(escape_for_terminal).collect();
+    lines.join("\n").chars().take(LIMIT).collect()
+}
 
 /// The brief of a session that starts. The sections are in the order of their importance: [`quote_block`] distributes
 /// the characters in this order.

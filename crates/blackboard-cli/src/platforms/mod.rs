@@ -93,6 +93,19 @@ pub enum Reply {
     Deny(String),
 }
 
+impl Reply {
+    /// The same after another text. A denial has no other text.
+    #[must_use]
+    pub fn after(self, before: String) -> Reply {
+        match self {
+            Reply::Context { text, session } => {
+                Reply::Context { text: format!("{before}\n\n{text}"), session }
+            }
+            Reply::Silence | Reply::Deny(_) => Reply::Context { text: before, session: None },
+        }
+    }
+}
+
 /// The answers that a platform accepts from a hook.
 pub struct ReplyFormat {
     /// Whether it accepts context before a tool runs. If not, the warning comes after the tool.

@@ -2,6 +2,8 @@
 //!
 //! The library has the ledger itself ([`blackboard::quota`]). Here is where its file is, and who calls.
 
+pub mod notices;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -140,6 +142,15 @@ impl Caller {
         let shown = session.as_deref().and_then(|session| board.agents().show(session).ok());
         let agent = shown.map(|shown| shown.agent.agent_name);
         Ok(Caller { board: Some(board), name, session, agent })
+    }
+
+    /// Announces the thresholds that were passed, on the board of this call. Without a board they stay for a later call.
+    pub fn announce(&self, context: &Context, ledger: &Ledger) -> Result<usize> {
+        let board = self.board.as_ref().filter(|_| context.missing_board().is_none());
+        match (board, location::home(&context.request())) {
+            (Some(board), Some(home)) => notices::announce(ledger, board, &self.name, &home),
+            _ => Ok(0),
+        }
     }
 
     /// Releases what sessions of this board have reserved that have ended or are stale.

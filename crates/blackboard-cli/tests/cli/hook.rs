@@ -3,6 +3,7 @@
 mod delegates;
 mod edits;
 mod failures;
+mod quota;
 mod sessions;
 
 use std::fs;

@@ -24,13 +24,14 @@
 //! |---|---|
 //! | `config.rs`, `stricter.rs` | providers, windows, caps; what a project may change |
 //! | `usage.rs` | numbers of a message, and records |
-//! | `ledger.rs` | opening the file |
+//! | `ledger.rs`, `schema.sql`, `steps/` | opening the file; its tables, and those that later versions added |
 //! | `change.rs`, `journal.rs` | what changes a ledger; the changes of all machines |
 //! | `record.rs` | recording, once per id |
 //! | `fold.rs` | folding, retention, and clocks that jump |
 //! | `limits.rs` | limits that a platform has reported |
 //! | `timeline.rs` | what is in a window, and when it leaves |
 //! | `check.rs`, `reservations.rs` | whether tokens fit, and holding them |
+//! | `notices.rs` | thresholds that were passed, each once |
 //! | `status.rs`, `history.rs` | what users see |
 
 mod change;
@@ -41,6 +42,7 @@ mod history;
 mod journal;
 mod ledger;
 mod limits;
+mod notices;
 mod record;
 mod reservations;
 mod status;
@@ -53,6 +55,7 @@ pub use self::config::{AgentCaps, Budget, Config, Enforcement, Provider, RateLim
 pub use self::history::{HistoryPoint, Step};
 pub use self::ledger::Ledger;
 pub use self::limits::ReportedLimit;
+pub use self::notices::{Crossing, SessionOfProvider};
 pub use self::record::Recorded;
 pub use self::reservations::{Reservation, Reserved};
 pub use self::status::{AgentUsage, ItemUsage, Load, ProviderStatus, Status, WindowStatus};

@@ -243,7 +243,7 @@ fn load(state: &State<'_>, limit: &RateLimit) -> Load {
     }
 }
 
-fn window_status(state: &State<'_>, window: &Window, rate: u64) -> WindowStatus {
+pub(super) fn window_status(state: &State<'_>, window: &Window, rate: u64) -> WindowStatus {
     let (now, reported) = (state.now, state.reported(window, state.now));
     let (used, reserved) = (state.used(window, now), state.reserved(now));
     let remaining = window.budget.saturating_sub(used).saturating_sub(reserved);
