@@ -24,8 +24,8 @@
 //! |---|---|
 //! | `config.rs`, `stricter.rs` | providers, windows, caps; what a project may change |
 //! | `usage.rs` | numbers of a message, and records |
-//! | `ledger.rs` | opening the file |
-//! | `record.rs` | recording, once per id |
+//! | `ledger.rs`, `schema.sql`, `steps/` | opening the file; its tables, and those that later versions added |
+//! | `record.rs`, `uncounted.rs` | recording, once per id; messages of models that no provider has |
 //! | `fold.rs` | folding, retention, and clocks that jump |
 //! | `limits.rs` | limits that a platform has reported |
 //! | `timeline.rs` | what is in a window, and when it leaves |
@@ -43,6 +43,7 @@ mod reservations;
 mod status;
 mod stricter;
 mod timeline;
+mod uncounted;
 mod usage;
 
 pub use self::check::{Check, Reason, TokenRequest};
@@ -53,6 +54,7 @@ pub use self::limits::ReportedLimit;
 pub use self::record::Recorded;
 pub use self::reservations::{Reservation, Reserved};
 pub use self::status::{AgentUsage, ItemUsage, Load, ProviderStatus, Status, WindowStatus};
+pub use self::uncounted::{UncountedMessage, UncountedModel};
 pub use self::usage::{Record, Usage};
 
 #[cfg(test)]

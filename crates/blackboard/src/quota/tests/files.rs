@@ -86,7 +86,7 @@ fn changed(statement: &str) -> (TempDir, std::path::PathBuf) {
 #[test]
 fn newer_older_and_extended_files_are_refused() {
     for (statement, code) in [
-        ("PRAGMA user_version = 2", Code::NewerSchema),
+        ("PRAGMA user_version = 1000", Code::NewerSchema),
         ("PRAGMA user_version = 0", Code::Corrupt),
         ("DROP TABLE limits", Code::Corrupt),
         ("CREATE TABLE extra (a)", Code::ForeignDatabase),
@@ -94,6 +94,28 @@ fn newer_older_and_extended_files_are_refused() {
     ] {
         let (_directory, file) = changed(statement);
         assert_eq!(refused(&file).code(), code, "{statement}");
+    }
+}
+
+#[test]
+fn a_ledger_of_the_first_version_is_upgraded_and_keeps_its_usage() {
+    let directory = testkit::tempdir().unwrap();
+    let file = directory.path().join("quota.db");
+    let connection = Connection::open(&file).unwrap();
+    connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA application_id = 0x626c7175").unwrap();
+    connection.execute_batch(include_str!("../schema.sql")).unwrap();
+    connection.execute_batch("PRAGMA user_version = 1").unwrap();
+    let clock = Arc::new(FixedClock::at(START).unwrap());
+    let minute = fold::minute_of(clock.now());
+    connection.execute("INSERT INTO sources VALUES (1, 'a', '', '', '', '', '')", []).unwrap();
+    connection.execute("INSERT INTO buckets VALUES (1, ?1, 1, 1, 7, 0, 0, 0, 0)", [minute]).unwrap();
+    connection.close().unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    for _ in 0..2 {
+        let ledger =
+            Ledger::open_with(&file, &config(), clock.clone(), &SqliteOptions::default()).unwrap();
+        let status = ledger.status().unwrap();
+        assert_eq!((status.providers[0].windows[0].used, status.uncounted.len()), (7, 0));
     }
 }
 
