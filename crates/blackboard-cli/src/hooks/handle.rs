@@ -24,6 +24,7 @@ use crate::environment::Environment;
 use crate::identity;
 use crate::location;
 use crate::platforms::{Platform, Reply};
+use crate::quota::collect::UsageCall;
 use crate::unreadable::{UnreadableRows, sentences};
 
 /// How long after its brief a session gets no second one: a platform may call twice for one start.
@@ -69,8 +70,9 @@ impl Handled {
 
 /// Handles a call.
 pub fn handle(
-    platform: &Platform,
+    platform: &'static Platform,
     request: &HookRequest,
+    input: &str,
     context: &Context,
     deadline: &Deadline,
 ) -> Result<HookOutcome> {
@@ -87,6 +89,11 @@ pub fn handle(
     }
     let Handled { reply, mut wrote, to_note } = answer?;
     let session = handler.session();
+    // Without a quota, this is all that a hook does about it.
+    let usage = match &handler.config.quota {
+        Some(_) => UsageCall::new(platform, request, context, engine.name(), input),
+        None => None,
+    };
     let board = handler.board;
     let log = Arc::clone(log);
     let afterwards = move || {
@@ -103,6 +110,9 @@ pub fn handle(
         if wrote {
             board.try_sweep(Some(&session));
             maintenance::start_if_overdue(&*engine);
+        }
+        if let Some(error) = usage.and_then(|usage| usage.collect(&board).err()) {
+            log.write(&format!("usage was not read: {}", error.kind()));
         }
         board.maintain();
         // The kernel closes the board faster than we could, with the same effect: nothing is left to write.

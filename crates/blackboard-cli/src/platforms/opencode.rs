@@ -6,12 +6,16 @@
 
 use std::path::PathBuf;
 
+use blackboard::clock::Timestamp;
+use blackboard::quota::Usage;
 use jsonc_parser::json;
+use serde::Deserialize;
 use serde_json::{Value, json as answer};
 
 use super::claude::{FIELDS, PAYLOAD};
 use super::{AgentProcess, Exceptions, Platform, PlatformSettings, Reply, ReplyFormat, Variables};
 use crate::hooks::{EventKind, PayloadFields, PayloadFormat};
+use crate::quota::reading::{Reading, UsageFormat};
 use crate::setup::{Content, Part, SettingsDirs, SettingsLevel, Target, Wanted, servers, skill};
 
 pub const OPENCODE: Platform = Platform {
@@ -53,6 +57,13 @@ pub const OPENCODE: Platform = Platform {
         note: None,
         afterwards: |_| &["restart OpenCode: plugins are loaded when it starts"],
     },
+    // The plugin passes messages on.
+    usage: Some(UsageFormat {
+        transcript: &[],
+        delegate_transcript: &[],
+        messages: &["usage"],
+        ..UsageFormat::lines(read_usage)
+    }),
     exceptions: Exceptions::NONE,
 };
 
@@ -70,6 +81,43 @@ fn format_reply(_event: &str, reply: &Reply) -> Option<Value> {
         Reply::Context { text, session: None } => Some(answer!({ "context": text })),
         Reply::Deny(reason) => Some(answer!({ "deny": reason })),
     }
+}
+
+/// A message that the plugin passes on. No number contains another one.
+#[derive(Deserialize)]
+struct PassedMessage {
+    id: String,
+    model: Option<String>,
+    /// Milliseconds since 1970.
+    at: Option<i64>,
+    tokens: Tokens,
+}
+
+#[derive(Deserialize)]
+struct Tokens {
+    input: Option<u64>,
+    output: Option<u64>,
+    reasoning: Option<u64>,
+    cache: Option<Cache>,
+}
+
+#[derive(Deserialize)]
+struct Cache {
+    read: Option<u64>,
+    write: Option<u64>,
+}
+
+fn read_usage(message: &str, reading: &mut Reading) {
+    let Ok(PassedMessage { id, model, at, tokens }) = serde_json::from_str(message) else { return };
+    let cache = tokens.cache.unwrap_or(Cache { read: None, write: None });
+    let usage = Usage {
+        input: tokens.input.unwrap_or_default(),
+        cache_write: cache.write.unwrap_or_default(),
+        cache_read: cache.read.unwrap_or_default(),
+        output: tokens.output.unwrap_or_default(),
+        reasoning: tokens.reasoning.unwrap_or_default(),
+    };
+    reading.add(format!("opencode:{id}"), model.as_deref(), at.map(Timestamp::from_millis), usage);
 }
 
 /// `$XDG_CONFIG_HOME/opencode`, `~/.config/opencode`

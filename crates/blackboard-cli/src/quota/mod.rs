@@ -1,6 +1,22 @@
 //! The token ledger of this user, as the edges use it.
 //!
-//! The library has the ledger itself ([`blackboard::quota`]). Here is where its file is, and who calls.
+//! The library has the ledger itself ([`blackboard::quota`]). Here is where its file is, who calls, and how usage gets into it:
+//!
+//! | File | Content |
+//! |---|---|
+//! | `reading.rs` | usage in the lines of a platform, in one form for all of them |
+//! | `transcript.rs` | the files of a platform, read from where the last call stopped |
+//! | `collect.rs` | what a hook does: it reads new lines, and appends their numbers to the spool |
+//! | `spool.rs` | what hooks have read, until it is folded |
+//! | `fold.rs` | moves the spool, and what no hook has read, to the ledger |
+
+pub mod collect;
+pub mod fold;
+pub mod reading;
+mod spool;
+#[cfg(test)]
+mod tests;
+mod transcript;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +28,7 @@ use blackboard::store::sqlite::SqliteOptions;
 use blackboard::{Board, Code, Error, Refusal, Result};
 
 use crate::commands::arguments::Session;
-use crate::context::Context;
+use crate::context::{Context, warn};
 use crate::location;
 use crate::open::Access;
 
@@ -22,13 +38,36 @@ const LEDGER_FILE: &str = "quota.db";
 /// The ledger of this user, which is created if it does not exist. Refused unless the quota is configured.
 pub fn ledger(context: &Context) -> Result<Ledger> {
     let (config, file, options) = located(context)?;
-    Ledger::open_with(&file, config, Arc::new(SystemClock), &options)
+    let open = || Ledger::open_with(&file, config, Arc::new(SystemClock), &options);
+    folded(&file, open, || open().map(Some))?.map_or_else(open, Ok)
 }
 
 /// The ledger of this user, if it exists.
 pub fn existing_ledger(context: &Context) -> Result<(&Config, Option<Ledger>)> {
     let (config, file, options) = located(context)?;
-    Ok((config, Ledger::open_existing(&file, config, Arc::new(SystemClock), &options)?))
+    let create = || Ledger::open_with(&file, config, Arc::new(SystemClock), &options);
+    let open = || Ledger::open_existing(&file, config, Arc::new(SystemClock), &options);
+    Ok((config, folded(&file, create, open)?))
+}
+
+/// Folds what hooks have read into the ledger, then returns it. Usage that cannot be folded now stays in the spool.
+fn folded(
+    file: &Path,
+    create: impl Fn() -> Result<Ledger>,
+    open: impl Fn() -> Result<Option<Ledger>>,
+) -> Result<Option<Ledger>> {
+    let Some(home) = file.parent() else { return open() };
+    match fold::fold(home, create) {
+        Ok(None) => open(),
+        // Here, and nowhere else, new records arrive in the ledger.
+        Ok(Some(folded)) => Ok(Some(folded.ledger)),
+        Err(error) => {
+            // A ledger that cannot be opened is the error of the call.
+            let ledger = open()?;
+            warn(&format!("usage that hooks have read is not counted yet: {error}"));
+            Ok(ledger)
+        }
+    }
 }
 
 /// The state of the quota. A ledger that does not exist is empty, and not created.
