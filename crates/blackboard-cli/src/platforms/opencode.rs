@@ -172,6 +172,66 @@ mod tests {
         }
     "#;
 
+    /// Runs the plugin with a session that goes on, and prints the usage that it passes to the hook, one call per line.
+    const USAGE_HARNESS: &str = r#"
+        const calls = []
+        globalThis.Bun = {
+          spawn: (_, { stdin }) => {
+            const { event, usage } = JSON.parse(new TextDecoder().decode(stdin))
+            calls.push([event, (usage ?? []).map((message) => message.id)])
+            if (usage) console.log(...usage.map((message) => JSON.stringify(message)))
+            return { stdout: "{}" }
+          },
+        }
+        const { Blackboard } = await import(process.argv[2])
+        const info = (id, completed, role = "assistant") => ({
+          id, role, sessionID: "ses_1", modelID: "gpt-5", path: { cwd: "/secret" }, time: { created: 1, completed },
+          tokens: { total: 1170, input: 112, output: 50, reasoning: 7, cache: { read: 1001, write: 0 } },
+        })
+        const messages = async () => ({ data: [{ info: info("m0", 5) }, { info: info("u0", 5, "user") }] })
+        const client = { session: { get: async () => ({ data: {} }), messages } }
+        const plugin = await Blackboard({ client, directory: "/w" })
+        const event = (type, properties) => plugin.event({ event: { type, properties } })
+        await event("message.updated", { info: { ...info("other", 5), sessionID: "ses_2" } })
+        await plugin["chat.message"]({ sessionID: "ses_1" }, { message: { id: "x" }, parts: [] })
+        await event("message.updated", { info: info("m1", undefined) })
+        await event("message.updated", { info: info("m1", 1770132600000) })
+        await event("message.updated", { info: info("m1", 1770132600000) })
+        await event("session.idle", { sessionID: "ses_1" })
+        await event("session.idle", { sessionID: "ses_1" })
+        await event("session.idle", { sessionID: "ses_1" })
+        console.error(JSON.stringify(calls))
+    "#;
+
+    #[test]
+    fn the_plugin_passes_on_usage_of_complete_messages_and_of_earlier_ones() {
+        if !testkit::machine::can("the plugin for OpenCode", "node", &["--version"]) {
+            return;
+        }
+        let directory = testkit::tempdir().unwrap();
+        let (harness, plugin) = (directory.path().join("harness.mjs"), directory.path().join("plugin.mjs"));
+        std::fs::write(&harness, USAGE_HARNESS).unwrap();
+        std::fs::write(&plugin, PLUGIN).unwrap();
+        let output = Command::new("node").args([&harness, &plugin]).run_to_end();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let calls: Vec<(String, Vec<String>)> = serde_json::from_slice(&output.stderr).unwrap();
+        let passed: Vec<String> = calls.iter().flat_map(|(_, ids)| ids.clone()).collect();
+        let count = |id: &str| passed.iter().filter(|passed| *passed == id).count();
+        assert_eq!((count("m0"), count("u0"), count("other")), (2, 0, 0), "{calls:?}");
+        assert_eq!(count("m1"), 4, "two events, each passed on twice: {calls:?}");
+        assert_eq!(calls.last().unwrap().1, Vec::<String>::new(), "{calls:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(!text.contains("secret"), "{text}");
+        let mut reading = Reading::default();
+        for message in text.lines().flat_map(|line| line.split_inclusive("}} ")) {
+            read_usage(message.trim(), &mut reading);
+        }
+        let ids: BTreeSet<_> = reading.messages.iter().map(|message| message.id.as_str()).collect();
+        assert_eq!(ids, BTreeSet::from(["opencode:m0", "opencode:m1"]), "{text}");
+        let usage = reading.messages[0].usage;
+        assert_eq!((usage.input, usage.cache_read, usage.output, usage.reasoning), (112, 1001, 50, 7));
+    }
+
     fn paths_in(input: &str) -> BTreeSet<String> {
         let request = OPENCODE.payload.read(&Payload::parse(input).unwrap()).unwrap();
         match request.event {

@@ -24,6 +24,9 @@ const DIRECTORY: &str = "quota-transcripts";
 /// A line that is longer is skipped without being kept in memory.
 const LONGEST_LINE: usize = 4 * 1024 * 1024;
 
+/// How many bytes before the last line's end are digested.
+const DIGESTED: usize = 256;
+
 /// A longer path is not read.
 const LONGEST_PATH: usize = 4096;
 
@@ -70,6 +73,9 @@ struct State {
     inode: u64,
     /// The end of the last complete line.
     offset: u64,
+    /// The digest of the bytes before it, by which a file is recognized that was cut off and has grown again.
+    #[serde(default)]
+    digest: u64,
     /// Whether that is the middle of a line that is skipped.
     #[serde(default)]
     is_inside_line: bool,
@@ -124,6 +130,7 @@ impl Transcript {
             device: 0,
             inode: 0,
             offset: 0,
+            digest: 0,
             is_inside_line: false,
             context: ReadingContext::default(),
             origin: Origin::default(),
@@ -190,24 +197,23 @@ impl Transcript {
             self.store_if_new()?;
             return Ok(nothing);
         }
-        let mut chunk = self.chunk(&mut file, limit)?;
-        if chunk.is_none() {
-            // The file was cut off and has grown again.
+        let mut chunk = Chunk::read(&mut file, self.state.offset, limit)?;
+        if digest(chunk.before()) != self.state.digest && self.state.offset > 0 {
             self.restart();
-            chunk = self.chunk(&mut file, limit)?;
+            chunk = Chunk::read(&mut file, 0, limit)?;
         }
-        let mut bytes = chunk.unwrap_or_default();
-        if bytes.len() >= limit && !bytes.contains(&b'\n') {
-            bytes = self.chunk(&mut file, LONGEST_LINE)?.unwrap_or_default();
+        if chunk.new().len() >= limit && !chunk.new().contains(&b'\n') {
+            chunk = Chunk::read(&mut file, self.state.offset, LONGEST_LINE)?;
         }
-        let start = self.state.offset;
-        let reading = self.take_lines(&bytes);
+        let (start, bytes) = (self.state.offset, chunk.new());
+        let reading = self.take_lines(bytes);
         if !reading.is_empty() {
             keep(&mut self.state.origin, &reading)?;
         }
         self.state.context = reading.context;
         let end = self.state.offset;
         if end > start {
+            self.state.digest = digest(chunk.before_offset(start, end));
             self.store()?;
         } else {
             self.store_if_new()?;
@@ -218,22 +224,6 @@ impl Transcript {
     /// Stores the state of a file that had none, so that a fold finds the file.
     pub fn store_if_new(&mut self) -> io::Result<()> {
         if self.is_new { self.store() } else { Ok(()) }
-    }
-
-    /// What follows the last complete line. `None` if no line ends there any more.
-    fn chunk(&self, file: &mut File, limit: usize) -> io::Result<Option<Vec<u8>>> {
-        let offset = self.state.offset;
-        let before = u64::from(offset > 0);
-        file.seek(SeekFrom::Start(offset - before))?;
-        let mut bytes = Vec::new();
-        file.take(limit as u64 + before).read_to_end(&mut bytes)?;
-        if before > 0 {
-            if bytes.first() != Some(&b'\n') && !self.state.is_inside_line {
-                return Ok(None);
-            }
-            bytes.drain(..1.min(bytes.len()));
-        }
-        Ok(Some(bytes))
     }
 
     /// Reads complete lines, and moves behind them.
@@ -281,6 +271,45 @@ impl Transcript {
         self.is_new = false;
         Ok(())
     }
+}
+
+/// A part of a file, and some bytes before it.
+struct Chunk {
+    bytes: Vec<u8>,
+    /// How many bytes are before it.
+    before: usize,
+}
+
+impl Chunk {
+    fn read(file: &mut File, offset: u64, limit: usize) -> io::Result<Chunk> {
+        let before = offset.min(DIGESTED as u64);
+        file.seek(SeekFrom::Start(offset - before))?;
+        let mut bytes = Vec::new();
+        file.take(limit as u64 + before).read_to_end(&mut bytes)?;
+        let before = bytes.len().min(usize::try_from(before).unwrap_or(DIGESTED));
+        Ok(Chunk { bytes, before })
+    }
+
+    fn before(&self) -> &[u8] {
+        &self.bytes[..self.before]
+    }
+
+    fn new(&self) -> &[u8] {
+        &self.bytes[self.before..]
+    }
+
+    /// The bytes before an offset in this part, which starts at another offset.
+    fn before_offset(&self, start: u64, offset: u64) -> &[u8] {
+        let read = usize::try_from(offset - start).unwrap_or(usize::MAX);
+        let end = self.before.saturating_add(read).min(self.bytes.len());
+        &self.bytes[end.saturating_sub(DIGESTED)..end]
+    }
+}
+
+/// The number by which bytes are recognized. It says nothing about them.
+#[expect(clippy::cast_possible_truncation, reason = "a part of it is enough")]
+fn digest(bytes: &[u8]) -> u64 {
+    Uuid::new_v5(&NAMES, bytes).as_u128() as u64
 }
 
 /// The state files.

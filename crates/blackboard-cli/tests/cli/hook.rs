@@ -4,6 +4,7 @@ mod delegates;
 mod edits;
 mod failures;
 mod sessions;
+mod usage;
 
 use std::fs;
 

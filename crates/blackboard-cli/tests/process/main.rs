@@ -60,6 +60,7 @@ mod read_only;
 mod swapped;
 mod system_calls;
 mod upgrade;
+mod usage;
 mod wal;
 
 mod crowd;
