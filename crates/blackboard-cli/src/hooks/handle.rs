@@ -26,6 +26,7 @@ use crate::location;
 use crate::notify::Notifier;
 use crate::open::ResolvedBoard;
 use crate::platforms::{Platform, Reply};
+use crate::quota::collect::UsageCall;
 use crate::quota::notices;
 use crate::unreadable::{UnreadableRows, sentences};
 
@@ -83,8 +84,9 @@ impl Handled {
 
 /// Handles a call.
 pub fn handle(
-    platform: &Platform,
+    platform: &'static Platform,
     request: &HookRequest,
+    input: &str,
     context: &Context,
     deadline: &Deadline,
 ) -> Result<HookOutcome> {
@@ -109,6 +111,13 @@ pub fn handle(
         }
     };
     let session = handler.session();
+    // Without a quota, this is all that a hook does about it.
+    let usage = match &handler.config.quota {
+        Some(_) => {
+            UsageCall::new(platform, request, context, handler.directory.as_deref(), engine.name(), input)
+        }
+        None => None,
+    };
     let board = handler.board;
     let log = Arc::clone(log);
     let afterwards = move || {
@@ -125,6 +134,9 @@ pub fn handle(
         if wrote {
             board.try_sweep(Some(&session));
             maintenance::start_if_overdue(&*engine);
+        }
+        if let Some(error) = usage.and_then(|usage| usage.collect(&board).err()) {
+            log.write(&format!("usage was not read: {}", error.kind()));
         }
         board.maintain();
         notifier.iter().for_each(|notifier| notifier.start());

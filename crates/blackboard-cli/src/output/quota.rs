@@ -2,7 +2,7 @@
 
 use blackboard::agent::short_id;
 use blackboard::quota::{
-    Config, HistoryPoint, ProviderStatus, Recorded, Reserved, Status, Step, WindowStatus,
+    Config, HistoryPoint, ProviderStatus, Recorded, Reserved, Status, Step, UncountedModel, WindowStatus,
 };
 use serde::Serialize;
 
@@ -74,7 +74,7 @@ impl Render for QuotaStatus {
             }
             show_provider(provider, screen)?;
         }
-        Ok(())
+        show_uncounted(&self.0.uncounted, screen)
     }
 
     fn needs_board(&self) -> bool {
@@ -193,6 +193,26 @@ fn show_provider(provider: &ProviderStatus, screen: &mut Screen<'_>) -> Result {
         forecast(window, screen)?;
     }
     agents_and_items(provider, screen)
+}
+
+/// Models that no provider has, so that their usage is not lost in silence.
+fn show_uncounted(models: &[UncountedModel], screen: &mut Screen<'_>) -> Result {
+    if models.is_empty() {
+        return Ok(());
+    }
+    screen.gap()?;
+    for UncountedModel { model, messages } in models.iter().take(ROWS) {
+        let (count, noun) = (grouped(*messages), if *messages == 1 { "message" } else { "messages" });
+        let model = if model.is_empty() { "an unknown model".into() } else { escape(model) };
+        screen.line(format_args!(
+            "Not counted: {count} {noun} of {model}, which no provider has; add it to quota.models"
+        ))?;
+    }
+    let others = models.len().saturating_sub(ROWS);
+    if others > 0 {
+        screen.line(format_args!("Not counted: messages of {others} other models"))?;
+    }
+    Ok(())
 }
 
 fn windows(provider: &ProviderStatus, screen: &mut Screen<'_>) -> Result {

@@ -25,6 +25,7 @@ use serde_json::Value;
 use crate::environment::Environment;
 use crate::hooks::PayloadFormat;
 use crate::hooks::request::Payload;
+use crate::quota::reading::UsageFormat;
 use crate::setup::{SettingsDirs, SettingsLevel, Target};
 
 /// Every platform, in the order in which they are shown.
@@ -50,6 +51,8 @@ pub struct Platform {
     pub replies: ReplyFormat,
     /// The location of its settings, and what setup writes there.
     pub settings: PlatformSettings,
+    /// How its usage of tokens is read.
+    pub usage: Option<UsageFormat>,
     /// What only this platform does.
     pub exceptions: Exceptions,
 }

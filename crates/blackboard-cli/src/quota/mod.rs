@@ -1,8 +1,24 @@
 //! The token ledger of this user, as the edges use it.
 //!
-//! The library has the ledger itself ([`blackboard::quota`]). Here is where its file is, and who calls.
+//! The library has the ledger itself ([`blackboard::quota`]). Here is where its file is, who calls, and how usage gets into it:
+//!
+//! | File | Content |
+//! |---|---|
+//! | `reading.rs` | usage in the lines of a platform, in one form for all of them |
+//! | `transcript.rs` | the files of a platform, read from where the last call stopped |
+//! | `collect.rs` | what a hook does: it reads new lines, and appends their numbers to the spool |
+//! | `spool.rs` | what hooks have read, until it is folded |
+//! | `fold.rs` | moves the spool, and what no hook has read, to the ledger |
+//! | `notices.rs` | warnings: events on the board, and lines for agents |
 
+pub mod collect;
+pub mod fold;
 pub mod notices;
+pub mod reading;
+mod spool;
+#[cfg(test)]
+mod tests;
+mod transcript;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +32,7 @@ use blackboard::{Board, Code, Error, Refusal, Result};
 use uuid::Uuid;
 
 use crate::commands::arguments::Session;
-use crate::context::Context;
+use crate::context::{Context, warn};
 use crate::engine::{Mode, Opening};
 use crate::location;
 use crate::open::{Access, ResolvedBoard};
@@ -33,22 +49,33 @@ const SHARED_FILES: Uuid = Uuid::from_u128(0x6d1f_0b8e_52c7_4e19_9a43_71d8_c05b_
 /// The ledger of this user, which is created if it does not exist. Refused unless the quota is configured.
 pub fn ledger(context: &Context) -> Result<Ledger> {
     let located = Located::find(context)?;
-    match located.journal(context, Mode::Create)? {
-        Some(board) => Ledger::shared(&located.file, located.config, board, &located.options),
-        None => Ledger::open_with(&located.file, located.config, Arc::new(SystemClock), &located.options),
-    }
+    let create = || located.create(context);
+    folded(&located.home, create, || create().map(Some))?.map_or_else(create, Ok)
 }
 
 /// The ledger of this user, if it exists.
 pub fn existing_ledger(context: &Context) -> Result<(&Config, Option<Ledger>)> {
     let located = Located::find(context)?;
-    let Located { config, file, options, .. } = &located;
-    if located.server.is_some() {
-        let journal = located.journal(context, Mode::Existing)?;
-        let shared = journal.map(|board| Ledger::shared(file, config, board, options));
-        return Ok((config, shared.transpose()?));
+    let folded = folded(&located.home, || located.create(context), || located.open(context))?;
+    Ok((located.config, folded))
+}
+
+/// Folds what hooks have read into the ledger, then returns it. Usage that cannot be folded now stays in the spool.
+fn folded(
+    home: &Path,
+    create: impl Fn() -> Result<Ledger>,
+    open: impl Fn() -> Result<Option<Ledger>>,
+) -> Result<Option<Ledger>> {
+    match fold::fold(home, create) {
+        Ok(None) => open(),
+        Ok(Some(folded)) => Ok(Some(folded.ledger)),
+        Err(error) => {
+            // A ledger that cannot be opened is the error of the call.
+            let ledger = open()?;
+            warn(&format!("usage that hooks have read is not counted yet: {error}"));
+            Ok(ledger)
+        }
     }
-    Ok((config, Ledger::open_existing(file, config, Arc::new(SystemClock), options)?))
 }
 
 /// The state of the quota. A ledger that does not exist is empty, and not created.
@@ -61,14 +88,16 @@ pub fn status_of(context: &Context) -> Result<(&Config, Status)> {
 /// Where the ledger of this user is.
 struct Located<'a> {
     config: &'a Config,
+    /// The home of boards.
+    home: PathBuf,
     file: PathBuf,
     options: SqliteOptions,
-    /// The board with the journal, if several machines share the ledger: its URL, and the home of boards.
-    server: Option<(String, PathBuf)>,
+    /// The URL of the board with the journal, if several machines share the ledger.
+    server: Option<String>,
 }
 
-impl Located<'_> {
-    fn find(context: &Context) -> Result<Located<'_>> {
+impl<'a> Located<'a> {
+    fn find(context: &'a Context) -> Result<Located<'a>> {
         let resolved = context.resolve()?;
         let Some(config) = resolved.config.quota.as_deref() else { return Err(not_configured()) };
         let Some(home) = location::home(&context.request()) else { return Err(not_configured()) };
@@ -85,13 +114,32 @@ impl Located<'_> {
             None => LEDGER_FILE.to_owned(),
         };
         let file = home.join(name);
-        Ok(Located { config, file, options, server: server.map(|url| (url, home)) })
+        Ok(Located { config, home, file, options, server })
+    }
+
+    /// Opens the ledger, and creates it if it does not exist.
+    fn create(&self, context: &Context) -> Result<Ledger> {
+        let Located { config, file, options, .. } = self;
+        match self.journal(context, Mode::Create)? {
+            Some(journal) => Ledger::shared(file, config, journal, options),
+            None => Ledger::open_with(file, config, Arc::new(SystemClock), options),
+        }
+    }
+
+    /// Opens the ledger, if it exists.
+    fn open(&self, context: &Context) -> Result<Option<Ledger>> {
+        let Located { config, file, options, .. } = self;
+        if self.server.is_none() {
+            return Ledger::open_existing(file, config, Arc::new(SystemClock), options);
+        }
+        let journal = self.journal(context, Mode::Existing)?;
+        journal.map(|journal| Ledger::shared(file, config, journal, options)).transpose()
     }
 
     /// The board with the journal. `None` if the ledger is not shared, or if the board does not exist and is not created.
     fn journal(&self, context: &Context, mode: Mode) -> Result<Option<Board>> {
-        let Some((url, home)) = &self.server else { return Ok(None) };
-        let board = ResolvedBoard::unconfigured_on(url, home, context.environment())?;
+        let Some(url) = &self.server else { return Ok(None) };
+        let board = ResolvedBoard::unconfigured_on(url, &self.home, context.environment())?;
         Ok(board.open(Opening::new(mode).noting_waits(!context.json()))?.existing())
     }
 }

@@ -5,6 +5,7 @@ mod edits;
 mod failures;
 mod quota;
 mod sessions;
+mod usage;
 
 use std::fs;
 

@@ -16,7 +16,11 @@ use crate::text::shown;
 /// The file of a ledger: "blqu".
 const FILE: TableFile = TableFile {
     application_id: 0x626c_7175,
-    steps: &[include_str!("schema.sql"), include_str!("steps/0002_notices.sql")],
+    steps: &[
+        include_str!("schema.sql"),
+        include_str!("steps/0002_notices.sql"),
+        include_str!("steps/0003_uncounted.sql"),
+    ],
 };
 
 /// The ledger of a user.

@@ -26,7 +26,7 @@
 //! | `usage.rs` | numbers of a message, and records |
 //! | `ledger.rs`, `schema.sql`, `steps/` | opening the file; its tables, and those that later versions added |
 //! | `change.rs`, `journal.rs` | what changes a ledger; the changes of all machines |
-//! | `record.rs` | recording, once per id |
+//! | `record.rs`, `uncounted.rs` | recording, once per id; messages of models that no provider has |
 //! | `fold.rs` | folding, retention, and clocks that jump |
 //! | `limits.rs` | limits that a platform has reported |
 //! | `timeline.rs` | what is in a window, and when it leaves |
@@ -48,6 +48,7 @@ mod reservations;
 mod status;
 mod stricter;
 mod timeline;
+mod uncounted;
 mod usage;
 
 pub use self::check::{Check, Reason, TokenRequest};
@@ -59,6 +60,7 @@ pub use self::notices::{Crossing, SessionOfProvider};
 pub use self::record::Recorded;
 pub use self::reservations::{Reservation, Reserved};
 pub use self::status::{AgentUsage, ItemUsage, Load, ProviderStatus, Status, WindowStatus};
+pub use self::uncounted::{UncountedMessage, UncountedModel};
 pub use self::usage::{Record, Usage};
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use super::ledger::Ledger;
 use super::limits::ReportedLimit;
 use super::reservations::Reservation;
 use super::timeline::WIDTHS;
+use super::uncounted::{self, UncountedModel};
 use super::usage::Usage;
 use crate::clock::Timestamp;
 use crate::error::Result;
@@ -25,6 +26,8 @@ pub struct Status {
     pub enforce: Enforcement,
     /// The configured providers.
     pub providers: Vec<ProviderStatus>,
+    /// Models whose messages are not counted, because no provider has them.
+    pub uncounted: Vec<UncountedModel>,
 }
 
 /// The state of a provider.
@@ -130,6 +133,7 @@ impl Ledger {
             Ok(Status {
                 enforce: self.config.enforcement(),
                 providers: providers.collect::<rusqlite::Result<_>>()?,
+                uncounted: uncounted::models(connection, &self.config)?,
             })
         })
     }

@@ -147,6 +147,27 @@ fn a_first_version_with_tables_of_a_later_one_is_refused() {
 }
 
 #[test]
+fn a_ledger_of_the_first_version_is_upgraded_and_keeps_its_usage() {
+    let directory = testkit::tempdir().unwrap();
+    let file = directory.path().join("quota.db");
+    let connection = Connection::open(&file).unwrap();
+    connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA application_id = 0x626c7175").unwrap();
+    connection.execute_batch(include_str!("../schema.sql")).unwrap();
+    connection.execute_batch("PRAGMA user_version = 1").unwrap();
+    let clock = Arc::new(FixedClock::at(START).unwrap());
+    let minute = fold::minute_of(clock.now());
+    connection.execute("INSERT INTO sources VALUES (1, 'a', '', '', '', '', '')", []).unwrap();
+    connection.execute("INSERT INTO buckets VALUES (1, ?1, 1, 1, 7, 0, 0, 0, 0)", [minute]).unwrap();
+    connection.close().unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    for _ in 0..2 {
+        let ledger = Ledger::open_with(&file, &config(), clock.clone(), &SqliteOptions::default()).unwrap();
+        let status = ledger.status().unwrap();
+        assert_eq!((status.providers[0].windows[0].used, status.uncounted.len()), (7, 0));
+    }
+}
+
+#[test]
 fn a_damaged_file_is_reported_and_left_as_it_is() {
     let (_directory, file) = changed("INSERT INTO buckets VALUES (1, 29500000, 1, 1, 'text', 1, 1, 1, 1)");
     let ledger = Ledger::open(&file, &config()).unwrap();

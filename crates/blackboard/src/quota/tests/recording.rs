@@ -173,3 +173,28 @@ fn a_year_of_heavy_use_stays_below_5_mb() {
     let pages = stage.rows("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size");
     assert!(pages < 5_000_000, "{pages}");
 }
+
+#[test]
+fn messages_of_a_model_without_a_provider_are_counted_apart_and_once() {
+    let config =
+        r#"{"providers": {"a": {"windows": {"5h": {"budget": 1000}}}}, "models": {"claude-*": "a"}}"#;
+    let mut stage = Stage::new(config);
+    let now = stage.now();
+    let message = |id: &str, model: &str| UncountedMessage { id: id.into(), model: model.into(), at: now };
+    let messages =
+        [message("1", "gpt-9"), message("1", "gpt-9"), message("2", "gpt-9"), message("3", "b\u{7}")];
+    assert_eq!(stage.ledger.note_uncounted(&messages).unwrap(), 2);
+    assert_eq!(stage.ledger.note_uncounted(&messages).unwrap(), 0);
+    let expected = UncountedModel { model: "gpt-9".into(), messages: 2 };
+    assert_eq!(stage.ledger.status().unwrap().uncounted, [expected]);
+    assert_eq!(stage.used(0), 0);
+    // The same message can be recorded when its model has a provider.
+    stage.reopen(&config.replace("claude-*", "gpt-*"));
+    assert_eq!(stage.record("1", now, 5).recorded, 1);
+    assert_eq!(stage.ledger.status().unwrap().uncounted, []);
+    stage.reopen(config);
+    for number in 0..300 {
+        stage.ledger.note_uncounted(&[message(&format!("m{number}"), &format!("model-{number}"))]).unwrap();
+    }
+    assert_eq!(stage.ledger.status().unwrap().uncounted.len(), 200, "names of models are bounded");
+}
