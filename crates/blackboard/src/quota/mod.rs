@@ -30,12 +30,14 @@
 //! | `limits.rs` | limits that a platform has reported |
 //! | `timeline.rs` | what is in a window, and when it leaves |
 //! | `check.rs`, `reservations.rs` | whether tokens fit, and holding them |
+//! | `items.rs` | what work items have used, and an estimate from that |
 //! | `status.rs`, `history.rs` | what users see |
 
 mod check;
 mod config;
 mod fold;
 mod history;
+mod items;
 mod ledger;
 mod limits;
 mod record;
@@ -48,6 +50,7 @@ mod usage;
 pub use self::check::{Check, Reason, TokenRequest};
 pub use self::config::{AgentCaps, Budget, Config, Enforcement, Provider, RateLimit, Reservations, Window};
 pub use self::history::{HistoryPoint, Step};
+pub use self::items::SimilarEstimate;
 pub use self::ledger::Ledger;
 pub use self::limits::ReportedLimit;
 pub use self::record::Recorded;

@@ -56,10 +56,53 @@ pub struct Reserved {
 impl Ledger {
     /// Reserves tokens if they fit, in one transaction: of many calls only as many succeed as fit together.
     pub fn reserve(&self, request: &TokenRequest, ttl: Duration) -> Result<Reserved> {
+        self.reserve_if_it_fits(request, ttl, false)
+    }
+
+    /// The same for a work item that a session claims. Replaces what the session has reserved for the item: a process may have
+    /// ended before it claimed the item.
+    pub fn reserve_for_claim(&self, request: &TokenRequest, ttl: Duration) -> Result<Reserved> {
+        self.reserve_if_it_fits(request, ttl, true)
+    }
+
+    fn reserve_if_it_fits(&self, request: &TokenRequest, ttl: Duration, replaces: bool) -> Result<Reserved> {
         const COUNT: &str = "SELECT count(*) FROM reservations";
-        const ADD: &str =
-            "INSERT INTO reservations (id, provider, board, session, agent, item, tokens, created_at,
-            expires_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+        const REPLACE: &str = "DELETE FROM reservations WHERE board = ?1 AND session = ?2 AND item = ?3";
+        self.check_reservation(request, ttl)?;
+        let reserved = self.write(|connection| {
+            // Inside of the transaction: the clock goes on while this process waits for others.
+            let now = self.now();
+            remove_expired(connection, now)?;
+            if replaces {
+                let of = [&request.board, &request.session, &request.item].map(text_of);
+                connection.prepare_cached(REPLACE)?.execute(of)?;
+            }
+            let check = State::load(connection, &self.config, request, now)?.decide(request);
+            let count: i64 = connection.query_row(COUNT, [], |row| row.get(0))?;
+            if !check.fits || count >= MOST {
+                return Ok((Reserved { check, reservation: None }, count));
+            }
+            let id = uuid::Uuid::new_v4().simple().to_string()[..12].to_owned();
+            let reservation = Reservation::new(id, request, now, ttl);
+            store(connection, &reservation)?;
+            Ok((Reserved { check, reservation: Some(reservation) }, count))
+        });
+        match reserved? {
+            (reserved, MOST..) if reserved.check.fits => {
+                Err(Error::invalid(format!("there are {MOST} reservations already: release some first")))
+            }
+            (reserved, _) => Ok(reserved),
+        }
+    }
+
+    /// Changes a reservation to these tokens of this session and work item, from now on. Adds it if it has expired meanwhile:
+    /// the tokens will be used.
+    pub fn keep(&self, id: &str, request: &TokenRequest, ttl: Duration) -> Result<()> {
+        self.check_reservation(request, ttl)?;
+        self.write(|connection| store(connection, &Reservation::new(id.to_owned(), request, self.now(), ttl)))
+    }
+
+    fn check_reservation(&self, request: &TokenRequest, ttl: Duration) -> Result<()> {
         self.provider(&request.provider)?;
         check_origin(
             request.board.as_deref(),
@@ -70,47 +113,7 @@ impl Ledger {
         if ttl.is_zero() || ttl > LONGEST {
             return Err(Error::invalid("a reservation lasts from 1 ms to 7 days"));
         }
-        let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        let reserved = self.write(|connection| {
-            // Inside of the transaction: the clock goes on while this process waits for others.
-            let now = self.now();
-            remove_expired(connection, now)?;
-            let check = State::load(connection, &self.config, request, now)?.decide(request);
-            let count: i64 = connection.query_row(COUNT, [], |row| row.get(0))?;
-            if !check.fits || count >= MOST {
-                return Ok((Reserved { check, reservation: None }, count));
-            }
-            let reservation = Reservation {
-                id: uuid::Uuid::new_v4().simple().to_string()[..12].to_owned(),
-                provider: request.provider.clone(),
-                board: text(&request.board),
-                session: text(&request.session),
-                agent: text(&request.agent),
-                item: text(&request.item),
-                tokens: request.tokens,
-                left: request.tokens,
-                created_at: now,
-                expires_at: now.plus(ttl),
-            };
-            connection.prepare_cached(ADD)?.execute((
-                &reservation.id,
-                &reservation.provider,
-                &reservation.board,
-                &reservation.session,
-                &reservation.agent,
-                &reservation.item,
-                i64::try_from(reservation.tokens).unwrap_or(i64::MAX),
-                reservation.created_at.millis(),
-                reservation.expires_at.millis(),
-            ))?;
-            Ok((Reserved { check, reservation: Some(reservation) }, count))
-        });
-        match reserved? {
-            (reserved, MOST..) if reserved.check.fits => {
-                Err(Error::invalid(format!("there are {MOST} reservations already: release some first")))
-            }
-            (reserved, _) => Ok(reserved),
-        }
+        Ok(())
     }
 
     /// Releases the reservation with this id. Returns whether there was one.
@@ -122,6 +125,16 @@ impl Ledger {
     pub fn release_session(&self, board: &str, session: &str) -> Result<usize> {
         const RELEASE: &str = "DELETE FROM reservations WHERE board = ?1 AND session = ?2";
         self.write(|connection| connection.execute(RELEASE, (board, session)))
+    }
+
+    /// Releases what any session has reserved for a work item. Returns how many reservations there were. Writes nothing if
+    /// there are none.
+    pub fn release_item(&self, board: &str, item: &str) -> Result<usize> {
+        const COUNT: &str = "SELECT count(*) FROM reservations WHERE board = ?1 AND item = ?2";
+        const RELEASE: &str = "DELETE FROM reservations WHERE board = ?1 AND item = ?2";
+        let count: i64 =
+            self.read(|connection| connection.query_row(COUNT, (board, item), |row| row.get(0)))?;
+        if count == 0 { Ok(0) } else { self.write(|connection| connection.execute(RELEASE, (board, item))) }
     }
 
     /// Releases the reservations of sessions that have ended. `has_ended` gets a board and a session. Returns how many were
@@ -153,6 +166,46 @@ impl Ledger {
             Ok(all)
         })
     }
+}
+
+impl Reservation {
+    fn new(id: String, request: &TokenRequest, now: Timestamp, ttl: Duration) -> Reservation {
+        Reservation {
+            id,
+            provider: request.provider.clone(),
+            board: text_of(&request.board),
+            session: text_of(&request.session),
+            agent: text_of(&request.agent),
+            item: text_of(&request.item),
+            tokens: request.tokens,
+            left: request.tokens,
+            created_at: now,
+            expires_at: now.plus(ttl),
+        }
+    }
+}
+
+fn text_of(text: &Option<String>) -> String {
+    text.clone().unwrap_or_default()
+}
+
+/// Adds a reservation, or replaces the one with its id.
+fn store(connection: &Connection, reservation: &Reservation) -> rusqlite::Result<()> {
+    const STORE: &str =
+        "INSERT OR REPLACE INTO reservations (id, provider, board, session, agent, item, tokens, created_at,
+        expires_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    connection.prepare_cached(STORE)?.execute((
+        &reservation.id,
+        &reservation.provider,
+        &reservation.board,
+        &reservation.session,
+        &reservation.agent,
+        &reservation.item,
+        i64::try_from(reservation.tokens).unwrap_or(i64::MAX),
+        reservation.created_at.millis(),
+        reservation.expires_at.millis(),
+    ))?;
+    Ok(())
 }
 
 fn remove_expired(connection: &Connection, now: Timestamp) -> rusqlite::Result<()> {
