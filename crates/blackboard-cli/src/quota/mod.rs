@@ -2,6 +2,8 @@
 //!
 //! The library has the ledger itself ([`blackboard::quota`]). Here is where its file is, and who calls.
 
+pub mod claims;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -87,12 +89,17 @@ impl Caller {
     /// Releases what sessions of this board have reserved that have ended or are stale.
     pub fn release_ended(&self, ledger: &Ledger) -> Result<usize> {
         let Some(board) = &self.board else { return Ok(0) };
-        let has_ended = |session: &str| {
-            board
-                .agents()
-                .show(session)
-                .is_ok_and(|shown| matches!(shown.agent.status, AgentStatus::Completed | AgentStatus::Stale))
-        };
-        ledger.release_ended(|of, session| of == self.name && has_ended(session))
+        release_ended(ledger, board, &self.name)
     }
+}
+
+/// Releases what sessions of a board have reserved that have ended or are stale.
+fn release_ended(ledger: &Ledger, board: &Board, name: &str) -> Result<usize> {
+    let has_ended = |session: &str| {
+        board
+            .agents()
+            .show(session)
+            .is_ok_and(|shown| matches!(shown.agent.status, AgentStatus::Completed | AgentStatus::Stale))
+    };
+    ledger.release_ended(|of, session| of == name && has_ended(session))
 }
