@@ -18,6 +18,7 @@ use crate::engine::Mode;
 use crate::envelope::BoardState;
 use crate::location::{self, Tree};
 use crate::open::{KeptBoard, OpenBoard};
+use crate::quota::claims::ItemQuota;
 
 /// The state that the calls of one client share.
 pub struct ServerState {
@@ -107,6 +108,11 @@ impl ServerState {
     /// The settings of the board.
     pub fn settings(&self) -> &blackboard::Settings {
         self.kept.settings()
+    }
+
+    /// The token quota, if one is configured.
+    pub fn quota(&self) -> Option<ItemQuota> {
+        ItemQuota::on(self.kept.resolved(), || self.request.clone())
     }
 
     /// The given scope, or the default.

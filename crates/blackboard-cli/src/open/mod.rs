@@ -224,6 +224,11 @@ impl KeptBoard {
         }
     }
 
+    /// Its location and configuration.
+    pub fn resolved(&self) -> &ResolvedBoard {
+        &self.resolved
+    }
+
     /// The settings of its rules.
     pub fn settings(&self) -> &Settings {
         &self.resolved.settings

@@ -20,6 +20,8 @@ mod spool;
 mod tests;
 mod transcript;
 
+pub mod claims;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -204,12 +206,17 @@ impl Caller {
     /// Releases what sessions of this board have reserved that have ended or are stale.
     pub fn release_ended(&self, ledger: &Ledger) -> Result<usize> {
         let Some(board) = &self.board else { return Ok(0) };
-        let has_ended = |session: &str| {
-            board
-                .agents()
-                .show(session)
-                .is_ok_and(|shown| matches!(shown.agent.status, AgentStatus::Completed | AgentStatus::Stale))
-        };
-        ledger.release_ended(|of, session| of == self.name && has_ended(session))
+        release_ended(ledger, board, &self.name)
     }
+}
+
+/// Releases what sessions of a board have reserved that have ended or are stale.
+fn release_ended(ledger: &Ledger, board: &Board, name: &str) -> Result<usize> {
+    let has_ended = |session: &str| {
+        board
+            .agents()
+            .show(session)
+            .is_ok_and(|shown| matches!(shown.agent.status, AgentStatus::Completed | AgentStatus::Stale))
+    };
+    ledger.release_ended(|of, session| of == name && has_ended(session))
 }

@@ -31,6 +31,7 @@
 //! | `limits.rs` | limits that a platform has reported |
 //! | `timeline.rs` | what is in a window, and when it leaves |
 //! | `check.rs`, `reservations.rs` | whether tokens fit, and holding them |
+//! | `items.rs` | what work items have used, and an estimate from that |
 //! | `notices.rs` | thresholds that were passed, each once |
 //! | `status.rs`, `history.rs` | what users see |
 
@@ -39,6 +40,7 @@ mod check;
 mod config;
 mod fold;
 mod history;
+mod items;
 mod journal;
 mod ledger;
 mod limits;
@@ -54,6 +56,7 @@ mod usage;
 pub use self::check::{Check, Reason, TokenRequest};
 pub use self::config::{AgentCaps, Budget, Config, Enforcement, Provider, RateLimit, Reservations, Window};
 pub use self::history::{HistoryPoint, Step};
+pub use self::items::SimilarEstimate;
 pub use self::ledger::Ledger;
 pub use self::limits::ReportedLimit;
 pub use self::notices::{Crossing, SessionOfProvider};
