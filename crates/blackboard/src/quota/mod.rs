@@ -52,7 +52,7 @@ pub use self::ledger::Ledger;
 pub use self::limits::ReportedLimit;
 pub use self::record::Recorded;
 pub use self::reservations::{Reservation, Reserved};
-pub use self::status::{AgentUsage, ItemUsage, Load, ProviderStatus, Status, WindowStatus};
+pub use self::status::{AgentUsage, ItemUsage, Load, OtherBoards, ProviderStatus, Status, WindowStatus};
 pub use self::usage::{Record, Usage};
 
 #[cfg(test)]

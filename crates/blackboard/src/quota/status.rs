@@ -10,7 +10,6 @@ use super::config::{Enforcement, Provider, RateLimit, Window};
 use super::ledger::Ledger;
 use super::limits::ReportedLimit;
 use super::reservations::Reservation;
-use super::timeline::WIDTHS;
 use super::usage::Usage;
 use crate::clock::Timestamp;
 use crate::error::Result;
@@ -46,6 +45,20 @@ pub struct ProviderStatus {
     pub items: Vec<ItemUsage>,
     /// The reservations, the newest one first.
     pub reservations: Vec<Reservation>,
+    /// What other boards use and hold, in the status of one board.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other_boards: Option<OtherBoards>,
+}
+
+/// What other boards use and hold of a provider. Their sessions and work items are not named.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct OtherBoards {
+    /// What their sessions have used in the longest window.
+    pub tokens: u64,
+    /// How much of that was for work items.
+    pub items: u64,
+    /// What their sessions hold and have not used.
+    pub reserved: u64,
 }
 
 /// The state of a window.
@@ -123,10 +136,20 @@ pub struct ItemUsage {
 impl Ledger {
     /// The state of all providers.
     pub fn status(&self) -> Result<Status> {
+        self.status_for(None)
+    }
+
+    /// The same, with the agents, work items and reservations of this board only. What is of other boards is summed.
+    pub fn status_of_board(&self, board: &str) -> Result<Status> {
+        self.status_for(Some(board))
+    }
+
+    fn status_for(&self, board: Option<&str>) -> Result<Status> {
         let now = self.now();
         self.read(|connection| {
             let providers = self.config.providers.iter();
-            let providers = providers.map(|(name, provider)| self.status_of(connection, name, provider, now));
+            let providers =
+                providers.map(|(name, provider)| self.status_of(connection, name, provider, board, now));
             Ok(Status {
                 enforce: self.config.enforcement(),
                 providers: providers.collect::<rusqlite::Result<_>>()?,
@@ -151,82 +174,113 @@ impl Ledger {
         connection: &Connection,
         name: &str,
         provider: &Provider,
+        board: Option<&str>,
         now: Timestamp,
     ) -> rusqlite::Result<ProviderStatus> {
-        let state = State::load(connection, &self.config, &TokenRequest::new(name, 0), now)?;
+        let mut state = State::load(connection, &self.config, &TokenRequest::new(name, 0), now)?;
         let load = load(&state, &provider.rate_limit);
         let windows = provider.windows();
         let longest = windows.last().map_or(Duration::from_hours(24), |window| window.length);
+        let windows =
+            windows.iter().map(|window| window_status(&state, window, load.tokens_per_minute)).collect();
+        let (agents, agents_elsewhere) = self.agents(connection, name, board, now, longest)?;
+        let (items, items_elsewhere) = self.items(connection, name, board, now, longest)?;
+        let other_boards = board.map(|board| {
+            let held_elsewhere = state.held.extract_if(.., |held| held.board != board);
+            OtherBoards {
+                tokens: agents_elsewhere,
+                items: items_elsewhere,
+                reserved: held_elsewhere.map(|held| held.left).sum(),
+            }
+        });
         Ok(ProviderStatus {
             provider: name.to_owned(),
             tier: provider.tier.clone(),
             operator: provider.operator(),
-            windows: windows
-                .iter()
-                .map(|window| window_status(&state, window, load.tokens_per_minute))
-                .collect(),
+            windows,
             load,
-            agents: self.agents(connection, name, now, longest)?,
-            items: self.items(connection, name, now, longest)?,
+            agents,
+            items,
             reservations: state.held,
+            other_boards,
         })
     }
 
+    /// Usage per session, and what sessions of other boards have used.
     fn agents(
         &self,
         connection: &Connection,
         provider: &str,
+        board: Option<&str>,
         now: Timestamp,
         length: Duration,
-    ) -> rusqlite::Result<Vec<AgentUsage>> {
-        let rows = self.grouped(connection, "board, session, agent", provider, now, length)?;
-        Ok(rows
-            .into_iter()
-            .map(|(text, tokens, usage)| {
-                let [board, session, agent] = text;
-                AgentUsage { board, session, agent, tokens, usage }
-            })
-            .collect())
+    ) -> rusqlite::Result<(Vec<AgentUsage>, u64)> {
+        const BY_SESSION: &str = "SELECT board, session, agent, sum(input), sum(cache_write), sum(cache_read), sum(output),
+            sum(reasoning) FROM buckets JOIN sources ON id = source
+            WHERE provider = ?1 AND (width = 1 AND start > ?2 - 1 OR width = 60 AND start > ?2 - 60)
+            GROUP BY 1, 2, 3";
+        let (rows, elsewhere) = self.grouped(connection, BY_SESSION, provider, board, now, length)?;
+        let agents = rows.into_iter().map(|(text, tokens, usage)| {
+            let [board, session, agent] = text;
+            AgentUsage { board, session, agent, tokens, usage }
+        });
+        Ok((agents.collect(), elsewhere))
     }
 
+    /// Usage per work item, and what was used for those of other boards.
     fn items(
         &self,
         connection: &Connection,
         provider: &str,
+        board: Option<&str>,
         now: Timestamp,
         length: Duration,
-    ) -> rusqlite::Result<Vec<ItemUsage>> {
-        let rows = self.grouped(connection, "board, item, ''", provider, now, length)?;
-        let rows = rows.into_iter().filter(|([_, item, _], ..)| !item.is_empty());
-        Ok(rows.map(|([board, item, _], tokens, usage)| ItemUsage { board, item, tokens, usage }).collect())
+    ) -> rusqlite::Result<(Vec<ItemUsage>, u64)> {
+        const BY_ITEM: &str = "SELECT board, item, '', sum(input), sum(cache_write), sum(cache_read), sum(output),
+            sum(reasoning) FROM buckets JOIN sources ON id = source
+            WHERE provider = ?1 AND (width = 1 AND start > ?2 - 1 OR width = 60 AND start > ?2 - 60) AND item <> ''
+            GROUP BY 1, 2";
+        let (rows, elsewhere) = self.grouped(connection, BY_ITEM, provider, board, now, length)?;
+        let items = rows.into_iter().map(|([board, item, _], tokens, usage)| ItemUsage {
+            board,
+            item,
+            tokens,
+            usage,
+        });
+        Ok((items.collect(), elsewhere))
     }
 
-    /// Usage by three columns, the largest one first.
+    /// Usage by three columns, of which the first one is the board, the largest one first; and what other boards have used.
     fn grouped(
         &self,
         connection: &Connection,
-        columns: &str,
+        query: &str,
         provider: &str,
+        board: Option<&str>,
         now: Timestamp,
         length: Duration,
-    ) -> rusqlite::Result<Vec<([String; 3], u64, Usage)>> {
-        let query = format!(
-            "SELECT {columns}, sum(input), sum(cache_write), sum(cache_read), sum(output), sum(reasoning)
-             FROM buckets JOIN sources ON id = source
-             WHERE provider = ?1 AND (width = 1 AND start > ?2 - 1 OR width = 60 AND start > ?2 - 60)
-             GROUP BY 1, 2, 3"
-        );
+    ) -> rusqlite::Result<(Vec<([String; 3], u64, Usage)>, u64)> {
         let length = i64::try_from(length.as_millis()).unwrap_or(i64::MAX);
         let from = now.millis().saturating_sub(length).div_euclid(60_000);
-        let mut statement = connection.prepare_cached(&query)?;
+        let mut statement = connection.prepare_cached(query)?;
         let rows = statement.query_map((provider, from), |row| {
-            let usage = Usage::of_row(row, WIDTHS.len())?;
+            let usage = Usage::of_row(row, 3)?;
             Ok(([row.get(0)?, row.get(1)?, row.get(2)?], usage.counted(&self.config), usage))
         })?;
-        let mut rows = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+        let mut rows = rows.collect::<rusqlite::Result<Vec<([String; 3], u64, Usage)>>>()?;
+        let mut elsewhere = 0_u64;
+        if let Some(board) = board {
+            rows.retain(|([of, ..], tokens, _)| {
+                let is_here = of == board;
+                if !is_here {
+                    elsewhere = elsewhere.saturating_add(*tokens);
+                }
+                is_here
+            });
+        }
         rows.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
         rows.truncate(MOST_LISTED);
-        Ok(rows)
+        Ok((rows, elsewhere))
     }
 }
 
