@@ -120,6 +120,54 @@ impl Render for QuotaHistory {
     }
 }
 
+/// The lines of `status`: one for each provider, and warnings below it.
+pub fn show_briefly(status: &Status, screen: &mut Screen<'_>) -> Result {
+    for (place, provider) in status.providers.iter().enumerate() {
+        let label = if place == 0 { "Quota:" } else { "" };
+        let windows: Vec<_> = provider.windows.iter().map(briefly).collect();
+        let windows = if windows.is_empty() { "no windows".to_owned() } else { windows.join(", ") };
+        screen.line(format_args!("{label:<11}{} {windows}", escape(&provider.provider)))?;
+        for window in &provider.windows {
+            let Some(share) = window.warning else { continue };
+            let warning = screen.styles().paint(Tone::Caution, "warning:").to_string();
+            let text = passed(window, share);
+            screen.line(format_args!("{:<11}{warning} {text}", ""))?;
+        }
+    }
+    Ok(())
+}
+
+/// `5h 320k of 500k (64%)`
+fn briefly(window: &WindowStatus) -> String {
+    let reported = if window.reported.is_some() { ", reported" } else { "" };
+    let (used, budget) = (compact(window.used), compact(window.budget));
+    format!("{} {used} of {budget} ({}%{reported})", escape(&window.window), percent(window))
+}
+
+fn passed(window: &WindowStatus, share: f64) -> String {
+    format!("the {} window has passed {:.0}% of its budget", escape(&window.window), share * 100.0)
+}
+
+/// The used percentage of a window, rounded down. It may be more than 100.
+pub fn percent(window: &WindowStatus) -> u64 {
+    window.used.saturating_mul(100) / window.budget.max(1)
+}
+
+/// A number of tokens in a sentence, rounded down: `999`, `1.2k`, `320k`, `2.1M`.
+pub fn compact(number: u64) -> String {
+    let (unit, name) = match number {
+        0..1_000 => return number.to_string(),
+        1_000..1_000_000 => (1_000, "k"),
+        1_000_000..1_000_000_000 => (1_000_000, "M"),
+        _ => (1_000_000_000, "G"),
+    };
+    let tenths = number / (unit / 10) % 10;
+    if number < 10 * unit && tenths > 0 {
+        return format!("{}.{tenths}{name}", number / unit);
+    }
+    format!("{}{name}", number / unit)
+}
+
 fn configured(set: &SetQuota, screen: &mut Screen<'_>) -> Result {
     let file = escape(&set.file);
     if let Some(key) = &set.key {
@@ -229,8 +277,8 @@ fn windows(provider: &ProviderStatus, screen: &mut Screen<'_>) -> Result {
 fn forecast(window: &WindowStatus, screen: &mut Screen<'_>) -> Result {
     let styles = screen.styles();
     if let Some(share) = window.warning {
-        let warning = format!("The {} window has passed {:.0}% of its budget", window.window, share * 100.0);
-        screen.line(format_args!("{}", styles.paint(Tone::Caution, &warning)))?;
+        let warning = styles.paint(Tone::Caution, "warning:").to_string();
+        screen.line(format_args!("{warning} {}", passed(window, share)))?;
     }
     let Some(moment) = window.used_up_at else { return Ok(()) };
     let text = if moment <= screen.now() {
@@ -352,6 +400,23 @@ mod tests {
     fn numbers_have_commas() {
         for (number, expected) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
             assert_eq!(grouped(number), expected);
+        }
+    }
+
+    #[test]
+    fn compact_numbers_are_rounded_down() {
+        for (number, expected) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1k"),
+            (1_290, "1.2k"),
+            (10_900, "10k"),
+            (999_999, "999k"),
+            (2_150_000, "2.1M"),
+            (5_000_000, "5M"),
+            (12_999_999_999, "12G"),
+        ] {
+            assert_eq!(compact(number), expected, "{number}");
         }
     }
 

@@ -2,6 +2,8 @@
 //!
 //! The library has the ledger itself ([`blackboard::quota`]). Here is where its file is, and who calls.
 
+mod reader;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,6 +17,8 @@ use crate::commands::arguments::Session;
 use crate::context::Context;
 use crate::location;
 use crate::open::Access;
+
+pub use self::reader::{ProviderSummary, QuotaReader, summarize};
 
 /// The name of the ledger in the home of boards.
 const LEDGER_FILE: &str = "quota.db";
