@@ -126,12 +126,12 @@ pub fn show_briefly(status: &Status, screen: &mut Screen<'_>) -> Result {
         let label = if place == 0 { "Quota:" } else { "" };
         let windows: Vec<_> = provider.windows.iter().map(briefly).collect();
         let windows = if windows.is_empty() { "no windows".to_owned() } else { windows.join(", ") };
-        screen.line(format_args!("{label:<11}{} {windows}", escape(&provider.provider)))?;
+        let text = format!("{} {windows}", escape(&provider.provider));
+        screen.wrapped_line(&format!("{label:<11}"), &text)?;
         for window in &provider.windows {
-            let Some(share) = window.warning else { continue };
-            let warning = screen.styles().paint(Tone::Caution, "warning:").to_string();
-            let text = passed(window, share);
-            screen.line(format_args!("{:<11}{warning} {text}", ""))?;
+            if let Some(text) = passed(window) {
+                caution_line("           ", &text, screen)?;
+            }
         }
     }
     Ok(())
@@ -144,8 +144,20 @@ fn briefly(window: &WindowStatus) -> String {
     format!("{} {used} of {budget} ({}%{reported})", escape(&window.window), percent(window))
 }
 
-fn passed(window: &WindowStatus, share: f64) -> String {
-    format!("the {} window has passed {:.0}% of its budget", escape(&window.window), share * 100.0)
+/// The largest threshold that a window has passed.
+fn passed(window: &WindowStatus) -> Option<String> {
+    let share = window.warning? * 100.0;
+    Some(format!("warning: the {} window has passed {share:.0}% of its budget", escape(&window.window)))
+}
+
+/// A line that a person should not miss. It has its color if it fits into one line.
+fn caution_line(indent: &str, text: &str, screen: &mut Screen<'_>) -> Result {
+    let length = indent.len() + text.chars().count();
+    if screen.width().is_some_and(|width| usize::from(width) < length) {
+        return screen.wrapped_line(indent, text);
+    }
+    let painted = screen.styles().paint(Tone::Caution, text);
+    screen.line(format_args!("{indent}{painted}"))
 }
 
 /// The used percentage of a window, rounded down. It may be more than 100.
@@ -228,14 +240,17 @@ fn show_provider(provider: &ProviderStatus, screen: &mut Screen<'_>) -> Result {
     let load = &provider.load;
     let headroom = load.headroom.map(|left| format!(", {} left", grouped(left))).unwrap_or_default();
     let agents = if load.active_agents == 1 { "agent" } else { "agents" };
-    screen.line(format_args!(
-        "Load: {} active {agents}, {} tokens/min{headroom}, {} requests/min",
+    let requests = if load.requests_per_minute == 1 { "request" } else { "requests" };
+    let load = format!(
+        "{} active {agents}, {} tokens/min{headroom}, {} {requests}/min",
         load.active_agents,
         grouped(load.tokens_per_minute),
         load.requests_per_minute
-    ))?;
+    );
+    screen.wrapped_line("Load: ", &load)?;
     if provider.operator > 0 {
-        screen.line(format_args!("Kept for you: {} tokens of each window", grouped(provider.operator)))?;
+        let kept = format!("{} tokens of each window", grouped(provider.operator));
+        screen.wrapped_line("Kept for you: ", &kept)?;
     }
     for window in &provider.windows {
         forecast(window, screen)?;
@@ -255,12 +270,8 @@ fn windows(provider: &ProviderStatus, screen: &mut Screen<'_>) -> Result {
     for window in &provider.windows {
         let frees = window.frees_at.map(|moment| time::left(moment.since(screen.now())));
         let used = match &window.reported {
-            Some(limit) => format!("{} (reported: {}%)", grouped(window.used), limit.used_percent),
-            None => format!(
-                "{} ({}%)",
-                grouped(window.used),
-                window.used.saturating_mul(100) / window.budget.max(1)
-            ),
+            Some(limit) => format!("{} (reported: {}%)", grouped(window.used), (limit.used_percent * 10.0).round() / 10.0),
+            None => format!("{} ({}%)", grouped(window.used), percent(window)),
         };
         table.row([
             Cell::new(&window.window),
@@ -275,10 +286,8 @@ fn windows(provider: &ProviderStatus, screen: &mut Screen<'_>) -> Result {
 }
 
 fn forecast(window: &WindowStatus, screen: &mut Screen<'_>) -> Result {
-    let styles = screen.styles();
-    if let Some(share) = window.warning {
-        let warning = styles.paint(Tone::Caution, "warning:").to_string();
-        screen.line(format_args!("{warning} {}", passed(window, share)))?;
+    if let Some(text) = passed(window) {
+        caution_line("", &text, screen)?;
     }
     let Some(moment) = window.used_up_at else { return Ok(()) };
     let text = if moment <= screen.now() {
@@ -287,7 +296,7 @@ fn forecast(window: &WindowStatus, screen: &mut Screen<'_>) -> Result {
         let left = time::length(moment.since(screen.now()));
         format!("At this rate the {} window is used up in {left}", window.window)
     };
-    screen.line(format_args!("{}", styles.paint(Tone::Caution, &text)))
+    caution_line("", &text, screen)
 }
 
 fn agents_and_items(provider: &ProviderStatus, screen: &mut Screen<'_>) -> Result {

@@ -6,6 +6,7 @@ mod init;
 mod record;
 mod release;
 mod set;
+mod shown;
 mod status;
 
 use crate::scratch::Scratch;
