@@ -270,7 +270,11 @@ fn windows(provider: &ProviderStatus, screen: &mut Screen<'_>) -> Result {
     for window in &provider.windows {
         let frees = window.frees_at.map(|moment| time::left(moment.since(screen.now())));
         let used = match &window.reported {
-            Some(limit) => format!("{} (reported: {}%)", grouped(window.used), (limit.used_percent * 10.0).round() / 10.0),
+            Some(limit) => format!(
+                "{} (reported: {}%)",
+                grouped(window.used),
+                (limit.used_percent * 10.0).round() / 10.0
+            ),
             None => format!("{} ({}%)", grouped(window.used), percent(window)),
         };
         table.row([
@@ -302,7 +306,7 @@ fn forecast(window: &WindowStatus, screen: &mut Screen<'_>) -> Result {
 fn agents_and_items(provider: &ProviderStatus, screen: &mut Screen<'_>) -> Result {
     if !provider.agents.is_empty() {
         let mut table = Table::new([
-            Column::name("AGENT"),
+            Column::name("AGENT").importance(6),
             Column::fixed("SESSION").importance(2),
             Column::fixed("TOKENS").importance(5),
             Column::fixed("INPUT").importance(1),

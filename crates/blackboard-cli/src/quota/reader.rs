@@ -57,11 +57,7 @@ impl QuotaReader {
     }
 
     /// The state of the quota for readers of one board, and the usage since a moment.
-    pub fn status_and_histories(
-        &self,
-        board: &str,
-        length: Duration,
-    ) -> Result<(Status, Vec<UsageHistory>)> {
+    pub fn status_and_histories(&self, board: &str, length: Duration) -> Result<(Status, Vec<UsageHistory>)> {
         let ledger = self.open()?;
         let (since, step) = (ledger.now().minus(length), Step::of(length));
         let histories = self.config.providers.keys().map(|provider| {

@@ -89,7 +89,13 @@ pub async fn answer(request: Parts, shared: Arc<Shared>) -> Reply {
         Ok(_) if request.method != Method::GET && !head => (reply::not_allowed(), None),
         Ok(_) if request.uri.path() == "/" => {
             let nonce = nonce();
-            (reply::text("text/html; charset=utf-8", page::document(&nonce, &shared.program, shared.quota.is_some())), Some(nonce))
+            (
+                reply::text(
+                    "text/html; charset=utf-8",
+                    page::document(&nonce, &shared.program, shared.quota.is_some()),
+                ),
+                Some(nonce),
+            )
         }
         Ok(client) => (route(request, &client, &shared).await, None),
     };

@@ -42,7 +42,17 @@ fn site() -> Site {
     record("claude-opus", "40000", &["--session", "sage", "--item", "<img src=x onerror=alert(1)>"]);
     record("claude-opus", "30000", &["--db", other]);
     record("gpt-5", "77000", &["--session", "sage"]);
-    scratch.json(["quota", "check", "--provider", "anthropic", "--tokens", "50k", "--reserve", "--session", "ivy"]);
+    scratch.json([
+        "quota",
+        "check",
+        "--provider",
+        "anthropic",
+        "--tokens",
+        "50k",
+        "--reserve",
+        "--session",
+        "ivy",
+    ]);
     Site::serving(scratch)
 }
 
@@ -68,7 +78,8 @@ fn the_quota_has_a_card_and_a_view_and_stays_current() {
         browser.prefer(scheme);
         browser.resize(width, 1100);
         browser.view("quota");
-        browser.until("the windows are shown", "return document.querySelectorAll('.quota-window').length === 3");
+        browser
+            .until("the windows are shown", "return document.querySelectorAll('.quota-window').length === 3");
         browser.picture(&format!("quota-{scheme}-{width}"));
         browser.assert_fits(&format!("{scheme} {width}"));
     }
@@ -98,7 +109,9 @@ fn the_quota_has_a_card_and_a_view_and_stays_current() {
     assert_eq!(browser.script("return window.notReloaded"), true);
     browser.press(&["9"]);
     browser.until("9 is the quota", "return !document.getElementById('view-quota').hidden");
-    browser.script("[...document.querySelectorAll('.quota .link')].find(link => link.textContent === 'schema').click()");
+    browser.script(
+        "[...document.querySelectorAll('.quota .link')].find(link => link.textContent === 'schema').click()",
+    );
     browser.until_says("#drawer-title", "Design the schema");
     assert_eq!(browser.console(), Vec::<String>::new());
 }

@@ -50,7 +50,9 @@ fn the_quota_is_that_of_quota_status_with_a_history() {
         assert_eq!(shown[member], said[member], "{member}");
     }
     for window in 0..2 {
-        for member in ["window", "budget", "used", "reserved", "remaining", "available", "frees_at", "warning"] {
+        for member in
+            ["window", "budget", "used", "reserved", "remaining", "available", "frees_at", "warning"]
+        {
             assert_eq!(shown["windows"][window][member], said["windows"][window][member], "{member}");
         }
     }

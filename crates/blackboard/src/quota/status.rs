@@ -1,5 +1,6 @@
 //! [`Status`]: budgets, load, and who uses what.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -180,18 +181,12 @@ impl Ledger {
         let mut state = State::load(connection, &self.config, &TokenRequest::new(name, 0), now)?;
         let load = load(&state, &provider.rate_limit);
         let windows = provider.windows();
-        let longest = windows.last().map_or(Duration::from_hours(24), |window| window.length);
         let windows =
             windows.iter().map(|window| window_status(&state, window, load.tokens_per_minute)).collect();
-        let (agents, agents_elsewhere) = self.agents(connection, name, board, now, longest)?;
-        let (items, items_elsewhere) = self.items(connection, name, board, now, longest)?;
+        let Users { agents, items, elsewhere } = Users::load(connection, &state, name, board)?;
         let other_boards = board.map(|board| {
-            let held_elsewhere = state.held.extract_if(.., |held| held.board != board);
-            OtherBoards {
-                tokens: agents_elsewhere,
-                items: items_elsewhere,
-                reserved: held_elsewhere.map(|held| held.left).sum(),
-            }
+            let held = state.held.extract_if(.., |held| held.board != board);
+            OtherBoards { reserved: held.map(|held| held.left).sum(), ..elsewhere }
         });
         Ok(ProviderStatus {
             provider: name.to_owned(),
@@ -205,83 +200,76 @@ impl Ledger {
             other_boards,
         })
     }
+}
 
-    /// Usage per session, and what sessions of other boards have used.
-    fn agents(
-        &self,
+/// Usage by sessions and by work items, and what is of other boards.
+struct Users {
+    agents: Vec<AgentUsage>,
+    items: Vec<ItemUsage>,
+    elsewhere: OtherBoards,
+}
+
+impl Users {
+    /// What was used in the window that the timeline was loaded for. With a board, only its sessions and items are listed.
+    fn load(
         connection: &Connection,
+        state: &State<'_>,
         provider: &str,
         board: Option<&str>,
-        now: Timestamp,
-        length: Duration,
-    ) -> rusqlite::Result<(Vec<AgentUsage>, u64)> {
-        const BY_SESSION: &str = "SELECT board, session, agent, sum(input), sum(cache_write), sum(cache_read), sum(output),
-            sum(reasoning) FROM buckets JOIN sources ON id = source
-            WHERE provider = ?1 AND (width = 1 AND start > ?2 - 1 OR width = 60 AND start > ?2 - 60)
-            GROUP BY 1, 2, 3";
-        let (rows, elsewhere) = self.grouped(connection, BY_SESSION, provider, board, now, length)?;
-        let agents = rows.into_iter().map(|(text, tokens, usage)| {
-            let [board, session, agent] = text;
-            AgentUsage { board, session, agent, tokens, usage }
-        });
-        Ok((agents.collect(), elsewhere))
-    }
-
-    /// Usage per work item, and what was used for those of other boards.
-    fn items(
-        &self,
-        connection: &Connection,
-        provider: &str,
-        board: Option<&str>,
-        now: Timestamp,
-        length: Duration,
-    ) -> rusqlite::Result<(Vec<ItemUsage>, u64)> {
-        const BY_ITEM: &str = "SELECT board, item, '', sum(input), sum(cache_write), sum(cache_read), sum(output),
-            sum(reasoning) FROM buckets JOIN sources ON id = source
-            WHERE provider = ?1 AND (width = 1 AND start > ?2 - 1 OR width = 60 AND start > ?2 - 60) AND item <> ''
-            GROUP BY 1, 2";
-        let (rows, elsewhere) = self.grouped(connection, BY_ITEM, provider, board, now, length)?;
-        let items = rows.into_iter().map(|([board, item, _], tokens, usage)| ItemUsage {
+    ) -> rusqlite::Result<Users> {
+        const SOURCES: &str = "SELECT id, board, session, agent, item FROM sources WHERE provider = ?1";
+        let used = state.timeline.by_source();
+        let (mut agents, mut items) = (BTreeMap::new(), BTreeMap::new());
+        let mut elsewhere = (Usage::default(), Usage::default());
+        let mut statement = connection.prepare_cached(SOURCES)?;
+        let mut rows = statement.query([provider])?;
+        while let Some(row) = rows.next()? {
+            let Some(usage) = used.get(&row.get(0)?).filter(|usage| usage.total() > 0) else { continue };
+            let [of, session, agent, item]: [String; 4] =
+                [row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?];
+            if board.is_some_and(|board| board != of) {
+                elsewhere.0.add(usage);
+                if !item.is_empty() {
+                    elsewhere.1.add(usage);
+                }
+                continue;
+            }
+            if !item.is_empty() {
+                items.entry((of.clone(), item)).or_insert_with(Usage::default).add(usage);
+            }
+            agents.entry((of, session, agent)).or_insert_with(Usage::default).add(usage);
+        }
+        let counted = |usage: &Usage| usage.counted(state.config);
+        let agents = agents.into_iter().map(|((board, session, agent), usage)| AgentUsage {
             board,
-            item,
-            tokens,
+            session,
+            agent,
+            tokens: counted(&usage),
             usage,
         });
-        Ok((items.collect(), elsewhere))
+        let items = items.into_iter().map(|((board, item), usage)| ItemUsage {
+            board,
+            item,
+            tokens: counted(&usage),
+            usage,
+        });
+        Ok(Users {
+            agents: largest(agents.collect(), |agent| agent.tokens),
+            items: largest(items.collect(), |item| item.tokens),
+            elsewhere: OtherBoards {
+                tokens: counted(&elsewhere.0),
+                items: counted(&elsewhere.1),
+                reserved: 0,
+            },
+        })
     }
+}
 
-    /// Usage by three columns, of which the first one is the board, the largest one first; and what other boards have used.
-    fn grouped(
-        &self,
-        connection: &Connection,
-        query: &str,
-        provider: &str,
-        board: Option<&str>,
-        now: Timestamp,
-        length: Duration,
-    ) -> rusqlite::Result<(Vec<([String; 3], u64, Usage)>, u64)> {
-        let length = i64::try_from(length.as_millis()).unwrap_or(i64::MAX);
-        let from = now.millis().saturating_sub(length).div_euclid(60_000);
-        let mut statement = connection.prepare_cached(query)?;
-        let rows = statement.query_map((provider, from), |row| {
-            let usage = Usage::of_row(row, 3)?;
-            Ok(([row.get(0)?, row.get(1)?, row.get(2)?], usage.counted(&self.config), usage))
-        })?;
-        let mut rows = rows.collect::<rusqlite::Result<Vec<([String; 3], u64, Usage)>>>()?;
-        let mut elsewhere = 0_u64;
-        if let Some(board) = board {
-            rows.retain(|([of, ..], tokens, _)| {
-                let is_here = of == board;
-                if !is_here {
-                    elsewhere = elsewhere.saturating_add(*tokens);
-                }
-                is_here
-            });
-        }
-        rows.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
-        rows.truncate(MOST_LISTED);
-        Ok((rows, elsewhere))
-    }
+/// The rows with the largest numbers, the largest one first. Those with the same number keep their order.
+fn largest<T>(mut rows: Vec<T>, number: impl Fn(&T) -> u64) -> Vec<T> {
+    rows.sort_by_key(|row| std::cmp::Reverse(number(row)));
+    rows.truncate(MOST_LISTED);
+    rows
 }
 
 fn load(state: &State<'_>, limit: &RateLimit) -> Load {

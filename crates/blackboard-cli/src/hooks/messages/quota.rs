@@ -13,8 +13,7 @@ const MOST: usize = 3;
 
 /// What is used and left, and what to do if that is little; empty if nothing is limited.
 pub fn quota_line(status: &Status, now: Timestamp) -> String {
-    let is_shown =
-        |provider: &&ProviderStatus| !provider.windows.is_empty() && is_plain(&provider.provider);
+    let is_shown = |provider: &&ProviderStatus| !provider.windows.is_empty() && is_plain(&provider.provider);
     let shown: Vec<_> = status.providers.iter().filter(is_shown).take(MOST).collect();
     if shown.is_empty() {
         return String::new();
@@ -107,7 +106,10 @@ mod tests {
     #[test]
     fn a_passed_threshold_says_what_to_do() {
         let text = line(QUOTA, 470_000);
-        assert!(text.starts_with(" Token quota: anthropic 5h 94% used (10k left for agents), 7d 9%."), "{text}");
+        assert!(
+            text.starts_with(" Token quota: anthropic 5h 94% used (10k left for agents), 7d 9%."),
+            "{text}"
+        );
         assert!(text.contains("Prefer small items"), "{text}");
         assert!(text.ends_with("the 5h window of anthropic has passed 90%."), "{text}");
         let text = line(QUOTA, 490_000);

@@ -40,8 +40,7 @@ fn break_ledger(scratch: &Scratch) {
 
 /// What the hook of a session that starts prints.
 fn brief(scratch: &Scratch, session: &str) -> String {
-    let call =
-        json!({"cwd": scratch.path(), "session_id": session, "hook_event_name": "SessionStart", "source": "startup"});
+    let call = json!({"cwd": scratch.path(), "session_id": session, "hook_event_name": "SessionStart", "source": "startup"});
     let output = Output::fed(&mut scratch.command(["hook", "claude"]), call.to_string());
     assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{output:?}");
     output.stdout
@@ -59,7 +58,9 @@ fn status_has_a_line_for_each_provider() {
     let own = scratch.json(["quota", "status"]);
     let status = scratch.json(["status"]);
     assert_eq!(status["quota"]["enforce"], own["enforce"]);
-    for (shown, own) in status["quota"]["providers"].as_array().unwrap().iter().zip(own["providers"].as_array().unwrap()) {
+    for (shown, own) in
+        status["quota"]["providers"].as_array().unwrap().iter().zip(own["providers"].as_array().unwrap())
+    {
         for member in ["provider", "operator", "agents", "items", "reservations"] {
             assert_eq!(shown[member], own[member], "{member}");
         }
@@ -113,7 +114,10 @@ fn a_brief_has_what_is_used_and_what_to_do() {
     assert!(text.contains(expected) && !text.contains("Prefer small items"), "{text}");
     use_tokens(&scratch, "claude-opus", "150000");
     let text = brief(&scratch, "s2");
-    assert!(text.contains("Prefer small items") && text.contains("quota check --tokens N --reserve"), "{text}");
+    assert!(
+        text.contains("Prefer small items") && text.contains("quota check --tokens N --reserve"),
+        "{text}"
+    );
     use_tokens(&scratch, "claude-opus", "100000");
     let text = brief(&scratch, "s3");
     assert!(text.contains("5h 114% used (0 left for agents)"), "{text}");
@@ -138,9 +142,20 @@ fn tables_and_charts_fit_their_terminal() {
     let item = "a-work-item-with-a-long-name-that-does-not-fit-into-a-narrow-terminal";
     let record = ["quota", "record", "--model", "claude-opus", "--input-tokens", "470000", "--item", item];
     scratch.json([&record[..], &["--session", "Ivy"]].concat());
-    scratch.json(["quota", "check", "--provider", "openai", "--tokens", "50", "--reserve", "--session", "Ivy"]);
+    scratch.json([
+        "quota",
+        "check",
+        "--provider",
+        "openai",
+        "--tokens",
+        "50",
+        "--reserve",
+        "--session",
+        "Ivy",
+    ]);
     for columns in [40, 80, 120] {
-        for call in [&["quota", "status"][..], &["quota", "history"], &["quota", "history", "--since", "2h"]] {
+        for call in [&["quota", "status"][..], &["quota", "history"], &["quota", "history", "--since", "2h"]]
+        {
             let shown = scratch.on_terminal(columns, call);
             for line in shown.lines() {
                 let width = line.trim_end().chars().count();

@@ -27,7 +27,9 @@ pub fn measure(scale: &Scale) -> Result<Vec<Line>> {
         Program::new("status", || command(&["status", "--json"], without.path())),
         Program::new("status with a quota", || command(&["status", "--json"], home.path())),
         Program::new("quota status", || command(&["quota", "status", "--json"], home.path())),
-        Program::new("quota check", || command(&["quota", "check", "--tokens", "30k", "--json"], home.path())),
+        Program::new("quota check", || {
+            command(&["quota", "check", "--tokens", "30k", "--json"], home.path())
+        }),
         Program::new("quota record", || {
             let id = format!("new_{}", number.replace(number.get() + 1));
             command(&["quota", "record", "--id", &id, "--input-tokens", "1000", "--json"], home.path())
@@ -40,8 +42,18 @@ pub fn measure(scale: &Scale) -> Result<Vec<Line>> {
         Line::new(what, bar, Unit::Ratio, &program.ratios(other), raw)
     };
     Ok(vec![
-        line(format!("`quota status`, {count} records, against `status`"), Bar::AtMost(3.0), quota_status, status),
-        line(format!("`status` with a quota, {count} records, against one without"), Bar::NoLimit, with_quota, status),
+        line(
+            format!("`quota status`, {count} records, against `status`"),
+            Bar::AtMost(3.0),
+            quota_status,
+            status,
+        ),
+        line(
+            format!("`status` with a quota, {count} records, against one without"),
+            Bar::NoLimit,
+            with_quota,
+            status,
+        ),
         line(format!("`quota check`, {count} records, against `/bin/true`"), Bar::NoLimit, check, nothing),
         line("`quota record` of one message against `/bin/true`".to_owned(), Bar::NoLimit, record, nothing),
     ])
