@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blackboard::agent::{Agent, AgentStatus, CheckIn, Register, Registered};
+use blackboard::brief::Brief;
+use blackboard::clock::{Clock as _, SystemClock};
 use blackboard::file::{Edited, FileConflict};
 use blackboard::id::session_id_from_hint;
 use blackboard::{Board, Code, Error, Refusal, Result};
@@ -26,6 +28,7 @@ use crate::location;
 use crate::notify::Notifier;
 use crate::open::ResolvedBoard;
 use crate::platforms::{Platform, Reply};
+use crate::quota::QuotaReader;
 use crate::quota::collect::UsageCall;
 use crate::quota::notices;
 use crate::unreadable::{UnreadableRows, sentences};
@@ -35,6 +38,9 @@ const TOLD_JUST_NOW: Duration = Duration::from_secs(10);
 
 /// How long after the end of a session a platform may still report a tool call that was running then.
 const LATE: Duration = Duration::from_mins(1);
+
+/// How long a brief waits for the ledger of tokens.
+const QUOTA_WAIT: Duration = Duration::from_millis(50);
 
 /// The answer of a hook, and its work after the answer.
 pub struct HookOutcome {
@@ -250,7 +256,7 @@ impl HookHandler<'_> {
             Err(error) => return Err(error),
         }
         let session = Some(agent.session_id);
-        Ok(Handled::new(Reply::Context { text: messages::brief(&brief), session }, true))
+        Ok(Handled::new(Reply::Context { text: self.brief_text(&brief), session }, true))
     }
 
     /// Registers the session of the call, or the parent session of its subagent.
@@ -347,7 +353,24 @@ impl HookHandler<'_> {
     fn brief(&self, session: &str) -> Result<Reply> {
         let brief = self.board().brief(session)?;
         self.board().record_brief(&brief, Duration::ZERO)?;
-        Ok(Reply::Context { text: messages::brief(&brief), session: Some(session.to_owned()) })
+        Ok(Reply::Context { text: self.brief_text(&brief), session: Some(session.to_owned()) })
+    }
+
+    fn brief_text(&self, brief: &Brief) -> String {
+        messages::brief(brief, &self.quota_line().unwrap_or_default())
+    }
+
+    /// The line about the token quota, if it is configured. A ledger that cannot be read does not delay or change the rest.
+    fn quota_line(&self) -> Option<String> {
+        let request = || self.context.request_in(self.directory.as_deref());
+        let reader = QuotaReader::of(&self.config, request)?.within(QUOTA_WAIT);
+        match reader.status() {
+            Ok(status) => Some(messages::quota_line(&status, SystemClock.now())),
+            Err(error) => {
+                self.log.write(&format!("the token quota is not shown: {}: {error}", error.code()));
+                None
+            }
+        }
     }
 
     /// Lets the shell commands of a session know it, where the platform runs a script before each of them.

@@ -18,6 +18,7 @@ use crate::engine::Mode;
 use crate::envelope::BoardState;
 use crate::location::{self, Tree};
 use crate::open::{KeptBoard, OpenBoard};
+use crate::quota::QuotaReader;
 use crate::quota::claims::ItemQuota;
 
 /// The state that the calls of one client share.
@@ -35,12 +36,14 @@ pub struct ServerState {
     pub ended: watch::Receiver<bool>,
     scope: String,
     request: location::Request,
+    quota: Option<QuotaReader>,
 }
 
 impl ServerState {
     /// The state of a server with these arguments.
     pub fn new(context: &Context, ended: watch::Receiver<bool>) -> Result<ServerState> {
         Ok(ServerState {
+            quota: QuotaReader::of(&context.resolve()?.config, || context.request()),
             kept: KeptBoard::new(context.resolve()?.clone()),
             lost: Mutex::default(),
             sessions: Sessions::new(context)?,
@@ -110,8 +113,13 @@ impl ServerState {
         self.kept.settings()
     }
 
-    /// The token quota, if one is configured.
-    pub fn quota(&self) -> Option<ItemQuota> {
+    /// The token quota, if it is configured.
+    pub fn quota(&self) -> Option<&QuotaReader> {
+        self.quota.as_ref()
+    }
+
+    /// The token quota of work items, if it is configured.
+    pub fn item_quota(&self) -> Option<ItemQuota> {
         ItemQuota::on(self.kept.resolved(), || self.request.clone())
     }
 

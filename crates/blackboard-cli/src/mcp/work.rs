@@ -117,7 +117,7 @@ impl Tool for Claim {
             (None, true) if self.title.is_none() && self.description.is_none() => {
                 let (board, session) = call.acting()?;
                 let next = ClaimNext { session, project: self.project, priority, most_tokens: None };
-                let (claimed, tokens) = claims::claim_next(call.state.quota().as_ref(), &board, &next)?;
+                let (claimed, tokens) = claims::claim_next(call.state.item_quota().as_ref(), &board, &next)?;
                 return Reply::new(&WithTokens { answer: &claimed, tokens: tokens.as_deref() });
             }
             (Some(_), true) => {
@@ -144,7 +144,7 @@ impl Tool for Claim {
             ..Create::new(&id, &title)
         });
         let claim = Claiming { id, session, register: None, create };
-        let (claimed, tokens) = claims::claim(call.state.quota().as_ref(), &board, &claim)?;
+        let (claimed, tokens) = claims::claim(call.state.item_quota().as_ref(), &board, &claim)?;
         Reply::new(&WithTokens { answer: &claimed, tokens: tokens.as_deref() })
     }
 }
@@ -221,12 +221,12 @@ impl Tool for Update {
             Action::Complete => {
                 let completed =
                     work.complete(&Complete { id: id.clone(), session, fence, summary: self.text })?;
-                claims::release_items(call.state.quota().as_ref(), [id.as_str()]);
+                claims::release_items(call.state.item_quota().as_ref(), [id.as_str()]);
                 Reply::new(&completed)
             }
             Action::Release => {
                 let released = work.release(&Release { fence, ..Release::of(&id, &session) })?;
-                claims::release_items(call.state.quota().as_ref(), [id.as_str()]);
+                claims::release_items(call.state.item_quota().as_ref(), [id.as_str()]);
                 Reply::new(&released)
             }
             Action::Block => {

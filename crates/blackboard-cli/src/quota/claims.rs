@@ -6,20 +6,17 @@
 //!
 //! Without a configured quota there is no [`ItemQuota`], and no function here does more than the verb of the board.
 
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use blackboard::clock::SystemClock;
 use blackboard::quota::{
-    Check, Config, Enforcement, Ledger, Reason, Reservation, Reserved, SimilarEstimate, TokenRequest,
+    Check, Enforcement, Ledger, Reason, Reservation, Reserved, SimilarEstimate, TokenRequest,
 };
-use blackboard::store::sqlite::SqliteOptions;
 use blackboard::work::{Claim, ClaimNext, Claimed, LastCompleted, WorkItem};
 use blackboard::{Board, Code, Error, Refusal, Result, duration};
 use serde::Serialize;
 
-use super::{LEDGER_FILE, release_ended};
+use super::ledger_location::LedgerLocation;
+use super::release_ended;
 use crate::context::Context;
 use crate::location;
 use crate::open::ResolvedBoard;
@@ -39,9 +36,7 @@ const MOST_SIMILAR: usize = 50;
 
 /// The quota as claims on one board use it.
 pub struct ItemQuota {
-    config: Config,
-    file: PathBuf,
-    options: SqliteOptions,
+    location: LedgerLocation,
     /// The name of the board in the ledger.
     board: String,
 }
@@ -101,7 +96,7 @@ impl ItemTokens {
 /// Claims an item. With `deny`, refuses an item that does not fit.
 pub fn claim(quota: Option<&ItemQuota>, board: &Board, claim: &Claim) -> Result<(Claimed, AddedTokens)> {
     let Some(quota) = quota else { return Ok((board.work().claim(claim)?, None)) };
-    let (claimed, check) = match quota.config.enforcement() {
+    let (claimed, check) = match quota.location.config().enforcement() {
         Enforcement::Warn => quota.report(board, board.work().claim(claim)?),
         Enforcement::Deny => quota.claim_if_it_fits(board, claim)?,
     };
@@ -116,7 +111,7 @@ pub fn claim_next(
     next: &ClaimNext,
 ) -> Result<(Claimed, AddedTokens)> {
     let Some(quota) = quota else { return Ok((board.work().claim_next(next)?, None)) };
-    let (claimed, check) = match quota.config.enforcement() {
+    let (claimed, check) = match quota.location.config().enforcement() {
         Enforcement::Warn => quota.report(board, board.work().claim_next(next)?),
         Enforcement::Deny => quota.claim_next_that_fits(board, next)?,
     };
@@ -133,7 +128,7 @@ pub fn tokens_of(quota: Option<&ItemQuota>, board: &Board, item: &WorkItem) -> A
 /// the reservation: what the command did is done.
 pub fn release_items<'i>(quota: Option<&ItemQuota>, items: impl IntoIterator<Item = &'i str>) {
     let Some(quota) = quota else { return };
-    if let Ok(Some(ledger)) = quota.existing() {
+    if let Ok(Some(ledger)) = quota.location.open() {
         for item in items {
             let _ = ledger.release_item(&quota.board, item);
         }
@@ -143,7 +138,7 @@ pub fn release_items<'i>(quota: Option<&ItemQuota>, items: impl IntoIterator<Ite
 /// Releases what sessions that have ended have reserved. A failure is left to the next check, as in [`release_items`].
 pub fn release_sessions<'s>(quota: Option<&ItemQuota>, sessions: impl IntoIterator<Item = &'s str>) {
     let Some(quota) = quota else { return };
-    if let Ok(Some(ledger)) = quota.existing() {
+    if let Ok(Some(ledger)) = quota.location.open() {
         for session in sessions {
             let _ = ledger.release_session(&quota.board, session);
         }
@@ -159,26 +154,8 @@ impl ItemQuota {
 
     /// The same for a located board.
     pub fn on(resolved: &ResolvedBoard, request: impl FnOnce() -> location::Request) -> Option<ItemQuota> {
-        let config = resolved.config.quota.as_deref()?;
-        let options = SqliteOptions {
-            stays_open: false,
-            allow_network_filesystem: resolved.config.database.allow_network_filesystem,
-            ..SqliteOptions::default()
-        };
-        Some(ItemQuota {
-            config: config.clone(),
-            file: location::home(&request())?.join(LEDGER_FILE),
-            options,
-            board: resolved.engine.name(),
-        })
-    }
-
-    fn open(&self) -> Result<Ledger> {
-        Ledger::open_with(&self.file, &self.config, Arc::new(SystemClock), &self.options)
-    }
-
-    fn existing(&self) -> Result<Option<Ledger>> {
-        Ledger::open_existing(&self.file, &self.config, Arc::new(SystemClock), &self.options)
+        let location = LedgerLocation::of(&resolved.config, request)?;
+        Some(ItemQuota { location, board: resolved.engine.name() })
     }
 
     /// Checks and reserves after a claim, which stands in any case.
@@ -187,7 +164,7 @@ impl ItemQuota {
             return (claimed, None);
         }
         let reserve = || {
-            let ledger = self.open()?;
+            let ledger = self.location.create()?;
             let session = claimed.item.claimed_by.as_deref().unwrap_or_default();
             let Some(provider) = ledger.provider_of_session(&self.board, session)? else { return Ok(None) };
             let request = self.request_of(provider, &claimed.item);
@@ -209,7 +186,7 @@ impl ItemQuota {
         if item.as_ref().is_some_and(|item| item.is_held_by(&claim.session)) {
             return Ok((board.work().claim(claim)?, None));
         }
-        let ledger = self.open().map_err(unusable)?;
+        let ledger = self.location.create().map_err(unusable)?;
         let estimate = match &item {
             Some(item) => item.estimate(),
             None => claim.create.as_ref().and_then(|create| create.estimate),
@@ -244,7 +221,7 @@ impl ItemQuota {
     /// are the same; if another session was faster, it is one that fits into the same tokens.
     fn claim_next_that_fits(&self, board: &Board, next: &ClaimNext) -> Result<(Claimed, Option<ClaimCheck>)> {
         let unusable = |error| self.unusable(error);
-        let ledger = self.open().map_err(unusable)?;
+        let ledger = self.location.create().map_err(unusable)?;
         let provider = ledger.provider_of_session(&self.board, &next.session).map_err(unusable)?;
         let Some(provider) = provider else { return Ok((board.work().claim_next(next)?, None)) };
         let request = |tokens, item| TokenRequest {
@@ -305,7 +282,7 @@ impl ItemQuota {
         request: &TokenRequest,
         ttl: Duration,
     ) -> Result<Reserved> {
-        let provider = self.config.providers.get(&request.provider);
+        let provider = self.location.config().providers.get(&request.provider);
         let counts_agents =
             provider.is_some_and(|provider| provider.reservation.agents.max_concurrent.is_some());
         if request.tokens == 0 && !counts_agents {
@@ -351,7 +328,7 @@ impl ItemQuota {
     /// What an item and similar ones have used. Without a ledger that can be read, nothing is known.
     fn tokens_of(&self, board: &Board, item: &WorkItem, quota: Option<ClaimCheck>) -> ItemTokens {
         let known = || {
-            let Some(ledger) = self.existing()? else { return Ok((0, None)) };
+            let Some(ledger) = self.location.open()? else { return Ok((0, None)) };
             let used = ledger.used_by_items(&self.board, &[item.item_id.as_str()])?;
             Ok((used.into_iter().sum(), self.estimate(&ledger, board, item)?))
         };
@@ -377,7 +354,7 @@ impl ItemQuota {
 
     /// The error of a ledger that cannot be used, with its file.
     fn unusable(&self, error: Error) -> Error {
-        let (file, text) = (self.file.display().to_string(), error.to_string());
+        let (file, text) = (self.location.file().display().to_string(), error.to_string());
         let named = if text.contains(&file) { String::new() } else { format!(" {file}") };
         let message = format!("the token ledger{named} cannot be used: {text}");
         match error {

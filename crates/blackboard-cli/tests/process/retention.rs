@@ -66,10 +66,11 @@ fn old_board() -> (TestBoard, String) {
     }
     library.maintain();
     drop(library);
+    // Before all heartbeats of the loop above, which takes minutes on a busy machine: two may not be of one millisecond.
     board.rewrite(
         "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 3000) \
          INSERT INTO heartbeats (session_id, timestamp) \
-         SELECT session_id, strftime('%Y-%m-%dT%H:%M:%fZ', 'now', -n || ' minutes') FROM agents, numbers \
+         SELECT session_id, strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 day', -n || ' minutes') FROM agents, numbers \
          WHERE agent_name IN ('Busy', 'Ivy')",
     );
     board.rewrite(

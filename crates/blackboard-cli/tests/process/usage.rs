@@ -197,7 +197,8 @@ fn hooks_of_one_transcript_at_once_count_each_message_once() {
     let stage = Stage::new();
     for _ in 0..size(4, 20) {
         stage.write("s1.jsonl", 200);
-        let starts = at_once(8, |_| start_stop(&stage.scratch, &stage.file("s1.jsonl")));
+        let (scratch, file) = (&stage.scratch, stage.file("s1.jsonl"));
+        let starts = at_once(8, |_| start_stop(scratch, &file));
         assert!(starts.iter().all(|code| *code == Some(0)), "{starts:?}");
     }
     assert_eq!(stage.usage(), sums(stage.written.get()));

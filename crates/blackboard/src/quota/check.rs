@@ -1,6 +1,7 @@
 //! Whether tokens fit, and when they would.
 
 use std::fmt;
+use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension as _};
 use serde::Serialize;
@@ -16,6 +17,9 @@ use crate::error::{Error, Result};
 
 /// An agent counts as active if it used tokens in the last minutes.
 pub(super) const RECENT_MINUTES: i64 = 5;
+
+/// The time that counts for a provider without windows.
+const WITHOUT_WINDOWS: Duration = Duration::from_hours(24);
 
 /// Tokens that a caller wants to use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -193,8 +197,8 @@ impl<'a> State<'a> {
             return Err(rusqlite::Error::QueryReturnedNoRows);
         };
         let name = request.provider.as_str();
-        let longest = provider.windows().last().map(|window| window.length).unwrap_or_default();
-        let recent = std::time::Duration::from_mins(RECENT_MINUTES.unsigned_abs());
+        let longest = provider.windows().last().map_or(WITHOUT_WINDOWS, |window| window.length);
+        let recent = Duration::from_mins(RECENT_MINUTES.unsigned_abs());
         let held = reservations::held(connection, config, name, now)?;
         let mut active = active_sessions(connection, name, now)?;
         active.extend(held.iter().map(|held| (held.board.clone(), held.session.clone())));

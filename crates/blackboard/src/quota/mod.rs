@@ -62,7 +62,7 @@ pub use self::limits::ReportedLimit;
 pub use self::notices::{Crossing, SessionOfProvider};
 pub use self::record::Recorded;
 pub use self::reservations::{Reservation, Reserved};
-pub use self::status::{AgentUsage, ItemUsage, Load, ProviderStatus, Status, WindowStatus};
+pub use self::status::{AgentUsage, ItemUsage, Load, OtherBoards, ProviderStatus, Status, WindowStatus};
 pub use self::uncounted::{UncountedMessage, UncountedModel};
 pub use self::usage::{Record, Usage};
 
