@@ -174,7 +174,7 @@ fn notify_commands_have_defaults_and_bad_ones_are_ignored_with_the_reason() {
         (r#"{"command": ["x"], "minInterval": "2d"}"#, "longer than 24 hours"),
         (r#"{"command": ["x"], "shell": true}"#, "unknown field `shell`"),
     ] {
-        let (config, warnings) = from_home(&format!(r#"{{"notify": [{entry}, {{"command": ["y"]}}]}}"#));
+        let (config, warnings) = from_home(format!(r#"{{"notify": [{entry}, {{"command": ["y"]}}]}}"#));
         assert_eq!(config.notify.len(), 1, "{entry}");
         assert_eq!(warnings.len(), 1, "{entry}: {warnings:?}");
         assert!(warnings[0].contains("notify[0] is ignored: "), "{warnings:?}");
