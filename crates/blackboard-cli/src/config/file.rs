@@ -211,7 +211,9 @@ fn apply_key(
         if let (Kind::Notify, Origin::Home) = (&key.kind, origin) {
             match notify::apply(value, config) {
                 Some(warnings) => {
-                    warnings.iter().for_each(|warning| complaints.add(|| escape(warning).into_owned()));
+                    for warning in &warnings {
+                        complaints.add(|| escape(warning).into_owned());
+                    }
                 }
                 None => complaints.add(|| format!("{name} {}", key.refusal(unit))),
             }

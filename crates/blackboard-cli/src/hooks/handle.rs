@@ -109,10 +109,12 @@ pub fn handle(
         log.write(&sentence);
     }
     let Handled { reply, mut wrote, to_note } = match answer {
-        Ok(handled) => handled,
+        Ok(done) => done,
         Err(error) => {
             // It may have committed events before it failed.
-            notifier.iter().for_each(|notifier| notifier.start());
+            if let Some(notifier) = &notifier {
+                notifier.start();
+            }
             return Err(error);
         }
     };
@@ -145,7 +147,9 @@ pub fn handle(
             log.write(&format!("usage was not read: {}", error.kind()));
         }
         board.maintain();
-        notifier.iter().for_each(|notifier| notifier.start());
+        if let Some(notifier) = &notifier {
+            notifier.start();
+        }
         // The kernel closes the board faster than we could, with the same effect: nothing is left to write.
         std::mem::forget(board);
     };
@@ -170,7 +174,7 @@ fn open(
     let opened = resolved.open(Opening::hook(starts_session, deadline.lock()))?;
     let board = opened.existing().ok_or_else(|| Refusal::new(Code::AgentNotFound, "no board here"))?;
     let ResolvedBoard { engine, config, notifier, .. } = resolved;
-    let notices = config.quota.as_ref().and_then(|_| location.home);
+    let notices = config.quota.as_ref().and(location.home);
     Ok(HookBoard { board: unreadable.observe(board), engine, config, notifier, notices })
 }
 

@@ -3,16 +3,19 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::wait_until;
 
-use crate::scratch::Scratch;
+use crate::scratch::{Output, Scratch};
 
 testkit::on_each_engine![
     a_command_gets_the_event_as_observe_prints_it,
     events_and_severity_decide_which_commands_start,
     a_command_that_continues_starts_commands_meanwhile,
+    a_reader_that_marks_an_agent_stale_starts_commands,
+    a_hook_starts_commands_after_its_answer,
 ];
 
 /// A home with these commands.
@@ -200,6 +203,29 @@ fn a_command_that_continues_starts_commands_meanwhile() {
     let ended = testkit::process::RunToEnd::run_to_end(&mut command);
     assert!(ended.status.success(), "{ended:?}");
     assert_eq!(inbox.received()[0]["event_type"], "agent_registered");
+}
+
+fn a_reader_that_marks_an_agent_stale_starts_commands() {
+    let scratch = Scratch::new();
+    let inbox = Inbox::new(&scratch, "inbox");
+    scratch.run(["agent", "register", "--name", "Ivy"]).success();
+    scratch.forget_processes();
+    scratch.set_heartbeats(Duration::from_hours(1), Duration::from_hours(1));
+    configure(&scratch, &json!({"notify": [{"command": inbox.command(), "minSeverity": "warning"}]}));
+    scratch.run(["work", "list"]).success();
+    let received = inbox.wait(1);
+    assert_eq!((&received[0]["event_type"], received.len()), (&"agent_stale".into(), 1));
+}
+
+fn a_hook_starts_commands_after_its_answer() {
+    let scratch = Scratch::new();
+    let inbox = Inbox::new(&scratch, "inbox");
+    create(&scratch, "x");
+    configure(&scratch, &json!({"notify": [{"command": inbox.command(), "events": ["agent_*"]}]}));
+    let call = json!({"cwd": scratch.path(), "session_id": "1", "hook_event_name": "SessionStart"});
+    let output = Output::fed(&mut scratch.command(["hook", "claude"]), call.to_string());
+    assert!(output.stdout.contains("additionalContext"), "{output:?}");
+    assert_eq!(inbox.wait(1), [last_event(&scratch)]);
 }
 
 #[test]
