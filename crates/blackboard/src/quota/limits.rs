@@ -62,7 +62,7 @@ impl Ledger {
             }
         }
         let reported = || Change::Limits { limits: limits.to_vec() };
-        let (_, applied) = self.change(|_, _| Ok((Some(reported()), ())))?;
+        let ((), applied) = self.change(|_, _| Ok((Some(reported()), ())))?;
         Ok(applied.rows)
     }
 }

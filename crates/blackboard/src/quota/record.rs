@@ -42,7 +42,7 @@ impl Ledger {
         let most = if self.journal.is_some() { RECORDS_IN_ENTRY } else { RECORDS_IN_TRANSACTION };
         for part in records.chunks(most) {
             let usage = || Change::Usage { records: part.to_vec() };
-            let (_, Applied { recorded, .. }) = self.change(|_, _| Ok((Some(usage()), ())))?;
+            let ((), Applied { recorded, .. }) = self.change(|_, _| Ok((Some(usage()), ())))?;
             total.recorded += recorded.recorded;
             total.duplicates += recorded.duplicates;
             total.skipped += recorded.skipped;

@@ -63,7 +63,8 @@ impl Ledger {
     /// The same for a work item that a session claims. Replaces what the session has reserved for the item: a process may have
     /// ended before it claimed the item.
     pub fn reserve_for_claim(&self, request: &TokenRequest, ttl: Duration) -> Result<Reserved> {
-        let [board, session, item] = [&request.board, &request.session, &request.item].map(text_of);
+        let [board, session, item] =
+            [&request.board, &request.session, &request.item].map(|text| text_of(text.as_ref()));
         self.reserve_if_it_fits(request, ttl, Some(&Release::Claim { board, session, item }))
     }
 
@@ -122,29 +123,29 @@ impl Ledger {
 
     /// Releases the reservation with this id. Returns whether there was one.
     pub fn release(&self, id: &str) -> Result<bool> {
-        self.release_all(Release::Id(id.to_owned())).map(|count| count > 0)
+        self.release_all(&Release::Id(id.to_owned())).map(|count| count > 0)
     }
 
     /// Releases all reservations of a session. Returns how many there were.
     pub fn release_session(&self, board: &str, session: &str) -> Result<usize> {
-        self.release_all(Release::Session { board: board.to_owned(), session: session.to_owned() })
+        self.release_all(&Release::Session { board: board.to_owned(), session: session.to_owned() })
     }
 
     /// Releases reservations. Changes nothing if there are none.
-    fn release_all(&self, which: Release) -> Result<usize> {
+    fn release_all(&self, which: &Release) -> Result<usize> {
         // Nearly always there is none, and no lock is needed.
-        if self.read(|connection| count(connection, &which))? == 0 {
+        if self.read(|connection| count(connection, which))? == 0 {
             return Ok(0);
         }
         let release = || Change::Release { which: which.clone() };
-        let (_, applied) = self.change(|_, _| Ok((Some(release()), ())))?;
+        let ((), applied) = self.change(|_, _| Ok((Some(release()), ())))?;
         Ok(usize::try_from(applied.rows).unwrap_or(usize::MAX))
     }
 
     /// Releases what any session has reserved for a work item. Returns how many reservations there were. Writes nothing if
     /// there are none.
     pub fn release_item(&self, board: &str, item: &str) -> Result<usize> {
-        self.release_all(Release::Item { board: board.to_owned(), item: item.to_owned() })
+        self.release_all(&Release::Item { board: board.to_owned(), item: item.to_owned() })
     }
 
     /// Releases the reservations of sessions that have ended. `has_ended` gets a board and a session. Returns how many were
@@ -183,10 +184,10 @@ impl Reservation {
         Reservation {
             id,
             provider: request.provider.clone(),
-            board: text_of(&request.board),
-            session: text_of(&request.session),
-            agent: text_of(&request.agent),
-            item: text_of(&request.item),
+            board: text_of(request.board.as_ref()),
+            session: text_of(request.session.as_ref()),
+            agent: text_of(request.agent.as_ref()),
+            item: text_of(request.item.as_ref()),
             tokens: request.tokens,
             left: request.tokens,
             created_at: now,
@@ -195,8 +196,8 @@ impl Reservation {
     }
 }
 
-fn text_of(text: &Option<String>) -> String {
-    text.clone().unwrap_or_default()
+fn text_of(text: Option<&String>) -> String {
+    text.cloned().unwrap_or_default()
 }
 
 /// Adds a reservation, or replaces the one with its id.
