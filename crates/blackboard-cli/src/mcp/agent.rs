@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::reply::{ItemList, Reply};
 use super::tools::{Arguments, Call, Tool};
-use crate::quota::{ProviderSummary, summarize};
+use crate::quota::{ProviderSummary, QuotaReader, summarize};
 use crate::zone;
 
 /// The maximum number of items in each list.
@@ -52,7 +52,7 @@ impl Tool for Who {
         let (board, you) = call.reading()?;
         let statuses = if self.all { AgentStatus::ALL.to_vec() } else { AgentFilter::default().statuses };
         let agents = board.agents().list(&AgentFilter { statuses, project: self.project })?;
-        let (quota, quota_error) = match call.state.quota().map(|quota| quota.status()) {
+        let (quota, quota_error) = match call.state.quota().map(QuotaReader::status) {
             Some(Ok(status)) => (Some(summarize(status)), None),
             Some(Err(error)) => (None, Some(error.to_string())),
             None => (None, None),

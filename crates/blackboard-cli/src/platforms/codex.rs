@@ -101,6 +101,7 @@ struct TokenCount {
 
 /// Numbers of tokens. Input contains caches, and output contains reasoning.
 #[derive(Deserialize)]
+#[expect(clippy::struct_field_names, reason = "these are the names of Codex")]
 struct Tokens {
     input_tokens: Option<u64>,
     cached_input_tokens: Option<u64>,

@@ -327,12 +327,12 @@ impl ItemQuota {
 
     /// What an item and similar ones have used. Without a ledger that can be read, nothing is known.
     fn tokens_of(&self, board: &Board, item: &WorkItem, quota: Option<ClaimCheck>) -> ItemTokens {
-        let known = || {
+        let known = || -> Result<_> {
             let Some(ledger) = self.location.open()? else { return Ok((0, None)) };
             let used = ledger.used_by_items(&self.board, &[item.item_id.as_str()])?;
             Ok((used.into_iter().sum(), self.estimate(&ledger, board, item)?))
         };
-        let (used, estimate_from_similar) = known().unwrap_or_else(|_: Error| (0, None));
+        let (used, estimate_from_similar) = known().unwrap_or((0, None));
         ItemTokens { quota, tokens_used: (used > 0).then_some(used), estimate_from_similar }
     }
 

@@ -189,7 +189,14 @@ fn is_name(text: &str) -> bool {
 /// Agents and what they work on, looked up once each and only if there is new usage.
 struct AgentsOnBoard<'a> {
     board: &'a Board,
-    known: RefCell<HashMap<String, Option<(String, bool, Option<String>)>>>,
+    known: RefCell<HashMap<String, Option<KnownAgent>>>,
+}
+
+/// An agent: its name, whether it is live, and its newest claim.
+struct KnownAgent {
+    name: String,
+    is_live: bool,
+    item: Option<String>,
 }
 
 impl AgentsOnBoard<'_> {
@@ -200,10 +207,10 @@ impl AgentsOnBoard<'_> {
             let shown = self.board.agents().show(session).ok()?;
             let newest = shown.work_items.into_iter().max_by_key(|listed| listed.item.claimed_at);
             let item = newest.map(|listed| listed.item.item_id);
-            Some((shown.agent.agent_name, shown.agent.status.is_live(), item))
+            Some(KnownAgent { name: shown.agent.agent_name, is_live: shown.agent.status.is_live(), item })
         });
-        if let Some((agent, is_live, item)) = found {
-            origin.agent = Some(agent.clone());
+        if let Some(KnownAgent { name, is_live, item }) = found {
+            origin.agent = Some(name.clone());
             if *is_live {
                 origin.item.clone_from(item);
             }

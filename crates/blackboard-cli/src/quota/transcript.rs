@@ -202,10 +202,10 @@ impl Transcript {
             self.restart();
             chunk = Chunk::read(&mut file, 0, limit)?;
         }
-        if chunk.new().len() >= limit && !chunk.new().contains(&b'\n') {
+        if chunk.added().len() >= limit && !chunk.added().contains(&b'\n') {
             chunk = Chunk::read(&mut file, self.state.offset, LONGEST_LINE)?;
         }
-        let (start, bytes) = (self.state.offset, chunk.new());
+        let (start, bytes) = (self.state.offset, chunk.added());
         let reading = self.take_lines(bytes);
         if !reading.is_empty() {
             keep(&mut self.state.origin, &reading)?;
@@ -294,7 +294,7 @@ impl Chunk {
         &self.bytes[..self.before]
     }
 
-    fn new(&self) -> &[u8] {
+    fn added(&self) -> &[u8] {
         &self.bytes[self.before..]
     }
 

@@ -43,7 +43,7 @@ impl Stage {
         let file = self.home().join(name);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         let before = fs::read_to_string(&file).unwrap_or_default();
-        let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let lines = lines.join("\n") + "\n";
         fs::write(&file, before + &lines).unwrap();
         file.to_str().unwrap().to_owned()
     }

@@ -1,5 +1,6 @@
 //! Agents of a platform on a board, and the hook input of their tool calls.
 
+use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -80,10 +81,8 @@ impl<'a> Agents<'a> {
             let result = json!({"role": "user", "content": "x".repeat(ANSWER)});
             // The order of members is that of Claude Code: the type comes before the text.
             let time = now.to_string();
-            text.push_str(&format!(r#"{{"type":"assistant","timestamp":"{time}","message":{message}}}"#));
-            text.push('\n');
-            text.push_str(&format!(r#"{{"type":"user","timestamp":"{time}","message":{result}}}"#));
-            text.push('\n');
+            writeln!(text, r#"{{"type":"assistant","timestamp":"{time}","message":{message}}}"#)?;
+            writeln!(text, r#"{{"type":"user","timestamp":"{time}","message":{result}}}"#)?;
         }
         let mut file = OpenOptions::new().append(true).create(true).open(file)?;
         Ok(file.write_all(text.as_bytes())?)
