@@ -259,8 +259,8 @@ fn lines_are_read_again_if_they_could_not_be_kept() {
     drop(transcript);
     assert_eq!(stage.read(), ["1"]);
     // A state that was lost or damaged.
-    let state = states(&stage.path("home")).next().unwrap().path();
-    fs::write(&state, r#"{"path": "#).unwrap();
+    let file = states(&stage.path("home")).next().unwrap().path();
+    fs::write(&file, r#"{"path": "#).unwrap();
     assert_eq!(stage.read(), ["1"]);
 }
 

@@ -43,8 +43,8 @@ impl Stage {
         let file = self.home().join(name);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         let before = fs::read_to_string(&file).unwrap_or_default();
-        let lines = lines.join("\n") + "\n";
-        fs::write(&file, before + &lines).unwrap();
+        let text = lines.iter().fold(before, |text, line| text + &line.to_string() + "\n");
+        fs::write(&file, text).unwrap();
         file.to_str().unwrap().to_owned()
     }
 
