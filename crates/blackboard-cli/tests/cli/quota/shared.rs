@@ -55,7 +55,7 @@ fn a_server_that_cannot_be_used_is_reported() {
     let scratch = machine(&format!("redis://127.0.0.1:{}", testkit::redis::free_port()));
     let mut command = scratch.command(["quota", "status", "--json"]);
     command.env("BLACKBOARD_REDIS_TIMEOUT", "300ms");
-    let failed = crate::scratch::Output::of(command.output().unwrap());
+    let failed = crate::scratch::Output::fed(&mut command, "");
     assert_eq!(failed.json()["code"], "server_unavailable", "{failed:?}");
 }
 
@@ -69,7 +69,7 @@ fn server_of_a_project_is_ignored() {
     std::fs::write(project.join("config.json"), config).unwrap();
     let mut command = scratch.command(["quota", "status"]);
     command.current_dir(project.parent().unwrap()).env_remove("BLACKBOARD_DB");
-    let shown = crate::scratch::Output::of(command.output().unwrap());
+    let shown = crate::scratch::Output::fed(&mut command, "");
     assert_eq!(shown.code, 0, "{shown:?}");
     assert!(shown.stderr.contains("server can be set in the home configuration only"), "{shown:?}");
 }
