@@ -17,6 +17,8 @@ pub enum Kind {
     Entries(Suite),
     /// What agents call: hooks and the MCP server
     Hooks(Suite),
+    /// The token quota
+    Quota(Suite),
     /// A board on a Redis server; needs redis-server
     Redis(Suite),
     /// Scopes with policies, and files with many entries
@@ -58,6 +60,7 @@ pub fn run(kind: &Kind) -> Result {
             measure("redis", &suite.options)
         }
         Kind::Hooks(suite) => measure("hooks", &suite.options),
+        Kind::Quota(suite) => measure("quota", &suite.options),
         Kind::Scopes(suite) => measure("scopes", &suite.options),
         Kind::Web(suite) => measure("web", &suite.options),
         Kind::Instructions(options) => instructions::run(options),

@@ -255,8 +255,8 @@ impl Context {
         }
     }
 
-    /// Work after the output: pruning, except by readers, and a checkpoint of the WAL, to which the cursors of readers
-    /// are written too.
+    /// Work after the output: pruning, except by readers, a checkpoint of the WAL, to which the cursors of readers
+    /// are written too, and the commands of `notify`.
     pub fn finish(&self) {
         let _limit = CallLimit::after(MAINTENANCE);
         // A command that read nothing has not started a sweep.
@@ -266,6 +266,9 @@ impl Context {
                 board.try_prune();
             }
             board.maintain();
+        }
+        if let Some(notifier) = self.resolved.get().and_then(|resolved| resolved.notifier.as_ref()) {
+            notifier.start();
         }
     }
 

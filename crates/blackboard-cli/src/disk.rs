@@ -52,6 +52,47 @@ pub fn own_file(path: &Path, create: bool) -> io::Result<File> {
     Ok(file)
 }
 
+/// Opens a regular file of this user to read it. It follows no link and waits for no other program.
+#[cfg(unix)]
+pub fn own_file_to_read(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+    let check = |metadata: &fs::Metadata| {
+        if !metadata.is_file() {
+            return Err(ErrorKind::InvalidInput.into());
+        }
+        if metadata.uid() != rustix::process::geteuid().as_raw() {
+            return Err(io::Error::new(ErrorKind::PermissionDenied, "it belongs to another user"));
+        }
+        Ok(())
+    };
+    // Opening a device may have an effect.
+    check(&fs::symlink_metadata(path)?)?;
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    check(&file.metadata()?)?;
+    Ok(file)
+}
+
+/// Opens a regular file to read it.
+#[cfg(not(unix))]
+pub fn own_file_to_read(path: &Path) -> io::Result<File> {
+    let metadata = fs::symlink_metadata(path)?;
+    if metadata.is_file() { File::open(path) } else { Err(ErrorKind::InvalidInput.into()) }
+}
+
+/// Device and number of a file, which no other file has while it exists.
+#[cfg(unix)]
+pub fn identity(metadata: &fs::Metadata) -> (u64, u64) {
+    use std::os::unix::fs::MetadataExt;
+    (metadata.dev(), metadata.ino())
+}
+
+/// The same where files have no number: all are the same.
+#[cfg(not(unix))]
+pub fn identity(_: &fs::Metadata) -> (u64, u64) {
+    (0, 0)
+}
+
 /// Opens a file to read and write it, and creates it if `create` is set. The directory decides who can read it.
 #[cfg(not(unix))]
 pub fn own_file(path: &Path, create: bool) -> io::Result<File> {

@@ -35,6 +35,8 @@ pub(crate) struct Environment {
     pub(crate) allow_network_filesystem: Option<OsString>,
     /// `BLACKBOARD_UPGRADE`: `1` if a board of ivy-blackboard is upgraded when it is opened.
     pub(crate) upgrade: Option<OsString>,
+    /// `BLACKBOARD_NOTIFYING`: set for the commands of `notify`, whose own events start no command.
+    pub(crate) notifying: Option<OsString>,
     /// `BLACKBOARD_SESSION_ID`: the session that acts.
     pub(crate) session: Option<OsString>,
     /// `BLACKBOARD_SCOPE`: the scope of entries.
@@ -63,6 +65,9 @@ impl std::fmt::Debug for Secret {
 
 /// The time limit of a hook, in milliseconds.
 const HOOK_DEADLINE: &str = "BLACKBOARD_HOOK_DEADLINE";
+
+/// Set for the commands of `notify`.
+pub(crate) const NOTIFYING: &str = "BLACKBOARD_NOTIFYING";
 
 impl Environment {
     /// The value of a variable that a platform declares.
@@ -101,6 +106,7 @@ impl Environment {
             prune_after: set("BLACKBOARD_PRUNE_AFTER"),
             allow_network_filesystem: set("BLACKBOARD_ALLOW_NETWORK_FILESYSTEM"),
             upgrade: set("BLACKBOARD_UPGRADE"),
+            notifying: set(NOTIFYING),
             session: set("BLACKBOARD_SESSION_ID"),
             scope: set("BLACKBOARD_SCOPE"),
             agent_name: set("BLACKBOARD_AGENT_NAME"),
@@ -138,6 +144,7 @@ mod tests {
                 prune_after: Some("BLACKBOARD_PRUNE_AFTER".into()),
                 allow_network_filesystem: Some("BLACKBOARD_ALLOW_NETWORK_FILESYSTEM".into()),
                 upgrade: Some("BLACKBOARD_UPGRADE".into()),
+                notifying: Some("BLACKBOARD_NOTIFYING".into()),
                 session: Some("BLACKBOARD_SESSION_ID".into()),
                 scope: Some("BLACKBOARD_SCOPE".into()),
                 agent_name: Some("BLACKBOARD_AGENT_NAME".into()),

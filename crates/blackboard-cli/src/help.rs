@@ -173,6 +173,8 @@ Environment variables:
                                  true or false [default: false]
   BLACKBOARD_UPGRADE             1: upgrade a board of ivy-blackboard when a
                                  command opens it, as `upgrade` does
+  BLACKBOARD_NOTIFYING           Any value: start no commands of `notify`; set
+                                 for these commands
   TZ                             Time zone of human output
                                  [default: the zone of the system]
   COLUMNS                        Width of human output [default: the width of

@@ -35,6 +35,7 @@ mod hub;
 mod identity;
 mod location;
 mod mcp;
+mod notify;
 mod open;
 mod outcome;
 mod output;

@@ -9,10 +9,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::agent::Agents;
-use crate::clock::{Clock, SystemClock};
+use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::entry::{Actor, Scope};
 use crate::error::{Code, Error, Fault, Refusal, Result};
-use crate::event::Events;
+use crate::event::{Event, Events, NewEvent};
 use crate::file::Files;
 use crate::fingerprint::Fingerprint;
 use crate::hint::{CheckedSubject, Hint};
@@ -41,6 +41,9 @@ const MOST_GONE_HOLDERS: usize = 100;
 /// The callback for results of automatic sweeps.
 type SweepObserver = Arc<dyn Fn(&Swept) + Send + Sync>;
 
+/// The callback for committed events.
+type CommitObserver = Arc<dyn Fn(&[Event]) + Send + Sync>;
+
 /// One board. Cheap to clone, and safe to share between threads.
 ///
 /// ```
@@ -64,6 +67,7 @@ pub struct Board {
     deferred_sweep: Arc<DeferredSweep>,
     sweep_observer: Option<SweepObserver>,
     unreadable_observer: Option<UnreadableObserver>,
+    commit_observer: Option<CommitObserver>,
     /// The policies of this program.
     policies: Arc<SharedPolicies>,
     caller: Option<Arc<CallerSource>>,
@@ -98,6 +102,7 @@ impl Board {
             deferred_sweep: Arc::default(),
             sweep_observer: None,
             unreadable_observer: None,
+            commit_observer: None,
             policies: Arc::default(),
             caller: None,
         }
@@ -139,6 +144,26 @@ impl Board {
         observer: impl Fn(&UnreadableRow) + Send + Sync + 'static,
     ) -> Board {
         self.unreadable_observer = Some(Arc::new(observer));
+        self
+    }
+
+    /// The same board with an observer for the events that this value and its clones commit, also in automatic sweeps. It is
+    /// called after each commit that has events, before the call returns, so it has to be quick. An event of an entry
+    /// comes without the change of the entry, which [`Events::next`] reads.
+    ///
+    /// ```
+    /// # use std::sync::{Arc, Mutex};
+    /// # use blackboard::{Board, work::Create};
+    /// let committed = Arc::new(Mutex::new(Vec::new()));
+    /// let events = Arc::clone(&committed);
+    /// let board = Board::memory().with_commit_observer(move |new| events.lock().unwrap().extend_from_slice(new));
+    /// board.work().create(&Create::new("design-schema", "Design SQL schema"))?;
+    /// assert_eq!(committed.lock().unwrap()[0].event_type.as_str(), "work_created");
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_commit_observer(mut self, observer: impl Fn(&[Event]) + Send + Sync + 'static) -> Board {
+        self.commit_observer = Some(Arc::new(observer));
         self
     }
 
@@ -558,23 +583,51 @@ impl Board {
         commit: &Commit<'_>,
         f: &mut dyn FnMut(&dyn Tx) -> Result<Changes>,
     ) -> Result<Committed> {
-        let Some(probes) = self.take_sweep_probes() else { return self.store().commit(commit, f) };
+        let Some(probes) = self.take_sweep_probes() else { return self.store_commit(commit, f) };
         if self.store().has_writer_lock() {
             // A check under the lock would need the lock twice if something is due.
             self.sweep_by(&probes);
-            return self.store().commit(commit, f);
+            return self.store_commit(commit, f);
         }
         let mut due = Due::default();
         let prefetch = probes.with(commit.prefetch);
-        let committed = self.store().commit(&Commit { prefetch: &prefetch, ..*commit }, &mut |tx| {
+        let committed = self.store_commit(&Commit { prefetch: &prefetch, ..*commit }, &mut |tx| {
             due = probes.due(tx);
             if due.is_any() { Ok(Changes::new()) } else { f(tx) }
         });
         if due.is_any() {
             self.sweep_due(&probes, due);
-            return self.store().commit(commit, f);
+            return self.store_commit(commit, f);
         }
         committed
+    }
+
+    /// Commits, and reports the events to the observer, if there is one.
+    fn store_commit(
+        &self,
+        commit: &Commit<'_>,
+        f: &mut dyn FnMut(&dyn Tx) -> Result<Changes>,
+    ) -> Result<Committed> {
+        let Some(observer) = &self.commit_observer else { return self.store().commit(commit, f) };
+        // The last run is the one that is committed.
+        let mut last: (Vec<NewEvent>, Timestamp) = (Vec::new(), Timestamp::EPOCH);
+        let committed = self.store().commit(commit, &mut |tx| {
+            let changes = f(tx)?;
+            last = (changes.events.clone(), tx.now());
+            Ok(changes)
+        })?;
+        let (events, now) = last;
+        if !events.is_empty() {
+            let ids = (0..).map(|index| {
+                let mut id = Revision::of_event(index);
+                id.resolve(committed.first);
+                id
+            });
+            let events: Vec<Event> =
+                events.into_iter().zip(ids).map(|(event, id)| event.at(id, committed.first, now)).collect();
+            observer(&events);
+        }
+        Ok(committed)
     }
 }
 

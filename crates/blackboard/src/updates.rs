@@ -12,7 +12,7 @@ use crate::agent::{Agent, SHORT_ID};
 use crate::board::Board;
 use crate::entry::{Actor, FILES, LOCKS};
 use crate::error::Result;
-use crate::event::{ENOUGH_BYTES, EntryChange, Event, EventType, TargetType, Versions};
+use crate::event::{ENOUGH_BYTES, EntryChange, Event, EventType, NOTIFIED, TargetType, Versions};
 use crate::file::{ActiveReservation, Edit, PathPattern};
 use crate::metadata::Metadata;
 use crate::revision::Revision;
@@ -263,7 +263,8 @@ impl EventContext {
 
 /// The rule. Relevant are: work that another session assigned to the listener; edits of the items that it holds; changes of
 /// work in its project or without one; agents that join, leave or become stale there; locks and files that it holds, was denied or has
-/// edited; `signal:` and `task:` entries that are addressed to it. Its own events are never relevant.
+/// edited; `signal:` and `task:` entries that are addressed to it; windows of the token quota that passed a threshold. Its own
+/// events are never relevant.
 fn is_relevant(event: &Event, about: &EventContext, recipient: &Recipient<'_>) -> bool {
     let me = &recipient.agent.session_id;
     if event.is_by(me) {
@@ -290,8 +291,17 @@ fn is_relevant(event: &Event, about: &EventContext, recipient: &Recipient<'_>) -
             Some(_) => event.event_type == EventType::EntryWritten && is_addressed_to(event, recipient.agent),
             None => false,
         },
+        Some(Subject::Quota) => is_quota_news_for(event, me),
         None => false,
     }
+}
+
+/// Whether a session gets an update about a warning of the quota: it is about a window, and the session is not notified
+/// otherwise.
+fn is_quota_news_for(event: &Event, session: &str) -> bool {
+    let metadata = event.metadata.as_ref().map(Metadata::to_map).unwrap_or_default();
+    let notified = metadata.get(NOTIFIED).and_then(Json::as_array).into_iter().flatten();
+    event.target_id.is_none() && !notified.into_iter().any(|notified| notified.as_str() == Some(session))
 }
 
 /// The subject of an update.
@@ -308,6 +318,8 @@ enum Subject {
     Presence,
     /// An entry, a lock or reserved files.
     Entry,
+    /// A window of the token quota.
+    Quota,
 }
 
 /// The subject of events of this type; `None` if sessions get no updates about them.
@@ -325,6 +337,7 @@ fn subject(event_type: &EventType) -> Option<Subject> {
             Some(Subject::Presence)
         }
         EventType::EntryWritten | EventType::EntryDeleted | EventType::EntryExpired => Some(Subject::Entry),
+        EventType::QuotaWarning => Some(Subject::Quota),
         EventType::AgentUpdated
         | EventType::WorkReset
         | EventType::WorkDeleted
@@ -405,6 +418,27 @@ mod tests {
     fn in_projects(projects: &[Option<&str>]) -> EventContext {
         let projects = projects.iter().map(|project| project.map(str::to_owned)).collect();
         EventContext { projects, ..EventContext::default() }
+    }
+
+    #[test]
+    fn windows_of_the_quota_are_updates_for_sessions_that_are_not_notified_otherwise() {
+        let agent = me();
+        let recipient = Recipient::new(&agent);
+        for (target, metadata, expected) in [
+            (None, r#"{"provider": "a"}"#, true),
+            (None, r#"{"notified": ["oak"]}"#, true),
+            (None, r#"{"notified": ["oak", "me"]}"#, false),
+            (Some("oak"), "{}", false),
+            (Some("me"), "{}", false),
+        ] {
+            let event = Event {
+                target_id: target.map(str::to_owned),
+                metadata: Some(Metadata::parse(metadata).unwrap()),
+                ..event(EventType::QuotaWarning, TargetType::Agent, "x")
+            };
+            let relevant = is_relevant(&event, &EventContext::default(), &recipient);
+            assert_eq!(relevant, expected, "{target:?} {metadata}");
+        }
     }
 
     #[test]

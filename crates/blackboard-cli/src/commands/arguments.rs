@@ -14,7 +14,7 @@ use clap::builder::NonEmptyStringValueParser;
 use crate::context::Context;
 
 /// The session that acts.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Debug, Default)]
 pub struct Session {
     /// Session to act as: id, prefix of 6 or more, or agent name [default: $BLACKBOARD_SESSION_ID, or the
     /// session of the calling agent]

@@ -68,7 +68,7 @@ impl Hook {
         let log = &deadline.log;
         log.called_by(&self.platform, context.db());
         log.write_panics();
-        let (platform, request) = match self.read(context) {
+        let (platform, request, input) = match self.read(context) {
             Ok(read) => read,
             Err(reason) => {
                 log.locate(&context.request());
@@ -80,7 +80,7 @@ impl Hook {
         if request.event == HookEvent::Nothing {
             return None;
         }
-        match handle(platform, &request, context, deadline) {
+        match handle(platform, &request, &input, context, deadline) {
             Ok(HookOutcome { reply, afterwards }) => {
                 let json = (platform.replies.format_reply)(&request.event_name, &reply);
                 Some(Outcome::new(HookOutput(json)).after_flush(afterwards))
@@ -92,15 +92,19 @@ impl Hook {
         }
     }
 
-    /// Which platform calls, and about what.
-    fn read(&self, context: &Context) -> std::result::Result<(&'static Platform, HookRequest), String> {
+    /// Which platform calls, about what, and with which input.
+    fn read(
+        &self,
+        context: &Context,
+    ) -> std::result::Result<(&'static Platform, HookRequest, String), String> {
         let platform = Platform::find(&self.platform).ok_or("unknown platform")?;
         let input = request::input()?;
         let request = Payload::parse(&input).and_then(|payload| {
             let platform = platform.resolve(&payload, context.environment());
             Some((platform, platform.payload.read(&payload)?))
         });
-        request.ok_or_else(|| "the input names no event and no session".to_owned())
+        let (platform, request) = request.ok_or("the input names no event and no session")?;
+        Ok((platform, request, input))
     }
 }
 

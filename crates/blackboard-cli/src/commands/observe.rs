@@ -45,7 +45,8 @@ const TICK: Duration = Duration::from_millis(200);
 /// work_deleted, metadata_updated;
 /// lock_acquired, lock_released, files_reserved, files_released, stale_locks_released; project_registered,
 /// project_updated, project_removed; protocol_defined, protocol_removed; entry_written, entry_deleted, entry_expired,
-/// entry_evicted, entry_purged, entries_cleared; scope_created, scope_updated, scope_deleted.
+/// entry_evicted, entry_purged, entries_cleared; scope_created, scope_updated, scope_deleted;
+/// quota_warning.
 /// heartbeat_received is the name of progress in JSON.
 ///
 /// Examples:

@@ -9,16 +9,17 @@ use blackboard::{Board, Code, Result};
 use clap::builder::NonEmptyStringValueParser;
 
 use super::Run as RunCommand;
-use super::work::note_ignored;
+use super::work::{note_ignored, note_tokens};
 use crate::child::{self, IfKilled, Signals};
 use crate::context::{Context, warn};
 use crate::open::Access;
 use crate::outcome::Outcome;
+use crate::quota::claims::{self, ItemQuota, release_sessions};
 
 /// Run a command as an agent session
 ///
 /// Registers a session, claims --work-item if given, runs the command with BLACKBOARD_SESSION_ID set, and ends the
-/// session when the command exits. If the item cannot be claimed, the command is not started (exit 4). Exits with the
+/// session when the command exits. If the item cannot be claimed, also because of a token quota, the command is not started (exit 4). Exits with the
 /// command's exit code.
 ///
 /// Examples:
@@ -60,6 +61,7 @@ impl RunCommand for Run {
         let Started { session, fence } = self.start(context, &board)?;
         let ran = self.run_as(&board, &session, fence, &signals);
         child::end(&board, &session);
+        release_sessions(ItemQuota::of(context)?.as_ref(), [session.as_str()]);
         ran.map(|(outcome, _limit)| outcome)
     }
 }
@@ -111,9 +113,11 @@ impl Run {
             .title
             .as_ref()
             .map(|title| Create { project: self.project.clone(), ..Create::new(item, title) });
-        let claimed = board.work().claim(&Claim { create, ..Claim::registering(item, register) })?;
+        let claim = Claim { create, ..Claim::registering(item, register) };
+        let (claimed, tokens) = claims::claim(ItemQuota::of(context)?.as_ref(), board, &claim)?;
         note_ignored(context, &claimed);
         context.note_text(&claimed.text);
+        note_tokens(context, &tokens);
         let WorkItem { claimed_by, fence, revision, .. } = claimed.item;
         let fence = format!("work:{item}={}", fence.unwrap_or(revision));
         Ok(Started { session: claimed_by.unwrap_or_default(), fence: Some(fence) })

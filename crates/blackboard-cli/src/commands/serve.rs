@@ -10,6 +10,7 @@ use crate::context::{Context, warn};
 use crate::engine::Mode;
 use crate::outcome::Outcome;
 use crate::output::serve::{Background, ServerStatus, Serving, Stopped};
+use crate::quota::QuotaReader;
 use crate::web::{self, Listening, Options};
 
 /// Serve a live dashboard for your browser
@@ -87,7 +88,8 @@ impl Run for Serve {
         }
         let host = resolved.config.web_server.host;
         let options = Options { host, port, to_be_found: self.detached, token: !self.no_token };
-        let listening = Listening::bind(resolved.clone(), context.db().is_some(), options)?;
+        let quota = QuotaReader::of(&resolved.config, || context.request());
+        let listening = Listening::bind(resolved.clone(), context.db().is_some(), options)?.with_quota(quota);
         Ok(Outcome::new(Serving::new(listening, Arc::clone(&resolved.engine), self.open)))
     }
 }

@@ -10,11 +10,13 @@ use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::status::BoardOverview;
+use crate::quota::QuotaReader;
 use crate::zone;
 
 /// Show a summary of the board, or export it for a hub
 ///
-/// Shows the database, counts of agents, work items, entries and events, active agents and claimed work.
+/// Shows the database, counts of agents, work items, entries and events, active agents and claimed work. With
+/// a token quota, also what is used of it.
 ///
 /// --export writes .collab/status.yaml, the report of this project to its hub: what its agents do, what git says, and
 /// test results from the files that you name. No command is run, and paths and host names are left out. Without a
@@ -45,12 +47,23 @@ impl Run for Status {
         let warn_size_bytes = resolved.config.database.warn_size_mb as u64 * 1024 * 1024;
         let is_large = status.database_size_bytes > warn_size_bytes;
         let room = if is_large { board.space_usage()? } else { Vec::new() };
+        let reader = QuotaReader::of(&resolved.config, || context.request());
+        let (quota, quota_error) = match reader.map(|reader| reader.status()) {
+            Some(Ok(status)) => (Some(status), None),
+            Some(Err(error)) => {
+                context.note(&format!("the token quota is not shown: {error}"));
+                (None, Some(error.to_string()))
+            }
+            None => (None, None),
+        };
         Ok(Outcome::new(BoardOverview {
             database: resolved.engine.name(),
             exists,
             sealed: board.sealed()?,
             warn_size_bytes,
             room,
+            quota,
+            quota_error,
             status,
         }))
     }

@@ -15,7 +15,7 @@ use jsonc_parser::{JsonObject, JsonValue, ParseOptions, parse_to_value};
 
 use super::keys::{ByProject, KEYS, Key, Kind, Unit, Written};
 use super::suggestion::nearest;
-use super::{Config, quota};
+use super::{Config, notify, quota};
 use crate::output::escape;
 
 const LARGEST_FILE: u64 = 1024 * 1024;
@@ -205,6 +205,17 @@ fn apply_key(
         if let Kind::Quota = key.kind {
             for warning in quota::apply(value, origin, config) {
                 complaints.add(|| escape(&warning).into_owned());
+            }
+            continue;
+        }
+        if let (Kind::Notify, Origin::Home) = (&key.kind, origin) {
+            match notify::apply(value, config) {
+                Some(warnings) => {
+                    for warning in &warnings {
+                        complaints.add(|| escape(warning).into_owned());
+                    }
+                }
+                None => complaints.add(|| format!("{name} {}", key.refusal(unit))),
             }
             continue;
         }

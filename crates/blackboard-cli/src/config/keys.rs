@@ -74,6 +74,8 @@ pub(super) enum Kind {
     Text { allowed: &'static str, default: &'static str, store: fn(&mut Config, &str) -> Option<()> },
     /// The object of the token quota, which `quota.rs` applies.
     Quota,
+    /// The list of commands, which `notify.rs` applies.
+    Notify,
     /// A list of words that `store` accepts or refuses.
     Words { allowed: &'static str, store: fn(&mut Config, &[&str]) -> Option<()> },
 }
@@ -290,6 +292,7 @@ pub(super) const KEYS: &[Key] = &[
         )
     },
     Key { project: ByProject::Stricter, ..anywhere("quota", Kind::Quota) },
+    home_only("notify", Kind::Notify),
 ];
 
 /// A key that any file may set.
@@ -354,6 +357,7 @@ impl Key {
             Kind::Port { .. } => numbers(1, u16::MAX),
             Kind::Switch { .. } => "true or false".to_owned(),
             Kind::Quota => "an object".to_owned(),
+            Kind::Notify => "a list of objects".to_owned(),
             Kind::Text { allowed, .. } | Kind::Words { allowed, .. } => (*allowed).to_owned(),
         }
     }
@@ -369,7 +373,7 @@ impl Key {
             Kind::Port { field } => field(&mut config).to_string(),
             Kind::Switch { field } => field(&mut config).to_string(),
             Kind::Text { default, .. } => (*default).to_owned(),
-            Kind::Words { .. } => "[]".to_owned(),
+            Kind::Words { .. } | Kind::Notify => "[]".to_owned(),
             Kind::Quota => "none".to_owned(),
         }
     }

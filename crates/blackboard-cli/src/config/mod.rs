@@ -9,6 +9,7 @@
 
 mod file;
 mod keys;
+mod notify;
 mod quota;
 mod suggestion;
 
@@ -27,6 +28,7 @@ pub use file::JSON_WITH_COMMENTS;
 use file::Origin;
 
 pub(crate) use file::printable;
+pub(crate) use notify::NotifyCommand;
 pub(crate) use quota::to_json;
 
 /// The name of a configuration file.
@@ -61,6 +63,8 @@ pub(crate) struct Config {
     pub(crate) hub_url: Option<String>,
     /// The token quota, which is off if there is none.
     pub(crate) quota: Option<Box<blackboard::quota::Config>>,
+    /// The commands that are started after events.
+    pub(crate) notify: Vec<NotifyCommand>,
 }
 
 /// The location and the storage of the board.
@@ -186,6 +190,7 @@ impl Default for Config {
             file_guard: FileGuard::Warn,
             hub_url: None,
             quota: None,
+            notify: Vec::new(),
         }
     }
 }

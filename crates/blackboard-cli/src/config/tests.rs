@@ -101,7 +101,10 @@ fn every_key_can_be_set_in_the_home_file() {
           "hub": { "url": "ivy/hub" },
           "export": { "redact": ["agents", "branch"] },
           "fileGuard": "deny",
-          "quota": { "providers": { "a": { "windows": { "5h": { "budget": 9 } } } } }
+          "quota": { "providers": { "a": { "windows": { "5h": { "budget": 9 } } } } },
+          "notify": [{
+            "command": ["/bin/x", "a b"], "events": ["work_*"], "minSeverity": "warning", "minInterval": "1m"
+          }]
         }"#,
     );
     assert_eq!(warnings, Vec::<String>::new());
@@ -142,8 +145,53 @@ fn every_key_can_be_set_in_the_home_file() {
         )
         .ok()
         .map(Box::new),
+        notify: vec![NotifyCommand {
+            command: vec!["/bin/x".to_owned(), "a b".to_owned()],
+            events: vec!["work_*".to_owned()],
+            min_severity: blackboard::event::Severity::Warning,
+            min_interval: Duration::from_mins(1),
+        }],
     };
     assert_eq!(config, expected);
+}
+
+#[test]
+fn notify_commands_have_defaults_and_bad_ones_are_ignored_with_the_reason() {
+    let (config, warnings) = from_home(r#"{"notify": [{"command": ["x"]}]}"#);
+    assert_eq!(warnings, Vec::<String>::new());
+    let usual = &config.notify[0];
+    assert_eq!((usual.events.len(), usual.min_interval), (0, Duration::from_secs(5)));
+    for (entry, problem) in [
+        ("{}", "missing field `command`"),
+        (r#"{"command": []}"#, "command is empty"),
+        (r#"{"command": "x"}"#, "expected a sequence"),
+        (r#"{"command": ["./x"]}"#, "must be an absolute path or a name in PATH"),
+        (r#"{"command": ["x", "a\u0000"]}"#, "null character"),
+        (r#"{"command": ["x"], "events": ["work_complete"]}"#, "no event type matches \"work_complete\""),
+        (r#"{"command": ["x"], "events": ["W\u001b"]}"#, "lower case letters"),
+        (r#"{"command": ["x"], "minSeverity": "fatal"}"#, "unknown variant"),
+        (r#"{"command": ["x"], "minInterval": "soon"}"#, "is not a duration"),
+        (r#"{"command": ["x"], "minInterval": "2d"}"#, "longer than 24 hours"),
+        (r#"{"command": ["x"], "shell": true}"#, "unknown field `shell`"),
+    ] {
+        let (config, warnings) = from_home(format!(r#"{{"notify": [{entry}, {{"command": ["y"]}}]}}"#));
+        assert_eq!(config.notify.len(), 1, "{entry}");
+        assert_eq!(warnings.len(), 1, "{entry}: {warnings:?}");
+        assert!(warnings[0].contains("notify[0] is ignored: "), "{warnings:?}");
+        assert!(warnings[0].contains(problem), "{entry}: {warnings:?}");
+    }
+}
+
+#[test]
+fn a_project_cannot_start_commands() {
+    let text = r#"{"notify": [{"command": ["x"]}]}"#;
+    let scratch = testkit::tempdir().unwrap();
+    let file = scratch.path().join("project.json");
+    std::fs::write(&file, text).unwrap();
+    let (config, warnings) = load(None, Some(&file), &Environment::default()).unwrap();
+    assert_eq!(config, Config::default());
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].contains("notify can be set in the home configuration only"), "{warnings:?}");
 }
 
 #[test]
@@ -352,7 +400,7 @@ fn a_bad_value_is_ignored_and_named_with_file_range_and_default() {
         ["null", "[]", "{}", "-1", "1.5", "1e3", "99999999999999999999999", r#""""#, r#""a\u0000b/..""#];
     for key in KEYS {
         // Nothing is left out by an empty list, and an empty quota has another problem.
-        let allowed = [("export.redact", "[]"), ("quota", "{}")];
+        let allowed = [("export.redact", "[]"), ("quota", "{}"), ("notify", "[]")];
         for value in values.iter().filter(|value| !allowed.contains(&(key.path, **value))) {
             let (section, name) = key.path.split_once('.').map_or(("", key.path), |parts| parts);
             let text = match section {
@@ -467,6 +515,7 @@ fn a_project_can_set_thresholds_limits_and_retention_but_no_path_address_or_safe
             "contentFilter.stripHtmlTags",
             "agent.name",
             "hub.url",
+            "notify",
         ]
     );
     let (config, warnings) = from_project(
@@ -487,7 +536,8 @@ fn a_project_can_set_thresholds_limits_and_retention_but_no_path_address_or_safe
         ..defaults
     };
     assert_eq!(config, expected);
-    assert_eq!(warnings.len(), home_only.len());
+    // A file has at most ten warnings; `notify` has a test of its own.
+    assert_eq!(warnings.len(), home_only.len() - 1);
     for (warning, path) in warnings.iter().zip(home_only) {
         assert!(warning.contains(&format!("project.json: {path} can be set in the home configuration only")));
     }

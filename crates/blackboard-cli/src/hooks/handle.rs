@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blackboard::agent::{Agent, AgentStatus, CheckIn, Register, Registered};
+use blackboard::brief::Brief;
+use blackboard::clock::{Clock as _, SystemClock};
 use blackboard::file::{Edited, FileConflict};
 use blackboard::id::session_id_from_hint;
 use blackboard::{Board, Code, Error, Refusal, Result};
@@ -23,7 +25,12 @@ use crate::engine::{Engine, HookEnd, Opening};
 use crate::environment::Environment;
 use crate::identity;
 use crate::location;
+use crate::notify::Notifier;
+use crate::open::ResolvedBoard;
 use crate::platforms::{Platform, Reply};
+use crate::quota::QuotaReader;
+use crate::quota::collect::UsageCall;
+use crate::quota::notices;
 use crate::unreadable::{UnreadableRows, sentences};
 
 /// How long after its brief a session gets no second one: a platform may call twice for one start.
@@ -31,6 +38,9 @@ const TOLD_JUST_NOW: Duration = Duration::from_secs(10);
 
 /// How long after the end of a session a platform may still report a tool call that was running then.
 const LATE: Duration = Duration::from_mins(1);
+
+/// How long a brief waits for the ledger of tokens.
+const QUOTA_WAIT: Duration = Duration::from_millis(50);
 
 /// The answer of a hook, and its work after the answer.
 pub struct HookOutcome {
@@ -48,7 +58,18 @@ struct HookHandler<'a> {
     directory: Option<PathBuf>,
     board: Board,
     config: Config,
+    /// The home of boards, which has the notices of the token quota, if that is configured.
+    notices: Option<PathBuf>,
     log: &'a Arc<HookLog>,
+}
+
+/// The board of a call.
+struct HookBoard {
+    board: Board,
+    engine: Arc<dyn Engine>,
+    config: Config,
+    notifier: Option<Arc<Notifier>>,
+    notices: Option<PathBuf>,
 }
 
 /// The result of a call.
@@ -69,8 +90,9 @@ impl Handled {
 
 /// Handles a call.
 pub fn handle(
-    platform: &Platform,
+    platform: &'static Platform,
     request: &HookRequest,
+    input: &str,
     context: &Context,
     deadline: &Deadline,
 ) -> Result<HookOutcome> {
@@ -78,15 +100,32 @@ pub fn handle(
     let directory = directory(platform, request, context.environment());
     let starts_session = matches!(request.event, HookEvent::Started { .. });
     let unreadable = UnreadableRows::default();
-    let (board, engine, config) = open(context, directory.as_deref(), starts_session, deadline, &unreadable)?;
-    let handler = HookHandler { platform, request, context, directory, board, config, log };
-    let answer = handler.answer();
+    let opened = open(context, directory.as_deref(), starts_session, deadline, &unreadable)?;
+    let HookBoard { board, engine, config, notifier, notices } = opened;
+    let handler = HookHandler { platform, request, context, directory, board, config, notices, log };
+    let answer = handler.answer().map(|handled| handler.with_quota_notice(handled));
     engine.note_hook_end(answer.as_ref().map_or_else(HookEnd::Failed, |_| HookEnd::Answered));
     for sentence in sentences(&unreadable.list()) {
         log.write(&sentence);
     }
-    let Handled { reply, mut wrote, to_note } = answer?;
+    let Handled { reply, mut wrote, to_note } = match answer {
+        Ok(done) => done,
+        Err(error) => {
+            // It may have committed events before it failed.
+            if let Some(notifier) = &notifier {
+                notifier.start();
+            }
+            return Err(error);
+        }
+    };
     let session = handler.session();
+    // Without a quota, this is all that a hook does about it.
+    let usage = match &handler.config.quota {
+        Some(_) => {
+            UsageCall::new(platform, request, context, handler.directory.as_deref(), engine.name(), input)
+        }
+        None => None,
+    };
     let board = handler.board;
     let log = Arc::clone(log);
     let afterwards = move || {
@@ -104,7 +143,13 @@ pub fn handle(
             board.try_sweep(Some(&session));
             maintenance::start_if_overdue(&*engine);
         }
+        if let Some(error) = usage.and_then(|usage| usage.collect(&board).err()) {
+            log.write(&format!("usage was not read: {}", error.kind()));
+        }
         board.maintain();
+        if let Some(notifier) = &notifier {
+            notifier.start();
+        }
         // The kernel closes the board faster than we could, with the same effect: nothing is left to write.
         std::mem::forget(board);
     };
@@ -119,7 +164,7 @@ fn open(
     starts_session: bool,
     deadline: &Deadline,
     unreadable: &UnreadableRows,
-) -> Result<(Board, Arc<dyn Engine>, Config)> {
+) -> Result<HookBoard> {
     let request = context.request_in(directory);
     let location = location::find(&request).inspect_err(|_| deadline.log.locate(&request))?;
     deadline.log.locate_at(&location);
@@ -128,7 +173,9 @@ fn open(
     deadline.uses(&resolved.engine);
     let opened = resolved.open(Opening::hook(starts_session, deadline.lock()))?;
     let board = opened.existing().ok_or_else(|| Refusal::new(Code::AgentNotFound, "no board here"))?;
-    Ok((unreadable.observe(board), resolved.engine, resolved.config))
+    let ResolvedBoard { engine, config, notifier, .. } = resolved;
+    let notices = config.quota.as_ref().and(location.home);
+    Ok(HookBoard { board: unreadable.observe(board), engine, config, notifier, notices })
 }
 
 /// The directory of a call: where the session was started, if the platform says so, otherwise its working directory. A
@@ -177,6 +224,29 @@ impl HookHandler<'_> {
         }
     }
 
+    /// Adds the lines that the token quota has for the session, if the platform shows them to its agent.
+    fn with_quota_notice(&self, handled: Handled) -> Handled {
+        let Some(home) = &self.notices else { return handled };
+        let is_shown = match &self.request.event {
+            HookEvent::Started { .. } | HookEvent::ToolUsed(_) => true,
+            HookEvent::Prompted => self.platform.replies.takes_context_on_prompt,
+            HookEvent::Nothing
+            | HookEvent::Idle
+            | HookEvent::AboutToEdit(_)
+            | HookEvent::AboutToDelegate { .. }
+            | HookEvent::DelegateStarted { .. }
+            | HookEvent::DelegateEnded
+            | HookEvent::Ended => false,
+        };
+        if !is_shown {
+            return handled;
+        }
+        match notices::take(home, &self.session()) {
+            Some(lines) => Handled { reply: handled.reply.after(messages::quota_notice(&lines)), ..handled },
+            None => handled,
+        }
+    }
+
     fn started(&self, forgot: bool) -> Result<Handled> {
         let Registered { agent, resumed, .. } = self.register()?;
         self.export(&agent.session_id);
@@ -190,7 +260,7 @@ impl HookHandler<'_> {
             Err(error) => return Err(error),
         }
         let session = Some(agent.session_id);
-        Ok(Handled::new(Reply::Context { text: messages::brief(&brief), session }, true))
+        Ok(Handled::new(Reply::Context { text: self.brief_text(&brief), session }, true))
     }
 
     /// Registers the session of the call, or the parent session of its subagent.
@@ -287,7 +357,24 @@ impl HookHandler<'_> {
     fn brief(&self, session: &str) -> Result<Reply> {
         let brief = self.board().brief(session)?;
         self.board().record_brief(&brief, Duration::ZERO)?;
-        Ok(Reply::Context { text: messages::brief(&brief), session: Some(session.to_owned()) })
+        Ok(Reply::Context { text: self.brief_text(&brief), session: Some(session.to_owned()) })
+    }
+
+    fn brief_text(&self, brief: &Brief) -> String {
+        messages::brief(brief, &self.quota_line().unwrap_or_default())
+    }
+
+    /// The line about the token quota, if it is configured. A ledger that cannot be read does not delay or change the rest.
+    fn quota_line(&self) -> Option<String> {
+        let request = || self.context.request_in(self.directory.as_deref());
+        let reader = QuotaReader::of(&self.config, request)?.within(QUOTA_WAIT);
+        match reader.status() {
+            Ok(status) => Some(messages::quota_line(&status, SystemClock.now())),
+            Err(error) => {
+                self.log.write(&format!("the token quota is not shown: {}: {error}", error.code()));
+                None
+            }
+        }
     }
 
     /// Lets the shell commands of a session know it, where the platform runs a script before each of them.
@@ -367,12 +454,7 @@ impl HookHandler<'_> {
             done.wrote |= self.check_in(AgentStatus::Active, Some(edited), false)?.wrote;
         }
         if let Some(warning) = guards.then(|| warning(&others, &files, true)).flatten() {
-            done.reply = match done.reply {
-                Reply::Context { text, session } => {
-                    Reply::Context { text: format!("{warning}\n\n{text}"), session }
-                }
-                Reply::Silence | Reply::Deny(_) => Reply::Context { text: warning, session: None },
-            };
+            done.reply = done.reply.after(warning);
         }
         Ok(done)
     }

@@ -88,14 +88,8 @@ impl HookLog {
         let known = self.known().clone();
         let Some(file) = known.file() else { return };
         let LogState { event, platform, .. } = &known;
-        let line: String = [platform.as_deref().unwrap_or("-"), event.as_deref().unwrap_or("-"), what]
-            .map(|part| escape_for_terminal(part).into_owned())
-            .join(" ")
-            .chars()
-            .take(LONGEST)
-            .collect();
-        let line = format!("{} {line}\n", SystemClock.now());
-        let _ = (self.append)(file, &line);
+        let parts = [platform.as_deref().unwrap_or("-"), event.as_deref().unwrap_or("-"), what];
+        let _ = (self.append)(file, &line_of(&parts));
     }
 
     /// Writes one line. Locates the log first if necessary.
@@ -135,6 +129,17 @@ impl LogState {
 /// The log in a directory of boards.
 fn log_in(home: &Path) -> PathBuf {
     SidecarDirectory::new(home).path(Sidecar::HookLog)
+}
+
+/// Appends one line to another log, with the same limits.
+pub fn append_line(path: &Path, what: &str) -> std::io::Result<()> {
+    append(path, &line_of(&[what]))
+}
+
+fn line_of(parts: &[&str]) -> String {
+    let parts: Vec<_> = parts.iter().map(|part| escape_for_terminal(part)).collect();
+    let text: String = parts.join(" ").chars().take(LONGEST).collect();
+    format!("{} {text}\n", SystemClock.now())
 }
 
 fn append(path: &Path, line: &str) -> std::io::Result<()> {

@@ -1,5 +1,6 @@
 //! The texts that a model reads: the brief of a session, updates, and warnings about files that it edits.
 
+mod quota;
 mod quote;
 
 use blackboard::agent::{Agent, AgentStatus, ListedAgent, ShortIds};
@@ -7,9 +8,11 @@ use blackboard::brief::Brief;
 use blackboard::clock::Timestamp;
 use blackboard::event::{Event, TargetType};
 use blackboard::file::{FileActivity, FileConflict, JUST_NOW};
+use blackboard::text::escape_for_terminal;
 use blackboard::updates::Updates;
 use blackboard::work::WorkItem;
 
+pub use self::quota::quota_line;
 use self::quote::{Section, Title, quote_block, quote_line};
 use super::request::MOST_PATHS;
 
@@ -27,9 +30,15 @@ const VALUE: usize = 200;
 /// The maximum number of lines of one section of a brief.
 const LINES: usize = 5;
 
+/// The lines that the token quota has for a session. They are of this program.
+pub fn quota_notice(lines: &str) -> String {
+    let lines: Vec<_> = lines.lines().map(escape_for_terminal).collect();
+    lines.join("\n").chars().take(LIMIT).collect()
+}
+
 /// The brief of a session that starts. The sections are in the order of their importance: [`quote_block`] distributes
-/// the characters in this order.
-pub fn brief(brief: &Brief) -> String {
+/// the characters in this order. `quota` is what [`quota_line`] has written, or empty.
+pub fn brief(brief: &Brief, quota: &str) -> String {
     let session = &brief.agent.session_id;
     let (own, claimed): (Vec<&WorkItem>, Vec<&WorkItem>) =
         brief.claimed.iter().partition(|item| item.claimed_by.as_ref() == Some(session));
@@ -73,7 +82,8 @@ pub fn brief(brief: &Brief) -> String {
         section("available work", &brief.available, work).or_more(brief.more_available),
         section("last hour, newest first", &newest, |event| event_line(event, session, ids)),
     ];
-    quote_block(&greeting(&brief.agent, brief.has_registered_project), &sections, None, LIMIT)
+    let greeting = greeting(&brief.agent, brief.has_registered_project);
+    quote_block(&format!("{greeting}{quota}"), &sections, None, LIMIT)
 }
 
 /// The part of a brief outside of the quote block. It contains no text that another agent may have written.

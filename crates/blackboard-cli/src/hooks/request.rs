@@ -348,6 +348,14 @@ impl<'a> Payload<'a> {
         lists.into_iter().find(|texts| !texts.is_empty()).unwrap_or_default()
     }
 
+    /// The texts of the values in the first of these fields that is a list.
+    pub fn values(&self, names: &[&str]) -> Vec<&'a str> {
+        let mut lists = names
+            .iter()
+            .filter_map(|name| serde_json::from_str::<Vec<&RawValue>>(self.0.get(*name)?.get()).ok());
+        lists.next().unwrap_or_default().into_iter().map(RawValue::get).collect()
+    }
+
     /// Calls `f` with the first of these fields that is an object, or JSON text with one.
     pub fn inside<T>(&self, names: &[&str], f: impl Fn(&Payload<'_>) -> T) -> Option<T> {
         names.iter().find_map(|name| {

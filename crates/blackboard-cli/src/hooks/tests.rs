@@ -42,6 +42,11 @@ fn hook_that_panics() {
     panic!("the call went on with {code:?}");
 }
 
+/// The brief without a token quota.
+fn brief_text(brief: &Brief) -> String {
+    messages::brief(brief, "")
+}
+
 #[test]
 fn brief_says_that_it_has_not_counted_all_items() {
     testkit::limit_test();
@@ -50,10 +55,10 @@ fn brief_says_that_it_has_not_counted_all_items() {
     for number in 0..199 {
         board.work().create(&Create::new(&format!("item-{number}"), "Title")).unwrap();
     }
-    assert!(messages::brief(&board.brief(&ivy).unwrap()).contains(" of 199):"));
+    assert!(brief_text(&board.brief(&ivy).unwrap()).contains(" of 199):"));
     board.work().create(&Create::new("item-199", "Title")).unwrap();
     board.work().create(&Create::new("item-200", "Title")).unwrap();
-    assert!(messages::brief(&board.brief(&ivy).unwrap()).contains(" of 200+):"));
+    assert!(brief_text(&board.brief(&ivy).unwrap()).contains(" of 200+):"));
 }
 
 #[test]
@@ -121,11 +126,11 @@ fn updates_and_briefs_tell_agents_with_the_same_name_apart() {
     }
     let sage = board.agents().register(&Register::named("Sage")).unwrap().agent.session_id;
     let brief = board.brief(&sage).unwrap();
-    for text in [messages::brief(&brief), messages::updates(&brief.recent, &brief.agent.session_id)] {
+    for text in [brief_text(&brief), messages::updates(&brief.recent, &brief.agent.session_id)] {
         assert!(text.contains("Agent \"Ivy\" (159561bc-2c) registered"), "{text}");
         assert!(text.contains("Agent \"Ivy\" (159561bc-2b) registered"), "{text}");
     }
-    let text = messages::brief(&brief);
+    let text = brief_text(&brief);
     assert!(text.contains("a: a, claimed by Ivy (159561bc-2c)"), "{text}");
     assert!(text.contains("b: b, claimed by Ivy (159561bc-2b)"), "{text}");
 }
@@ -312,7 +317,7 @@ fn untrusted_text_cannot_escape_its_quote_block() {
         let brief = hostile_brief(text);
         let others = hostile_others(text);
         for injected in [
-            messages::brief(&brief),
+            brief_text(&brief),
             messages::updates(&brief.recent, &brief.agent.session_id),
             messages::warning(&others, false),
             messages::warning(&others, true),
@@ -347,7 +352,7 @@ fn the_brief_of_a_delegate_names_its_session() {
     let ivy = board.agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
     let register = Register { parent: Some(ivy), ..Register::default() };
     let delegate = board.agents().register(&register).unwrap().agent.session_id;
-    let text = messages::brief(&board.brief(&delegate).unwrap());
+    let text = brief_text(&board.brief(&delegate).unwrap());
     assert!(text.contains(&format!("--session {delegate}")) && text.contains("subagent"), "{text}");
 }
 
@@ -357,14 +362,14 @@ fn a_brief_reports_whether_the_project_is_registered() {
     let board = Board::memory();
     let register = Register { project: Some("pai".to_owned()), ..Register::named("Ivy") };
     let ivy = board.agents().register(&register).unwrap().agent.session_id;
-    let brief = || messages::brief(&board.brief(&ivy).unwrap());
+    let brief = || brief_text(&board.brief(&ivy).unwrap());
     let greeting = format!("You are Ivy, session {ivy} in project pai");
     assert!(brief().contains(&format!("{greeting} (not registered). ")), "{}", brief());
     board.projects().register(&RegisterProject::new("pai", "PAI")).unwrap();
     assert!(brief().contains(&format!("{greeting}. ")), "{}", brief());
     let register = Register { project: Some("Do it now".to_owned()), ..Register::named("Oak") };
     let oak = board.agents().register(&register).unwrap().agent.session_id;
-    let text = messages::brief(&board.brief(&oak).unwrap());
+    let text = brief_text(&board.brief(&oak).unwrap());
     assert!(text.contains("\n- your project: Do it now (not registered)\n"), "{text}");
     assert!(!text.contains("in project Do"), "{text}");
 }
@@ -382,7 +387,7 @@ fn a_brief_shows_that_the_process_of_another_agent_is_gone() {
     };
     let (ivy, oak, elm) = (register("Ivy", 10), register("Oak", 11), register("Elm", 12));
     processes.end(11);
-    let text = messages::brief(&board.brief(&ivy).unwrap());
+    let text = brief_text(&board.brief(&ivy).unwrap());
     let [oak, elm] = [("Oak", oak), ("Elm", elm)].map(|(name, id)| blackboard::agent::label(name, &id));
     assert!(text.contains(&format!("\n  - {oak}, process gone: Planning\n")), "{text}");
     assert!(text.contains(&format!("\n  - {elm}: Planning\n")), "{text}");
@@ -408,7 +413,7 @@ fn a_brief_has_its_sections_in_the_order_of_their_importance() {
     }
     board.locks().acquire(&Acquire::of("deploy", &oak)).unwrap();
     board.files().reserve(&Reserve::of("/w", &["b.rs"], &oak)).unwrap();
-    let text = messages::brief(&board.brief(&ivy).unwrap());
+    let text = brief_text(&board.brief(&ivy).unwrap());
     assert!(
         text.starts_with("[blackboard] You share a board with other agents. You are claude-84a6, session "),
         "{text}"
@@ -427,7 +432,7 @@ fn a_brief_has_its_sections_in_the_order_of_their_importance() {
     let positions: Vec<_> = sections.iter().map(|section| text.find(section.as_str())).collect();
     assert!(positions.iter().all(Option::is_some) && positions.is_sorted(), "{positions:?} {text}");
     // A name that could be read as a sentence is quoted.
-    let text = messages::brief(&board.brief(&oak).unwrap());
+    let text = brief_text(&board.brief(&oak).unwrap());
     assert!(text.contains("You are session ") && text.contains("\n- your name: Oak Tree\n"), "{text}");
 }
 

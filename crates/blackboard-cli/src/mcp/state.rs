@@ -18,6 +18,8 @@ use crate::engine::Mode;
 use crate::envelope::BoardState;
 use crate::location::{self, Tree};
 use crate::open::{KeptBoard, OpenBoard};
+use crate::quota::QuotaReader;
+use crate::quota::claims::ItemQuota;
 
 /// The state that the calls of one client share.
 pub struct ServerState {
@@ -34,12 +36,14 @@ pub struct ServerState {
     pub ended: watch::Receiver<bool>,
     scope: String,
     request: location::Request,
+    quota: Option<QuotaReader>,
 }
 
 impl ServerState {
     /// The state of a server with these arguments.
     pub fn new(context: &Context, ended: watch::Receiver<bool>) -> Result<ServerState> {
         Ok(ServerState {
+            quota: QuotaReader::of(&context.resolve()?.config, || context.request()),
             kept: KeptBoard::new(context.resolve()?.clone()),
             lost: Mutex::default(),
             sessions: Sessions::new(context)?,
@@ -107,6 +111,16 @@ impl ServerState {
     /// The settings of the board.
     pub fn settings(&self) -> &blackboard::Settings {
         self.kept.settings()
+    }
+
+    /// The token quota, if it is configured.
+    pub fn quota(&self) -> Option<&QuotaReader> {
+        self.quota.as_ref()
+    }
+
+    /// The token quota of work items, if it is configured.
+    pub fn item_quota(&self) -> Option<ItemQuota> {
+        ItemQuota::on(self.kept.resolved(), || self.request.clone())
     }
 
     /// The given scope, or the default.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::reply::{ItemList, Reply, ShownEvent, shortened};
 use super::tools::{ActionArgument, Arguments, Call, Tool, check_arguments, wrong};
+use crate::quota::claims::{self, WithTokens};
 
 /// The default and the maximum number of items in a list.
 const LIMIT: usize = 20;
@@ -115,8 +116,9 @@ impl Tool for Claim {
             (Some(id), false) => id,
             (None, true) if self.title.is_none() && self.description.is_none() => {
                 let (board, session) = call.acting()?;
-                let next = ClaimNext { session, project: self.project, priority };
-                return Reply::new(&board.work().claim_next(&next)?);
+                let next = ClaimNext { session, project: self.project, priority, most_tokens: None };
+                let (claimed, tokens) = claims::claim_next(call.state.item_quota().as_ref(), &board, &next)?;
+                return Reply::new(&WithTokens { answer: &claimed, tokens: tokens.as_deref() });
             }
             (Some(_), true) => {
                 return Err(wrong("both id and next are given", "pass either id or next: true"));
@@ -141,7 +143,9 @@ impl Tool for Claim {
             session: Some(session.clone()),
             ..Create::new(&id, &title)
         });
-        Reply::new(&board.work().claim(&Claiming { id, session, register: None, create })?)
+        let claim = Claiming { id, session, register: None, create };
+        let (claimed, tokens) = claims::claim(call.state.item_quota().as_ref(), &board, &claim)?;
+        Reply::new(&WithTokens { answer: &claimed, tokens: tokens.as_deref() })
     }
 }
 
@@ -215,9 +219,16 @@ impl Tool for Update {
         let id = self.id.clone().unwrap_or_default();
         match self.action {
             Action::Complete => {
-                Reply::new(&work.complete(&Complete { id, session, fence, summary: self.text })?)
+                let completed =
+                    work.complete(&Complete { id: id.clone(), session, fence, summary: self.text })?;
+                claims::release_items(call.state.item_quota().as_ref(), [id.as_str()]);
+                Reply::new(&completed)
             }
-            Action::Release => Reply::new(&work.release(&Release { fence, ..Release::of(&id, &session) })?),
+            Action::Release => {
+                let released = work.release(&Release { fence, ..Release::of(&id, &session) })?;
+                claims::release_items(call.state.item_quota().as_ref(), [id.as_str()]);
+                Reply::new(&released)
+            }
             Action::Block => {
                 let (blocked_by, reason) = (self.blocked_by, self.text);
                 Reply::new(&work.block(&Block { id, blocked_by, reason, session: Some(session) })?)

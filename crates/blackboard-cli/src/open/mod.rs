@@ -29,6 +29,7 @@ use crate::engine::{self, Engine, Mode, OpenStore, Opening};
 use crate::envelope::BoardState;
 use crate::environment::Environment;
 use crate::location::{self, Location, Source};
+use crate::notify::Notifier;
 
 /// A located board, which may not exist. It can be sent to another thread and opened there.
 #[derive(Clone)]
@@ -39,6 +40,8 @@ pub struct ResolvedBoard {
     pub config: Config,
     /// The settings of its rules, from that configuration.
     pub settings: Settings,
+    /// What starts commands after events, if any are configured.
+    pub notifier: Option<Arc<Notifier>>,
     /// Whether it is the default board of this user, because the repository of the working directory has none.
     pub replaces_repository_board: bool,
     /// Whether a board of ivy-blackboard is upgraded when it is opened: `BLACKBOARD_UPGRADE=1`.
@@ -76,9 +79,10 @@ impl ResolvedBoard {
         let (engine, settings) =
             (engine::engine_for(location, environment)?, config.settings(allow_secret_looking));
         engine.warning().into_iter().for_each(warn);
+        let notifier = Notifier::new(&config, location, environment, &engine);
         let replaces_repository_board = location.source == Source::Home && location.is_missing_in_repository;
         let upgrades = environment.upgrade.as_deref().is_some_and(|value| value == "1");
-        Ok(ResolvedBoard { engine, config, settings, replaces_repository_board, upgrades })
+        Ok(ResolvedBoard { engine, config, settings, notifier, replaces_repository_board, upgrades })
     }
 
     /// A board in this file, without any configuration of the user.
@@ -95,7 +99,14 @@ impl ResolvedBoard {
     fn with_defaults(engine: Arc<dyn Engine>, allow_secret_looking: bool) -> ResolvedBoard {
         let config = Config::default();
         let settings = config.settings(allow_secret_looking);
-        ResolvedBoard { engine, config, settings, replaces_repository_board: false, upgrades: false }
+        ResolvedBoard {
+            engine,
+            config,
+            settings,
+            notifier: None,
+            replaces_repository_board: false,
+            upgrades: false,
+        }
     }
 
     /// Opens the board.
@@ -114,7 +125,12 @@ impl ResolvedBoard {
             Some(OpenStore { store, clock, state }) => {
                 // A board works without sidecars. A program that needs one reports that it cannot be created.
                 let _ = self.engine.create_sidecar_directory();
-                OpenBoard { board: self.board(store, clock), state, upgraded: upgraded.map(Box::new) }
+                let board = self.board(store, clock);
+                let board = match &self.notifier {
+                    Some(notifier) => notifier.observe(board),
+                    None => board,
+                };
+                OpenBoard { board, state, upgraded: upgraded.map(Box::new) }
             }
             None => OpenBoard { board: self.empty(), state: Some(BoardState::Missing), upgraded: None },
         })
@@ -206,6 +222,11 @@ impl KeptBoard {
             (current.board, current.generation) = (None, generation + 1);
             on_gone(gone);
         }
+    }
+
+    /// Its location and configuration.
+    pub fn resolved(&self) -> &ResolvedBoard {
+        &self.resolved
     }
 
     /// The settings of its rules.

@@ -2,7 +2,7 @@
 
 use blackboard::agent::short_id;
 use blackboard::quota::{
-    Config, HistoryPoint, ProviderStatus, Recorded, Reserved, Status, Step, WindowStatus,
+    Config, HistoryPoint, ProviderStatus, Recorded, Reserved, Status, Step, UncountedModel, WindowStatus,
 };
 use serde::Serialize;
 
@@ -74,7 +74,7 @@ impl Render for QuotaStatus {
             }
             show_provider(provider, screen)?;
         }
-        Ok(())
+        show_uncounted(&self.0.uncounted, screen)
     }
 
     fn needs_board(&self) -> bool {
@@ -118,6 +118,66 @@ impl Render for QuotaHistory {
     fn needs_board(&self) -> bool {
         false
     }
+}
+
+/// The lines of `status`: one for each provider, and warnings below it.
+pub fn show_briefly(status: &Status, screen: &mut Screen<'_>) -> Result {
+    for (place, provider) in status.providers.iter().enumerate() {
+        let label = if place == 0 { "Quota:" } else { "" };
+        let windows: Vec<_> = provider.windows.iter().map(briefly).collect();
+        let windows = if windows.is_empty() { "no windows".to_owned() } else { windows.join(", ") };
+        let text = format!("{} {windows}", escape(&provider.provider));
+        screen.wrapped_line(&format!("{label:<11}"), &text)?;
+        for window in &provider.windows {
+            if let Some(text) = passed(window) {
+                caution_line("           ", &text, screen)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `5h 320k of 500k (64%)`
+fn briefly(window: &WindowStatus) -> String {
+    let reported = if window.reported.is_some() { ", reported" } else { "" };
+    let (used, budget) = (compact(window.used), compact(window.budget));
+    format!("{} {used} of {budget} ({}%{reported})", escape(&window.window), percent(window))
+}
+
+/// The largest threshold that a window has passed.
+fn passed(window: &WindowStatus) -> Option<String> {
+    let share = window.warning? * 100.0;
+    Some(format!("warning: the {} window has passed {share:.0}% of its budget", escape(&window.window)))
+}
+
+/// A line that a person should not miss. It has its color if it fits into one line.
+fn caution_line(indent: &str, text: &str, screen: &mut Screen<'_>) -> Result {
+    let length = indent.len() + text.chars().count();
+    if screen.width().is_some_and(|width| usize::from(width) < length) {
+        return screen.wrapped_line(indent, text);
+    }
+    let painted = screen.styles().paint(Tone::Caution, text);
+    screen.line(format_args!("{indent}{painted}"))
+}
+
+/// The used percentage of a window, rounded down. It may be more than 100.
+pub fn percent(window: &WindowStatus) -> u64 {
+    window.used.saturating_mul(100) / window.budget.max(1)
+}
+
+/// A number of tokens in a sentence, rounded down: `999`, `1.2k`, `320k`, `2.1M`.
+pub fn compact(number: u64) -> String {
+    let (unit, name) = match number {
+        0..1_000 => return number.to_string(),
+        1_000..1_000_000 => (1_000, "k"),
+        1_000_000..1_000_000_000 => (1_000_000, "M"),
+        _ => (1_000_000_000, "G"),
+    };
+    let tenths = number / (unit / 10) % 10;
+    if number < 10 * unit && tenths > 0 {
+        return format!("{}.{tenths}{name}", number / unit);
+    }
+    format!("{}{name}", number / unit)
 }
 
 fn configured(set: &SetQuota, screen: &mut Screen<'_>) -> Result {
@@ -180,19 +240,42 @@ fn show_provider(provider: &ProviderStatus, screen: &mut Screen<'_>) -> Result {
     let load = &provider.load;
     let headroom = load.headroom.map(|left| format!(", {} left", grouped(left))).unwrap_or_default();
     let agents = if load.active_agents == 1 { "agent" } else { "agents" };
-    screen.line(format_args!(
-        "Load: {} active {agents}, {} tokens/min{headroom}, {} requests/min",
+    let requests = if load.requests_per_minute == 1 { "request" } else { "requests" };
+    let load = format!(
+        "{} active {agents}, {} tokens/min{headroom}, {} {requests}/min",
         load.active_agents,
         grouped(load.tokens_per_minute),
         load.requests_per_minute
-    ))?;
+    );
+    screen.wrapped_line("Load: ", &load)?;
     if provider.operator > 0 {
-        screen.line(format_args!("Kept for you: {} tokens of each window", grouped(provider.operator)))?;
+        let kept = format!("{} tokens of each window", grouped(provider.operator));
+        screen.wrapped_line("Kept for you: ", &kept)?;
     }
     for window in &provider.windows {
         forecast(window, screen)?;
     }
     agents_and_items(provider, screen)
+}
+
+/// Models that no provider has, so that their usage is not lost in silence.
+fn show_uncounted(models: &[UncountedModel], screen: &mut Screen<'_>) -> Result {
+    if models.is_empty() {
+        return Ok(());
+    }
+    screen.gap()?;
+    for UncountedModel { model, messages } in models.iter().take(ROWS) {
+        let (count, noun) = (grouped(*messages), if *messages == 1 { "message" } else { "messages" });
+        let model = if model.is_empty() { "an unknown model".into() } else { escape(model) };
+        screen.line(format_args!(
+            "Not counted: {count} {noun} of {model}, which no provider has; add it to quota.models"
+        ))?;
+    }
+    let others = models.len().saturating_sub(ROWS);
+    if others > 0 {
+        screen.line(format_args!("Not counted: messages of {others} other models"))?;
+    }
+    Ok(())
 }
 
 fn windows(provider: &ProviderStatus, screen: &mut Screen<'_>) -> Result {
@@ -207,12 +290,12 @@ fn windows(provider: &ProviderStatus, screen: &mut Screen<'_>) -> Result {
     for window in &provider.windows {
         let frees = window.frees_at.map(|moment| time::left(moment.since(screen.now())));
         let used = match &window.reported {
-            Some(limit) => format!("{} (reported: {}%)", grouped(window.used), limit.used_percent),
-            None => format!(
-                "{} ({}%)",
+            Some(limit) => format!(
+                "{} (reported: {}%)",
                 grouped(window.used),
-                window.used.saturating_mul(100) / window.budget.max(1)
+                (limit.used_percent * 10.0).round() / 10.0
             ),
+            None => format!("{} ({}%)", grouped(window.used), percent(window)),
         };
         table.row([
             Cell::new(&window.window),
@@ -227,10 +310,8 @@ fn windows(provider: &ProviderStatus, screen: &mut Screen<'_>) -> Result {
 }
 
 fn forecast(window: &WindowStatus, screen: &mut Screen<'_>) -> Result {
-    let styles = screen.styles();
-    if let Some(share) = window.warning {
-        let warning = format!("The {} window has passed {:.0}% of its budget", window.window, share * 100.0);
-        screen.line(format_args!("{}", styles.paint(Tone::Caution, &warning)))?;
+    if let Some(text) = passed(window) {
+        caution_line("", &text, screen)?;
     }
     let Some(moment) = window.used_up_at else { return Ok(()) };
     let text = if moment <= screen.now() {
@@ -239,13 +320,13 @@ fn forecast(window: &WindowStatus, screen: &mut Screen<'_>) -> Result {
         let left = time::length(moment.since(screen.now()));
         format!("At this rate the {} window is used up in {left}", window.window)
     };
-    screen.line(format_args!("{}", styles.paint(Tone::Caution, &text)))
+    caution_line("", &text, screen)
 }
 
 fn agents_and_items(provider: &ProviderStatus, screen: &mut Screen<'_>) -> Result {
     if !provider.agents.is_empty() {
         let mut table = Table::new([
-            Column::name("AGENT"),
+            Column::name("AGENT").importance(6),
             Column::fixed("SESSION").importance(2),
             Column::fixed("TOKENS").importance(5),
             Column::fixed("INPUT").importance(1),
@@ -331,6 +412,20 @@ fn bar(number: u64, most: u64, width: usize) -> String {
     bar
 }
 
+/// A rounded number of tokens: `950`, `9.5k`, `28k`, `1.5M`.
+pub fn rounded(number: u64) -> String {
+    let (unit, name) = match number {
+        0..1_000 => return number.to_string(),
+        1_000..999_500 => (1_000, 'k'),
+        _ => (1_000_000, 'M'),
+    };
+    let tenths = (u128::from(number) * 10 + unit / 2) / unit;
+    match (tenths / 10, tenths % 10) {
+        (whole @ 0..10, tenth @ 1..) => format!("{whole}.{tenth}{name}"),
+        _ => format!("{}{name}", (u128::from(number) + unit / 2) / unit),
+    }
+}
+
 /// A number with commas, as in `442,000`.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -349,9 +444,45 @@ mod tests {
     use super::*;
 
     #[test]
+    fn tokens_are_rounded_to_two_digits_or_whole_units() {
+        for (number, expected) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1k"),
+            (1_249, "1.2k"),
+            (9_960, "10k"),
+            (28_400, "28k"),
+            (999_499, "999k"),
+            (999_500, "1M"),
+            (1_540_000, "1.5M"),
+            (31_000_000, "31M"),
+        ] {
+            assert_eq!(rounded(number), expected);
+        }
+        assert!(rounded(u64::MAX).ends_with('M'));
+    }
+
+    #[test]
     fn numbers_have_commas() {
         for (number, expected) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
             assert_eq!(grouped(number), expected);
+        }
+    }
+
+    #[test]
+    fn compact_numbers_are_rounded_down() {
+        for (number, expected) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1k"),
+            (1_290, "1.2k"),
+            (10_900, "10k"),
+            (999_999, "999k"),
+            (2_150_000, "2.1M"),
+            (5_000_000, "5M"),
+            (12_999_999_999, "12G"),
+        ] {
+            assert_eq!(compact(number), expected, "{number}");
         }
     }
 

@@ -1,10 +1,12 @@
 //! The whole board, as human and JSON output.
 
 use blackboard::agent::ShortIds;
+use blackboard::quota;
 use blackboard::status::{BoardStatus, EntryCounts, SpaceUsage};
 use blackboard::work::{ListedItem, list_blockers};
 use serde::Serialize;
 
+use super::quota::show_briefly;
 use super::work::{holder_among, holders};
 use super::{Result, Screen, Tone, escape, time};
 use crate::envelope::Answer;
@@ -27,6 +29,12 @@ pub struct BoardOverview {
     /// What takes the space, if the board is more than that.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub room: Vec<SpaceUsage>,
+    /// The token quota, if it is configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quota: Option<quota::Status>,
+    /// Why it cannot be shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quota_error: Option<String>,
     /// What is on it.
     #[serde(flatten)]
     pub status: BoardStatus,
@@ -95,6 +103,9 @@ impl Render for BoardOverview {
             ))?;
         }
         screen.line(format_args!("Events:    {} (last 24h)", self.status.events_24h))?;
+        if let Some(quota) = &self.quota {
+            show_briefly(quota, screen)?;
+        }
         if !active_agents.is_empty() {
             screen.gap()?;
             screen.heading("Active Agents:")?;

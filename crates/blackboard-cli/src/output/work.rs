@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use blackboard::agent::label;
 use blackboard::clock::Timestamp;
+use blackboard::quota::SimilarEstimate;
 use blackboard::work::{
     AppendedEvent, Blocked, Claimed, Completed, CompletedProject, Created, Deleted, Edited, Hold, ListedItem,
     Reassigned, Released, Reset, ScoredItem, Status, Unblocked, UpdatedMetadata, WorkHistory, WorkItem,
@@ -11,23 +12,21 @@ use blackboard::work::{
 };
 
 use super::event::{EventLines, Style};
+use super::quota::rounded;
 use super::{
     AgentNames, Cell, Column, ListPage, Result, Screen, Table, escape, render_list, render_object, time,
 };
+use crate::envelope::Answer;
+use crate::outcome::Render;
+use crate::quota::claims::{AddedTokens, ItemTokens, WithTokens};
 
 render_object! {
-    /// The answer of `work create`.
-    CreatedItem(Created) = created;
-    /// The answer of `work claim`.
-    ClaimedItem(Claimed) = claimed;
     /// The answer of `work release`.
     ReleasedItem(Released) = released;
     /// The answer of `work reassign`.
     ReassignedItem(Reassigned) = reassigned;
     /// The answer of `work edit`.
     EditedItem(Edited) = edited;
-    /// The answer of `work complete`.
-    CompletedItem(Completed) = completed;
     /// The answer of `work complete --all`.
     CompletedItems(CompletedProject) = completed_project;
     /// The answer of `work update-metadata`.
@@ -44,6 +43,36 @@ render_object! {
     DeletedItem(Deleted) = deleted;
     /// The answer of `work wait`.
     AwaitedItem(WorkItem) = awaited;
+}
+
+/// Answers about one item, with what the token ledger adds if a quota is configured.
+macro_rules! render_with_tokens {
+    ($(#[doc = $doc:literal] $name:ident($value:ty) = $human:ident;)+) => {$(
+        #[doc = $doc]
+        pub struct $name(pub $value, pub AddedTokens);
+
+        impl Render for $name {
+            fn json(&self, answer: &mut Answer<'_>) -> Result {
+                match &self.1 {
+                    None => answer.object(&self.0),
+                    tokens => answer.object(&WithTokens { answer: &self.0, tokens: tokens.as_deref() }),
+                }
+            }
+
+            fn human(&self, screen: &mut Screen<'_>) -> Result {
+                $human(&self.0, self.1.as_deref(), screen)
+            }
+        }
+    )+};
+}
+
+render_with_tokens! {
+    /// The answer of `work create`.
+    CreatedItem(Created) = created;
+    /// The answer of `work claim`.
+    ClaimedItem(Claimed) = claimed;
+    /// The answer of `work complete`.
+    CompletedItem(Completed) = completed;
     /// The answer of `work status`.
     ItemDetails(WorkHistory) = details;
 }
@@ -173,7 +202,7 @@ pub fn holder_among(item: &WorkItem, names: &AgentNames<'_>) -> Option<String> {
     item.claimed_by_name.as_deref().map(|name| names.show(name, item.claimed_by.as_deref()))
 }
 
-fn created(created: &Created, screen: &mut Screen<'_>) -> Result {
+fn created(created: &Created, _: Option<&ItemTokens>, screen: &mut Screen<'_>) -> Result {
     let item = &created.item;
     let verb = if created.created { "Created work item" } else { "Work item already exists" };
     let blockers = blocker_count(&created.open_blockers, &created.missing_blockers);
@@ -194,7 +223,7 @@ fn blockers(open: &[String], missing: &[String]) -> Option<String> {
     (!open.is_empty()).then(|| list_blockers(open, missing))
 }
 
-fn claimed(claimed: &Claimed, screen: &mut Screen<'_>) -> Result {
+fn claimed(claimed: &Claimed, tokens: Option<&ItemTokens>, screen: &mut Screen<'_>) -> Result {
     let item = &claimed.item;
     let id = escape(&item.item_id);
     if claimed.already_held {
@@ -213,7 +242,25 @@ fn claimed(claimed: &Claimed, screen: &mut Screen<'_>) -> Result {
         ("Claimed by", item.holder_label()),
         ("Fence", item.fence.map(|fence| fence.to_string())),
         ("Blocked by", blockers(&claimed.open_blockers, &claimed.missing_blockers)),
-    ])
+    ])?;
+    show_similar(tokens, screen)
+}
+
+/// What similar items have used: `Estimate from similar: 31k ± 9k (7 items)`.
+pub fn similar(estimate: &SimilarEstimate) -> String {
+    let SimilarEstimate { tokens, deviation, items } = estimate;
+    format!("Estimate from similar: {} ± {} ({items} items)", rounded(*tokens), rounded(*deviation))
+}
+
+fn show_similar(tokens: Option<&ItemTokens>, screen: &mut Screen<'_>) -> Result {
+    match tokens.and_then(|tokens| tokens.estimate_from_similar) {
+        Some(estimate) => screen.line(format_args!("{}", similar(&estimate))),
+        None => Ok(()),
+    }
+}
+
+fn used(tokens: Option<&ItemTokens>) -> Option<String> {
+    tokens.and_then(|tokens| tokens.tokens_used).map(|used| format!("{} tokens", rounded(used)))
 }
 
 fn released(released: &Released, screen: &mut Screen<'_>) -> Result {
@@ -262,7 +309,7 @@ fn edited(edited: &Edited, screen: &mut Screen<'_>) -> Result {
     screen.line(format_args!("Edited work item: {id} ({})", fields.join(", ")))
 }
 
-fn completed(completed: &Completed, screen: &mut Screen<'_>) -> Result {
+fn completed(completed: &Completed, tokens: Option<&ItemTokens>, screen: &mut Screen<'_>) -> Result {
     let item = &completed.item;
     let verb = if completed.already_completed { "Already completed" } else { "Completed work item" };
     screen.line(format_args!("{verb}: {}", escape(&item.item_id)))?;
@@ -270,6 +317,9 @@ fn completed(completed: &Completed, screen: &mut Screen<'_>) -> Result {
     if let Some(holder) = &item.claimed_by_name {
         let duration = time::length(Duration::from_secs(completed.held_seconds));
         screen.line(format_args!("Duration: {duration} (claimed by {})", escape(holder)))?;
+    }
+    if let Some(used) = used(tokens) {
+        screen.line(format_args!("Used: {used}"))?;
     }
     now_available(&completed.unblocked, screen)
 }
@@ -377,7 +427,7 @@ fn failures(hold: &Hold, now: Timestamp) -> Option<String> {
     (hold.failure_count > 0).then(|| format!("{}{}", hold.failure_count, last.unwrap_or_default()))
 }
 
-fn details(details: &WorkHistory, screen: &mut Screen<'_>) -> Result {
+fn details(details: &WorkHistory, tokens: Option<&ItemTokens>, screen: &mut Screen<'_>) -> Result {
     let item = &details.item;
     let list = |ids: &[String]| (!ids.is_empty()).then(|| ids.join(", "));
     let now = screen.now();
@@ -393,6 +443,7 @@ fn details(details: &WorkHistory, screen: &mut Screen<'_>) -> Result {
         ("Priority", Some(item.priority.to_string())),
         ("Labels", list(&item.labels())),
         ("Estimate", item.estimate().map(|tokens| format!("{tokens} tokens"))),
+        ("Used", used(tokens)),
         ("Claimed by", item.holder_label().map(|holder| format!("{holder}{since}"))),
         ("Fence", item.fence.map(|fence| fence.to_string())),
         ("Blocked by", blockers(&details.open_blockers, &details.missing_blockers)),
@@ -404,6 +455,7 @@ fn details(details: &WorkHistory, screen: &mut Screen<'_>) -> Result {
         ("Summary", item.summary.clone()),
         ("Metadata", item.other_metadata().as_ref().map(|metadata| metadata.as_str().to_owned())),
     ])?;
+    show_similar(tokens, screen)?;
     if let Some(description) = &item.description {
         screen.gap()?;
         for line in description.lines() {

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use blackboard::quota::Usage;
 use jsonc_parser::json;
+use serde::Deserialize;
 use serde_json::{Value, json as answer};
 
 use super::{AgentProcess, Exceptions, Platform, PlatformSettings, Reply, ReplyFormat, Variables};
@@ -10,6 +12,7 @@ use crate::disk::plain_text;
 use crate::environment::Environment;
 use crate::hooks::{EventKind, PayloadFields, PayloadFormat};
 use crate::identity::usable_name;
+use crate::quota::reading::{Reading, UsageFormat, moment};
 use crate::setup::{Content, Part, SettingsDirs, SettingsLevel, Target, Wanted, grouped, servers, skill};
 
 pub const CLAUDE: Platform = Platform {
@@ -44,6 +47,7 @@ pub const CLAUDE: Platform = Platform {
             ],
         },
     },
+    usage: Some(UsageFormat { delegates: Some(delegate_transcripts), ..UsageFormat::lines(read_usage) }),
     exceptions: Exceptions {
         start_directory: Some(START_DIRECTORY),
         shell_script: Some(SHELL_SCRIPT),
@@ -136,6 +140,66 @@ fn name_in_settings(text: &str) -> Option<String> {
     let names = [&settings["daidentity"]["name"], &settings["env"]["DA"]];
     let mut names = names.into_iter().filter_map(|name| name.as_str());
     names.find_map(|name| if name.contains(char::is_control) { None } else { usable_name(name) })
+}
+
+/// A line of a transcript: one for each part of a message, with the usage of the complete message.
+#[derive(Deserialize)]
+struct UsageLine {
+    #[serde(rename = "type")]
+    kind: String,
+    timestamp: Option<String>,
+    message: UsageMessage,
+}
+
+#[derive(Deserialize)]
+struct UsageMessage {
+    id: String,
+    model: Option<String>,
+    usage: MessageTokens,
+}
+
+/// The numbers of a message. Input contains neither of the caches.
+#[derive(Deserialize)]
+struct MessageTokens {
+    input_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    output_tokens_details: Option<OutputTokens>,
+}
+
+#[derive(Deserialize)]
+struct OutputTokens {
+    thinking_tokens: Option<u64>,
+}
+
+/// Reads a line of a transcript. Copies in another file, of a forked session, have the same id.
+fn read_usage(line: &str, reading: &mut Reading) {
+    if !line.contains(r#""type":"assistant""#) {
+        return;
+    }
+    let Ok(UsageLine { kind, timestamp, message }) = serde_json::from_str(line) else { return };
+    if kind != "assistant" {
+        return;
+    }
+    let tokens = message.usage;
+    let output = tokens.output_tokens.unwrap_or_default();
+    let thinking = tokens.output_tokens_details.and_then(|details| details.thinking_tokens);
+    let reasoning = thinking.unwrap_or_default().min(output);
+    let usage = Usage {
+        input: tokens.input_tokens.unwrap_or_default(),
+        cache_write: tokens.cache_creation_input_tokens.unwrap_or_default(),
+        cache_read: tokens.cache_read_input_tokens.unwrap_or_default(),
+        output: output - reasoning,
+        reasoning,
+    };
+    let id = format!("claude:{}", message.id);
+    reading.add(id, message.model.as_deref(), moment(timestamp.as_deref()), usage);
+}
+
+/// `SESSION/subagents` beside `SESSION.jsonl`
+fn delegate_transcripts(transcript: &Path) -> PathBuf {
+    transcript.with_extension("").join("subagents")
 }
 
 /// `$CLAUDE_CONFIG_DIR`, `~/.claude`

@@ -4,13 +4,18 @@
 //! contains no path and no version.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
+use blackboard::clock::Timestamp;
+use blackboard::quota::Usage;
 use jsonc_parser::json;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::claude::{PAYLOAD, format_reply};
 use super::{AgentProcess, CallMetadata, Exceptions, Platform, PlatformSettings, ReplyFormat, Variables};
 use crate::hooks::PayloadFormat;
+use crate::quota::reading::{LimitReport, Reading, UsageFormat, moment};
 use crate::setup::{Content, Part, SettingsDirs, SettingsLevel, Target, Wanted, grouped, skill};
 
 pub const CODEX: Platform = Platform {
@@ -47,6 +52,7 @@ pub const CODEX: Platform = Platform {
             ],
         },
     },
+    usage: Some(UsageFormat::lines(read_usage)),
     exceptions: Exceptions {
         call_metadata: Some(CallMetadata { key: "x-codex-turn-metadata", session_hints }),
         ..Exceptions::NONE
@@ -62,6 +68,150 @@ fn session_hints(metadata: &Value) -> Vec<String> {
     let metadata: &Value = parsed.as_ref().unwrap_or(metadata);
     let id = |name| metadata.get(name).and_then(Value::as_str);
     CODEX.session_hints(id("session_id"), id("thread_id")).collect()
+}
+
+/// A line of a rollout, of one of the kinds that matter.
+#[derive(Deserialize)]
+struct RolloutLine {
+    #[serde(rename = "type")]
+    kind: String,
+    timestamp: Option<String>,
+    payload: RolloutPayload,
+}
+
+#[derive(Deserialize)]
+struct RolloutPayload {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    /// The thread, in the first line.
+    id: Option<String>,
+    model: Option<String>,
+    thread_id: Option<String>,
+    response_id: Option<String>,
+    usage: Option<Tokens>,
+    info: Option<TokenCount>,
+    rate_limits: Option<RateLimits>,
+}
+
+#[derive(Deserialize)]
+struct TokenCount {
+    total_token_usage: Option<Tokens>,
+    last_token_usage: Option<Tokens>,
+}
+
+/// Numbers of tokens. Input contains caches, and output contains reasoning.
+#[derive(Deserialize)]
+#[expect(clippy::struct_field_names, reason = "these are the names of Codex")]
+struct Tokens {
+    input_tokens: Option<u64>,
+    cached_input_tokens: Option<u64>,
+    cache_write_input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    reasoning_output_tokens: Option<u64>,
+    total_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct RateLimits {
+    primary: Option<RateLimit>,
+    secondary: Option<RateLimit>,
+}
+
+#[derive(Deserialize)]
+struct RateLimit {
+    used_percent: Option<f64>,
+    window_minutes: Option<u64>,
+    /// Seconds since 1970.
+    resets_at: Option<u32>,
+    /// The same in older versions.
+    resets_in_seconds: Option<u32>,
+}
+
+impl Tokens {
+    fn usage(&self) -> Usage {
+        let (input, output) = (self.input_tokens.unwrap_or_default(), self.output_tokens.unwrap_or_default());
+        let cache_read = self.cached_input_tokens.unwrap_or_default().min(input);
+        let cache_write = self.cache_write_input_tokens.unwrap_or_default().min(input - cache_read);
+        let reasoning = self.reasoning_output_tokens.unwrap_or_default().min(output);
+        Usage {
+            input: input - cache_read - cache_write,
+            cache_write,
+            cache_read,
+            output: output - reasoning,
+            reasoning,
+        }
+    }
+}
+
+/// Reads a line of a rollout. A call of the model has a `token_usage_record`, and later a `token_count`. Older versions
+/// have only the latter, so it counts until the first record of the file. Copies of a line have the same id.
+fn read_usage(line: &str, reading: &mut Reading) {
+    let has = |kind: &str| line.contains(kind);
+    let names_thread = reading.context.thread.is_none() && has(r#""session_meta""#);
+    if !names_thread
+        && !has(r#""turn_context""#)
+        && !has(r#""token_usage_record""#)
+        && !has(r#""token_count""#)
+    {
+        return;
+    }
+    let Ok(RolloutLine { kind, timestamp, payload }) = serde_json::from_str(line) else { return };
+    let at = moment(timestamp.as_deref());
+    match (kind.as_str(), payload.kind.as_deref()) {
+        ("session_meta", _) if names_thread => reading.context.thread = usable(payload.id),
+        ("turn_context", _) => {
+            if let Some(model) = usable(payload.model) {
+                reading.context.model = Some(model);
+            }
+        }
+        ("token_usage_record", _) => {
+            reading.context.has_records = true;
+            let (Some(thread), Some(response)) = (payload.thread_id, payload.response_id) else { return };
+            let Some(tokens) = payload.usage else { return };
+            let model = reading.context.model.clone();
+            reading.add(format!("codex:{thread}:{response}"), model.as_deref(), at, tokens.usage());
+        }
+        ("event_msg", Some("token_count")) => {
+            let Some(at) = at else { return };
+            if let Some(limits) = payload.rate_limits {
+                report(&limits, at, reading);
+            }
+            let Some(TokenCount { total_token_usage: Some(total), last_token_usage: Some(last) }) =
+                payload.info
+            else {
+                return;
+            };
+            let Some(total) = total.total_tokens.filter(|_| !reading.context.has_records) else { return };
+            let Some(thread) = reading.context.thread.clone() else { return };
+            let model = reading.context.model.clone();
+            reading.add(format!("codex:{thread}:{total}"), model.as_deref(), Some(at), last.usage());
+        }
+        _ => {}
+    }
+}
+
+fn usable(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.is_empty() && text.len() <= 200)
+}
+
+/// Adds the limits of the account.
+fn report(limits: &RateLimits, at: Timestamp, reading: &mut Reading) {
+    for limit in [&limits.primary, &limits.secondary].into_iter().flatten() {
+        let later = limit.resets_in_seconds.map(|seconds| at.plus(Duration::from_secs(seconds.into())));
+        let moment = limit.resets_at.map(|seconds| Timestamp::from_millis(i64::from(seconds) * 1000));
+        let (Some(used_percent), Some(window_minutes), Some(resets_at)) =
+            (limit.used_percent, limit.window_minutes, moment.or(later))
+        else {
+            continue;
+        };
+        reading.limits.push(LimitReport {
+            model: reading.context.model.clone().unwrap_or_default(),
+            window_minutes,
+            used_percent,
+            resets_at: resets_at.millis(),
+            at: at.millis(),
+        });
+    }
 }
 
 /// `$CODEX_HOME`, `~/.codex`

@@ -4,15 +4,18 @@
 //! of a directory, so our hooks have their own file. With event names in this spelling, it sends the same fields as
 //! other platforms.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use blackboard::quota::Usage;
 use jsonc_parser::json;
+use serde::Deserialize;
 use serde_json::{Value, json as answer};
 
 use super::claude::{CLAUDE, FIELDS, PAYLOAD};
 use super::{AgentProcess, Exceptions, Platform, PlatformSettings, Reply, ReplyFormat, Variables};
 use crate::environment::Environment;
 use crate::hooks::{EventKind, PayloadFields, PayloadFormat};
+use crate::quota::reading::{Reading, UsageFormat, moment};
 use crate::setup::{Content, Part, SettingsDirs, SettingsLevel, Target, Wanted, servers, skill};
 
 pub const COPILOT: Platform = Platform {
@@ -69,6 +72,11 @@ pub const COPILOT: Platform = Platform {
             ],
         },
     },
+    // Only some of its hooks name the file.
+    usage: Some(UsageFormat {
+        usual_transcript: Some(|session| Path::new("session-state").join(session).join("events.jsonl")),
+        ..UsageFormat::lines(read_usage)
+    }),
     exceptions: Exceptions { runs_hooks_of: Some(runs_hooks_of), ..Exceptions::NONE },
 };
 
@@ -94,6 +102,66 @@ fn format_reply(_event: &str, reply: &Reply) -> Option<Value> {
             Some(answer!({"permissionDecision": "deny", "permissionDecisionReason": reason}))
         }
     }
+}
+
+/// An event of a session: one for each call of the model.
+#[derive(Deserialize)]
+struct UsageEvent {
+    #[serde(rename = "type")]
+    kind: String,
+    timestamp: Option<String>,
+    data: UsageData,
+}
+
+#[derive(Deserialize)]
+struct UsageData {
+    usage: CallUsage,
+}
+
+/// The numbers of a call. Input contains cache reads, and output contains reasoning.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CallUsage {
+    model: Option<String>,
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    cache_read_tokens: Option<u64>,
+    cache_write_tokens: Option<u64>,
+    reasoning_tokens: Option<u64>,
+    accounting: Accounting,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Accounting {
+    source_session_id: String,
+    sequence: u64,
+}
+
+/// Reads an event of a session.
+fn read_usage(line: &str, reading: &mut Reading) {
+    if !line.contains(r#""session.usage_record""#) {
+        return;
+    }
+    let Ok(UsageEvent { kind, timestamp, data: UsageData { usage } }) = serde_json::from_str(line) else {
+        return;
+    };
+    if kind != "session.usage_record" {
+        return;
+    }
+    let (input, output) = (usage.input_tokens.unwrap_or_default(), usage.output_tokens.unwrap_or_default());
+    let cache_read = usage.cache_read_tokens.unwrap_or_default().min(input);
+    let reasoning = usage.reasoning_tokens.unwrap_or_default().min(output);
+    let tokens = Usage {
+        input: input - cache_read,
+        cache_write: usage.cache_write_tokens.unwrap_or_default(),
+        cache_read,
+        output: output - reasoning,
+        reasoning,
+    };
+    let Accounting { source_session_id, sequence } = usage.accounting;
+    let id = format!("copilot:{source_session_id}:{sequence}");
+    reading.add(id, usage.model.as_deref(), moment(timestamp.as_deref()), tokens);
 }
 
 /// `$COPILOT_HOME`, `~/.copilot`

@@ -53,6 +53,7 @@ pub const CURSOR: Platform = Platform {
             ],
         },
     },
+    usage: None,
     exceptions: Exceptions::NONE,
 };
 

@@ -2,12 +2,15 @@
 
 use std::path::PathBuf;
 
+use blackboard::quota::Usage;
 use jsonc_parser::json;
+use serde::Deserialize;
 use serde_json::{Value, json as answer};
 
 use super::claude::{FIELDS, PAYLOAD};
 use super::{AgentProcess, Exceptions, Platform, PlatformSettings, Reply, ReplyFormat, Variables};
 use crate::hooks::{EventKind, PayloadFields, PayloadFormat};
+use crate::quota::reading::{Reading, UsageFormat, moment};
 use crate::setup::{Content, Part, SettingsDirs, SettingsLevel, Target, Wanted, grouped, servers, skill};
 
 pub const GEMINI: Platform = Platform {
@@ -46,6 +49,7 @@ pub const GEMINI: Platform = Platform {
             ],
         },
     },
+    usage: Some(UsageFormat::lines(read_usage)),
     exceptions: Exceptions::NONE,
 };
 
@@ -59,6 +63,65 @@ fn format_reply(event: &str, reply: &Reply) -> Option<Value> {
             Some(answer!({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}))
         }
         Reply::Deny(reason) => Some(answer!({"decision": "deny", "reason": reason})),
+    }
+}
+
+/// A line of a session: a message, or an update that may replace the list of messages.
+#[derive(Deserialize)]
+struct SessionMessage {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    id: Option<String>,
+    timestamp: Option<String>,
+    model: Option<String>,
+    tokens: Option<Tokens>,
+    #[serde(rename = "$set")]
+    update: Option<SessionUpdate>,
+}
+
+#[derive(Deserialize)]
+struct SessionUpdate {
+    #[serde(default)]
+    messages: Vec<SessionMessage>,
+}
+
+/// Numbers of tokens. Input contains what was cached; output contains no thoughts.
+#[derive(Deserialize)]
+struct Tokens {
+    input: Option<u64>,
+    output: Option<u64>,
+    cached: Option<u64>,
+    thoughts: Option<u64>,
+    /// Input that results of tools add.
+    tool: Option<u64>,
+}
+
+/// Reads a line of a session. A message with tool calls is written twice, with the same id.
+fn read_usage(line: &str, reading: &mut Reading) {
+    if !line.contains(r#""tokens""#) {
+        return;
+    }
+    let Ok(mut message) = serde_json::from_str::<SessionMessage>(line) else { return };
+    let updated = message.update.take().map(|update| update.messages).unwrap_or_default();
+    for message in updated.into_iter().chain([message]) {
+        let SessionMessage { kind: Some(kind), id: Some(id), tokens: Some(tokens), timestamp, model, .. } =
+            message
+        else {
+            continue;
+        };
+        if kind != "gemini" {
+            continue;
+        }
+        let input = tokens.input.unwrap_or_default();
+        let cache_read = tokens.cached.unwrap_or_default().min(input);
+        let usage = Usage {
+            input: (input - cache_read).saturating_add(tokens.tool.unwrap_or_default()),
+            cache_read,
+            output: tokens.output.unwrap_or_default(),
+            reasoning: tokens.thoughts.unwrap_or_default(),
+            ..Usage::default()
+        };
+        reading.add(format!("gemini:{id}"), model.as_deref(), moment(timestamp.as_deref()), usage);
     }
 }
 

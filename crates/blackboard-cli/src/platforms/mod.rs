@@ -25,6 +25,7 @@ use serde_json::Value;
 use crate::environment::Environment;
 use crate::hooks::PayloadFormat;
 use crate::hooks::request::Payload;
+use crate::quota::reading::UsageFormat;
 use crate::setup::{SettingsDirs, SettingsLevel, Target};
 
 /// Every platform, in the order in which they are shown.
@@ -50,6 +51,8 @@ pub struct Platform {
     pub replies: ReplyFormat,
     /// The location of its settings, and what setup writes there.
     pub settings: PlatformSettings,
+    /// How its usage of tokens is read.
+    pub usage: Option<UsageFormat>,
     /// What only this platform does.
     pub exceptions: Exceptions,
 }
@@ -91,6 +94,19 @@ pub enum Reply {
     },
     /// Denies what the agent is about to do, with the reason.
     Deny(String),
+}
+
+impl Reply {
+    /// The same after another text. A denial has no other text.
+    #[must_use]
+    pub fn after(self, before: String) -> Reply {
+        match self {
+            Reply::Context { text, session } => {
+                Reply::Context { text: format!("{before}\n\n{text}"), session }
+            }
+            Reply::Silence | Reply::Deny(_) => Reply::Context { text: before, session: None },
+        }
+    }
 }
 
 /// The answers that a platform accepts from a hook.

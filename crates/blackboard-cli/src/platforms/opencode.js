@@ -1,13 +1,16 @@
 // Written by `blackboard setup`, which replaces and removes this file: changes here are lost.
 //
 // Passes what happens in OpenCode to `blackboard hook opencode` as one JSON object on its standard input:
-// { event, session_id, parent_id?, task?, cwd, tool_name?, tool_input?: { files, patch? } }. Its answer, if any, is one JSON object:
+// { event, session_id, parent_id?, task?, cwd, tool_name?, tool_input?: { files, patch? }, usage?: [{ id, model, at, tokens }] }.
+// Usage has the numbers of tokens of completed messages, and no text. Its answer, if any, is one JSON object:
 // { context?, env?, deny? }. Whatever goes wrong on the way is silence.
 
 import { randomUUID } from "node:crypto"
 
 const LIMIT_MS = 2000
 const SERVER = "blackboard_"
+// How many messages one call passes on, and how many earlier ones are read of a session that goes on.
+const MESSAGES = 1000
 
 const call = async (input) => {
   try {
@@ -29,6 +32,14 @@ const call = async (input) => {
 // OpenCode gives a subagent's session the description of its task as a title.
 const about_parent = (info) => ({ parent_id: info?.parentID, task: info?.parentID ? info.title : undefined })
 
+// The numbers of a message, once it is complete.
+const usage_of = (info) => {
+  const { input, output, reasoning, cache } = info?.tokens ?? {}
+  if (info?.role !== "assistant" || !info.time?.completed || input === undefined) return []
+  const tokens = { input, output, reasoning, cache: { read: cache?.read, write: cache?.write } }
+  return [{ id: info.id, model: info.modelID, at: info.time.completed, tokens }]
+}
+
 export const Blackboard = async ({ client, directory }) => {
   // One process hosts many sessions: what waits to be told to each, what its shells are to know, and the last call for it.
   const sessions = new Map()
@@ -37,7 +48,11 @@ export const Blackboard = async ({ client, directory }) => {
     const passed = session.last.then(async () => {
       const said = await more
       session.parent ??= said?.parent_id
-      const answer = await call({ event, session_id, cwd: directory, ...said })
+      // A hook that runs out of time has read nothing. So each message is passed on twice; it is counted once.
+      const fresh = session.usage.splice(0, MESSAGES)
+      const usage = [...session.passed, ...fresh]
+      session.passed = fresh
+      const answer = await call({ event, session_id, cwd: directory, ...said, ...(usage.length && { usage }) })
       if (answer.context) session.context.push(answer.context)
       Object.assign(session.env, answer.env)
       return answer
@@ -49,10 +64,19 @@ export const Blackboard = async ({ client, directory }) => {
   // Events come when they like, and a session that goes on after a pause has none: it starts when it is heard of first.
   const heard = (session_id, parent = parentOf) => {
     if (sessions.has(session_id)) return sessions.get(session_id)
-    const session = { context: [], env: {}, last: Promise.resolve() }
+    const session = { context: [], env: {}, last: Promise.resolve(), usage: [], passed: [] }
     sessions.set(session_id, session)
     pass(session_id, session, "session.created", parent(session_id))
+    if (parent === parentOf) earlier(session_id, session)
     return session
+  }
+
+  // A process that was killed may not have passed on what its last messages used.
+  const earlier = async (id, session) => {
+    try {
+      const { data } = await client.session.messages({ path: { id }, query: { limit: MESSAGES } })
+      session.usage.push(...data.slice(-MESSAGES).flatMap(({ info }) => usage_of(info)))
+    } catch {}
   }
 
   const parentOf = async (id) => {
@@ -95,6 +119,8 @@ export const Blackboard = async ({ client, directory }) => {
     event: async ({ event }) => {
       const { info, sessionID } = event.properties ?? {}
       if (event.type === "session.created" && info?.id) await heard(info.id, () => about_parent(info)).last
+      // It comes several times for a message. The next call passes it on.
+      if (event.type === "message.updated") sessions.get(info?.sessionID)?.usage.push(...usage_of(info))
       if (event.type === "session.idle") await rest(sessionID)
       if (event.type === "session.deleted") await end(info?.id)
     },

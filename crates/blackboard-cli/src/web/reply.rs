@@ -239,7 +239,8 @@ fn known_status(code: Code) -> Option<StatusCode> {
         | Code::ProtocolNotFound
         | Code::ScopeNotFound
         | Code::WorkNotFound
-        | Code::EntryNotFound => StatusCode::NOT_FOUND,
+        | Code::EntryNotFound
+        | Code::QuotaNotConfigured => StatusCode::NOT_FOUND,
         // The client has to start over.
         Code::Compacted | Code::CursorAhead => StatusCode::GONE,
         Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
@@ -266,7 +267,6 @@ fn known_status(code: Code) -> Option<StatusCode> {
         | Code::TimedOut
         | Code::NoSession
         | Code::NotRunning
-        | Code::QuotaNotConfigured
         | Code::QuotaExceeded
         | Code::NothingAvailable
         | Code::AlreadyClaimed

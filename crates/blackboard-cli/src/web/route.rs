@@ -15,6 +15,7 @@ use super::query::{Query, decoded};
 use super::reply::{self, Body, Reply};
 use super::stream::Stream;
 use super::{api, page};
+use crate::quota::QuotaReader;
 use crate::unreadable::UnreadableRows;
 
 /// What a handler of the API gets.
@@ -27,6 +28,8 @@ pub struct ApiRequest<'a> {
     pub id: &'a str,
     /// The state of the board.
     pub feed: &'a Feed,
+    /// The token quota, if it is configured.
+    pub quota: Option<&'a QuotaReader>,
 }
 
 impl ApiRequest<'_> {
@@ -58,6 +61,7 @@ const API: &[(&str, Answer)] = &[
     ("/api/entries/history", api::entries::history),
     ("/api/scopes", api::entries::scopes),
     ("/api/locks", api::locks::list),
+    ("/api/quota", api::quota::status),
 ];
 
 /// The path of the stream.
@@ -73,6 +77,8 @@ pub struct Shared {
     pub streams: Arc<Streams>,
     /// The beginning of a command for the board, for the page.
     pub program: String,
+    /// The token quota, if it is configured.
+    pub quota: Option<Arc<QuotaReader>>,
 }
 
 /// Handles a request.
@@ -83,7 +89,13 @@ pub async fn answer(request: Parts, shared: Arc<Shared>) -> Reply {
         Ok(_) if request.method != Method::GET && !head => (reply::not_allowed(), None),
         Ok(_) if request.uri.path() == "/" => {
             let nonce = nonce();
-            (reply::text("text/html; charset=utf-8", page::document(&nonce, &shared.program)), Some(nonce))
+            (
+                reply::text(
+                    "text/html; charset=utf-8",
+                    page::document(&nonce, &shared.program, shared.quota.is_some()),
+                ),
+                Some(nonce),
+            )
         }
         Ok(client) => (route(request, &client, &shared).await, None),
     };
@@ -97,7 +109,7 @@ pub async fn answer(request: Parts, shared: Arc<Shared>) -> Reply {
 
 async fn route(request: Parts, client: &Client, shared: &Shared) -> Reply {
     let path = request.uri.path();
-    let feed = Arc::clone(&shared.feed);
+    let (feed, quota) = (Arc::clone(&shared.feed), shared.quota.clone());
     if path == "/favicon.ico" {
         return reply::empty(StatusCode::NO_CONTENT);
     }
@@ -120,7 +132,8 @@ async fn route(request: Parts, client: &Client, shared: &Shared) -> Reply {
             let unreadable = UnreadableRows::default();
             let board = &unreadable.observe(board);
             let query = request.uri.query().unwrap_or("");
-            let mut reply = answer(&ApiRequest { board, query, id: &id, feed: &feed })?;
+            let quota = quota.as_deref();
+            let mut reply = answer(&ApiRequest { board, query, id: &id, feed: &feed, quota })?;
             reply::note_unreadable(&mut reply, &unreadable.list());
             Ok(reply)
         })

@@ -35,6 +35,7 @@ use super::route::{self, Shared};
 use crate::context::warn;
 use crate::hints::{self, GivenOptions};
 use crate::open::ResolvedBoard;
+use crate::quota::QuotaReader;
 
 /// How long a request may take to arrive, and how long a connection may be idle between requests.
 const TO_ASK: Duration = Duration::from_secs(10);
@@ -83,6 +84,12 @@ pub struct Options {
     pub token: bool,
 }
 
+/// What the page shows besides the board.
+struct Page {
+    program: String,
+    quota: Option<Arc<QuotaReader>>,
+}
+
 /// A server that listens but does not answer yet.
 pub struct Listening {
     runtime: Runtime,
@@ -95,6 +102,8 @@ pub struct Listening {
     asked_to_end: AskedToEnd,
     /// The beginning of a command for this board.
     program: String,
+    /// The token quota, if it is configured.
+    quota: Option<QuotaReader>,
 }
 
 impl Listening {
@@ -130,7 +139,14 @@ impl Listening {
         let name = is_named.then(|| board.engine.name());
         let given = GivenOptions { db: name.as_deref().map(OsStr::new), session: None };
         let program = given.program().into_owned();
-        Ok(Listening { runtime, listener, running, access, board, claim, asked_to_end, program })
+        let quota = None;
+        Ok(Listening { runtime, listener, running, access, board, claim, asked_to_end, program, quota })
+    }
+
+    /// The same server, which also shows this quota.
+    #[must_use]
+    pub fn with_quota(self, quota: Option<QuotaReader>) -> Listening {
+        Listening { quota, ..self }
     }
 
     /// The server's registration data.
@@ -140,12 +156,14 @@ impl Listening {
 
     /// Serves until this process is asked to stop.
     pub fn run(self) -> Result<()> {
-        let Listening { runtime, listener, running, access, board, mut claim, asked_to_end, program } = self;
+        let Listening { runtime, listener, running, access, board, mut claim, asked_to_end, program, quota } =
+            self;
+        let page = Page { program, quota: quota.map(Arc::new) };
         let engine = Arc::clone(&board.engine);
         let (feed, thread) = Feed::start(board)?;
         runtime.block_on(async {
             tokio::select! {
-                () = serve(listener, Arc::clone(&feed), access, asked_to_end, program) => {}
+                () = serve(listener, Arc::clone(&feed), access, asked_to_end, page) => {}
                 () = watch_registration(&mut claim, engine.sidecars(), &running) => {}
             }
         });
@@ -217,11 +235,12 @@ async fn serve(
     feed: Arc<Feed>,
     access: Access,
     mut asked_to_end: AskedToEnd,
-    program: String,
+    Page { program, quota }: Page,
 ) {
     let most = CONNECTIONS.min(open_files().saturating_sub(OTHER_FILES)).max(1);
     let places = Arc::new(Semaphore::new(most));
-    let shared = Arc::new(Shared { feed: Arc::clone(&feed), access, streams: Streams::new(most), program });
+    let streams = Streams::new(most);
+    let shared = Arc::new(Shared { feed: Arc::clone(&feed), access, streams, program, quota });
     let newcomers = Arc::new(NewConnections::default());
     let (ending, ended) = watch::channel(false);
     loop {

@@ -60,8 +60,14 @@ fn a_board_without_a_file_is_opened_followed_and_registered_like_any_other() {
     let engine = Arc::new(InMemory::new(store, &scratch.path().join("sidecars")));
     let config = Config::default();
     let settings = config.settings(false);
-    let resolved =
-        ResolvedBoard { engine, config, settings, replaces_repository_board: false, upgrades: false };
+    let resolved = ResolvedBoard {
+        engine,
+        config,
+        settings,
+        notifier: None,
+        replaces_repository_board: false,
+        upgrades: false,
+    };
     let kept = KeptBoard::new(resolved.clone());
     let board = kept.open(Mode::Existing, |_| panic!("it is not gone")).unwrap().existing().unwrap();
     board.scope("default").write(&Write::new("a", Value::of(&1).unwrap())).unwrap();

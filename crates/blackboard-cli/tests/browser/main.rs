@@ -18,6 +18,7 @@ mod crowded;
 mod hostile;
 mod keyboard;
 mod live;
+mod quota;
 mod sections;
 mod site;
 mod timeline;

@@ -3,7 +3,9 @@
 mod delegates;
 mod edits;
 mod failures;
+mod quota;
 mod sessions;
+mod usage;
 
 use std::fs;
 

@@ -32,6 +32,7 @@ mod init;
 mod list;
 mod lock;
 mod mcp;
+mod notify;
 mod observe;
 mod project;
 mod protocol;

@@ -61,6 +61,7 @@ mod shared_quota;
 mod swapped;
 mod system_calls;
 mod upgrade;
+mod usage;
 mod wal;
 
 mod crowd;

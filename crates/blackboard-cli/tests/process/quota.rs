@@ -93,6 +93,25 @@ fn of_fifty_processes_as_many_reserve_as_fit_together() {
 }
 
 #[test]
+fn of_twenty_processes_that_cross_a_threshold_one_announces_it() {
+    let scratch = configured(
+        r#"{"quota": {"providers": {"a": {"windows": {"5h": {"budget": 1000}}, "warnAt": [0.5, 0.9]}}}}"#,
+    );
+    scratch.run(["work", "create", "x", "--title", "X"]).success();
+    for (tokens, expected) in [("26", 1), ("24", 2)] {
+        let answers = at_once(20, |_| {
+            let mut command = scratch.command(["quota", "record", "--input-tokens", tokens]);
+            end_of(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+        });
+        for ended in answers {
+            assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+        }
+        let warnings = scratch.json(["observe", "--since", "1h", "--filter", "quota_warning"]);
+        assert_eq!(warnings["count"], expected, "{warnings}");
+    }
+}
+
+#[test]
 fn a_killed_process_leaves_sums_that_a_retry_completes() {
     let scratch = configured(QUOTA);
     let messages = size(6_000, 60_000);

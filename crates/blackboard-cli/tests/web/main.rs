@@ -16,6 +16,7 @@ mod crowd;
 mod hostile;
 mod limits;
 mod pages;
+mod quota;
 mod routes;
 mod security;
 mod served;

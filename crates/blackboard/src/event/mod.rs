@@ -10,13 +10,17 @@
 //! | `page.rs` | pages of the event log, without the values of entries |
 //! | `subscribe.rs`, `subscriber.rs` | the events of a follower one at a time: as an iterator, on a thread, through a channel |
 //! | `filter.rs` | conditions for events |
+//! | `severity.rs` | how urgent an event is |
+//! | `quota_warning.rs` | the event of the token quota |
 //! | `scan.rs`, `change.rs` | reading the event log in complete commits, with entry changes |
 
 mod change;
 mod filter;
 mod observe;
 mod page;
+mod quota_warning;
 mod scan;
+mod severity;
 mod subscribe;
 mod subscriber;
 mod summary;
@@ -31,8 +35,11 @@ pub(crate) use self::filter::Filters;
 pub use self::filter::{Custom, EventKind, Filter};
 pub use self::observe::{Events, Observation, Since};
 pub use self::page::{Lines, LogPage, LogView};
+pub(crate) use self::quota_warning::NOTIFIED;
+pub use self::quota_warning::QuotaWarning;
 pub use self::scan::Batch;
 pub(crate) use self::scan::{ENOUGH_BYTES, Scan, Scanned};
+pub use self::severity::Severity;
 pub use self::subscribe::Subscription;
 pub use self::subscriber::{Receiver, Subscriber};
 use crate::clock::Timestamp;
@@ -138,6 +145,8 @@ event_types! {
     ScopeUpdated = "scope_updated";
     /// The policies of a scope were deleted, perhaps with its entries.
     ScopeDeleted = "scope_deleted";
+    /// A window or a session passed a threshold of the token quota.
+    QuotaWarning = "quota_warning";
 }
 
 impl EventType {
@@ -329,6 +338,7 @@ impl Event {
             | EventType::ScopeCreated
             | EventType::ScopeUpdated
             | EventType::ScopeDeleted
+            | EventType::QuotaWarning
             | EventType::Other(_) => return self.event_type.as_str(),
         };
         let in_metadata = || self.metadata.as_ref()?.to_map().remove("scope")?.as_str().map(str::to_owned);

@@ -38,8 +38,8 @@ pub(super) enum Change {
     Usage { records: Vec<Record> },
     /// Limits that a platform has reported.
     Limits { limits: Vec<ReportedLimit> },
-    /// A reservation.
-    Reserve { reservation: Reservation },
+    /// A reservation, and those that it replaces.
+    Reserve { reservation: Reservation, replaces: Option<Release> },
     /// The end of reservations.
     Release { which: Release },
 }
@@ -52,6 +52,10 @@ pub(super) enum Release {
     Id(String),
     /// Those of a session.
     Session { board: String, session: String },
+    /// Those for a work item.
+    Item { board: String, item: String },
+    /// Those of a session for a work item.
+    Claim { board: String, session: String, item: String },
 }
 
 /// What a change did.
@@ -159,8 +163,9 @@ fn apply(
             }
         }
         Change::Limits { limits } => applied.rows = limits::store(connection, &limits, at)?,
-        Change::Reserve { reservation } => {
+        Change::Reserve { reservation, replaces } => {
             reservations::remove_expired(connection, at)?;
+            replaces.iter().try_for_each(|which| reservations::remove(connection, which).map(drop))?;
             applied.rows = reservations::store(connection, &reservation)?;
         }
         Change::Release { which } => applied.rows = reservations::remove(connection, &which)?,

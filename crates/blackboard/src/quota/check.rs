@@ -1,8 +1,9 @@
 //! Whether tokens fit, and when they would.
 
 use std::fmt;
+use std::time::Duration;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension as _};
 use serde::Serialize;
 
 use super::config::{Config, Provider, Window};
@@ -16,6 +17,9 @@ use crate::error::{Error, Result};
 
 /// An agent counts as active if it used tokens in the last minutes.
 pub(super) const RECENT_MINUTES: i64 = 5;
+
+/// The time that counts for a provider without windows.
+const WITHOUT_WINDOWS: Duration = Duration::from_hours(24);
 
 /// Tokens that a caller wants to use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -142,6 +146,31 @@ impl Ledger {
     }
 }
 
+impl Ledger {
+    /// How many tokens the session of a request can reserve now, by every window and its cap; `None` if nothing limits it. The
+    /// tokens of the request do not matter.
+    pub fn most_tokens(&self, request: &TokenRequest) -> Result<Option<u64>> {
+        self.provider(&request.provider)?;
+        let now = self.now();
+        self.read(|connection| Ok(State::load(connection, &self.config, request, now)?.most_tokens(request)))
+    }
+
+    /// The provider of a session: that of its newest record, or the only configured one.
+    pub fn provider_of_session(&self, board: &str, session: &str) -> Result<Option<String>> {
+        const NEWEST: &str = "SELECT provider FROM buckets JOIN sources ON id = source
+            WHERE board = ?1 AND session = ?2 ORDER BY start DESC, width LIMIT 1";
+        let mut names = self.config.providers.keys();
+        // With one provider, the answer needs no ledger.
+        if let (Some(only), None) = (names.next(), names.next()) {
+            return Ok(Some(only.clone()));
+        }
+        let newest: Option<String> = self.read(|connection| {
+            connection.prepare_cached(NEWEST)?.query_row((board, session), |row| row.get(0)).optional()
+        })?;
+        Ok(newest.filter(|provider| self.config.providers.contains_key(provider)))
+    }
+}
+
 /// What decides about requests to a provider.
 pub(super) struct State<'a> {
     pub(super) config: &'a Config,
@@ -168,8 +197,8 @@ impl<'a> State<'a> {
             return Err(rusqlite::Error::QueryReturnedNoRows);
         };
         let name = request.provider.as_str();
-        let longest = provider.windows().last().map(|window| window.length).unwrap_or_default();
-        let recent = std::time::Duration::from_mins(RECENT_MINUTES.unsigned_abs());
+        let longest = provider.windows().last().map_or(WITHOUT_WINDOWS, |window| window.length);
+        let recent = Duration::from_mins(RECENT_MINUTES.unsigned_abs());
         let held = reservations::held(connection, config, name, now)?;
         let mut active = active_sessions(connection, name, now)?;
         active.extend(held.iter().map(|held| (held.board.clone(), held.session.clone())));
@@ -241,6 +270,22 @@ impl<'a> State<'a> {
         }
     }
 
+    fn most_tokens(&self, request: &TokenRequest) -> Option<u64> {
+        let windows = self.provider.windows();
+        let available = windows.iter().map(|window| self.available(window, self.now)).min();
+        let cap = self.provider.reservation.agents.max_per_agent.filter(|_| request.session.is_some());
+        let own =
+            cap.map(|cap| cap.saturating_sub(self.session_used).saturating_sub(self.own_reserved(request)));
+        available.into_iter().chain(own).min()
+    }
+
+    /// What the session of a request holds and has not used.
+    fn own_reserved(&self, request: &TokenRequest) -> u64 {
+        let (board, session) = (request.board.as_deref().unwrap_or_default(), request.session.as_deref());
+        let is_own = |held: &&Reservation| held.board == board && Some(held.session.as_str()) == session;
+        self.held.iter().filter(is_own).map(|held| held.left).sum()
+    }
+
     fn reason(&self, request: &TokenRequest, windows: &[Window]) -> Option<Reason> {
         if let Some(session) = &request.session {
             let own = (request.board.clone().unwrap_or_default(), session.clone());
@@ -249,9 +294,7 @@ impl<'a> State<'a> {
             if let Some(cap) = caps.max_concurrent.filter(|cap| others >= *cap) {
                 return Some(Reason::Agents { cap, active: others });
             }
-            let is_own = |held: &&Reservation| held.board == own.0 && held.session == own.1;
-            let reserved: u64 = self.held.iter().filter(is_own).map(|held| held.left).sum();
-            let used = self.session_used;
+            let (used, reserved) = (self.session_used, self.own_reserved(request));
             let after = used.saturating_add(reserved).saturating_add(request.tokens);
             if let Some(cap) = caps.max_per_agent.filter(|cap| after > *cap) {
                 return Some(Reason::Session { cap, used, reserved });

@@ -168,6 +168,16 @@ impl Config {
         matching.max_by_key(|(pattern, _)| pattern.len()).map(|(_, provider)| provider.as_str())
     }
 
+    /// The provider whose budgets count a message of this model: that of its pattern, or the only one if there are no
+    /// patterns.
+    pub fn provider_of_message(&self, model: &str) -> Option<&str> {
+        let mut names = self.providers.keys();
+        match (names.next(), names.next()) {
+            (Some(only), None) if self.models.is_empty() => Some(only),
+            _ => self.provider_of(model),
+        }
+    }
+
     /// The longest window of all providers.
     pub fn longest_window(&self) -> Duration {
         self.windows().map(|window| window.length).max().unwrap_or_default()

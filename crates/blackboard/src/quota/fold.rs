@@ -173,6 +173,7 @@ fn fold(connection: &Connection, retention: &Retention, now: i64, horizon: i64) 
     if mark(connection, "removed")?.is_none_or(|removed| now - removed >= DAY || now < removed) {
         connection.execute("DELETE FROM seen WHERE minute < ?1", [horizon])?;
         connection.execute("DELETE FROM items WHERE minute < ?1", [days])?;
+        connection.execute("DELETE FROM uncounted WHERE minute < ?1", [horizon])?;
         set_mark(connection, "removed", now)?;
     }
     Ok(())

@@ -10,13 +10,17 @@ use super::journal::Journal;
 use crate::board::Board;
 use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::error::{Code, Error, Fault, Refusal, Result};
-use crate::store::sqlite::{FileKind, PrivateFile, SqliteOptions, TableFile};
+use crate::store::sqlite::{PrivateFile, SqliteOptions, TableFile};
 use crate::text::shown;
 
 /// The file of a ledger: "blqu".
 const FILE: TableFile = TableFile {
-    kind: FileKind { application_id: 0x626c_7175, version: 1 },
-    schema: include_str!("schema.sql"),
+    application_id: 0x626c_7175,
+    steps: &[
+        include_str!("schema.sql"),
+        include_str!("steps/0002_notices.sql"),
+        include_str!("steps/0003_uncounted.sql"),
+    ],
 };
 
 /// The ledger of a user.
@@ -78,7 +82,7 @@ impl Ledger {
     pub fn empty(config: &Config, clock: Arc<dyn Clock>) -> Result<Ledger> {
         let open = || {
             let connection = Connection::open_in_memory()?;
-            connection.execute_batch(FILE.schema)?;
+            FILE.fill(&connection, 0)?;
             Ok(connection)
         };
         let connection = open().map_err(in_memory)?;

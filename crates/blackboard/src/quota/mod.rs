@@ -24,13 +24,15 @@
 //! |---|---|
 //! | `config.rs`, `stricter.rs` | providers, windows, caps; what a project may change |
 //! | `usage.rs` | numbers of a message, and records |
-//! | `ledger.rs` | opening the file |
+//! | `ledger.rs`, `schema.sql`, `steps/` | opening the file; its tables, and those that later versions added |
 //! | `change.rs`, `journal.rs` | what changes a ledger; the changes of all machines |
-//! | `record.rs` | recording, once per id |
+//! | `record.rs`, `uncounted.rs` | recording, once per id; messages of models that no provider has |
 //! | `fold.rs` | folding, retention, and clocks that jump |
 //! | `limits.rs` | limits that a platform has reported |
 //! | `timeline.rs` | what is in a window, and when it leaves |
 //! | `check.rs`, `reservations.rs` | whether tokens fit, and holding them |
+//! | `items.rs` | what work items have used, and an estimate from that |
+//! | `notices.rs` | thresholds that were passed, each once |
 //! | `status.rs`, `history.rs` | what users see |
 
 mod change;
@@ -38,24 +40,30 @@ mod check;
 mod config;
 mod fold;
 mod history;
+mod items;
 mod journal;
 mod ledger;
 mod limits;
+mod notices;
 mod record;
 mod reservations;
 mod status;
 mod stricter;
 mod timeline;
+mod uncounted;
 mod usage;
 
 pub use self::check::{Check, Reason, TokenRequest};
 pub use self::config::{AgentCaps, Budget, Config, Enforcement, Provider, RateLimit, Reservations, Window};
 pub use self::history::{HistoryPoint, Step};
+pub use self::items::SimilarEstimate;
 pub use self::ledger::Ledger;
 pub use self::limits::ReportedLimit;
+pub use self::notices::{Crossing, SessionOfProvider};
 pub use self::record::Recorded;
 pub use self::reservations::{Reservation, Reserved};
-pub use self::status::{AgentUsage, ItemUsage, Load, ProviderStatus, Status, WindowStatus};
+pub use self::status::{AgentUsage, ItemUsage, Load, OtherBoards, ProviderStatus, Status, WindowStatus};
+pub use self::uncounted::{UncountedMessage, UncountedModel};
 pub use self::usage::{Record, Usage};
 
 #[cfg(test)]

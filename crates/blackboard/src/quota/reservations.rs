@@ -57,7 +57,57 @@ pub struct Reserved {
 impl Ledger {
     /// Reserves tokens if they fit, in one transaction: of many calls only as many succeed as fit together.
     pub fn reserve(&self, request: &TokenRequest, ttl: Duration) -> Result<Reserved> {
+        self.reserve_if_it_fits(request, ttl, None)
+    }
+
+    /// The same for a work item that a session claims. Replaces what the session has reserved for the item: a process may have
+    /// ended before it claimed the item.
+    pub fn reserve_for_claim(&self, request: &TokenRequest, ttl: Duration) -> Result<Reserved> {
+        let [board, session, item] =
+            [&request.board, &request.session, &request.item].map(|text| text_of(text.as_ref()));
+        self.reserve_if_it_fits(request, ttl, Some(&Release::Claim { board, session, item }))
+    }
+
+    fn reserve_if_it_fits(
+        &self,
+        request: &TokenRequest,
+        ttl: Duration,
+        replaced: Option<&Release>,
+    ) -> Result<Reserved> {
         const COUNT: &str = "SELECT count(*) FROM reservations WHERE expires_at > ?1";
+        self.check_reservation(request, ttl)?;
+        let reserved = self.change(|connection, now| {
+            let mut state = State::load(connection, &self.config, request, now)?;
+            state.held.retain(|held| !replaced.is_some_and(|replaced| replaced.includes(held)));
+            let check = state.decide(request);
+            let count: i64 = connection.query_row(COUNT, [now.millis()], |row| row.get(0))?;
+            if !check.fits || count >= MOST {
+                let release = replaced.map(|which| Change::Release { which: which.clone() });
+                return Ok((release, (Reserved { check, reservation: None }, count)));
+            }
+            let id = uuid::Uuid::new_v4().simple().to_string()[..12].to_owned();
+            let reservation = Reservation::new(id, request, now, ttl);
+            let change = Change::Reserve { reservation: reservation.clone(), replaces: replaced.cloned() };
+            Ok((Some(change), (Reserved { check, reservation: Some(reservation) }, count)))
+        });
+        match reserved?.0 {
+            (reserved, MOST..) if reserved.check.fits => {
+                Err(Error::invalid(format!("there are {MOST} reservations already: release some first")))
+            }
+            (reserved, _) => Ok(reserved),
+        }
+    }
+
+    /// Changes a reservation to these tokens of this session and work item, from now on. Adds it if it has expired meanwhile:
+    /// the tokens will be used.
+    pub fn keep(&self, id: &str, request: &TokenRequest, ttl: Duration) -> Result<()> {
+        self.check_reservation(request, ttl)?;
+        let kept = |now| Reservation::new(id.to_owned(), request, now, ttl);
+        let keep = |now| Change::Reserve { reservation: kept(now), replaces: None };
+        self.change(|_, now| Ok((Some(keep(now)), ()))).map(drop)
+    }
+
+    fn check_reservation(&self, request: &TokenRequest, ttl: Duration) -> Result<()> {
         self.provider(&request.provider)?;
         check_origin(
             request.board.as_deref(),
@@ -68,34 +118,7 @@ impl Ledger {
         if ttl.is_zero() || ttl > LONGEST {
             return Err(Error::invalid("a reservation lasts from 1 ms to 7 days"));
         }
-        let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        let reserved = self.change(|connection, now| {
-            let check = State::load(connection, &self.config, request, now)?.decide(request);
-            let count: i64 = connection.query_row(COUNT, [now.millis()], |row| row.get(0))?;
-            if !check.fits || count >= MOST {
-                return Ok((None, (Reserved { check, reservation: None }, count)));
-            }
-            let reservation = Reservation {
-                id: uuid::Uuid::new_v4().simple().to_string()[..12].to_owned(),
-                provider: request.provider.clone(),
-                board: text(&request.board),
-                session: text(&request.session),
-                agent: text(&request.agent),
-                item: text(&request.item),
-                tokens: request.tokens,
-                left: request.tokens,
-                created_at: now,
-                expires_at: now.plus(ttl),
-            };
-            let change = Change::Reserve { reservation: reservation.clone() };
-            Ok((Some(change), (Reserved { check, reservation: Some(reservation) }, count)))
-        });
-        match reserved?.0 {
-            (reserved, MOST..) if reserved.check.fits => {
-                Err(Error::invalid(format!("there are {MOST} reservations already: release some first")))
-            }
-            (reserved, _) => Ok(reserved),
-        }
+        Ok(())
     }
 
     /// Releases the reservation with this id. Returns whether there was one.
@@ -117,6 +140,12 @@ impl Ledger {
         let release = || Change::Release { which: which.clone() };
         let ((), applied) = self.change(|_, _| Ok((Some(release()), ())))?;
         Ok(usize::try_from(applied.rows).unwrap_or(usize::MAX))
+    }
+
+    /// Releases what any session has reserved for a work item. Returns how many reservations there were. Writes nothing if
+    /// there are none.
+    pub fn release_item(&self, board: &str, item: &str) -> Result<usize> {
+        self.release_all(&Release::Item { board: board.to_owned(), item: item.to_owned() })
     }
 
     /// Releases the reservations of sessions that have ended. `has_ended` gets a board and a session. Returns how many were
@@ -150,12 +179,33 @@ impl Ledger {
     }
 }
 
-/// Stores a reservation. One that is stored already stays as it is.
+impl Reservation {
+    fn new(id: String, request: &TokenRequest, now: Timestamp, ttl: Duration) -> Reservation {
+        Reservation {
+            id,
+            provider: request.provider.clone(),
+            board: text_of(request.board.as_ref()),
+            session: text_of(request.session.as_ref()),
+            agent: text_of(request.agent.as_ref()),
+            item: text_of(request.item.as_ref()),
+            tokens: request.tokens,
+            left: request.tokens,
+            created_at: now,
+            expires_at: now.plus(ttl),
+        }
+    }
+}
+
+fn text_of(text: Option<&String>) -> String {
+    text.cloned().unwrap_or_default()
+}
+
+/// Adds a reservation, or replaces the one with its id.
 pub(super) fn store(connection: &Connection, reservation: &Reservation) -> rusqlite::Result<u64> {
-    const ADD: &str =
-        "INSERT OR IGNORE INTO reservations (id, provider, board, session, agent, item, tokens, created_at,
+    const STORE: &str =
+        "INSERT OR REPLACE INTO reservations (id, provider, board, session, agent, item, tokens, created_at,
         expires_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-    let added = connection.prepare_cached(ADD)?.execute((
+    let stored = connection.prepare_cached(STORE)?.execute((
         &reservation.id,
         &reservation.provider,
         &reservation.board,
@@ -166,15 +216,31 @@ pub(super) fn store(connection: &Connection, reservation: &Reservation) -> rusql
         reservation.created_at.millis(),
         reservation.expires_at.millis(),
     ))?;
-    Ok(added as u64)
+    Ok(stored as u64)
 }
 
 impl Release {
+    /// Whether a reservation is one of them.
+    fn includes(&self, held: &Reservation) -> bool {
+        match self {
+            Release::Id(id) => held.id == *id,
+            Release::Session { board, session } => held.board == *board && held.session == *session,
+            Release::Item { board, item } => held.board == *board && held.item == *item,
+            Release::Claim { board, session, item } => {
+                held.board == *board && held.session == *session && held.item == *item
+            }
+        }
+    }
+
     /// The condition of its reservations, and the values in it.
     fn condition(&self) -> (&'static str, Vec<&str>) {
         match self {
             Release::Id(id) => ("id = ?1", vec![id]),
             Release::Session { board, session } => ("board = ?1 AND session = ?2", vec![board, session]),
+            Release::Item { board, item } => ("board = ?1 AND item = ?2", vec![board, item]),
+            Release::Claim { board, session, item } => {
+                ("board = ?1 AND session = ?2 AND item = ?3", vec![board, session, item])
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! [`Status`]: budgets, load, and who uses what.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -10,7 +11,7 @@ use super::config::{Enforcement, Provider, RateLimit, Window};
 use super::ledger::Ledger;
 use super::limits::ReportedLimit;
 use super::reservations::Reservation;
-use super::timeline::WIDTHS;
+use super::uncounted::{self, UncountedModel};
 use super::usage::Usage;
 use crate::clock::Timestamp;
 use crate::error::Result;
@@ -25,6 +26,8 @@ pub struct Status {
     pub enforce: Enforcement,
     /// The configured providers.
     pub providers: Vec<ProviderStatus>,
+    /// Models whose messages are not counted, because no provider has them.
+    pub uncounted: Vec<UncountedModel>,
 }
 
 /// The state of a provider.
@@ -46,6 +49,20 @@ pub struct ProviderStatus {
     pub items: Vec<ItemUsage>,
     /// The reservations, the newest one first.
     pub reservations: Vec<Reservation>,
+    /// What other boards use and hold, in the status of one board.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other_boards: Option<OtherBoards>,
+}
+
+/// What other boards use and hold of a provider. Their sessions and work items are not named.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct OtherBoards {
+    /// What their sessions have used in the longest window.
+    pub tokens: u64,
+    /// How much of that was for work items.
+    pub items: u64,
+    /// What their sessions hold and have not used.
+    pub reserved: u64,
 }
 
 /// The state of a window.
@@ -123,13 +140,24 @@ pub struct ItemUsage {
 impl Ledger {
     /// The state of all providers.
     pub fn status(&self) -> Result<Status> {
+        self.status_for(None)
+    }
+
+    /// The same, with the agents, work items and reservations of this board only. What is of other boards is summed.
+    pub fn status_of_board(&self, board: &str) -> Result<Status> {
+        self.status_for(Some(board))
+    }
+
+    fn status_for(&self, board: Option<&str>) -> Result<Status> {
         let now = self.now();
         self.read(|connection| {
             let providers = self.config.providers.iter();
-            let providers = providers.map(|(name, provider)| self.status_of(connection, name, provider, now));
+            let providers =
+                providers.map(|(name, provider)| self.status_of(connection, name, provider, board, now));
             Ok(Status {
                 enforce: self.config.enforcement(),
                 providers: providers.collect::<rusqlite::Result<_>>()?,
+                uncounted: uncounted::models(connection, &self.config)?,
             })
         })
     }
@@ -151,83 +179,101 @@ impl Ledger {
         connection: &Connection,
         name: &str,
         provider: &Provider,
+        board: Option<&str>,
         now: Timestamp,
     ) -> rusqlite::Result<ProviderStatus> {
-        let state = State::load(connection, &self.config, &TokenRequest::new(name, 0), now)?;
+        let mut state = State::load(connection, &self.config, &TokenRequest::new(name, 0), now)?;
         let load = load(&state, &provider.rate_limit);
         let windows = provider.windows();
-        let longest = windows.last().map_or(Duration::from_hours(24), |window| window.length);
+        let windows =
+            windows.iter().map(|window| window_status(&state, window, load.tokens_per_minute)).collect();
+        let Users { agents, items, elsewhere } = Users::load(connection, &state, name, board)?;
+        let other_boards = board.map(|board| {
+            let held = state.held.extract_if(.., |held| held.board != board);
+            OtherBoards { reserved: held.map(|held| held.left).sum(), ..elsewhere }
+        });
         Ok(ProviderStatus {
             provider: name.to_owned(),
             tier: provider.tier.clone(),
             operator: provider.operator(),
-            windows: windows
-                .iter()
-                .map(|window| window_status(&state, window, load.tokens_per_minute))
-                .collect(),
+            windows,
             load,
-            agents: self.agents(connection, name, now, longest)?,
-            items: self.items(connection, name, now, longest)?,
+            agents,
+            items,
             reservations: state.held,
+            other_boards,
         })
     }
+}
 
-    fn agents(
-        &self,
-        connection: &Connection,
-        provider: &str,
-        now: Timestamp,
-        length: Duration,
-    ) -> rusqlite::Result<Vec<AgentUsage>> {
-        let rows = self.grouped(connection, "board, session, agent", provider, now, length)?;
-        Ok(rows
-            .into_iter()
-            .map(|(text, tokens, usage)| {
-                let [board, session, agent] = text;
-                AgentUsage { board, session, agent, tokens, usage }
-            })
-            .collect())
-    }
+/// Usage by sessions and by work items, and what is of other boards.
+struct Users {
+    agents: Vec<AgentUsage>,
+    items: Vec<ItemUsage>,
+    elsewhere: OtherBoards,
+}
 
-    fn items(
-        &self,
+impl Users {
+    /// What was used in the window that the timeline was loaded for. With a board, only its sessions and items are listed.
+    fn load(
         connection: &Connection,
+        state: &State<'_>,
         provider: &str,
-        now: Timestamp,
-        length: Duration,
-    ) -> rusqlite::Result<Vec<ItemUsage>> {
-        let rows = self.grouped(connection, "board, item, ''", provider, now, length)?;
-        let rows = rows.into_iter().filter(|([_, item, _], ..)| !item.is_empty());
-        Ok(rows.map(|([board, item, _], tokens, usage)| ItemUsage { board, item, tokens, usage }).collect())
+        board: Option<&str>,
+    ) -> rusqlite::Result<Users> {
+        const SOURCES: &str = "SELECT id, board, session, agent, item FROM sources WHERE provider = ?1";
+        let used = state.timeline.by_source();
+        let (mut agents, mut items) = (BTreeMap::new(), BTreeMap::new());
+        let mut elsewhere = (Usage::default(), Usage::default());
+        let mut statement = connection.prepare_cached(SOURCES)?;
+        let mut rows = statement.query([provider])?;
+        while let Some(row) = rows.next()? {
+            let Some(usage) = used.get(&row.get(0)?).filter(|usage| usage.total() > 0) else { continue };
+            let [of, session, agent, item]: [String; 4] =
+                [row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?];
+            if board.is_some_and(|board| board != of) {
+                elsewhere.0.add(usage);
+                if !item.is_empty() {
+                    elsewhere.1.add(usage);
+                }
+                continue;
+            }
+            if !item.is_empty() {
+                items.entry((of.clone(), item)).or_insert_with(Usage::default).add(usage);
+            }
+            agents.entry((of, session, agent)).or_insert_with(Usage::default).add(usage);
+        }
+        let counted = |usage: &Usage| usage.counted(state.config);
+        let agents = agents.into_iter().map(|((board, session, agent), usage)| AgentUsage {
+            board,
+            session,
+            agent,
+            tokens: counted(&usage),
+            usage,
+        });
+        let items = items.into_iter().map(|((board, item), usage)| ItemUsage {
+            board,
+            item,
+            tokens: counted(&usage),
+            usage,
+        });
+        Ok(Users {
+            agents: largest(agents.collect(), |agent| agent.tokens),
+            items: largest(items.collect(), |item| item.tokens),
+            elsewhere: OtherBoards {
+                tokens: counted(&elsewhere.0),
+                items: counted(&elsewhere.1),
+                reserved: 0,
+            },
+        })
     }
+}
 
-    /// Usage by three columns, the largest one first.
-    fn grouped(
-        &self,
-        connection: &Connection,
-        columns: &str,
-        provider: &str,
-        now: Timestamp,
-        length: Duration,
-    ) -> rusqlite::Result<Vec<([String; 3], u64, Usage)>> {
-        let query = format!(
-            "SELECT {columns}, sum(input), sum(cache_write), sum(cache_read), sum(output), sum(reasoning)
-             FROM buckets JOIN sources ON id = source
-             WHERE provider = ?1 AND (width = 1 AND start > ?2 - 1 OR width = 60 AND start > ?2 - 60)
-             GROUP BY 1, 2, 3"
-        );
-        let length = i64::try_from(length.as_millis()).unwrap_or(i64::MAX);
-        let from = now.millis().saturating_sub(length).div_euclid(60_000);
-        let mut statement = connection.prepare_cached(&query)?;
-        let rows = statement.query_map((provider, from), |row| {
-            let usage = Usage::of_row(row, WIDTHS.len())?;
-            Ok(([row.get(0)?, row.get(1)?, row.get(2)?], usage.counted(&self.config), usage))
-        })?;
-        let mut rows = rows.collect::<rusqlite::Result<Vec<_>>>()?;
-        rows.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
-        rows.truncate(MOST_LISTED);
-        Ok(rows)
-    }
+/// The rows with the largest numbers, the largest one first. Those with the same number keep their order.
+fn largest<T>(mut rows: Vec<T>, number: impl Fn(&T) -> u64) -> Vec<T> {
+    rows.sort_by_key(|row| std::cmp::Reverse(number(row)));
+    rows.truncate(MOST_LISTED);
+    rows
 }
 
 fn load(state: &State<'_>, limit: &RateLimit) -> Load {
@@ -243,7 +289,7 @@ fn load(state: &State<'_>, limit: &RateLimit) -> Load {
     }
 }
 
-fn window_status(state: &State<'_>, window: &Window, rate: u64) -> WindowStatus {
+pub(super) fn window_status(state: &State<'_>, window: &Window, rate: u64) -> WindowStatus {
     let (now, reported) = (state.now, state.reported(window, state.now));
     let (used, reserved) = (state.used(window, now), state.reserved(now));
     let remaining = window.budget.saturating_sub(used).saturating_sub(reserved);

@@ -2,6 +2,7 @@
 
 mod clocks;
 mod files;
+mod notices;
 mod recording;
 mod reserving;
 mod sharing;

@@ -1,5 +1,6 @@
 //! [`Timeline`]: the buckets of a provider, what of them is in a window, and when it leaves.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -28,10 +29,12 @@ pub(super) struct Timeline {
     slices: Vec<Slice>,
     /// The sum of each bucket and all that end later; one more than there are buckets.
     sums: Vec<Usage>,
+    /// The sum of the minutes and hours of each source of the provider. Days do not know sessions.
+    by_source: HashMap<i64, Usage>,
 }
 
 impl Timeline {
-    pub(super) fn new(mut slices: Vec<Slice>) -> Timeline {
+    fn new(mut slices: Vec<Slice>, by_source: HashMap<i64, Usage>) -> Timeline {
         slices.sort_by_key(|slice| slice.end);
         let mut sums = vec![Usage::default()];
         for slice in slices.iter().rev() {
@@ -40,7 +43,7 @@ impl Timeline {
             sums.push(sum);
         }
         sums.reverse();
-        Timeline { slices, sums }
+        Timeline { slices, sums, by_source }
     }
 
     /// The buckets that are in a window of this length.
@@ -50,29 +53,40 @@ impl Timeline {
         now: Timestamp,
         length: Duration,
     ) -> rusqlite::Result<Timeline> {
-        const LOAD: &str =
-            "SELECT start, sum(requests), sum(input), sum(cache_write), sum(cache_read), sum(output),
-            sum(reasoning) FROM buckets JOIN sources ON id = source
-            WHERE width = ?1 AND start > ?2 AND provider = ?3 GROUP BY start";
+        const SOURCES: &str = "SELECT id FROM sources WHERE provider = ?1";
+        // Rows are summed here, once for times and sources: SQLite would sort them for each sum.
+        const LOAD: &str = "SELECT start, source, requests, input, cache_write, cache_read, output, reasoning
+            FROM buckets WHERE width = ?1 AND start > ?2 ORDER BY start";
+        let mut sources = connection.prepare_cached(SOURCES)?;
+        let sources = sources.query_map([provider], |row| Ok((row.get(0)?, Usage::default())))?;
+        let mut by_source = sources.collect::<rusqlite::Result<HashMap<i64, Usage>>>()?;
         let from = window_start(now, length).div_euclid(60_000);
         let mut statement = connection.prepare_cached(LOAD)?;
-        let mut slices = Vec::new();
+        let mut slices: Vec<Slice> = Vec::new();
         for width in WIDTHS {
-            let rows = statement.query_map((width, from - width, provider), |row| {
-                let (start, requests): (i64, i64) = (row.get(0)?, row.get(1)?);
-                let usage = Usage::of_row(row, 2)?;
-                Ok(Slice {
-                    start,
-                    end: start.saturating_add(width),
-                    requests: requests.cast_unsigned(),
-                    usage,
-                })
-            })?;
-            for slice in rows {
-                slices.push(slice?);
+            let mut rows = statement.query((width, from - width))?;
+            while let Some(row) = rows.next()? {
+                let (start, source, requests): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+                let Some(sum) = by_source.get_mut(&source) else { continue };
+                let (end, usage) = (start.saturating_add(width), Usage::of_row(row, 3)?);
+                if width < WIDTHS[2] {
+                    sum.add(&usage);
+                }
+                match slices.last_mut() {
+                    Some(last) if (last.start, last.end) == (start, end) => {
+                        last.requests = last.requests.saturating_add(requests.unsigned_abs());
+                        last.usage.add(&usage);
+                    }
+                    _ => slices.push(Slice { start, end, requests: requests.unsigned_abs(), usage }),
+                }
             }
         }
-        Ok(Timeline::new(slices))
+        Ok(Timeline::new(slices, by_source))
+    }
+
+    /// What each source has used, as far as sessions are known.
+    pub(super) fn by_source(&self) -> &HashMap<i64, Usage> {
+        &self.by_source
     }
 
     /// The buckets.

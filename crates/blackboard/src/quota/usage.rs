@@ -121,8 +121,8 @@ impl Record {
         }
     }
 
-    /// Refuses what no platform reports.
-    pub(super) fn check(&self) -> Result<()> {
+    /// Refuses what no platform reports. [`Ledger::record`](super::Ledger::record) does the same, for all of its records.
+    pub fn check(&self) -> Result<()> {
         check_text("id", &self.id, LONGEST_ID)?;
         check_text("provider", &self.provider, LONGEST_NAME)?;
         if !self.model.is_empty() {

@@ -64,6 +64,7 @@ fn effect(event_type: &EventType) -> Option<Effect> {
         | EventType::ScopeCreated
         | EventType::ScopeUpdated
         | EventType::ScopeDeleted
+        | EventType::QuotaWarning
         | EventType::Other(_) => None,
     }
 }

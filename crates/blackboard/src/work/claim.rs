@@ -63,6 +63,8 @@ pub struct ClaimNext {
     pub project: Option<String>,
     /// Only of this priority.
     pub priority: Option<Priority>,
+    /// Only items whose estimate is not larger. An item without an estimate matches.
+    pub most_tokens: Option<u64>,
 }
 
 /// An item that the session holds now.
@@ -189,6 +191,35 @@ impl Work<'_> {
         }
     }
 
+    /// The item that [`Work::claim_next`] would claim if no other session was faster. Refused as that one is, but for its
+    /// session, which is not read.
+    ///
+    /// ```
+    /// # use blackboard::{Board, Code, work::{ClaimNext, Create}};
+    /// # let board = Board::memory();
+    /// board.work().create(&Create { estimate: Some(900), ..Create::new("fix-tests", "Fix the tests") })?;
+    /// let next = ClaimNext { most_tokens: Some(900), ..ClaimNext::default() };
+    /// assert_eq!(board.work().next(&next)?.item_id, "fix-tests");
+    /// let less = ClaimNext { most_tokens: Some(899), ..next };
+    /// assert_eq!(board.work().next(&less).unwrap_err().code(), Code::QuotaExceeded);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn next(&self, next: &ClaimNext) -> Result<WorkItem> {
+        let queue = next.queue(Status::Available);
+        let first = Prefetch::Candidates(queue.clone(), NEXT_BATCH);
+        self.board.read(&[first], |tx| {
+            match tx.candidate_rows::<WorkItem>(&queue, NEXT_BATCH) {
+                Err(error) if error.is_unreadable_row() => {}
+                candidates => {
+                    if let Some(item) = candidates?.into_iter().find(|item| next.fits(item)) {
+                        return Ok(item);
+                    }
+                }
+            }
+            first_in_queue(self.board, tx, next, &queue)?.map_err(|skipped| nothing_available(next, skipped))
+        })
+    }
+
     fn try_claim_next(self, next: &ClaimNext) -> Result<Claimed> {
         let mut prefetch = vec![
             Prefetch::Row(Key::Agent(next.session.clone())),
@@ -205,7 +236,7 @@ impl Work<'_> {
                 crate::project::existing(tx, project)?;
             }
             let item = first_available(self.board, tx, next, &mut contention)?
-                .ok_or_else(|| nothing_available(next))?;
+                .map_err(|skipped| nothing_available(next, skipped))?;
             let (mut changes, claimed) =
                 decide(&agent, ClaimTarget::existing(tx, item, None, Changes::new())?, tx.now())?;
             self.board.agents().record_activity(&agent, tx.now(), &mut changes);
@@ -247,8 +278,16 @@ impl ClaimNext {
     }
 
     fn fits(&self, item: &WorkItem) -> bool {
+        self.matches(item) && self.allows_estimate_of(item)
+    }
+
+    fn matches(&self, item: &WorkItem) -> bool {
         self.project.as_ref().is_none_or(|project| item.project_id.as_ref() == Some(project))
             && self.priority.is_none_or(|priority| item.priority == priority)
+    }
+
+    fn allows_estimate_of(&self, item: &WorkItem) -> bool {
+        self.most_tokens.is_none_or(|most| item.estimate().is_none_or(|tokens| tokens <= most))
     }
 }
 
@@ -377,10 +416,21 @@ fn would_be_blocked(item: &WorkItem, open_blockers: &[String], missing_blockers:
         .into()
 }
 
-fn nothing_available(next: &ClaimNext) -> Error {
+/// The refusal if no item matches. `skipped` counts those that need too many tokens.
+fn nothing_available(next: &ClaimNext, skipped: usize) -> Error {
     let where_from =
         next.project.as_ref().map(|project| format!(" in project {project}")).unwrap_or_default();
     let how_soon = next.priority.map(|priority| format!(" with priority {priority}")).unwrap_or_default();
+    if let Some(most) = next.most_tokens.filter(|_| skipped > 0) {
+        let needs = if skipped == 1 { "1 needs" } else { &format!("{skipped} need") };
+        let message =
+            format!("no available work item{where_from}{how_soon} fits into {most} tokens: {needs} more");
+        return Refusal::new(Code::QuotaExceeded, message)
+            .hint(Hint::ListOpenItems)
+            .detail("skipped", skipped)
+            .detail("most_tokens", most)
+            .into();
+    }
     Refusal::new(Code::NothingAvailable, format!("no available work item{where_from}{how_soon}"))
         .hint(Hint::ListOpenItems)
         .into()
@@ -388,12 +438,13 @@ fn nothing_available(next: &ClaimNext) -> Error {
 
 /// The first matching item of the queue, or another one of its priority under contention. The first items are read as
 /// candidates, so that concurrent claims conflict only over the same item. Each candidate is read again by its key.
+/// Without one, returns how many items were skipped because of their estimate.
 fn first_available(
     board: &Board,
     tx: &dyn Tx,
     next: &ClaimNext,
     contention: &mut Contention,
-) -> Result<Option<WorkItem>> {
+) -> Result<std::result::Result<WorkItem, usize>> {
     let queue = next.queue(Status::Available);
     let mut candidates = match tx.candidate_rows::<WorkItem>(&queue, NEXT_BATCH) {
         Err(error) if error.is_unreadable_row() => return first_in_queue(board, tx, next, &queue),
@@ -402,14 +453,15 @@ fn first_available(
     contention.begin(tx, &candidates)?;
     if let Some(item) = farther_in_queue(tx, next, &candidates, contention)? {
         contention.choose(&item);
-        return Ok(Some(item));
+        return Ok(Ok(item));
     }
     contention.spread(tx, &mut candidates, &next.session)?;
-    for candidate in candidates {
+    // An item that is skipped is not read again, so that a change of it causes no further run.
+    for candidate in candidates.into_iter().filter(|candidate| next.allows_estimate_of(candidate)) {
         let item = tx.row::<WorkItem>(&Key::WorkItem(candidate.item_id))?;
         if let Some(item) = item.filter(|item| item.status == Status::Available && next.fits(item)) {
             contention.choose(&item);
-            return Ok(Some(item));
+            return Ok(Ok(item));
         }
     }
     // Candidates may be outdated, and no call is refused because of them: only the queue itself shows that nothing is
@@ -435,15 +487,29 @@ fn farther_in_queue(
     Ok(item.filter(|item| item.status == Status::Available && next.fits(item)))
 }
 
-/// The first matching item of the complete queue. An item that cannot be read does not keep the others from being
-/// claimed.
-fn first_in_queue(board: &Board, tx: &dyn Tx, next: &ClaimNext, queue: &Range) -> Result<Option<WorkItem>> {
+/// The first matching item of the complete queue, or how many were skipped because of their estimate. An item that cannot be
+/// read does not keep the others from being claimed.
+fn first_in_queue(
+    board: &Board,
+    tx: &dyn Tx,
+    next: &ClaimNext,
+    queue: &Range,
+) -> Result<std::result::Result<WorkItem, usize>> {
     tx.prefetch(&[Prefetch::Range(queue.clone())])?;
+    let mut skipped = 0;
+    let mut is_chosen = |item: &WorkItem| {
+        let (matches, is_allowed) = (next.matches(item), next.allows_estimate_of(item));
+        skipped += usize::from(matches && !is_allowed);
+        matches && is_allowed
+    };
     // A read that fails is validated too, so that no item has entered the queue when this answer is given. The keys
     // alone are not validated.
     match tx.rows::<WorkItem>(queue) {
         Err(error) if error.is_unreadable_row() => {}
-        items => return Ok(items?.into_iter().find(|item| next.fits(item))),
+        items => {
+            let item = items?.into_iter().find(|item| is_chosen(item));
+            return Ok(item.ok_or(skipped));
+        }
     }
     tx.prefetch(&[Prefetch::Keys(queue.clone(), usize::MAX)])?;
     let keys = tx.keys(queue, usize::MAX)?;
@@ -454,13 +520,13 @@ fn first_in_queue(board: &Board, tx: &dyn Tx, next: &ClaimNext, queue: &Range) -
         match tx.row::<WorkItem>(&key) {
             Err(error) if error.is_unreadable_row() => board.report_unreadable(&key, &error),
             item => {
-                if let Some(item) = item?.filter(|item| next.fits(item)) {
-                    return Ok(Some(item));
+                if let Some(item) = item?.filter(|item| is_chosen(item)) {
+                    return Ok(Ok(item));
                 }
             }
         }
     }
-    Ok(None)
+    Ok(Err(skipped))
 }
 
 #[cfg(test)]

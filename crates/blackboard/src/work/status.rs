@@ -38,6 +38,19 @@ pub struct WorkHistory {
 }
 
 impl Work<'_> {
+    /// An item alone.
+    ///
+    /// ```
+    /// # use blackboard::{Board, work::Create};
+    /// # let board = Board::memory();
+    /// board.work().create(&Create::new("fix-tests", "Fix the tests"))?;
+    /// assert_eq!(board.work().show("fix-tests")?.title, "Fix the tests");
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn show(&self, id: &str) -> Result<WorkItem> {
+        self.board.read(&[Prefetch::Row(Key::WorkItem(id.to_owned()))], |tx| existing(tx, id))
+    }
+
     /// An item with its dependencies and its history.
     ///
     /// ```

@@ -244,6 +244,7 @@ impl World {
                     session: session(*who),
                     project: project.map(|project| format!("p{project}")),
                     priority: only.map(priority),
+                    most_tokens: None,
                 };
                 board.work().claim_next(&next).map(shown)
             }

@@ -1,5 +1,5 @@
-//! Measures the board against what is possible: `cargo xtask bench ledger`, `entries`, `hooks`, `redis`, `scopes` and `web`. Also
-//! simulates many agents: `cargo xtask fleet`.
+//! Measures the board against what is possible: `cargo xtask bench ledger`, `entries`, `hooks`, `quota`, `redis`, `scopes` and `web`.
+//! Also simulates many agents: `cargo xtask fleet`.
 //!
 //! Every number is a ratio to a baseline from the same run, or is shown with one: a bare process, the same statements
 //! in plain SQL, the same program without the queue. Compared programs run alternately. A verdict is the median of at
@@ -22,6 +22,7 @@ mod fleet;
 mod hooks;
 mod ledger;
 mod programs;
+mod quota;
 mod redis;
 mod redis_server;
 mod remote_board;
@@ -79,13 +80,14 @@ fn main() -> ExitCode {
         Some((first, rest)) if first == "ledger" => measure("ledger", ledger::MEASUREMENTS, rest),
         Some((first, rest)) if first == "entries" => measure("entries", entries::MEASUREMENTS, rest),
         Some((first, rest)) if first == "hooks" => measure("hooks", hooks::MEASUREMENTS, rest),
+        Some((first, rest)) if first == "quota" => measure("quota", quota::MEASUREMENTS, rest),
         Some((first, rest)) if first == "claimer" => redis::crowd::claim_all(rest),
         Some((first, rest)) if first == "redis" => measure("redis", redis::MEASUREMENTS, rest),
         Some((first, rest)) if first == "scopes" => measure("scopes", scopes::MEASUREMENTS, rest),
         Some((first, rest)) if first == "fleet" => fleet::run(rest),
         Some((first, rest)) if first == "holder" => web::hold(rest),
         Some((first, rest)) if first == "web" => measure("web", web::MEASUREMENTS, rest),
-        _ => Err("usage: bench ledger | entries | hooks | redis | scopes | web | fleet".into()),
+        _ => Err("usage: bench ledger | entries | hooks | quota | redis | scopes | web | fleet".into()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

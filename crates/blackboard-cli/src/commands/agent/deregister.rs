@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::agent::DeregisteredAgent;
+use crate::quota::claims::{ItemQuota, release_sessions};
 
 /// End a session and release everything it holds
 ///
@@ -27,6 +28,8 @@ pub struct Deregister {
 impl Run for Deregister {
     fn run(self, context: &Context) -> Result<Outcome> {
         let (board, session) = context.open(Access::end(self.session.named()))?;
-        Ok(Outcome::new(DeregisteredAgent(board.agents().deregister(&session)?)))
+        let deregistered = board.agents().deregister(&session)?;
+        release_sessions(ItemQuota::of(context)?.as_ref(), [session.as_str()]);
+        Ok(Outcome::new(DeregisteredAgent(deregistered)))
     }
 }

@@ -65,8 +65,9 @@ struct CurrentLoad {
 
 /// The text of the file.
 pub fn render(context: &Context) -> Result<String> {
-    let (config, status) = status_of(context)?;
-    let mut quotas: Vec<_> = status.providers.iter().map(|provider| Quota::of(config, provider)).collect();
+    let (location, status) = status_of(context)?;
+    let mut quotas: Vec<_> =
+        status.providers.iter().map(|provider| Quota::of(location.config(), provider)).collect();
     let quota = match quotas.pop() {
         Some(only) if quotas.is_empty() => OneOrMore::One(Box::new(only)),
         last => OneOrMore::More(quotas.into_iter().chain(last).collect()),

@@ -74,6 +74,8 @@ impl Run for Check {
         let (ttl, timeout) = (length(self.ttl.as_deref())?.unwrap_or(TTL), length(self.timeout.as_deref())?);
         let caller = Caller::find(context, &self.session)?;
         let ledger = ledger(context)?;
+        // What the ledger says is the answer, whether or not the board can be written.
+        let _ = caller.announce(context, &ledger);
         let provider = ledger.provider_for(self.provider.as_deref(), self.model.as_deref())?;
         let request = TokenRequest {
             provider,

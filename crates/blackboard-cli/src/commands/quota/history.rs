@@ -1,10 +1,9 @@
 //! `blackboard quota history`
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use blackboard::clock::{Clock, SystemClock};
-use blackboard::quota::{Ledger, Step};
+use blackboard::quota::Step;
 use blackboard::{Result, duration};
 
 use crate::commands::Run;
@@ -40,8 +39,8 @@ impl Run for History {
             Some(text) => duration::parse_since(text, now)?,
             None => now.minus(Duration::from_hours(24)),
         };
-        let (config, ledger) = existing_ledger(context)?;
-        let ledger = ledger.map_or_else(|| Ledger::empty(config, Arc::new(SystemClock)), Ok)?;
+        let (location, ledger) = existing_ledger(context)?;
+        let ledger = ledger.map_or_else(|| location.open_to_read(), Ok)?;
         let step = Step::of(now.since(since));
         let providers = match self.provider {
             Some(provider) => vec![provider],

@@ -148,16 +148,20 @@ impl Run for RecordUsage {
         let ledger = ledger(context)?;
         let (records, limits) = match text {
             Some(text) => parse(&ledger, &caller, self.provider.as_deref(), &text)?,
-            None => (vec![self.record(&ledger, caller, at)?], Vec::new()),
+            None => (vec![self.record(&ledger, &caller, at)?], Vec::new()),
         };
         let recorded = ledger.record(&records)?;
         let limits = if limits.is_empty() { 0 } else { ledger.report(&limits)? };
+        // The usage is recorded, whether or not the board can be written.
+        if let Err(error) = caller.announce(context, &ledger) {
+            context.note(&format!("a warning of the quota is not on the board: {error}"));
+        }
         Ok(Outcome::new(RecordedUsage(UsageReport { recorded, limits })))
     }
 }
 
 impl RecordUsage {
-    fn record(&mut self, ledger: &Ledger, caller: Caller, at: Option<Timestamp>) -> Result<Record> {
+    fn record(&mut self, ledger: &Ledger, caller: &Caller, at: Option<Timestamp>) -> Result<Record> {
         let numbers = [self.input, self.cache_write, self.cache_read, self.output, self.reasoning];
         if numbers.iter().all(Option::is_none) {
             return Err(Refusal::new(Code::Usage, "quota record requires a number of tokens or FILE")
@@ -170,9 +174,9 @@ impl RecordUsage {
         let usage = Usage { input, cache_write, cache_read, output, reasoning };
         Ok(Record {
             model: self.model.take().unwrap_or_default(),
-            board: Some(caller.name),
-            session: caller.session,
-            agent: caller.agent,
+            board: Some(caller.name.clone()),
+            session: caller.session.clone(),
+            agent: caller.agent.clone(),
             item: self.item.take(),
             ..Record::new(id, provider, at.unwrap_or_else(|| ledger.now()), usage)
         })

@@ -5,19 +5,23 @@ use blackboard::{Board, Result};
 use clap::ArgGroup;
 use clap::builder::NonEmptyStringValueParser;
 
-use super::{NewItemOptions, note_ignored};
+use super::{NewItemOptions, note_ignored, note_tokens};
 use crate::commands::Run;
 use crate::commands::arguments::Session;
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::{ClaimedItem, CreatedItem};
+use crate::quota::claims::{self, ItemQuota};
 
 /// Claim a work item for this session
 ///
 /// Exactly one session gets the item; if another session holds it, the command exits with 4 and prints the holder.
 /// --next claims the first available item, P1 first, then oldest; --title creates the item if it does not exist.
 /// Prints a fence token for `complete` and `release`. With --title and without any session, the item is only created.
+///
+/// If a token quota is configured, the estimate of the item is checked and reserved: a claim that does not fit is reported,
+/// or refused (exit 4) with `enforce: deny`. --next then skips items that do not fit.
 ///
 /// If the session's process is gone, another session can claim the item 10 s after its last heartbeat.
 ///
@@ -70,7 +74,7 @@ impl Claim {
         let created = board.work().create(&create)?;
         context.note("there is no session to claim it for: the item is available");
         context.note_text(&created.text);
-        Ok(Outcome::new(CreatedItem(created)))
+        Ok(Outcome::new(CreatedItem(created, None)))
     }
 }
 
@@ -86,16 +90,22 @@ impl Run for Claim {
         let Some(session) = session else {
             return self.create_only(context, &board);
         };
+        let quota = ItemQuota::of(context)?;
         let Some(id) = self.item.or(self.item_option) else {
-            let next = ClaimNext { session, project: self.project, priority: self.priority };
-            return Ok(Outcome::new(ClaimedItem(board.work().claim_next(&next)?)));
+            let next =
+                ClaimNext { session, project: self.project, priority: self.priority, most_tokens: None };
+            let (claimed, tokens) = claims::claim_next(quota.as_ref(), &board, &next)?;
+            note_tokens(context, &tokens);
+            return Ok(Outcome::new(ClaimedItem(claimed, tokens)));
         };
         let new =
             |title| self.options.item(id.clone(), title, self.project, self.priority, Some(session.clone()));
         let create = self.title.map(new).transpose()?;
-        let claimed = board.work().claim(&Claiming { id, session, register: None, create })?;
+        let claim = Claiming { id, session, register: None, create };
+        let (claimed, tokens) = claims::claim(quota.as_ref(), &board, &claim)?;
         note_ignored(context, &claimed);
         context.note_text(&claimed.text);
-        Ok(Outcome::new(ClaimedItem(claimed)))
+        note_tokens(context, &tokens);
+        Ok(Outcome::new(ClaimedItem(claimed, tokens)))
     }
 }

@@ -1,7 +1,7 @@
 //! `blackboard work complete`
 
-use blackboard::work::{Complete as Completion, CompletedProject, ForceComplete};
-use blackboard::{Code, Error, Refusal, Result};
+use blackboard::work::{Complete as Completion, Completed, CompletedProject, ForceComplete};
+use blackboard::{Board, Code, Error, Refusal, Result};
 use clap::ArgGroup;
 use clap::builder::NonEmptyStringValueParser;
 
@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::{CompletedItem, CompletedItems};
+use crate::quota::claims::{ItemQuota, release_items, tokens_of};
 
 /// Complete a work item
 ///
@@ -76,15 +77,25 @@ impl Run for Complete {
             let (board, session) = context.open(Access::change(self.session.named()))?;
             let force = ForceComplete { id, session, summary: self.summary };
             let completed = board.work().force_complete(&force)?;
-            context.note_text(&completed.text);
-            return Ok(Outcome::new(CompletedItem(completed)));
+            return finished(context, &board, completed);
         }
         let fence = self.fence.map(|fence| fence.of_work(&id)).transpose()?;
         let (board, session) = context.open(Access::act(self.session.named()))?;
         let completed = board.work().complete(&Completion { id, session, fence, summary: self.summary })?;
-        context.note_text(&completed.text);
-        Ok(Outcome::new(CompletedItem(completed)))
+        finished(context, &board, completed)
     }
+}
+
+/// The answer, with what the item has used. Its tokens are no longer reserved.
+fn finished(context: &Context, board: &Board, completed: Completed) -> Result<Outcome> {
+    context.note_text(&completed.text);
+    let quota = ItemQuota::of(context)?;
+    release_items(quota.as_ref(), [completed.item.item_id.as_str()]);
+    let mut tokens = tokens_of(quota.as_ref(), board, &completed.item);
+    if let Some(tokens) = &mut tokens {
+        tokens.estimate_from_similar = None;
+    }
+    Ok(Outcome::new(CompletedItem(completed, tokens)))
 }
 
 fn complete_project(context: &Context, project: &str, yes: bool, session: &Session) -> Result<Outcome> {
@@ -95,6 +106,8 @@ fn complete_project(context: &Context, project: &str, yes: bool, session: &Sessi
     }
     let (board, session) = context.open(Access::change(session.named()))?;
     let completed = board.work().complete_project(project, session.as_deref())?;
+    let items = completed.items.iter().filter(|item| item.error.is_none());
+    release_items(ItemQuota::of(context)?.as_ref(), items.map(|item| item.item_id.as_str()));
     Ok(Outcome::new(CompletedItems(completed)))
 }
 

@@ -14,7 +14,8 @@ use crate::hints;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::shortened;
-use crate::output::work::CreatedItem;
+use crate::output::work::{CreatedItem, similar};
+use crate::quota::claims::{ItemQuota, tokens_of};
 
 /// Create a work item
 ///
@@ -73,7 +74,12 @@ impl Run for Create {
         let created =
             if has_id { board.work().create(&item) } else { board.work().create_with_generated_id(&item) }?;
         context.note_text(&created.text);
-        Ok(Outcome::new(CreatedItem(created)))
+        let quota = ItemQuota::of(context)?.filter(|_| created.item.estimate().is_none());
+        let tokens = tokens_of(quota.as_ref(), &board, &created.item);
+        if let Some(estimate) = tokens.as_ref().and_then(|tokens| tokens.estimate_from_similar) {
+            context.note(&similar(&estimate));
+        }
+        Ok(Outcome::new(CreatedItem(created, tokens)))
     }
 }
 

@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::DeletedItem;
+use crate::quota::claims::{ItemQuota, release_items};
 
 /// Delete a work item
 ///
@@ -34,6 +35,7 @@ impl Run for Delete {
     fn run(self, context: &Context) -> Result<Outcome> {
         let (board, session) = context.open(Access::change(self.session.named()))?;
         let deleted = board.work().delete(&self.item.id(), self.force, session.as_deref())?;
+        release_items(ItemQuota::of(context)?.as_ref(), [deleted.item_id.as_str()]);
         Ok(Outcome::new(DeletedItem(deleted)))
     }
 }

@@ -55,7 +55,7 @@ pub struct Edit {
     remove_labels: Vec<String>,
 
     /// Tokens that the item is expected to need
-    #[arg(long, value_name = "TOKENS", value_parser = tokens)]
+    #[arg(long, visible_alias = "estimated-tokens", value_name = "TOKENS", value_parser = tokens)]
     estimate: Option<u64>,
 
     /// Remove the estimate

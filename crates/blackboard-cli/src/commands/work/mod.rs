@@ -23,6 +23,7 @@ use blackboard::work::{Claimed, Create as NewItem, Priority};
 
 use super::arguments::{metadata, trimmed};
 use crate::context::Context;
+use crate::quota::claims::AddedTokens;
 use crate::trackers;
 
 /// Tells a person which fields of a new item meant nothing, because the item existed already.
@@ -32,6 +33,13 @@ pub fn note_ignored(context: &Context, claimed: &Claimed) {
             claimed.ignored.iter().map(|field| format!("--{}", field.replace('_', "-"))).collect();
         let (id, options) = (&claimed.item.item_id, options.join(", "));
         context.note(&format!("work item {id} already exists; ignored {options}"));
+    }
+}
+
+/// Tells a person that a claim does not fit into the quota.
+pub fn note_tokens(context: &Context, tokens: &AddedTokens) {
+    if let Some(note) = tokens.as_ref().and_then(|tokens| tokens.note()) {
+        context.note(&note);
     }
 }
 
@@ -61,7 +69,7 @@ pub struct NewItemOptions {
     labels: Vec<String>,
 
     /// Tokens that the item is expected to need
-    #[arg(long, value_name = "TOKENS", value_parser = tokens, requires = "has_title")]
+    #[arg(long, visible_alias = "estimated-tokens", value_name = "TOKENS", value_parser = tokens, requires = "has_title")]
     estimate: Option<u64>,
 
     /// Additional data, as a JSON object

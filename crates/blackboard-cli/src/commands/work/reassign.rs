@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::ReassignedItem;
+use crate::quota::claims::{ItemQuota, release_items};
 
 /// Hand a work item over to another session
 ///
@@ -54,6 +55,9 @@ impl Run for Reassign {
         let (to, _) = board.agents().resolve(&self.to)?;
         let (reason, force) = (self.reason, self.force);
         let reassigned = board.work().reassign(&Reassigning { id, session, to, fence, reason, force })?;
+        if reassigned.reassigned {
+            release_items(ItemQuota::of(context)?.as_ref(), [reassigned.item.item_id.as_str()]);
+        }
         context.note_text(&reassigned.text);
         if !reassigned.ignored.is_empty() {
             let id = &reassigned.item.item_id;

@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::ReleasedItem;
+use crate::quota::claims::{ItemQuota, release_items};
 
 /// Release a claimed work item without completing it
 ///
@@ -57,6 +58,7 @@ impl Run for Release {
             failed: self.failed,
             reason: self.reason,
         })?;
+        release_items(ItemQuota::of(context)?.as_ref(), [released.item.item_id.as_str()]);
         context.note_text(&released.text);
         Ok(Outcome::new(ReleasedItem(released)))
     }

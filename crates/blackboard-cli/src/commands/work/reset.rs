@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::ResetItem;
+use crate::quota::claims::{ItemQuota, release_items};
 
 /// Reset a work item so that it can be claimed again
 ///
@@ -29,6 +30,8 @@ pub struct Reset {
 impl Run for Reset {
     fn run(self, context: &Context) -> Result<Outcome> {
         let (board, session) = context.open(Access::change(self.session.named()))?;
-        Ok(Outcome::new(ResetItem(board.work().reset(&self.item.id(), session.as_deref())?)))
+        let reset = board.work().reset(&self.item.id(), session.as_deref())?;
+        release_items(ItemQuota::of(context)?.as_ref(), [reset.item.item_id.as_str()]);
+        Ok(Outcome::new(ResetItem(reset)))
     }
 }

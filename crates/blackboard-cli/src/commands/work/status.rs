@@ -8,10 +8,12 @@ use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::ItemDetails;
+use crate::quota::claims::{ItemQuota, tokens_of};
 
 /// Show one work item with its history
 ///
-/// Shows the item's fields, holder, blockers, the items it blocks, and its events.
+/// Shows the item's fields, holder, blockers, the items it blocks, and its events. If a token quota is configured, also the
+/// tokens that it has used, and an estimate from similar items.
 ///
 /// Examples:
 ///   blackboard work status design-schema
@@ -26,6 +28,8 @@ pub struct Status {
 impl Run for Status {
     fn run(self, context: &Context) -> Result<Outcome> {
         let board = context.open(Access::read())?;
-        Ok(Outcome::new(ItemDetails(board.work().status(&self.item.id())?)))
+        let details = board.work().status(&self.item.id())?;
+        let tokens = tokens_of(ItemQuota::of(context)?.as_ref(), &board, &details.item);
+        Ok(Outcome::new(ItemDetails(details, tokens)))
     }
 }

@@ -6,6 +6,7 @@ pub mod entries;
 pub mod events;
 pub mod locks;
 pub mod projects;
+pub mod quota;
 pub mod status;
 pub mod work;
 

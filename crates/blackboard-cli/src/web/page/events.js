@@ -13,6 +13,7 @@ const KINDS = [
       "agent_recovered",
       "agent_updated",
       "stale_locks_released",
+      "quota_warning",
     ],
   },
   {

@@ -3,7 +3,7 @@
 const SHORTCUTS = [
   {
     keys: VIEWS.map((view, index) => String(index + 1)),
-    label: "1 – 8",
+    label: `1 – ${VIEWS.length}`,
     says: "Go to a view",
     run: (key) => openView(VIEWS[key - 1]),
   },

@@ -11,7 +11,7 @@
 //! | `stream.js`, `connection.js` | the event stream, and the display of its state |
 //! | `model.js`, `events.js` | data that several views share |
 //! | `header.js` | the name of the board |
-//! | `cards.js` … `projects.js` | the views |
+//! | `cards.js` … `quota.js` | the views |
 //! | `drawer.js`, `details.js` | the details of one object |
 //! | `views.js`, `keys.js`, `start.js` | navigation, keyboard shortcuts, startup |
 
@@ -30,14 +30,15 @@ macro_rules! scripts {
 scripts! {
     "element.js" "time.js" "rows.js" "api.js" "views.js" "resource.js" "stream.js" "connection.js"
     "model.js" "events.js" "header.js" "cards.js" "overview.js" "agents.js" "work.js" "entries.js" "locks.js"
-    "timeline.js" "lanes.js" "projects.js" "drawer.js" "details.js" "keys.js" "start.js"
+    "timeline.js" "lanes.js" "projects.js" "quota.js" "drawer.js" "details.js" "keys.js" "start.js"
 }
 
 /// The complete document for one response, whose policy has the same nonce. Commands that the page shows begin with
-/// `program`.
-pub fn document(nonce: &str, program: &str) -> String {
+/// `program`. The view of the token quota is only in a document for a server that has one.
+pub fn document(nonce: &str, program: &str, has_quota: bool) -> String {
     let script: String = SCRIPTS.iter().map(|(_, text)| *text).collect();
     DOCUMENT
+        .replace("{quota}", if has_quota { "on" } else { "off" })
         .replace("{program}", &in_html(program))
         .replace("{nonce}", nonce)
         .replace("{style}", STYLE)
@@ -67,13 +68,13 @@ mod tests {
 
     #[test]
     fn the_document_is_whole_and_has_one_style_and_one_script_with_the_nonce() {
-        let document = document("0123abcd", "blackboard");
+        let document = document("0123abcd", "blackboard", true);
         assert_eq!(document.matches("nonce=\"0123abcd\"").count(), 2);
         assert_eq!(document.matches("<style").count(), 1);
         assert_eq!(document.matches("<script").count(), 1);
         assert_eq!(document.matches("</script").count(), 1, "a script contains its own end tag");
         assert_eq!(document.matches("</style").count(), 1, "a style contains its own end tag");
-        for placeholder in ["{nonce}", "{style}", "{script}", "{program}"] {
+        for placeholder in ["{nonce}", "{style}", "{script}", "{program}", "{quota}"] {
             assert!(!document.contains(placeholder), "{placeholder}");
         }
     }
@@ -123,7 +124,7 @@ mod tests {
 
     #[test]
     fn empty_states_name_the_next_step() {
-        let document = document("0123abcd", "blackboard");
+        let document = document("0123abcd", "blackboard", true);
         for text in [
             "No active agents. Connect yours with <code>blackboard setup</code>.",
             "No open work items. Add one with <code>blackboard work create</code>.",

@@ -12,6 +12,7 @@ createLocks();
 createTimeline();
 createLanes();
 createProjects();
+createQuota();
 createDrawer();
 createViews();
 createKeys();

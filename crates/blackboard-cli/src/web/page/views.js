@@ -1,6 +1,8 @@
 // The views, one at a time. The address remembers which: `#agents`.
 
 const VIEWS = ["overview", "agents", "work", "entries", "locks", "timeline", "lanes", "projects"];
+// Only a server with a token quota has a view of it.
+if (byId("main").dataset.quota === "on") VIEWS.push("quota");
 
 let shownView = null;
 
@@ -33,6 +35,7 @@ function showView(name) {
   workChanged();
   if (name === "overview" && recentEvents.length) showEventsTable();
   if (name === "timeline") openTimeline();
+  if (name === "quota") showQuota();
   readNeeded();
 }
 

@@ -53,7 +53,7 @@ impl Gaps {
     }
 
     fn ask(&self, query: &str) -> Result<Reply> {
-        api::events::list(&ApiRequest { board: &self.board, query, id: "", feed: &self.feed })
+        api::events::list(&ApiRequest { board: &self.board, query, id: "", feed: &self.feed, quota: None })
     }
 
     /// The ids in a response, and the response.

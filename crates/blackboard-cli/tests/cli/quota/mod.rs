@@ -7,6 +7,7 @@ mod record;
 mod release;
 mod set;
 mod shared;
+mod shown;
 mod status;
 
 use crate::scratch::Scratch;

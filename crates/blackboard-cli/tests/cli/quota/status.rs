@@ -29,7 +29,7 @@ fn json_has_windows_load_agents_and_items() {
     scratch.json(["quota", "record", "--input-tokens", "100", "--item", "x", "--session", "Ivy"]);
     scratch.json(["quota", "check", "--tokens", "50", "--reserve", "--session", "Ivy"]);
     let status = scratch.json(["quota", "status"]);
-    is_object(&status, &["enforce", "providers"]);
+    is_object(&status, &["enforce", "providers", "uncounted"]);
     let provider = &status["providers"][0];
     let window = &provider["windows"][0];
     assert_eq!((&window["used"], &window["reserved"]), (&100.into(), &50.into()));

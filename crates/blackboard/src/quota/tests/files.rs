@@ -86,7 +86,7 @@ fn changed(statement: &str) -> (TempDir, std::path::PathBuf) {
 #[test]
 fn newer_older_and_extended_files_are_refused() {
     for (statement, code) in [
-        ("PRAGMA user_version = 2", Code::NewerSchema),
+        ("PRAGMA user_version = 1000", Code::NewerSchema),
         ("PRAGMA user_version = 0", Code::Corrupt),
         ("DROP TABLE limits", Code::Corrupt),
         ("CREATE TABLE extra (a)", Code::ForeignDatabase),
@@ -94,6 +94,76 @@ fn newer_older_and_extended_files_are_refused() {
     ] {
         let (_directory, file) = changed(statement);
         assert_eq!(refused(&file).code(), code, "{statement}");
+    }
+}
+
+/// A ledger as the first version created it.
+fn first_version(file: &Path) {
+    let connection = Connection::open(file).unwrap();
+    connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA application_id = 0x626c7175").unwrap();
+    connection.execute_batch(include_str!("../schema.sql")).unwrap();
+    connection.execute_batch("PRAGMA user_version = 1").unwrap();
+    connection.close().unwrap();
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+#[test]
+fn a_ledger_of_the_first_version_is_upgraded_once_by_many_threads() {
+    testkit::limit_test();
+    let directory = testkit::tempdir().unwrap();
+    let file = directory.path().join("quota.db");
+    first_version(&file);
+    let connection = Connection::open(&file).unwrap();
+    connection.execute_batch("INSERT INTO marks (name, value) VALUES ('kept', 7)").unwrap();
+    connection.close().unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let ledger = Ledger::open(&file, &config()).unwrap();
+                assert!(ledger.take_crossings("b").unwrap().is_empty());
+            });
+        }
+    });
+    let ledger = Ledger::open(&file, &config()).unwrap();
+    let kept: i64 = ledger
+        .read(|connection| {
+            connection.query_row("SELECT value FROM marks WHERE name = 'kept'", [], |row| row.get(0))
+        })
+        .unwrap();
+    assert_eq!(kept, 7);
+}
+
+#[test]
+fn a_first_version_with_tables_of_a_later_one_is_refused() {
+    testkit::limit_test();
+    let directory = testkit::tempdir().unwrap();
+    let file = directory.path().join("quota.db");
+    first_version(&file);
+    let connection = Connection::open(&file).unwrap();
+    connection.execute_batch(include_str!("../steps/0002_notices.sql")).unwrap();
+    connection.execute_batch("PRAGMA journal_mode = DELETE").unwrap();
+    connection.close().unwrap();
+    assert_eq!(refused(&file).code(), Code::ForeignDatabase);
+}
+
+#[test]
+fn a_ledger_of_the_first_version_is_upgraded_and_keeps_its_usage() {
+    let directory = testkit::tempdir().unwrap();
+    let file = directory.path().join("quota.db");
+    let connection = Connection::open(&file).unwrap();
+    connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA application_id = 0x626c7175").unwrap();
+    connection.execute_batch(include_str!("../schema.sql")).unwrap();
+    connection.execute_batch("PRAGMA user_version = 1").unwrap();
+    let clock = Arc::new(FixedClock::at(START).unwrap());
+    let minute = fold::minute_of(clock.now());
+    connection.execute("INSERT INTO sources VALUES (1, 'a', '', '', '', '', '')", []).unwrap();
+    connection.execute("INSERT INTO buckets VALUES (1, ?1, 1, 1, 7, 0, 0, 0, 0)", [minute]).unwrap();
+    connection.close().unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    for _ in 0..2 {
+        let ledger = Ledger::open_with(&file, &config(), clock.clone(), &SqliteOptions::default()).unwrap();
+        let status = ledger.status().unwrap();
+        assert_eq!((status.providers[0].windows[0].used, status.uncounted.len()), (7, 0));
     }
 }
 

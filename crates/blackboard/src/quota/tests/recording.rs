@@ -130,6 +130,43 @@ fn usage_is_shown_by_session_and_work_item() {
     assert_eq!((provider.load.tokens_per_minute, provider.load.requests_per_minute), (7, 1));
 }
 
+#[test]
+fn the_status_of_a_board_names_nothing_of_other_boards() {
+    testkit::limit_test();
+    let stage = Stage::with_windows(&[("5h", 1_000)]);
+    let record = |id: &str, board: Option<&str>, item: Option<&str>, input: u64| {
+        let usage = Usage { input, ..Usage::default() };
+        let record = Record {
+            board: board.map(str::to_owned),
+            session: Some(format!("session of {id}")),
+            item: item.map(str::to_owned),
+            ..Record::new(id, "a", stage.now(), usage)
+        };
+        stage.ledger.record(&[record]).unwrap();
+    };
+    record("own", Some("/here"), Some("x"), 100);
+    record("other", Some("/there"), Some("secret"), 20);
+    record("other without an item", Some("/there"), None, 3);
+    record("unknown", None, None, 4);
+    for (board, tokens) in [("/here", 50), ("/there", 7)] {
+        let session = Some(format!("session on {board}"));
+        let request =
+            TokenRequest { board: Some(board.to_owned()), session, ..TokenRequest::new("a", tokens) };
+        stage.ledger.reserve(&request, Duration::from_mins(5)).unwrap();
+    }
+
+    let all = stage.ledger.status().unwrap().providers.remove(0);
+    assert_eq!((all.agents.len(), all.items.len(), all.reservations.len()), (4, 2, 2));
+    assert_eq!(all.other_boards, None);
+    let here = stage.ledger.status_of_board("/here").unwrap().providers.remove(0);
+    assert_eq!(here.windows, all.windows, "windows are those of all boards");
+    assert_eq!(here.load, all.load);
+    assert_eq!((here.agents.len(), here.items.len(), here.reservations.len()), (1, 1, 1));
+    assert_eq!(here.other_boards, Some(OtherBoards { tokens: 27, items: 20, reserved: 7 }));
+    let text = serde_json::to_string(&here).unwrap();
+    assert!(!text.contains("there") && !text.contains("secret"), "{text}");
+}
+
 /// 5,000 messages a day by 20 agents, each with its own session and 3 work items a day.
 #[test]
 fn a_year_of_heavy_use_stays_below_5_mb() {
@@ -172,4 +209,29 @@ fn a_year_of_heavy_use_stays_below_5_mb() {
         .unwrap();
     let pages = stage.rows("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size");
     assert!(pages < 5_000_000, "{pages}");
+}
+
+#[test]
+fn messages_of_a_model_without_a_provider_are_counted_apart_and_once() {
+    let config =
+        r#"{"providers": {"a": {"windows": {"5h": {"budget": 1000}}}}, "models": {"claude-*": "a"}}"#;
+    let mut stage = Stage::new(config);
+    let now = stage.now();
+    let message = |id: &str, model: &str| UncountedMessage { id: id.into(), model: model.into(), at: now };
+    let messages =
+        [message("1", "gpt-9"), message("1", "gpt-9"), message("2", "gpt-9"), message("3", "b\u{7}")];
+    assert_eq!(stage.ledger.note_uncounted(&messages).unwrap(), 2);
+    assert_eq!(stage.ledger.note_uncounted(&messages).unwrap(), 0);
+    let expected = UncountedModel { model: "gpt-9".into(), messages: 2 };
+    assert_eq!(stage.ledger.status().unwrap().uncounted, [expected]);
+    assert_eq!(stage.used(0), 0);
+    // The same message can be recorded when its model has a provider.
+    stage.reopen(&config.replace("claude-*", "gpt-*"));
+    assert_eq!(stage.record("1", now, 5).recorded, 1);
+    assert_eq!(stage.ledger.status().unwrap().uncounted, []);
+    stage.reopen(config);
+    for number in 0..300 {
+        stage.ledger.note_uncounted(&[message(&format!("m{number}"), &format!("model-{number}"))]).unwrap();
+    }
+    assert_eq!(stage.ledger.status().unwrap().uncounted.len(), 200, "names of models are bounded");
 }

@@ -252,7 +252,12 @@ fn the_next_item_may_be_of_one_project_or_priority(fixture: &Fixture) {
     create(fixture, "2", Priority::P2, Some("p"));
     create(fixture, "3", Priority::P3, Some("p"));
     let next = |project: Option<&str>, priority| {
-        let next = ClaimNext { session: session.clone(), project: project.map(str::to_owned), priority };
+        let next = ClaimNext {
+            session: session.clone(),
+            project: project.map(str::to_owned),
+            priority,
+            most_tokens: None,
+        };
         fixture.board.work().claim_next(&next).map(|claimed| claimed.item.item_id)
     };
     assert_eq!(code(next(Some("unknown"), None)), Code::ProjectNotFound);

@@ -59,7 +59,6 @@ pub use self::load::LoadingFile;
 pub(crate) use self::private_file::{PrivateFile, TableFile};
 use self::queue::Queue;
 pub use self::reference::{KeptInMetadata, LeftOutDependency, Upgraded, UpgradedRows};
-pub(crate) use self::schema::FileKind;
 pub use self::schema::VERSION as SCHEMA_VERSION;
 pub use self::sidecars::SqliteSidecars;
 pub use self::trust::{foreign_owner, writable_by_others};

@@ -22,10 +22,30 @@ const BYTES_OF_WAL: u32 = 1 << 20;
 
 /// A file with other tables than a board.
 pub(crate) struct TableFile {
-    /// What identifies a file.
-    pub(crate) kind: FileKind,
-    /// The statements that create the tables, in SQLite's stored form.
-    pub(crate) schema: &'static str,
+    /// Marks a file as one of this kind.
+    pub(crate) application_id: i32,
+    /// The statements that create the tables, in SQLite's stored form. Each step only adds tables and indexes to those before it.
+    /// The version of a file is the number of its steps.
+    pub(crate) steps: &'static [&'static str],
+}
+
+impl TableFile {
+    #[expect(clippy::cast_possible_truncation, reason = "there are few steps")]
+    fn version(&self) -> u32 {
+        self.steps.len() as u32
+    }
+
+    fn kind(&self) -> FileKind {
+        FileKind { application_id: self.application_id, version: self.version() }
+    }
+
+    /// Adds the tables of all steps after the first ones.
+    pub(crate) fn fill(&self, connection: &Connection, after: u32) -> rusqlite::Result<()> {
+        for step in self.steps.iter().skip(after as usize) {
+            connection.execute_batch(step)?;
+        }
+        connection.execute_batch(&format!("PRAGMA user_version = {}", self.version()))
+    }
 }
 
 /// An open file.
@@ -43,11 +63,8 @@ impl PrivateFile {
         trust::check_directory(path)?;
         let queue = Queue::new(&SqliteSidecars::new(path), options.busy_timeout, options.waiting);
         if trust::plain_file(path)?.is_none() {
-            let fill = |connection: &Connection| {
-                connection.execute_batch(expected.schema)?;
-                connection.execute_batch(&format!("PRAGMA user_version = {}", expected.kind.version))
-            };
-            open::create_with(path, &queue, options, &fill, expected.kind.application_id)?;
+            let fill = |connection: &Connection| expected.fill(connection, 0);
+            open::create_with(path, &queue, options, &fill, expected.application_id)?;
         }
         PrivateFile::connect(path, queue, expected, options)
     }
@@ -72,16 +89,16 @@ impl PrivateFile {
         expected: &TableFile,
         options: &SqliteOptions,
     ) -> Result<PrivateFile> {
-        let connect = |open: fn(&Path) -> rusqlite::Result<Connection>| -> Result<Connection> {
-            let trust::Checked { file, .. } = trust::check_as(&expected.kind, path, options)?;
+        let connect = |open: fn(&Path) -> rusqlite::Result<Connection>| -> Result<(Connection, u32)> {
+            let trust::Checked { file, .. } = trust::check_as(&expected.kind(), path, options)?;
             let fault = |error| faults::translate(path, error);
             let connection = open(path).map_err(fault)?;
             trust::check_same(path, &file)?;
             open::configure(&connection, options).map_err(fault)?;
-            check_schema(&connection, path, expected)?;
-            Ok(connection)
+            let version = check_schema(&connection, path, expected)?;
+            Ok((connection, version))
         };
-        let (connection, is_immutable) = match connect(open::open_file) {
+        let ((connection, version), is_immutable) = match connect(open::open_file) {
             Err(error) if error.code() == Code::ReadOnly && open::is_immutable(path) => {
                 (connect(open::open_immutable)?, true)
             }
@@ -93,7 +110,19 @@ impl PrivateFile {
             connection.query_row(&format!("PRAGMA journal_size_limit = {BYTES_OF_WAL}"), [], |_| Ok(()))
         };
         limit_wal().map_err(|error| faults::translate(path, error))?;
-        Ok(PrivateFile { path: path.to_owned(), queue, connection, is_immutable })
+        let file = PrivateFile { path: path.to_owned(), queue, connection, is_immutable };
+        if version < expected.version() {
+            file.upgrade(expected)?;
+        }
+        Ok(file)
+    }
+
+    /// Adds the tables of later steps, unless another process has done that meanwhile.
+    fn upgrade(&self, expected: &TableFile) -> Result<()> {
+        self.write(|connection| {
+            let version = version_of(connection)?;
+            if version < expected.version() { expected.fill(connection, version) } else { Ok(()) }
+        })
     }
 
     /// Reads in one transaction.
@@ -124,18 +153,23 @@ impl PrivateFile {
     }
 }
 
-/// Refuses tables that this program did not create.
-fn check_schema(connection: &Connection, path: &Path, expected: &TableFile) -> Result<()> {
-    let TableFile { kind, schema: tables } = expected;
+/// Refuses tables that this program did not create. Returns the version of the file.
+fn check_schema(connection: &Connection, path: &Path, expected: &TableFile) -> Result<u32> {
     let fault = |error| faults::translate(path, error);
     let transaction = connection.unchecked_transaction().map_err(fault)?;
-    let version: u32 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(fault)?;
-    if version > kind.version {
-        return Err(schema::newer(path, version, kind.version));
+    let version = version_of(&transaction).map_err(fault)?;
+    if version > expected.version() {
+        return Err(schema::newer(path, version, expected.version()));
     }
-    if version < kind.version {
-        return Err(faults::corrupt(path, format!("its schema has the version {version}, which none has")));
+    if version == 0 {
+        return Err(faults::corrupt(path, "its schema has the version 0, which none has".to_owned()));
     }
-    let objects = tables.split(';').map(str::trim).filter(|object| !object.is_empty());
-    schema::compare_objects(&transaction, path, objects.map(Cow::Borrowed).collect(), |_| false)
+    let steps = expected.steps.iter().take(version as usize);
+    let objects = steps.flat_map(|step| step.split(';')).map(str::trim).filter(|object| !object.is_empty());
+    schema::compare_objects(&transaction, path, objects.map(Cow::Borrowed).collect(), |_| false)?;
+    Ok(version)
+}
+
+fn version_of(connection: &Connection) -> rusqlite::Result<u32> {
+    connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }

@@ -1,8 +1,14 @@
 //! Agents of a platform on a board, and the hook input of their tool calls.
 
+use std::fmt::Write as _;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 use std::process::Command;
 
 use blackboard::agent::{READER, Register};
+use blackboard::clock::{Clock, SystemClock};
 use rusqlite::params;
 use serde_json::json;
 
@@ -43,12 +49,43 @@ impl<'a> Agents<'a> {
 
     /// Moves the last heartbeat of all of them back by a minute: the next tool call of each one writes.
     pub fn fall_silent(&self) -> Result {
-        use blackboard::clock::{Clock, SystemClock};
         let ago = SystemClock.now().minus(std::time::Duration::from_mins(1)).to_string();
         let connection = self.scratch.connect()?;
         connection.execute("UPDATE agents SET last_beat_at = ?1, last_seen_at = ?1", params![ago])?;
         drop(connection);
         self.scratch.fold()
+    }
+
+    /// Configures a token quota, so that hooks read the transcript of their session.
+    pub fn configure_quota(&self) -> Result {
+        let home = self.scratch.home().join(".pai/blackboard");
+        fs::create_dir_all(&home)?;
+        fs::set_permissions(&home, fs::Permissions::from_mode(0o700))?;
+        let quota = json!({"providers": {"anthropic": {"windows": {"5h": {"budget": 1_000_000_000}}}}});
+        Ok(fs::write(home.join("config.json"), json!({ "quota": quota }).to_string())?)
+    }
+
+    /// Appends 20 lines to the transcript: 10 messages of the model, and 10 results of tools.
+    pub fn continue_transcript(&self, number: usize) -> Result {
+        let file = transcript(&self.scratch);
+        if let Some(directory) = file.parent() {
+            fs::create_dir_all(directory)?;
+        }
+        let now = SystemClock.now();
+        let mut text = String::new();
+        for part in 0..10 {
+            let usage = json!({"input_tokens": 11, "cache_creation_input_tokens": 101, "cache_read_input_tokens": 1001,
+                "output_tokens": 57});
+            let message = json!({"id": format!("msg_{number}_{part}"), "model": "claude-opus", "role": "assistant",
+                "content": [{"type": "text", "text": "x".repeat(ANSWER)}], "usage": usage});
+            let result = json!({"role": "user", "content": "x".repeat(ANSWER)});
+            // The order of members is that of Claude Code: the type comes before the text.
+            let time = now.to_string();
+            writeln!(text, r#"{{"type":"assistant","timestamp":"{time}","message":{message}}}"#)?;
+            writeln!(text, r#"{{"type":"user","timestamp":"{time}","message":{result}}}"#)?;
+        }
+        let mut file = OpenOptions::new().append(true).create(true).open(file)?;
+        Ok(file.write_all(text.as_bytes())?)
     }
 
     /// The command that Claude Code runs after a tool, and its input.
@@ -102,7 +139,7 @@ fn after_tool(
 ) -> String {
     let call = json!({
         "session_id": session(number),
-        "transcript_path": scratch.home().join(".claude/projects/project/session.jsonl"),
+        "transcript_path": transcript(scratch),
         "cwd": scratch.repository(),
         "permission_mode": "default",
         "hook_event_name": "PostToolUse",
@@ -112,6 +149,11 @@ fn after_tool(
         "tool_use_id": "toolu_01ABCDEFGHIJKLMNOPQRSTUV",
     });
     call.to_string()
+}
+
+/// The transcript of all sessions.
+fn transcript(scratch: &Scratch) -> PathBuf {
+    scratch.home().join(".claude/projects/project/session.jsonl")
 }
 
 /// The platform's own id of a session.

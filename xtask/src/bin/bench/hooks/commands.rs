@@ -43,6 +43,30 @@ pub fn writing(scale: &Scale) -> Result<Vec<Line>> {
     Ok(lines)
 }
 
+/// A tool call that reads 20 new lines of its transcript, against the same call of a user without a quota.
+pub fn usage(scale: &Scale) -> Result<Vec<Line>> {
+    let runs = scale.of(300, 10);
+    let (without, with) = (Agents::new(scale, 50)?, Agents::new(scale, 50)?);
+    with.configure_quota()?;
+    let next = Cell::new(0);
+    let mut programs = [
+        Program::fed("without a quota", || {
+            let _ = without.continue_transcript(next.get());
+            without.used_a_tool(0)
+        }),
+        Program::fed("with 20 new lines", || {
+            // A line that is missing makes the hook faster, and the median does not change.
+            let _ = with.continue_transcript(next.replace(next.get() + 1));
+            with.used_a_tool(0)
+        }),
+    ];
+    interleave(&mut programs, scale.rounds, runs)?;
+    let [without, with] = &programs;
+    let what = "`hook claude` for PostToolUse that reads 20 new lines of its transcript, against that without a quota";
+    let detail = format!("{}, {}", with.tell(), without.tell());
+    Ok(vec![Line::new(what, Bar::AtMost(1.25), Unit::Ratio, &with.ratios(without), detail)])
+}
+
 fn against_nothing(what: &str, limit: f64, hook: Program<'_>, scale: &Scale, runs: usize) -> Result<Line> {
     let mut programs = [Program::nothing(), hook];
     interleave(&mut programs, scale.rounds, runs)?;

@@ -11,6 +11,7 @@ use crate::Measurement;
 pub const MEASUREMENTS: &[Measurement] = &[
     ("throttled", commands::throttled),
     ("writing", commands::writing),
+    ("usage", commands::usage),
     ("crowd", crowd::measure),
     ("claim", server::claims),
     ("footprint", server::footprint),

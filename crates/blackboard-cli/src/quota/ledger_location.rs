@@ -1,0 +1,138 @@
+//! [`LedgerLocation`]: where the ledger of this user is. The only way to open it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use blackboard::clock::SystemClock;
+use blackboard::quota::{self, Ledger};
+use blackboard::store::redis::{Address, DEFAULT_BOARD};
+use blackboard::store::sqlite::SqliteOptions;
+use blackboard::{Board, Code, Refusal, Result};
+use uuid::Uuid;
+
+use crate::config::Config;
+use crate::engine::{Mode, Opening};
+use crate::environment::Environment;
+use crate::location::{self, Request};
+use crate::open::ResolvedBoard;
+
+/// The name of the ledger in the home of boards.
+const LEDGER_FILE: &str = "quota.db";
+
+/// The name of the board with the journal of a shared ledger, unless the URL names another one.
+const JOURNAL_BOARD: &str = "token-quota";
+
+/// The name space of the files of shared ledgers. It never changes: a file is found by it.
+const SHARED_FILES: Uuid = Uuid::from_u128(0x6d1f_0b8e_52c7_4e19_9a43_71d8_c05b_e92a);
+
+/// Where the ledger of this user is, and its configuration. It can be sent to another thread.
+#[derive(Clone)]
+pub struct LedgerLocation {
+    config: Box<quota::Config>,
+    /// The home of boards.
+    home: PathBuf,
+    file: PathBuf,
+    options: SqliteOptions,
+    /// What the server of a shared ledger needs.
+    environment: Environment,
+    notes_waiting: bool,
+}
+
+impl LedgerLocation {
+    /// The ledger of this configuration; `None` unless it has a quota. Only then `request` is called.
+    pub fn of(config: &Config, request: impl FnOnce() -> Request) -> Option<LedgerLocation> {
+        let quota = config.quota.clone()?;
+        let request = request();
+        let home = location::home(&request)?;
+        let name = match &quota.server {
+            // Each server has its own journal, and so its own file.
+            Some(url) => format!("quota-{}.db", Uuid::new_v5(&SHARED_FILES, url.as_bytes()).simple()),
+            None => LEDGER_FILE.to_owned(),
+        };
+        let options = SqliteOptions {
+            stays_open: false,
+            allow_network_filesystem: config.database.allow_network_filesystem,
+            ..SqliteOptions::default()
+        };
+        let (file, environment) = (home.join(name), request.environment);
+        Some(LedgerLocation { config: quota, home, file, options, environment, notes_waiting: false })
+    }
+
+    /// The same with a note about a server that a call waits for.
+    #[must_use]
+    pub fn noting_waits(self, notes_waiting: bool) -> LedgerLocation {
+        LedgerLocation { notes_waiting, ..self }
+    }
+
+    /// The same for a caller that would rather fail than wait longer than this.
+    #[must_use]
+    pub fn within(mut self, limit: Duration) -> LedgerLocation {
+        self.options.busy_timeout = limit;
+        self
+    }
+
+    /// Its configuration.
+    pub fn config(&self) -> &quota::Config {
+        &self.config
+    }
+
+    /// The home of boards.
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// Its file on this machine.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Opens the ledger, and creates it if it does not exist.
+    pub fn create(&self) -> Result<Ledger> {
+        match self.journal(Mode::Create)? {
+            Some(journal) => Ledger::shared(&self.file, &self.config, journal, &self.options),
+            None => Ledger::open_with(&self.file, &self.config, Arc::new(SystemClock), &self.options),
+        }
+    }
+
+    /// Opens the ledger, if it exists.
+    pub fn open(&self) -> Result<Option<Ledger>> {
+        if self.config.server.is_none() {
+            return self.open_file();
+        }
+        let journal = self.journal(Mode::Existing)?;
+        journal.map(|journal| Ledger::shared(&self.file, &self.config, journal, &self.options)).transpose()
+    }
+
+    /// Opens the ledger for a caller that never writes and waits for no server: as this machine has it. One that does not
+    /// exist is empty.
+    pub fn open_to_read(&self) -> Result<Ledger> {
+        self.open_file()?.map_or_else(|| Ledger::empty(&self.config, Arc::new(SystemClock)), Ok)
+    }
+
+    fn open_file(&self) -> Result<Option<Ledger>> {
+        Ledger::open_existing(&self.file, &self.config, Arc::new(SystemClock), &self.options)
+    }
+
+    /// The board with the journal. `None` if the ledger is not shared, or if the board does not exist and is not created.
+    fn journal(&self, mode: Mode) -> Result<Option<Board>> {
+        let Some(server) = &self.config.server else { return Ok(None) };
+        let board = ResolvedBoard::unconfigured_on(&journal_url(server)?, &self.home, &self.environment)?;
+        Ok(board.open(Opening::new(mode).noting_waits(self.notes_waiting))?.existing())
+    }
+}
+
+/// The URL of the board with the journal. A password comes from the environment, as for boards.
+fn journal_url(server: &str) -> Result<String> {
+    let address: Address = server.parse()?;
+    if address.has_password() {
+        return Err(Refusal::new(Code::InvalidValue, "quota.server has a password")
+            .hint("remove it from the configuration and set BLACKBOARD_REDIS_PASSWORD")
+            .into());
+    }
+    if address.board() != DEFAULT_BOARD {
+        return Ok(server.to_owned());
+    }
+    let separator = if server.contains('?') { '&' } else { '?' };
+    Ok(format!("{server}{separator}board={JOURNAL_BOARD}"))
+}

@@ -1,0 +1,86 @@
+//! What an agent reads about the token quota.
+
+use serde_json::{Value, json};
+
+use super::Stage;
+use blackboard::id::session_id_from_hint;
+
+const QUOTA: &str = r#"{"quota": {"providers": {"a": {
+    "windows": {"5h": {"budget": 1000}}, "reservation": {"agents": {"maxPerAgent": 500}}, "warnAt": [0.8]
+}}}}"#;
+
+/// A board with a session of Claude Code that has its brief, and its id.
+fn with_session() -> (Stage, String) {
+    let stage = Stage::new();
+    stage.scratch.run(["work", "create", "x", "--title", "X"]).success();
+    stage.configure(QUOTA);
+    stage.hook("claude", "1", "SessionStart", json!({"source": "startup"})).unwrap();
+    (stage, session_id_from_hint("claude:1"))
+}
+
+fn record(stage: &Stage, session: &str, tokens: &str) {
+    stage.scratch.run(["quota", "record", "--session", session, "--input-tokens", tokens]).success();
+}
+
+fn tool_used(stage: &Stage) -> String {
+    let answer = stage.hook("claude", "1", "PostToolUse", json!({"tool_name": "Bash"}));
+    answer.map(|answer: Value| answer.to_string()).unwrap_or_default()
+}
+
+#[test]
+fn a_session_is_notified_once_by_its_next_hook() {
+    let (stage, session) = with_session();
+    record(&stage, &session, "490");
+    assert_eq!(tool_used(&stage).matches("Token quota").count(), 0);
+    record(&stage, &session, "10");
+    let told = tool_used(&stage);
+    assert_eq!(told.matches("Token quota: you have used 500 tokens of a, and your cap is 500.").count(), 1);
+    assert!(told.contains("ask the operator before you start more work"), "{told}");
+    record(&stage, &session, "400");
+    let told = tool_used(&stage);
+    assert_eq!(told.matches("Token quota: the 5h window of a is at 90%.").count(), 1, "{told}");
+    record(&stage, &session, "10");
+    assert_eq!(tool_used(&stage), "", "it is notified once, and gets no update about the same");
+    let events = stage.scratch.json(["observe", "--since", "1h", "--filter", "quota_warning"]);
+    let summaries: Vec<_> =
+        events["items"].as_array().unwrap().iter().map(|event| &event["summary"]).collect();
+    assert!(summaries[0].as_str().unwrap().ends_with("has used 500 tokens of a, its cap is 500"), "{events}");
+    let window = summaries[1].as_str().unwrap();
+    assert!(window.starts_with("Quota: 5h window of a is at 90% (900 of 1k), frees up at "), "{events}");
+    assert_eq!(summaries.len(), 2);
+}
+
+#[test]
+fn of_hooks_at_the_same_time_one_notifies() {
+    let (stage, session) = with_session();
+    record(&stage, &session, "900");
+    let told: usize = std::thread::scope(|scope| {
+        let hooks: Vec<_> =
+            (0..4).map(|_| scope.spawn(|| tool_used(&stage).matches("Token quota: the").count())).collect();
+        hooks.into_iter().map(|hook| hook.join().unwrap()).sum()
+    });
+    assert_eq!(told, 1);
+}
+
+#[test]
+fn a_session_that_does_not_use_the_provider_gets_an_update() {
+    let (stage, session) = with_session();
+    stage.hook("claude", "2", "SessionStart", json!({"source": "startup"})).unwrap();
+    tool_used(&stage);
+    record(&stage, &session, "900");
+    let answer = stage.hook("claude", "2", "UserPromptSubmit", json!({})).unwrap().to_string();
+    assert!(
+        answer.contains("Quota: 5h window of a is at 90%") && !answer.contains("Token quota"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn without_a_quota_a_hook_ignores_notices() {
+    let (stage, session) = with_session();
+    record(&stage, &session, "900");
+    stage.configure("{}");
+    assert!(!tool_used(&stage).contains("Token quota"));
+    stage.configure(QUOTA);
+    assert!(tool_used(&stage).contains("Token quota"));
+}

@@ -1,0 +1,5 @@
+CREATE TABLE uncounted (
+    model TEXT NOT NULL PRIMARY KEY,
+    messages INTEGER NOT NULL,
+    minute INTEGER NOT NULL
+) WITHOUT ROWID;

@@ -1,0 +1,100 @@
+//! Thresholds that were passed.
+
+use super::*;
+
+const CONFIG: &str = r#"{"providers": {"a": {
+    "windows": {"5h": {"budget": 1000}},
+    "reservation": {"agents": {"maxPerAgent": 300}},
+    "warnAt": [0.5, 0.8]
+}}}"#;
+
+/// Records tokens of a session on the board "b".
+fn record(stage: &Stage, id: &str, session: Option<&str>, input: u64) {
+    let record = Record {
+        board: Some("b".to_owned()),
+        session: session.map(str::to_owned),
+        agent: session.map(|session| format!("agent-{session}")),
+        ..Record::new(id, "a", stage.now(), Usage { input, ..Usage::default() })
+    };
+    stage.ledger.record(&[record]).unwrap();
+}
+
+/// What is reported now: the share of a window, or a session.
+fn taken(stage: &Stage) -> Vec<String> {
+    let crossings = stage.ledger.take_crossings("b").unwrap().into_iter();
+    let described = crossings.map(|crossing| match crossing {
+        Crossing::Window { window, sessions, .. } => {
+            let names: Vec<_> = sessions.into_iter().map(|one| one.session).collect();
+            format!("{} {} {}", window.window, window.warning.unwrap(), names.join(","))
+        }
+        Crossing::Session { session, used, cap, .. } => format!("{} {used}/{cap}", session.agent),
+    });
+    described.collect()
+}
+
+#[test]
+fn a_threshold_is_reported_once_until_the_window_falls_below_it() {
+    testkit::limit_test();
+    let stage = Stage::new(CONFIG);
+    record(&stage, "1", None, 499);
+    assert!(taken(&stage).is_empty());
+    record(&stage, "2", Some("s"), 1);
+    assert_eq!(taken(&stage), ["5h 0.5 s"]);
+    record(&stage, "3", None, 100);
+    assert!(taken(&stage).is_empty());
+    record(&stage, "4", None, 200);
+    assert_eq!(taken(&stage), ["5h 0.8 s"]);
+    assert!(taken(&stage).is_empty());
+    stage.advance(6 * 60);
+    assert!(taken(&stage).is_empty(), "the window is empty, and armed again");
+    assert_eq!(stage.rows("SELECT count(*) FROM notices"), 0);
+    record(&stage, "5", None, 900);
+    assert_eq!(taken(&stage), ["5h 0.8 "], "one warning, with the largest threshold");
+    assert!(taken(&stage).is_empty());
+}
+
+#[test]
+fn a_session_is_reported_once_when_it_passes_its_cap() {
+    testkit::limit_test();
+    let stage = Stage::new(CONFIG);
+    record(&stage, "1", Some("s"), 299);
+    record(&stage, "2", Some("t"), 10);
+    assert!(taken(&stage).is_empty());
+    record(&stage, "3", Some("s"), 1);
+    assert_eq!(taken(&stage), ["agent-s 300/300"]);
+    record(&stage, "4", Some("s"), 1);
+    assert!(taken(&stage).is_empty());
+    assert!(stage.ledger.take_crossings("other board").unwrap().is_empty());
+}
+
+#[test]
+fn a_stricter_project_does_not_arm_what_others_have_reported() {
+    testkit::limit_test();
+    let mut stage = Stage::new(CONFIG);
+    record(&stage, "1", None, 600);
+    assert_eq!(taken(&stage).len(), 1);
+    let stricter = CONFIG.replace("1000", "650");
+    for expected in [1, 0] {
+        stage.reopen(&stricter);
+        assert_eq!(taken(&stage).len(), expected);
+        stage.reopen(CONFIG);
+        assert_eq!(taken(&stage).len(), 0);
+    }
+}
+
+#[test]
+fn one_of_many_threads_gets_a_crossing() {
+    testkit::limit_test();
+    let stage = Stage::new(CONFIG);
+    record(&stage, "1", None, 900);
+    let taken: usize = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8)
+            .map(|_| {
+                scope
+                    .spawn(|| open(&stage.directory, &stage.clock, CONFIG).take_crossings("b").unwrap().len())
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert_eq!(taken, 1);
+}

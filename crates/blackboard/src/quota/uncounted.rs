@@ -1,0 +1,82 @@
+//! Messages of models that no provider has. They are not counted, but how many there are is.
+
+use rusqlite::Connection;
+use serde::Serialize;
+
+use super::config::Config;
+use super::fold;
+use super::ledger::Ledger;
+use super::record::number_of;
+use super::usage::check_text;
+use crate::clock::Timestamp;
+use crate::error::Result;
+
+/// How many models are kept. Names come from other programs.
+const MOST_MODELS: i64 = 200;
+
+/// A longer name of a model is ignored.
+const LONGEST_MODEL: usize = 200;
+
+/// A message of a model that no provider has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UncountedMessage {
+    /// The id of the message.
+    pub id: String,
+    /// The model; empty if it is not known.
+    pub model: String,
+    /// When the message ended.
+    pub at: Timestamp,
+}
+
+/// A model that no provider has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct UncountedModel {
+    /// The model; empty if it is not known.
+    pub model: String,
+    /// How many of its messages were not counted.
+    pub messages: u64,
+}
+
+impl Ledger {
+    /// Notes messages that are not counted, each once. A message whose model gets a provider later can still be recorded.
+    /// Returns how many were new.
+    pub fn note_uncounted(&self, messages: &[UncountedMessage]) -> Result<u64> {
+        const SEEN: &str = "INSERT OR IGNORE INTO seen (id, minute) VALUES (?1, ?2)";
+        const NOTE: &str = "INSERT INTO uncounted (model, messages, minute)
+            SELECT ?1, 1, ?2 WHERE EXISTS (SELECT 1 FROM uncounted WHERE model = ?1)
+            OR (SELECT count(*) FROM uncounted) < ?3
+            ON CONFLICT (model) DO UPDATE SET messages = messages + 1, minute = max(minute, ?2)";
+        let now = self.now();
+        self.write(|connection| {
+            let clock = fold::maintain(connection, &self.config, now)?;
+            let mut new = 0;
+            for message in messages {
+                let minute = fold::minute_of(message.at).min(fold::minute_of(now));
+                let model = &message.model;
+                let is_usable = model.is_empty() || check_text("model", model, LONGEST_MODEL).is_ok();
+                if !is_usable || minute < clock.horizon {
+                    continue;
+                }
+                // Another number than that of the recorded message.
+                let number = number_of(&format!("uncounted:{}", message.id));
+                if connection.prepare_cached(SEEN)?.execute((number, minute))? > 0 {
+                    new += 1;
+                    connection.prepare_cached(NOTE)?.execute((model, minute, MOST_MODELS))?;
+                }
+            }
+            Ok(new)
+        })
+    }
+}
+
+/// The models whose messages were not counted and which still have no provider, the one with most messages first.
+pub(super) fn models(connection: &Connection, config: &Config) -> rusqlite::Result<Vec<UncountedModel>> {
+    const MODELS: &str = "SELECT model, messages FROM uncounted ORDER BY messages DESC, model";
+    let mut statement = connection.prepare_cached(MODELS)?;
+    let rows = statement.query_map([], |row| {
+        Ok(UncountedModel { model: row.get(0)?, messages: row.get::<_, i64>(1)?.unsigned_abs() })
+    })?;
+    let mut models = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+    models.retain(|uncounted| config.provider_of_message(&uncounted.model).is_none());
+    Ok(models)
+}
