@@ -1,6 +1,7 @@
 //! Usage that hooks read from what platforms write.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 
 use blackboard::clock::{Clock, SystemClock};
@@ -297,8 +298,10 @@ fn nothing_of_a_conversation_is_kept() {
     let stage = configured("claude");
     let path = stage
         .lines(".claude/projects/p/s1.jsonl", &[claude("m1"), json!({"type": "user", "message": "SECRET"})]);
-    // A fold must not take the spool away before it is looked at.
-    fs::write(stage.scratch.home_file("quota-fold"), "0").unwrap();
+    // No fold takes the spool away before it is looked at.
+    let fold = stage.scratch.home_file("quota-fold");
+    let fold = OpenOptions::new().write(true).create(true).mode(0o600).truncate(false).open(fold).unwrap();
+    fold.lock().unwrap();
     stage.hook("claude", "s1", "Stop", json!({"transcript_path": path}));
     let look = || {
         let own = stage.scratch.contents().into_iter();
@@ -308,6 +311,7 @@ fn nothing_of_a_conversation_is_kept() {
     };
     let before = look();
     assert!(before.iter().any(|(path, ..)| path.ends_with("quota-spool")), "{before:?}");
+    drop(fold);
     stage.status();
     for (path, mode, content) in before.into_iter().chain(look()) {
         assert!(!content.contains("SECRET"), "{}: {content}", path.display());

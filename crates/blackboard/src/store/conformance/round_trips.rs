@@ -11,7 +11,7 @@ use crate::agent::{AgentFilter, CheckIn};
 use crate::entry::{
     Comparison, EveryScope, Expected, FenceToken, Import, Operation, Query, TransactionScope, Txn, WaitFor,
 };
-use crate::event::{Filter, Lines, Since};
+use crate::event::{Filter, Lines, QuotaWarning, Since};
 use crate::file::{Check, FileFilter, Release as ReleaseFiles, Reserve};
 use crate::follow::{Follow, Start};
 use crate::lock::{Acquire, Release as ReleaseLock};
@@ -132,6 +132,10 @@ fn count_trackers(counted: &mut Counted) {
     counted.fixture.item("edited");
     let edit = Edit { title: Some("New".to_owned()), ..Edit::of("edited") };
     counted.count("Work::edit", "work edit", |fixture| fixture.board.work().edit(&edit).unwrap());
+    let warning = QuotaWarning { provider: "a".to_owned(), ..QuotaWarning::default() };
+    counted.count("Events::warn_of_quota", "a warning of the token quota", |fixture| {
+        fixture.board.events().warn_of_quota(&warning).unwrap()
+    });
     let item = |number: usize| OutsideItem {
         id: format!("n{number}"),
         title: format!("Title {number}"),
@@ -188,6 +192,7 @@ fn count_sessions_and_work(counted: &mut Counted) {
     });
     counted.count("Work::release", "work release", |fixture| fixture.release("a", &ivy));
     let next = next_for(&ivy);
+    counted.count("Work::next", "the item that is next", |fixture| fixture.board.work().next(&next).unwrap());
     counted.count("Work::claim_next", "work claim --next", |fixture| {
         fixture.board.work().claim_next(&next).unwrap()
     });
@@ -675,6 +680,7 @@ fn count_readers(counted: &mut Counted) {
         let statuses = Status::ALL.to_vec();
         fixture.board.work().wait(&WaitForItem { statuses, ..WaitForItem::completed("z") }).unwrap()
     });
+    counted.count("Work::show", "a work item", |fixture| fixture.board.work().show("z").unwrap());
     counted.count("Work::status", "work status", |fixture| fixture.board.work().status("z").unwrap());
     counted.count("Board::status", "status", |fixture| fixture.board.status().unwrap());
     counted.count("Board::status_since", "status since local midnight", |fixture| {
