@@ -135,6 +135,15 @@ pub fn release_items<'i>(quota: Option<&ItemQuota>, items: impl IntoIterator<Ite
     }
 }
 
+/// Releases what a session has reserved for an item that it has released. Another session may hold the item already, and keeps
+/// its own reservation. A failure is left to the end of the session, as in [`release_items`].
+pub fn release_claim(quota: Option<&ItemQuota>, session: &str, item: &str) {
+    let Some(quota) = quota else { return };
+    if let Ok(Some(ledger)) = quota.location.open() {
+        let _ = ledger.release_claim(&quota.board, session, item);
+    }
+}
+
 /// Releases what sessions that have ended have reserved. A failure is left to the next check, as in [`release_items`].
 pub fn release_sessions<'s>(quota: Option<&ItemQuota>, sessions: impl IntoIterator<Item = &'s str>) {
     let Some(quota) = quota else { return };
@@ -206,6 +215,10 @@ impl ItemQuota {
         };
         let reserved = self.reserve(&ledger, board, &request, BEFORE_CLAIM).map_err(unusable)?;
         if !reserved.check.fits {
+            // Tokens would not help with an item that the session cannot have.
+            if item.is_some() {
+                board.work().check_claimable(&claim.id)?;
+            }
             return Err(refusal(&ledger, &claim.id, &reserved.check));
         }
         match board.work().claim(claim) {
@@ -244,7 +257,7 @@ impl ItemQuota {
                 Err(error) if error.code() == Code::NothingAvailable => None,
                 Err(error) if error.code() == Code::QuotaExceeded && !has_released => {
                     has_released = true;
-                    release_ended(&ledger, board, &self.board).map_err(unusable)?;
+                    release_ended(&ledger, board, &self.board, Some(&next.session)).map_err(unusable)?;
                     continue;
                 }
                 Err(error) => return Err(error),
@@ -289,7 +302,7 @@ impl ItemQuota {
             return Ok(Reserved { check: self.check(ledger, board, request)?, reservation: None });
         }
         let reserved = ledger.reserve_for_claim(request, ttl)?;
-        if !reserved.check.fits && release_ended(ledger, board, &self.board)? > 0 {
+        if !reserved.check.fits && self.release_ended(ledger, board, request)? > 0 {
             return ledger.reserve_for_claim(request, ttl);
         }
         Ok(reserved)
@@ -297,10 +310,14 @@ impl ItemQuota {
 
     fn check(&self, ledger: &Ledger, board: &Board, request: &TokenRequest) -> Result<Check> {
         let check = ledger.check(request)?;
-        if !check.fits && release_ended(ledger, board, &self.board)? > 0 {
+        if !check.fits && self.release_ended(ledger, board, request)? > 0 {
             return ledger.check(request);
         }
         Ok(check)
+    }
+
+    fn release_ended(&self, ledger: &Ledger, board: &Board, request: &TokenRequest) -> Result<usize> {
+        release_ended(ledger, board, &self.board, request.session.as_deref())
     }
 
     /// Keeps the tokens of a claimed item for its session. If that fails, the reservation expires: the claim stands.
