@@ -167,13 +167,17 @@ impl ItemQuota {
         Some(ItemQuota { location, board: resolved.engine.name() })
     }
 
-    /// Checks and reserves after a claim, which stands in any case.
+    /// Checks and reserves after a claim, which stands in any case. An item that the session held already may be without a
+    /// reservation: its process was killed after the claim, or the item was reassigned.
     fn report(&self, board: &Board, claimed: Claimed) -> (Claimed, Option<ClaimCheck>) {
-        if !claimed.claimed {
+        if claimed.already_held && claimed.item.estimate().is_none() {
             return (claimed, None);
         }
         let reserve = || {
             let ledger = self.location.create()?;
+            if claimed.already_held && self.is_reserved(&ledger, &claimed.item)? {
+                return Ok(None);
+            }
             let session = claimed.item.claimed_by.as_deref().unwrap_or_default();
             let Some(provider) = ledger.provider_of_session(&self.board, session)? else { return Ok(None) };
             let request = self.request_of(provider, &claimed.item);
@@ -186,6 +190,17 @@ impl ItemQuota {
         (claimed, check)
     }
 
+    /// Whether the tokens of a claimed item are kept for its holder.
+    fn is_reserved(&self, ledger: &Ledger, item: &WorkItem) -> Result<bool> {
+        let is_kept = |held: &Reservation| {
+            held.board == self.board
+                && held.item == item.item_id
+                && item.is_held_by(&held.session)
+                && held.expires_at > held.created_at.plus(BEFORE_CLAIM)
+        };
+        Ok(ledger.reservations()?.iter().any(is_kept))
+    }
+
     fn claim_if_it_fits(&self, board: &Board, claim: &Claim) -> Result<(Claimed, Option<ClaimCheck>)> {
         let unusable = |error| self.unusable(error);
         let item = match board.work().show(&claim.id) {
@@ -193,7 +208,7 @@ impl ItemQuota {
             item => Some(item?),
         };
         if item.as_ref().is_some_and(|item| item.is_held_by(&claim.session)) {
-            return Ok((board.work().claim(claim)?, None));
+            return Ok(self.report(board, board.work().claim(claim)?));
         }
         let ledger = self.location.create().map_err(unusable)?;
         let estimate = match &item {

@@ -21,6 +21,7 @@ testkit::on_each_engine![
     with_warn_caps_are_reported,
     an_item_that_cannot_be_claimed_is_refused_for_that_reason_first,
     the_holder_of_an_item_claims_it_again_in_a_full_quota,
+    a_holder_without_a_reservation_gets_one_when_it_claims_again,
     release_and_complete_end_the_reservation,
     the_end_of_a_session_ends_its_reservations,
     status_has_what_an_item_used_and_an_estimate_from_similar_ones,
@@ -104,8 +105,8 @@ fn with_warn_a_claim_that_does_not_fit_succeeds_and_is_reported() {
     let quota = &claimed["quota"];
     assert_eq!((&quota["fits"], &quota["tokens"]), (&json!(false), &json!(51_000)));
     assert_eq!((&quota["available"], &quota["reason"]["kind"]), (&json!(50_000), &json!("window")));
-    let fits = claim(&scratch, "large", "Oak").success().json();
-    assert_eq!((&fits["already_held"], fits.get("quota")), (&json!(true), None), "nothing new is used");
+    let again = claim(&scratch, "large", "Oak").success().json();
+    assert_eq!((&again["already_held"], &again["quota"]["fits"]), (&json!(true), &json!(false)));
     create(&scratch, "third", "50k");
     let third = scratch.json(["work", "claim", "--next", "--session", "Oak"]);
     assert_eq!((&third["item_id"], &third["quota"]["fits"]), (&json!("third"), &json!(true)));
@@ -285,6 +286,23 @@ fn the_holder_of_an_item_claims_it_again_in_a_full_quota() {
     let again = claim(&scratch, "one", "Ivy").success().json();
     assert_eq!((&again["already_held"], again.get("quota")), (&json!(true), None));
     assert_eq!(reservations(&scratch), [("one".to_owned(), 80_000)]);
+}
+
+fn a_holder_without_a_reservation_gets_one_when_it_claims_again() {
+    for enforce in ["warn", "deny"] {
+        let scratch = enforcing(enforce);
+        create(&scratch, "one", "30k");
+        claim(&scratch, "one", "Ivy").success();
+        scratch.json(["work", "reassign", "one", "--to", "Oak", "--session", "Ivy"]);
+        assert_eq!(reserved(&scratch), 0);
+        for fits in [Some(true), None] {
+            let again = claim(&scratch, "one", "Oak").success().json();
+            assert_eq!((&again["already_held"], again["quota"]["fits"].as_bool()), (&json!(true), fits));
+            assert_eq!(reservations(&scratch), [("one".to_owned(), 30_000)], "{enforce}");
+        }
+        scratch.json(["work", "release", "one", "--session", "Oak"]);
+        assert_eq!(reserved(&scratch), 0);
+    }
 }
 
 fn release_and_complete_end_the_reservation() {
