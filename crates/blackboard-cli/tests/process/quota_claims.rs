@@ -129,7 +129,7 @@ fn of_fifty_claims_of_the_next_item_as_many_succeed_as_fit_together() {
 fn claims_of_the_next_item_take_items_of_different_estimates_that_fit_together() {
     let board = denying(100, "{}");
     let sessions = board.sessions("agent", 20);
-    let estimates = |number: u64| [30, 7, 12, 1][number as usize % 4];
+    let estimates = |number: usize| [30, 7, 12, 1][number % 4];
     add_items(&board, (0..40).map(estimates));
     claim_at_once(&board, &sessions, &["quota_exceeded", "already_claimed"], |number| match number % 2 {
         0 => "--next".to_owned(),
