@@ -226,7 +226,7 @@ impl Tool for Update {
             }
             Action::Release => {
                 let released = work.release(&Release { fence, ..Release::of(&id, &session) })?;
-                claims::release_items(call.state.item_quota().as_ref(), [id.as_str()]);
+                claims::release_claim(call.state.item_quota().as_ref(), &session, &id);
                 Reply::new(&released)
             }
             Action::Block => {

@@ -135,6 +135,15 @@ pub fn release_items<'i>(quota: Option<&ItemQuota>, items: impl IntoIterator<Ite
     }
 }
 
+/// Releases what a session has reserved for an item that it has released. Another session may hold the item already, and keeps
+/// its own reservation. A failure is left to the end of the session, as in [`release_items`].
+pub fn release_claim(quota: Option<&ItemQuota>, session: &str, item: &str) {
+    let Some(quota) = quota else { return };
+    if let Ok(Some(ledger)) = quota.location.open() {
+        let _ = ledger.release_claim(&quota.board, session, item);
+    }
+}
+
 /// Releases what sessions that have ended have reserved. A failure is left to the next check, as in [`release_items`].
 pub fn release_sessions<'s>(quota: Option<&ItemQuota>, sessions: impl IntoIterator<Item = &'s str>) {
     let Some(quota) = quota else { return };
@@ -158,13 +167,17 @@ impl ItemQuota {
         Some(ItemQuota { location, board: resolved.engine.name() })
     }
 
-    /// Checks and reserves after a claim, which stands in any case.
+    /// Checks and reserves after a claim, which stands in any case. An item that the session held already may be without a
+    /// reservation: its process was killed after the claim, or the item was reassigned.
     fn report(&self, board: &Board, claimed: Claimed) -> (Claimed, Option<ClaimCheck>) {
-        if !claimed.claimed {
+        if claimed.already_held && claimed.item.estimate().is_none() {
             return (claimed, None);
         }
         let reserve = || {
             let ledger = self.location.create()?;
+            if claimed.already_held && self.is_reserved(&ledger, &claimed.item)? {
+                return Ok(None);
+            }
             let session = claimed.item.claimed_by.as_deref().unwrap_or_default();
             let Some(provider) = ledger.provider_of_session(&self.board, session)? else { return Ok(None) };
             let request = self.request_of(provider, &claimed.item);
@@ -177,6 +190,17 @@ impl ItemQuota {
         (claimed, check)
     }
 
+    /// Whether the tokens of a claimed item are kept for its holder.
+    fn is_reserved(&self, ledger: &Ledger, item: &WorkItem) -> Result<bool> {
+        let is_kept = |held: &Reservation| {
+            held.board == self.board
+                && held.item == item.item_id
+                && item.is_held_by(&held.session)
+                && held.expires_at > held.created_at.plus(BEFORE_CLAIM)
+        };
+        Ok(ledger.reservations()?.iter().any(is_kept))
+    }
+
     fn claim_if_it_fits(&self, board: &Board, claim: &Claim) -> Result<(Claimed, Option<ClaimCheck>)> {
         let unusable = |error| self.unusable(error);
         let item = match board.work().show(&claim.id) {
@@ -184,7 +208,7 @@ impl ItemQuota {
             item => Some(item?),
         };
         if item.as_ref().is_some_and(|item| item.is_held_by(&claim.session)) {
-            return Ok((board.work().claim(claim)?, None));
+            return Ok(self.report(board, board.work().claim(claim)?));
         }
         let ledger = self.location.create().map_err(unusable)?;
         let estimate = match &item {
@@ -206,6 +230,10 @@ impl ItemQuota {
         };
         let reserved = self.reserve(&ledger, board, &request, BEFORE_CLAIM).map_err(unusable)?;
         if !reserved.check.fits {
+            // Tokens would not help with an item that the session cannot have.
+            if item.is_some() {
+                board.work().check_claimable(&claim.id)?;
+            }
             return Err(refusal(&ledger, &claim.id, &reserved.check));
         }
         match board.work().claim(claim) {
@@ -244,7 +272,7 @@ impl ItemQuota {
                 Err(error) if error.code() == Code::NothingAvailable => None,
                 Err(error) if error.code() == Code::QuotaExceeded && !has_released => {
                     has_released = true;
-                    release_ended(&ledger, board, &self.board).map_err(unusable)?;
+                    release_ended(&ledger, board, &self.board, Some(&next.session)).map_err(unusable)?;
                     continue;
                 }
                 Err(error) => return Err(error),
@@ -289,7 +317,7 @@ impl ItemQuota {
             return Ok(Reserved { check: self.check(ledger, board, request)?, reservation: None });
         }
         let reserved = ledger.reserve_for_claim(request, ttl)?;
-        if !reserved.check.fits && release_ended(ledger, board, &self.board)? > 0 {
+        if !reserved.check.fits && self.release_ended(ledger, board, request)? > 0 {
             return ledger.reserve_for_claim(request, ttl);
         }
         Ok(reserved)
@@ -297,10 +325,14 @@ impl ItemQuota {
 
     fn check(&self, ledger: &Ledger, board: &Board, request: &TokenRequest) -> Result<Check> {
         let check = ledger.check(request)?;
-        if !check.fits && release_ended(ledger, board, &self.board)? > 0 {
+        if !check.fits && self.release_ended(ledger, board, request)? > 0 {
             return ledger.check(request);
         }
         Ok(check)
+    }
+
+    fn release_ended(&self, ledger: &Ledger, board: &Board, request: &TokenRequest) -> Result<usize> {
+        release_ended(ledger, board, &self.board, request.session.as_deref())
     }
 
     /// Keeps the tokens of a claimed item for its session. If that fails, the reservation expires: the claim stands.

@@ -124,17 +124,21 @@ impl Caller {
     /// Releases what sessions of this board have reserved that have ended or are stale.
     pub fn release_ended(&self, ledger: &Ledger) -> Result<usize> {
         let Some(board) = &self.board else { return Ok(0) };
-        release_ended(ledger, board, &self.name)
+        release_ended(ledger, board, &self.name, self.session.as_deref())
     }
 }
 
-/// Releases what sessions of a board have reserved that have ended or are stale.
-fn release_ended(ledger: &Ledger, board: &Board, name: &str) -> Result<usize> {
+/// Releases what sessions of a board have reserved that have ended or are stale. Those whose process is gone become stale,
+/// except for the caller.
+fn release_ended(ledger: &Ledger, board: &Board, name: &str, caller: Option<&str>) -> Result<usize> {
     let has_ended = |session: &str| {
-        board
-            .agents()
-            .show(session)
-            .is_ok_and(|shown| matches!(shown.agent.status, AgentStatus::Completed | AgentStatus::Stale))
+        let shown = board.agents().show(session);
+        shown.is_ok_and(|shown| match shown.agent.status {
+            AgentStatus::Completed | AgentStatus::Stale => true,
+            AgentStatus::Active | AgentStatus::Idle => {
+                caller != Some(session) && board.sweep_gone([session].into_iter())
+            }
+        })
     };
     ledger.release_ended(|of, session| of == name && has_ended(session))
 }

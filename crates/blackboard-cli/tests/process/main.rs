@@ -36,6 +36,7 @@ mod many_entries;
 mod mutations;
 mod pipes;
 mod purge;
+mod quota_claims;
 mod readers;
 mod readme;
 mod render;

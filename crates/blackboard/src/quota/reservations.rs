@@ -148,6 +148,13 @@ impl Ledger {
         self.release_all(&Release::Item { board: board.to_owned(), item: item.to_owned() })
     }
 
+    /// Releases what a session has reserved for a work item. Returns how many reservations there were. Writes nothing if there
+    /// are none.
+    pub fn release_claim(&self, board: &str, session: &str, item: &str) -> Result<usize> {
+        let [board, session, item] = [board, session, item].map(str::to_owned);
+        self.release_all(&Release::Claim { board, session, item })
+    }
+
     /// Releases the reservations of sessions that have ended. `has_ended` gets a board and a session. Returns how many were
     /// released. Writes nothing if none has ended.
     pub fn release_ended(&self, mut has_ended: impl FnMut(&str, &str) -> bool) -> Result<usize> {

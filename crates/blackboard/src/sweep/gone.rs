@@ -84,9 +84,9 @@ impl Board {
         Ok(self.agent_row(&agent.session_id)?.0.is_none_or(|agent| !agent.status.is_live()))
     }
 
-    /// Sweeps those of the sessions that [`Board::sweep_if_gone`] may sweep, for a call that reads: without waiting,
-    /// and without failing. Returns whether one of them no longer holds anything.
-    pub(crate) fn sweep_gone<'a>(&self, sessions: impl Iterator<Item = &'a str>) -> bool {
+    /// Sweeps those of the sessions whose process is provably gone and that have sent no heartbeat for a while, for a call
+    /// that reads: without waiting, and without failing. Returns whether one of them no longer holds anything.
+    pub fn sweep_gone<'a>(&self, sessions: impl Iterator<Item = &'a str>) -> bool {
         let sessions: BTreeSet<_> = sessions.collect();
         let mut is_any_swept = false;
         for session in sessions {

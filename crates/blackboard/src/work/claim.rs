@@ -220,6 +220,26 @@ impl Work<'_> {
         })
     }
 
+    /// Refuses an item that no other session can claim now, as [`Work::claim`] does.
+    ///
+    /// ```
+    /// # use blackboard::{Board, Code, agent::Register, work::{Claim, Create}};
+    /// # let board = Board::memory();
+    /// let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+    /// board.work().create(&Create::new("fix-tests", "Fix the tests"))?;
+    /// assert!(board.work().check_claimable("fix-tests").is_ok());
+    /// board.work().claim(&Claim::of("fix-tests", &ivy))?;
+    /// assert_eq!(board.work().check_claimable("fix-tests").unwrap_err().code(), Code::AlreadyClaimed);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn check_claimable(&self, id: &str) -> Result<()> {
+        let key = Key::WorkItem(id.to_owned());
+        self.board.read(&[Prefetch::Row(key.clone())], |tx| {
+            let item = tx.row::<WorkItem>(&key)?.ok_or_else(|| not_found(id))?;
+            ClaimTarget::existing(tx, item, None, Changes::new())?.must_be_available()
+        })
+    }
+
     fn try_claim_next(self, next: &ClaimNext) -> Result<Claimed> {
         let mut prefetch = vec![
             Prefetch::Row(Key::Agent(next.session.clone())),
@@ -257,7 +277,8 @@ impl Work<'_> {
         };
         let holders: BTreeSet<&str> = items
             .iter()
-            .filter(|item| next.fits(item))
+            // Whatever their estimates are: the caller decides again about what is available then.
+            .filter(|item| next.matches(item))
             .filter_map(|item| item.claimed_by.as_deref())
             .filter(|holder| *holder != next.session)
             .collect();
@@ -332,14 +353,29 @@ impl ClaimTarget {
         let NewItem { item, open_blockers, missing_blockers, changes: before } = new;
         ClaimTarget { item, open_blockers, missing_blockers, ignored: Vec::new(), created: true, before }
     }
+
+    fn must_be_available(&self) -> Result<()> {
+        let ClaimTarget { item, open_blockers, missing_blockers, created, .. } = self;
+        match item.status {
+            Status::Available => Ok(()),
+            Status::Completed => Err(item.is_completed()),
+            Status::Blocked if *created => Err(would_be_blocked(item, open_blockers, missing_blockers)),
+            Status::Blocked => Err(is_blocked(item, open_blockers, missing_blockers)),
+            Status::Claimed => Err(is_claimed(item).hint(Hint::ClaimNext).into()),
+        }
+    }
 }
 
 /// Decides whether this session gets this item.
 fn decide(agent: &Agent, candidate: ClaimTarget, now: Timestamp) -> Result<(Changes, Claimed)> {
+    agent.must_be_live()?;
+    let is_held = candidate.item.is_held_by(&agent.session_id);
+    if !is_held {
+        candidate.must_be_available()?;
+    }
     let ClaimTarget { mut item, open_blockers, missing_blockers, ignored, created, before: mut changes } =
         candidate;
-    agent.must_be_live()?;
-    if item.is_held_by(&agent.session_id) {
+    if is_held {
         let since = item.claimed_at.unwrap_or(now);
         let held = Claimed {
             item,
@@ -353,15 +389,6 @@ fn decide(agent: &Agent, candidate: ClaimTarget, now: Timestamp) -> Result<(Chan
             text: TextChanges::default(),
         };
         return Ok((changes, held));
-    }
-    match item.status {
-        Status::Available => {}
-        Status::Completed => return Err(item.is_completed()),
-        Status::Blocked if created => return Err(would_be_blocked(&item, &open_blockers, &missing_blockers)),
-        Status::Blocked => return Err(is_blocked(&item, &open_blockers, &missing_blockers)),
-        Status::Claimed => {
-            return Err(is_claimed(&item).hint(Hint::ClaimNext).into());
-        }
     }
     let summary = format!("Agent \"{}\" claimed \"{}\"", agent.agent_name, item.title);
     let event = NewEvent::new(EventType::WorkClaimed, TargetType::WorkItem, &item.item_id, summary);

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::ReleasedItem;
-use crate::quota::claims::{ItemQuota, release_items};
+use crate::quota::claims::{ItemQuota, release_claim};
 
 /// Release a claimed work item without completing it
 ///
@@ -53,12 +53,12 @@ impl Run for Release {
         let (board, session) = context.open(Access::act(self.session.named()))?;
         let released = board.work().release(&Releasing {
             id,
-            session,
+            session: session.clone(),
             fence,
             failed: self.failed,
             reason: self.reason,
         })?;
-        release_items(ItemQuota::of(context)?.as_ref(), [released.item.item_id.as_str()]);
+        release_claim(ItemQuota::of(context)?.as_ref(), &session, &released.item.item_id);
         context.note_text(&released.text);
         Ok(Outcome::new(ReleasedItem(released)))
     }

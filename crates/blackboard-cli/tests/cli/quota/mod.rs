@@ -1,6 +1,7 @@
 //! The token quota. Its ledger is a file in the home of boards, on every engine.
 
 mod check;
+mod claims;
 mod history;
 mod init;
 mod record;
@@ -9,6 +10,9 @@ mod set;
 mod shared;
 mod shown;
 mod status;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use crate::scratch::Scratch;
 
@@ -27,10 +31,20 @@ fn with_quota(quota: &str) -> Scratch {
 }
 
 fn write_config(scratch: &Scratch, text: &str) {
-    use std::os::unix::fs::PermissionsExt;
     let file = scratch.home_file("config.json");
     let directory = file.parent().unwrap();
-    std::fs::create_dir_all(directory).unwrap();
-    std::fs::set_permissions(directory, std::fs::Permissions::from_mode(0o700)).unwrap();
-    std::fs::write(file, text).unwrap();
+    fs::create_dir_all(directory).unwrap();
+    fs::set_permissions(directory, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::write(file, text).unwrap();
+}
+
+/// Replaces the ledger by a file that is none.
+fn break_ledger(scratch: &Scratch) {
+    let file = scratch.home_file("quota.db");
+    for name in ["quota.db-wal", "quota.db-shm"] {
+        // It exists only while, or after, a process had it open.
+        let _ = fs::remove_file(scratch.home_file(name));
+    }
+    fs::write(&file, "no database").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
 }

@@ -1,11 +1,10 @@
 //! Where the quota is shown besides its own commands.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use super::{configured, with_quota};
+use super::{break_ledger, configured, with_quota};
 use crate::mcp::client::Client;
 use crate::scratch::{Output, Scratch};
 
@@ -26,16 +25,6 @@ const TWO_PROVIDERS: &str = r#"{"models": {"claude-*": "anthropic", "gpt-*": "op
 
 fn use_tokens(scratch: &Scratch, model: &str, tokens: &str) {
     scratch.json(["quota", "record", "--model", model, "--input-tokens", tokens]);
-}
-
-fn break_ledger(scratch: &Scratch) {
-    let file = scratch.home_file("quota.db");
-    for name in ["quota.db-wal", "quota.db-shm"] {
-        // It exists only while, or after, a process had it open.
-        let _ = fs::remove_file(scratch.home_file(name));
-    }
-    fs::write(&file, "no database").unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
 }
 
 /// What the hook of a session that starts prints.
