@@ -680,6 +680,9 @@ fn count_readers(counted: &mut Counted) {
         let statuses = Status::ALL.to_vec();
         fixture.board.work().wait(&WaitForItem { statuses, ..WaitForItem::completed("z") }).unwrap()
     });
+    counted.count("Work::check_claimable", "whether an item can be claimed", |fixture| {
+        fixture.board.work().check_claimable("z").is_ok()
+    });
     counted.count("Work::show", "a work item", |fixture| fixture.board.work().show("z").unwrap());
     counted.count("Work::status", "work status", |fixture| fixture.board.work().status("z").unwrap());
     counted.count("Board::status", "status", |fixture| fixture.board.status().unwrap());
@@ -698,6 +701,9 @@ fn count_readers(counted: &mut Counted) {
     count_log(counted, &ivy);
     counted.count("Board::try_sweep", "sweep automatically, nothing due", |fixture| {
         fixture.board.try_sweep(None)
+    });
+    counted.count("Board::sweep_gone", "sweep, of a session that is live", |fixture| {
+        fixture.board.sweep_gone(std::iter::once(ivy.as_str()))
     });
     counted.count("Board::sweep", "sweep", |fixture| fixture.board.sweep(&Sweep::default()).unwrap());
     counted.count("Board::prune", "prune, nothing due", |fixture| fixture.board.prune().unwrap());
