@@ -55,6 +55,8 @@ pub struct Client {
     /// Whether one of the client's processes is the agent itself.
     pub is_agent: fn(&Process) -> bool,
     pub tools: Tools,
+    /// The checks of token usage.
+    pub usage: More,
     /// Further checks, if any.
     pub more: Option<More>,
 }
