@@ -35,7 +35,7 @@ use std::process::Command;
 use clap::builder::PossibleValuesParser;
 
 use self::check::Checks;
-use self::clients::{CLIENTS, Client, Package, inspector};
+use self::clients::{CLIENTS, Client, Package, ccusage, inspector};
 use self::story::Stage;
 use crate::{Result, release, run};
 
@@ -59,7 +59,7 @@ pub struct Options {
 }
 
 fn client_ids() -> PossibleValuesParser {
-    PossibleValuesParser::new(CLIENTS.iter().map(|client| client.id).chain([inspector::ID]))
+    PossibleValuesParser::new(CLIENTS.iter().map(|client| client.id).chain([ccusage::ID, inspector::ID]))
 }
 
 /// A client that was tested.
@@ -75,7 +75,12 @@ pub fn run(options: &Options) -> Result {
     let wanted = |id: &str| options.only.is_empty() || options.only.iter().any(|only| only == id);
     let clients = CLIENTS.iter().filter(|client| wanted(client.id));
     let mut tried: Vec<Tried> = clients.map(|client| attempt(client, &program, options)).collect();
-    if wanted(inspector::ID) {
+    if wanted(ccusage::ID) {
+        println!("{}: trying it", ccusage::TITLE);
+        let checks = ccusage::attempt(&program, options.keep);
+        tried.push(Tried { title: ccusage::TITLE, package: ccusage::PACKAGE, checks });
+    }
+    if wanted(inspector::ID) && !options.usage {
         println!("{}: trying it", inspector::TITLE);
         let checks = inspector::attempt(&program, options.keep);
         tried.push(Tried { title: inspector::TITLE, package: inspector::PACKAGE, checks });

@@ -153,7 +153,8 @@ impl LedgerFile {
             let (total, by_session) = self.usage(scratch)?;
             let sum: Usage = expected.values().copied().sum();
             if by_session == *expected && total == sum {
-                return Ok(total);
+                // The hooks of this home: a line would be a failed reading.
+                return scratch.hook_log().map_or(Ok(total), |lines| Err(lines.into()));
             }
             Err(format!("the ledger has {total:?}, {by_session:?}; the model gave {sum:?}, {expected:?}")
                 .into())

@@ -1,6 +1,7 @@
 //! The clients, one file each. A file defines how to start its client and call its tools; the story (`story.rs`) is the
 //! same for all of them.
 
+pub mod ccusage;
 mod claude;
 mod codex;
 mod copilot;
