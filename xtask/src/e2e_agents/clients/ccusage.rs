@@ -38,6 +38,8 @@ const QUOTA: &str = r#"{"quota": {
     }
 }}"#;
 
+const SESSIONS: [&str; 5] = ["s1", "s2", "s3", "s4", "s5"];
+
 /// The messages of the first session. Each has three lines.
 const MESSAGES: usize = 20_000;
 
@@ -106,7 +108,9 @@ impl Counted {
             "s1.jsonl",
             "not json \"type\":\"assistant\"\n{\"type\":\"assistant\",\"message\":{}}\n\n",
         )?;
-        self.hook("s1", "SessionStart")?;
+        for session in SESSIONS {
+            self.hook(session, "SessionStart")?;
+        }
         self.hook("s1", "PostToolUse")?;
         // A forked session copies the lines of the first one.
         fs::copy(self.file("s1.jsonl"), self.file("s2.jsonl"))?;
@@ -152,7 +156,7 @@ impl Counted {
     }
 
     fn hooks(&self) -> Result {
-        for session in ["s1", "s2", "s3", "s4", "s5"] {
+        for session in SESSIONS {
             self.hook(session, "Stop")?;
         }
         Ok(())
@@ -181,6 +185,9 @@ impl Counted {
                 }
             }
             if ours == theirs {
+                if let Some(lines) = self.scratch.hook_log() {
+                    return Err(lines.into());
+                }
                 let sum: u64 = theirs.iter().flatten().sum();
                 return Ok(format!("{} messages, {sum} tokens, by model and kind: {theirs:?}", self.written));
             }
