@@ -101,14 +101,14 @@ impl UsageCall {
         let mut left = BYTES;
         for (file, origin) in self.files(&payload) {
             let opened = Transcript::open(&self.home, file, &origin);
-            let read = opened.and_then(|mut opened| {
+            let opened = opened.map(|mut opened| {
                 // A fold may be the first to read it, and does not know the board.
                 if let Some(opened) = opened.as_mut().filter(|opened| opened.is_new()) {
                     agents.complete(opened.origin_mut());
                 }
-                Ok(opened)
+                opened
             });
-            let read = read.and_then(|opened| match opened {
+            let read = opened.and_then(|opened| match opened {
                 Some(mut opened) if left > 0 => Ok(opened.read(left, &mut append)?.bytes),
                 // A fold reads it.
                 Some(mut opened) => opened.store_if_new().map(|()| 0),

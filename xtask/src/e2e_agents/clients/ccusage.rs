@@ -94,7 +94,7 @@ impl Counted {
         let old = self.messages(100, false);
         let copied = sums_of(&old);
         self.append("s4.jsonl", &old)?;
-        self.append("s5.jsonl", &old)?;
+        self.append("s5.jsonl", &forked(&old))?;
         self.hooks()?;
         checks.see(OLD, || self.compare(copied));
         Ok(())
@@ -113,7 +113,7 @@ impl Counted {
         }
         self.hook("s1", "PostToolUse")?;
         // A forked session copies the lines of the first one.
-        fs::copy(self.file("s1.jsonl"), self.file("s2.jsonl"))?;
+        self.append("s2.jsonl", &forked(&fs::read_to_string(self.file("s1.jsonl"))?))?;
         let own = self.messages(1000, true);
         self.append("s2.jsonl", &own)?;
         for delegate in 0..5 {
@@ -253,6 +253,11 @@ fn line(now: &str, number: usize, has_request: bool) -> String {
         line["requestId"] = json!(format!("req_{number}"));
     }
     format!("{line}\n")
+}
+
+/// The lines as a fork of their session has them: with its own id, and the ids of messages and requests that they had.
+fn forked(lines: &str) -> String {
+    lines.replace(r#""sessionId":"s""#, r#""sessionId":"fork""#)
 }
 
 /// The sums of lines that have each message twice.
