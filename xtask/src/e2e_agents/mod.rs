@@ -10,6 +10,7 @@
 //! | `clients/` | how to start a client and call its tools, one file each |
 //! | `model/` | the stand-in models, one file for each API |
 //! | `story.rs` | a session, the same for every client |
+//! | `usage.rs` | token usage in the ledger |
 //! | `usual.rs` | further checks that most clients can pass |
 //! | `check.rs` | the checks and their results |
 //! | `scratch.rs`, `process.rs` | home, repository, board; processes |
@@ -24,6 +25,7 @@ mod process;
 mod report;
 mod scratch;
 mod story;
+mod usage;
 mod usual;
 
 use std::fs;
@@ -33,7 +35,7 @@ use std::process::Command;
 use clap::builder::PossibleValuesParser;
 
 use self::check::Checks;
-use self::clients::{CLIENTS, Client, Package, inspector};
+use self::clients::{CLIENTS, Client, Package, ccusage, inspector};
 use self::story::Stage;
 use crate::{Result, release, run};
 
@@ -42,6 +44,10 @@ pub struct Options {
     /// Only these clients
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = client_ids())]
     only: Vec<String>,
+
+    /// Only the checks of token usage
+    #[arg(long, conflicts_with = "write")]
+    usage: bool,
 
     /// Keep homes, requests and output
     #[arg(long)]
@@ -53,7 +59,7 @@ pub struct Options {
 }
 
 fn client_ids() -> PossibleValuesParser {
-    PossibleValuesParser::new(CLIENTS.iter().map(|client| client.id).chain([inspector::ID]))
+    PossibleValuesParser::new(CLIENTS.iter().map(|client| client.id).chain([ccusage::ID, inspector::ID]))
 }
 
 /// A client that was tested.
@@ -68,8 +74,13 @@ pub fn run(options: &Options) -> Result {
     let program = build()?;
     let wanted = |id: &str| options.only.is_empty() || options.only.iter().any(|only| only == id);
     let clients = CLIENTS.iter().filter(|client| wanted(client.id));
-    let mut tried: Vec<Tried> = clients.map(|client| attempt(client, &program, options.keep)).collect();
-    if wanted(inspector::ID) {
+    let mut tried: Vec<Tried> = clients.map(|client| attempt(client, &program, options)).collect();
+    if wanted(ccusage::ID) {
+        println!("{}: trying it", ccusage::TITLE);
+        let checks = ccusage::attempt(&program, options.keep);
+        tried.push(Tried { title: ccusage::TITLE, package: ccusage::PACKAGE, checks });
+    }
+    if wanted(inspector::ID) && !options.usage {
         println!("{}: trying it", inspector::TITLE);
         let checks = inspector::attempt(&program, options.keep);
         tried.push(Tried { title: inspector::TITLE, package: inspector::PACKAGE, checks });
@@ -86,24 +97,29 @@ pub fn run(options: &Options) -> Result {
 }
 
 /// Runs one client. An error is a result.
-fn attempt(client: &'static Client, program: &Path, keep: bool) -> Tried {
+fn attempt(client: &'static Client, program: &Path, options: &Options) -> Tried {
     println!("{}: trying it", client.title);
     let mut checks = Checks::new();
-    let why = match Stage::new(client, program, "user", keep) {
+    let more = client.more.as_ref().filter(|_| !options.usage);
+    let why = match Stage::new(client, program, "user", options.keep) {
         Err(error) => format!("it could not be set up: {error}"),
         Ok(stage) => {
-            let played = story::play(&stage, &mut checks);
-            let more = client.more.as_ref().map_or(Ok(()), |more| (more.play)(&stage, &mut checks));
+            let played = if options.usage { Ok(()) } else { story::play(&stage, &mut checks) };
+            let more = more.map_or(Ok(()), |more| (more.play)(&stage, &mut checks));
+            let usage = (client.usage.play)(&stage, &mut checks);
             checks.see(check::HOOK_LOG, || match stage.scratch.hook_log() {
                 None => Ok("hook.log has no line".to_owned()),
                 Some(lines) => Err(lines.into()),
             });
-            let errors = [played, more].into_iter().filter_map(std::result::Result::err);
+            let errors = [played, more, usage].into_iter().filter_map(std::result::Result::err);
             errors.map(|error| error.to_string()).collect::<Vec<_>>().join("; ")
         }
     };
-    checks.fail_missing(check::COMMON, &why);
-    for names in client.more.as_ref().map_or(&[][..], |more| more.checks) {
+    if !options.usage {
+        checks.fail_missing(check::COMMON, &why);
+    }
+    let more = more.map_or(&[][..], |more| more.checks);
+    for names in more.iter().chain(client.usage.checks) {
         checks.fail_missing(names, &why);
     }
     Tried { title: client.title, package: client.package, checks }

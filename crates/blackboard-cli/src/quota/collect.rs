@@ -101,6 +101,13 @@ impl UsageCall {
         let mut left = BYTES;
         for (file, origin) in self.files(&payload) {
             let opened = Transcript::open(&self.home, file, &origin);
+            let opened = opened.map(|mut opened| {
+                // A fold may be the first to read it, and does not know the board.
+                if let Some(opened) = opened.as_mut().filter(|opened| opened.is_new()) {
+                    agents.complete(opened.origin_mut());
+                }
+                opened
+            });
             let read = opened.and_then(|opened| match opened {
                 Some(mut opened) if left > 0 => Ok(opened.read(left, &mut append)?.bytes),
                 // A fold reads it.
@@ -149,8 +156,10 @@ impl UsageCall {
         let usual =
             || Some(root.join(format.usual_transcript.filter(|_| is_name(&self.session))?(&self.session)));
         let main = payload.text(format.transcript).map(PathBuf::from).or_else(usual);
-        if let Some(path) = payload.text(format.delegate_transcript) {
-            add(path.into(), delegate.map(str::to_owned));
+        // A platform may name the file of the session here, which has the messages of all.
+        let delegate_file = payload.text(format.delegate_transcript).map(PathBuf::from);
+        if let Some(path) = delegate_file.filter(|path| Some(path) != main.as_ref()) {
+            add(path, delegate.map(str::to_owned));
         }
         if let Some(main) = main {
             // A thread of a session has a file of its own, whose name ends with its id.

@@ -157,6 +157,16 @@ impl Transcript {
         &self.state.origin
     }
 
+    /// The same, to complete it.
+    pub fn origin_mut(&mut self) -> &mut Origin {
+        &mut self.state.origin
+    }
+
+    /// Whether nothing was known about the file.
+    pub fn is_new(&self) -> bool {
+        self.is_new
+    }
+
     /// The files of subagents beside it that may have no state yet, at most this many.
     pub fn delegates(&self, most: usize) -> Vec<(TranscriptFile, String)> {
         let Some(platform) = Platform::find(&self.state.platform) else { return Vec::new() };

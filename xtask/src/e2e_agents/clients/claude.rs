@@ -1,5 +1,6 @@
 //! Claude Code.
 
+mod cut_off;
 mod nested;
 mod scopes;
 mod sub_agents;
@@ -17,6 +18,7 @@ use crate::e2e_agents::model::anthropic::Messages;
 use crate::e2e_agents::model::{Model, Say};
 use crate::e2e_agents::scratch::soon;
 use crate::e2e_agents::story::{Stage, ended, holds, text};
+use crate::e2e_agents::usage::{self, PartOf};
 
 pub const fn client(version: &'static str) -> Client {
     Client {
@@ -29,6 +31,7 @@ pub const fn client(version: &'static str) -> Client {
         session,
         is_agent: |process| process.name == "claude",
         tools: Tools { shell, claim, delegate: Ok(delegate) },
+        usage: More { checks: &[usage::CHECKS, cut_off::CHECKS], play: play_usage },
         more: Some(More {
             checks: &[
                 &[SKILL, SHELL, RESUMED],
@@ -60,6 +63,15 @@ fn play(stage: &Stage, checks: &mut Checks) -> Result {
         .collect();
     scopes::play(stage, checks);
     if errors.is_empty() { Ok(()) } else { Err(errors.join("; ").into()) }
+}
+
+fn play_usage(stage: &Stage, checks: &mut Checks) -> Result {
+    let played = usage::play(stage, checks, PartOf::Itself, |command, model, prompt| {
+        command.arg("--continue");
+        session(command, model, prompt);
+    });
+    // A failed story does not prevent the other one.
+    cut_off::play(stage, checks).and(played)
 }
 
 /// A session that uses its shell, ends, and is resumed later.

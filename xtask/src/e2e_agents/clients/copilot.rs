@@ -11,6 +11,7 @@ use crate::e2e_agents::check::Checks;
 use crate::e2e_agents::model::openai::Chat;
 use crate::e2e_agents::model::{Model, Say};
 use crate::e2e_agents::story::Stage;
+use crate::e2e_agents::usage::{self, PartOf};
 use crate::e2e_agents::usual::{self, Usual};
 
 pub const fn client(version: &'static str) -> Client {
@@ -24,6 +25,10 @@ pub const fn client(version: &'static str) -> Client {
         session,
         is_agent: |process| process.arguments.first().is_some_and(|called| called.ends_with("/copilot")),
         tools: Tools { shell, claim, delegate: Ok(delegate) },
+        usage: More {
+            checks: &[usage::CHECKS],
+            play: |stage, checks| usage::play(stage, checks, PartOf::Session, again),
+        },
         more: Some(More { checks: &[usual::CHECKS], play }),
     }
 }

@@ -12,6 +12,7 @@ use crate::e2e_agents::model::gemini::Generate;
 use crate::e2e_agents::model::{Model, Say};
 use crate::e2e_agents::scratch::Scratch;
 use crate::e2e_agents::story::Stage;
+use crate::e2e_agents::usage::{self, PartOf};
 use crate::e2e_agents::usual::{self, Usual};
 
 pub const fn client(version: &'static str) -> Client {
@@ -25,6 +26,10 @@ pub const fn client(version: &'static str) -> Client {
         session,
         is_agent: |process| process.arguments.iter().any(|argument| argument.ends_with("/gemini")),
         tools: Tools { shell, claim, delegate: Err("it does not report its subagents") },
+        usage: More {
+            checks: &[usage::CHECKS],
+            play: |stage, checks| usage::play(stage, checks, PartOf::Itself, again),
+        },
         more: Some(More { checks: &[usual::CHECKS], play }),
     }
 }

@@ -1,6 +1,7 @@
 //! The clients, one file each. A file defines how to start its client and call its tools; the story (`story.rs`) is the
 //! same for all of them.
 
+pub mod ccusage;
 mod claude;
 mod codex;
 mod copilot;
@@ -55,6 +56,8 @@ pub struct Client {
     /// Whether one of the client's processes is the agent itself.
     pub is_agent: fn(&Process) -> bool,
     pub tools: Tools,
+    /// The checks of token usage.
+    pub usage: More,
     /// Further checks, if any.
     pub more: Option<More>,
 }

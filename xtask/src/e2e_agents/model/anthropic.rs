@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::http::{Reply, Request};
-use super::{Asked, Dialect, Say, text_of};
+use super::{Asked, Dialect, Say, Usage, text_of};
 
 /// `POST /v1/messages`.
 pub struct Messages;
@@ -32,6 +32,7 @@ impl Dialect for Messages {
             ),
         };
         let id = format!("msg_{number}");
+        let usage = usage(self.usage(number));
         let model = &request.body["model"];
         if request.body["stream"] != json!(true) {
             let content = match say {
@@ -44,12 +45,15 @@ impl Dialect for Messages {
             };
             return Reply::Json(json!({
                 "id": id, "type": "message", "role": "assistant", "model": model, "content": [content],
-                "stop_reason": reason, "stop_sequence": null, "usage": usage(),
+                "stop_reason": reason, "stop_sequence": null, "usage": usage,
             }));
         }
+        // Only the end of a stream has the final number of output tokens.
+        let mut first = usage.clone();
+        first["output_tokens"] = json!(1);
         let message = json!({
             "id": id, "type": "message", "role": "assistant", "model": model, "content": [],
-            "stop_reason": null, "stop_sequence": null, "usage": usage(),
+            "stop_reason": null, "stop_sequence": null, "usage": first,
         });
         let events = [
             json!({"type": "message_start", "message": message}),
@@ -57,7 +61,7 @@ impl Dialect for Messages {
             json!({"type": "content_block_delta", "index": 0, "delta": delta}),
             json!({"type": "content_block_stop", "index": 0}),
             json!({
-                "type": "message_delta", "usage": {"output_tokens": 1},
+                "type": "message_delta", "usage": usage,
                 "delta": {"stop_reason": reason, "stop_sequence": null},
             }),
             json!({"type": "message_stop"}),
@@ -75,6 +79,10 @@ impl Dialect for Messages {
     }
 }
 
-fn usage() -> Value {
-    json!({"input_tokens": 1, "output_tokens": 1})
+fn usage(usage: Usage) -> Value {
+    json!({
+        "input_tokens": usage.input, "cache_creation_input_tokens": usage.cache_write,
+        "cache_read_input_tokens": usage.cache_read, "output_tokens": usage.output + usage.reasoning,
+        "output_tokens_details": {"thinking_tokens": usage.reasoning},
+    })
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::http::{Reply, Request};
-use super::{Asked, Dialect, Say, text_of};
+use super::{Asked, Dialect, Say, Usage, text_of};
 
 /// `POST …:generateContent` and `…:streamGenerateContent`.
 pub struct Generate;
@@ -18,14 +18,23 @@ impl Dialect for Generate {
         Some(Asked { text, tools })
     }
 
-    fn said(&self, request: &Request, say: &Say, _: usize) -> Reply {
+    fn usage(&self, number: usize) -> Usage {
+        Usage { cache_write: 0, ..Usage::of(number) }
+    }
+
+    fn said(&self, request: &Request, say: &Say, number: usize) -> Reply {
         let part = match say {
             Say::Text(text) => json!({ "text": text }),
             Say::Call { tool, input } => json!({"functionCall": {"name": tool, "args": input}}),
         };
+        let Usage { input, cache_read, output, reasoning, .. } = self.usage(number);
+        let prompt = input + cache_read;
         let answer = json!({
             "candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}],
-            "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
+            "usageMetadata": {
+                "promptTokenCount": prompt, "cachedContentTokenCount": cache_read, "candidatesTokenCount": output,
+                "thoughtsTokenCount": reasoning, "totalTokenCount": prompt + output + reasoning,
+            },
             "modelVersion": "stand-in",
         });
         if request.path.contains("streamGenerateContent") {

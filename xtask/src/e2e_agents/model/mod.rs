@@ -11,6 +11,7 @@ pub mod anthropic;
 pub mod gemini;
 mod http;
 pub mod openai;
+mod usage;
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ use std::{fs, thread};
 use serde_json::Value;
 
 pub use self::http::{Reply, Request};
+pub use self::usage::Usage;
 use crate::Result;
 
 /// How long a story waits for a request, and a request for the story.
@@ -35,7 +37,11 @@ const SCENE: &str = "SCENE-";
 pub trait Dialect: Sync {
     /// Parses a request to the model; `None` for other requests.
     fn asked(&self, request: &Request) -> Option<Asked>;
-    /// The answer. The number is different every time, for ids.
+    /// The usage of an answer, which is different every time. An API without cache writes reports none.
+    fn usage(&self, number: usize) -> Usage {
+        Usage::of(number)
+    }
+    /// The answer, with its usage. The number is different every time, for ids.
     fn said(&self, request: &Request, say: &Say, number: usize) -> Reply;
     /// The answer to every other request.
     fn other(&self, request: &Request) -> Reply;
@@ -74,6 +80,8 @@ struct Shared {
     /// The scenes that have ended.
     closed: Mutex<Vec<String>>,
     arrived: Condvar,
+    /// The usage of each answer to a request of a scene.
+    given: Mutex<Vec<(String, Usage)>>,
     count: AtomicUsize,
     /// The directory in which requests are kept, to find the cause of a failure.
     log: PathBuf,
@@ -90,6 +98,7 @@ impl Model {
             turns: Mutex::default(),
             closed: Mutex::default(),
             arrived: Condvar::new(),
+            given: Mutex::default(),
             count: AtomicUsize::new(0),
             log: log.to_owned(),
         });
@@ -123,6 +132,12 @@ impl Model {
             }
             turns = self.shared.arrived.wait_timeout(turns, left).unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// The usage of all answers to requests of a scene.
+    pub fn given(&self, scene: &str) -> Vec<Usage> {
+        let given = lock(&self.shared.given);
+        given.iter().filter(|(of, _)| of == scene).map(|(_, usage)| *usage).collect()
     }
 
     /// Puts a request back, so that the next search for one finds it again.
@@ -168,16 +183,23 @@ impl Shared {
         let _ = fs::write(self.log.join(format!("{number:04}.json")), record.to_string());
         let reply = match self.dialect.asked(&request) {
             None => self.dialect.other(&request),
-            Some(asked) => self.dialect.said(&request, &self.ask(asked), number),
+            Some(asked) => {
+                let scene = scene_of(&asked.text).filter(|_| !asked.tools.is_empty()).map(str::to_owned);
+                let said = self.ask(asked, scene.as_deref());
+                // Before the answer: a client may end as soon as it has it.
+                if let Some(scene) = scene {
+                    lock(&self.given).push((scene, self.dialect.usage(number)));
+                }
+                self.dialect.said(&request, &said, number)
+            }
         };
         let _ = http::answer(stream, &reply);
     }
 
     /// The answer of the story, or a short final answer if the request belongs to no scene.
-    fn ask(&self, asked: Asked) -> Say {
+    fn ask(&self, asked: Asked, scene: Option<&str>) -> Say {
         let done = || Say::Text("Done.".to_owned());
-        let scene = scene_of(&asked.text).map(str::to_owned);
-        let Some(scene) = scene.filter(|_| !asked.tools.is_empty()) else { return done() };
+        let Some(scene) = scene.map(str::to_owned) else { return done() };
         let (answer, answered): (Sender<Say>, Receiver<Say>) = mpsc::channel();
         let turn = Turn { scene: scene.clone(), asked, answer };
         // In this order, so that no request waits for a scene that ends meanwhile.

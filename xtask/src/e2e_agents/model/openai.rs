@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::http::{Reply, Request};
-use super::{Asked, Dialect, Say, text_of};
+use super::{Asked, Dialect, Say, Usage, text_of};
 
 /// `POST …/responses`.
 pub struct Responses;
@@ -45,9 +45,12 @@ impl Dialect for Responses {
             }
         };
         let id = format!("resp_{number}");
+        let Usage { input, cache_write, cache_read, output, reasoning } = self.usage(number);
+        let (input, output) = (input + cache_write + cache_read, output + reasoning);
         let usage = json!({
-            "input_tokens": 1, "input_tokens_details": null, "output_tokens": 1, "output_tokens_details": null,
-            "total_tokens": 2,
+            "input_tokens": input, "output_tokens": output, "total_tokens": input + output,
+            "input_tokens_details": {"cached_tokens": cache_read, "cache_write_tokens": cache_write},
+            "output_tokens_details": {"reasoning_tokens": reasoning},
         });
         let events = [
             json!({"type": "response.created", "response": {"id": id}}),
@@ -90,6 +93,10 @@ impl Dialect for Chat {
         Some(Asked { text: texts.collect::<Vec<_>>().join("\n"), tools: tools.collect() })
     }
 
+    fn usage(&self, number: usize) -> Usage {
+        Usage { cache_write: 0, ..Usage::of(number) }
+    }
+
     fn said(&self, request: &Request, say: &Say, number: usize) -> Reply {
         let (message, reason) = match say {
             Say::Text(text) => (json!({"role": "assistant", "content": text}), "stop"),
@@ -101,7 +108,13 @@ impl Dialect for Chat {
                 (json!({"role": "assistant", "content": null, "tool_calls": [call]}), "tool_calls")
             }
         };
-        let usage = json!({"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2});
+        let Usage { input, cache_read, output, reasoning, .. } = self.usage(number);
+        let (input, output) = (input + cache_read, output + reasoning);
+        let usage = json!({
+            "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output,
+            "prompt_tokens_details": {"cached_tokens": cache_read},
+            "completion_tokens_details": {"reasoning_tokens": reasoning},
+        });
         let answer = |object: &str, choice: Value| {
             json!({
                 "id": format!("chat_{number}"), "object": object, "created": 1, "model": request.body["model"],

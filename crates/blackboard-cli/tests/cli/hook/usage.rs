@@ -14,6 +14,8 @@ testkit::on_each_engine![
     usage_of_each_platform_is_counted_once,
     usage_belongs_to_the_agent_and_to_the_item_that_it_holds,
     usage_of_subagents_is_theirs,
+    a_subagent_that_names_the_file_of_its_session_does_not_own_it,
+    a_session_that_ends_before_its_second_hook_has_a_name,
     the_message_after_the_last_hook_is_counted,
     messages_of_a_model_without_a_provider_are_reported,
     limits_that_a_platform_reports_replace_sums,
@@ -189,6 +191,32 @@ fn usage_of_subagents_is_theirs() {
     assert_eq!(tokens("claude:s1"), Some(1), "{agents}");
     assert_eq!(tokens("claude:s1/a1"), Some(1), "{agents}");
     assert_eq!(tokens("claude:s1/a2"), Some(2), "{agents}");
+}
+
+fn a_subagent_that_names_the_file_of_its_session_does_not_own_it() {
+    let stage = configured("copilot");
+    let usage = json!({"model": "gpt-5", "inputTokens": 12, "outputTokens": 7,
+        "accounting": {"sourceSessionId": "s1", "sequence": 1}});
+    let line = json!({"type": "session.usage_record", "timestamp": now(), "data": {"usage": usage}});
+    let path = stage.lines(".copilot/session-state/s1/events.jsonl", &[line]);
+    for event in ["SubagentStart", "SubagentStop"] {
+        let more = json!({"agent_id": "a", "transcript_path": path, "agent_transcript_path": path});
+        stage.hook("copilot", "s1", event, more);
+    }
+    let agents = &stage.status()["providers"][1]["agents"];
+    assert_eq!(agents[0]["session"], session_id_from_hint("copilot:s1"), "{agents}");
+    assert_eq!(agents.as_array().unwrap().len(), 1, "{agents}");
+}
+
+fn a_session_that_ends_before_its_second_hook_has_a_name() {
+    let stage = configured("claude");
+    let file = ".claude/projects/p/s1.jsonl";
+    let path = stage.home().join(file);
+    stage.hook("claude", "s1", "UserPromptSubmit", json!({"transcript_path": path}));
+    // It is killed, so that no hook reads its message.
+    stage.lines(file, &[claude("m")]);
+    let agent = &stage.status()["providers"][0]["agents"][0];
+    assert!(agent["agent"].as_str().unwrap().starts_with("claude-"), "{agent}");
 }
 
 fn the_message_after_the_last_hook_is_counted() {
