@@ -1,6 +1,7 @@
 //! Usage that hooks read from what platforms write.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use blackboard::clock::{Clock, SystemClock};
@@ -210,7 +211,7 @@ fn a_subagent_that_names_the_file_of_its_session_does_not_own_it() {
 fn a_session_that_ends_before_its_second_hook_has_a_name() {
     let stage = configured("claude");
     let file = ".claude/projects/p/s1.jsonl";
-    let path = stage.home().join(file);
+    let path = stage.lines(file, &[]);
     stage.hook("claude", "s1", "UserPromptSubmit", json!({"transcript_path": path}));
     // It is killed, so that no hook reads its message.
     stage.lines(file, &[claude("m")]);
@@ -326,7 +327,9 @@ fn nothing_of_a_conversation_is_kept() {
     let path = stage
         .lines(".claude/projects/p/s1.jsonl", &[claude("m1"), json!({"type": "user", "message": "SECRET"})]);
     // A fold must not take the spool away before it is looked at.
-    fs::write(stage.scratch.home_file("quota-fold"), "0").unwrap();
+    let lock = stage.scratch.home_file("quota-fold");
+    fs::write(&lock, "0").unwrap();
+    fs::set_permissions(&lock, fs::Permissions::from_mode(0o600)).unwrap();
     stage.hook("claude", "s1", "Stop", json!({"transcript_path": path}));
     let look = || {
         let own = stage.scratch.contents().into_iter();
