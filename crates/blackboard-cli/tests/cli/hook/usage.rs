@@ -327,9 +327,9 @@ fn nothing_of_a_conversation_is_kept() {
     let path = stage
         .lines(".claude/projects/p/s1.jsonl", &[claude("m1"), json!({"type": "user", "message": "SECRET"})]);
     // A fold must not take the spool away before it is looked at.
-    let lock = stage.scratch.home_file("quota-fold");
-    fs::write(&lock, "0").unwrap();
-    fs::set_permissions(&lock, fs::Permissions::from_mode(0o600)).unwrap();
+    let fold = stage.scratch.home_file("quota-fold");
+    fs::write(&fold, "0").unwrap();
+    fs::set_permissions(&fold, fs::Permissions::from_mode(0o600)).unwrap();
     stage.hook("claude", "s1", "Stop", json!({"transcript_path": path}));
     let look = || {
         let own = stage.scratch.contents().into_iter();
