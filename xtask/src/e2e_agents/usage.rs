@@ -38,7 +38,9 @@ pub enum PartOf {
 }
 
 /// The ledger of a home.
-pub struct LedgerFile {
+pub struct LedgerFile<'s> {
+    scratch: &'s Scratch,
+    /// Its directory.
     home: PathBuf,
 }
 
@@ -67,7 +69,7 @@ pub fn play(
     };
     let answers = || stage.model.given(SCENE).len() + stage.model.given(PART).len();
     checks.see(COUNTED, || {
-        let usage = ledger.has(&stage.scratch, &expected())?;
+        let usage = ledger.has(&expected())?;
         Ok(format!("{} answers: {}", answers(), shown(&usage)))
     });
     ledger.forget_files()?;
@@ -76,7 +78,7 @@ pub fn play(
     resumed.turn()?.done();
     resumed.end()?;
     checks.see(RESUMED, || {
-        let usage = ledger.has(&stage.scratch, &expected())?;
+        let usage = ledger.has(&expected())?;
         Ok(format!("{} answers: {}", answers(), shown(&usage)))
     });
     Ok(())
@@ -108,13 +110,14 @@ fn spend(stage: &Stage) -> Result<(String, Option<String>)> {
     Ok((text(&session["session_id"]).to_owned(), part))
 }
 
-impl LedgerFile {
+impl LedgerFile<'_> {
     /// Configures a quota in a scratch home.
-    pub fn create(scratch: &Scratch) -> Result<LedgerFile> {
+    pub fn create(scratch: &Scratch) -> Result<LedgerFile<'_>> {
         let written = scratch.board(&["quota", "init"])?;
         let file = PathBuf::from(text(&written["file"]));
         fs::write(&file, QUOTA)?;
-        Ok(LedgerFile { home: file.parent().ok_or("the configuration has no directory")?.to_owned() })
+        let home = file.parent().ok_or("the configuration has no directory")?.to_owned();
+        Ok(LedgerFile { scratch, home })
     }
 
     /// Removes what is known about the files of the client, so that all of them are read from their start.
@@ -127,8 +130,8 @@ impl LedgerFile {
     }
 
     /// What it has.
-    pub fn usage(&self, scratch: &Scratch) -> Result<(Usage, BySession)> {
-        let status = scratch.board(&["quota", "status"])?;
+    fn usage(&self) -> Result<(Usage, BySession)> {
+        let status = self.scratch.board(&["quota", "status"])?;
         let uncounted = status["uncounted"].as_array().is_some_and(|uncounted| !uncounted.is_empty());
         if uncounted {
             return Err(format!("messages are not counted: {}", status["uncounted"]).into());
@@ -137,7 +140,7 @@ impl LedgerFile {
         let total = Usage::in_status(&provider["windows"][0]["usage"]);
         let mut by_session = BySession::new();
         for agent in provider["agents"].as_array().into_iter().flatten() {
-            let name = scratch.board(&["agent", "show", text(&agent["session"])])?;
+            let name = self.scratch.board(&["agent", "show", text(&agent["session"])])?;
             if agent["agent"] != name["agent_name"] {
                 return Err(format!("{} is counted as {}", name["agent_name"], agent["agent"]).into());
             }
@@ -148,13 +151,13 @@ impl LedgerFile {
     }
 
     /// Checks that it has this soon, and nothing else. Returns the sum.
-    pub fn has(&self, scratch: &Scratch, expected: &BySession) -> Result<Usage> {
+    pub fn has(&self, expected: &BySession) -> Result<Usage> {
         soon(|| {
-            let (total, by_session) = self.usage(scratch)?;
+            let (total, by_session) = self.usage()?;
             let sum: Usage = expected.values().copied().sum();
             if by_session == *expected && total == sum {
                 // The hooks of this home: a line would be a failed reading.
-                return scratch.hook_log().map_or(Ok(total), |lines| Err(lines.into()));
+                return self.scratch.hook_log().map_or(Ok(total), |lines| Err(lines.into()));
             }
             Err(format!("the ledger has {total:?}, {by_session:?}; the model gave {sum:?}, {expected:?}")
                 .into())

@@ -139,7 +139,7 @@ impl Counted {
             let line = line(&self.now, number, has_request);
             let other = r#"{"type":"user","message":{"content":"\"type\":\"assistant\",\"usage\":{\"input_tokens\":9}"}}"#;
             // Writing to a string cannot fail.
-            let _ = write!(lines, "{line}{line}{other}\n");
+            let _ = writeln!(lines, "{line}{line}{other}");
         }
         self.written += count;
         lines
@@ -204,7 +204,7 @@ impl Counted {
         let providers = status["providers"].as_array().cloned().unwrap_or_default();
         Ok(["opus", "haiku"].map(|name| {
             let provider = providers.iter().find(|provider| provider["provider"] == name);
-            let usage = provider.map(|provider| &provider["windows"][0]["usage"]).unwrap_or(&Value::Null);
+            let usage = provider.map_or(&Value::Null, |provider| &provider["windows"][0]["usage"]);
             let of = |kind: &str| usage[kind].as_u64().unwrap_or_default();
             [of("input"), of("cache_write"), of("cache_read"), of("output") + of("reasoning")]
         }))

@@ -211,7 +211,7 @@ fn a_subagent_that_names_the_file_of_its_session_does_not_own_it() {
 fn a_session_that_ends_before_its_second_hook_has_a_name() {
     let stage = configured("claude");
     let file = ".claude/projects/p/s1.jsonl";
-    let path = stage.home().join(file);
+    let path = stage.lines(file, &[]);
     stage.hook("claude", "s1", "UserPromptSubmit", json!({"transcript_path": path}));
     // It is killed, so that no hook reads its message.
     stage.lines(file, &[claude("m")]);
