@@ -1,9 +1,11 @@
 //! File access: creates private files with the right mode from the start, and replaces files atomically.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use blackboard::clock::{Clock, SystemClock};
 
@@ -50,6 +52,20 @@ pub fn own_file(path: &Path, create: bool) -> io::Result<File> {
         Access::Private.apply(&file)?;
     }
     Ok(file)
+}
+
+/// Creates a file, and waits for its lock at most this long. It is released when the file is closed.
+pub fn lock_within(path: &Path, limit: Duration) -> io::Result<File> {
+    const POLL: Duration = Duration::from_millis(5);
+    let file = own_file(path, true)?;
+    let end = Instant::now() + limit;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if Instant::now() < end => thread::sleep(POLL),
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 /// Opens a regular file of this user to read it. It follows no link and waits for no other program.

@@ -104,7 +104,8 @@ impl Reply {
             Reply::Context { text, session } => {
                 Reply::Context { text: format!("{before}\n\n{text}"), session }
             }
-            Reply::Silence | Reply::Deny(_) => Reply::Context { text: before, session: None },
+            Reply::Silence => Reply::Context { text: before, session: None },
+            Reply::Deny(reason) => Reply::Deny(reason),
         }
     }
 }

@@ -415,9 +415,12 @@ fn give_up(ledger: &Ledger, reservation: Option<&Reservation>) {
 fn problem(check: &Check) -> String {
     let Check { tokens, provider, reason, .. } = check;
     let why = reason.as_ref().map(ToString::to_string).unwrap_or_default();
-    match tokens {
-        0 => format!("the quota of {provider} is used up: {why}"),
-        tokens => format!("the estimate of {tokens} tokens does not fit into the quota of {provider}: {why}"),
+    match (reason, tokens) {
+        (Some(Reason::Agents { .. }), _) => format!("too many agents use {provider}: {why}"),
+        (_, 0) => format!("the quota of {provider} is used up: {why}"),
+        (_, tokens) => {
+            format!("the estimate of {tokens} tokens does not fit into the quota of {provider}: {why}")
+        }
     }
 }
 
@@ -427,6 +430,11 @@ fn refusal(ledger: &Ledger, item: &str, check: &Check) -> Error {
     let hint = match (&check.reason, check.fits_at) {
         (_, Some(moment)) => {
             format!("it fits in {}, if nothing else is used", duration::human(moment.since(ledger.now())))
+        }
+        (Some(Reason::Session { cap, .. }), None) if check.tokens > *cap => {
+            format!(
+                "it does not fit into any session (maxPerAgent is {cap}): split the item, or change its estimate"
+            )
         }
         (Some(Reason::Session { .. }), None) => {
             "complete or release other items of this session, or continue in a new session".to_owned()

@@ -8,7 +8,7 @@ use blackboard::clock::SystemClock;
 use blackboard::quota::{self, Ledger};
 use blackboard::store::redis::{Address, DEFAULT_BOARD};
 use blackboard::store::sqlite::SqliteOptions;
-use blackboard::{Board, Code, Refusal, Result};
+use blackboard::{Board, Code, Error, Refusal, Result};
 use uuid::Uuid;
 
 use crate::config::Config;
@@ -105,9 +105,23 @@ impl LedgerLocation {
     }
 
     /// Opens the ledger for a caller that never writes and waits for no server: as this machine has it. One that does not
-    /// exist is empty.
+    /// exist is empty, unless it is shared: other machines may have used tokens.
     pub fn open_to_read(&self) -> Result<Ledger> {
-        self.open_file()?.map_or_else(|| Ledger::empty(&self.config, Arc::new(SystemClock)), Ok)
+        match self.open_file()? {
+            Some(ledger) => Ok(ledger),
+            None if self.config.server.is_some() => {
+                let message = "this machine has not read the shared token ledger yet";
+                Err(Refusal::new(Code::ServerUnavailable, message)
+                    .hint("read it: blackboard quota status")
+                    .into())
+            }
+            None => self.empty(),
+        }
+    }
+
+    /// A ledger without usage.
+    pub fn empty(&self) -> Result<Ledger> {
+        Ledger::empty(&self.config, Arc::new(SystemClock))
     }
 
     fn open_file(&self) -> Result<Option<Ledger>> {
@@ -122,9 +136,19 @@ impl LedgerLocation {
     }
 }
 
+/// Refuses what is not the URL of a server, and one with a password.
+pub fn check_server(server: &str) -> Result<()> {
+    journal_url(server).map(drop)
+}
+
 /// The URL of the board with the journal. A password comes from the environment, as for boards.
 fn journal_url(server: &str) -> Result<String> {
-    let address: Address = server.parse()?;
+    let address: Address = server.parse().map_err(|error: Error| {
+        Error::from(
+            Refusal::new(Code::InvalidValue, format!("quota.server is not the URL of a server: {error}"))
+                .hint("example: redis://redis.example:6379"),
+        )
+    })?;
     if address.has_password() {
         return Err(Refusal::new(Code::InvalidValue, "quota.server has a password")
             .hint("remove it from the configuration and set BLACKBOARD_REDIS_PASSWORD")

@@ -32,7 +32,7 @@ use blackboard::agent::AgentStatus;
 use blackboard::quota::{Ledger, Status};
 use blackboard::{Board, Code, Error, Refusal, Result};
 
-pub use self::ledger_location::LedgerLocation;
+pub use self::ledger_location::{LedgerLocation, check_server};
 pub use self::reader::{ProviderSummary, QuotaReader, summarize};
 use crate::commands::arguments::Session;
 use crate::context::{Context, warn};
@@ -70,7 +70,7 @@ fn folded(location: &LedgerLocation, open: impl Fn() -> Result<Option<Ledger>>) 
 /// The state of the quota, and its configuration. A ledger that does not exist is empty, and not created.
 pub fn status_of(context: &Context) -> Result<(LedgerLocation, Status)> {
     let (location, ledger) = existing_ledger(context)?;
-    let status = ledger.map_or_else(|| location.open_to_read(), Ok)?.status()?;
+    let status = ledger.map_or_else(|| location.empty(), Ok)?.status()?;
     Ok((location, status))
 }
 

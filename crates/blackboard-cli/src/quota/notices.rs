@@ -20,6 +20,10 @@ use crate::disk::{self, Access};
 /// The directory of lines in the home of boards: a file per session.
 const DIRECTORY: &str = "quota-notices";
 
+/// Held by a process that leaves a line, and for how long another one waits for it.
+const LOCK: &str = "quota-notices.lock";
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// After this time a line says nothing about now.
 const OUTDATED: Duration = Duration::from_hours(6);
 
@@ -41,6 +45,7 @@ pub fn announce(ledger: &Ledger, board: &Board, name: &str, home: &Path) -> Resu
     if !crossings.is_empty() {
         remove_outdated(&home.join(DIRECTORY));
     }
+    let mut outcome = Ok(());
     for crossing in &crossings {
         let (summary, line, sessions) = describe(crossing, ledger.now());
         let mut notified = Vec::new();
@@ -55,9 +60,10 @@ pub fn announce(ledger: &Ledger, board: &Board, name: &str, home: &Path) -> Resu
             Crossing::Session { provider, session, .. } => (provider, None, Some(session.session.clone())),
         };
         let warning = QuotaWarning { summary, provider: provider.clone(), window, session, notified };
-        board.events().warn_of_quota(&warning)?;
+        // The others are announced in any case.
+        outcome = outcome.and(board.events().warn_of_quota(&warning).map(drop));
     }
-    Ok(crossings.len())
+    outcome.map(|()| crossings.len())
 }
 
 /// The text of the event, the line for agents, and the sessions that get it.
@@ -127,6 +133,7 @@ fn file_of(home: &Path, session: &str) -> Option<PathBuf> {
 fn leave(home: &Path, session: &str, line: &str) -> io::Result<()> {
     let file = file_of(home, session).ok_or(io::ErrorKind::InvalidInput)?;
     SidecarDirectory::new(&home.join(DIRECTORY)).create_directory()?;
+    let _lock = disk::lock_within(&home.join(LOCK), PATIENCE)?;
     // A hook that takes them at this moment shows them, and then they are not shown again.
     let earlier = take(home, session).unwrap_or_default();
     let lines: Vec<&str> = earlier.lines().chain([line]).collect();

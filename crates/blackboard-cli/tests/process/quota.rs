@@ -52,6 +52,19 @@ pub fn used(scratch: &Scratch) -> u64 {
 }
 
 #[test]
+fn processes_that_change_the_configuration_at_once_lose_no_change() {
+    let scratch = configured(QUOTA);
+    let answers = at_once(10, |number| {
+        let key = format!("providers.a.windows.{}h.budget", number + 6);
+        let mut command = scratch.command(["quota", "set", &key, "7"]);
+        end_of(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    });
+    assert!(answers.iter().all(|ended| ended.status.success()), "{answers:?}");
+    let status = scratch.json(["quota", "status"]);
+    assert_eq!(status["providers"][0]["windows"].as_array().unwrap().len(), 11, "{status}");
+}
+
+#[test]
 fn eight_processes_that_record_the_same_messages_count_each_once() {
     let scratch = configured(QUOTA);
     let (processes, messages) = (8, size(25_000, 100_000));

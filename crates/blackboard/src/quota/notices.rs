@@ -77,12 +77,16 @@ struct Notice {
     session: String,
 }
 
+/// How far a share falls below a threshold, in millionths, before the threshold is reported again: a rolling window rises and
+/// falls by a little all the time.
+const MARGIN: i64 = 50_000;
+
 /// What is passed now, and what was reported.
 #[derive(Default)]
 struct Comparison {
     /// Passed and not reported.
     new: Vec<Notice>,
-    /// Reported and not passed any more.
+    /// Reported, and the share is well below it now.
     armed: Vec<Notice>,
     crossings: Vec<Crossing>,
 }
@@ -152,11 +156,13 @@ impl Comparison {
             session: String::new(),
         };
         let passed = status.warning.map_or(0, millionths);
+        let share = i64::try_from(u128::from(status.used) * 1_000_000 / u128::from(status.budget.max(1)));
+        let share = share.unwrap_or(i64::MAX);
         let mut largest_reported = 0;
         for notice in reported.iter().filter(|notice| notice.is_of_same(&of_window)) {
             if notice.threshold <= passed {
                 largest_reported = largest_reported.max(notice.threshold);
-            } else {
+            } else if share < notice.threshold - MARGIN.min(notice.threshold / 2) {
                 self.armed.push(notice.clone());
             }
         }

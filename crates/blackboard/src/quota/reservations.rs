@@ -65,7 +65,9 @@ impl Ledger {
     pub fn reserve_for_claim(&self, request: &TokenRequest, ttl: Duration) -> Result<Reserved> {
         let [board, session, item] =
             [&request.board, &request.session, &request.item].map(|text| text_of(text.as_ref()));
-        self.reserve_if_it_fits(request, ttl, Some(&Release::Claim { board, session, item }))
+        // A claim that does not know its item yet replaces nothing.
+        let replaced = request.item.is_some().then_some(Release::Claim { board, session, item });
+        self.reserve_if_it_fits(request, ttl, replaced.as_ref())
     }
 
     fn reserve_if_it_fits(

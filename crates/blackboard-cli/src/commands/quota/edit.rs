@@ -1,6 +1,9 @@
 //! Editing `quota` in the home configuration, with its comments kept.
 
+use std::fs::File;
+use std::io::ErrorKind;
 use std::path::Path;
+use std::time::Duration;
 
 use blackboard::quota::Config;
 use blackboard::store::create_private_directory;
@@ -15,6 +18,9 @@ use crate::disk::{self, Access};
 use crate::setup::files;
 
 const KEY: &str = "quota";
+/// Held by a process that edits the configuration, and for how long another one waits for it.
+const LOCK: &str = "config.lock";
+const PATIENCE: Duration = Duration::from_secs(10);
 const NEW_FILE: &str = "{\n}\n";
 /// Stands for the example until the text is complete: a value cannot have comments.
 const PLACEHOLDER: &str = "blackboard:quota:example";
@@ -75,24 +81,33 @@ pub fn read(file: &Path) -> Result<String> {
     }
 }
 
-/// Replaces the home configuration, and creates its directory.
-pub fn write(file: &Path, text: &str) -> Result<()> {
-    let failed = |error: std::io::Error| -> Error {
-        let message = format!("{} cannot be written", printable(file));
-        match error.kind() {
-            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
-                Refusal::new(Code::ReadOnly, message)
-                    .hint(format!("check the permissions: ls -ld {}", shell_word(&printable(file))))
-                    .into()
-            }
-            _ => Fault::new(Code::Io, message).because(error).into(),
+/// Waits until no other process edits the home configuration, and creates its directory.
+pub fn lock(file: &Path) -> Result<File> {
+    let directory = file.parent().unwrap_or(file);
+    let locked =
+        create_private_directory(directory).and_then(|_| disk::lock_within(&directory.join(LOCK), PATIENCE));
+    locked.map_err(|error| match error.kind() {
+        ErrorKind::WouldBlock => {
+            Refusal::new(Code::Busy, "another process edits the configuration").hint("retry").into()
         }
-    };
-    if let Some(directory) = file.parent() {
-        create_private_directory(directory).map_err(failed)?;
-    }
+        _ => not_written(file, error),
+    })
+}
+
+/// Replaces the home configuration.
+pub fn write(file: &Path, text: &str) -> Result<()> {
     disk::replace(file, Access::Private, |out| std::io::Write::write_all(out, text.as_bytes()))
-        .map_err(failed)
+        .map_err(|error| not_written(file, error))
+}
+
+fn not_written(file: &Path, error: std::io::Error) -> Error {
+    let message = format!("{} cannot be written", printable(file));
+    match error.kind() {
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => Refusal::new(Code::ReadOnly, message)
+            .hint(format!("check the permissions: ls -ld {}", shell_word(&printable(file))))
+            .into(),
+        _ => Fault::new(Code::Io, message).because(error).into(),
+    }
 }
 
 fn parse(text: &str) -> Result<(CstRootNode, CstObject)> {

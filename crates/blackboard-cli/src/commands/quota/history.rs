@@ -40,7 +40,7 @@ impl Run for History {
             None => now.minus(Duration::from_hours(24)),
         };
         let (location, ledger) = existing_ledger(context)?;
-        let ledger = ledger.map_or_else(|| location.open_to_read(), Ok)?;
+        let ledger = ledger.map_or_else(|| location.empty(), Ok)?;
         let step = Step::of(now.since(since));
         let providers = match self.provider {
             Some(provider) => vec![provider],

@@ -27,6 +27,7 @@ pub struct Init {}
 impl Run for Init {
     fn run(self, context: &Context) -> Result<Outcome> {
         let file = home_config(context)?;
+        let _lock = edit::lock(&file)?;
         let Some(text) = edit::with_example(&edit::read(&file)?, EXAMPLE)? else {
             let message = format!("{} has a quota already", printable(&file));
             return Err(Refusal::new(Code::AlreadyExists, message)

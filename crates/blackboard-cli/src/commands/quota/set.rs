@@ -9,6 +9,7 @@ use crate::config::printable;
 use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::quota::{ConfiguredQuota, SetQuota};
+use crate::quota::check_server;
 
 /// Change a value of the token quota
 ///
@@ -34,9 +35,14 @@ pub struct Set {
 impl Run for Set {
     fn run(self, context: &Context) -> Result<Outcome> {
         let file = home_config(context)?;
+        if !file.exists() {
+            return Err(super::not_configured());
+        }
+        let _lock = edit::lock(&file)?;
         let value = serde_json::from_str(&self.value).unwrap_or_else(|_| Value::String(self.value.clone()));
         let text = edit::with_value(&edit::read(&file)?, &self.key, &value)?;
         let quota = edit::quota_in(&text)?;
+        quota.server.as_deref().map(check_server).transpose()?;
         edit::write(&file, &text)?;
         Ok(Outcome::new(ConfiguredQuota(SetQuota { file: printable(&file), key: Some(self.key), quota })))
     }

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::ReassignedItem;
-use crate::quota::claims::{ItemQuota, release_items};
+use crate::quota::claims::{ItemQuota, release_claim};
 
 /// Hand a work item over to another session
 ///
@@ -55,8 +55,9 @@ impl Run for Reassign {
         let (to, _) = board.agents().resolve(&self.to)?;
         let (reason, force) = (self.reason, self.force);
         let reassigned = board.work().reassign(&Reassigning { id, session, to, fence, reason, force })?;
-        if reassigned.reassigned {
-            release_items(ItemQuota::of(context)?.as_ref(), [reassigned.item.item_id.as_str()]);
+        if let Some(holder) = reassigned.previously_held_by_session.as_ref().filter(|_| reassigned.reassigned)
+        {
+            release_claim(ItemQuota::of(context)?.as_ref(), holder, &reassigned.item.item_id);
         }
         context.note_text(&reassigned.text);
         if !reassigned.ignored.is_empty() {

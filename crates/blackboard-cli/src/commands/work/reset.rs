@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::ResetItem;
-use crate::quota::claims::{ItemQuota, release_items};
+use crate::quota::claims::{ItemQuota, release_claim};
 
 /// Reset a work item so that it can be claimed again
 ///
@@ -31,7 +31,9 @@ impl Run for Reset {
     fn run(self, context: &Context) -> Result<Outcome> {
         let (board, session) = context.open(Access::change(self.session.named()))?;
         let reset = board.work().reset(&self.item.id(), session.as_deref())?;
-        release_items(ItemQuota::of(context)?.as_ref(), [reset.item.item_id.as_str()]);
+        if let Some(holder) = &reset.previously_held_by_session {
+            release_claim(ItemQuota::of(context)?.as_ref(), holder, &reset.item.item_id);
+        }
         Ok(Outcome::new(ResetItem(reset)))
     }
 }

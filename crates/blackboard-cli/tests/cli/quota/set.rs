@@ -40,6 +40,8 @@ fn invalid_values_change_nothing() {
         ("providers.a.window", "1"),
         ("providers", "{}"),
         ("enforce", "kill"),
+        ("server", "foo"),
+        ("server", "redis://user:secret@127.0.0.1"),
         ("", "1"),
         ("a..b", "1"),
     ] {

@@ -54,6 +54,21 @@ fn a_threshold_is_reported_once_until_the_window_falls_below_it() {
 }
 
 #[test]
+fn a_window_that_rises_and_falls_by_a_little_is_reported_once() {
+    testkit::limit_test();
+    let stage = Stage::new(CONFIG);
+    record(&stage, "1", None, 30);
+    stage.advance(60);
+    record(&stage, "2", None, 480);
+    assert_eq!(taken(&stage), ["5h 0.5 "]);
+    stage.advance(5 * 60 - 58);
+    assert!(taken(&stage).is_empty(), "the first message has left the window");
+    record(&stage, "3", None, 30);
+    assert!(taken(&stage).is_empty(), "it is reported already");
+    assert_eq!(stage.rows("SELECT count(*) FROM notices"), 1);
+}
+
+#[test]
 fn a_session_is_reported_once_when_it_passes_its_cap() {
     testkit::limit_test();
     let stage = Stage::new(CONFIG);

@@ -132,6 +132,13 @@ fn count_trackers(counted: &mut Counted) {
     counted.fixture.item("edited");
     let edit = Edit { title: Some("New".to_owned()), ..Edit::of("edited") };
     counted.count("Work::edit", "work edit", |fixture| fixture.board.work().edit(&edit).unwrap());
+    counted.count("Work::check_claimable", "whether an item can be claimed", |fixture| {
+        fixture.board.work().check_claimable("edited").is_ok()
+    });
+    counted.count("Work::show", "a work item", |fixture| fixture.board.work().show("edited").unwrap());
+    counted.count("Board::sweep_gone", "sweep, of a session that is live", |fixture| {
+        fixture.board.sweep_gone(std::iter::once(session.as_str()))
+    });
     let warning = QuotaWarning { provider: "a".to_owned(), ..QuotaWarning::default() };
     counted.count("Events::warn_of_quota", "a warning of the token quota", |fixture| {
         fixture.board.events().warn_of_quota(&warning).unwrap()
@@ -680,10 +687,6 @@ fn count_readers(counted: &mut Counted) {
         let statuses = Status::ALL.to_vec();
         fixture.board.work().wait(&WaitForItem { statuses, ..WaitForItem::completed("z") }).unwrap()
     });
-    counted.count("Work::check_claimable", "whether an item can be claimed", |fixture| {
-        fixture.board.work().check_claimable("z").is_ok()
-    });
-    counted.count("Work::show", "a work item", |fixture| fixture.board.work().show("z").unwrap());
     counted.count("Work::status", "work status", |fixture| fixture.board.work().status("z").unwrap());
     counted.count("Board::status", "status", |fixture| fixture.board.status().unwrap());
     counted.count("Board::status_since", "status since local midnight", |fixture| {
@@ -701,9 +704,6 @@ fn count_readers(counted: &mut Counted) {
     count_log(counted, &ivy);
     counted.count("Board::try_sweep", "sweep automatically, nothing due", |fixture| {
         fixture.board.try_sweep(None)
-    });
-    counted.count("Board::sweep_gone", "sweep, of a session that is live", |fixture| {
-        fixture.board.sweep_gone(std::iter::once(ivy.as_str()))
     });
     counted.count("Board::sweep", "sweep", |fixture| fixture.board.sweep(&Sweep::default()).unwrap());
     counted.count("Board::prune", "prune, nothing due", |fixture| fixture.board.prune().unwrap());
