@@ -103,10 +103,12 @@ pub fn identity(metadata: &fs::Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 
-/// The same where files have no number: all are the same.
+/// The same where files have no number: the moment of its creation.
 #[cfg(not(unix))]
-pub fn identity(_: &fs::Metadata) -> (u64, u64) {
-    (0, 0)
+pub fn identity(metadata: &fs::Metadata) -> (u64, u64) {
+    let created = metadata.created().ok();
+    let since = created.and_then(|created| created.duration_since(std::time::UNIX_EPOCH).ok());
+    (0, since.and_then(|since| u64::try_from(since.as_nanos()).ok()).unwrap_or_default())
 }
 
 /// Opens a file to read and write it, and creates it if `create` is set. The directory decides who can read it.

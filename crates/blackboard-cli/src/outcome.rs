@@ -86,6 +86,10 @@ impl Render for Nothing {
     fn human(&self, _: &mut Screen<'_>) -> output::Result {
         Ok(())
     }
+
+    fn needs_board(&self) -> bool {
+        false
+    }
 }
 
 impl fmt::Debug for Outcome {

@@ -128,6 +128,7 @@ pub const COMMANDS: &[Command] = &[
     command::<quota::release::Release>("quota release", Group::Quota),
     command::<quota::record::RecordUsage>("quota record", Group::Quota),
     command::<quota::history::History>("quota history", Group::Quota),
+    command::<quota::fold::Fold>("quota fold", Group::Quota),
     command::<quota::init::Init>("quota init", Group::Quota),
     command::<quota::set::Set>("quota set", Group::Quota),
     command::<setup::status::Status>("setup status", Group::Setup),

@@ -114,7 +114,7 @@ impl Run {
             .as_ref()
             .map(|title| Create { project: self.project.clone(), ..Create::new(item, title) });
         let claim = Claim { create, ..Claim::registering(item, register) };
-        let (claimed, tokens) = claims::claim(ItemQuota::of(context)?.as_ref(), board, &claim)?;
+        let (claimed, tokens) = claims::claim(ItemQuota::of_claim(context)?.as_ref(), board, &claim)?;
         note_ignored(context, &claimed);
         context.note_text(&claimed.text);
         note_tokens(context, &tokens);

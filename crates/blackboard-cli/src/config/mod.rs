@@ -29,7 +29,7 @@ use file::Origin;
 
 pub(crate) use file::printable;
 pub(crate) use notify::NotifyCommand;
-pub(crate) use quota::to_json;
+pub(crate) use quota::{InvalidQuota, to_json};
 
 /// The name of a configuration file.
 pub(crate) const CONFIG_FILE: &str = "config.json";
@@ -63,6 +63,8 @@ pub(crate) struct Config {
     pub(crate) hub_url: Option<String>,
     /// The token quota, which is off if there is none.
     pub(crate) quota: Option<Box<blackboard::quota::Config>>,
+    /// The quota of the home configuration, if it is there and not valid. Then it is off.
+    pub(crate) invalid_quota: Option<InvalidQuota>,
     /// The commands that are started after events.
     pub(crate) notify: Vec<NotifyCommand>,
 }
@@ -190,6 +192,7 @@ impl Default for Config {
             file_guard: FileGuard::Warn,
             hub_url: None,
             quota: None,
+            invalid_quota: None,
             notify: Vec::new(),
         }
     }

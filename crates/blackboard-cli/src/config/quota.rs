@@ -7,14 +7,30 @@ use serde_json::Value;
 use super::Config;
 use super::file::Origin;
 
+/// A quota that is not valid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct InvalidQuota {
+    /// What is wrong with it.
+    pub(crate) reason: String,
+    /// Whether it says that claims are refused.
+    pub(crate) denies: bool,
+}
+
 /// Applies the value, and returns warnings about what is ignored.
 pub(super) fn apply(value: JsonValue<'_>, origin: Origin, config: &mut Config) -> Vec<String> {
     if !matches!(value, JsonValue::Object(_)) {
         return vec!["quota must be an object (default none), so this value is ignored".to_owned()];
     }
-    let parsed = match quota::Config::from_json(to_json(value)) {
+    let value = to_json(value);
+    let denies = value.get("enforce").is_some_and(|enforce| enforce == "deny");
+    let parsed = match quota::Config::from_json(value) {
         Ok(parsed) => parsed,
-        Err(error) => return vec![format!("quota is ignored: {error}")],
+        Err(error) => {
+            if origin == Origin::Home {
+                config.invalid_quota = Some(InvalidQuota { reason: error.to_string(), denies });
+            }
+            return vec![format!("quota is ignored: {error}")];
+        }
     };
     match (origin, &mut config.quota) {
         (Origin::Home, quota) => {

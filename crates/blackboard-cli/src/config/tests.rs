@@ -145,6 +145,7 @@ fn every_key_can_be_set_in_the_home_file() {
         )
         .ok()
         .map(Box::new),
+        invalid_quota: None,
         notify: vec![NotifyCommand {
             command: vec!["/bin/x".to_owned(), "a b".to_owned()],
             events: vec!["work_*".to_owned()],

@@ -98,10 +98,31 @@ pub struct Opening {
     pub write_limit: Option<Duration>,
     /// Whether any board at the location will do, also if this machine has used another one there, which was lost.
     pub accepts_any_board: bool,
-    /// How long each call may wait for a server; as long as the engine finds useful if it is not set.
-    pub patience: Option<Duration>,
+    /// How long each call may wait for a server.
+    pub patience: Patience,
     /// Whether a note says that a call waits for a server.
     pub notes_waiting: bool,
+}
+
+/// How long each call may wait for a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// As long as the engine finds useful.
+    Usual,
+    /// At most this long.
+    AtMost(Duration),
+    /// At most this long, and not at all if the server did not answer a moment ago: the call can do without it.
+    Brief(Duration),
+}
+
+impl Patience {
+    /// The limit that replaces that of the engine.
+    pub const fn limit(self) -> Option<Duration> {
+        match self {
+            Patience::Usual => None,
+            Patience::AtMost(limit) | Patience::Brief(limit) => Some(limit),
+        }
+    }
 }
 
 /// Whether a board is created, and whether it is written.
@@ -123,7 +144,7 @@ impl Opening {
             stays_open: false,
             write_limit: None,
             accepts_any_board: false,
-            patience: None,
+            patience: Patience::Usual,
             notes_waiting: false,
         }
     }
@@ -144,6 +165,11 @@ impl Opening {
     pub const fn hook(starts_session: bool, write_limit: Duration) -> Opening {
         let mode = if starts_session { Mode::Create } else { Mode::Existing };
         Opening { write_limit: Some(write_limit), ..Opening::new(mode) }
+    }
+
+    /// Whether a server that did not answer a moment ago is left alone, and the call fails at once.
+    pub const fn backs_off(&self) -> bool {
+        self.write_limit.is_some() || matches!(self.patience, Patience::Brief(_))
     }
 }
 

@@ -98,7 +98,7 @@ impl RedisServer {
         if let Some(timeout) = self.timeout {
             (options.patience, options.reply_limit) = (timeout, timeout.div_f64(3.0));
         }
-        if let Some(limit) = opening.write_limit.or(opening.patience) {
+        if let Some(limit) = opening.write_limit.or(opening.patience.limit()) {
             (options.patience, options.reply_limit) = (limit, limit);
         }
         if opening.notes_waiting {
@@ -212,7 +212,7 @@ impl Engine for RedisServer {
     fn open(&self, _: &Database, opening: Opening) -> Result<Option<OpenStore>> {
         // A hook has little time, and runs after every tool call: a server that does not answer is left alone for a while.
         let is_hook = opening.write_limit.is_some();
-        if is_hook {
+        if opening.backs_off() {
             self.back_off.check(&self.address.to_string())?;
         }
         let opened = self.open_store(opening);
@@ -268,6 +268,8 @@ impl Engine for RedisServer {
 mod tests {
     use blackboard::store::Sidecar;
 
+    use super::super::Patience;
+
     use super::*;
 
     fn server(url: &str) -> RedisServer {
@@ -303,7 +305,8 @@ mod tests {
             (options.patience.as_secs(), options.reply_limit.as_secs())
         };
         assert_eq!(limits(Opening::new(Mode::Create)), (30, 10));
-        let own = Opening { patience: Some(Duration::from_secs(2)), ..Opening::new(Mode::Create) };
+        let own =
+            Opening { patience: Patience::AtMost(Duration::from_secs(2)), ..Opening::new(Mode::Create) };
         assert_eq!(limits(own), (2, 2), "a command with its own limit keeps it");
     }
 

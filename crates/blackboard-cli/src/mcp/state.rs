@@ -123,6 +123,11 @@ impl ServerState {
         ItemQuota::on(self.kept.resolved(), || self.request.clone())
     }
 
+    /// The same for a claim.
+    pub fn claim_quota(&self) -> Result<Option<ItemQuota>> {
+        ItemQuota::of_claim_on(self.kept.resolved(), || self.request.clone())
+    }
+
     /// The given scope, or the default.
     pub fn scope(&self, given: Option<String>) -> String {
         given.unwrap_or_else(|| self.scope.clone())

@@ -117,7 +117,8 @@ impl Tool for Claim {
             (None, true) if self.title.is_none() && self.description.is_none() => {
                 let (board, session) = call.acting()?;
                 let next = ClaimNext { session, project: self.project, priority, most_tokens: None };
-                let (claimed, tokens) = claims::claim_next(call.state.item_quota().as_ref(), &board, &next)?;
+                let (claimed, tokens) =
+                    claims::claim_next(call.state.claim_quota()?.as_ref(), &board, &next)?;
                 return Reply::new(&WithTokens { answer: &claimed, tokens: tokens.as_deref() });
             }
             (Some(_), true) => {
@@ -144,7 +145,7 @@ impl Tool for Claim {
             ..Create::new(&id, &title)
         });
         let claim = Claiming { id, session, register: None, create };
-        let (claimed, tokens) = claims::claim(call.state.item_quota().as_ref(), &board, &claim)?;
+        let (claimed, tokens) = claims::claim(call.state.claim_quota()?.as_ref(), &board, &claim)?;
         Reply::new(&WithTokens { answer: &claimed, tokens: tokens.as_deref() })
     }
 }

@@ -8,7 +8,7 @@ use blackboard::{Board, Code, Error, Refusal, Result};
 
 use super::OpenBoard;
 use crate::context::Context;
-use crate::engine::{Mode, Opening};
+use crate::engine::{Mode, Opening, Patience};
 use crate::envelope::BoardState;
 use crate::hints;
 use crate::output::upgrade::upgrade_note;
@@ -41,7 +41,7 @@ pub struct Access<'a, O> {
     purpose: Purpose,
     session: Option<Search<'a>>,
     sweeps: bool,
-    patience: Option<Duration>,
+    patience: Patience,
     opened: PhantomData<O>,
 }
 
@@ -111,12 +111,12 @@ impl Opened for AsSession {
 
 impl<'a, O> Access<'a, O> {
     fn new(purpose: Purpose, session: Option<Search<'a>>) -> Access<'a, O> {
-        Access { purpose, session, sweeps: true, patience: None, opened: PhantomData }
+        Access { purpose, session, sweeps: true, patience: Patience::Usual, opened: PhantomData }
     }
 
     /// The same, without waiting longer than this for a server.
     pub fn within(self, patience: Duration) -> Access<'a, O> {
-        Access { patience: Some(patience), ..self }
+        Access { patience: Patience::AtMost(patience), ..self }
     }
 }
 

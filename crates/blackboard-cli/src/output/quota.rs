@@ -284,7 +284,8 @@ fn windows(provider: &ProviderStatus, screen: &mut Screen<'_>) -> Result {
         Column::fixed("BUDGET").importance(3),
         Column::fixed("USED").importance(5),
         Column::fixed("RESERVED").importance(2),
-        Column::fixed("REMAINING").importance(6),
+        Column::fixed("REMAINING").importance(4),
+        Column::fixed("AVAILABLE").importance(6),
         Column::fixed("FREES UP IN").importance(1),
     ]);
     for window in &provider.windows {
@@ -303,6 +304,7 @@ fn windows(provider: &ProviderStatus, screen: &mut Screen<'_>) -> Result {
             Cell::new(used),
             Cell::new(grouped(window.reserved)),
             Cell::new(grouped(window.remaining)),
+            Cell::new(grouped(window.available)),
             Cell::optional(frees.as_ref()),
         ]);
     }

@@ -16,7 +16,7 @@ use blackboard::{Board, Code, Error, Refusal, Result, duration};
 use serde::Serialize;
 
 use super::ledger_location::LedgerLocation;
-use super::release_ended;
+use super::{folded, refusal_of, release_ended, spool};
 use crate::context::Context;
 use crate::location;
 use crate::open::ResolvedBoard;
@@ -161,9 +161,25 @@ impl ItemQuota {
         Ok(ItemQuota::on(resolved, || context.request()))
     }
 
+    /// The quota of a claim. A quota that would deny claims and is not valid denies all of them.
+    pub fn of_claim(context: &Context) -> Result<Option<ItemQuota>> {
+        ItemQuota::of_claim_on(context.resolve()?, || context.request())
+    }
+
     /// The same for a located board.
+    pub fn of_claim_on(
+        resolved: &ResolvedBoard,
+        request: impl FnOnce() -> location::Request,
+    ) -> Result<Option<ItemQuota>> {
+        match &resolved.config.invalid_quota {
+            Some(invalid) if invalid.denies => Err(refusal_of(invalid, &request())),
+            _ => Ok(ItemQuota::on(resolved, request)),
+        }
+    }
+
+    /// The quota for a located board.
     pub fn on(resolved: &ResolvedBoard, request: impl FnOnce() -> location::Request) -> Option<ItemQuota> {
-        let location = LedgerLocation::of(&resolved.config, request)?;
+        let location = LedgerLocation::of(&resolved.config, request)?.beside_the_board();
         Some(ItemQuota { location, board: resolved.engine.name() })
     }
 
@@ -179,14 +195,15 @@ impl ItemQuota {
                 return Ok(None);
             }
             let session = claimed.item.claimed_by.as_deref().unwrap_or_default();
-            let Some(provider) = ledger.provider_of_session(&self.board, session)? else { return Ok(None) };
+            let Some(provider) = ledger.provider_of_session(&self.board, session)? else {
+                return Ok(unknown_provider(claimed.item.estimate()));
+            };
             let request = self.request_of(provider, &claimed.item);
-            self.reserve(&ledger, board, &request, TTL).map(|reserved| Some(reserved.check))
+            let reserved = self.reserve(&ledger, board, &request, TTL)?;
+            Ok(Some(ClaimCheck::Checked(reserved.check)))
         };
-        let check = match reserve() {
-            Ok(check) => check.map(ClaimCheck::Checked),
-            Err(error) => Some(ClaimCheck::Unknown { error: self.unusable(error).to_string() }),
-        };
+        let check = reserve()
+            .unwrap_or_else(|error| Some(ClaimCheck::Unknown { error: self.unusable(error).to_string() }));
         (claimed, check)
     }
 
@@ -210,7 +227,7 @@ impl ItemQuota {
         if item.as_ref().is_some_and(|item| item.is_held_by(&claim.session)) {
             return Ok(self.report(board, board.work().claim(claim)?));
         }
-        let ledger = self.location.create().map_err(unusable)?;
+        let ledger = self.ledger_with_spool().map_err(unusable)?;
         let estimate = match &item {
             Some(item) => item.estimate(),
             None => claim.create.as_ref().and_then(|create| create.estimate),
@@ -221,7 +238,9 @@ impl ItemQuota {
             None => claim.session.clone(),
         };
         let provider = ledger.provider_of_session(&self.board, &session).map_err(unusable)?;
-        let Some(provider) = provider else { return Ok((board.work().claim(claim)?, None)) };
+        let Some(provider) = provider else {
+            return Ok((board.work().claim(claim)?, unknown_provider(estimate)));
+        };
         let request = TokenRequest {
             board: Some(self.board.clone()),
             session: Some(session),
@@ -249,9 +268,13 @@ impl ItemQuota {
     /// are the same; if another session was faster, it is one that fits into the same tokens.
     fn claim_next_that_fits(&self, board: &Board, next: &ClaimNext) -> Result<(Claimed, Option<ClaimCheck>)> {
         let unusable = |error| self.unusable(error);
-        let ledger = self.location.create().map_err(unusable)?;
+        let ledger = self.ledger_with_spool().map_err(unusable)?;
         let provider = ledger.provider_of_session(&self.board, &next.session).map_err(unusable)?;
-        let Some(provider) = provider else { return Ok((board.work().claim_next(next)?, None)) };
+        let Some(provider) = provider else {
+            let claimed = board.work().claim_next(next)?;
+            let check = unknown_provider(claimed.item.estimate());
+            return Ok((claimed, check));
+        };
         let request = |tokens, item| TokenRequest {
             board: Some(self.board.clone()),
             session: Some(next.session.clone()),
@@ -335,13 +358,26 @@ impl ItemQuota {
         release_ended(ledger, board, &self.board, request.session.as_deref())
     }
 
-    /// Keeps the tokens of a claimed item for its session. If that fails, the reservation expires: the claim stands.
+    /// The ledger, with what hooks have read and no fold has counted yet.
+    fn ledger_with_spool(&self) -> Result<Ledger> {
+        let create = || self.location.create();
+        if !spool::is_used(self.location.home()) {
+            return create();
+        }
+        folded(&self.location, || create().map(Some))?.map_or_else(create, Ok)
+    }
+
+    /// Keeps the tokens of a claimed item for its session. If that fails, the claim stands, and the answer says so: the
+    /// reservation expires.
     fn keep(&self, ledger: &Ledger, claimed: Claimed, reserved: Reserved) -> (Claimed, Option<ClaimCheck>) {
         let Reserved { mut check, reservation } = reserved;
         if let Some(reservation) = reservation {
             let request = self.request_of(reservation.provider, &claimed.item);
             check.tokens = request.tokens;
-            let _ = ledger.keep(&reservation.id, &request, TTL);
+            if let Err(error) = ledger.keep(&reservation.id, &request, TTL) {
+                let error = format!("its tokens are not reserved: {}", self.unusable(error));
+                return (claimed, Some(ClaimCheck::Unknown { error }));
+            }
         }
         (claimed, Some(ClaimCheck::Checked(check)))
     }
@@ -360,7 +396,7 @@ impl ItemQuota {
     /// What an item and similar ones have used. Without a ledger that can be read, nothing is known.
     fn tokens_of(&self, board: &Board, item: &WorkItem, quota: Option<ClaimCheck>) -> ItemTokens {
         let known = || -> Result<_> {
-            let Some(ledger) = self.location.open()? else { return Ok((0, None)) };
+            let ledger = self.location.open_to_read()?;
             let used = ledger.used_by_items(&self.board, &[item.item_id.as_str()])?;
             Ok((used.into_iter().sum(), self.estimate(&ledger, board, item)?))
         };
@@ -394,6 +430,13 @@ impl ItemQuota {
             Error::Fault(fault) => blackboard::Fault { message, ..*fault }.into(),
         }
     }
+}
+
+/// The answer for an item with an estimate, if the provider of its session is not known.
+fn unknown_provider(estimate: Option<u64>) -> Option<ClaimCheck> {
+    estimate.map(|_| ClaimCheck::Unknown {
+        error: "the session has not used any provider yet, and several are configured".to_owned(),
+    })
 }
 
 /// Whether another item is of the same project and shares a label.

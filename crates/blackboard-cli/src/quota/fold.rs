@@ -17,7 +17,7 @@ use std::time::{Duration, Instant, SystemTime};
 use blackboard::clock::{Clock, SystemClock, Timestamp};
 use blackboard::id::session_id_from_hint;
 use blackboard::quota::{Ledger, Record, ReportedLimit, UncountedMessage};
-use blackboard::{Code, Error, Fault, Result};
+use blackboard::{Code, Error, Fault, Refusal, Result};
 
 use super::spool::{self, SpoolLine};
 use super::transcript::{self, Origin, Transcript};
@@ -61,12 +61,13 @@ pub fn fold(home: &Path, open: impl Fn() -> Result<Ledger>) -> Result<Option<Fol
     if !spool::is_used(home) && !transcript::has_states(home) {
         return Ok(None);
     }
-    let mut lock = disk::own_file(&home.join(LOCK), true).map_err(unreadable)?;
+    let lock_failed = |error| Fault::new(Code::Io, "the lock of a fold cannot be used").because(error);
+    let mut lock = disk::own_file(&home.join(LOCK), true).map_err(lock_failed)?;
     wait_for(&lock)?;
     let mut target = Target { open, folded: None };
     spool::drain(home, &mut |lines| target.record(lines)).map_err(Failure::error)?;
     read_transcripts(home, last_end(&mut lock), &mut target).map_err(Failure::error)?;
-    note_end(&mut lock).map_err(unreadable)?;
+    note_end(&mut lock).map_err(lock_failed)?;
     Ok(target.folded)
 }
 
@@ -85,7 +86,7 @@ pub fn start_if_due(home: &Path, directory: Option<&Path>, db: Option<&OsStr>) -
     drop(lock);
     let mut command = Command::new(std::env::current_exe()?);
     command.args(db.map(|db| [OsStr::new("--db"), db]).into_iter().flatten());
-    command.args(["quota", "status", "--fold-only"]);
+    command.args(["quota", "fold"]);
     command.current_dir(directory.unwrap_or(Path::new(".")));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     // Platforms end the processes of a hook's group.
@@ -247,7 +248,7 @@ fn wait_for(lock: &File) -> Result<()> {
     let began = Instant::now();
     while lock.try_lock().is_err() {
         if began.elapsed() >= PATIENCE {
-            return Err(unreadable(io::Error::new(io::ErrorKind::WouldBlock, "another process reads it")));
+            return Err(Refusal::new(Code::Busy, "another process is counting usage").hint("retry").into());
         }
         thread::sleep(POLL);
     }

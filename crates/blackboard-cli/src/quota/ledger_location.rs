@@ -12,7 +12,7 @@ use blackboard::{Board, Code, Error, Refusal, Result};
 use uuid::Uuid;
 
 use crate::config::Config;
-use crate::engine::{Mode, Opening};
+use crate::engine::{Mode, Opening, Patience};
 use crate::environment::Environment;
 use crate::location::{self, Request};
 use crate::open::ResolvedBoard;
@@ -26,6 +26,9 @@ const JOURNAL_BOARD: &str = "token-quota";
 /// The name space of the files of shared ledgers. It never changes: a file is found by it.
 const SHARED_FILES: Uuid = Uuid::from_u128(0x6d1f_0b8e_52c7_4e19_9a43_71d8_c05b_e92a);
 
+/// How long a command of the board waits for the server of a shared ledger.
+const PATIENCE_BESIDE_THE_BOARD: Patience = Patience::Brief(Duration::from_secs(3));
+
 /// Where the ledger of this user is, and its configuration. It can be sent to another thread.
 #[derive(Clone)]
 pub struct LedgerLocation {
@@ -37,6 +40,8 @@ pub struct LedgerLocation {
     /// What the server of a shared ledger needs.
     environment: Environment,
     notes_waiting: bool,
+    /// Whether the ledger is not what the call is about.
+    is_beside: bool,
 }
 
 impl LedgerLocation {
@@ -56,13 +61,27 @@ impl LedgerLocation {
             ..SqliteOptions::default()
         };
         let (file, environment) = (home.join(name), request.environment);
-        Some(LedgerLocation { config: quota, home, file, options, environment, notes_waiting: false })
+        Some(LedgerLocation {
+            config: quota,
+            home,
+            file,
+            options,
+            environment,
+            notes_waiting: false,
+            is_beside: false,
+        })
     }
 
     /// The same with a note about a server that a call waits for.
     #[must_use]
     pub fn noting_waits(self, notes_waiting: bool) -> LedgerLocation {
         LedgerLocation { notes_waiting, ..self }
+    }
+
+    /// The same for a command of the board. It waits briefly for the server of a shared ledger, and not again soon.
+    #[must_use]
+    pub fn beside_the_board(self) -> LedgerLocation {
+        LedgerLocation { is_beside: true, ..self }
     }
 
     /// The same for a caller that would rather fail than wait longer than this.
@@ -132,7 +151,9 @@ impl LedgerLocation {
     fn journal(&self, mode: Mode) -> Result<Option<Board>> {
         let Some(server) = &self.config.server else { return Ok(None) };
         let board = ResolvedBoard::unconfigured_on(&journal_url(server)?, &self.home, &self.environment)?;
-        Ok(board.open(Opening::new(mode).noting_waits(self.notes_waiting))?.existing())
+        let patience = if self.is_beside { PATIENCE_BESIDE_THE_BOARD } else { Patience::Usual };
+        let opening = Opening { patience, ..Opening::new(mode) };
+        Ok(board.open(opening.noting_waits(self.notes_waiting))?.existing())
     }
 }
 

@@ -35,8 +35,9 @@ use blackboard::{Board, Code, Error, Refusal, Result};
 pub use self::ledger_location::{LedgerLocation, check_server};
 pub use self::reader::{ProviderSummary, QuotaReader, summarize};
 use crate::commands::arguments::Session;
+use crate::config::{CONFIG_FILE, InvalidQuota, printable};
 use crate::context::{Context, warn};
-use crate::location;
+use crate::location::{self, Request};
 use crate::open::Access;
 
 /// The ledger of this user, which is created if it does not exist. Refused unless the quota is configured.
@@ -75,8 +76,21 @@ pub fn status_of(context: &Context) -> Result<(LedgerLocation, Status)> {
 }
 
 fn located(context: &Context) -> Result<LedgerLocation> {
-    let location = LedgerLocation::of(&context.resolve()?.config, || context.request());
-    Ok(location.ok_or_else(not_configured)?.noting_waits(!context.json()))
+    let config = &context.resolve()?.config;
+    let location = LedgerLocation::of(config, || context.request());
+    let location = location.ok_or_else(|| match &config.invalid_quota {
+        Some(invalid) => refusal_of(invalid, &context.request()),
+        None => not_configured(),
+    });
+    Ok(location?.noting_waits(!context.json()))
+}
+
+/// The refusal of a command that needs the quota, if the configured one is not valid.
+fn refusal_of(invalid: &InvalidQuota, request: &Request) -> Error {
+    let message = format!("the configured token quota is not valid: {}", invalid.reason);
+    let file = location::home(request).map(|home| printable(&home.join(CONFIG_FILE)));
+    let file = file.unwrap_or_else(|| CONFIG_FILE.to_owned());
+    Refusal::new(Code::InvalidValue, message).hint(format!("correct quota by hand in {file}")).into()
 }
 
 /// The refusal of a command that needs a quota.

@@ -11,14 +11,39 @@ use crate::site::Site;
 /// Where `cargo xtask test` puts it.
 const AXE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/axe/node_modules/axe-core/axe.min.js");
 
-#[test]
-fn axe_finds_nothing_serious() {
-    let Ok(axe) = std::fs::read_to_string(Path::new(AXE)) else {
-        return testkit::skip(
+/// The script of axe-core. Without it, the test says that it skips its judgement.
+pub fn axe() -> Option<String> {
+    let script = std::fs::read_to_string(Path::new(AXE)).ok();
+    if script.is_none() {
+        testkit::skip(
             "the judgement of axe-core",
             "axe-core, which `cargo xtask test --all` fetches with npm",
         );
-    };
+    }
+    script
+}
+
+/// Checks that axe-core, which the page has, finds nothing serious on it.
+pub fn judge(browser: &Browser, what: &str) {
+    let found = browser.script_with_callback(
+        "const done = arguments[0];
+         axe.run({ resultTypes: ['violations'] }).then(result => done(result.violations.map(violation => [
+           violation.impact, violation.id, violation.help,
+           violation.nodes.slice(0, 3).map(node => `${node.target} ${node.failureSummary}`)])),
+         error => done([['critical', 'axe', String(error), []]]))",
+    );
+    let serious: Vec<_> = found
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|violation| violation[0] == "serious" || violation[0] == "critical")
+        .collect();
+    assert!(serious.is_empty(), "{what}: {serious:#?}");
+}
+
+#[test]
+fn axe_finds_nothing_serious() {
+    let Some(axe) = axe() else { return };
     let site = Site::new();
     let team = furnish(&site);
     // An overdue agent and a stale one have their own colors.
@@ -34,22 +59,7 @@ fn axe_finds_nothing_serious() {
         browser.resize(width, 900);
         browser.open(site.address());
         browser.script(&axe);
-        let judge = |what: &str| {
-            let found = browser.script_with_callback(
-                "const done = arguments[0];
-                 axe.run({ resultTypes: ['violations'] }).then(result => done(result.violations.map(violation => [
-                   violation.impact, violation.id, violation.help,
-                   violation.nodes.slice(0, 3).map(node => `${node.target} ${node.failureSummary}`)])),
-                 error => done([['critical', 'axe', String(error), []]]))",
-            );
-            let serious: Vec<_> = found
-                .as_array()
-                .unwrap()
-                .iter()
-                .filter(|violation| violation[0] == "serious" || violation[0] == "critical")
-                .collect();
-            assert!(serious.is_empty(), "{what}, {scheme}, {width}: {serious:#?}");
-        };
+        let judge = |what: &str| judge(&browser, &format!("{what}, {scheme}, {width}"));
         for view in VIEWS {
             browser.view(view);
             browser.until(

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use crate::access::{axe, judge};
 use crate::browser::Browser;
 use crate::scratch::Scratch;
 use crate::site::Site;
@@ -114,6 +115,23 @@ fn the_quota_has_a_card_and_a_view_and_stays_current() {
     );
     browser.until_says("#drawer-title", "Design the schema");
     assert_eq!(browser.console(), Vec::<String>::new());
+}
+
+#[test]
+fn axe_finds_nothing_serious_in_the_quota() {
+    let Some(axe) = axe() else { return };
+    let site = site();
+    let Some(browser) = Browser::start() else { return };
+    for (scheme, width) in [("dark", 1400), ("light", 1400), ("dark", 390)] {
+        browser.prefer(scheme);
+        browser.resize(width, 1100);
+        browser.open(site.address());
+        browser.script(&axe);
+        browser.view("quota");
+        browser
+            .until("the windows are shown", "return document.querySelectorAll('.quota-window').length === 3");
+        judge(&browser, &format!("{scheme}, {width}"));
+    }
 }
 
 #[test]

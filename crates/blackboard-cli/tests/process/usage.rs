@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -217,12 +218,13 @@ fn start_stop(scratch: &Scratch, transcript: &std::path::Path) -> Option<i32> {
 fn killed_hooks_and_killed_folds_leave_sums_that_are_exact() {
     let stage = Stage::new();
     let mut chance = Chance::new(16);
+    let mut killed = 0;
     for round in 0..size(20, 200) {
         stage.write("s1.jsonl", 1 + chance.below(400));
         stage.write("s1/subagents/agent-a.jsonl", 1 + chance.below(20));
         let mut processes = vec![stage.start("s1", "Stop")];
         if round % 2 == 0 {
-            let mut command = stage.scratch.command(["quota", "status", "--fold-only"]);
+            let mut command = stage.scratch.command(["quota", "fold"]);
             processes.push(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
         }
         // At any moment: while one starts, reads, appends to the spool, or commits.
@@ -231,13 +233,14 @@ fn killed_hooks_and_killed_folds_leave_sums_that_are_exact() {
             if chance.below(4) > 0 {
                 kill(process.id());
             }
-            end_of(process);
+            killed += usize::from(end_of(process).status.signal().is_some());
         }
         if round % 7 == 0 {
             let status = stage.scratch.run(["quota", "status", "--json"]);
             assert_eq!((status.code, status.stderr.as_str()), (0, ""), "{status:?}");
         }
     }
+    assert!(killed > 0, "every process had ended before it was killed");
     stage.hook("s1", "Stop");
     assert_eq!(stage.usage(), sums(stage.written.get()));
     assert!(!stage.scratch.home_file("quota-spool").exists());

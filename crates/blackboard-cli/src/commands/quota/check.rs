@@ -94,11 +94,11 @@ impl Run for Check {
             }
             // Nothing that leaves a window or is released would be enough.
             if !self.wait || !can_ever_fit(&ledger, &request, &reserved.check) {
-                return Err(refusal(&ledger, &reserved.check).into());
+                return Err(refusal(&ledger, &reserved.check, self.wait).into());
             }
             let waited = began.elapsed();
             if timeout.is_some_and(|timeout| waited >= timeout) {
-                let mut refusal = refusal(&ledger, &reserved.check);
+                let mut refusal = refusal(&ledger, &reserved.check, true);
                 refusal.code = Code::TimedOut;
                 refusal.message = format!("timed out after {}: {}", duration::short(waited), refusal.message);
                 return Err(refusal.into());
@@ -129,14 +129,15 @@ fn can_ever_fit(ledger: &Ledger, request: &TokenRequest, check: &Checked) -> boo
 }
 
 /// Why they do not fit, and when they would.
-fn refusal(ledger: &Ledger, check: &Checked) -> Refusal {
+fn refusal(ledger: &Ledger, check: &Checked, has_waited: bool) -> Refusal {
     let Checked { tokens, provider, available, reason, fits_at, .. } = check;
     let why = reason.as_ref().map(ToString::to_string).unwrap_or_default();
     let message = format!("{tokens} tokens of {provider} do not fit: {why}");
     let hint = match fits_at {
         Some(moment) => {
             let left = duration::human(moment.since(ledger.now()));
-            format!("they fit in {left}, if nothing else is used; wait for that with --wait")
+            let wait = if has_waited { "" } else { "; wait for that with --wait" };
+            format!("they fit in {left}, if nothing else is used{wait}")
         }
         None => "see what is used: blackboard quota status".to_owned(),
     };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use blackboard::clock::{Clock, SystemClock};
 use blackboard::quota::Step;
-use blackboard::{Result, duration};
+use blackboard::{Code, Refusal, Result, duration};
 
 use crate::commands::Run;
 use crate::context::Context;
@@ -39,6 +39,11 @@ impl Run for History {
             Some(text) => duration::parse_since(text, now)?,
             None => now.minus(Duration::from_hours(24)),
         };
+        if since >= now {
+            return Err(Refusal::new(Code::InvalidValue, "--since is not in the past")
+                .hint("example: blackboard quota history --since 24h")
+                .into());
+        }
         let (location, ledger) = existing_ledger(context)?;
         let ledger = ledger.map_or_else(|| location.empty(), Ok)?;
         let step = Step::of(now.since(since));

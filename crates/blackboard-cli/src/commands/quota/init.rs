@@ -28,8 +28,17 @@ impl Run for Init {
     fn run(self, context: &Context) -> Result<Outcome> {
         let file = home_config(context)?;
         let _lock = edit::lock(&file)?;
-        let Some(text) = edit::with_example(&edit::read(&file)?, EXAMPLE)? else {
+        let before = edit::read(&file)?;
+        let Some(text) = edit::with_example(&before, EXAMPLE)? else {
             let message = format!("{} has a quota already", printable(&file));
+            if let Err(error) = edit::quota_in(&before) {
+                return Err(Refusal::new(
+                    Code::AlreadyExists,
+                    format!("{message}, which is not valid: {error}"),
+                )
+                .hint("correct it by hand, or remove it")
+                .into());
+            }
             return Err(Refusal::new(Code::AlreadyExists, message)
                 .hint("change a value: blackboard quota set KEY VALUE")
                 .into());

@@ -2,6 +2,7 @@
 
 pub mod check;
 mod edit;
+pub mod fold;
 pub mod history;
 pub mod init;
 pub mod record;

@@ -204,8 +204,14 @@ fn parse(
         if line.len() > LONGEST_LINE {
             return Err(of_line(Error::invalid("it is longer than 64 KB")));
         }
-        let parsed: Line = serde_json::from_str(line)
-            .map_err(|error| of_line(Error::invalid(shortened(&error.to_string(), 200).into_owned())))?;
+        if !line.trim_start().starts_with('{') {
+            return Err(of_line(Error::invalid("it is not a JSON object")));
+        }
+        let parsed: Line = serde_json::from_str(line).map_err(|error| {
+            // The line of the error is the one inside of this line.
+            let (text, place) = (error.to_string(), format!(" at line 1 column {}", error.column()));
+            of_line(Error::invalid(shortened(text.strip_suffix(&place).unwrap_or(&text), 200).into_owned()))
+        })?;
         parsed.read(ledger, caller, provider, &mut records, &mut limits).map_err(of_line)?;
     }
     Ok((records, limits))
@@ -242,14 +248,16 @@ impl Line {
             Some(session) => (Some(session), self.agent),
             None => (caller.session.clone(), self.agent.or_else(|| caller.agent.clone())),
         };
-        records.push(Record {
+        let record = Record {
             model: self.model.unwrap_or_default(),
             board: Some(self.board.unwrap_or_else(|| caller.name.clone())),
             session,
             agent,
             item: self.item,
             ..Record::new(id, provider, at, usage)
-        });
+        };
+        record.check()?;
+        records.push(record);
         Ok(())
     }
 }

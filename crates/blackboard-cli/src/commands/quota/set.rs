@@ -3,7 +3,7 @@
 use blackboard::Result;
 use serde_json::Value;
 
-use super::{edit, home_config};
+use super::{edit, home_config, tokens};
 use crate::commands::Run;
 use crate::config::printable;
 use crate::context::Context;
@@ -17,7 +17,7 @@ use crate::quota::check_server;
 /// valid is refused (exit 2).
 ///
 /// Examples:
-///   blackboard quota set providers.anthropic.windows.5h.budget 400000
+///   blackboard quota set providers.anthropic.windows.5h.budget 400k
 ///   blackboard quota set providers.anthropic.reservation.operator 100000
 ///   blackboard quota set enforce deny
 #[derive(clap::Args, Debug)]
@@ -27,9 +27,23 @@ pub struct Set {
     #[arg(value_name = "KEY")]
     key: String,
 
-    /// Value: JSON, or any other text as a string
+    /// Value: JSON, a number of tokens such as 400k, or any other text as a string
     #[arg(value_name = "VALUE", allow_hyphen_values = true)]
     value: String,
+}
+
+/// The last names of keys whose values are numbers of tokens.
+const TOKENS: [&str; 4] = ["budget", "operator", "maxPerAgent", "tokensPerMinute"];
+
+impl Set {
+    /// The value as JSON. A number of tokens may have a unit.
+    fn value(&self) -> Value {
+        let name = self.key.rsplit('.').next().unwrap_or_default();
+        match tokens(&self.value) {
+            Ok(number) if TOKENS.contains(&name) => number.into(),
+            _ => serde_json::from_str(&self.value).unwrap_or_else(|_| Value::String(self.value.clone())),
+        }
+    }
 }
 
 impl Run for Set {
@@ -39,7 +53,7 @@ impl Run for Set {
             return Err(super::not_configured());
         }
         let _lock = edit::lock(&file)?;
-        let value = serde_json::from_str(&self.value).unwrap_or_else(|_| Value::String(self.value.clone()));
+        let value = self.value();
         let text = edit::with_value(&edit::read(&file)?, &self.key, &value)?;
         let quota = edit::quota_in(&text)?;
         quota.server.as_deref().map(check_server).transpose()?;

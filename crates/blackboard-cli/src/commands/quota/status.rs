@@ -3,11 +3,10 @@
 use blackboard::Result;
 
 use crate::commands::Run;
-use crate::commands::arguments::Session;
 use crate::context::Context;
-use crate::outcome::{Nothing, Outcome};
+use crate::outcome::Outcome;
 use crate::output::quota::QuotaStatus;
-use crate::quota::{Caller, existing_ledger, status_of};
+use crate::quota::status_of;
 
 /// Show budgets, usage and load of the token quota
 ///
@@ -20,20 +19,10 @@ use crate::quota::{Caller, existing_ledger, status_of};
 ///   blackboard quota status --json
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
-pub struct Status {
-    /// Count what hooks have read, announce what was passed, and print nothing
-    #[arg(long, hide = true)]
-    fold_only: bool,
-}
+pub struct Status {}
 
 impl Run for Status {
     fn run(self, context: &Context) -> Result<Outcome> {
-        if self.fold_only {
-            if let (_, Some(ledger)) = existing_ledger(context)? {
-                Caller::find(context, &Session::default())?.announce(context, &ledger)?;
-            }
-            return Ok(Outcome::new(Nothing));
-        }
         let (_, status) = status_of(context)?;
         Ok(Outcome::new(QuotaStatus(status)))
     }

@@ -90,7 +90,7 @@ impl Run for Claim {
         let Some(session) = session else {
             return self.create_only(context, &board);
         };
-        let quota = ItemQuota::of(context)?;
+        let quota = ItemQuota::of_claim(context)?;
         let Some(id) = self.item.or(self.item_option) else {
             let next =
                 ClaimNext { session, project: self.project, priority: self.priority, most_tokens: None };

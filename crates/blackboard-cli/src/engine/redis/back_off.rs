@@ -30,8 +30,7 @@ impl BackOff {
         match self.read() {
             Some((since, pause)) if since < pause => {
                 let left = pause.saturating_sub(since).as_secs() + 1;
-                let message =
-                    format!("the server of {board} did not answer; the next hook tries it in {left} s");
+                let message = format!("the server of {board} did not answer; it is tried again in {left} s");
                 Err(Refusal::new(Code::ServerUnavailable, message).into())
             }
             _ => Ok(()),

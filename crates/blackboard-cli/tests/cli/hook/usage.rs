@@ -3,6 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime};
 
 use blackboard::clock::{Clock, SystemClock};
 use blackboard::id::session_id_from_hint;
@@ -272,11 +273,19 @@ fn a_hook_starts_a_process_that_counts_what_it_read() {
     };
     testkit::wait_until("the usage is folded", folded);
     assert!(stage.scratch.home_file("quota.db").exists());
-    // Another one is not started so soon.
-    stage.lines(".claude/projects/p/s1.jsonl", &[claude("m2")]);
-    stage.hook("claude", "s1", "Stop", json!({"transcript_path": path}));
-    assert!(stage.scratch.home_file("quota-spool").exists());
-    assert_eq!(stage.usage()[0], 22);
+    // Another one is not started within 30 seconds. A busy machine may need several attempts for that.
+    let attempt = (2..100).find(|number| {
+        let began = Instant::now();
+        let last_start = fs::File::options().write(true).open(stage.scratch.home_file("quota-fold")).unwrap();
+        last_start.set_modified(SystemTime::now()).unwrap();
+        stage.lines(".claude/projects/p/s1.jsonl", &[claude(&format!("m{number}"))]);
+        stage.hook("claude", "s1", "Stop", json!({"transcript_path": path}));
+        let is_spooled = stage.scratch.home_file("quota-spool").exists();
+        let was_in_time = began.elapsed() < Duration::from_secs(30);
+        assert!(is_spooled || !was_in_time);
+        was_in_time
+    });
+    assert_eq!(stage.usage()[0], 11 * attempt.unwrap());
 }
 
 fn files_that_are_not_those_of_the_platform_are_not_read() {

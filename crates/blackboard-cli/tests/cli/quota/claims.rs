@@ -6,7 +6,7 @@ use blackboard::Code;
 use serde_json::{Value, json};
 use testkit::process::RunToEnd as _;
 
-use super::{break_ledger, with_quota};
+use super::{break_ledger, hooks_have_read, with_quota, write_config};
 use crate::mcp::client::{Client, Generation};
 use crate::scratch::{Output, Scratch};
 
@@ -32,6 +32,10 @@ testkit::on_each_engine![
     mcp_claims_respect_the_quota,
     with_warn_a_claim_succeeds_without_a_readable_ledger,
     with_deny_a_claim_needs_a_readable_ledger,
+    with_deny_a_claim_needs_a_valid_quota,
+    with_warn_a_claim_does_not_need_a_valid_quota,
+    with_deny_a_claim_counts_what_hooks_have_read,
+    a_claim_of_a_session_without_a_known_provider_says_so,
     without_a_quota_a_claim_has_nothing_of_it,
 ];
 
@@ -497,6 +501,63 @@ fn with_deny_a_claim_needs_a_readable_ledger() {
     assert!(ran.code != 0 && !scratch.path().join("started").exists(), "{ran:?}");
     assert_eq!(status_of(&scratch, "one"), "available");
     assert_eq!(fs::read_to_string(scratch.home_file("quota.db")).unwrap(), "no database");
+}
+
+fn write_invalid_quota(scratch: &Scratch, enforce: &str) {
+    write_config(scratch, &format!(r#"{{"quota": {{"enforce": "{enforce}", "provider": {{}}}}}}"#));
+}
+
+fn with_deny_a_claim_needs_a_valid_quota() {
+    let scratch = enforcing("deny");
+    create(&scratch, "one", "1k");
+    write_invalid_quota(&scratch, "deny");
+    for call in ["one", "--next"] {
+        let refused = claim(&scratch, call, "Ivy").refused(Code::InvalidValue);
+        assert!(refused["error"].as_str().unwrap().contains("unknown field `provider`"), "{refused}");
+        assert!(refused["hint"].as_str().unwrap().contains("config.json"), "{refused}");
+    }
+    let ran = scratch.run(["run", "--work-item", "one", "--json", "--", "touch", "started"]);
+    assert!(ran.code != 0 && !scratch.path().join("started").exists(), "{ran:?}");
+    assert_eq!(status_of(&scratch, "one"), "available");
+    let refused = scratch.run(["quota", "status", "--json"]).refused(Code::InvalidValue);
+    assert!(refused["error"].as_str().unwrap().contains("unknown field `provider`"), "{refused}");
+    let refused = scratch.run(["quota", "init", "--json"]).refused(Code::AlreadyExists);
+    assert!(refused["error"].as_str().unwrap().contains("unknown field `provider`"), "{refused}");
+}
+
+fn with_warn_a_claim_does_not_need_a_valid_quota() {
+    let scratch = enforcing("warn");
+    create(&scratch, "one", "1k");
+    write_invalid_quota(&scratch, "warn");
+    let claimed = claim(&scratch, "one", "Ivy");
+    assert_eq!(claimed.json()["claimed"], true, "{claimed:?}");
+    assert!(claimed.stderr.contains("quota is ignored: unknown field `provider`"), "{claimed:?}");
+}
+
+fn with_deny_a_claim_counts_what_hooks_have_read() {
+    let scratch = enforcing("deny");
+    create(&scratch, "one", "1k");
+    let spool = hooks_have_read(&scratch, 80_000);
+    claim(&scratch, "one", "Ivy").refused(Code::QuotaExceeded);
+    assert!(!spool.exists());
+}
+
+fn a_claim_of_a_session_without_a_known_provider_says_so() {
+    for enforce in ["warn", "deny"] {
+        let scratch = with_quota(&format!(
+            r#"{{"enforce": "{enforce}", "providers": {{"a": {{"windows": {{"5h": {{"budget": 100}}}}}}, "b": {{}}}}}}"#
+        ));
+        register(&scratch, "Ivy");
+        create(&scratch, "one", "900M");
+        create(&scratch, "two", "900M");
+        scratch.json(["work", "create", "three", "--title", "Item"]);
+        let shown = scratch.run(["work", "claim", "one", "--session", "Ivy"]).success();
+        assert!(shown.stderr.contains("the session has not used any provider yet"), "{shown:?}");
+        let next = scratch.json(["work", "claim", "--next", "--session", "Ivy"]);
+        assert!(next["quota"]["error"].as_str().unwrap().contains("any provider yet"), "{next}");
+        let without = scratch.json(["work", "claim", "three", "--session", "Ivy"]);
+        assert_eq!(without.get("quota"), None, "it has no estimate");
+    }
 }
 
 fn without_a_quota_a_claim_has_nothing_of_it() {

@@ -1,3 +1,5 @@
+use blackboard::Code;
+
 use super::configured;
 use crate::shapes::is_object;
 use crate::transcript;
@@ -7,6 +9,7 @@ testkit::on_each_engine![
     json_has_points_without_gaps,
     a_chart_is_only_on_a_terminal,
     exported_yaml_has_the_form_of_the_file,
+    the_past_is_required,
 ];
 
 fn human_output_matches_transcript() {
@@ -49,5 +52,12 @@ fn exported_yaml_has_the_form_of_the_file() {
         "  currentLoad:",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}: {text}");
+    }
+}
+
+fn the_past_is_required() {
+    let scratch = configured();
+    for since in ["0", "2100-01-01T00:00:00Z"] {
+        scratch.run(["quota", "history", "--since", since, "--json"]).refused(Code::InvalidValue);
     }
 }

@@ -2,6 +2,7 @@
 
 mod check;
 mod claims;
+mod fold;
 mod history;
 mod init;
 mod record;
@@ -11,8 +12,13 @@ mod shared;
 mod shown;
 mod status;
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::PathBuf;
+
+use blackboard::clock::{Clock as _, SystemClock};
+use serde_json::json;
 
 use crate::scratch::Scratch;
 
@@ -47,4 +53,17 @@ fn break_ledger(scratch: &Scratch) {
     }
     fs::write(&file, "no database").unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+/// Writes a spool with one message, which no fold has counted. Returns its path.
+fn hooks_have_read(scratch: &Scratch, tokens: u64) -> PathBuf {
+    let line = json!({
+        "board": "b",
+        "session": "s",
+        "message": {"id": "m1", "model": "x", "at": SystemClock.now().millis(), "usage": {"input": tokens}},
+    });
+    let spool = scratch.home_file("quota-spool");
+    let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(&spool).unwrap();
+    writeln!(file, "{line}").unwrap();
+    spool
 }

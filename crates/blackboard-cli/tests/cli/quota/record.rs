@@ -56,7 +56,10 @@ fn an_invalid_line_records_nothing() {
     let scratch = configured();
     let valid = r#"{"id":"1","usage":{"input":5}}"#;
     for (line, expected) in [
-        ("text", "line 2: expected"),
+        ("text", "line 2: it is not a JSON object"),
+        ("[]", "line 2: it is not a JSON object"),
+        (r#"{"id":"2","usage":{"input":5"#, "line 2: EOF while parsing an object"),
+        (r#"{"id":"2","usage":{"input":1000000000000001}}"#, "line 2: "),
         (r#"{"id":"2","usage":{"inputs":5}}"#, "unknown field `inputs`"),
         (r#"{"id":"2","usage":{"input":-5}}"#, "invalid value"),
         (r#"{"usage":{"input":5}}"#, "line 2: it has no id"),
@@ -68,7 +71,9 @@ fn an_invalid_line_records_nothing() {
         let input = format!("{valid}\n{line}\n");
         let output = Output::fed(&mut scratch.command(["quota", "record", "-", "--json"]), input);
         let refused = output.refused(Code::InvalidValue);
-        assert!(refused["error"].as_str().unwrap().contains(expected), "{refused}");
+        let error = refused["error"].as_str().unwrap();
+        assert!(error.starts_with("line 2: ") && error.contains(expected), "{refused}");
+        assert!(!error.contains("column"), "{refused}");
     }
     assert_eq!(scratch.json(["quota", "status"])["providers"][0]["windows"][0]["used"], 0);
     scratch.run(["quota", "record", "--json"]).refused(Code::Usage);

@@ -28,6 +28,10 @@ fn json_has_the_changed_quota() {
     assert_eq!(after, before.replace("\"budget\": 500000 ", "\"budget\": 400000 "), "comments stay");
     let added = scratch.json(["quota", "set", "providers.openai.windows.1h.budget", "7"]);
     assert_eq!(added["quota"]["providers"]["openai"]["windows"]["1h"]["budget"], 7);
+    let unit = scratch.json(["quota", "set", "providers.openai.windows.1h.budget", "1.5M"]);
+    assert_eq!(unit["quota"]["providers"]["openai"]["windows"]["1h"]["budget"], 1_500_000);
+    let text = scratch.json(["quota", "set", "providers.openai.tier", "5M"]);
+    assert_eq!(text["quota"]["providers"]["openai"]["tier"], "5M", "only a number of tokens has a unit");
 }
 
 fn invalid_values_change_nothing() {

@@ -73,3 +73,18 @@ fn server_of_a_project_is_ignored() {
     assert_eq!(shown.code, 0, "{shown:?}");
     assert!(shown.stderr.contains("server can be set in the home configuration only"), "{shown:?}");
 }
+
+#[test]
+fn commands_of_a_board_leave_a_server_alone_that_does_not_answer() {
+    let scratch = machine(&format!("redis://127.0.0.1:{}", testkit::redis::free_port()));
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "Ivy"]);
+    scratch.json(["work", "create", "one", "--title", "Item", "--estimate", "7"]);
+    let claim = || scratch.json(["work", "claim", "one", "--session", "Ivy"])["quota"]["error"].clone();
+    let is_left_alone = |error: &serde_json::Value| error.as_str().unwrap().contains("it is tried again in");
+    assert!(!is_left_alone(&claim()));
+    // The pause is 5 s at first, and longer after each failure: a busy machine may need several attempts.
+    let attempt = (0..100).find(|_| is_left_alone(&claim()));
+    assert!(attempt.is_some());
+    scratch.json(["work", "status", "one"]);
+    scratch.json(["work", "complete", "one", "--session", "Ivy"]);
+}
