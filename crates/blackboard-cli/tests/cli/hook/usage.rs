@@ -1,6 +1,6 @@
 //! Usage that hooks read from what platforms write.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
@@ -141,8 +141,18 @@ fn usage_of_each_platform_is_counted_once() {
     assert_eq!(stage.usage(), usual);
 }
 
+/// No process folds while the file is open.
+fn lock_folds(stage: &Stage) -> File {
+    let lock = stage.scratch.home_file("quota-fold");
+    let lock = OpenOptions::new().write(true).create(true).mode(0o600).truncate(false).open(lock).unwrap();
+    lock.lock().unwrap();
+    lock
+}
+
 fn usage_belongs_to_the_agent_and_to_the_item_that_it_holds() {
     let stage = configured("claude");
+    // A fold between two hooks would count for the item of the first one.
+    let fold = lock_folds(&stage);
     let session = session_id_from_hint("claude:s1");
     let path = stage.lines(".claude/projects/p/s1.jsonl", &[claude("m1")]);
     let used =
@@ -158,6 +168,7 @@ fn usage_belongs_to_the_agent_and_to_the_item_that_it_holds() {
     stage.scratch.run(["--db", &board(&stage), "work", "complete", "first", "--session", &session]).success();
     stage.lines(".claude/projects/p/s1.jsonl", &[claude("m4")]);
     used();
+    drop(fold);
     let provider = stage.status()["providers"][0].clone();
     let each = 11 + 101 + 1001 + 57;
     assert_eq!(
@@ -336,9 +347,7 @@ fn nothing_of_a_conversation_is_kept() {
     let path = stage
         .lines(".claude/projects/p/s1.jsonl", &[claude("m1"), json!({"type": "user", "message": "SECRET"})]);
     // No fold takes the spool away before it is looked at.
-    let fold = stage.scratch.home_file("quota-fold");
-    let fold = OpenOptions::new().write(true).create(true).mode(0o600).truncate(false).open(fold).unwrap();
-    fold.lock().unwrap();
+    let fold = lock_folds(&stage);
     stage.hook("claude", "s1", "Stop", json!({"transcript_path": path}));
     let look = || {
         let own = stage.scratch.contents().into_iter();
