@@ -8,10 +8,11 @@ use blackboard::clock::SystemClock;
 use blackboard::quota::{self, Ledger};
 use blackboard::store::redis::{Address, DEFAULT_BOARD};
 use blackboard::store::sqlite::SqliteOptions;
-use blackboard::{Board, Code, Error, Refusal, Result};
+use blackboard::text::shell_word;
+use blackboard::{Board, Code, Error, Hint, Refusal, Result};
 use uuid::Uuid;
 
-use crate::config::Config;
+use crate::config::{Config, printable};
 use crate::engine::{Mode, Opening, Patience};
 use crate::environment::Environment;
 use crate::location::{self, Request};
@@ -109,8 +110,9 @@ impl LedgerLocation {
     /// Opens the ledger, and creates it if it does not exist.
     pub fn create(&self) -> Result<Ledger> {
         match self.journal(Mode::Create)? {
-            Some(journal) => Ledger::shared(&self.file, &self.config, journal, &self.options),
-            None => Ledger::open_with(&self.file, &self.config, Arc::new(SystemClock), &self.options),
+            Some(journal) => self.shared(journal),
+            None => Ledger::open_with(&self.file, &self.config, Arc::new(SystemClock), &self.options)
+                .map_err(|error| self.with_own_hint(error)),
         }
     }
 
@@ -120,7 +122,7 @@ impl LedgerLocation {
             return self.open_file();
         }
         let journal = self.journal(Mode::Existing)?;
-        journal.map(|journal| Ledger::shared(&self.file, &self.config, journal, &self.options)).transpose()
+        journal.map(|journal| self.shared(journal)).transpose()
     }
 
     /// Opens the ledger for a caller that never writes and waits for no server: as this machine has it. One that does not
@@ -145,6 +147,27 @@ impl LedgerLocation {
 
     fn open_file(&self) -> Result<Option<Ledger>> {
         Ledger::open_existing(&self.file, &self.config, Arc::new(SystemClock), &self.options)
+            .map_err(|error| self.with_own_hint(error))
+    }
+
+    fn shared(&self, journal: Board) -> Result<Ledger> {
+        Ledger::shared(&self.file, &self.config, journal, &self.options)
+            .map_err(|error| self.with_own_hint(error))
+    }
+
+    /// The hints about the file of a board name options that the ledger does not have.
+    fn with_own_hint(&self, error: Error) -> Error {
+        match error {
+            Error::Refusal(mut refusal)
+                if matches!(refusal.hint, Some(Hint::UseRealFile | Hint::UseAnotherBoard)) =>
+            {
+                let file = shell_word(&printable(&self.file)).into_owned();
+                refusal.hint =
+                    Some(Hint::Advice(format!("check the file of the ledger: ls -ld {file}").into()));
+                Error::Refusal(refusal)
+            }
+            error => error,
+        }
     }
 
     /// The board with the journal. `None` if the ledger is not shared, or if the board does not exist and is not created.

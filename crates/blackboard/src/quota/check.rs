@@ -14,6 +14,7 @@ use super::timeline::{Timeline, WIDTHS};
 use super::usage::Usage;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
+use crate::text::shown;
 
 /// An agent counts as active if it used tokens in the last minutes.
 pub(super) const RECENT_MINUTES: i64 = 5;
@@ -132,17 +133,20 @@ impl Ledger {
         if let Some(provider) = provider {
             return self.provider(provider).map(|_| provider.to_owned());
         }
-        if let Some(provider) = model.and_then(|model| self.config.provider_of(model)) {
-            return Ok(provider.to_owned());
-        }
         let mut names = self.config.providers.keys();
-        if let (Some(only), None) = (names.next(), names.next()) {
-            return Ok(only.clone());
-        }
-        let names: Vec<_> = self.config.providers.keys().map(String::as_str).collect();
-        let problem =
-            if model.is_some() { "no provider is configured for the model" } else { "name a provider" };
-        Err(Error::invalid(format!("{problem}; configured: {}", names.join(", "))))
+        let found = match (model, names.next(), names.next()) {
+            (Some(model), ..) => self.config.provider_of_message(model),
+            (None, Some(only), None) => Some(only.as_str()),
+            (None, ..) => None,
+        };
+        found.map(str::to_owned).ok_or_else(|| {
+            let problem = match model {
+                Some(model) => format!("no provider is configured for the model {}", shown(model)),
+                None => "name a provider".to_owned(),
+            };
+            let names: Vec<_> = self.config.providers.keys().map(String::as_str).collect();
+            Error::invalid(format!("{problem}; configured: {}", names.join(", ")))
+        })
     }
 }
 

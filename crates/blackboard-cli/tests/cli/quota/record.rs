@@ -10,6 +10,7 @@ testkit::on_each_engine![
     json_has_the_numbers_of_records,
     lines_are_recorded_once_by_id,
     an_invalid_line_records_nothing,
+    a_model_without_a_provider_is_refused,
     a_reported_limit_is_shown_as_such,
 ];
 
@@ -77,6 +78,21 @@ fn an_invalid_line_records_nothing() {
     }
     assert_eq!(scratch.json(["quota", "status"])["providers"][0]["windows"][0]["used"], 0);
     scratch.run(["quota", "record", "--json"]).refused(Code::Usage);
+}
+
+fn a_model_without_a_provider_is_refused() {
+    let scratch = with_quota(r#"{"providers": {"a": {}}, "models": {"claude-*": "a"}}"#);
+    for command in ["record --input-tokens 5", "check --tokens 5"] {
+        let call = |more: &str| {
+            let words = format!("quota {command} {more} --json");
+            scratch.run(words.split_whitespace().collect::<Vec<_>>())
+        };
+        let refused = call("--model gpt-9").refused(Code::InvalidValue);
+        assert!(refused["error"].as_str().unwrap().contains("for the model gpt-9"), "{refused}");
+        for accepted in ["--model claude-5", "--model gpt-9 --provider a", ""] {
+            call(accepted).success();
+        }
+    }
 }
 
 fn a_reported_limit_is_shown_as_such() {
