@@ -101,6 +101,14 @@ pub struct Progress {
     pub has_more: bool,
 }
 
+impl Drop for Transcript {
+    /// A process that another thread starts has the file open, too, until it runs its program. Closing the file alone would
+    /// leave the lock to it.
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
+}
+
 impl Transcript {
     /// Opens the state of a file, and creates it. `None` if another process reads the file, or its path is not usable.
     pub fn open(home: &Path, file: TranscriptFile, origin: &Origin) -> io::Result<Option<Transcript>> {
