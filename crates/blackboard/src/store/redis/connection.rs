@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use super::address::{Address, Host, Server};
+use super::clock::ServerTime;
 use super::faults::{self, ServerError};
 use super::layout;
 use super::resp::{Reply, ReplyReader, Request};
 use super::socket::Socket;
-use crate::clock::Timestamp;
 
 /// The oldest version of the server: it has script flags, and replicates effects instead of scripts.
 const MIN_VERSION: u64 = 7;
@@ -32,7 +32,7 @@ pub(super) struct Connection {
     /// The content of its slot, if it is known.
     pub(super) outcome: Option<Vec<u8>>,
     /// The time of the server when it was opened.
-    pub(super) time: Timestamp,
+    pub(super) time: ServerTime,
     /// Whether the cluster is moving the board to this server, which then expects each command to be announced.
     pub(super) asks: bool,
     /// How often the pool had learned that the primary is another server.
@@ -116,7 +116,7 @@ impl Connection {
             checked_at: Instant::now(),
             slot: CommitSlot::new(),
             outcome: None,
-            time: Timestamp::EPOCH,
+            time: ServerTime::EPOCH,
             asks: false,
             epoch: 0,
         }
@@ -293,11 +293,11 @@ pub(super) fn info_field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// The time of a reply to `TIME`: seconds and microseconds.
-pub(super) fn read_time(reply: &Reply) -> Option<Timestamp> {
+pub(super) fn read_time(reply: &Reply) -> Option<ServerTime> {
     let Reply::List(parts) = reply else { return None };
     let [Reply::Bytes(seconds), Reply::Bytes(micros)] = &parts[..] else { return None };
     let number = |text: &[u8]| std::str::from_utf8(text).ok()?.parse::<i64>().ok();
-    Some(Timestamp::from_millis(number(seconds)?.checked_mul(1000)?.checked_add(number(micros)? / 1000)?))
+    Some(ServerTime::from_micros(number(seconds)?.checked_mul(1_000_000)?.checked_add(number(micros)?)?))
 }
 
 /// Whether a run id can be part of the board's state, which is separated by spaces.

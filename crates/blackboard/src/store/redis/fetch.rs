@@ -23,7 +23,7 @@ pub(super) const EVENTS_AT_ONCE: usize = 1000;
 /// How many events are read beyond the limit of a page, which ends with the last event of a commit.
 const EVENTS_BEYOND: usize = 16;
 
-/// The difference from which an estimate of the server's time is not used.
+/// How many milliseconds an estimate of the server's time may be behind.
 const MAX_TIME_ERROR: i64 = 1000;
 
 /// One thing that a run wants to know.
@@ -474,7 +474,7 @@ fn read_answers(
     }
     let mut results = results.into_iter();
     let time = results.next().as_ref().and_then(read_time).ok_or_else(odd)?;
-    inner.pool.clock.note(time);
+    inner.pool.clock.note(time, estimate);
     let Some(Reply::List(fields)) = results.next() else { return Err(odd()) };
     let mut fields = fields.into_iter();
     let state = match fields.next() {
@@ -484,7 +484,7 @@ fn read_answers(
     };
     let outcome = fields.next().map(optional).ok_or_else(odd)?.map_err(|()| odd())?.unwrap_or_default();
     inner.listener.tell(state.revision);
-    let mut answers = Answers::new(state, inner.time_of_run(estimate, time, MAX_TIME_ERROR), outcome);
+    let mut answers = Answers::new(state, inner.time_of_run(estimate, time.timestamp()), outcome);
     for want in wants.iter().filter(|want| matches!(want, Want::Row(_) | Want::Version(_))) {
         let value = fields.next().map(optional).ok_or_else(odd)?.map_err(|()| odd())?;
         match want {
@@ -573,9 +573,10 @@ impl Inner {
         Ok(state)
     }
 
-    /// The time of a run: the estimate that the request was made with, unless it was wrong.
-    fn time_of_run(&self, estimate: Timestamp, server: Timestamp, most: i64) -> Timestamp {
-        let is_good = (estimate.millis() - server.millis()).abs() <= most;
+    /// The time of a run: the estimate that the request was made with, unless it was wrong. It is not after the server's time,
+    /// and therefore not after the events of the run.
+    fn time_of_run(&self, estimate: Timestamp, server: Timestamp) -> Timestamp {
+        let is_good = (0..=MAX_TIME_ERROR).contains(&(server.millis() - estimate.millis()));
         if is_good || self.fixed_clock.is_some() { estimate } else { server }
     }
 

@@ -161,8 +161,9 @@ elseif process == match(last_run, '^[^.]*') then
   -- No server changes its role twice in a millisecond. What the client knows may be older.
   run = last_run
 end
-if guess ~= '' and (run ~= last_run or now > guess + 1000 or now < guess - 1000) then
-  -- The client has read nothing for this run: neither that this is another run of the server, nor that its clock was set.
+if guess ~= '' and (run ~= last_run or now > guess + 1000 or now < guess + 0) then
+  -- The client has read nothing for this run: neither that this is another run of the server, nor its clock. An event is not
+  -- before the time of its run.
   return refuse('conflict')
 end
 if run ~= last_run then
