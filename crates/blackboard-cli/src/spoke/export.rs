@@ -1,5 +1,6 @@
 //! Puts a status together, from what the board, git, test reports and the last status say.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use blackboard::agent::{Agent, AgentStatus};
@@ -92,19 +93,19 @@ fn agent_activity(activity: &Activity, outgoing: &Outgoing, redaction: Redaction
 
 /// Progress notes and completed items, the newest first, none of them twice.
 fn recent_progress(activity: &Activity, outgoing: &Outgoing) -> Vec<String> {
-    let notes = activity.progress.iter().map(|note| (note.at, outgoing.text(&note.text)));
+    let notes = activity.progress.iter().map(|note| ((note.at, note.revision), outgoing.text(&note.text)));
     let completed = activity.completed.iter().filter_map(|item| {
         let text = item.summary.as_deref().map(|summary| outgoing.text(summary));
         let text = text.filter(|text| !text.is_empty());
         Some((
-            item.completed_at?,
+            (item.completed_at?, item.revision),
             text.unwrap_or_else(|| {
                 format!("Completed: {}", outgoing.text(&item.title)).trim_end().to_owned()
             }),
         ))
     });
     let mut texts: Vec<_> = notes.take(MOST_NOTES * 10).chain(completed.take(MOST_NOTES)).collect();
-    texts.sort_by(|a, b| (b.0, &a.1).cmp(&(a.0, &b.1)));
+    texts.sort_by_key(|(moment, _)| Reverse(*moment));
     let mut known = HashSet::new();
     let mut shown: Vec<String> = texts.into_iter().map(|(_, text)| text).collect();
     shown.retain(|text| !text.is_empty() && known.insert(text.clone()));

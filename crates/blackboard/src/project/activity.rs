@@ -1,5 +1,6 @@
 //! What the agents of a project do: counts, claimed work and recent progress, for a report about it.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -77,6 +78,8 @@ pub struct Activity {
 pub struct ProgressNote {
     /// When it was reported.
     pub at: Timestamp,
+    /// The revision of its report, or of its agent if that is no longer in the event log.
+    pub revision: Revision,
     /// The text.
     pub text: String,
 }
@@ -237,15 +240,15 @@ fn progress(events: &[Event], agents: &[Agent]) -> Vec<ProgressNote> {
     let of_event = |event: &Event| {
         sessions.get(event.actor_id.as_deref()?)?;
         let text = event.metadata.as_ref().map(Metadata::to_map)?.remove("progress")?;
-        Some(ProgressNote { at: event.timestamp, text: text.as_str()?.to_owned() })
+        Some(ProgressNote { at: event.timestamp, revision: event.id, text: text.as_str()?.to_owned() })
     };
     let mut notes: Vec<ProgressNote> = events.iter().filter_map(of_event).collect();
     let known: HashSet<String> = notes.iter().map(|note| note.text.clone()).collect();
     notes.extend(agents.iter().filter_map(|agent| {
         let text = agent.progress.clone().filter(|text| !known.contains(text))?;
-        Some(ProgressNote { at: agent.last_beat_at, text })
+        Some(ProgressNote { at: agent.last_beat_at, revision: agent.revision, text })
     }));
-    notes.sort_by(|a, b| (b.at, &a.text).cmp(&(a.at, &b.text)));
+    notes.sort_by_key(|note| Reverse((note.at, note.revision)));
     notes
 }
 

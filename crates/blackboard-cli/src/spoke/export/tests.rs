@@ -1,6 +1,7 @@
 use std::process::{Command, Stdio};
 
 use blackboard::Board;
+use blackboard::Revision;
 use blackboard::agent::Register;
 use blackboard::project::{ProgressNote, ProjectSelection};
 use blackboard::text::TextRules;
@@ -103,7 +104,11 @@ fn activity() -> impl Strategy<Value = Activity> {
                 last_activity: notes.first().map(|(_, at)| Timestamp::from_millis(*at)),
                 progress: notes
                     .into_iter()
-                    .map(|(text, at)| ProgressNote { at: Timestamp::from_millis(at), text })
+                    .map(|(text, at)| ProgressNote {
+                        at: Timestamp::from_millis(at),
+                        revision: Revision::ZERO,
+                        text,
+                    })
                     .collect(),
             }
         })
