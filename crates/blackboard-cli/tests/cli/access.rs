@@ -121,6 +121,7 @@ const OTHER_COMMANDS: &[(&str, &str)] = &[
     ("serve", "the dashboard of the operator, who has its token"),
     ("demo", "a board of its own"),
     ("quota check", "a ledger of its own"),
+    ("quota fold", "a ledger of its own"),
     ("quota history", "a ledger of its own"),
     ("quota init", "a ledger of its own"),
     ("quota record", "a ledger of its own"),

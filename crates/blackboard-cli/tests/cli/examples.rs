@@ -62,6 +62,7 @@ const PREPARATIONS: &[(&str, &str)] = &[
     ("quota check", QUOTA),
     ("quota release", QUOTA),
     ("quota record", QUOTA),
+    ("quota fold", QUOTA),
     ("quota history", QUOTA),
     ("quota set", QUOTA),
     ("export", QUOTA),

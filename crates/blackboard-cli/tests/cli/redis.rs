@@ -109,7 +109,7 @@ fn hook_leaves_a_server_that_does_not_answer_alone_for_a_while() {
     }
     let log = scratch.contents().into_iter().filter(|(path, ..)| path.ends_with("hook.log"));
     let log: String = log.map(|(_, _, text)| String::from_utf8(text).unwrap()).collect();
-    assert!(log.contains("the next hook tries it"), "{log}");
+    assert!(log.contains("it is tried again in"), "{log}");
 }
 
 #[test]

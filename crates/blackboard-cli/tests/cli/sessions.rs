@@ -216,6 +216,7 @@ const ELSEWHERE: &[&str] = &[
     "hook",
     "mcp",
     "quota check",
+    "quota fold",
     "quota history",
     "quota init",
     "quota record",

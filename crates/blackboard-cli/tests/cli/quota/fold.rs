@@ -1,6 +1,11 @@
 use super::{configured, hooks_have_read};
+use crate::transcript;
 
-testkit::on_each_engine![what_hooks_have_read_is_counted];
+testkit::on_each_engine![human_output_matches_transcript, what_hooks_have_read_is_counted];
+
+fn human_output_matches_transcript() {
+    transcript::check("quota fold");
+}
 
 fn what_hooks_have_read_is_counted() {
     let scratch = configured();

@@ -61,6 +61,7 @@ const BOARDLESS: &[&str] = &[
     "demo",
     "hook",
     "mcp",
+    "quota fold",
     "quota history",
     "quota init",
     "quota set",
