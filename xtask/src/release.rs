@@ -20,6 +20,10 @@ pub const STATIC: bool = cfg!(target_os = "linux");
 /// binary. `cargo xtask bench instructions --order` writes it.
 pub const ORDER: &str = "xtask/order.ld";
 
+/// A linker script that leaves out the tables for unwinding. `-C force-unwind-tables=no` is not enough: with link-time
+/// optimization, the standard library brings them back for every function.
+const NO_UNWINDING: &str = "xtask/unwind.ld";
+
 /// How a build differs from the installed one.
 #[derive(Clone, Copy, Default)]
 pub struct Options {
@@ -49,7 +53,7 @@ pub fn build(options: Options) -> Result<PathBuf> {
         // Nothing unwinds (docs/decisions/0013), so neither Rust nor SQLite needs the tables for it.
         let flags = "-C target-feature=+crt-static -C relocation-model=static -C force-unwind-tables=no";
         // Cargo starts the linker in the directory of the workspace.
-        let flags = format!("{flags} -C link-arg=-Wl,-T,{ORDER}");
+        let flags = format!("{flags} -C link-arg=-Wl,-T,{ORDER} -C link-arg=-Wl,-T,{NO_UNWINDING}");
         let target = host.replace('-', "_");
         cargo.env(format!("CARGO_TARGET_{}_RUSTFLAGS", target.to_uppercase()), flags);
         cargo.env(format!("CFLAGS_{target}"), "-fno-unwind-tables -fno-asynchronous-unwind-tables");

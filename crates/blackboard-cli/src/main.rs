@@ -55,6 +55,8 @@ mod yaml;
 mod zone;
 
 use std::ffi::OsString;
+use std::io::{self, Write};
+use std::panic::{self, PanicHookInfo};
 use std::process::ExitCode;
 
 use args::Globals;
@@ -65,6 +67,9 @@ use context::Context;
 use help::HelpPage;
 
 fn main() -> ExitCode {
+    if cfg!(panic = "abort") {
+        panic::set_hook(Box::new(report_panic));
+    }
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     if let Some(hook) = Hook::of_platform(&arguments) {
         return hooks::deadline::always_exit_zero(|| answer(hook));
@@ -74,6 +79,11 @@ fn main() -> ExitCode {
         return hooks::deadline::always_exit_zero(|| call(invocation, &arguments));
     }
     call(invocation, &arguments)
+}
+
+/// Reports a fault of this program, without a backtrace: a program that does not unwind has no tables for one.
+fn report_panic(panic: &PanicHookInfo<'_>) {
+    let _ = writeln!(io::stderr(), "blackboard {panic}");
 }
 
 /// What a call asks for.
