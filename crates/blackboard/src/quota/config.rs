@@ -71,7 +71,7 @@ pub struct Provider {
     /// The rolling windows, by length.
     pub windows: BTreeMap<String, Budget>,
     /// What agents leave to the operator, and what one of them may use.
-    pub reservation: Reservations,
+    pub reservation: AgentLimits,
     /// The shares of a budget at which a window warns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warn_at: Option<Vec<f64>>,
@@ -100,7 +100,7 @@ pub struct Budget {
 /// What agents leave to the operator, and what one of them may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct Reservations {
+pub struct AgentLimits {
     /// Tokens of each window that are kept for the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operator: Option<u64>,
