@@ -172,7 +172,7 @@ impl ItemQuota {
         request: impl FnOnce() -> location::Request,
     ) -> Result<Option<ItemQuota>> {
         match &resolved.config.invalid_quota {
-            Some(invalid) if invalid.denies => Err(refusal_of(invalid, &request())),
+            Some(invalid) if invalid.denies => Err(refusal_of(invalid)),
             _ => Ok(ItemQuota::on(resolved, request)),
         }
     }

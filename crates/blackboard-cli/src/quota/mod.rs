@@ -35,9 +35,9 @@ use blackboard::{Board, Code, Error, Refusal, Result};
 pub use self::ledger_location::{LedgerLocation, check_server};
 pub use self::reader::{ProviderSummary, QuotaReader, summarize};
 use crate::commands::arguments::Session;
-use crate::config::{CONFIG_FILE, InvalidQuota, printable};
+use crate::config::InvalidQuota;
 use crate::context::{Context, warn};
-use crate::location::{self, Request};
+use crate::location;
 use crate::open::Access;
 
 /// The ledger of this user, which is created if it does not exist. Refused unless the quota is configured.
@@ -79,17 +79,16 @@ fn located(context: &Context) -> Result<LedgerLocation> {
     let config = &context.resolve()?.config;
     let location = LedgerLocation::of(config, || context.request());
     let location = location.ok_or_else(|| match &config.invalid_quota {
-        Some(invalid) => refusal_of(invalid, &context.request()),
+        Some(invalid) => refusal_of(invalid),
         None => not_configured(),
     });
     Ok(location?.noting_waits(!context.json()))
 }
 
 /// The refusal of a command that needs the quota, if the configured one is not valid.
-fn refusal_of(invalid: &InvalidQuota, request: &Request) -> Error {
-    let message = format!("the configured token quota is not valid: {}", invalid.reason);
-    let file = location::home(request).map(|home| printable(&home.join(CONFIG_FILE)));
-    let file = file.unwrap_or_else(|| CONFIG_FILE.to_owned());
+fn refusal_of(invalid: &InvalidQuota) -> Error {
+    let InvalidQuota { file, reason, .. } = invalid;
+    let message = format!("the configured token quota is not valid: {reason}");
     Refusal::new(Code::InvalidValue, message).hint(format!("correct quota by hand in {file}")).into()
 }
 

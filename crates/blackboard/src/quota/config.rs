@@ -141,6 +141,31 @@ impl Config {
 
     /// The configuration in a JSON object. Refuses values that cannot be meant.
     pub fn from_json(value: Value) -> Result<Config> {
+        let config = Config::read(value)?;
+        if config.providers.is_empty() {
+            return Err(Error::invalid("providers is missing"));
+        }
+        config.check_names()?;
+        Ok(config)
+    }
+
+    /// The configuration of a project in a JSON object, which may have any part of a configuration: it only makes another one
+    /// stricter ([`Config::restrict`]).
+    ///
+    /// ```
+    /// use blackboard::quota::{Config, Enforcement};
+    ///
+    /// let mut config = Config::parse(r#"{"providers": {"anthropic": {}}}"#)?;
+    /// let project = Config::of_project(serde_json::json!({"enforce": "deny"}))?;
+    /// assert!(config.restrict(&project).is_empty());
+    /// assert_eq!(config.enforcement(), Enforcement::Deny);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn of_project(value: Value) -> Result<Config> {
+        Config::read(value)
+    }
+
+    fn read(value: Value) -> Result<Config> {
         let config: Config =
             serde_json::from_value(value).map_err(|error| Error::invalid(shown(&error.to_string())))?;
         config.check()?;
@@ -191,22 +216,13 @@ impl Config {
     fn check(&self) -> Result<()> {
         check_count("providers", self.providers.len(), MOST_PROVIDERS)?;
         check_count("models", self.models.len(), MOST_MODELS)?;
-        if self.providers.is_empty() {
-            return Err(Error::invalid("providers is missing"));
-        }
         if let Some(server) = &self.server {
             check_text("server", server, LONGEST_URL)?;
         }
         check_factor("cacheReadFactor", self.cache_read_factor)?;
         check_factor("cacheWriteFactor", self.cache_write_factor)?;
-        for (pattern, provider) in &self.models {
+        for pattern in self.models.keys() {
             check_text("pattern of a model", pattern, LONGEST_NAME)?;
-            if !self.providers.contains_key(provider) {
-                let provider = shown(provider);
-                return Err(Error::invalid(format!(
-                    "models.{pattern}: the provider {provider} is not configured"
-                )));
-            }
         }
         for (name, provider) in &self.providers {
             check_text("name of a provider", name, LONGEST_NAME)?;
@@ -218,6 +234,17 @@ impl Config {
             provider.check().map_err(|error| Error::invalid(format!("providers.{name}: {error}")))?;
         }
         Ok(())
+    }
+
+    /// Refuses names of providers that are not configured.
+    fn check_names(&self) -> Result<()> {
+        match self.models.iter().find(|(_, provider)| !self.providers.contains_key(*provider)) {
+            Some((pattern, provider)) => {
+                let provider = shown(provider);
+                Err(Error::invalid(format!("models.{pattern}: the provider {provider} is not configured")))
+            }
+            None => Ok(()),
+        }
     }
 }
 

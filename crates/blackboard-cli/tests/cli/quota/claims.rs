@@ -34,6 +34,7 @@ testkit::on_each_engine![
     with_deny_a_claim_needs_a_readable_ledger,
     with_deny_a_claim_needs_a_valid_quota,
     with_warn_a_claim_does_not_need_a_valid_quota,
+    a_mistake_in_the_configuration_refuses_claims,
     with_deny_a_claim_counts_what_hooks_have_read,
     a_claim_of_a_session_without_a_known_provider_says_so,
     without_a_quota_a_claim_has_nothing_of_it,
@@ -532,6 +533,26 @@ fn with_warn_a_claim_does_not_need_a_valid_quota() {
     let claimed = claim(&scratch, "one", "Ivy");
     assert_eq!(claimed.json()["claimed"], true, "{claimed:?}");
     assert!(claimed.stderr.contains("quota is ignored: unknown field `provider`"), "{claimed:?}");
+}
+
+fn a_mistake_in_the_configuration_refuses_claims() {
+    let scratch = enforcing("deny");
+    create(&scratch, "one", "1k");
+    for (text, reason) in [
+        (r#"{"quota": {"enforce": "deny", "providers": {"a": {}},,}}"#, "it is not valid JSON"),
+        (r#"{"quota": {"enforce": "Deny", "providers": {"a": {}}}}"#, "unknown variant `Deny`"),
+        (r#"{"quota": [{"enforce": "deny"}]}"#, "it must be an object"),
+    ] {
+        write_config(&scratch, text);
+        for call in ["one", "--next"] {
+            let refused = claim(&scratch, call, "Ivy").refused(Code::InvalidValue);
+            assert!(refused["error"].as_str().unwrap().contains(reason), "{refused}");
+        }
+        let refused = scratch.run(["quota", "status", "--json"]).refused(Code::InvalidValue);
+        assert!(refused["error"].as_str().unwrap().contains(reason), "{refused}");
+    }
+    write_config(&scratch, r#"{"fileGuard": "deny",}, // The quota is not configured."#);
+    claim(&scratch, "one", "Ivy").success();
 }
 
 fn with_deny_a_claim_counts_what_hooks_have_read() {
