@@ -1,4 +1,4 @@
-//! Claims of work items within the quota, and what the ledger knows about items.
+//! Claims of work items within the quota.
 //!
 //! With `enforce: deny`, the estimate of an item is reserved before the claim, in one transaction of the ledger: of many
 //! claims only as many succeed as fit together. The reservation is short until the item is claimed, so that a process that
@@ -8,15 +8,13 @@
 
 use std::time::Duration;
 
-use blackboard::quota::{
-    Check, Enforcement, Ledger, Reason, Reservation, Reserved, SimilarEstimate, TokenRequest,
-};
-use blackboard::work::{Claim, ClaimNext, Claimed, LastCompleted, WorkItem};
+use blackboard::quota::{Check, Enforcement, Ledger, Reason, Reservation, Reserved, TokenRequest};
+use blackboard::work::{Claim, ClaimNext, Claimed, WorkItem};
 use blackboard::{Board, Code, Error, Refusal, Result, duration};
-use serde::Serialize;
 
+use super::item_tokens::{AddedTokens, ClaimCheck};
 use super::ledger_location::LedgerLocation;
-use super::{folded, refusal_of, release_ended, spool};
+use super::{does_not_fit, folded, refusal_of, release_ended, spool};
 use crate::context::Context;
 use crate::location;
 use crate::open::ResolvedBoard;
@@ -30,67 +28,11 @@ const BEFORE_CLAIM: Duration = Duration::from_mins(1);
 /// How often a claim of the next item is tried while other sessions claim and reserve.
 const MOST_ATTEMPTS: usize = 100;
 
-/// How many completed items of the board are searched for similar ones, and how many of these count.
-const SEARCHED: usize = 500;
-const MOST_SIMILAR: usize = 50;
-
 /// The quota as claims on one board use it.
 pub struct ItemQuota {
-    location: LedgerLocation,
+    pub(super) location: LedgerLocation,
     /// The name of the board in the ledger.
-    board: String,
-}
-
-/// What the ledger adds to an answer about a work item.
-#[derive(Default, Serialize)]
-pub struct ItemTokens {
-    /// Whether the claim fits.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub quota: Option<ClaimCheck>,
-    /// What the item has used.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tokens_used: Option<u64>,
-    /// What similar items have used.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub estimate_from_similar: Option<SimilarEstimate>,
-}
-
-/// Whether a claim fits into the quota.
-#[derive(Serialize)]
-#[serde(untagged)]
-pub enum ClaimCheck {
-    /// It was checked.
-    Checked(Check),
-    /// The ledger cannot be used.
-    Unknown {
-        /// Why.
-        error: String,
-    },
-}
-
-/// An answer with what the ledger adds to it, as JSON.
-#[derive(Serialize)]
-pub struct WithTokens<'a, T> {
-    /// The answer.
-    #[serde(flatten)]
-    pub answer: &'a T,
-    /// What the ledger adds.
-    #[serde(flatten)]
-    pub tokens: Option<&'a ItemTokens>,
-}
-
-/// What the ledger adds to an answer, if a quota is configured.
-pub type AddedTokens = Option<Box<ItemTokens>>;
-
-impl ItemTokens {
-    /// What a person should know about the claim: it does not fit, or that is not known.
-    pub fn note(&self) -> Option<String> {
-        match self.quota.as_ref()? {
-            ClaimCheck::Checked(check) if check.fits => None,
-            ClaimCheck::Checked(check) => Some(problem(check)),
-            ClaimCheck::Unknown { error } => Some(format!("the token quota was not checked: {error}")),
-        }
-    }
+    pub(super) board: String,
 }
 
 /// Claims an item. With `deny`, refuses an item that does not fit.
@@ -117,11 +59,6 @@ pub fn claim_next(
     };
     let tokens = quota.tokens_of(board, &claimed.item, check);
     Ok((claimed, Some(Box::new(tokens))))
-}
-
-/// What an item and similar ones have used. `None` without a configured quota.
-pub fn tokens_of(quota: Option<&ItemQuota>, board: &Board, item: &WorkItem) -> AddedTokens {
-    quota.map(|quota| Box::new(quota.tokens_of(board, item, None)))
 }
 
 /// Releases what is reserved for items that no session works on any more. A failure is left to the end of the session or of
@@ -393,33 +330,6 @@ impl ItemQuota {
         }
     }
 
-    /// What an item and similar ones have used. Without a ledger that can be read, nothing is known.
-    fn tokens_of(&self, board: &Board, item: &WorkItem, quota: Option<ClaimCheck>) -> ItemTokens {
-        let known = || -> Result<_> {
-            let ledger = self.location.open_to_read()?;
-            let used = ledger.used_by_items(&self.board, &[item.item_id.as_str()])?;
-            Ok((used.into_iter().sum(), self.estimate(&ledger, board, item)?))
-        };
-        let (used, estimate_from_similar) = known().unwrap_or((0, None));
-        ItemTokens { quota, tokens_used: (used > 0).then_some(used), estimate_from_similar }
-    }
-
-    fn estimate(&self, ledger: &Ledger, board: &Board, item: &WorkItem) -> Result<Option<SimilarEstimate>> {
-        if item.labels().is_empty() {
-            return Ok(None);
-        }
-        // With a project, the search would not end before it has found enough of them.
-        let last = LastCompleted { limit: Some(SEARCHED), ..LastCompleted::default() };
-        let completed = board.work().last_completed(&last)?.items;
-        let similar: Vec<&str> = completed
-            .iter()
-            .filter(|other| is_similar(item, other))
-            .map(|other| other.item_id.as_str())
-            .take(MOST_SIMILAR)
-            .collect();
-        Ok(SimilarEstimate::of(ledger.used_by_items(&self.board, &similar)?))
-    }
-
     /// The error of a ledger that cannot be used, with its file.
     fn unusable(&self, error: Error) -> Error {
         let (file, text) = (self.location.file().display().to_string(), error.to_string());
@@ -439,14 +349,6 @@ fn unknown_provider(estimate: Option<u64>) -> Option<ClaimCheck> {
     })
 }
 
-/// Whether another item is of the same project and shares a label.
-fn is_similar(item: &WorkItem, other: &WorkItem) -> bool {
-    let labels = item.labels();
-    other.item_id != item.item_id
-        && other.project_id == item.project_id
-        && other.labels().iter().any(|label| labels.contains(label))
-}
-
 /// Releases tokens of an item that was not claimed. If that fails, the reservation expires.
 fn give_up(ledger: &Ledger, reservation: Option<&Reservation>) {
     if let Some(reservation) = reservation {
@@ -455,7 +357,7 @@ fn give_up(ledger: &Ledger, reservation: Option<&Reservation>) {
 }
 
 /// Why a claim does not fit, as a sentence.
-fn problem(check: &Check) -> String {
+pub(super) fn problem(check: &Check) -> String {
     let Check { tokens, provider, reason, .. } = check;
     let why = reason.as_ref().map(ToString::to_string).unwrap_or_default();
     match (reason, tokens) {
@@ -487,12 +389,5 @@ fn refusal(ledger: &Ledger, item: &str, check: &Check) -> Error {
             "it does not fit at any time: split the item, or change its estimate".to_owned()
         }
     };
-    Refusal::new(Code::QuotaExceeded, format!("cannot claim {what}: {}", problem(check)))
-        .hint(hint)
-        .detail("provider", check.provider.as_str())
-        .detail("tokens", check.tokens)
-        .detail("available", check.available)
-        .detail("reason", serde_json::to_value(&check.reason).unwrap_or_default())
-        .detail("fits_at", check.fits_at.map(|moment| moment.to_string()))
-        .into()
+    does_not_fit(format!("cannot claim {what}: {}", problem(check)), check).hint(hint).into()
 }

@@ -7,6 +7,7 @@
 //! | `ledger_location.rs` | where the ledger is; the only way to open it |
 //! | `reader.rs` | the ledger for edges that only show it |
 //! | `claims.rs` | claims of work items within the quota |
+//! | `item_tokens.rs` | what work items have used |
 //! | `reading.rs` | usage in the lines of a platform, in one form for all of them |
 //! | `transcript.rs` | the files of a platform, read from where the last call stopped |
 //! | `collect.rs` | what a hook does: it reads new lines, and appends their numbers to the spool |
@@ -17,6 +18,7 @@
 pub mod claims;
 pub mod collect;
 pub mod fold;
+pub mod item_tokens;
 mod ledger_location;
 pub mod notices;
 mod reader;
@@ -29,7 +31,7 @@ mod transcript;
 use std::path::Path;
 
 use blackboard::agent::AgentStatus;
-use blackboard::quota::{Ledger, Status};
+use blackboard::quota::{Check, Ledger, Status};
 use blackboard::{Board, Code, Error, Refusal, Result};
 
 pub use self::ledger_location::{LedgerLocation, check_server};
@@ -97,6 +99,16 @@ pub fn not_configured() -> Error {
     Refusal::new(Code::QuotaNotConfigured, "the token quota is not configured")
         .hint("write an example into your configuration: blackboard quota init")
         .into()
+}
+
+/// The refusal of tokens that do not fit, with what programs read.
+pub fn does_not_fit(message: String, check: &Check) -> Refusal {
+    Refusal::new(Code::QuotaExceeded, message)
+        .detail("provider", check.provider.as_str())
+        .detail("tokens", check.tokens)
+        .detail("available", check.available)
+        .detail("reason", serde_json::to_value(&check.reason).unwrap_or_default())
+        .detail("fits_at", check.fits_at.map(|moment| moment.to_string()))
 }
 
 /// Who calls: the board, unless it does not exist, its name in the ledger, and the session that acts.

@@ -12,7 +12,7 @@ use crate::commands::arguments::{Session, length};
 use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::quota::CheckedQuota;
-use crate::quota::{Caller, ledger};
+use crate::quota::{Caller, does_not_fit, ledger};
 
 /// How long a reservation is held by default.
 const TTL: Duration = Duration::from_hours(1);
@@ -130,7 +130,7 @@ fn can_ever_fit(ledger: &Ledger, request: &TokenRequest, check: &Checked) -> boo
 
 /// Why they do not fit, and when they would.
 fn refusal(ledger: &Ledger, check: &Checked, has_waited: bool) -> Refusal {
-    let Checked { tokens, provider, available, reason, fits_at, .. } = check;
+    let Checked { tokens, provider, reason, fits_at, .. } = check;
     let why = reason.as_ref().map(ToString::to_string).unwrap_or_default();
     let message = format!("{tokens} tokens of {provider} do not fit: {why}");
     let hint = match fits_at {
@@ -141,11 +141,5 @@ fn refusal(ledger: &Ledger, check: &Checked, has_waited: bool) -> Refusal {
         }
         None => "see what is used: blackboard quota status".to_owned(),
     };
-    Refusal::new(Code::QuotaExceeded, message)
-        .hint(hint)
-        .detail("provider", provider.as_str())
-        .detail("tokens", *tokens)
-        .detail("available", *available)
-        .detail("reason", serde_json::to_value(reason).unwrap_or_default())
-        .detail("fits_at", fits_at.map(|moment| moment.to_string()))
+    does_not_fit(message, check).hint(hint)
 }
