@@ -203,7 +203,7 @@ impl<'a> State<'a> {
         let name = request.provider.as_str();
         let longest = provider.windows().last().map_or(WITHOUT_WINDOWS, |window| window.length);
         let recent = Duration::from_mins(RECENT_MINUTES.unsigned_abs());
-        let held = reservations::held(connection, config, name, now)?;
+        let held = reservations::held(connection, name, now)?;
         let mut active = active_sessions(connection, name, now)?;
         active.extend(held.iter().map(|held| (held.board.clone(), held.session.clone())));
         active.retain(|(_, session)| !session.is_empty());

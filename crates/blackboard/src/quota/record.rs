@@ -6,8 +6,10 @@ use rusqlite::{Connection, params};
 use serde::Serialize;
 
 use super::change::{Applied, Change};
+use super::config::Config;
 use super::fold;
 use super::ledger::Ledger;
+use super::reservations;
 use super::usage::Record;
 use crate::clock::Timestamp;
 use crate::error::Result;
@@ -58,49 +60,69 @@ pub(super) fn number_of(id: &str) -> i64 {
     ((number >> 64) as u64 ^ number as u64).cast_signed()
 }
 
-/// Counts a record, unless its id is known.
-pub(super) fn insert(
-    connection: &Connection,
-    record: &Record,
-    clock: &fold::ClockState,
-    now: Timestamp,
-    recorded: &mut Recorded,
-) -> rusqlite::Result<()> {
-    const SEEN: &str = "INSERT OR IGNORE INTO seen (id, minute) VALUES (?1, ?2)";
-    const COUNT: &str = "INSERT INTO buckets (width, start, source, requests, input, cache_write, cache_read, output, reasoning)
-        VALUES (1, ?1, ?2, 1, ?3, ?4, ?5, ?6, ?7)
-        ON CONFLICT (width, start, source) DO UPDATE SET requests = requests + 1, input = input + ?3,
-        cache_write = cache_write + ?4, cache_read = cache_read + ?5, output = output + ?6, reasoning = reasoning + ?7";
-    const ITEM: &str = "INSERT INTO items (board, item, minute, requests, input, cache_write, cache_read, output, reasoning)
-        VALUES (?1, ?2, ?3, 1, ?4, ?5, ?6, ?7, ?8)
-        ON CONFLICT (board, item) DO UPDATE SET minute = max(minute, ?3), requests = requests + 1, input = input + ?4,
-        cache_write = cache_write + ?5, cache_read = cache_read + ?6, output = output + ?7, reasoning = reasoning + ?8";
-    let now = fold::minute_of(now);
-    let mut minute = fold::minute_of(record.at);
-    if clock.is_settled && minute > now + AHEAD {
-        minute = now;
+/// Counts records in one transaction, which the caller has begun.
+pub(super) struct Recorder<'a> {
+    connection: &'a Connection,
+    config: &'a Config,
+    clock: fold::ClockState,
+    now: i64,
+    /// What became of the records so far.
+    pub(super) recorded: Recorded,
+}
+
+impl<'a> Recorder<'a> {
+    pub(super) fn begin(
+        connection: &'a Connection,
+        config: &'a Config,
+        now: Timestamp,
+    ) -> rusqlite::Result<Recorder<'a>> {
+        let clock = fold::maintain(connection, config, now)?;
+        Ok(Recorder { connection, config, clock, now: fold::minute_of(now), recorded: Recorded::default() })
     }
-    let number = number_of(&record.id);
-    if minute < clock.horizon {
-        recorded.skipped += 1;
-        return Ok(());
+
+    /// Counts a record, unless its id is known.
+    pub(super) fn insert(&mut self, record: &Record) -> rusqlite::Result<()> {
+        const SEEN: &str = "INSERT OR IGNORE INTO seen (id, minute) VALUES (?1, ?2)";
+        let mut minute = fold::minute_of(record.at);
+        if self.clock.is_settled && minute > self.now + AHEAD {
+            minute = self.now;
+        }
+        let number = number_of(&record.id);
+        if minute < self.clock.horizon {
+            self.recorded.skipped += 1;
+            return Ok(());
+        }
+        if self.connection.prepare_cached(SEEN)?.execute((number, minute))? == 0 {
+            self.recorded.duplicates += 1;
+            return Ok(());
+        }
+        let source = source_of(self.connection, record)?;
+        self.count(record, minute, source)?;
+        self.recorded.recorded += 1;
+        Ok(())
     }
-    if connection.prepare_cached(SEEN)?.execute((number, minute))? == 0 {
-        recorded.duplicates += 1;
-        return Ok(());
+
+    /// Adds the numbers of a record to its bucket and its work item, and takes them from what its session has reserved.
+    fn count(&self, record: &Record, minute: i64, source: i64) -> rusqlite::Result<()> {
+        const COUNT: &str = "INSERT INTO buckets (width, start, source, requests, input, cache_write, cache_read, output, reasoning)
+            VALUES (1, ?1, ?2, 1, ?3, ?4, ?5, ?6, ?7)
+            ON CONFLICT (width, start, source) DO UPDATE SET requests = requests + 1, input = input + ?3,
+            cache_write = cache_write + ?4, cache_read = cache_read + ?5, output = output + ?6, reasoning = reasoning + ?7";
+        const ITEM: &str = "INSERT INTO items (board, item, minute, requests, input, cache_write, cache_read, output, reasoning)
+            VALUES (?1, ?2, ?3, 1, ?4, ?5, ?6, ?7, ?8)
+            ON CONFLICT (board, item) DO UPDATE SET minute = max(minute, ?3), requests = requests + 1, input = input + ?4,
+            cache_write = cache_write + ?5, cache_read = cache_read + ?6, output = output + ?7, reasoning = reasoning + ?8";
+        let [input, cache_write, cache_read, output, reasoning] =
+            record.usage.numbers().map(|number| i64::try_from(number).unwrap_or(i64::MAX));
+        let counts = params![minute, source, input, cache_write, cache_read, output, reasoning];
+        self.connection.prepare_cached(COUNT)?.execute(counts)?;
+        if let Some(item) = &record.item {
+            let board = record.board.as_deref().unwrap_or_default();
+            let counts = params![board, item, minute, input, cache_write, cache_read, output, reasoning];
+            self.connection.prepare_cached(ITEM)?.execute(counts)?;
+        }
+        reservations::use_tokens(self.connection, record, record.usage.counted(self.config))
     }
-    let source = source_of(connection, record)?;
-    let [input, cache_write, cache_read, output, reasoning] =
-        record.usage.numbers().map(|number| i64::try_from(number).unwrap_or(i64::MAX));
-    let counts = params![minute, source, input, cache_write, cache_read, output, reasoning];
-    connection.prepare_cached(COUNT)?.execute(counts)?;
-    if let Some(item) = &record.item {
-        let board = record.board.as_deref().unwrap_or_default();
-        let counts = params![board, item, minute, input, cache_write, cache_read, output, reasoning];
-        connection.prepare_cached(ITEM)?.execute(counts)?;
-    }
-    recorded.recorded += 1;
-    Ok(())
 }
 
 /// What would become of records, if they were counted now.

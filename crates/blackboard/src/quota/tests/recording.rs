@@ -68,7 +68,7 @@ fn folding_keeps_the_sums_and_removes_ids() {
     assert_eq!(stage.rows("SELECT sum(input) FROM buckets"), i64::try_from(expected).unwrap());
     assert_eq!(stage.rows("SELECT sum(requests) FROM buckets"), 24 * 30);
     assert_eq!(stage.rows("SELECT sum(cache_read) FROM buckets"), 3 * 24 * 30);
-    assert_eq!(stage.ledger.usage_of_item("b", "i").unwrap().input, expected);
+    assert_eq!(stage.ledger.used_by_items("b", &["i"]).unwrap(), [expected + 216]);
     assert!(stage.rows("SELECT count(*) FROM seen") < 24 * 10, "ids of more than 9 days are gone");
     assert!(stage.rows("SELECT count(*) FROM buckets") < 24 * 10 + 30);
     assert_eq!(stage.rows("SELECT count(DISTINCT width) FROM buckets"), 3);

@@ -97,6 +97,36 @@ fn usage_of_the_session_reduces_its_reservations() {
 }
 
 #[test]
+fn a_used_reservation_does_not_grow_back() {
+    let stage = Stage::with_windows(&[("5h", 10_000), ("7d", 10_000)]);
+    let day = Duration::from_hours(24);
+    stage.ledger.reserve(&by("s1", 100), day).unwrap();
+    let lefts = || -> Vec<u64> { stage.ledger.reservations().unwrap().iter().map(|one| one.left).collect() };
+    let used = |id: &str, input| {
+        let usage = Usage { input, ..Usage::default() };
+        let record = Record::new(id, "a", stage.now(), usage);
+        let of = Record { board: Some("b".into()), session: Some("s1".into()), ..record };
+        stage.ledger.record(&[of]).unwrap();
+    };
+    stage.advance(1);
+    used("1", 100);
+    assert_eq!(lefts(), [0]);
+    stage.advance(8 * 60);
+    used("2", 1);
+    assert_eq!(stage.rows("SELECT count(*) FROM buckets WHERE width = 60"), 1, "the minute was folded");
+    assert_eq!(lefts(), [0]);
+    // A newer one is used first, and what is more than that does not come back with its end.
+    let newer = stage.ledger.reserve(&by("s1", 50), day).unwrap().reservation.unwrap();
+    stage.advance(1);
+    used("3", 60);
+    assert_eq!(lefts(), [0, 0]);
+    assert!(stage.ledger.release(&newer.id).unwrap());
+    assert_eq!((lefts(), stage.rows("SELECT count(*) FROM reservation_usage")), (vec![0], 1));
+    assert_eq!(stage.ledger.release_session("b", "s1").unwrap(), 1);
+    assert_eq!(stage.rows("SELECT count(*) FROM reservation_usage"), 0);
+}
+
+#[test]
 fn caps_of_agents_apply_to_sessions() {
     let stage = Stage::new(CAPS);
     assert!(stage.ledger.reserve(&by("s1", 300), TTL).unwrap().check.fits);
