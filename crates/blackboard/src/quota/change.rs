@@ -28,7 +28,8 @@ const ID_MARK: &str = "journal id";
 /// Removes everything from a file, except for what was announced: the thresholds are still passed.
 const CLEAR: &str =
     "DELETE FROM seen; DELETE FROM sources; DELETE FROM buckets; DELETE FROM items; DELETE FROM limits;
-    DELETE FROM reservations; DELETE FROM reservation_usage; DELETE FROM marks; DELETE FROM uncounted";
+    DELETE FROM reservations; DELETE FROM reservation_usage; DELETE FROM marks; DELETE FROM uncounted;
+    DELETE FROM newest";
 
 /// What changes a ledger.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

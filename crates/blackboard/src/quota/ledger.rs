@@ -21,6 +21,7 @@ const FILE: TableFile = TableFile {
         include_str!("steps/0002_notices.sql"),
         include_str!("steps/0003_uncounted.sql"),
         include_str!("steps/0004_reservation_usage.sql"),
+        include_str!("steps/0005_newest.sql"),
     ],
 };
 
