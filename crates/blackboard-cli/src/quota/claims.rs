@@ -35,6 +35,14 @@ pub struct ItemQuota {
     pub(super) board: String,
 }
 
+/// What is held for a claim: with each provider that its session may use.
+struct Held {
+    /// The check that leaves least.
+    check: Check,
+    /// Empty if the tokens do not fit, or if there is nothing to hold.
+    reservations: Vec<Reservation>,
+}
+
 /// Claims an item. With `deny`, refuses an item that does not fit.
 pub fn claim(quota: Option<&ItemQuota>, board: &Board, claim: &Claim) -> Result<(Claimed, AddedTokens)> {
     let Some(quota) = quota else { return Ok((board.work().claim(claim)?, None)) };
@@ -131,13 +139,9 @@ impl ItemQuota {
             if claimed.already_held && self.is_reserved(&ledger, &claimed.item)? {
                 return Ok(None);
             }
-            let session = claimed.item.claimed_by.as_deref().unwrap_or_default();
-            let Some(provider) = ledger.provider_of_session(&self.board, session)? else {
-                return Ok(unknown_provider(claimed.item.estimate()));
-            };
-            let request = self.request_of(provider, &claimed.item);
-            let reserved = self.reserve(&ledger, board, &request, TTL)?;
-            Ok(Some(ClaimCheck::Checked(reserved.check)))
+            let requests = self.of_each_provider(&ledger, &self.request_of(&claimed.item))?;
+            let held = self.reserve(&ledger, board, &requests, TTL)?;
+            Ok(Some(ClaimCheck::Checked(held.check)))
         };
         let check = reserve()
             .unwrap_or_else(|error| Some(ClaimCheck::Unknown { error: self.unusable(error).to_string() }));
@@ -174,28 +178,20 @@ impl ItemQuota {
             Some(_) => format!("starting in process {}", std::process::id()),
             None => claim.session.clone(),
         };
-        let provider = ledger.provider_of_session(&self.board, &session).map_err(unusable)?;
-        let Some(provider) = provider else {
-            return Ok((board.work().claim(claim)?, unknown_provider(estimate)));
-        };
-        let request = TokenRequest {
-            board: Some(self.board.clone()),
-            session: Some(session),
-            item: Some(claim.id.clone()),
-            ..TokenRequest::new(provider, estimate.unwrap_or(0))
-        };
-        let reserved = self.reserve(&ledger, board, &request, BEFORE_CLAIM).map_err(unusable)?;
-        if !reserved.check.fits {
+        let request = self.request(&session, Some(claim.id.clone()), estimate.unwrap_or(0));
+        let requests = self.of_each_provider(&ledger, &request).map_err(unusable)?;
+        let held = self.reserve(&ledger, board, &requests, BEFORE_CLAIM).map_err(unusable)?;
+        if !held.check.fits {
             // Tokens would not help with an item that the session cannot have.
             if item.is_some() {
                 board.work().check_claimable(&claim.id)?;
             }
-            return Err(refusal(&ledger, &claim.id, &reserved.check));
+            return Err(refusal(&ledger, &claim.id, &held.check));
         }
         match board.work().claim(claim) {
-            Ok(claimed) => Ok(self.keep(&ledger, claimed, reserved)),
+            Ok(claimed) => Ok(self.keep(&ledger, claimed, held)),
             Err(error) => {
-                give_up(&ledger, reserved.reservation.as_ref());
+                give_up(&ledger, &held.reservations);
                 Err(error)
             }
         }
@@ -206,47 +202,41 @@ impl ItemQuota {
     fn claim_next_that_fits(&self, board: &Board, next: &ClaimNext) -> Result<(Claimed, Option<ClaimCheck>)> {
         let unusable = |error| self.unusable(error);
         let ledger = self.ledger_with_spool().map_err(unusable)?;
-        let provider = ledger.provider_of_session(&self.board, &next.session).map_err(unusable)?;
-        let Some(provider) = provider else {
-            let claimed = board.work().claim_next(next)?;
-            let check = unknown_provider(claimed.item.estimate());
-            return Ok((claimed, check));
+        let requests = |tokens, item| {
+            let request = self.request(&next.session, item, tokens);
+            self.of_each_provider(&ledger, &request).map_err(unusable)
         };
-        let request = |tokens, item| TokenRequest {
-            board: Some(self.board.clone()),
-            session: Some(next.session.clone()),
-            item,
-            ..TokenRequest::new(provider.clone(), tokens)
-        };
-        let none = request(0, None);
+        let any = requests(0, None)?;
         let mut has_released = false;
         for _ in 0..MOST_ATTEMPTS {
-            let caps = self.check(&ledger, board, &none).map_err(unusable)?;
-            if !caps.fits {
+            let caps = self.check(&ledger, board, &any).map_err(unusable)?;
+            let is_full = matches!(caps.reason, Some(Reason::Window { .. }));
+            if !caps.fits && !is_full {
                 return Err(refusal(&ledger, "", &caps));
             }
-            let most_tokens = ledger.most_tokens(&none).map_err(unusable)?;
+            let most_tokens = most_tokens(&ledger, &any).map_err(unusable)?;
             let first = match board.work().next(&ClaimNext { most_tokens, ..next.clone() }) {
+                Ok(item) if is_full => return Err(refusal(&ledger, &item.item_id, &caps)),
                 Ok(item) => Some(item),
                 // The claim looks for items of processes that are gone.
-                Err(error) if error.code() == Code::NothingAvailable => None,
+                Err(error) if error.code() == Code::NothingAvailable && !is_full => None,
                 Err(error) if error.code() == Code::QuotaExceeded && !has_released => {
                     has_released = true;
-                    release_ended(&ledger, board, &self.board, Some(&next.session)).map_err(unusable)?;
+                    self.release_ended(&ledger, board, Some(&next.session)).map_err(unusable)?;
                     continue;
                 }
                 Err(error) => return Err(error),
             };
             let tokens = first.as_ref().and_then(WorkItem::estimate).unwrap_or(0);
-            let request = request(tokens, first.as_ref().map(|item| item.item_id.clone()));
-            let reserved = self.reserve(&ledger, board, &request, BEFORE_CLAIM).map_err(unusable)?;
-            if !reserved.check.fits {
+            let requests = requests(tokens, first.as_ref().map(|item| item.item_id.clone()))?;
+            let held = self.reserve(&ledger, board, &requests, BEFORE_CLAIM).map_err(unusable)?;
+            if !held.check.fits {
                 continue;
             }
             match board.work().claim_next(&ClaimNext { most_tokens: Some(tokens), ..next.clone() }) {
-                Ok(claimed) => return Ok(self.keep(&ledger, claimed, reserved)),
+                Ok(claimed) => return Ok(self.keep(&ledger, claimed, held)),
                 Err(error) => {
-                    give_up(&ledger, reserved.reservation.as_ref());
+                    give_up(&ledger, &held.reservations);
                     let is_lost = match error.code() {
                         Code::QuotaExceeded => true,
                         Code::NothingAvailable => first.is_some(),
@@ -261,9 +251,30 @@ impl ItemQuota {
         Err(Refusal::new(Code::Conflict, "other sessions claimed every item first").hint("retry").into())
     }
 
-    /// Checks the request, and reserves its tokens if they fit. An item without an estimate reserves nothing, unless its session
-    /// has to be counted.
+    /// Checks the requests, and reserves their tokens if all fit.
     fn reserve(
+        &self,
+        ledger: &Ledger,
+        board: &Board,
+        requests: &[TokenRequest],
+        ttl: Duration,
+    ) -> Result<Held> {
+        let (mut checks, mut reservations) = (Vec::new(), Vec::new());
+        for request in requests {
+            let reserved = self.reserve_with_provider(ledger, board, request, ttl);
+            let reserved = reserved.inspect_err(|_| give_up(ledger, &reservations))?;
+            reservations.extend(reserved.reservation);
+            if !reserved.check.fits {
+                give_up(ledger, &reservations);
+                return Ok(Held { check: reserved.check, reservations: Vec::new() });
+            }
+            checks.push(reserved.check);
+        }
+        Ok(Held { check: tightest(checks)?, reservations })
+    }
+
+    /// The same for one provider. An item without an estimate reserves nothing, unless its session has to be counted.
+    fn reserve_with_provider(
         &self,
         ledger: &Ledger,
         board: &Board,
@@ -274,25 +285,52 @@ impl ItemQuota {
         let counts_agents =
             provider.is_some_and(|provider| provider.reservation.agents.max_concurrent.is_some());
         if request.tokens == 0 && !counts_agents {
-            return Ok(Reserved { check: self.check(ledger, board, request)?, reservation: None });
+            let check = self.check(ledger, board, std::slice::from_ref(request))?;
+            return Ok(Reserved { check, reservation: None });
         }
         let reserved = ledger.reserve_for_claim(request, ttl)?;
-        if !reserved.check.fits && self.release_ended(ledger, board, request)? > 0 {
+        if !reserved.check.fits && self.release_ended(ledger, board, request.session.as_deref())? > 0 {
             return ledger.reserve_for_claim(request, ttl);
         }
         Ok(reserved)
     }
 
-    fn check(&self, ledger: &Ledger, board: &Board, request: &TokenRequest) -> Result<Check> {
-        let check = ledger.check(request)?;
-        if !check.fits && self.release_ended(ledger, board, request)? > 0 {
-            return ledger.check(request);
+    /// The first check that fails, or the one that leaves least.
+    fn check(&self, ledger: &Ledger, board: &Board, requests: &[TokenRequest]) -> Result<Check> {
+        let mut checks = Vec::new();
+        for request in requests {
+            let mut check = ledger.check(request)?;
+            if !check.fits && self.release_ended(ledger, board, request.session.as_deref())? > 0 {
+                check = ledger.check(request)?;
+            }
+            if !check.fits {
+                return Ok(check);
+            }
+            checks.push(check);
         }
-        Ok(check)
+        tightest(checks)
     }
 
-    fn release_ended(&self, ledger: &Ledger, board: &Board, request: &TokenRequest) -> Result<usize> {
-        release_ended(ledger, board, &self.board, request.session.as_deref())
+    /// The request for each provider that its session may use. A session that has not used any yet may use all of them, unless
+    /// the configuration has a default: not to know it must not let a claim pass.
+    fn of_each_provider(&self, ledger: &Ledger, request: &TokenRequest) -> Result<Vec<TokenRequest>> {
+        let session = request.session.as_deref().unwrap_or_default();
+        let providers = ledger.providers_of_session(&self.board, session)?.into_iter();
+        Ok(providers.map(|provider| TokenRequest { provider, ..request.clone() }).collect())
+    }
+
+    /// A request whose provider is not known yet.
+    fn request(&self, session: &str, item: Option<String>, tokens: u64) -> TokenRequest {
+        TokenRequest {
+            board: Some(self.board.clone()),
+            session: Some(session.to_owned()),
+            item,
+            ..TokenRequest::new("", tokens)
+        }
+    }
+
+    fn release_ended(&self, ledger: &Ledger, board: &Board, caller: Option<&str>) -> Result<usize> {
+        release_ended(ledger, board, &self.board, caller)
     }
 
     /// The ledger, with what hooks have read and no fold has counted yet.
@@ -306,10 +344,10 @@ impl ItemQuota {
 
     /// Keeps the tokens of a claimed item for its session. If that fails, the claim stands, and the answer says so: the
     /// reservation expires.
-    fn keep(&self, ledger: &Ledger, claimed: Claimed, reserved: Reserved) -> (Claimed, Option<ClaimCheck>) {
-        let Reserved { mut check, reservation } = reserved;
-        if let Some(reservation) = reservation {
-            let request = self.request_of(reservation.provider, &claimed.item);
+    fn keep(&self, ledger: &Ledger, claimed: Claimed, held: Held) -> (Claimed, Option<ClaimCheck>) {
+        let Held { mut check, reservations } = held;
+        for reservation in reservations {
+            let request = TokenRequest { provider: reservation.provider, ..self.request_of(&claimed.item) };
             check.tokens = request.tokens;
             if let Err(error) = ledger.keep(&reservation.id, &request, TTL) {
                 let error = format!("its tokens are not reserved: {}", self.unusable(error));
@@ -320,13 +358,11 @@ impl ItemQuota {
     }
 
     /// The estimate of a claimed item, for its holder.
-    fn request_of(&self, provider: String, item: &WorkItem) -> TokenRequest {
+    fn request_of(&self, item: &WorkItem) -> TokenRequest {
+        let session = item.claimed_by.as_deref().unwrap_or_default();
         TokenRequest {
-            board: Some(self.board.clone()),
-            session: item.claimed_by.clone(),
             agent: item.claimed_by_name.clone(),
-            item: Some(item.item_id.clone()),
-            ..TokenRequest::new(provider, item.estimate().unwrap_or(0))
+            ..self.request(session, Some(item.item_id.clone()), item.estimate().unwrap_or(0))
         }
     }
 
@@ -342,16 +378,21 @@ impl ItemQuota {
     }
 }
 
-/// The answer for an item with an estimate, if the provider of its session is not known.
-fn unknown_provider(estimate: Option<u64>) -> Option<ClaimCheck> {
-    estimate.map(|_| ClaimCheck::Unknown {
-        error: "the session has not used any provider yet, and several are configured".to_owned(),
-    })
+/// The check that leaves least, of those of all providers of a session.
+fn tightest(checks: Vec<Check>) -> Result<Check> {
+    let least = checks.into_iter().min_by_key(|check| check.available.unwrap_or(u64::MAX));
+    least.ok_or_else(|| Error::invalid("no provider is configured"))
 }
 
-/// Releases tokens of an item that was not claimed. If that fails, the reservation expires.
-fn give_up(ledger: &Ledger, reservation: Option<&Reservation>) {
-    if let Some(reservation) = reservation {
+/// How many tokens fit with every provider of a session.
+fn most_tokens(ledger: &Ledger, requests: &[TokenRequest]) -> Result<Option<u64>> {
+    let all: Vec<_> = requests.iter().map(|request| ledger.most_tokens(request)).collect::<Result<_>>()?;
+    Ok(all.into_iter().flatten().min())
+}
+
+/// Releases tokens of an item that was not claimed. If that fails, the reservations expire.
+fn give_up(ledger: &Ledger, reservations: &[Reservation]) {
+    for reservation in reservations {
         let _ = ledger.release(&reservation.id);
     }
 }

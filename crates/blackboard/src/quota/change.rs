@@ -57,6 +57,8 @@ pub(super) enum Release {
     Item { board: String, item: String },
     /// Those of a session for a work item.
     Claim { board: String, session: String, item: String },
+    /// The same with one provider.
+    ClaimOf { provider: String, board: String, session: String, item: String },
 }
 
 /// What a change did.

@@ -38,6 +38,9 @@ pub struct Config {
     /// How much a token counts that is written to a cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_write_factor: Option<f64>,
+    /// The provider of sessions that have not used any yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_provider: Option<String>,
     /// The URL of a server with the journal of the ledger, if several machines share it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
@@ -238,6 +241,14 @@ impl Config {
 
     /// Refuses names of providers that are not configured.
     fn check_names(&self) -> Result<()> {
+        if let Some(provider) =
+            self.default_provider.as_ref().filter(|name| !self.providers.contains_key(*name))
+        {
+            let provider = shown(provider);
+            return Err(Error::invalid(format!(
+                "defaultProvider: the provider {provider} is not configured"
+            )));
+        }
         match self.models.iter().find(|(_, provider)| !self.providers.contains_key(*provider)) {
             Some((pattern, provider)) => {
                 let provider = shown(provider);
@@ -383,6 +394,7 @@ mod tests {
             (r#"{"providers": {"a": {"warnAt": [0.5, 1.5]}}}"#, "warnAt: 1.5 is not a share"),
             (r#"{"providers": {"a": {}}, "cacheReadFactor": -1}"#, "cacheReadFactor: -1 is not"),
             (r#"{"providers": {"a": {}}, "models": {"x": "b"}}"#, "the provider b is not configured"),
+            (r#"{"providers": {"a": {}}, "defaultProvider": "b"}"#, "defaultProvider: the provider b is not"),
             (r#"{"providers": {"a": {}}, "enforce": "kill"}"#, "unknown variant `kill`"),
         ] {
             let refused = Config::parse(text).unwrap_err().to_string();

@@ -59,13 +59,14 @@ impl Ledger {
         self.reserve_if_it_fits(request, ttl, None)
     }
 
-    /// The same for a work item that a session claims. Replaces what the session has reserved for the item: a process may have
-    /// ended before it claimed the item.
+    /// The same for a work item that a session claims. Replaces what the session has reserved for the item with this provider: a
+    /// process may have ended before it claimed the item.
     pub fn reserve_for_claim(&self, request: &TokenRequest, ttl: Duration) -> Result<Reserved> {
         let [board, session, item] =
             [&request.board, &request.session, &request.item].map(|text| text_of(text.as_ref()));
         // A claim that does not know its item yet replaces nothing.
-        let replaced = request.item.is_some().then_some(Release::Claim { board, session, item });
+        let provider = request.provider.clone();
+        let replaced = request.item.is_some().then_some(Release::ClaimOf { provider, board, session, item });
         self.reserve_if_it_fits(request, ttl, replaced.as_ref())
     }
 
@@ -241,6 +242,10 @@ impl Release {
             Release::Claim { board, session, item } => {
                 held.board == *board && held.session == *session && held.item == *item
             }
+            Release::ClaimOf { provider, board, session, item } => {
+                let claim = (&held.provider, &held.board, &held.session, &held.item);
+                claim == (provider, board, session, item)
+            }
         }
     }
 
@@ -253,6 +258,10 @@ impl Release {
             Release::Claim { board, session, item } => {
                 ("board = ?1 AND session = ?2 AND item = ?3", vec![board, session, item])
             }
+            Release::ClaimOf { provider, board, session, item } => (
+                "provider = ?1 AND board = ?2 AND session = ?3 AND item = ?4",
+                vec![provider, board, session, item],
+            ),
         }
     }
 }

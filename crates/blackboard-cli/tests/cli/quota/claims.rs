@@ -36,7 +36,7 @@ testkit::on_each_engine![
     with_warn_a_claim_does_not_need_a_valid_quota,
     a_mistake_in_the_configuration_refuses_claims,
     with_deny_a_claim_counts_what_hooks_have_read,
-    a_claim_of_a_session_without_a_known_provider_says_so,
+    a_claim_of_a_session_without_a_known_provider_has_to_fit_with_each,
     without_a_quota_a_claim_has_nothing_of_it,
 ];
 
@@ -158,9 +158,19 @@ fn an_item_without_an_estimate_reserves_nothing() {
     let claimed = claim(&scratch, "free", "Ivy").success().json();
     assert_eq!((&claimed["quota"]["fits"], &claimed["quota"]["tokens"]), (&json!(true), &json!(0)));
     assert!(reservations(&scratch).is_empty());
-    scratch.json(["quota", "record", "--input-tokens", "90000"]);
+    scratch.json(["quota", "record", "--input-tokens", "79999"]);
     scratch.json(["work", "create", "more", "--title", "More"]);
     claim(&scratch, "more", "Ivy").success();
+    scratch.json(["quota", "record", "--input-tokens", "1"]);
+    scratch.json(["work", "create", "last", "--title", "Last"]);
+    for call in ["last", "--next"] {
+        let refusal = claim(&scratch, call, "Ivy").refused(Code::QuotaExceeded);
+        let error = refusal["error"].as_str().unwrap();
+        assert!(
+            error.starts_with("cannot claim last: the quota of a is used up: the 5h window has 0"),
+            "{error}"
+        );
+    }
 }
 
 fn with_deny_next_skips_items_that_do_not_fit() {
@@ -181,6 +191,9 @@ fn with_deny_next_skips_items_that_do_not_fit() {
         assert_eq!(status_of(&scratch, skipped), "available");
     }
     scratch.json(["work", "create", "free", "--title", "Free", "--priority", "P3"]);
+    let call = ["work", "claim", "--next", "--session", "Ivy", "--json"];
+    scratch.run(call).refused(Code::QuotaExceeded);
+    scratch.json(["work", "complete", "fourth", "--session", "Ivy"]);
     assert_eq!(next()["item_id"], "free", "an item without an estimate fits");
 }
 
@@ -563,21 +576,44 @@ fn with_deny_a_claim_counts_what_hooks_have_read() {
     assert!(!spool.exists());
 }
 
-fn a_claim_of_a_session_without_a_known_provider_says_so() {
+fn a_claim_of_a_session_without_a_known_provider_has_to_fit_with_each() {
+    const PROVIDERS: &str = r#""providers": {"a": {"windows": {"5h": {"budget": 100}}}, "b": {}}"#;
     for enforce in ["warn", "deny"] {
-        let scratch = with_quota(&format!(
-            r#"{{"enforce": "{enforce}", "providers": {{"a": {{"windows": {{"5h": {{"budget": 100}}}}}}, "b": {{}}}}}}"#
-        ));
+        let scratch = with_quota(&format!(r#"{{"enforce": "{enforce}", {PROVIDERS}}}"#));
         register(&scratch, "Ivy");
         create(&scratch, "one", "900M");
-        create(&scratch, "two", "900M");
-        scratch.json(["work", "create", "three", "--title", "Item"]);
-        let shown = scratch.run(["work", "claim", "one", "--session", "Ivy"]).success();
-        assert!(shown.stderr.contains("the session has not used any provider yet"), "{shown:?}");
-        let next = scratch.json(["work", "claim", "--next", "--session", "Ivy"]);
-        assert!(next["quota"]["error"].as_str().unwrap().contains("any provider yet"), "{next}");
-        let without = scratch.json(["work", "claim", "three", "--session", "Ivy"]);
-        assert_eq!(without.get("quota"), None, "it has no estimate");
+        create(&scratch, "two", "60");
+        for call in ["one", "two"] {
+            let answer = claim(&scratch, call, "Ivy");
+            match (enforce, call) {
+                ("deny", "one") => {
+                    let refusal = answer.refused(Code::QuotaExceeded);
+                    assert_eq!((&refusal["provider"], &refusal["available"]), (&json!("a"), &json!(100)));
+                }
+                (_, "one") => assert_eq!(answer.success().json()["quota"]["fits"], false),
+                _ => assert_eq!(answer.success().json()["quota"]["fits"], true),
+            }
+        }
+        let providers = scratch.json(["quota", "status"])["providers"].clone();
+        for provider in [0, 1] {
+            let held = &providers[provider]["reservations"];
+            assert_eq!((held.as_array().unwrap().len(), &held[0]["tokens"]), (1, &json!(60)), "{providers}");
+        }
+        scratch.json(["work", "release", "two", "--session", "Ivy"]);
+        let held = |provider: usize| {
+            scratch.json(["quota", "status"])["providers"][provider]["reservations"].clone()
+        };
+        assert_eq!([held(0), held(1)], [json!([]), json!([])]);
+        // With a default, only that counts.
+        write_config(
+            &scratch,
+            &format!(r#"{{"quota": {{"enforce": "{enforce}", "defaultProvider": "b", {PROVIDERS}}}}}"#),
+        );
+        if enforce == "deny" {
+            let next = claim(&scratch, "--next", "Ivy").success().json();
+            assert_eq!((&next["item_id"], &next["quota"]["provider"]), (&json!("one"), &json!("b")));
+            assert_eq!((held(0), &held(1)[0]["tokens"]), (json!([]), &json!(900_000_000)));
+        }
     }
 }
 
