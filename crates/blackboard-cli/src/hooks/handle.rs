@@ -28,9 +28,8 @@ use crate::location;
 use crate::notify::Notifier;
 use crate::open::ResolvedBoard;
 use crate::platforms::{Platform, Reply};
-use crate::quota::QuotaReader;
 use crate::quota::collect::UsageCall;
-use crate::quota::notices;
+use crate::quota::{LedgerLocation, QuotaReader, notices};
 use crate::unreadable::{UnreadableRows, sentences};
 
 /// How long after its brief a session gets no second one: a platform may call twice for one start.
@@ -120,12 +119,9 @@ pub fn handle(
     };
     let session = handler.session();
     // Without a quota, this is all that a hook does about it.
-    let usage = match &handler.config.quota {
-        Some(_) => {
-            UsageCall::new(platform, request, context, handler.directory.as_deref(), engine.name(), input)
-        }
-        None => None,
-    };
+    let ledger = LedgerLocation::of(&handler.config, || context.request_in(handler.directory.as_deref()));
+    let usage =
+        ledger.and_then(|ledger| UsageCall::new(platform, request, context, ledger, engine.name(), input));
     let board = handler.board;
     let log = Arc::clone(log);
     let afterwards = move || {

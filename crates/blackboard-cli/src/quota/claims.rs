@@ -125,7 +125,8 @@ impl ItemQuota {
     /// The quota for a located board.
     pub fn on(resolved: &ResolvedBoard, request: impl FnOnce() -> location::Request) -> Option<ItemQuota> {
         let location = LedgerLocation::of(&resolved.config, request)?.beside_the_board();
-        Some(ItemQuota { location, board: resolved.engine.name() })
+        let board = location.board_names().of(&resolved.engine.name());
+        Some(ItemQuota { location, board })
     }
 
     /// Checks and reserves after a claim, which stands in any case. An item that the session held already may be without a
@@ -339,7 +340,7 @@ impl ItemQuota {
         if !spool::is_used(self.location.home()) {
             return create();
         }
-        folded(&self.location, || create().map(Some))?.map_or_else(create, Ok)
+        folded(&self.location, || create().map(Some))?.map_or_else(create, |folded| Ok(folded.ledger))
     }
 
     /// Keeps the tokens of a claimed item for its session. If that fails, the claim stands, and the answer says so: the

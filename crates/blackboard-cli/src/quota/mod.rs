@@ -5,6 +5,7 @@
 //! | File | Content |
 //! |---|---|
 //! | `ledger_location.rs` | where the ledger is; the only way to open it |
+//! | `board_names.rs` | the names of boards in the ledger |
 //! | `reader.rs` | the ledger for edges that only show it |
 //! | `claims.rs` | claims of work items within the quota |
 //! | `item_tokens.rs` | what work items have used |
@@ -15,6 +16,7 @@
 //! | `fold.rs` | moves the spool, and what no hook has read, to the ledger |
 //! | `notices.rs` | warnings: events on the board, and lines for agents |
 
+mod board_names;
 pub mod claims;
 pub mod collect;
 pub mod fold;
@@ -34,6 +36,7 @@ use blackboard::agent::AgentStatus;
 use blackboard::quota::{Check, Ledger, Status};
 use blackboard::{Board, Code, Error, Refusal, Result};
 
+pub use self::board_names::BoardNames;
 pub use self::ledger_location::{LedgerLocation, check_server};
 pub use self::reader::{ProviderSummary, QuotaReader, summarize};
 use crate::commands::arguments::Session;
@@ -45,27 +48,31 @@ use crate::open::Access;
 /// The ledger of this user, which is created if it does not exist. Refused unless the quota is configured.
 pub fn ledger(context: &Context) -> Result<Ledger> {
     let location = located(context)?;
-    let create = || location.create();
-    folded(&location, || create().map(Some))?.map_or_else(create, Ok)
+    folded(&location, || location.create().map(Some))?
+        .map_or_else(|| location.create(), |folded| Ok(folded.ledger))
 }
 
 /// The ledger of this user, if it exists, and its configuration.
 pub fn existing_ledger(context: &Context) -> Result<(LedgerLocation, Option<Ledger>)> {
     let location = located(context)?;
-    let ledger = folded(&location, || location.open())?;
-    Ok((location, ledger))
+    let folded = folded(&location, || location.open())?;
+    Ok((location, folded.map(|folded| folded.ledger)))
 }
 
 /// Folds what hooks have read into the ledger, then returns it. Usage that cannot be folded now stays in the spool.
-fn folded(location: &LedgerLocation, open: impl Fn() -> Result<Option<Ledger>>) -> Result<Option<Ledger>> {
-    match fold::fold(location.home(), || location.create()) {
-        Ok(None) => open(),
-        Ok(Some(folded)) => Ok(Some(folded.ledger)),
+fn folded(
+    location: &LedgerLocation,
+    open: impl Fn() -> Result<Option<Ledger>>,
+) -> Result<Option<fold::Folded>> {
+    let unchanged = |ledger| fold::Folded { ledger, recorded: 0 };
+    match fold::fold(location) {
+        Ok(None) => Ok(open()?.map(unchanged)),
+        Ok(folded) => Ok(folded),
         Err(error) => {
             // A ledger that cannot be opened is the error of the call.
             let ledger = open()?;
             warn(&format!("usage that hooks have read is not counted yet: {error}"));
-            Ok(ledger)
+            Ok(ledger.map(unchanged))
         }
     }
 }
@@ -77,7 +84,8 @@ pub fn status_of(context: &Context) -> Result<(LedgerLocation, Status)> {
     Ok((location, status))
 }
 
-fn located(context: &Context) -> Result<LedgerLocation> {
+/// Where the ledger is. Refused unless the quota is configured.
+pub fn located(context: &Context) -> Result<LedgerLocation> {
     let config = &context.resolve()?.config;
     let location = LedgerLocation::of(config, || context.request());
     let location = location.ok_or_else(|| match &config.invalid_quota {
@@ -114,6 +122,7 @@ pub fn does_not_fit(message: String, check: &Check) -> Refusal {
 /// Who calls: the board, unless it does not exist, its name in the ledger, and the session that acts.
 pub struct Caller {
     board: Option<Board>,
+    names: BoardNames,
     pub name: String,
     pub session: Option<String>,
     pub agent: Option<String>,
@@ -122,19 +131,34 @@ pub struct Caller {
 impl Caller {
     /// Opens the board of this call. A quota does not need one, so a board that does not exist is not reported.
     pub fn find(context: &Context, session: &Session) -> Result<Caller> {
+        let (access, named) = (Access::peek(session.named()), session.named());
         let engine = &context.resolve()?.engine;
-        let name = engine.name();
+        let (names, name) = Caller::names_in_ledger(context)?;
         let is_missing = |file: &Path| {
             let found = std::fs::symlink_metadata(file);
             found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
         };
-        if session.named().is_none() && engine.file().is_some_and(is_missing) {
-            return Ok(Caller { board: None, name, session: None, agent: None });
+        if named.is_none() && engine.file().is_some_and(is_missing) {
+            return Ok(Caller { board: None, names, name, session: None, agent: None });
         }
-        let (board, session) = context.open(Access::peek(session.named()))?;
+        let (board, session) = context.open(access)?;
         let shown = session.as_deref().and_then(|session| board.agents().show(session).ok());
         let agent = shown.map(|shown| shown.agent.agent_name);
-        Ok(Caller { board: Some(board), name, session, agent })
+        Ok(Caller { board: Some(board), names, name, session, agent })
+    }
+
+    /// How the ledger names boards, and the name of the board of this call.
+    fn names_in_ledger(context: &Context) -> Result<(BoardNames, String)> {
+        let resolved = context.resolve()?;
+        let location = LedgerLocation::of(&resolved.config, || context.request());
+        let names = location.map_or(BoardNames::Locations, |location| location.board_names());
+        let name = names.of(&resolved.engine.name());
+        Ok((names, name))
+    }
+
+    /// The name of the board at this location in the ledger; that of the call if there is none.
+    pub fn name_of(&self, board: Option<String>) -> String {
+        board.map_or_else(|| self.name.clone(), |board| self.names.of(&board))
     }
 
     /// Announces the thresholds that were passed, on the board of this call. Without a board they stay for a later call.
