@@ -14,7 +14,7 @@ use blackboard::{Board, Code, Error, Refusal, Result, duration};
 
 use super::item_tokens::{AddedTokens, ClaimCheck};
 use super::ledger_location::LedgerLocation;
-use super::{does_not_fit, folded, refusal_of, release_ended, spool};
+use super::{does_not_fit, fold, refusal_of, release_ended};
 use crate::context::Context;
 use crate::location;
 use crate::open::ResolvedBoard;
@@ -169,7 +169,7 @@ impl ItemQuota {
         if item.as_ref().is_some_and(|item| item.is_held_by(&claim.session)) {
             return Ok(self.report(board, board.work().claim(claim)?));
         }
-        let ledger = self.ledger_with_spool().map_err(unusable)?;
+        let ledger = self.ledger_with_spool()?;
         let estimate = match &item {
             Some(item) => item.estimate(),
             None => claim.create.as_ref().and_then(|create| create.estimate),
@@ -202,7 +202,7 @@ impl ItemQuota {
     /// are the same; if another session was faster, it is one that fits into the same tokens.
     fn claim_next_that_fits(&self, board: &Board, next: &ClaimNext) -> Result<(Claimed, Option<ClaimCheck>)> {
         let unusable = |error| self.unusable(error);
-        let ledger = self.ledger_with_spool().map_err(unusable)?;
+        let ledger = self.ledger_with_spool()?;
         let requests = |tokens, item| {
             let request = self.request(&next.session, item, tokens);
             self.of_each_provider(&ledger, &request).map_err(unusable)
@@ -336,11 +336,13 @@ impl ItemQuota {
 
     /// The ledger, with what hooks have read and no fold has counted yet.
     fn ledger_with_spool(&self) -> Result<Ledger> {
-        let create = || self.location.create();
-        if !spool::is_used(self.location.home()) {
-            return create();
+        match fold::fold_spool(&self.location) {
+            Ok(Some(ledger)) => Ok(ledger),
+            Ok(None) => self.location.create().map_err(|error| self.unusable(error)),
+            // It says what to do.
+            Err(error) if error.code() == Code::Busy => Err(error),
+            Err(error) => Err(self.unusable(error)),
         }
-        folded(&self.location, || create().map(Some))?.map_or_else(create, |folded| Ok(folded.ledger))
     }
 
     /// Keeps the tokens of a claimed item for its session. If that fails, the claim stands, and the answer says so: the

@@ -35,6 +35,9 @@ const PAUSE: Duration = Duration::from_secs(30);
 /// How long a command waits for another one that folds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long a claim waits for one, and how long it counts what hooks have read.
+const BRIEF: Duration = Duration::from_millis(200);
+
 /// How often it looks.
 const POLL: Duration = Duration::from_millis(10);
 
@@ -77,12 +80,52 @@ pub fn fold(location: &LedgerLocation) -> Result<Option<Folded>> {
     Ok(target.folded)
 }
 
-/// Starts a process that folds, if the last one was started long enough ago. It does not wait for it. Warnings are announced on
-/// the board of the call.
+/// Folds what hooks have appended to the spool, for a call that does not wait for long: if it would have to, it is refused. A
+/// process reads what no hook has read. `None`, and no ledger is opened, if the spool is empty.
+pub fn fold_spool(location: &LedgerLocation) -> Result<Option<Ledger>> {
+    let home = location.home();
+    let folded = if spool::is_used(home) { drain_briefly(location) } else { Ok(None) };
+    let is_unfinished = folded.as_ref().is_err_and(|error| error.code() == Code::Busy);
+    if is_unfinished || transcript::has_states(home) {
+        // A call that cannot start it leaves it to the next one.
+        let _ = if is_unfinished { start(location) } else { start_if_due(location) };
+    }
+    folded
+}
+
+fn drain_briefly(location: &LedgerLocation) -> Result<Option<Ledger>> {
+    let home = location.home();
+    let lock = disk::own_file(&home.join(LOCK), true).map_err(lock_failed)?;
+    if !wait_for(&lock, BRIEF, || spool::is_used(home)) {
+        return if spool::is_used(home) { Err(busy()) } else { Ok(None) };
+    }
+    let mut target = Target::new(location);
+    let began = Instant::now();
+    let drained = spool::drain(home, &mut |lines| {
+        if began.elapsed() >= BRIEF {
+            return Err(Failure::Ledger(busy()));
+        }
+        target.record(lines)
+    });
+    drained.map_err(Failure::error)?;
+    Ok(target.folded.map(|folded| folded.ledger))
+}
+
+/// Starts a process that folds, if the last one was started long enough ago. It does not wait for it.
 pub fn start_if_due(location: &LedgerLocation) -> io::Result<()> {
+    start_after(location, PAUSE)
+}
+
+/// Starts a process that folds, unless there is one.
+pub fn start(location: &LedgerLocation) -> io::Result<()> {
+    start_after(location, Duration::ZERO)
+}
+
+/// Starts a process that folds, if the last one was started this long ago. Warnings are announced on the board of the call.
+fn start_after(location: &LedgerLocation, pause: Duration) -> io::Result<()> {
     let lock = disk::own_file(&location.home().join(LOCK), true)?;
     // A process that folds has it, or a hook that is about to start one.
-    if lock.try_lock().is_err() || was_used_within(&lock, PAUSE)? {
+    if lock.try_lock().is_err() || was_used_within(&lock, pause)? {
         return Ok(());
     }
     if lock.metadata()?.len() == 0 {

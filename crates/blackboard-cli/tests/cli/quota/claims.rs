@@ -1,6 +1,6 @@
 //! Claims of work items within the quota.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 
 use blackboard::Code;
 use serde_json::{Value, json};
@@ -36,6 +36,7 @@ testkit::on_each_engine![
     with_warn_a_claim_does_not_need_a_valid_quota,
     a_mistake_in_the_configuration_refuses_claims,
     with_deny_a_claim_counts_what_hooks_have_read,
+    with_deny_a_claim_does_not_wait_for_a_process_that_counts,
     a_claim_of_a_session_without_a_known_provider_has_to_fit_with_each,
     without_a_quota_a_claim_has_nothing_of_it,
 ];
@@ -574,6 +575,30 @@ fn with_deny_a_claim_counts_what_hooks_have_read() {
     let spool = hooks_have_read(&scratch, 80_000);
     claim(&scratch, "one", "Ivy").refused(Code::QuotaExceeded);
     assert!(!spool.exists());
+}
+
+fn with_deny_a_claim_does_not_wait_for_a_process_that_counts() {
+    let scratch = enforcing("deny");
+    create(&scratch, "one", "1k");
+    create(&scratch, "two", "1k");
+    scratch.json(["quota", "status"]);
+    // A process that folds, and does not go on.
+    let mut lock = OpenOptions::new();
+    let lock = lock.create(true).truncate(false).write(true).open(scratch.home_file("quota-fold")).unwrap();
+    lock.lock().unwrap();
+    claim(&scratch, "two", "Ivy").success();
+    let spool = hooks_have_read(&scratch, 80_000);
+    for call in ["one", "--next"] {
+        let refused = claim(&scratch, call, "Ivy").refused(Code::Busy);
+        assert_eq!(
+            (&refused["error"], &refused["hint"]),
+            (&json!("another process is counting usage"), &json!("retry"))
+        );
+    }
+    assert_eq!(status_of(&scratch, "one"), "available");
+    assert!(spool.exists());
+    drop(lock);
+    claim(&scratch, "one", "Ivy").refused(Code::QuotaExceeded);
 }
 
 fn a_claim_of_a_session_without_a_known_provider_has_to_fit_with_each() {
