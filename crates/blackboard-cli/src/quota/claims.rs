@@ -12,9 +12,10 @@ use blackboard::quota::{Check, Enforcement, Ledger, Reason, Reservation, Reserve
 use blackboard::work::{Claim, ClaimNext, Claimed, WorkItem};
 use blackboard::{Board, Code, Error, Refusal, Result, duration};
 
+use super::ended::{OwnBoard, release_ended};
 use super::item_tokens::{AddedTokens, ClaimCheck};
 use super::ledger_location::LedgerLocation;
-use super::{does_not_fit, fold, refusal_of, release_ended};
+use super::{does_not_fit, fold, refusal_of};
 use crate::context::Context;
 use crate::location;
 use crate::open::ResolvedBoard;
@@ -331,7 +332,8 @@ impl ItemQuota {
     }
 
     fn release_ended(&self, ledger: &Ledger, board: &Board, caller: Option<&str>) -> Result<usize> {
-        release_ended(ledger, board, &self.board, caller)
+        let own = OwnBoard { board, name: &self.board, caller };
+        release_ended(ledger, &self.location, Some(&own))
     }
 
     /// The ledger, with what hooks have read and no fold has counted yet.

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `ledger_location.rs` | where the ledger is; the only way to open it |
 //! | `board_names.rs` | the names of boards in the ledger |
+//! | `ended.rs` | reservations of sessions that have ended |
 //! | `reader.rs` | the ledger for edges that only show it |
 //! | `claims.rs` | claims of work items within the quota |
 //! | `item_tokens.rs` | what work items have used |
@@ -19,6 +20,7 @@
 mod board_names;
 pub mod claims;
 pub mod collect;
+mod ended;
 pub mod fold;
 pub mod item_tokens;
 mod ledger_location;
@@ -32,11 +34,12 @@ mod transcript;
 
 use std::path::Path;
 
-use blackboard::agent::AgentStatus;
 use blackboard::quota::{Check, Ledger, Status};
 use blackboard::{Board, Code, Error, Refusal, Result};
 
 pub use self::board_names::BoardNames;
+pub use self::ended::{OwnBoard, release_after_hook};
+pub use self::fold::Folded;
 pub use self::ledger_location::{LedgerLocation, check_server};
 pub use self::reader::{ProviderSummary, QuotaReader, summarize};
 use crate::commands::arguments::Session;
@@ -54,17 +57,20 @@ pub fn ledger(context: &Context) -> Result<Ledger> {
 
 /// The ledger of this user, if it exists, and its configuration.
 pub fn existing_ledger(context: &Context) -> Result<(LedgerLocation, Option<Ledger>)> {
-    let location = located(context)?;
-    let folded = folded(&location, || location.open())?;
+    let (location, folded) = folded_ledger(context)?;
     Ok((location, folded.map(|folded| folded.ledger)))
 }
 
+/// The same, and how many messages were counted that were not known.
+pub fn folded_ledger(context: &Context) -> Result<(LedgerLocation, Option<Folded>)> {
+    let location = located(context)?;
+    let folded = folded(&location, || location.open())?;
+    Ok((location, folded))
+}
+
 /// Folds what hooks have read into the ledger, then returns it. Usage that cannot be folded now stays in the spool.
-fn folded(
-    location: &LedgerLocation,
-    open: impl Fn() -> Result<Option<Ledger>>,
-) -> Result<Option<fold::Folded>> {
-    let unchanged = |ledger| fold::Folded { ledger, recorded: 0 };
+fn folded(location: &LedgerLocation, open: impl Fn() -> Result<Option<Ledger>>) -> Result<Option<Folded>> {
+    let unchanged = |ledger| Folded { ledger, recorded: 0 };
     match fold::fold(location) {
         Ok(None) => Ok(open()?.map(unchanged)),
         Ok(folded) => Ok(folded),
@@ -80,6 +86,10 @@ fn folded(
 /// The state of the quota, and its configuration. A ledger that does not exist is empty, and not created.
 pub fn status_of(context: &Context) -> Result<(LedgerLocation, Status)> {
     let (location, ledger) = existing_ledger(context)?;
+    if let Some(ledger) = &ledger {
+        // The state is shown, whether or not the board can be read.
+        let _ = Caller::without_session(context).and_then(|caller| caller.release_ended(ledger, &location));
+    }
     let status = ledger.map_or_else(|| location.empty(), Ok)?.status()?;
     Ok((location, status))
 }
@@ -131,14 +141,31 @@ pub struct Caller {
 impl Caller {
     /// Opens the board of this call. A quota does not need one, so a board that does not exist is not reported.
     pub fn find(context: &Context, session: &Session) -> Result<Caller> {
-        let (access, named) = (Access::peek(session.named()), session.named());
+        Caller::with(context, Access::peek(session.named()), session.named())
+    }
+
+    /// The same for a call whose session does not matter, and which needs no board.
+    pub fn without_session(context: &Context) -> Result<Caller> {
+        let engine = &context.resolve()?.engine;
+        if engine.exists() {
+            return Caller::with(context, Access::wait(), None);
+        }
+        let (names, name) = Caller::names_in_ledger(context)?;
+        Ok(Caller { board: None, names, name, session: None, agent: None })
+    }
+
+    fn with(
+        context: &Context,
+        access: Access<'_, (Board, Option<String>)>,
+        given: Option<&str>,
+    ) -> Result<Caller> {
         let engine = &context.resolve()?.engine;
         let (names, name) = Caller::names_in_ledger(context)?;
         let is_missing = |file: &Path| {
             let found = std::fs::symlink_metadata(file);
             found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
         };
-        if named.is_none() && engine.file().is_some_and(is_missing) {
+        if given.is_none() && engine.file().is_some_and(is_missing) {
             return Ok(Caller { board: None, names, name, session: None, agent: None });
         }
         let (board, session) = context.open(access)?;
@@ -170,24 +197,13 @@ impl Caller {
         }
     }
 
-    /// Releases what sessions of this board have reserved that have ended or are stale.
-    pub fn release_ended(&self, ledger: &Ledger) -> Result<usize> {
-        let Some(board) = &self.board else { return Ok(0) };
-        release_ended(ledger, board, &self.name, self.session.as_deref())
+    /// Releases what sessions have reserved that have ended or are stale.
+    pub fn release_ended(&self, ledger: &Ledger, location: &LedgerLocation) -> Result<usize> {
+        let own = self.board.as_ref().map(|board| OwnBoard {
+            board,
+            name: &self.name,
+            caller: self.session.as_deref(),
+        });
+        ended::release_ended(ledger, location, own.as_ref())
     }
-}
-
-/// Releases what sessions of a board have reserved that have ended or are stale. Those whose process is gone become stale,
-/// except for the caller.
-fn release_ended(ledger: &Ledger, board: &Board, name: &str, caller: Option<&str>) -> Result<usize> {
-    let has_ended = |session: &str| {
-        let shown = board.agents().show(session);
-        shown.is_ok_and(|shown| match shown.agent.status {
-            AgentStatus::Completed | AgentStatus::Stale => true,
-            AgentStatus::Active | AgentStatus::Idle => {
-                caller != Some(session) && board.sweep_gone([session].into_iter())
-            }
-        })
-    };
-    ledger.release_ended(|of, session| of == name && has_ended(session))
 }

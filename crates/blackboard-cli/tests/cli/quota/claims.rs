@@ -38,6 +38,7 @@ testkit::on_each_engine![
     with_deny_a_claim_counts_what_hooks_have_read,
     with_deny_a_claim_does_not_wait_for_a_process_that_counts,
     a_claim_of_a_session_without_a_known_provider_has_to_fit_with_each,
+    a_claim_gets_the_tokens_of_a_session_that_ended_on_another_board,
     without_a_quota_a_claim_has_nothing_of_it,
 ];
 
@@ -640,6 +641,35 @@ fn a_claim_of_a_session_without_a_known_provider_has_to_fit_with_each() {
             assert_eq!((held(0), &held(1)[0]["tokens"]), (json!([]), &json!(900_000_000)));
         }
     }
+}
+
+fn a_claim_gets_the_tokens_of_a_session_that_ended_on_another_board() {
+    let scratch = enforcing("deny");
+    create(&scratch, "one", "50k");
+    let directory = scratch.path().canonicalize().unwrap().join("other");
+    fs::create_dir(&directory).unwrap();
+    let file = directory.join("board.db");
+    let other = |call: &[&str]| {
+        let call = ["--db", file.to_str().unwrap()].into_iter().chain(call.iter().copied());
+        scratch.run(call.chain(["--json"])).success().json()
+    };
+    let elm = other(&["agent", "register", "--name", "Elm", "--session-hint", "elm"])["session_id"].clone();
+    let elm = elm.as_str().unwrap();
+    other(&["work", "create", "large", "--title", "Large", "--estimate", "80k"]);
+    other(&["work", "claim", "large", "--session", elm]);
+    let refusal = claim(&scratch, "one", "Ivy").refused(Code::QuotaExceeded);
+    assert_eq!(refusal["available"], 0, "Elm works");
+    // As a sweep, or a hook without time, ends it.
+    blackboard::Board::open(&file).unwrap().agents().deregister(elm).unwrap();
+    claim(&scratch, "one", "Ivy").success();
+    assert_eq!(reservations(&scratch), [("one".to_owned(), 50_000)]);
+    // A board that was deleted has no sessions.
+    scratch.json(["work", "release", "one", "--session", "Ivy"]);
+    other(&["agent", "register", "--name", "Elm", "--session-hint", "elm"]);
+    other(&["work", "claim", "large", "--session", elm]);
+    claim(&scratch, "one", "Ivy").refused(Code::QuotaExceeded);
+    fs::remove_file(&file).unwrap();
+    assert_eq!(reserved(&scratch), 0, "status releases them");
 }
 
 fn without_a_quota_a_claim_has_nothing_of_it() {
