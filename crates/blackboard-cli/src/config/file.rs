@@ -45,6 +45,13 @@ pub(super) enum Origin {
     Project,
 }
 
+/// A file that is applied.
+#[derive(Clone, Copy)]
+pub(super) struct ConfigFile<'a> {
+    pub(super) path: &'a Path,
+    pub(super) origin: Origin,
+}
+
 /// The problems of a file: the first few as text, the others as a count.
 #[derive(Default)]
 struct Warnings {
@@ -72,24 +79,34 @@ pub(super) fn apply(
     warnings: &mut Vec<String>,
 ) -> Result<()> {
     let mut complaints = Warnings::default();
+    let file = ConfigFile { path, origin };
+    let mut ignore = |reason: &str, text: Option<&str>, config: &mut Config| {
+        quota::note_ignored_file(file, reason, text, config);
+        complaints.add(|| format!("ignored: {reason}"));
+    };
     match open(path, origin) {
-        Ok(file) => {
-            let metadata = file.metadata();
+        Ok(opened) => {
+            let metadata = opened.metadata();
             if let Ok(metadata) = &metadata {
                 check_trusted(path, metadata)?;
             }
-            match metadata.and_then(|metadata| read(file, &metadata)) {
-                Ok(text) => apply_text(&text, origin, config, &mut complaints),
-                Err(error) => complaints.add(|| format!("ignored: {error}")),
+            match metadata.and_then(|metadata| read(opened, &metadata)) {
+                Ok(content) => match std::str::from_utf8(&content) {
+                    Ok(text) => apply_text(text, file, config, &mut complaints),
+                    Err(_) => {
+                        ignore("it is not UTF-8", Some(&String::from_utf8_lossy(&content)), config);
+                    }
+                },
+                Err(error) => ignore(&error.to_string(), None, config),
             }
         }
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return Ok(());
         }
         Err(_) if std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink()) => {
-            complaints.add(|| "ignored: it is a symbolic link".to_owned());
+            ignore("it is a symbolic link", None, config);
         }
-        Err(error) => complaints.add(|| format!("ignored: {error}")),
+        Err(error) => ignore(&error.to_string(), None, config),
     }
     let file = printable(path);
     warnings.extend(complaints.said.iter().map(|complaint| format!("{file}: {complaint}")));
@@ -124,7 +141,7 @@ pub(crate) fn printable(path: &Path) -> String {
     escape(&path.display().to_string()).into_owned()
 }
 
-fn read(file: File, metadata: &Metadata) -> io::Result<String> {
+fn read(file: File, metadata: &Metadata) -> io::Result<Vec<u8>> {
     if !metadata.is_file() {
         return Err(io::Error::other("it is not a plain file"));
     }
@@ -133,7 +150,7 @@ fn read(file: File, metadata: &Metadata) -> io::Result<String> {
     if content.len() as u64 > LARGEST_FILE {
         return Err(io::Error::other("it is larger than 1 MB"));
     }
-    String::from_utf8(content).map_err(|_| io::Error::other("it is not UTF-8"))
+    Ok(content)
 }
 
 /// Opening a pipe would block until another process writes to it. A link is allowed in the home directory, where
@@ -160,20 +177,27 @@ fn open(path: &Path, origin: Origin) -> io::Result<File> {
 }
 
 /// Applies every valid value.
-fn apply_text(text: &str, origin: Origin, config: &mut Config, complaints: &mut Warnings) {
+fn apply_text(text: &str, file: ConfigFile<'_>, config: &mut Config, complaints: &mut Warnings) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut leaves = BTreeMap::new();
+    let mut ignore = |reason: &str| {
+        quota::note_ignored_file(file, reason, Some(text), config);
+        complaints.add(|| format!("ignored: {reason}"));
+    };
     match parse_to_value(text, &JSON_WITH_COMMENTS) {
         Ok(None) => {}
         Ok(Some(JsonValue::Object(object))) => collect(object, "", &mut leaves),
-        Ok(Some(_)) => complaints.add(|| "ignored: it must be a JSON object".to_owned()),
-        Err(error) => complaints.add(|| format!("ignored: it is not valid JSON ({error})")),
+        Ok(Some(_)) => ignore("it must be a JSON object"),
+        Err(error) => ignore(&format!("it is not valid JSON ({error})")),
     }
     for key in KEYS {
-        apply_key(key, origin, &mut leaves, config, complaints);
+        apply_key(key, file, &mut leaves, config, complaints);
     }
-    for name in leaves.keys() {
-        complaints.add(|| unknown(name));
+    for (name, value) in leaves {
+        if complaints.said.len() < MOST_WARNINGS && suggestion(&name) == Some(quota::KEY) {
+            quota::note_unknown_key(file, &unknown(&name), value, config);
+        }
+        complaints.add(|| unknown(&name));
     }
 }
 
@@ -193,17 +217,18 @@ fn collect<'a>(object: JsonObject<'a>, section: &str, leaves: &mut BTreeMap<Stri
 /// Removes all spellings of the key from the file. The first one that is present counts.
 fn apply_key(
     key: &Key,
-    origin: Origin,
+    file: ConfigFile<'_>,
     leaves: &mut BTreeMap<String, JsonValue<'_>>,
     config: &mut Config,
     complaints: &mut Warnings,
 ) {
+    let origin = file.origin;
     let aliases = key.aliases.iter().map(|alias| (alias.name, Some(alias.unit)));
     let mut first: Option<&str> = None;
     for (name, unit) in std::iter::once((key.path, None::<Unit>)).chain(aliases) {
         let Some(value) = leaves.remove(name) else { continue };
         if let Kind::Quota = key.kind {
-            for warning in quota::apply(value, origin, config) {
+            for warning in quota::apply(value, file, config) {
                 complaints.add(|| escape(&warning).into_owned());
             }
             continue;
@@ -263,11 +288,16 @@ fn unknown(name: &str) -> String {
     if is_section(name) {
         return format!("{name} must be an object, so it is ignored");
     }
+    let suggested = suggestion(name).map(|known| format!("; did you mean {known}?")).unwrap_or_default();
+    let name: String = name.chars().take(LONGEST_NAME_SHOWN).collect();
+    format!("unknown key \"{}\"{suggested}", name.escape_debug())
+}
+
+/// The key that an unknown one probably means.
+fn suggestion(name: &str) -> Option<&'static str> {
     let name: String = name.chars().take(LONGEST_NAME_SHOWN).collect();
     let known = KEYS
         .iter()
         .flat_map(|key| std::iter::once(key.path).chain(key.aliases.iter().map(|alias| alias.name)));
-    let suggestion =
-        nearest(&name, known).map(|known| format!("; did you mean {known}?")).unwrap_or_default();
-    format!("unknown key \"{}\"{suggestion}", name.escape_debug())
+    nearest(&name, known)
 }

@@ -251,6 +251,71 @@ fn a_project_can_make_the_quota_stricter_and_nothing_else() {
 }
 
 #[test]
+fn a_mistake_in_a_file_removes_no_limit() {
+    const HOME: &str = r#"{"quota": {"providers": {"a": {}}}}"#;
+    const DENYING: &str = r#"{"quota": {"enforce": "deny", "providers": {"a": {}}}}"#;
+    // Whether claims are refused because of a quota that is not valid; `None` if no quota of the files is invalid.
+    for (home, project, expected) in [
+        (Some(r#"{"quota": {"enforce": "deny", "providers": {"a": {}},,}}"#), None, Some(true)),
+        (Some(r#"{"quota": {"enforce": "warn", "providers": {"a": {}},,}}"#), None, Some(false)),
+        (Some(r#"{"quota": {"providers": {"a": {}},,}}"#), None, Some(false)),
+        (Some(r#"{"fileGuard": "deny",, "notify": [{"events": ["quota_warning"]}]}"#), None, None),
+        (Some(r#"[{"quota": {"enforce": "deny"}}]"#), None, Some(true)),
+        (Some(r#"{"quota": {"enforce": "Deny", "providers": {"a": {}}}}"#), None, Some(true)),
+        (Some(r#"{"quota": {"enforce": true, "providers": {"a": {}}}}"#), None, Some(true)),
+        (Some(r#"{"quota": {"enforce": "warn", "provider": {"a": {}}}}"#), None, Some(false)),
+        (Some(r#"{"quota": {"Enforce": "deny", "providers": {"a": {}}}}"#), None, Some(true)),
+        (Some(r#"{"quota": {"enforce": "deny", "providers": {}}}"#), None, Some(true)),
+        (Some(r#"{"quota": [{"providers": {"a": {}}}]}"#), None, Some(true)),
+        (Some(r#"{"quota": "warn"}"#), None, Some(false)),
+        (Some(r#"{"quota": null}"#), None, Some(false)),
+        (Some(r#"{"qouta": {"enforce": "deny", "providers": {"a": {}}}}"#), None, Some(true)),
+        (Some(HOME), Some(r#"{"quota": {"enforce": "deny", "provider": {}}}"#), Some(true)),
+        (Some(HOME), Some(r#"{"quota": {"enforce": "Deny"}}"#), Some(true)),
+        (Some(HOME), Some(r#"{"quota": {"enforce": "deny",}}}"#), Some(true)),
+        (Some(HOME), Some(r#"{"quota": ["deny"]}"#), Some(true)),
+        (Some(HOME), Some(r#"{"quota": {"provider": {}}}"#), None),
+        (Some(DENYING), Some(r#"{"quota": {"provider": {}}}"#), Some(true)),
+        (Some(HOME), Some(r#"{"quota": {"enforce": "deny"}}"#), None),
+        (None, Some(r#"{"quota": {"enforce": "deny", "provider": {}}}"#), None),
+    ] {
+        let files = Files::new();
+        for (file, text) in [(files.home(), home), (files.project(), project)] {
+            if let Some(text) = text {
+                fs::write(file, text).unwrap();
+            }
+        }
+        let (config, warnings) = files.load();
+        let denies = config.invalid_quota.map(|invalid| invalid.denies);
+        assert_eq!(denies, expected, "{home:?} {project:?}: {warnings:?}");
+        assert!(denies.is_none() || !warnings.is_empty(), "{home:?} {project:?}");
+    }
+}
+
+#[test]
+fn a_project_refuses_claims_without_naming_a_provider() {
+    let files = Files::new();
+    fs::write(files.home(), r#"{"quota": {"providers": {"a": {}}}}"#).unwrap();
+    fs::write(files.project(), r#"{"quota": {"enforce": "deny"}}"#).unwrap();
+    let (config, warnings) = files.load();
+    assert_eq!(warnings, Vec::<String>::new());
+    assert_eq!(config.quota.unwrap().enforcement(), blackboard::quota::Enforcement::Deny);
+}
+
+#[test]
+fn a_file_without_text_refuses_claims_if_there_is_a_ledger() {
+    for (ledger, expected) in [(None, None), (Some("quota.db"), Some(true)), (Some("notes.db"), None)] {
+        let files = Files::new();
+        fs::create_dir(files.home()).unwrap();
+        if let Some(ledger) = ledger {
+            fs::write(files.directory.path().join(ledger), "").unwrap();
+        }
+        let (config, warnings) = files.load();
+        assert_eq!(config.invalid_quota.map(|invalid| invalid.denies), expected, "{warnings:?}");
+    }
+}
+
+#[test]
 fn flat_names_mean_the_same_in_their_own_unit() {
     let cases = [
         (r#"{"heartbeatInterval": 90}"#, "heartbeat.intervalSeconds", "90"),
@@ -409,7 +474,8 @@ fn a_bad_value_is_ignored_and_named_with_file_range_and_default() {
                 _ => format!(r#"{{"{section}": {{"{name}": {value}}}}}"#),
             };
             let (config, warnings) = from_home(&text);
-            assert_eq!(config, Config::default(), "{text}");
+            // A quota that is not valid is noted.
+            assert_eq!(Config { invalid_quota: None, ..config }, Config::default(), "{text}");
             assert_eq!(warnings.len(), 1, "{text}: {warnings:?}");
             let expected = [
                 "home.json: ".to_owned(),

@@ -4,6 +4,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use blackboard::agent::{Agent, AgentStatus, CheckIn, Register, Registered};
@@ -28,9 +29,8 @@ use crate::location;
 use crate::notify::Notifier;
 use crate::open::ResolvedBoard;
 use crate::platforms::{Platform, Reply};
-use crate::quota::QuotaReader;
 use crate::quota::collect::UsageCall;
-use crate::quota::notices;
+use crate::quota::{LedgerLocation, OwnBoard, QuotaReader, notices, release_after_hook};
 use crate::unreadable::{UnreadableRows, sentences};
 
 /// How long after its brief a session gets no second one: a platform may call twice for one start.
@@ -39,7 +39,7 @@ const TOLD_JUST_NOW: Duration = Duration::from_secs(10);
 /// How long after the end of a session a platform may still report a tool call that was running then.
 const LATE: Duration = Duration::from_mins(1);
 
-/// How long a brief waits for the ledger of tokens.
+/// How long a hook waits for the ledger of tokens.
 const QUOTA_WAIT: Duration = Duration::from_millis(50);
 
 /// The answer of a hook, and its work after the answer.
@@ -102,6 +102,16 @@ pub fn handle(
     let unreadable = UnreadableRows::default();
     let opened = open(context, directory.as_deref(), starts_session, deadline, &unreadable)?;
     let HookBoard { board, engine, config, notifier, notices } = opened;
+    let has_swept = Arc::new(AtomicBool::new(false));
+    let board = match &config.quota {
+        Some(_) => {
+            let observed = Arc::clone(&has_swept);
+            board.with_sweep_observer(move |swept| {
+                observed.fetch_or(!swept.stale_agents.is_empty(), Ordering::Relaxed);
+            })
+        }
+        None => board,
+    };
     let handler = HookHandler { platform, request, context, directory, board, config, notices, log };
     let answer = handler.answer().map(|handled| handler.with_quota_notice(handled));
     engine.note_hook_end(answer.as_ref().map_or_else(HookEnd::Failed, |_| HookEnd::Answered));
@@ -120,12 +130,11 @@ pub fn handle(
     };
     let session = handler.session();
     // Without a quota, this is all that a hook does about it.
-    let usage = match &handler.config.quota {
-        Some(_) => {
-            UsageCall::new(platform, request, context, handler.directory.as_deref(), engine.name(), input)
-        }
-        None => None,
-    };
+    let ledger = LedgerLocation::of(&handler.config, || context.request_in(handler.directory.as_deref()));
+    let usage = ledger
+        .clone()
+        .and_then(|ledger| UsageCall::new(platform, request, context, ledger, engine.name(), input));
+    let ends_session = matches!(request.event, HookEvent::Ended | HookEvent::DelegateEnded);
     let board = handler.board;
     let log = Arc::clone(log);
     let afterwards = move || {
@@ -145,6 +154,13 @@ pub fn handle(
         }
         if let Some(error) = usage.and_then(|usage| usage.collect(&board).err()) {
             log.write(&format!("usage was not read: {}", error.kind()));
+        }
+        if let Some(ledger) = ledger.filter(|_| ends_session || has_swept.load(Ordering::Relaxed)) {
+            let name = ledger.board_names().of(&engine.name());
+            let own = OwnBoard { board: &board, name: &name, caller: None };
+            if let Err(error) = release_after_hook(&ledger.within(QUOTA_WAIT), &own) {
+                log.write(&format!("reserved tokens were not released: {}: {error}", error.code()));
+            }
         }
         board.maintain();
         if let Some(notifier) = &notifier {

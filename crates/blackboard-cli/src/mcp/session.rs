@@ -179,13 +179,13 @@ impl Sessions {
         known.own.is_some() || !known.found.is_empty()
     }
 
-    /// Ends the session that was registered here, if there is one.
-    pub fn leave(&self, board: &Board) -> Result<()> {
+    /// Ends the session that was registered here, if there is one, and returns it.
+    pub fn leave(&self, board: &Board) -> Result<Option<String>> {
         let own = self.known.lock().unwrap_or_else(PoisonError::into_inner).own.take();
-        if let Some(own) = own {
-            board.agents().deregister(&own)?;
+        if let Some(own) = &own {
+            board.agents().deregister(own)?;
         }
-        Ok(())
+        Ok(own)
     }
 }
 

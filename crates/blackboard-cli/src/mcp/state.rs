@@ -19,7 +19,7 @@ use crate::envelope::BoardState;
 use crate::location::{self, Tree};
 use crate::open::{KeptBoard, OpenBoard};
 use crate::quota::QuotaReader;
-use crate::quota::claims::ItemQuota;
+use crate::quota::claims::{self, ItemQuota};
 
 /// The state that the calls of one client share.
 pub struct ServerState {
@@ -142,7 +142,8 @@ impl ServerState {
     pub fn leave(&self) -> Result<()> {
         if let Some(board) = self.existing()? {
             self.cursors.store(&board);
-            self.sessions.leave(&board)?;
+            let ended = self.sessions.leave(&board)?;
+            claims::release_sessions(self.item_quota().as_ref(), ended.as_deref());
             board.maintain();
         }
         Ok(())

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::reply::{ItemList, Reply, ShownEvent, shortened};
 use super::tools::{ActionArgument, Arguments, Call, Tool, check_arguments, wrong};
-use crate::quota::claims::{self, WithTokens};
+use crate::quota::claims;
+use crate::quota::item_tokens::WithTokens;
 
 /// The default and the maximum number of items in a list.
 const LIMIT: usize = 20;

@@ -29,6 +29,17 @@ pub struct UsageReport {
     pub limits: u64,
 }
 
+/// What `quota fold` has done.
+#[derive(Default, Serialize)]
+pub struct FoldReport {
+    /// Messages that were counted.
+    pub counted: u64,
+    /// Thresholds that were announced.
+    pub announced: usize,
+    /// Reservations of sessions that have ended.
+    pub released: usize,
+}
+
 /// What `quota release` has released.
 #[derive(Serialize)]
 pub struct ReleasedTokens {
@@ -55,6 +66,8 @@ render_object! {
     CheckedQuota(Reserved) = checked;
     /// The answer of `quota record`.
     RecordedUsage(UsageReport) = recorded;
+    /// The answer of `quota fold`.
+    FoldedUsage(FoldReport) = folded;
     /// The answer of `quota release`.
     Released(ReleasedTokens) = released;
 }
@@ -217,6 +230,24 @@ fn recorded(report: &UsageReport, screen: &mut Screen<'_>) -> Result {
     screen.line(format_args!("Messages: {}", parts.join(", ")))?;
     if report.limits > 0 {
         screen.line(format_args!("Limits of the platform: {}", report.limits))?;
+    }
+    Ok(())
+}
+
+fn folded(report: &FoldReport, screen: &mut Screen<'_>) -> Result {
+    match report.counted {
+        1 => screen.line(format_args!("Counted 1 message"))?,
+        count => screen.line(format_args!("Counted {count} messages"))?,
+    }
+    for (count, one, more) in [
+        (report.announced, "Announced 1 threshold", "Announced thresholds"),
+        (report.released, "Released 1 reservation", "Released reservations"),
+    ] {
+        match count {
+            0 => {}
+            1 => screen.line(format_args!("{one}"))?,
+            count => screen.line(format_args!("{more}: {count}"))?,
+        }
     }
     Ok(())
 }

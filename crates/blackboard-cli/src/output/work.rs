@@ -18,7 +18,7 @@ use super::{
 };
 use crate::envelope::Answer;
 use crate::outcome::Render;
-use crate::quota::claims::{AddedTokens, ItemTokens, WithTokens};
+use crate::quota::item_tokens::{AddedTokens, ItemTokens, WithTokens};
 
 render_object! {
     /// The answer of `work release`.

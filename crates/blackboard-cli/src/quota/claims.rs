@@ -1,4 +1,4 @@
-//! Claims of work items within the quota, and what the ledger knows about items.
+//! Claims of work items within the quota.
 //!
 //! With `enforce: deny`, the estimate of an item is reserved before the claim, in one transaction of the ledger: of many
 //! claims only as many succeed as fit together. The reservation is short until the item is claimed, so that a process that
@@ -8,15 +8,14 @@
 
 use std::time::Duration;
 
-use blackboard::quota::{
-    Check, Enforcement, Ledger, Reason, Reservation, Reserved, SimilarEstimate, TokenRequest,
-};
-use blackboard::work::{Claim, ClaimNext, Claimed, LastCompleted, WorkItem};
+use blackboard::quota::{Check, Enforcement, Ledger, Reason, Reservation, Reserved, TokenRequest};
+use blackboard::work::{Claim, ClaimNext, Claimed, WorkItem};
 use blackboard::{Board, Code, Error, Refusal, Result, duration};
-use serde::Serialize;
 
+use super::ended::{OwnBoard, release_ended};
+use super::item_tokens::{AddedTokens, ClaimCheck};
 use super::ledger_location::LedgerLocation;
-use super::{folded, refusal_of, release_ended, spool};
+use super::{does_not_fit, fold, refusal_of};
 use crate::context::Context;
 use crate::location;
 use crate::open::ResolvedBoard;
@@ -30,67 +29,19 @@ const BEFORE_CLAIM: Duration = Duration::from_mins(1);
 /// How often a claim of the next item is tried while other sessions claim and reserve.
 const MOST_ATTEMPTS: usize = 100;
 
-/// How many completed items of the board are searched for similar ones, and how many of these count.
-const SEARCHED: usize = 500;
-const MOST_SIMILAR: usize = 50;
-
 /// The quota as claims on one board use it.
 pub struct ItemQuota {
-    location: LedgerLocation,
+    pub(super) location: LedgerLocation,
     /// The name of the board in the ledger.
-    board: String,
+    pub(super) board: String,
 }
 
-/// What the ledger adds to an answer about a work item.
-#[derive(Default, Serialize)]
-pub struct ItemTokens {
-    /// Whether the claim fits.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub quota: Option<ClaimCheck>,
-    /// What the item has used.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tokens_used: Option<u64>,
-    /// What similar items have used.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub estimate_from_similar: Option<SimilarEstimate>,
-}
-
-/// Whether a claim fits into the quota.
-#[derive(Serialize)]
-#[serde(untagged)]
-pub enum ClaimCheck {
-    /// It was checked.
-    Checked(Check),
-    /// The ledger cannot be used.
-    Unknown {
-        /// Why.
-        error: String,
-    },
-}
-
-/// An answer with what the ledger adds to it, as JSON.
-#[derive(Serialize)]
-pub struct WithTokens<'a, T> {
-    /// The answer.
-    #[serde(flatten)]
-    pub answer: &'a T,
-    /// What the ledger adds.
-    #[serde(flatten)]
-    pub tokens: Option<&'a ItemTokens>,
-}
-
-/// What the ledger adds to an answer, if a quota is configured.
-pub type AddedTokens = Option<Box<ItemTokens>>;
-
-impl ItemTokens {
-    /// What a person should know about the claim: it does not fit, or that is not known.
-    pub fn note(&self) -> Option<String> {
-        match self.quota.as_ref()? {
-            ClaimCheck::Checked(check) if check.fits => None,
-            ClaimCheck::Checked(check) => Some(problem(check)),
-            ClaimCheck::Unknown { error } => Some(format!("the token quota was not checked: {error}")),
-        }
-    }
+/// What is held for a claim: with each provider that its session may use.
+struct Held {
+    /// The check that leaves least.
+    check: Check,
+    /// Empty if the tokens do not fit, or if there is nothing to hold.
+    reservations: Vec<Reservation>,
 }
 
 /// Claims an item. With `deny`, refuses an item that does not fit.
@@ -117,11 +68,6 @@ pub fn claim_next(
     };
     let tokens = quota.tokens_of(board, &claimed.item, check);
     Ok((claimed, Some(Box::new(tokens))))
-}
-
-/// What an item and similar ones have used. `None` without a configured quota.
-pub fn tokens_of(quota: Option<&ItemQuota>, board: &Board, item: &WorkItem) -> AddedTokens {
-    quota.map(|quota| Box::new(quota.tokens_of(board, item, None)))
 }
 
 /// Releases what is reserved for items that no session works on any more. A failure is left to the end of the session or of
@@ -172,7 +118,7 @@ impl ItemQuota {
         request: impl FnOnce() -> location::Request,
     ) -> Result<Option<ItemQuota>> {
         match &resolved.config.invalid_quota {
-            Some(invalid) if invalid.denies => Err(refusal_of(invalid, &request())),
+            Some(invalid) if invalid.denies => Err(refusal_of(invalid)),
             _ => Ok(ItemQuota::on(resolved, request)),
         }
     }
@@ -180,7 +126,8 @@ impl ItemQuota {
     /// The quota for a located board.
     pub fn on(resolved: &ResolvedBoard, request: impl FnOnce() -> location::Request) -> Option<ItemQuota> {
         let location = LedgerLocation::of(&resolved.config, request)?.beside_the_board();
-        Some(ItemQuota { location, board: resolved.engine.name() })
+        let board = location.board_names().of(&resolved.engine.name());
+        Some(ItemQuota { location, board })
     }
 
     /// Checks and reserves after a claim, which stands in any case. An item that the session held already may be without a
@@ -194,13 +141,9 @@ impl ItemQuota {
             if claimed.already_held && self.is_reserved(&ledger, &claimed.item)? {
                 return Ok(None);
             }
-            let session = claimed.item.claimed_by.as_deref().unwrap_or_default();
-            let Some(provider) = ledger.provider_of_session(&self.board, session)? else {
-                return Ok(unknown_provider(claimed.item.estimate()));
-            };
-            let request = self.request_of(provider, &claimed.item);
-            let reserved = self.reserve(&ledger, board, &request, TTL)?;
-            Ok(Some(ClaimCheck::Checked(reserved.check)))
+            let requests = self.of_each_provider(&ledger, &self.request_of(&claimed.item))?;
+            let held = self.reserve(&ledger, board, &requests, TTL)?;
+            Ok(Some(ClaimCheck::Checked(held.check)))
         };
         let check = reserve()
             .unwrap_or_else(|error| Some(ClaimCheck::Unknown { error: self.unusable(error).to_string() }));
@@ -227,7 +170,7 @@ impl ItemQuota {
         if item.as_ref().is_some_and(|item| item.is_held_by(&claim.session)) {
             return Ok(self.report(board, board.work().claim(claim)?));
         }
-        let ledger = self.ledger_with_spool().map_err(unusable)?;
+        let ledger = self.ledger_with_spool()?;
         let estimate = match &item {
             Some(item) => item.estimate(),
             None => claim.create.as_ref().and_then(|create| create.estimate),
@@ -237,28 +180,20 @@ impl ItemQuota {
             Some(_) => format!("starting in process {}", std::process::id()),
             None => claim.session.clone(),
         };
-        let provider = ledger.provider_of_session(&self.board, &session).map_err(unusable)?;
-        let Some(provider) = provider else {
-            return Ok((board.work().claim(claim)?, unknown_provider(estimate)));
-        };
-        let request = TokenRequest {
-            board: Some(self.board.clone()),
-            session: Some(session),
-            item: Some(claim.id.clone()),
-            ..TokenRequest::new(provider, estimate.unwrap_or(0))
-        };
-        let reserved = self.reserve(&ledger, board, &request, BEFORE_CLAIM).map_err(unusable)?;
-        if !reserved.check.fits {
+        let request = self.request(&session, Some(claim.id.clone()), estimate.unwrap_or(0));
+        let requests = self.of_each_provider(&ledger, &request).map_err(unusable)?;
+        let held = self.reserve(&ledger, board, &requests, BEFORE_CLAIM).map_err(unusable)?;
+        if !held.check.fits {
             // Tokens would not help with an item that the session cannot have.
             if item.is_some() {
                 board.work().check_claimable(&claim.id)?;
             }
-            return Err(refusal(&ledger, &claim.id, &reserved.check));
+            return Err(refusal(&ledger, &claim.id, &held.check));
         }
         match board.work().claim(claim) {
-            Ok(claimed) => Ok(self.keep(&ledger, claimed, reserved)),
+            Ok(claimed) => Ok(self.keep(&ledger, claimed, held)),
             Err(error) => {
-                give_up(&ledger, reserved.reservation.as_ref());
+                give_up(&ledger, &held.reservations);
                 Err(error)
             }
         }
@@ -268,48 +203,42 @@ impl ItemQuota {
     /// are the same; if another session was faster, it is one that fits into the same tokens.
     fn claim_next_that_fits(&self, board: &Board, next: &ClaimNext) -> Result<(Claimed, Option<ClaimCheck>)> {
         let unusable = |error| self.unusable(error);
-        let ledger = self.ledger_with_spool().map_err(unusable)?;
-        let provider = ledger.provider_of_session(&self.board, &next.session).map_err(unusable)?;
-        let Some(provider) = provider else {
-            let claimed = board.work().claim_next(next)?;
-            let check = unknown_provider(claimed.item.estimate());
-            return Ok((claimed, check));
+        let ledger = self.ledger_with_spool()?;
+        let requests = |tokens, item| {
+            let request = self.request(&next.session, item, tokens);
+            self.of_each_provider(&ledger, &request).map_err(unusable)
         };
-        let request = |tokens, item| TokenRequest {
-            board: Some(self.board.clone()),
-            session: Some(next.session.clone()),
-            item,
-            ..TokenRequest::new(provider.clone(), tokens)
-        };
-        let none = request(0, None);
+        let any = requests(0, None)?;
         let mut has_released = false;
         for _ in 0..MOST_ATTEMPTS {
-            let caps = self.check(&ledger, board, &none).map_err(unusable)?;
-            if !caps.fits {
+            let caps = self.check(&ledger, board, &any).map_err(unusable)?;
+            let is_full = matches!(caps.reason, Some(Reason::Window { .. }));
+            if !caps.fits && !is_full {
                 return Err(refusal(&ledger, "", &caps));
             }
-            let most_tokens = ledger.most_tokens(&none).map_err(unusable)?;
+            let most_tokens = most_tokens(&ledger, &any).map_err(unusable)?;
             let first = match board.work().next(&ClaimNext { most_tokens, ..next.clone() }) {
+                Ok(item) if is_full => return Err(refusal(&ledger, &item.item_id, &caps)),
                 Ok(item) => Some(item),
                 // The claim looks for items of processes that are gone.
-                Err(error) if error.code() == Code::NothingAvailable => None,
+                Err(error) if error.code() == Code::NothingAvailable && !is_full => None,
                 Err(error) if error.code() == Code::QuotaExceeded && !has_released => {
                     has_released = true;
-                    release_ended(&ledger, board, &self.board, Some(&next.session)).map_err(unusable)?;
+                    self.release_ended(&ledger, board, Some(&next.session)).map_err(unusable)?;
                     continue;
                 }
                 Err(error) => return Err(error),
             };
             let tokens = first.as_ref().and_then(WorkItem::estimate).unwrap_or(0);
-            let request = request(tokens, first.as_ref().map(|item| item.item_id.clone()));
-            let reserved = self.reserve(&ledger, board, &request, BEFORE_CLAIM).map_err(unusable)?;
-            if !reserved.check.fits {
+            let requests = requests(tokens, first.as_ref().map(|item| item.item_id.clone()))?;
+            let held = self.reserve(&ledger, board, &requests, BEFORE_CLAIM).map_err(unusable)?;
+            if !held.check.fits {
                 continue;
             }
             match board.work().claim_next(&ClaimNext { most_tokens: Some(tokens), ..next.clone() }) {
-                Ok(claimed) => return Ok(self.keep(&ledger, claimed, reserved)),
+                Ok(claimed) => return Ok(self.keep(&ledger, claimed, held)),
                 Err(error) => {
-                    give_up(&ledger, reserved.reservation.as_ref());
+                    give_up(&ledger, &held.reservations);
                     let is_lost = match error.code() {
                         Code::QuotaExceeded => true,
                         Code::NothingAvailable => first.is_some(),
@@ -324,9 +253,30 @@ impl ItemQuota {
         Err(Refusal::new(Code::Conflict, "other sessions claimed every item first").hint("retry").into())
     }
 
-    /// Checks the request, and reserves its tokens if they fit. An item without an estimate reserves nothing, unless its session
-    /// has to be counted.
+    /// Checks the requests, and reserves their tokens if all fit.
     fn reserve(
+        &self,
+        ledger: &Ledger,
+        board: &Board,
+        requests: &[TokenRequest],
+        ttl: Duration,
+    ) -> Result<Held> {
+        let (mut checks, mut reservations) = (Vec::new(), Vec::new());
+        for request in requests {
+            let reserved = self.reserve_with_provider(ledger, board, request, ttl);
+            let reserved = reserved.inspect_err(|_| give_up(ledger, &reservations))?;
+            reservations.extend(reserved.reservation);
+            if !reserved.check.fits {
+                give_up(ledger, &reservations);
+                return Ok(Held { check: reserved.check, reservations: Vec::new() });
+            }
+            checks.push(reserved.check);
+        }
+        Ok(Held { check: tightest(checks)?, reservations })
+    }
+
+    /// The same for one provider. An item without an estimate reserves nothing, unless its session has to be counted.
+    fn reserve_with_provider(
         &self,
         ledger: &Ledger,
         board: &Board,
@@ -337,42 +287,72 @@ impl ItemQuota {
         let counts_agents =
             provider.is_some_and(|provider| provider.reservation.agents.max_concurrent.is_some());
         if request.tokens == 0 && !counts_agents {
-            return Ok(Reserved { check: self.check(ledger, board, request)?, reservation: None });
+            let check = self.check(ledger, board, std::slice::from_ref(request))?;
+            return Ok(Reserved { check, reservation: None });
         }
         let reserved = ledger.reserve_for_claim(request, ttl)?;
-        if !reserved.check.fits && self.release_ended(ledger, board, request)? > 0 {
+        if !reserved.check.fits && self.release_ended(ledger, board, request.session.as_deref())? > 0 {
             return ledger.reserve_for_claim(request, ttl);
         }
         Ok(reserved)
     }
 
-    fn check(&self, ledger: &Ledger, board: &Board, request: &TokenRequest) -> Result<Check> {
-        let check = ledger.check(request)?;
-        if !check.fits && self.release_ended(ledger, board, request)? > 0 {
-            return ledger.check(request);
+    /// The first check that fails, or the one that leaves least.
+    fn check(&self, ledger: &Ledger, board: &Board, requests: &[TokenRequest]) -> Result<Check> {
+        let mut checks = Vec::new();
+        for request in requests {
+            let mut check = ledger.check(request)?;
+            if !check.fits && self.release_ended(ledger, board, request.session.as_deref())? > 0 {
+                check = ledger.check(request)?;
+            }
+            if !check.fits {
+                return Ok(check);
+            }
+            checks.push(check);
         }
-        Ok(check)
+        tightest(checks)
     }
 
-    fn release_ended(&self, ledger: &Ledger, board: &Board, request: &TokenRequest) -> Result<usize> {
-        release_ended(ledger, board, &self.board, request.session.as_deref())
+    /// The request for each provider that its session may use. A session that has not used any yet may use all of them, unless
+    /// the configuration has a default: not to know it must not let a claim pass.
+    fn of_each_provider(&self, ledger: &Ledger, request: &TokenRequest) -> Result<Vec<TokenRequest>> {
+        let session = request.session.as_deref().unwrap_or_default();
+        let providers = ledger.providers_of_session(&self.board, session)?.into_iter();
+        Ok(providers.map(|provider| TokenRequest { provider, ..request.clone() }).collect())
+    }
+
+    /// A request whose provider is not known yet.
+    fn request(&self, session: &str, item: Option<String>, tokens: u64) -> TokenRequest {
+        TokenRequest {
+            board: Some(self.board.clone()),
+            session: Some(session.to_owned()),
+            item,
+            ..TokenRequest::new("", tokens)
+        }
+    }
+
+    fn release_ended(&self, ledger: &Ledger, board: &Board, caller: Option<&str>) -> Result<usize> {
+        let own = OwnBoard { board, name: &self.board, caller };
+        release_ended(ledger, &self.location, Some(&own))
     }
 
     /// The ledger, with what hooks have read and no fold has counted yet.
     fn ledger_with_spool(&self) -> Result<Ledger> {
-        let create = || self.location.create();
-        if !spool::is_used(self.location.home()) {
-            return create();
+        match fold::fold_spool(&self.location) {
+            Ok(Some(ledger)) => Ok(ledger),
+            Ok(None) => self.location.create().map_err(|error| self.unusable(error)),
+            // It says what to do.
+            Err(error) if error.code() == Code::Busy => Err(error),
+            Err(error) => Err(self.unusable(error)),
         }
-        folded(&self.location, || create().map(Some))?.map_or_else(create, Ok)
     }
 
     /// Keeps the tokens of a claimed item for its session. If that fails, the claim stands, and the answer says so: the
     /// reservation expires.
-    fn keep(&self, ledger: &Ledger, claimed: Claimed, reserved: Reserved) -> (Claimed, Option<ClaimCheck>) {
-        let Reserved { mut check, reservation } = reserved;
-        if let Some(reservation) = reservation {
-            let request = self.request_of(reservation.provider, &claimed.item);
+    fn keep(&self, ledger: &Ledger, claimed: Claimed, held: Held) -> (Claimed, Option<ClaimCheck>) {
+        let Held { mut check, reservations } = held;
+        for reservation in reservations {
+            let request = TokenRequest { provider: reservation.provider, ..self.request_of(&claimed.item) };
             check.tokens = request.tokens;
             if let Err(error) = ledger.keep(&reservation.id, &request, TTL) {
                 let error = format!("its tokens are not reserved: {}", self.unusable(error));
@@ -383,41 +363,12 @@ impl ItemQuota {
     }
 
     /// The estimate of a claimed item, for its holder.
-    fn request_of(&self, provider: String, item: &WorkItem) -> TokenRequest {
+    fn request_of(&self, item: &WorkItem) -> TokenRequest {
+        let session = item.claimed_by.as_deref().unwrap_or_default();
         TokenRequest {
-            board: Some(self.board.clone()),
-            session: item.claimed_by.clone(),
             agent: item.claimed_by_name.clone(),
-            item: Some(item.item_id.clone()),
-            ..TokenRequest::new(provider, item.estimate().unwrap_or(0))
+            ..self.request(session, Some(item.item_id.clone()), item.estimate().unwrap_or(0))
         }
-    }
-
-    /// What an item and similar ones have used. Without a ledger that can be read, nothing is known.
-    fn tokens_of(&self, board: &Board, item: &WorkItem, quota: Option<ClaimCheck>) -> ItemTokens {
-        let known = || -> Result<_> {
-            let ledger = self.location.open_to_read()?;
-            let used = ledger.used_by_items(&self.board, &[item.item_id.as_str()])?;
-            Ok((used.into_iter().sum(), self.estimate(&ledger, board, item)?))
-        };
-        let (used, estimate_from_similar) = known().unwrap_or((0, None));
-        ItemTokens { quota, tokens_used: (used > 0).then_some(used), estimate_from_similar }
-    }
-
-    fn estimate(&self, ledger: &Ledger, board: &Board, item: &WorkItem) -> Result<Option<SimilarEstimate>> {
-        if item.labels().is_empty() {
-            return Ok(None);
-        }
-        // With a project, the search would not end before it has found enough of them.
-        let last = LastCompleted { limit: Some(SEARCHED), ..LastCompleted::default() };
-        let completed = board.work().last_completed(&last)?.items;
-        let similar: Vec<&str> = completed
-            .iter()
-            .filter(|other| is_similar(item, other))
-            .map(|other| other.item_id.as_str())
-            .take(MOST_SIMILAR)
-            .collect();
-        Ok(SimilarEstimate::of(ledger.used_by_items(&self.board, &similar)?))
     }
 
     /// The error of a ledger that cannot be used, with its file.
@@ -432,30 +383,27 @@ impl ItemQuota {
     }
 }
 
-/// The answer for an item with an estimate, if the provider of its session is not known.
-fn unknown_provider(estimate: Option<u64>) -> Option<ClaimCheck> {
-    estimate.map(|_| ClaimCheck::Unknown {
-        error: "the session has not used any provider yet, and several are configured".to_owned(),
-    })
+/// The check that leaves least, of those of all providers of a session.
+fn tightest(checks: Vec<Check>) -> Result<Check> {
+    let least = checks.into_iter().min_by_key(|check| check.available.unwrap_or(u64::MAX));
+    least.ok_or_else(|| Error::invalid("no provider is configured"))
 }
 
-/// Whether another item is of the same project and shares a label.
-fn is_similar(item: &WorkItem, other: &WorkItem) -> bool {
-    let labels = item.labels();
-    other.item_id != item.item_id
-        && other.project_id == item.project_id
-        && other.labels().iter().any(|label| labels.contains(label))
+/// How many tokens fit with every provider of a session.
+fn most_tokens(ledger: &Ledger, requests: &[TokenRequest]) -> Result<Option<u64>> {
+    let all: Vec<_> = requests.iter().map(|request| ledger.most_tokens(request)).collect::<Result<_>>()?;
+    Ok(all.into_iter().flatten().min())
 }
 
-/// Releases tokens of an item that was not claimed. If that fails, the reservation expires.
-fn give_up(ledger: &Ledger, reservation: Option<&Reservation>) {
-    if let Some(reservation) = reservation {
+/// Releases tokens of an item that was not claimed. If that fails, the reservations expire.
+fn give_up(ledger: &Ledger, reservations: &[Reservation]) {
+    for reservation in reservations {
         let _ = ledger.release(&reservation.id);
     }
 }
 
 /// Why a claim does not fit, as a sentence.
-fn problem(check: &Check) -> String {
+pub(super) fn problem(check: &Check) -> String {
     let Check { tokens, provider, reason, .. } = check;
     let why = reason.as_ref().map(ToString::to_string).unwrap_or_default();
     match (reason, tokens) {
@@ -487,12 +435,5 @@ fn refusal(ledger: &Ledger, item: &str, check: &Check) -> Error {
             "it does not fit at any time: split the item, or change its estimate".to_owned()
         }
     };
-    Refusal::new(Code::QuotaExceeded, format!("cannot claim {what}: {}", problem(check)))
-        .hint(hint)
-        .detail("provider", check.provider.as_str())
-        .detail("tokens", check.tokens)
-        .detail("available", check.available)
-        .detail("reason", serde_json::to_value(&check.reason).unwrap_or_default())
-        .detail("fits_at", check.fits_at.map(|moment| moment.to_string()))
-        .into()
+    does_not_fit(format!("cannot claim {what}: {}", problem(check)), check).hint(hint).into()
 }

@@ -3,20 +3,19 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use blackboard::Board;
 use blackboard::id::session_id_from_hint;
 
 use super::fold;
+use super::ledger_location::LedgerLocation;
 use super::reading::{Reading, UsageFormat};
 use super::spool::{self, SpoolLine};
 use super::transcript::{self, Origin, Transcript, TranscriptFile};
 use crate::context::Context;
 use crate::hooks::request::{HookEvent, HookRequest, Payload};
-use crate::location;
 use crate::platforms::Platform;
 use crate::setup::SettingsDirs;
 
@@ -33,13 +32,10 @@ const MESSAGES: usize = 10_000;
 pub struct UsageCall {
     platform: &'static Platform,
     format: &'static UsageFormat,
-    /// The home of boards.
-    home: PathBuf,
+    ledger: LedgerLocation,
     /// The directory of the platform, as its paths begin with it, and without symbolic links.
     directories: Option<(PathBuf, PathBuf)>,
-    /// The directory of the call, and the board that it names.
-    directory: Option<PathBuf>,
-    db: Option<OsString>,
+    /// The location of the board.
     board: String,
     session: String,
     delegate: Option<String>,
@@ -53,13 +49,12 @@ impl UsageCall {
         platform: &'static Platform,
         request: &HookRequest,
         context: &Context,
-        directory: Option<&Path>,
+        ledger: LedgerLocation,
         board: String,
         input: &str,
     ) -> Option<UsageCall> {
         let format = platform.usage.as_ref()?;
         let place = context.request();
-        let home = location::home(&place)?;
         let user_home = place.environment.user_home.as_ref().map(|user| place.current_dir.join(user));
         let directories = user_home.and_then(|user_home| {
             let current = place.current_dir.clone();
@@ -71,10 +66,8 @@ impl UsageCall {
         Some(UsageCall {
             platform,
             format,
-            home,
+            ledger,
             directories,
-            directory: directory.map(Path::to_owned),
-            db: context.db().map(OsStr::to_owned),
             board,
             session: request.session.clone(),
             delegate: request.delegate.clone(),
@@ -93,14 +86,14 @@ impl UsageCall {
         let mut has_appended = false;
         let mut append = |origin: &mut Origin, reading: &Reading| {
             agents.complete(origin);
-            spool::append(&self.home, &SpoolLine::of(origin, reading))?;
+            spool::append(self.ledger.home(), &SpoolLine::of(origin, reading))?;
             has_appended = true;
             Ok(())
         };
         let mut outcome = self.pass_messages(&payload, &mut append);
         let mut left = BYTES;
         for (file, origin) in self.files(&payload) {
-            let opened = Transcript::open(&self.home, file, &origin);
+            let opened = Transcript::open(self.ledger.home(), file, &origin);
             let opened = opened.map(|mut opened| {
                 // A fold may be the first to read it, and does not know the board.
                 if let Some(opened) = opened.as_mut().filter(|opened| opened.is_new()) {
@@ -121,7 +114,7 @@ impl UsageCall {
             }
         }
         if has_appended {
-            fold::start_if_due(&self.home, self.directory.as_deref(), self.db.as_deref())?;
+            fold::start_if_due(&self.ledger)?;
         }
         outcome
     }

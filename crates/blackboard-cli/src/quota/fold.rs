@@ -19,9 +19,12 @@ use blackboard::id::session_id_from_hint;
 use blackboard::quota::{Ledger, Record, ReportedLimit, UncountedMessage};
 use blackboard::{Code, Error, Fault, Refusal, Result};
 
+use super::board_names::BoardNames;
+use super::ledger_location::LedgerLocation;
 use super::spool::{self, SpoolLine};
 use super::transcript::{self, Origin, Transcript};
 use crate::disk;
+use crate::location::Request;
 
 /// The lock of a fold, in the home of boards.
 const LOCK: &str = "quota-fold";
@@ -32,6 +35,9 @@ const PAUSE: Duration = Duration::from_secs(30);
 /// How long a command waits for another one that folds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long a claim waits for one, and how long it counts what hooks have read.
+const BRIEF: Duration = Duration::from_millis(200);
+
 /// How often it looks.
 const POLL: Duration = Duration::from_millis(10);
 
@@ -41,7 +47,8 @@ const BYTES: usize = 1024 * 1024;
 /// A file that nothing was read of for this long is not looked at, unless there was no fold since.
 const RECENT: Duration = Duration::from_hours(24);
 
-/// Its state is removed after this time. The ledger knows its messages for longer.
+/// Its state is removed after this time. If it is read again, the ledger knows its messages, or skips them because they are older
+/// than the ids that it keeps.
 const KEPT: Duration = Duration::from_hours(30 * 24);
 
 /// How many state files and subagents of a session a fold looks at.
@@ -57,26 +64,68 @@ pub struct Folded {
 }
 
 /// Folds everything there is. `None`, and no ledger is opened, if there is nothing. Another process that folds is waited for.
-pub fn fold(home: &Path, open: impl Fn() -> Result<Ledger>) -> Result<Option<Folded>> {
+pub fn fold(location: &LedgerLocation) -> Result<Option<Folded>> {
+    let home = location.home();
     if !spool::is_used(home) && !transcript::has_states(home) {
         return Ok(None);
     }
-    let lock_failed = |error| Fault::new(Code::Io, "the lock of a fold cannot be used").because(error);
     let mut lock = disk::own_file(&home.join(LOCK), true).map_err(lock_failed)?;
-    wait_for(&lock)?;
-    let mut target = Target { open, folded: None };
+    if !wait_for(&lock, PATIENCE, || true) {
+        return Err(busy());
+    }
+    let mut target = Target::new(location);
     spool::drain(home, &mut |lines| target.record(lines)).map_err(Failure::error)?;
     read_transcripts(home, last_end(&mut lock), &mut target).map_err(Failure::error)?;
     note_end(&mut lock).map_err(lock_failed)?;
     Ok(target.folded)
 }
 
+/// Folds what hooks have appended to the spool, for a call that does not wait for long: if it would have to, it is refused. A
+/// process reads what no hook has read. `None`, and no ledger is opened, if the spool is empty.
+pub fn fold_spool(location: &LedgerLocation) -> Result<Option<Ledger>> {
+    let home = location.home();
+    let folded = if spool::is_used(home) { drain_briefly(location) } else { Ok(None) };
+    let is_unfinished = folded.as_ref().is_err_and(|error| error.code() == Code::Busy);
+    if is_unfinished || transcript::has_states(home) {
+        // A call that cannot start it leaves it to the next one.
+        let _ = if is_unfinished { start(location) } else { start_if_due(location) };
+    }
+    folded
+}
+
+fn drain_briefly(location: &LedgerLocation) -> Result<Option<Ledger>> {
+    let home = location.home();
+    let lock = disk::own_file(&home.join(LOCK), true).map_err(lock_failed)?;
+    if !wait_for(&lock, BRIEF, || spool::is_used(home)) {
+        return if spool::is_used(home) { Err(busy()) } else { Ok(None) };
+    }
+    let mut target = Target::new(location);
+    let began = Instant::now();
+    let drained = spool::drain(home, &mut |lines| {
+        if began.elapsed() >= BRIEF {
+            return Err(Failure::Ledger(busy()));
+        }
+        target.record(lines)
+    });
+    drained.map_err(Failure::error)?;
+    Ok(target.folded.map(|folded| folded.ledger))
+}
+
 /// Starts a process that folds, if the last one was started long enough ago. It does not wait for it.
-/// `directory` is that of the calling hook, and `db` its board if it was named: warnings are announced there.
-pub fn start_if_due(home: &Path, directory: Option<&Path>, db: Option<&OsStr>) -> io::Result<()> {
-    let lock = disk::own_file(&home.join(LOCK), true)?;
+pub fn start_if_due(location: &LedgerLocation) -> io::Result<()> {
+    start_after(location, PAUSE)
+}
+
+/// Starts a process that folds, unless there is one.
+pub fn start(location: &LedgerLocation) -> io::Result<()> {
+    start_after(location, Duration::ZERO)
+}
+
+/// Starts a process that folds, if the last one was started this long ago. Warnings are announced on the board of the call.
+fn start_after(location: &LedgerLocation, pause: Duration) -> io::Result<()> {
+    let lock = disk::own_file(&location.home().join(LOCK), true)?;
     // A process that folds has it, or a hook that is about to start one.
-    if lock.try_lock().is_err() || was_just_used(&lock)? {
+    if lock.try_lock().is_err() || was_used_within(&lock, pause)? {
         return Ok(());
     }
     if lock.metadata()?.len() == 0 {
@@ -85,9 +134,10 @@ pub fn start_if_due(home: &Path, directory: Option<&Path>, db: Option<&OsStr>) -
     lock.set_modified(SystemTime::now())?;
     drop(lock);
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(db.map(|db| [OsStr::new("--db"), db]).into_iter().flatten());
+    let Request { db, current_dir, .. } = location.request();
+    command.args(db.as_deref().map(|db| [OsStr::new("--db"), db]).into_iter().flatten());
     command.args(["quota", "fold"]);
-    command.current_dir(directory.unwrap_or(Path::new(".")));
+    command.current_dir(current_dir);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     // Platforms end the processes of a hook's group.
     #[cfg(unix)]
@@ -96,15 +146,20 @@ pub fn start_if_due(home: &Path, directory: Option<&Path>, db: Option<&OsStr>) -
 }
 
 /// Where records go. The ledger is opened with the first one.
-struct Target<O> {
-    open: O,
+struct Target<'a> {
+    location: &'a LedgerLocation,
+    names: BoardNames,
     folded: Option<Folded>,
 }
 
-impl<O: Fn() -> Result<Ledger>> Target<O> {
+impl Target<'_> {
+    fn new(location: &LedgerLocation) -> Target<'_> {
+        Target { location, names: location.board_names(), folded: None }
+    }
+
     fn record(&mut self, lines: Vec<SpoolLine>) -> Result<(), Failure> {
         if self.folded.is_none() {
-            self.folded = Some(Folded { ledger: (self.open)()?, recorded: 0 });
+            self.folded = Some(Folded { ledger: self.location.create()?, recorded: 0 });
         }
         let Some(Folded { ledger, recorded }) = &mut self.folded else { return Ok(()) };
         let (mut records, mut uncounted) = (Vec::new(), Vec::new());
@@ -117,7 +172,7 @@ impl<O: Fn() -> Result<Ledger>> Target<O> {
                     Some(provider) => {
                         let record = Record {
                             model: message.model,
-                            board: Some(origin.board),
+                            board: Some(self.names.of(&origin.board)),
                             session: Some(origin.session),
                             agent: origin.agent,
                             item: origin.item,
@@ -159,11 +214,7 @@ impl<O: Fn() -> Result<Ledger>> Target<O> {
 }
 
 /// Reads the rest of every file that a hook has read not long ago, and of its subagents.
-fn read_transcripts<O: Fn() -> Result<Ledger>>(
-    home: &Path,
-    last_end: Timestamp,
-    target: &mut Target<O>,
-) -> Result<(), Failure> {
+fn read_transcripts(home: &Path, last_end: Timestamp, target: &mut Target<'_>) -> Result<(), Failure> {
     let now = SystemClock.now();
     let recent = now.minus(RECENT).min(last_end.minus(Duration::from_hours(1)));
     for entry in transcript::states(home).take(MOST_STATES) {
@@ -192,10 +243,7 @@ fn read_transcripts<O: Fn() -> Result<Ledger>>(
 }
 
 /// Reads a file to its end. One that cannot be read does not stop the others, but a ledger does.
-fn read_to_end<O: Fn() -> Result<Ledger>>(
-    transcript: &mut Transcript,
-    target: &mut Target<O>,
-) -> Result<(), Failure> {
+fn read_to_end(transcript: &mut Transcript, target: &mut Target<'_>) -> Result<(), Failure> {
     loop {
         let mut failure = None;
         let progress = transcript.read(BYTES, &mut |origin, reading| {
@@ -243,21 +291,30 @@ fn unreadable(error: io::Error) -> Error {
     Fault::new(Code::Io, format!("the spool of the quota cannot be read: {error}")).because(error).into()
 }
 
-/// Locks the file when no other process folds any more.
-fn wait_for(lock: &File) -> Result<()> {
+/// Locks the file when no other process folds any more. Returns `false` if that takes longer than `limit`, or as soon as it is
+/// not needed any more.
+fn wait_for(lock: &File, limit: Duration, is_needed: impl Fn() -> bool) -> bool {
     let began = Instant::now();
     while lock.try_lock().is_err() {
-        if began.elapsed() >= PATIENCE {
-            return Err(Refusal::new(Code::Busy, "another process is counting usage").hint("retry").into());
+        if began.elapsed() >= limit || !is_needed() {
+            return false;
         }
         thread::sleep(POLL);
     }
-    Ok(())
+    true
 }
 
-fn was_just_used(lock: &File) -> io::Result<bool> {
+fn busy() -> Error {
+    Refusal::new(Code::Busy, "another process is counting usage").hint("retry").into()
+}
+
+fn lock_failed(error: io::Error) -> Fault {
+    Fault::new(Code::Io, "the lock of a fold cannot be used").because(error)
+}
+
+fn was_used_within(lock: &File, pause: Duration) -> io::Result<bool> {
     let metadata = lock.metadata()?;
-    let is_recent = metadata.modified()?.elapsed().is_ok_and(|age| age < PAUSE);
+    let is_recent = metadata.modified()?.elapsed().is_ok_and(|age| age < pause);
     // An empty one was created by this hook.
     Ok(metadata.len() > 0 && is_recent)
 }

@@ -12,9 +12,9 @@ use blackboard::text::shell_word;
 use blackboard::{Board, Code, Error, Hint, Refusal, Result};
 use uuid::Uuid;
 
+use super::board_names::BoardNames;
 use crate::config::{Config, printable};
 use crate::engine::{Mode, Opening, Patience};
-use crate::environment::Environment;
 use crate::location::{self, Request};
 use crate::open::ResolvedBoard;
 
@@ -38,8 +38,8 @@ pub struct LedgerLocation {
     home: PathBuf,
     file: PathBuf,
     options: SqliteOptions,
-    /// What the server of a shared ledger needs.
-    environment: Environment,
+    /// The input of the search for the board of the call.
+    request: Request,
     notes_waiting: bool,
     /// Whether the ledger is not what the call is about.
     is_beside: bool,
@@ -61,13 +61,13 @@ impl LedgerLocation {
             allow_network_filesystem: config.database.allow_network_filesystem,
             ..SqliteOptions::default()
         };
-        let (file, environment) = (home.join(name), request.environment);
+        let file = home.join(name);
         Some(LedgerLocation {
             config: quota,
             home,
             file,
             options,
-            environment,
+            request,
             notes_waiting: false,
             is_beside: false,
         })
@@ -100,6 +100,27 @@ impl LedgerLocation {
     /// The home of boards.
     pub fn home(&self) -> &Path {
         &self.home
+    }
+
+    /// The input of the search for the board of the call.
+    pub fn request(&self) -> &Request {
+        &self.request
+    }
+
+    /// How the ledger names boards.
+    pub fn board_names(&self) -> BoardNames {
+        match self.config.server {
+            Some(_) => BoardNames::shared(&self.home),
+            None => BoardNames::Locations,
+        }
+    }
+
+    /// The same for a caller that never writes.
+    pub fn board_names_to_read(&self) -> BoardNames {
+        match self.config.server {
+            Some(_) => BoardNames::shared_to_read(&self.home),
+            None => BoardNames::Locations,
+        }
     }
 
     /// Its file on this machine.
@@ -173,7 +194,8 @@ impl LedgerLocation {
     /// The board with the journal. `None` if the ledger is not shared, or if the board does not exist and is not created.
     fn journal(&self, mode: Mode) -> Result<Option<Board>> {
         let Some(server) = &self.config.server else { return Ok(None) };
-        let board = ResolvedBoard::unconfigured_on(&journal_url(server)?, &self.home, &self.environment)?;
+        let board =
+            ResolvedBoard::unconfigured_on(&journal_url(server)?, &self.home, &self.request.environment)?;
         let patience = if self.is_beside { PATIENCE_BESIDE_THE_BOARD } else { Patience::Usual };
         let opening = Opening { patience, ..Opening::new(mode) };
         Ok(board.open(opening.noting_waits(self.notes_waiting))?.existing())

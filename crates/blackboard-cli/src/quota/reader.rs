@@ -33,7 +33,7 @@ impl QuotaReader {
         self.0.open_to_read()?.status()
     }
 
-    /// The state of the quota for readers of one board, and the usage since a moment.
+    /// The state of the quota for readers of the board at this location, and the usage since a moment.
     pub fn status_and_histories(&self, board: &str, length: Duration) -> Result<(Status, Vec<UsageHistory>)> {
         let ledger = self.0.open_to_read()?;
         let (since, step) = (ledger.now().minus(length), Step::of(length));
@@ -41,7 +41,8 @@ impl QuotaReader {
             let points = ledger.history(provider, since, step)?;
             Ok(UsageHistory { provider: provider.clone(), step, points })
         });
-        Ok((ledger.status_of_board(board)?, histories.collect::<Result<_>>()?))
+        let board = self.0.board_names_to_read().of(board);
+        Ok((ledger.status_of_board(&board)?, histories.collect::<Result<_>>()?))
     }
 }
 

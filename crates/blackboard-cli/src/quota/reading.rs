@@ -46,7 +46,8 @@ impl UsageFormat {
 pub struct Reading {
     /// What the reader knows from earlier lines.
     pub context: ReadingContext,
-    /// The messages in the order of their lines, each id once: the last line has the final numbers.
+    /// The messages in the order of their lines, each id once: the last line of a call has its newest numbers. The ledger counts the
+    /// largest ones of all calls.
     pub messages: Vec<MessageUsage>,
     /// The limits that the platform reports.
     pub limits: Vec<LimitReport>,

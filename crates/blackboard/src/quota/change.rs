@@ -12,7 +12,7 @@ use super::fold;
 use super::journal::{Following, JournalEntry, Position};
 use super::ledger::Ledger;
 use super::limits::{self, ReportedLimit};
-use super::record::{self, Recorded};
+use super::record::{self, Recorded, Recorder};
 use super::reservations::{self, Reservation};
 use super::usage::Record;
 use crate::clock::Timestamp;
@@ -28,7 +28,8 @@ const ID_MARK: &str = "journal id";
 /// Removes everything from a file, except for what was announced: the thresholds are still passed.
 const CLEAR: &str =
     "DELETE FROM seen; DELETE FROM sources; DELETE FROM buckets; DELETE FROM items; DELETE FROM limits;
-    DELETE FROM reservations; DELETE FROM marks; DELETE FROM uncounted";
+    DELETE FROM reservations; DELETE FROM reservation_usage; DELETE FROM marks; DELETE FROM uncounted;
+    DELETE FROM newest";
 
 /// What changes a ledger.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,6 +57,8 @@ pub(super) enum Release {
     Item { board: String, item: String },
     /// Those of a session for a work item.
     Claim { board: String, session: String, item: String },
+    /// The same with one provider.
+    ClaimOf { provider: String, board: String, session: String, item: String },
 }
 
 /// What a change did.
@@ -157,10 +160,9 @@ fn apply(
     let mut applied = Applied::default();
     match change {
         Change::Usage { records } => {
-            let clock = fold::maintain(connection, config, at)?;
-            for record in &records {
-                record::insert(connection, record, &clock, at, &mut applied.recorded)?;
-            }
+            let mut recorder = Recorder::begin(connection, config, at)?;
+            records.iter().try_for_each(|record| recorder.insert(record))?;
+            applied.recorded = recorder.recorded;
         }
         Change::Limits { limits } => applied.rows = limits::store(connection, &limits, at)?,
         Change::Reserve { reservation, replaces } => {
@@ -183,4 +185,31 @@ fn expect(connection: &Connection, change: &Change) -> rusqlite::Result<Applied>
         Change::Release { which } => applied.rows = reservations::count(connection, which)?,
     }
     Ok(applied)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::clock::SystemClock;
+
+    /// Tables with what was announced, which stays.
+    const KEPT: [&str; 1] = ["notices"];
+
+    #[test]
+    fn clearing_a_file_leaves_no_table_out() {
+        const TABLES: &str = "SELECT name FROM sqlite_schema WHERE type = 'table'";
+        let config = Config::parse(r#"{"providers": {"a": {}}}"#).unwrap();
+        let ledger = Ledger::empty(&config, Arc::new(SystemClock)).unwrap();
+        let tables: Vec<String> = ledger
+            .read(|connection| connection.prepare(TABLES)?.query_map([], |row| row.get(0))?.collect())
+            .unwrap();
+        for table in &tables {
+            let is_cleared = CLEAR.split(';').any(|one| one.trim() == format!("DELETE FROM {table}"));
+            assert_eq!(is_cleared, !KEPT.contains(&table.as_str()), "{table}");
+        }
+        assert!(tables.len() > KEPT.len());
+        ledger.write(|connection| connection.execute_batch(CLEAR)).unwrap();
+    }
 }

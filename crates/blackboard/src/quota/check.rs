@@ -27,7 +27,7 @@ const WITHOUT_WINDOWS: Duration = Duration::from_hours(24);
 pub struct TokenRequest {
     /// The provider.
     pub provider: String,
-    /// How many.
+    /// How many; 0 if that is not known.
     pub tokens: u64,
     /// The board of the session.
     pub board: Option<String>,
@@ -43,6 +43,11 @@ impl TokenRequest {
     /// A request without a session.
     pub fn new(provider: impl Into<String>, tokens: u64) -> TokenRequest {
         TokenRequest { provider: provider.into(), tokens, ..TokenRequest::default() }
+    }
+
+    /// How many a window must have left. A caller that does not know its number uses one at least.
+    fn least_tokens(&self) -> u64 {
+        self.tokens.max(1)
     }
 }
 
@@ -128,7 +133,7 @@ impl Ledger {
         self.read(|connection| Ok(State::load(connection, &self.config, request, now)?.decide(request)))
     }
 
-    /// The provider of a request: the named one, that of the model, or the only one.
+    /// The provider of a request: the named one, that of the model, the configured default, or the only one.
     pub fn provider_for(&self, provider: Option<&str>, model: Option<&str>) -> Result<String> {
         if let Some(provider) = provider {
             return self.provider(provider).map(|_| provider.to_owned());
@@ -137,7 +142,7 @@ impl Ledger {
         let found = match (model, names.next(), names.next()) {
             (Some(model), ..) => self.config.provider_of_message(model),
             (None, Some(only), None) => Some(only.as_str()),
-            (None, ..) => None,
+            (None, ..) => self.config.default_provider.as_deref(),
         };
         found.map(str::to_owned).ok_or_else(|| {
             let problem = match model {
@@ -159,19 +164,21 @@ impl Ledger {
         self.read(|connection| Ok(State::load(connection, &self.config, request, now)?.most_tokens(request)))
     }
 
-    /// The provider of a session: that of its newest record, or the only configured one.
-    pub fn provider_of_session(&self, board: &str, session: &str) -> Result<Option<String>> {
+    /// The providers that a session may use: that of its newest record, or else the configured default, or else all.
+    pub fn providers_of_session(&self, board: &str, session: &str) -> Result<Vec<String>> {
         const NEWEST: &str = "SELECT provider FROM buckets JOIN sources ON id = source
             WHERE board = ?1 AND session = ?2 ORDER BY start DESC, width LIMIT 1";
-        let mut names = self.config.providers.keys();
+        let all = || self.config.providers.keys().cloned().collect();
         // With one provider, the answer needs no ledger.
-        if let (Some(only), None) = (names.next(), names.next()) {
-            return Ok(Some(only.clone()));
+        if self.config.providers.len() == 1 {
+            return Ok(all());
         }
         let newest: Option<String> = self.read(|connection| {
             connection.prepare_cached(NEWEST)?.query_row((board, session), |row| row.get(0)).optional()
         })?;
-        Ok(newest.filter(|provider| self.config.providers.contains_key(provider)))
+        let known = newest.filter(|provider| self.config.providers.contains_key(provider));
+        let known = known.or_else(|| self.config.default_provider.clone());
+        Ok(known.map_or_else(all, |provider| vec![provider]))
     }
 }
 
@@ -203,7 +210,7 @@ impl<'a> State<'a> {
         let name = request.provider.as_str();
         let longest = provider.windows().last().map_or(WITHOUT_WINDOWS, |window| window.length);
         let recent = Duration::from_mins(RECENT_MINUTES.unsigned_abs());
-        let held = reservations::held(connection, config, name, now)?;
+        let held = reservations::held(connection, name, now)?;
         let mut active = active_sessions(connection, name, now)?;
         active.extend(held.iter().map(|held| (held.board.clone(), held.session.clone())));
         active.retain(|(_, session)| !session.is_empty());
@@ -304,7 +311,8 @@ impl<'a> State<'a> {
                 return Some(Reason::Session { cap, used, reserved });
             }
         }
-        let full = windows.iter().find(|window| self.available(window, self.now) < request.tokens)?;
+        let needed = request.least_tokens();
+        let full = windows.iter().find(|window| self.available(window, self.now) < needed)?;
         Some(Reason::Window {
             window: full.name.clone(),
             budget: full.budget,
@@ -325,8 +333,9 @@ impl<'a> State<'a> {
         }
         moments.sort_unstable();
         moments.dedup();
-        let fits =
-            |at: &Timestamp| windows.iter().all(|window| self.available(window, *at) >= request.tokens);
+        let fits = |at: &Timestamp| {
+            windows.iter().all(|window| self.available(window, *at) >= request.least_tokens())
+        };
         moments.into_iter().filter(|at| *at > self.now).find(fits)
     }
 }

@@ -38,6 +38,9 @@ pub struct Config {
     /// How much a token counts that is written to a cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_write_factor: Option<f64>,
+    /// The provider of sessions that have not used any yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_provider: Option<String>,
     /// The URL of a server with the journal of the ledger, if several machines share it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
@@ -71,7 +74,7 @@ pub struct Provider {
     /// The rolling windows, by length.
     pub windows: BTreeMap<String, Budget>,
     /// What agents leave to the operator, and what one of them may use.
-    pub reservation: Reservations,
+    pub reservation: AgentLimits,
     /// The shares of a budget at which a window warns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warn_at: Option<Vec<f64>>,
@@ -100,7 +103,7 @@ pub struct Budget {
 /// What agents leave to the operator, and what one of them may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct Reservations {
+pub struct AgentLimits {
     /// Tokens of each window that are kept for the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operator: Option<u64>,
@@ -141,6 +144,31 @@ impl Config {
 
     /// The configuration in a JSON object. Refuses values that cannot be meant.
     pub fn from_json(value: Value) -> Result<Config> {
+        let config = Config::read(value)?;
+        if config.providers.is_empty() {
+            return Err(Error::invalid("providers is missing"));
+        }
+        config.check_names()?;
+        Ok(config)
+    }
+
+    /// The configuration of a project in a JSON object, which may have any part of a configuration: it only makes another one
+    /// stricter ([`Config::restrict`]).
+    ///
+    /// ```
+    /// use blackboard::quota::{Config, Enforcement};
+    ///
+    /// let mut config = Config::parse(r#"{"providers": {"anthropic": {}}}"#)?;
+    /// let project = Config::of_project(serde_json::json!({"enforce": "deny"}))?;
+    /// assert!(config.restrict(&project).is_empty());
+    /// assert_eq!(config.enforcement(), Enforcement::Deny);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn of_project(value: Value) -> Result<Config> {
+        Config::read(value)
+    }
+
+    fn read(value: Value) -> Result<Config> {
         let config: Config =
             serde_json::from_value(value).map_err(|error| Error::invalid(shown(&error.to_string())))?;
         config.check()?;
@@ -191,22 +219,13 @@ impl Config {
     fn check(&self) -> Result<()> {
         check_count("providers", self.providers.len(), MOST_PROVIDERS)?;
         check_count("models", self.models.len(), MOST_MODELS)?;
-        if self.providers.is_empty() {
-            return Err(Error::invalid("providers is missing"));
-        }
         if let Some(server) = &self.server {
             check_text("server", server, LONGEST_URL)?;
         }
         check_factor("cacheReadFactor", self.cache_read_factor)?;
         check_factor("cacheWriteFactor", self.cache_write_factor)?;
-        for (pattern, provider) in &self.models {
+        for pattern in self.models.keys() {
             check_text("pattern of a model", pattern, LONGEST_NAME)?;
-            if !self.providers.contains_key(provider) {
-                let provider = shown(provider);
-                return Err(Error::invalid(format!(
-                    "models.{pattern}: the provider {provider} is not configured"
-                )));
-            }
         }
         for (name, provider) in &self.providers {
             check_text("name of a provider", name, LONGEST_NAME)?;
@@ -218,6 +237,25 @@ impl Config {
             provider.check().map_err(|error| Error::invalid(format!("providers.{name}: {error}")))?;
         }
         Ok(())
+    }
+
+    /// Refuses names of providers that are not configured.
+    fn check_names(&self) -> Result<()> {
+        if let Some(provider) =
+            self.default_provider.as_ref().filter(|name| !self.providers.contains_key(*name))
+        {
+            let provider = shown(provider);
+            return Err(Error::invalid(format!(
+                "defaultProvider: the provider {provider} is not configured"
+            )));
+        }
+        match self.models.iter().find(|(_, provider)| !self.providers.contains_key(*provider)) {
+            Some((pattern, provider)) => {
+                let provider = shown(provider);
+                Err(Error::invalid(format!("models.{pattern}: the provider {provider} is not configured")))
+            }
+            None => Ok(()),
+        }
     }
 }
 
@@ -356,6 +394,7 @@ mod tests {
             (r#"{"providers": {"a": {"warnAt": [0.5, 1.5]}}}"#, "warnAt: 1.5 is not a share"),
             (r#"{"providers": {"a": {}}, "cacheReadFactor": -1}"#, "cacheReadFactor: -1 is not"),
             (r#"{"providers": {"a": {}}, "models": {"x": "b"}}"#, "the provider b is not configured"),
+            (r#"{"providers": {"a": {}}, "defaultProvider": "b"}"#, "defaultProvider: the provider b is not"),
             (r#"{"providers": {"a": {}}, "enforce": "kill"}"#, "unknown variant `kill`"),
         ] {
             let refused = Config::parse(text).unwrap_err().to_string();

@@ -55,7 +55,8 @@ impl SimilarEstimate {
 }
 
 impl Ledger {
-    /// What each of these work items has used, of all providers, as it counts against a budget.
+    /// What each of these work items has used since its first record, of all providers, as it counts against a budget. It is
+    /// kept for 400 days after the last one.
     pub fn used_by_items(&self, board: &str, items: &[&str]) -> Result<Vec<u64>> {
         const USED: &str = "SELECT input, cache_write, cache_read, output, reasoning FROM items
             WHERE board = ?1 AND item = ?2";

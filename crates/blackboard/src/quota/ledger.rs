@@ -20,6 +20,8 @@ const FILE: TableFile = TableFile {
         include_str!("schema.sql"),
         include_str!("steps/0002_notices.sql"),
         include_str!("steps/0003_uncounted.sql"),
+        include_str!("steps/0004_reservation_usage.sql"),
+        include_str!("steps/0005_newest.sql"),
     ],
 };
 

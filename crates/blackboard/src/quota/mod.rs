@@ -54,7 +54,7 @@ mod uncounted;
 mod usage;
 
 pub use self::check::{Check, Reason, TokenRequest};
-pub use self::config::{AgentCaps, Budget, Config, Enforcement, Provider, RateLimit, Reservations, Window};
+pub use self::config::{AgentCaps, AgentLimits, Budget, Config, Enforcement, Provider, RateLimit, Window};
 pub use self::history::{HistoryPoint, Step};
 pub use self::items::SimilarEstimate;
 pub use self::ledger::Ledger;

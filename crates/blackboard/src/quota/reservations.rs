@@ -7,9 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Release};
 use super::check::{Check, State, TokenRequest};
-use super::config::Config;
 use super::ledger::Ledger;
-use super::usage::{Usage, check_origin};
+use super::usage::{Record, check_origin};
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 
@@ -60,13 +59,14 @@ impl Ledger {
         self.reserve_if_it_fits(request, ttl, None)
     }
 
-    /// The same for a work item that a session claims. Replaces what the session has reserved for the item: a process may have
-    /// ended before it claimed the item.
+    /// The same for a work item that a session claims. Replaces what the session has reserved for the item with this provider: a
+    /// process may have ended before it claimed the item.
     pub fn reserve_for_claim(&self, request: &TokenRequest, ttl: Duration) -> Result<Reserved> {
         let [board, session, item] =
             [&request.board, &request.session, &request.item].map(|text| text_of(text.as_ref()));
         // A claim that does not know its item yet replaces nothing.
-        let replaced = request.item.is_some().then_some(Release::Claim { board, session, item });
+        let provider = request.provider.clone();
+        let replaced = request.item.is_some().then_some(Release::ClaimOf { provider, board, session, item });
         self.reserve_if_it_fits(request, ttl, replaced.as_ref())
     }
 
@@ -180,7 +180,7 @@ impl Ledger {
         self.read(|connection| {
             let mut all = Vec::new();
             for provider in self.config.providers.keys() {
-                all.extend(held(connection, &self.config, provider, now)?);
+                all.extend(held(connection, provider, now)?);
             }
             all.sort_by_key(|reservation| reservation.created_at);
             Ok(all)
@@ -225,6 +225,10 @@ pub(super) fn store(connection: &Connection, reservation: &Reservation) -> rusql
         reservation.created_at.millis(),
         reservation.expires_at.millis(),
     ))?;
+    // One that is changed begins again.
+    connection
+        .prepare_cached("DELETE FROM reservation_usage WHERE reservation = ?1")?
+        .execute([&reservation.id])?;
     Ok(stored as u64)
 }
 
@@ -238,6 +242,10 @@ impl Release {
             Release::Claim { board, session, item } => {
                 held.board == *board && held.session == *session && held.item == *item
             }
+            Release::ClaimOf { provider, board, session, item } => {
+                let claim = (&held.provider, &held.board, &held.session, &held.item);
+                claim == (provider, board, session, item)
+            }
         }
     }
 
@@ -250,6 +258,10 @@ impl Release {
             Release::Claim { board, session, item } => {
                 ("board = ?1 AND session = ?2 AND item = ?3", vec![board, session, item])
             }
+            Release::ClaimOf { provider, board, session, item } => (
+                "provider = ?1 AND board = ?2 AND session = ?3 AND item = ?4",
+                vec![provider, board, session, item],
+            ),
         }
     }
 }
@@ -258,7 +270,15 @@ impl Release {
 pub(super) fn remove(connection: &Connection, which: &Release) -> rusqlite::Result<u64> {
     let (condition, values) = which.condition();
     let mut statement = connection.prepare_cached(&format!("DELETE FROM reservations WHERE {condition}"))?;
-    Ok(statement.execute(params_from_iter(values))? as u64)
+    let removed = statement.execute(params_from_iter(values))? as u64;
+    remove_usage(connection)?;
+    Ok(removed)
+}
+
+/// Removes what is known about the usage of reservations that are gone.
+fn remove_usage(connection: &Connection) -> rusqlite::Result<()> {
+    const GONE: &str = "DELETE FROM reservation_usage WHERE reservation NOT IN (SELECT id FROM reservations)";
+    connection.prepare_cached(GONE)?.execute([]).map(drop)
 }
 
 /// How many reservations these are.
@@ -274,18 +294,42 @@ pub(super) fn count(connection: &Connection, which: &Release) -> rusqlite::Resul
 pub(super) fn remove_expired(connection: &Connection, now: Timestamp) -> rusqlite::Result<()> {
     // A reservation that begins more than a week ahead was made by a clock that was wrong.
     const EXPIRED: &str = "DELETE FROM reservations WHERE expires_at <= ?1 OR created_at > ?2";
-    connection.prepare_cached(EXPIRED)?.execute((now.millis(), now.plus(LONGEST).millis())).map(drop)
+    connection.prepare_cached(EXPIRED)?.execute((now.millis(), now.plus(LONGEST).millis()))?;
+    remove_usage(connection)
 }
 
-/// The reservations of a provider, with what is left of them: the usage of a session first reduces its newest one.
+/// Takes the tokens of a record from what its session has reserved before: from the newest reservation first.
+pub(super) fn use_tokens(connection: &Connection, record: &Record, tokens: u64) -> rusqlite::Result<()> {
+    const HELD: &str =
+        "SELECT id, reservations.tokens, coalesce(reservation_usage.tokens, 0) FROM reservations
+        LEFT JOIN reservation_usage ON reservation = id
+        WHERE provider = ?1 AND board = ?2 AND session = ?3 AND created_at <= ?4 AND expires_at > ?4
+        ORDER BY created_at DESC, id";
+    const USE: &str = "INSERT INTO reservation_usage (reservation, tokens) VALUES (?1, ?2)
+        ON CONFLICT (reservation) DO UPDATE SET tokens = tokens + ?2";
+    let (Some(board), Some(session)) = (&record.board, &record.session) else { return Ok(()) };
+    let mut statement = connection.prepare_cached(HELD)?;
+    let of = (&record.provider, board, session, record.at.millis());
+    let rows = statement.query_map(of, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let mut unassigned = tokens;
+    for (id, reserved, used) in rows.collect::<rusqlite::Result<Vec<(String, i64, i64)>>>()? {
+        let part = unassigned.min(reserved.saturating_sub(used).max(0).unsigned_abs());
+        if part > 0 {
+            connection.prepare_cached(USE)?.execute((id, i64::try_from(part).unwrap_or(i64::MAX)))?;
+            unassigned -= part;
+        }
+    }
+    Ok(())
+}
+
+/// The reservations of a provider, with what is left of them, the newest one first.
 pub(super) fn held(
     connection: &Connection,
-    config: &Config,
     provider: &str,
     now: Timestamp,
 ) -> rusqlite::Result<Vec<Reservation>> {
-    const HELD: &str =
-        "SELECT id, board, session, agent, item, tokens, created_at, expires_at FROM reservations
+    const HELD: &str = "SELECT id, board, session, agent, item, reservations.tokens, created_at, expires_at,
+        coalesce(reservation_usage.tokens, 0) FROM reservations LEFT JOIN reservation_usage ON reservation = id
         WHERE provider = ?1 AND expires_at > ?2 AND created_at <= ?3 ORDER BY created_at DESC, id";
     let mut statement = connection.prepare_cached(HELD)?;
     let rows = statement.query_map((provider, now.millis(), now.plus(LONGEST).millis()), |row| {
@@ -298,37 +342,10 @@ pub(super) fn held(
             agent: row.get(3)?,
             item: row.get(4)?,
             tokens,
-            left: tokens,
+            left: tokens.saturating_sub(row.get::<_, i64>(8)?.unsigned_abs()),
             created_at: Timestamp::from_millis(row.get(6)?),
             expires_at: Timestamp::from_millis(row.get(7)?),
         })
     })?;
-    let mut held = rows.collect::<rusqlite::Result<Vec<Reservation>>>()?;
-    for newest in 0..held.len() {
-        let (before, rest) = held.split_at_mut(newest);
-        let reservation = &mut rest[0];
-        if reservation.session.is_empty() {
-            continue;
-        }
-        let used = used_since(connection, config, reservation)?;
-        // What newer reservations of the session account for is not this one's.
-        let same = before
-            .iter()
-            .filter(|other| (&other.board, &other.session) == (&reservation.board, &reservation.session));
-        let accounted: u64 = same.map(|other| other.tokens - other.left).sum();
-        reservation.left = reservation.tokens.saturating_sub(used.saturating_sub(accounted));
-    }
-    Ok(held)
-}
-
-/// What the session has used since the reservation, in complete minutes.
-fn used_since(connection: &Connection, config: &Config, reservation: &Reservation) -> rusqlite::Result<u64> {
-    const USED: &str =
-        "SELECT coalesce(sum(input), 0), coalesce(sum(cache_write), 0), coalesce(sum(cache_read), 0),
-        coalesce(sum(output), 0), coalesce(sum(reasoning), 0) FROM buckets JOIN sources ON id = source
-        WHERE width = 1 AND start >= ?1 AND provider = ?2 AND board = ?3 AND session = ?4";
-    let first = reservation.created_at.millis().div_euclid(60_000) + 1;
-    let of = (first, &reservation.provider, &reservation.board, &reservation.session);
-    let usage = connection.prepare_cached(USED)?.query_row(of, |row| Usage::of_row(row, 0))?;
-    Ok(usage.counted(config))
+    rows.collect()
 }

@@ -162,18 +162,6 @@ impl Ledger {
         })
     }
 
-    /// What was used for a work item since its first record, of all providers. It is kept for 400 days after the last one.
-    pub fn usage_of_item(&self, board: &str, item: &str) -> Result<Usage> {
-        const TOTAL: &str = "SELECT input, cache_write, cache_read, output, reasoning FROM items WHERE board = ?1 AND item = ?2";
-        self.read(|connection| {
-            let mut statement = connection.prepare_cached(TOTAL)?;
-            match statement.query_row((board, item), |row| Usage::of_row(row, 0)) {
-                Err(rusqlite::Error::QueryReturnedNoRows) => Ok(Usage::default()),
-                found => found,
-            }
-        })
-    }
-
     fn status_of(
         &self,
         connection: &Connection,

@@ -29,6 +29,9 @@ impl Config {
         if project.server.is_some() {
             ignored.push("server can be set in the home configuration only".to_owned());
         }
+        if project.default_provider.is_some() && project.default_provider != self.default_provider {
+            ignored.push("defaultProvider can be set in the home configuration only".to_owned());
+        }
         if !project.models.is_empty() && project.models != self.models {
             ignored.push("models can be set in the home configuration only".to_owned());
         }

@@ -3,6 +3,7 @@
 mod clocks;
 mod files;
 mod notices;
+mod older;
 mod recording;
 mod reserving;
 mod sharing;

@@ -88,6 +88,28 @@ impl Usage {
         self.reasoning = self.reasoning.saturating_add(other.reasoning);
     }
 
+    /// The larger number of each kind.
+    pub(super) fn largest(&self, other: &Usage) -> Usage {
+        Usage {
+            input: self.input.max(other.input),
+            cache_write: self.cache_write.max(other.cache_write),
+            cache_read: self.cache_read.max(other.cache_read),
+            output: self.output.max(other.output),
+            reasoning: self.reasoning.max(other.reasoning),
+        }
+    }
+
+    /// What is left without a part of it.
+    pub(super) fn without(&self, part: &Usage) -> Usage {
+        Usage {
+            input: self.input.saturating_sub(part.input),
+            cache_write: self.cache_write.saturating_sub(part.cache_write),
+            cache_read: self.cache_read.saturating_sub(part.cache_read),
+            output: self.output.saturating_sub(part.output),
+            reasoning: self.reasoning.saturating_sub(part.reasoning),
+        }
+    }
+
     /// The numbers of a row that has them from this column on.
     pub(super) fn of_row(row: &rusqlite::Row<'_>, first: usize) -> rusqlite::Result<Usage> {
         let number = |column: usize| -> rusqlite::Result<u64> {

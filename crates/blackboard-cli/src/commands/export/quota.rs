@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use blackboard::clock::Timestamp;
-use blackboard::quota::{Config, ProviderStatus, RateLimit, Reservations};
+use blackboard::quota::{AgentLimits, Config, ProviderStatus, RateLimit};
 use blackboard::{Code, Fault, Result};
 use serde::Serialize;
 
@@ -31,7 +31,7 @@ struct Quota<'a> {
     provider: &'a str,
     plan: Plan<'a>,
     windows: BTreeMap<&'a str, Window>,
-    reservation: Reservations,
+    reservation: AgentLimits,
     current_load: CurrentLoad,
 }
 

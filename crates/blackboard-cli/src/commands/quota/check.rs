@@ -12,7 +12,7 @@ use crate::commands::arguments::{Session, length};
 use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::quota::CheckedQuota;
-use crate::quota::{Caller, ledger};
+use crate::quota::{Caller, does_not_fit, ledger, located};
 
 /// How long a reservation is held by default.
 const TTL: Duration = Duration::from_hours(1);
@@ -73,7 +73,7 @@ impl Run for Check {
     fn run(self, context: &Context) -> Result<Outcome> {
         let (ttl, timeout) = (length(self.ttl.as_deref())?.unwrap_or(TTL), length(self.timeout.as_deref())?);
         let caller = Caller::find(context, &self.session)?;
-        let ledger = ledger(context)?;
+        let (location, ledger) = (located(context)?, ledger(context)?);
         // What the ledger says is the answer, whether or not the board can be written.
         let _ = caller.announce(context, &ledger);
         let provider = ledger.provider_for(self.provider.as_deref(), self.model.as_deref())?;
@@ -85,9 +85,9 @@ impl Run for Check {
             session: caller.session.clone(),
             item: self.item,
         };
-        let began = Instant::now();
+        let (began, mut refused) = (Instant::now(), 0);
         loop {
-            caller.release_ended(&ledger)?;
+            caller.release_ended(&ledger, &location)?;
             let reserved = attempt(&ledger, &request, self.reserve.then_some(ttl))?;
             if reserved.check.fits {
                 return Ok(Outcome::new(CheckedQuota(reserved)));
@@ -102,6 +102,11 @@ impl Run for Check {
                 refusal.code = Code::TimedOut;
                 refusal.message = format!("timed out after {}: {}", duration::short(waited), refusal.message);
                 return Err(refusal.into());
+            }
+            refused += 1;
+            // A call that is about to end says so itself.
+            if refused == 2 {
+                context.note(&format!("waiting: {}", refusal(&ledger, &reserved.check, true).message));
             }
             thread::sleep(timeout.map_or(POLL, |timeout| POLL.min(timeout.saturating_sub(waited))));
         }
@@ -130,7 +135,7 @@ fn can_ever_fit(ledger: &Ledger, request: &TokenRequest, check: &Checked) -> boo
 
 /// Why they do not fit, and when they would.
 fn refusal(ledger: &Ledger, check: &Checked, has_waited: bool) -> Refusal {
-    let Checked { tokens, provider, available, reason, fits_at, .. } = check;
+    let Checked { tokens, provider, reason, fits_at, .. } = check;
     let why = reason.as_ref().map(ToString::to_string).unwrap_or_default();
     let message = format!("{tokens} tokens of {provider} do not fit: {why}");
     let hint = match fits_at {
@@ -141,11 +146,5 @@ fn refusal(ledger: &Ledger, check: &Checked, has_waited: bool) -> Refusal {
         }
         None => "see what is used: blackboard quota status".to_owned(),
     };
-    Refusal::new(Code::QuotaExceeded, message)
-        .hint(hint)
-        .detail("provider", provider.as_str())
-        .detail("tokens", *tokens)
-        .detail("available", *available)
-        .detail("reason", serde_json::to_value(reason).unwrap_or_default())
-        .detail("fits_at", fits_at.map(|moment| moment.to_string()))
+    does_not_fit(message, check).hint(hint)
 }

@@ -3,15 +3,16 @@
 use blackboard::Result;
 
 use crate::commands::Run;
-use crate::commands::arguments::Session;
 use crate::context::Context;
-use crate::outcome::{Nothing, Outcome};
-use crate::quota::{Caller, existing_ledger};
+use crate::outcome::Outcome;
+use crate::output::quota::{FoldReport, FoldedUsage};
+use crate::quota::{Caller, Folded, folded_ledger};
 
 /// Count what hooks have read, and announce passed thresholds
 ///
 /// Moves usage that hooks have read to the ledger, and puts an event on the board for each threshold that a window has
-/// passed. Prints nothing. Hooks start it, and every other command of the quota counts first, so it is rarely needed.
+/// passed. Releases what sessions have reserved that have ended. Hooks start it, and every other command of the quota
+/// counts first, so it is rarely needed.
 ///
 /// Examples:
 ///   blackboard quota fold
@@ -22,9 +23,14 @@ pub struct Fold {}
 
 impl Run for Fold {
     fn run(self, context: &Context) -> Result<Outcome> {
-        if let (_, Some(ledger)) = existing_ledger(context)? {
-            Caller::find(context, &Session::default())?.announce(context, &ledger)?;
+        let (location, folded) = folded_ledger(context)?;
+        let mut report = FoldReport::default();
+        if let Some(Folded { ledger, recorded }) = folded {
+            report.counted = recorded;
+            let caller = Caller::without_session(context)?;
+            report.released = caller.release_ended(&ledger, &location)?;
+            report.announced = caller.announce(context, &ledger)?;
         }
-        Ok(Outcome::new(Nothing))
+        Ok(Outcome::new(FoldedUsage(report)))
     }
 }

@@ -250,7 +250,7 @@ impl Line {
         };
         let record = Record {
             model: self.model.unwrap_or_default(),
-            board: Some(self.board.unwrap_or_else(|| caller.name.clone())),
+            board: Some(caller.name_of(self.board)),
             session,
             agent,
             item: self.item,

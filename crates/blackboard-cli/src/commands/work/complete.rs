@@ -11,7 +11,8 @@ use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::{CompletedItem, CompletedItems};
-use crate::quota::claims::{ItemQuota, release_items, tokens_of};
+use crate::quota::claims::{ItemQuota, release_items};
+use crate::quota::item_tokens::tokens_of;
 
 /// Complete a work item
 ///

@@ -15,7 +15,8 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::shortened;
 use crate::output::work::{CreatedItem, similar};
-use crate::quota::claims::{ItemQuota, tokens_of};
+use crate::quota::claims::ItemQuota;
+use crate::quota::item_tokens::tokens_of;
 
 /// Create a work item
 ///

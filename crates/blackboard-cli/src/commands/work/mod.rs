@@ -23,7 +23,7 @@ use blackboard::work::{Claimed, Create as NewItem, Priority};
 
 use super::arguments::{metadata, trimmed};
 use crate::context::Context;
-use crate::quota::claims::AddedTokens;
+use crate::quota::item_tokens::AddedTokens;
 use crate::trackers;
 
 /// Tells a person which fields of a new item meant nothing, because the item existed already.

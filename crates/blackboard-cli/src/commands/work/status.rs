@@ -8,7 +8,8 @@ use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::ItemDetails;
-use crate::quota::claims::{ItemQuota, tokens_of};
+use crate::quota::claims::ItemQuota;
+use crate::quota::item_tokens::tokens_of;
 
 /// Show one work item with its history
 ///

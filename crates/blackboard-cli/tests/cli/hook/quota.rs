@@ -1,8 +1,10 @@
 //! What an agent reads about the token quota.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use super::Stage;
+use super::{NONE, Stage};
 use blackboard::id::session_id_from_hint;
 
 const QUOTA: &str = r#"{"quota": {"providers": {"a": {
@@ -73,6 +75,41 @@ fn a_session_that_does_not_use_the_provider_gets_an_update() {
         answer.contains("Quota: 5h window of a is at 90%") && !answer.contains("Token quota"),
         "{answer}"
     );
+}
+
+/// What sessions hold, as it is without a call that releases it.
+fn reserved(stage: &Stage) -> Value {
+    stage.scratch.json(["status"])["quota"]["providers"][0]["windows"][0]["reserved"].clone()
+}
+
+#[test]
+fn a_session_that_ends_by_its_hook_reserves_nothing() {
+    let (stage, session) = with_session();
+    stage.hook("claude", "1", "SubagentStart", json!({"agent_id": "d"})).unwrap();
+    let delegate = session_id_from_hint("claude:1/d");
+    for (item, session) in [("own", &session), ("delegated", &delegate)] {
+        stage.scratch.json(["work", "create", item, "--title", "Item", "--estimate", "200"]);
+        stage.scratch.json(["work", "claim", item, "--session", session]);
+    }
+    assert_eq!(reserved(&stage), 400);
+    stage.hook("claude", "1", "SubagentStop", json!({"agent_id": "d"}));
+    assert_eq!(reserved(&stage), 200);
+    stage.hook("claude", "1", "SessionEnd", NONE());
+    assert_eq!(reserved(&stage), 0);
+    assert_eq!(stage.log(), "");
+}
+
+#[test]
+fn a_session_that_a_hook_marks_stale_reserves_nothing() {
+    let (stage, session) = with_session();
+    stage.scratch.json(["work", "create", "one", "--title", "Item", "--estimate", "200"]);
+    stage.scratch.json(["work", "claim", "one", "--session", &session]);
+    assert_eq!(reserved(&stage), 200);
+    stage.scratch.forget_processes();
+    stage.scratch.set_heartbeats(Duration::from_hours(1), Duration::from_hours(1));
+    stage.hook("claude", "2", "SessionStart", json!({"source": "startup"}));
+    assert_eq!(stage.agent("claude:1")["status"], "stale");
+    assert_eq!(reserved(&stage), 0);
 }
 
 #[test]

@@ -1,3 +1,6 @@
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
 use blackboard::Code;
 
 use super::{configured, with_quota};
@@ -44,8 +47,11 @@ fn a_reservation_ends_with_its_session() {
 fn a_wait_ends_when_another_process_releases_tokens() {
     let scratch = configured();
     let held = scratch.json(["quota", "check", "--tokens", "800", "--reserve"])["reservation"]["id"].clone();
-    let mut waiting = scratch.command(["quota", "check", "--tokens", "10", "--reserve", "--wait", "--json"]);
-    let waiting = waiting.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut waiting = scratch.command(["quota", "check", "--tokens", "10", "--reserve", "--wait"]);
+    let mut waiting = waiting.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut notes = BufReader::new(waiting.stderr.take().unwrap()).lines();
+    let is_refused = |note: &String| note.starts_with("note: waiting: 10 tokens of a do not fit");
+    assert!(notes.any(|note| is_refused(&note.unwrap())), "it ended without a wait");
     let released = scratch.json(["quota", "release", held.as_str().unwrap()]);
     assert_eq!(released["released"], 1);
     let ended = testkit::process::end_of(waiting);

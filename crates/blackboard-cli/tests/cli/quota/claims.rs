@@ -1,6 +1,6 @@
 //! Claims of work items within the quota.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 
 use blackboard::Code;
 use serde_json::{Value, json};
@@ -34,8 +34,11 @@ testkit::on_each_engine![
     with_deny_a_claim_needs_a_readable_ledger,
     with_deny_a_claim_needs_a_valid_quota,
     with_warn_a_claim_does_not_need_a_valid_quota,
+    a_mistake_in_the_configuration_refuses_claims,
     with_deny_a_claim_counts_what_hooks_have_read,
-    a_claim_of_a_session_without_a_known_provider_says_so,
+    with_deny_a_claim_does_not_wait_for_a_process_that_counts,
+    a_claim_of_a_session_without_a_known_provider_has_to_fit_with_each,
+    a_claim_gets_the_tokens_of_a_session_that_ended_on_another_board,
     without_a_quota_a_claim_has_nothing_of_it,
 ];
 
@@ -157,9 +160,19 @@ fn an_item_without_an_estimate_reserves_nothing() {
     let claimed = claim(&scratch, "free", "Ivy").success().json();
     assert_eq!((&claimed["quota"]["fits"], &claimed["quota"]["tokens"]), (&json!(true), &json!(0)));
     assert!(reservations(&scratch).is_empty());
-    scratch.json(["quota", "record", "--input-tokens", "90000"]);
+    scratch.json(["quota", "record", "--input-tokens", "79999"]);
     scratch.json(["work", "create", "more", "--title", "More"]);
     claim(&scratch, "more", "Ivy").success();
+    scratch.json(["quota", "record", "--input-tokens", "1"]);
+    scratch.json(["work", "create", "last", "--title", "Last"]);
+    for call in ["last", "--next"] {
+        let refusal = claim(&scratch, call, "Ivy").refused(Code::QuotaExceeded);
+        let error = refusal["error"].as_str().unwrap();
+        assert!(
+            error.starts_with("cannot claim last: the quota of a is used up: the 5h window has 0"),
+            "{error}"
+        );
+    }
 }
 
 fn with_deny_next_skips_items_that_do_not_fit() {
@@ -180,6 +193,9 @@ fn with_deny_next_skips_items_that_do_not_fit() {
         assert_eq!(status_of(&scratch, skipped), "available");
     }
     scratch.json(["work", "create", "free", "--title", "Free", "--priority", "P3"]);
+    let call = ["work", "claim", "--next", "--session", "Ivy", "--json"];
+    scratch.run(call).refused(Code::QuotaExceeded);
+    scratch.json(["work", "complete", "fourth", "--session", "Ivy"]);
     assert_eq!(next()["item_id"], "free", "an item without an estimate fits");
 }
 
@@ -534,6 +550,26 @@ fn with_warn_a_claim_does_not_need_a_valid_quota() {
     assert!(claimed.stderr.contains("quota is ignored: unknown field `provider`"), "{claimed:?}");
 }
 
+fn a_mistake_in_the_configuration_refuses_claims() {
+    let scratch = enforcing("deny");
+    create(&scratch, "one", "1k");
+    for (text, reason) in [
+        (r#"{"quota": {"enforce": "deny", "providers": {"a": {}},,}}"#, "it is not valid JSON"),
+        (r#"{"quota": {"enforce": "Deny", "providers": {"a": {}}}}"#, "unknown variant `Deny`"),
+        (r#"{"quota": [{"enforce": "deny"}]}"#, "it must be an object"),
+    ] {
+        write_config(&scratch, text);
+        for call in ["one", "--next"] {
+            let refused = claim(&scratch, call, "Ivy").refused(Code::InvalidValue);
+            assert!(refused["error"].as_str().unwrap().contains(reason), "{refused}");
+        }
+        let refused = scratch.run(["quota", "status", "--json"]).refused(Code::InvalidValue);
+        assert!(refused["error"].as_str().unwrap().contains(reason), "{refused}");
+    }
+    write_config(&scratch, r#"{"fileGuard": "deny",}, // The quota is not configured."#);
+    claim(&scratch, "one", "Ivy").success();
+}
+
 fn with_deny_a_claim_counts_what_hooks_have_read() {
     let scratch = enforcing("deny");
     create(&scratch, "one", "1k");
@@ -542,22 +578,98 @@ fn with_deny_a_claim_counts_what_hooks_have_read() {
     assert!(!spool.exists());
 }
 
-fn a_claim_of_a_session_without_a_known_provider_says_so() {
+fn with_deny_a_claim_does_not_wait_for_a_process_that_counts() {
+    let scratch = enforcing("deny");
+    create(&scratch, "one", "1k");
+    create(&scratch, "two", "1k");
+    scratch.json(["quota", "status"]);
+    // A process that folds, and does not go on.
+    let mut lock = OpenOptions::new();
+    let lock = lock.create(true).truncate(false).write(true).open(scratch.home_file("quota-fold")).unwrap();
+    lock.lock().unwrap();
+    claim(&scratch, "two", "Ivy").success();
+    let spool = hooks_have_read(&scratch, 80_000);
+    for call in ["one", "--next"] {
+        let refused = claim(&scratch, call, "Ivy").refused(Code::Busy);
+        assert_eq!(
+            (&refused["error"], &refused["hint"]),
+            (&json!("another process is counting usage"), &json!("retry"))
+        );
+    }
+    assert_eq!(status_of(&scratch, "one"), "available");
+    assert!(spool.exists());
+    drop(lock);
+    claim(&scratch, "one", "Ivy").refused(Code::QuotaExceeded);
+}
+
+fn a_claim_of_a_session_without_a_known_provider_has_to_fit_with_each() {
+    const PROVIDERS: &str = r#""providers": {"a": {"windows": {"5h": {"budget": 100}}}, "b": {}}"#;
     for enforce in ["warn", "deny"] {
-        let scratch = with_quota(&format!(
-            r#"{{"enforce": "{enforce}", "providers": {{"a": {{"windows": {{"5h": {{"budget": 100}}}}}}, "b": {{}}}}}}"#
-        ));
+        let scratch = with_quota(&format!(r#"{{"enforce": "{enforce}", {PROVIDERS}}}"#));
         register(&scratch, "Ivy");
         create(&scratch, "one", "900M");
-        create(&scratch, "two", "900M");
-        scratch.json(["work", "create", "three", "--title", "Item"]);
-        let shown = scratch.run(["work", "claim", "one", "--session", "Ivy"]).success();
-        assert!(shown.stderr.contains("the session has not used any provider yet"), "{shown:?}");
-        let next = scratch.json(["work", "claim", "--next", "--session", "Ivy"]);
-        assert!(next["quota"]["error"].as_str().unwrap().contains("any provider yet"), "{next}");
-        let without = scratch.json(["work", "claim", "three", "--session", "Ivy"]);
-        assert_eq!(without.get("quota"), None, "it has no estimate");
+        create(&scratch, "two", "60");
+        for call in ["one", "two"] {
+            let answer = claim(&scratch, call, "Ivy");
+            match (enforce, call) {
+                ("deny", "one") => {
+                    let refusal = answer.refused(Code::QuotaExceeded);
+                    assert_eq!((&refusal["provider"], &refusal["available"]), (&json!("a"), &json!(100)));
+                }
+                (_, "one") => assert_eq!(answer.success().json()["quota"]["fits"], false),
+                _ => assert_eq!(answer.success().json()["quota"]["fits"], true),
+            }
+        }
+        let providers = scratch.json(["quota", "status"])["providers"].clone();
+        for provider in [0, 1] {
+            let held = &providers[provider]["reservations"];
+            assert_eq!((held.as_array().unwrap().len(), &held[0]["tokens"]), (1, &json!(60)), "{providers}");
+        }
+        scratch.json(["work", "release", "two", "--session", "Ivy"]);
+        let held = |provider: usize| {
+            scratch.json(["quota", "status"])["providers"][provider]["reservations"].clone()
+        };
+        assert_eq!([held(0), held(1)], [json!([]), json!([])]);
+        // With a default, only that counts.
+        write_config(
+            &scratch,
+            &format!(r#"{{"quota": {{"enforce": "{enforce}", "defaultProvider": "b", {PROVIDERS}}}}}"#),
+        );
+        if enforce == "deny" {
+            let next = claim(&scratch, "--next", "Ivy").success().json();
+            assert_eq!((&next["item_id"], &next["quota"]["provider"]), (&json!("one"), &json!("b")));
+            assert_eq!((held(0), &held(1)[0]["tokens"]), (json!([]), &json!(900_000_000)));
+        }
     }
+}
+
+fn a_claim_gets_the_tokens_of_a_session_that_ended_on_another_board() {
+    let scratch = enforcing("deny");
+    create(&scratch, "one", "50k");
+    let directory = scratch.path().canonicalize().unwrap().join("other");
+    fs::create_dir(&directory).unwrap();
+    let file = directory.join("board.db");
+    let other = |call: &[&str]| {
+        let call = ["--db", file.to_str().unwrap()].into_iter().chain(call.iter().copied());
+        scratch.run(call.chain(["--json"])).success().json()
+    };
+    let elm = other(&["agent", "register", "--name", "Elm", "--session-hint", "elm"])["session_id"].clone();
+    let elm = elm.as_str().unwrap();
+    other(&["work", "create", "large", "--title", "Large", "--estimate", "80k"]);
+    other(&["work", "claim", "large", "--session", elm]);
+    let refusal = claim(&scratch, "one", "Ivy").refused(Code::QuotaExceeded);
+    assert_eq!(refusal["available"], 0, "Elm works");
+    // As a sweep, or a hook without time, ends it.
+    blackboard::Board::open(&file).unwrap().agents().deregister(elm).unwrap();
+    claim(&scratch, "one", "Ivy").success();
+    assert_eq!(reservations(&scratch), [("one".to_owned(), 50_000)]);
+    // A board that was deleted has no sessions.
+    scratch.json(["work", "release", "one", "--session", "Ivy"]);
+    other(&["agent", "register", "--name", "Elm", "--session-hint", "elm"]);
+    other(&["work", "claim", "large", "--session", elm]);
+    claim(&scratch, "one", "Ivy").refused(Code::QuotaExceeded);
+    fs::remove_file(&file).unwrap();
+    assert_eq!(reserved(&scratch), 0, "status releases them");
 }
 
 fn without_a_quota_a_claim_has_nothing_of_it() {

@@ -34,6 +34,41 @@ fn machines_with_one_server_have_one_ledger() {
 }
 
 #[test]
+fn boards_of_two_machines_at_one_path_are_different_ones() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let url = server.url("token-quota");
+    let machines = [machine(&url), machine(&url)];
+    let directory = testkit::tempdir().unwrap();
+    let place = directory.path().canonicalize().unwrap().join("repository");
+    let file = place.join("board.db");
+    let call = |number: usize, call: &[&str]| {
+        let call = ["--db", file.to_str().unwrap()].into_iter().chain(call.iter().copied());
+        machines[number].run(call.chain(["--json"])).success().json()
+    };
+    for number in [0, 1] {
+        // Each machine has its own disk.
+        std::fs::create_dir(&place).unwrap();
+        call(number, &["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+        call(number, &["work", "create", "T1", "--title", "Item", "--estimate", "100"]);
+        call(number, &["work", "claim", "T1", "--session", "Ivy"]);
+        std::fs::rename(&place, directory.path().join(number.to_string())).unwrap();
+    }
+    std::fs::rename(directory.path().join("1"), &place).unwrap();
+    call(1, &["work", "release", "T1", "--session", "Ivy"]);
+    call(1, &["work", "delete", "T1"]);
+    call(1, &["quota", "record", "--input-tokens", "7", "--item", "T1"]);
+    let line = r#"{"id": "1", "board": "/home/ivy/other.db", "usage": {"input": 3}}"#;
+    let recorded = crate::scratch::Output::fed(&mut machines[1].command(["quota", "record", "-"]), line);
+    assert_eq!(recorded.code, 0, "{recorded:?}");
+    let status = machines[0].json(["quota", "status"]);
+    let provider = &status["providers"][0];
+    assert_eq!(provider["reservations"].as_array().unwrap().len(), 1, "that of the other machine: {status}");
+    assert_eq!(provider["windows"][0]["used"], 10);
+    let names = status.to_string();
+    assert!(!names.contains("repository") && !names.contains("/home/ivy"), "{names}");
+}
+
+#[test]
 fn journal_has_a_board_of_its_own_on_the_server() {
     let Some(server) = RedisServer::start(&[]) else { return };
     // Without a board, the URL of a server is that of the board that agents use.

@@ -16,6 +16,49 @@ fn a_message_is_counted_once() {
 }
 
 #[test]
+fn the_largest_numbers_of_a_message_count_in_any_order() {
+    let lines = [(11, 1), (11, 57), (9, 60), (11, 57)];
+    for order in [[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1]] {
+        let stage = Stage::with_windows(&[("5h", 1_000)]);
+        let at = stage.now();
+        let request = TokenRequest {
+            board: Some("b".into()),
+            session: Some("s".into()),
+            ..TokenRequest::new("a", 100)
+        };
+        stage.ledger.reserve(&request, Duration::from_hours(24)).unwrap();
+        for (number, line) in order.into_iter().enumerate() {
+            let (input, output) = lines[line];
+            let usage = Usage { input, output, ..Usage::default() };
+            let record = Record {
+                board: Some("b".into()),
+                session: Some("s".into()),
+                item: Some("i".into()),
+                ..Record::new("m", "a", at, usage)
+            };
+            // A fork of the session repeats the line.
+            let session = if number == 3 { "fork" } else { "s" };
+            let recorded =
+                stage.ledger.record(&[Record { session: Some(session.into()), ..record }]).unwrap();
+            assert_eq!(recorded.recorded, u64::from(number == 0));
+            stage.advance(5);
+        }
+        assert_eq!((stage.used(0), stage.rows("SELECT sum(requests) FROM buckets")), (71, 1), "{order:?}");
+        assert_eq!(stage.ledger.used_by_items("b", &["i"]).unwrap(), [71]);
+        assert_eq!(stage.ledger.reservations().unwrap()[0].left, 29);
+        assert_eq!(stage.ledger.status().unwrap().providers[0].agents.len(), 1, "all is of one session");
+    }
+    // After an hour they are final.
+    let stage = Stage::with_windows(&[("5h", 1_000)]);
+    let at = stage.now();
+    stage.record("m", at, 7);
+    stage.advance(61);
+    stage.record("other", stage.now(), 1);
+    assert_eq!(stage.record("m", at, 9).duplicates, 1);
+    assert_eq!((stage.used(0), stage.rows("SELECT count(*) FROM newest")), (8, 1));
+}
+
+#[test]
 fn caches_count_with_their_factors_and_are_shown_separately() {
     let usage = Usage { input: 11, cache_write: 101, cache_read: 1001, output: 50, reasoning: 7 };
     for (factors, expected) in [
@@ -68,7 +111,7 @@ fn folding_keeps_the_sums_and_removes_ids() {
     assert_eq!(stage.rows("SELECT sum(input) FROM buckets"), i64::try_from(expected).unwrap());
     assert_eq!(stage.rows("SELECT sum(requests) FROM buckets"), 24 * 30);
     assert_eq!(stage.rows("SELECT sum(cache_read) FROM buckets"), 3 * 24 * 30);
-    assert_eq!(stage.ledger.usage_of_item("b", "i").unwrap().input, expected);
+    assert_eq!(stage.ledger.used_by_items("b", &["i"]).unwrap(), [expected + 216]);
     assert!(stage.rows("SELECT count(*) FROM seen") < 24 * 10, "ids of more than 9 days are gone");
     assert!(stage.rows("SELECT count(*) FROM buckets") < 24 * 10 + 30);
     assert_eq!(stage.rows("SELECT count(DISTINCT width) FROM buckets"), 3);

@@ -97,6 +97,50 @@ fn usage_of_the_session_reduces_its_reservations() {
 }
 
 #[test]
+fn a_used_reservation_does_not_grow_back() {
+    let stage = Stage::with_windows(&[("5h", 10_000), ("7d", 10_000)]);
+    let day = Duration::from_hours(24);
+    stage.ledger.reserve(&by("s1", 100), day).unwrap();
+    let lefts = || -> Vec<u64> { stage.ledger.reservations().unwrap().iter().map(|one| one.left).collect() };
+    let used = |id: &str, input| {
+        let usage = Usage { input, ..Usage::default() };
+        let record = Record::new(id, "a", stage.now(), usage);
+        let of = Record { board: Some("b".into()), session: Some("s1".into()), ..record };
+        stage.ledger.record(&[of]).unwrap();
+    };
+    stage.advance(1);
+    used("1", 100);
+    assert_eq!(lefts(), [0]);
+    stage.advance(8 * 60);
+    used("2", 1);
+    assert_eq!(stage.rows("SELECT count(*) FROM buckets WHERE width = 60"), 1, "the minute was folded");
+    assert_eq!(lefts(), [0]);
+    // A newer one is used first, and what is more than that does not come back with its end.
+    let newer = stage.ledger.reserve(&by("s1", 50), day).unwrap().reservation.unwrap();
+    stage.advance(1);
+    used("3", 60);
+    assert_eq!(lefts(), [0, 0]);
+    assert!(stage.ledger.release(&newer.id).unwrap());
+    assert_eq!((lefts(), stage.rows("SELECT count(*) FROM reservation_usage")), (vec![0], 1));
+    assert_eq!(stage.ledger.release_session("b", "s1").unwrap(), 1);
+    assert_eq!(stage.rows("SELECT count(*) FROM reservation_usage"), 0);
+}
+
+#[test]
+fn tokens_of_which_the_number_is_not_known_do_not_fit_into_a_full_window() {
+    let stage = Stage::with_windows(&[("5h", 1_000)]);
+    let unknown = TokenRequest::new("a", 0);
+    stage.record("1", stage.now(), 999);
+    assert!(stage.ledger.check(&unknown).unwrap().fits);
+    stage.record("2", stage.now(), 1);
+    let check = stage.ledger.check(&unknown).unwrap();
+    assert_eq!((check.fits, check.tokens, check.available), (false, 0, Some(0)));
+    assert!(matches!(check.reason, Some(Reason::Window { .. })), "{check:?}");
+    assert_eq!(check.fits_at, Some("2026-02-03T20:31:00Z".parse().unwrap()));
+    assert!(!stage.ledger.reserve_for_claim(&by("s1", 0), TTL).unwrap().check.fits);
+}
+
+#[test]
 fn caps_of_agents_apply_to_sessions() {
     let stage = Stage::new(CAPS);
     assert!(stage.ledger.reserve(&by("s1", 300), TTL).unwrap().check.fits);
@@ -106,6 +150,22 @@ fn caps_of_agents_apply_to_sessions() {
     let third = stage.ledger.check(&by("s3", 1)).unwrap();
     assert_eq!(third.reason, Some(Reason::Agents { cap: 2, active: 2 }));
     assert!(stage.ledger.check(&by("s2", 1)).unwrap().fits, "it is one of the two");
+}
+
+#[test]
+fn a_session_uses_the_provider_of_its_newest_record_or_the_default_one_or_any() {
+    const PROVIDERS: &str = r#""providers": {"a": {}, "b": {}, "c": {}}"#;
+    let mut stage = Stage::new(&format!("{{{PROVIDERS}}}"));
+    let of = |stage: &Stage| stage.ledger.providers_of_session("b", "s").unwrap();
+    assert_eq!(of(&stage), ["a", "b", "c"]);
+    stage.reopen(&format!(r#"{{"defaultProvider": "b", {PROVIDERS}}}"#));
+    assert_eq!(of(&stage), ["b"]);
+    assert_eq!(stage.ledger.provider_for(None, None).unwrap(), "b");
+    let record = Record::new("1", "c", stage.now(), Usage { input: 1, ..Usage::default() });
+    let record = Record { board: Some("b".into()), session: Some("s".into()), ..record };
+    stage.ledger.record(&[record]).unwrap();
+    assert_eq!(of(&stage), ["c"]);
+    assert_eq!(Stage::with_windows(&[("5h", 1)]).ledger.providers_of_session("b", "s").unwrap(), ["a"]);
 }
 
 #[test]
