@@ -49,13 +49,17 @@ fn a_clock_that_was_ahead_for_long_counts_new_messages_again_and_old_ones_never_
     }
     assert_eq!(stage.rows("SELECT count(*) FROM seen WHERE minute < 31000000"), 0, "old ids are gone");
     stage.clock.set(now.plus(Duration::from_mins(1)));
-    for _ in 0..9 {
+    for hour in 0..9 {
         assert_eq!(stage.record("before", now, 100).recorded, 0);
+        let id = format!("corrected {hour}");
+        assert_eq!(stage.record(&id, stage.now(), 1_000).recorded, 1, "what is new counts at once");
+        assert_eq!(stage.record(&id, stage.now(), 1_000).duplicates, 1);
+        assert_eq!(stage.rows("SELECT coalesce(sum(input), 0) / 1000 FROM buckets"), hour + 1);
         stage.advance(HOUR);
     }
     assert_eq!(stage.record("new", stage.now(), 7).recorded, 1);
     assert_eq!(stage.record("new", stage.now(), 7).duplicates, 1);
-    assert_eq!(stage.used(1), 57, "what was older than 400 days by that clock is gone");
+    assert_eq!(stage.used(1), 9_057, "what was older than 400 days by that clock is gone");
 }
 
 #[test]
