@@ -230,7 +230,8 @@ impl<'a> State<'a> {
 
     /// The limit that the platform has reported for a window.
     pub(super) fn reported(&self, window: &Window, at: Timestamp) -> Option<&ReportedLimit> {
-        self.limits.iter().find(|limit| limit.is_of(window.length) && limit.resets_at > at)
+        let of_window = self.limits.iter().filter(|limit| limit.is_of(window.length) && limit.resets_at > at);
+        of_window.max_by_key(|limit| limit.reported_at)
     }
 
     /// What is used of a window: what the platform has reported and what was used since, or else the sum.

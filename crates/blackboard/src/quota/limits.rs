@@ -37,8 +37,11 @@ impl ReportedLimit {
         (budget as f64 * self.used_percent / 100.0).ceil() as u64
     }
 
+    /// Whether it is a limit of a window of this length. Platforms also report windows that are a little shorter: 299 minutes, or
+    /// 10,079.
     pub(super) fn is_of(&self, length: Duration) -> bool {
-        self.window_minutes == length.as_secs() / 60
+        let length = length.as_secs() / 60;
+        self.window_minutes.abs_diff(length) <= length / 100
     }
 }
 

@@ -106,10 +106,10 @@ impl Timeline {
         self.usage(at, length).counted(config)
     }
 
-    /// What was used in buckets that begin at this time or later.
+    /// What was used since this time. The bucket that contains it counts: what was used after this time may be in it.
     pub(super) fn usage_since(&self, at: Timestamp) -> Usage {
         let mut sum = Usage::default();
-        let later = |slice: &&Slice| slice.start.saturating_mul(60_000) >= at.millis();
+        let later = |slice: &&Slice| slice.end.saturating_mul(60_000) > at.millis();
         self.slices.iter().filter(later).for_each(|slice| sum.add(&slice.usage));
         sum
     }

@@ -1,4 +1,7 @@
+use std::time::Duration;
+
 use blackboard::Code;
+use blackboard::clock::{Clock as _, SystemClock};
 
 use super::{configured, with_quota};
 use crate::scratch::Output;
@@ -97,7 +100,8 @@ fn a_model_without_a_provider_is_refused() {
 
 fn a_reported_limit_is_shown_as_such() {
     let scratch = configured();
-    scratch.json(["quota", "record", "--input-tokens", "7"]);
+    let before = SystemClock.now().minus(Duration::from_mins(10)).to_string();
+    scratch.json(["quota", "record", "--input-tokens", "7", "--at", &before]);
     let resets =
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() + 3_600;
     let line = format!(r#"{{"limit":{{"window":"300m","used_percent":42.5,"resets_at":{resets}}}}}"#);
