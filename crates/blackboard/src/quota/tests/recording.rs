@@ -81,6 +81,39 @@ fn folding_keeps_the_sums_and_removes_ids() {
 }
 
 #[test]
+fn the_points_of_a_history_have_all_that_was_recorded() {
+    testkit::limit_test();
+    // The ledger keeps minutes for 2 hours, and hours for 2 days.
+    let stage = Stage::with_windows(&[("1h", 1_000_000)]);
+    for half_hour in 0..40_u32 {
+        stage.record(&half_hour.to_string(), stage.now(), 1);
+        stage.advance(30);
+    }
+    stage.record("now", stage.now(), 1);
+    // Some of it is in hours already.
+    assert!(stage.rows("SELECT count(*) FROM buckets WHERE width = 60") > 0);
+    for hours in [1, 2, 3, 5, 20, 24, 48, 72, 100] {
+        let length = Duration::from_hours(hours);
+        let (since, step) = (stage.now().minus(length), stage.ledger.history_step(length));
+        let points = stage.ledger.history("a", since, step).unwrap();
+        let expected: u64 = points.iter().map(|point| point.tokens).sum();
+        let recorded = 41.min(2 * hours + 1);
+        // The first step begins before that moment.
+        assert!((recorded..=41).contains(&expected), "{hours}: {expected} of {recorded}");
+        assert!(hours < 20 || expected == 41, "{hours}: {expected}");
+        let expected = match hours {
+            0..=2 => Step::FiveMinutes,
+            3..=48 => Step::Hour,
+            _ => Step::Day,
+        };
+        assert_eq!(step, expected, "{hours}");
+    }
+    // A step that is shorter than the buckets of the ledger.
+    let points = stage.ledger.history("a", stage.now().minus(Duration::from_hours(20)), Step::FiveMinutes);
+    assert_eq!(points.unwrap().iter().map(|point| point.tokens).sum::<u64>(), 41);
+}
+
+#[test]
 fn invalid_records_are_refused_and_nothing_is_recorded() {
     let stage = Stage::with_windows(&[("5h", 1_000)]);
     let valid = Record::new("m", "a", stage.now(), Usage { input: 1, ..Usage::default() });
