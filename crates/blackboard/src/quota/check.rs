@@ -13,8 +13,8 @@ use super::reservations::{self, Reservation};
 use super::timeline::{Timeline, WIDTHS};
 use super::usage::Usage;
 use crate::clock::Timestamp;
-use crate::error::{Error, Result};
-use crate::text::shown;
+use crate::error::{Code, Refusal, Result};
+use crate::text::{grouped, shown};
 
 /// An agent counts as active if it used tokens in the last minutes.
 pub(super) const RECENT_MINUTES: i64 = 5;
@@ -104,13 +104,15 @@ impl fmt::Display for Reason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reason::Window { window, budget, available, operator, .. } => {
+                let [available, budget] = [available, budget].map(|number| grouped(*number));
                 write!(formatter, "the {window} window has {available} of {budget} tokens left for agents")?;
                 if *operator > 0 {
-                    write!(formatter, " ({operator} are kept for the operator)")?;
+                    write!(formatter, " ({} are kept for you, the operator)", grouped(*operator))?;
                 }
                 Ok(())
             }
             Reason::Session { cap, used, reserved } => {
+                let [used, reserved, cap] = [used, reserved, cap].map(|number| grouped(*number));
                 write!(formatter, "this session has used {used} and reserved {reserved} of {cap} tokens")
             }
             Reason::Agents { cap, active } => {
@@ -142,10 +144,9 @@ impl Ledger {
         found.map(str::to_owned).ok_or_else(|| {
             let problem = match model {
                 Some(model) => format!("no provider is configured for the model {}", shown(model)),
-                None => "name a provider".to_owned(),
+                None => "several providers are configured, and none is named".to_owned(),
             };
-            let names: Vec<_> = self.config.providers.keys().map(String::as_str).collect();
-            Error::invalid(format!("{problem}; configured: {}", names.join(", ")))
+            Refusal::new(Code::InvalidValue, problem).hint(self.configured_providers()).into()
         })
     }
 }

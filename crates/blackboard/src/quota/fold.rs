@@ -31,7 +31,7 @@ const LONGEST_IN_HOURS: i64 = 35 * DAY;
 const FOLD_EVERY: i64 = 10;
 
 /// For how long a clock has to go on without a jump, in minutes.
-const SETTLED: i64 = 6 * HOUR;
+pub(super) const SETTLED: i64 = 6 * HOUR;
 
 /// A longer time without a record may be a jump of the clock.
 const LONGEST_PAUSE: i64 = 2 * DAY;

@@ -72,6 +72,26 @@ fn a_message_of_the_future_counts_as_one_of_now() {
 }
 
 #[test]
+fn usage_in_the_future_frees_up_soon_after_the_clock_is_settled() {
+    testkit::limit_test();
+    let stage = Stage::with_windows(&[("5h", 1_000)]);
+    stage.record("first", stage.now(), 1);
+    // After a pause of days, the ledger does not know yet whether its clock is right.
+    stage.advance(3 * 24 * HOUR);
+    stage.record("future", "2031-01-01T00:00:00Z".parse().unwrap(), 900);
+    let window = stage.ledger.status().unwrap().providers[0].windows[0].clone();
+    let latest = stage.now().plus(Duration::from_hours(11)).plus(Duration::from_mins(1));
+    assert_eq!((window.used, window.frees_at), (900, Some(latest)));
+    assert_eq!(stage.ledger.check(&TokenRequest::new("a", 200)).unwrap().fits_at, Some(latest));
+    stage.advance(6 * HOUR);
+    stage.record("settled", stage.now(), 1);
+    stage.clock.set(latest.minus(Duration::from_mins(1)));
+    assert_eq!(stage.used(0), 901);
+    stage.clock.set(latest);
+    assert_eq!(stage.used(0), 0);
+}
+
+#[test]
 fn reservations_of_a_clock_that_was_ahead_hold_nothing() {
     let stage = Stage::with_windows(&[("5h", 1_000)]);
     let now = stage.now();

@@ -125,11 +125,42 @@ fn invalid_records_are_refused_and_nothing_is_recorded() {
         Record { session: Some("a\nb".to_owned()), ..valid.clone() },
         Record { item: Some(long), ..valid.clone() },
         Record { usage: Usage { output: u64::MAX, ..Usage::default() }, ..valid.clone() },
+        Record { usage: Usage { input: 20_000_000, output: 1, ..Usage::default() }, ..valid.clone() },
     ] {
         let refused = stage.ledger.record(&[valid.clone(), invalid]).unwrap_err();
         assert_eq!(refused.code(), Code::InvalidValue, "{refused}");
     }
     assert_eq!(stage.rows("SELECT count(*) FROM buckets"), 0);
+    let largest = Usage { input: 20_000_000, ..Usage::default() };
+    assert_eq!(stage.ledger.record(&[Record { usage: largest, ..valid }]).unwrap().recorded, 1);
+}
+
+#[test]
+fn a_session_is_one_row_with_its_newest_name() {
+    testkit::limit_test();
+    let stage = Stage::with_windows(&[("5h", 1_000)]);
+    for (id, session, agent) in [
+        ("1", Some("s1"), None),
+        ("2", Some("s1"), Some("Sage")),
+        ("3", Some("s1"), Some("Ivy")),
+        ("4", Some("s1"), None),
+        ("5", None, Some("by hand")),
+        ("6", None, None),
+    ] {
+        let usage = Usage { input: 10, ..Usage::default() };
+        let record = Record {
+            board: Some("b".to_owned()),
+            session: session.map(str::to_owned),
+            agent: agent.map(str::to_owned),
+            item: Some(format!("item {id}")),
+            ..Record::new(id, "a", stage.now(), usage)
+        };
+        stage.ledger.record(&[record]).unwrap();
+    }
+    let provider = stage.ledger.status().unwrap().providers.remove(0);
+    let agents: Vec<_> =
+        provider.agents.iter().map(|one| (one.session.as_str(), one.agent.as_str(), one.tokens)).collect();
+    assert_eq!(agents, [("s1", "Ivy", 40), ("", "", 10), ("", "by hand", 10)]);
 }
 
 #[test]
@@ -255,6 +286,7 @@ fn messages_of_a_model_without_a_provider_are_counted_apart_and_once() {
         [message("1", "gpt-9"), message("1", "gpt-9"), message("2", "gpt-9"), message("3", "b\u{7}")];
     assert_eq!(stage.ledger.note_uncounted(&messages).unwrap(), 2);
     assert_eq!(stage.ledger.note_uncounted(&messages).unwrap(), 0);
+    assert_eq!(stage.ledger.newly_counted_models().unwrap(), [""; 0]);
     let expected = UncountedModel { model: "gpt-9".into(), messages: 2 };
     assert_eq!(stage.ledger.status().unwrap().uncounted, [expected]);
     assert_eq!(stage.used(0), 0);
@@ -262,6 +294,10 @@ fn messages_of_a_model_without_a_provider_are_counted_apart_and_once() {
     stage.reopen(&config.replace("claude-*", "gpt-*"));
     assert_eq!(stage.record("1", now, 5).recorded, 1);
     assert_eq!(stage.ledger.status().unwrap().uncounted, []);
+    let models = stage.ledger.newly_counted_models().unwrap();
+    assert_eq!(models, ["gpt-9"]);
+    stage.ledger.forget_uncounted(&models).unwrap();
+    assert_eq!(stage.ledger.newly_counted_models().unwrap(), [""; 0]);
     stage.reopen(config);
     for number in 0..300 {
         stage.ledger.note_uncounted(&[message(&format!("m{number}"), &format!("model-{number}"))]).unwrap();

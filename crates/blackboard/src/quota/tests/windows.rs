@@ -128,6 +128,22 @@ fn windows_that_a_platform_reports_as_a_little_shorter_are_the_configured_ones()
     stage.advance(1);
     assert_eq!(report(299, 40.0), (400, 2_000));
     assert_eq!(report(296, 50.0), (400, 2_000), "another window");
+    let limit = |window_minutes, resets_at| ReportedLimit {
+        provider: "a".to_owned(),
+        window_minutes,
+        used_percent: 1.0,
+        resets_at,
+        reported_at: stage.now(),
+    };
+    let later = stage.now().plus(Duration::from_mins(1));
+    for (limit, expected) in [
+        (limit(299, later), true),
+        (limit(296, later), false),
+        (limit(300, stage.now()), false),
+        (ReportedLimit { provider: "b".to_owned(), ..limit(300, later) }, false),
+    ] {
+        assert_eq!(stage.ledger.replaces_a_sum(&limit), expected, "{limit:?}");
+    }
 }
 
 #[test]
