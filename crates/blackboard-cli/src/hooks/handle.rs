@@ -144,7 +144,7 @@ pub fn handle(
             maintenance::start_if_overdue(&*engine);
         }
         if let Some(error) = usage.and_then(|usage| usage.collect(&board).err()) {
-            log.write(&format!("usage was not read: {}", error.kind()));
+            log.write(&format!("usage was not read: {error}"));
         }
         board.maintain();
         if let Some(notifier) = &notifier {

@@ -29,6 +29,8 @@ pub struct UsageReport {
     pub recorded: Recorded,
     /// Limits that were reported.
     pub limits: u64,
+    /// Limits that replace no sum: of a window that is not configured, or that has been reset.
+    pub limits_ignored: u64,
 }
 
 /// What `quota release` has released.
@@ -229,6 +231,12 @@ fn recorded(report: &UsageReport, screen: &mut Screen<'_>) -> Result {
     screen.line(format_args!("Messages: {}", parts.join(", ")))?;
     if report.limits > 0 {
         screen.line(format_args!("Limits of the platform: {}", report.limits))?;
+    }
+    if report.limits_ignored > 0 {
+        screen.line(format_args!(
+            "Ignored limits: {} (their window is not configured, or has been reset)",
+            report.limits_ignored
+        ))?;
     }
     Ok(())
 }

@@ -19,8 +19,10 @@ use blackboard::id::session_id_from_hint;
 use blackboard::quota::{Ledger, Record, ReportedLimit, UncountedMessage};
 use blackboard::{Code, Error, Fault, Refusal, Result};
 
+use super::of_file;
 use super::spool::{self, SpoolLine};
 use super::transcript::{self, Origin, Transcript};
+use crate::config::printable;
 use crate::disk;
 
 /// The lock of a fold, in the home of boards.
@@ -61,7 +63,10 @@ pub fn fold(home: &Path, open: impl Fn() -> Result<Ledger>) -> Result<Option<Fol
     if !spool::is_used(home) && !transcript::has_states(home) {
         return Ok(None);
     }
-    let lock_failed = |error| Fault::new(Code::Io, "the lock of a fold cannot be used").because(error);
+    let lock_failed = |error: io::Error| {
+        let message = format!("{} cannot be used: {error}", printable(&home.join(LOCK)));
+        Fault::new(Code::Io, message).because(error)
+    };
     let mut lock = disk::own_file(&home.join(LOCK), true).map_err(lock_failed)?;
     wait_for(&lock)?;
     let mut target = Target { open, folded: None };
@@ -71,10 +76,20 @@ pub fn fold(home: &Path, open: impl Fn() -> Result<Ledger>) -> Result<Option<Fol
     Ok(target.folded)
 }
 
+/// Lets the next fold read all files from their start, if a model has a provider now whose messages were not counted. Returns
+/// whether it will: messages that are known are not counted again.
+pub fn read_again_if_due(home: &Path, ledger: &Ledger) -> Result<bool> {
+    let models = ledger.newly_counted_models()?;
+    if models.is_empty() || !transcript::restart_all(home) {
+        return Ok(false);
+    }
+    ledger.forget_uncounted(&models).map(|()| true)
+}
+
 /// Starts a process that folds, if the last one was started long enough ago. It does not wait for it.
 /// `directory` is that of the calling hook, and `db` its board if it was named: warnings are announced there.
 pub fn start_if_due(home: &Path, directory: Option<&Path>, db: Option<&OsStr>) -> io::Result<()> {
-    let lock = disk::own_file(&home.join(LOCK), true)?;
+    let lock = disk::own_file(&home.join(LOCK), true).map_err(|error| of_file(LOCK, &error))?;
     // A process that folds has it, or a hook that is about to start one.
     if lock.try_lock().is_err() || was_just_used(&lock)? {
         return Ok(());
@@ -240,7 +255,7 @@ impl Failure {
 }
 
 fn unreadable(error: io::Error) -> Error {
-    Fault::new(Code::Io, format!("the spool of the quota cannot be read: {error}")).because(error).into()
+    Fault::new(Code::Io, format!("it cannot be read: {error}")).because(error).into()
 }
 
 /// Locks the file when no other process folds any more.

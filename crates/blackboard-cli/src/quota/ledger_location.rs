@@ -12,6 +12,7 @@ use blackboard::text::shell_word;
 use blackboard::{Board, Code, Error, Hint, Refusal, Result};
 use uuid::Uuid;
 
+use super::transcript;
 use crate::config::{Config, printable};
 use crate::engine::{Mode, Opening, Patience};
 use crate::environment::Environment;
@@ -41,8 +42,8 @@ pub struct LedgerLocation {
     /// What the server of a shared ledger needs.
     environment: Environment,
     notes_waiting: bool,
-    /// Whether the ledger is not what the call is about.
-    is_beside: bool,
+    /// Whether the ledger is not what the call is about, so that it waits for a server only briefly.
+    waits_briefly: bool,
 }
 
 impl LedgerLocation {
@@ -69,7 +70,7 @@ impl LedgerLocation {
             options,
             environment,
             notes_waiting: false,
-            is_beside: false,
+            waits_briefly: false,
         })
     }
 
@@ -82,7 +83,7 @@ impl LedgerLocation {
     /// The same for a command of the board. It waits briefly for the server of a shared ledger, and not again soon.
     #[must_use]
     pub fn beside_the_board(self) -> LedgerLocation {
-        LedgerLocation { is_beside: true, ..self }
+        LedgerLocation { waits_briefly: true, ..self }
     }
 
     /// The same for a caller that would rather fail than wait longer than this.
@@ -107,8 +108,18 @@ impl LedgerLocation {
         &self.file
     }
 
+    /// Lets transcripts be read again from their start if the ledger does not exist: it may have been removed.
+    pub fn read_again_if_missing(&self) {
+        let found = std::fs::symlink_metadata(&self.file);
+        if found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+            // Where this fails, a new ledger has less of the past.
+            transcript::restart_all(&self.home);
+        }
+    }
+
     /// Opens the ledger, and creates it if it does not exist.
     pub fn create(&self) -> Result<Ledger> {
+        self.read_again_if_missing();
         match self.journal(Mode::Create)? {
             Some(journal) => self.shared(journal),
             None => Ledger::open_with(&self.file, &self.config, Arc::new(SystemClock), &self.options)
@@ -174,7 +185,7 @@ impl LedgerLocation {
     fn journal(&self, mode: Mode) -> Result<Option<Board>> {
         let Some(server) = &self.config.server else { return Ok(None) };
         let board = ResolvedBoard::unconfigured_on(&journal_url(server)?, &self.home, &self.environment)?;
-        let patience = if self.is_beside { PATIENCE_BESIDE_THE_BOARD } else { Patience::Usual };
+        let patience = if self.waits_briefly { PATIENCE_BESIDE_THE_BOARD } else { Patience::Usual };
         let opening = Opening { patience, ..Opening::new(mode) };
         Ok(board.open(opening.noting_waits(self.notes_waiting))?.existing())
     }

@@ -30,6 +30,7 @@ use std::path::Path;
 
 use blackboard::agent::AgentStatus;
 use blackboard::quota::{Ledger, Status};
+use blackboard::text::escape_for_terminal;
 use blackboard::{Board, Code, Error, Refusal, Result};
 
 pub use self::ledger_location::{LedgerLocation, check_server};
@@ -39,6 +40,11 @@ use crate::config::{CONFIG_FILE, InvalidQuota, printable};
 use crate::context::{Context, warn};
 use crate::location::{self, Request};
 use crate::open::Access;
+
+/// The error with the file, or the kind of file, that it is about.
+fn of_file(what: impl std::fmt::Display, error: &std::io::Error) -> std::io::Error {
+    std::io::Error::new(error.kind(), format!("{what}: {error}"))
+}
 
 /// The ledger of this user, which is created if it does not exist. Refused unless the quota is configured.
 pub fn ledger(context: &Context) -> Result<Ledger> {
@@ -56,6 +62,21 @@ pub fn existing_ledger(context: &Context) -> Result<(LedgerLocation, Option<Ledg
 
 /// Folds what hooks have read into the ledger, then returns it. Usage that cannot be folded now stays in the spool.
 fn folded(location: &LedgerLocation, open: impl Fn() -> Result<Option<Ledger>>) -> Result<Option<Ledger>> {
+    location.read_again_if_missing();
+    let ledger = folded_once(location, &open)?;
+    // A reader that cannot write leaves this to the next call.
+    let is_due = |ledger: &Ledger| fold::read_again_if_due(location.home(), ledger).unwrap_or(false);
+    if ledger.as_ref().is_some_and(is_due) {
+        drop(ledger);
+        return folded_once(location, &open);
+    }
+    Ok(ledger)
+}
+
+fn folded_once(
+    location: &LedgerLocation,
+    open: &impl Fn() -> Result<Option<Ledger>>,
+) -> Result<Option<Ledger>> {
     match fold::fold(location.home(), || location.create()) {
         Ok(None) => open(),
         Ok(Some(folded)) => Ok(Some(folded.ledger)),
@@ -124,6 +145,15 @@ impl Caller {
         let shown = session.as_deref().and_then(|session| board.agents().show(session).ok());
         let agent = shown.map(|shown| shown.agent.agent_name);
         Ok(Caller { board: Some(board), name, session, agent })
+    }
+
+    /// Notes that the board of this call has no such work item: the name may be mistyped.
+    pub fn note_unknown_item(&self, context: &Context, item: &str) {
+        let is_unknown =
+            |board: &Board| board.work().show(item).is_err_and(|error| error.code() == Code::WorkNotFound);
+        if self.board.as_ref().is_some_and(is_unknown) {
+            context.note(&format!("this board has no work item {}", escape_for_terminal(item)));
+        }
     }
 
     /// Announces the thresholds that were passed, on the board of this call. Without a board they stay for a later call.
