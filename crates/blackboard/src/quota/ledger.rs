@@ -119,14 +119,14 @@ impl Ledger {
 
     pub(super) fn read<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
         match &*self.storage.lock().unwrap_or_else(PoisonError::into_inner) {
-            Storage::File(file) => file.read(read),
+            Storage::File(file) => file.read(read).map_err(|error| explain(error, file.path())),
             Storage::Memory(connection) => read(connection).map_err(in_memory),
         }
     }
 
     pub(super) fn write<T>(&self, write: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
         match &*self.storage.lock().unwrap_or_else(PoisonError::into_inner) {
-            Storage::File(file) => file.write(write),
+            Storage::File(file) => file.write(write).map_err(|error| explain(error, file.path())),
             Storage::Memory(connection) => write(connection).map_err(in_memory),
         }
     }
