@@ -22,6 +22,7 @@ testkit::on_each_engine![
     messages_of_a_model_without_a_provider_are_reported,
     messages_are_counted_when_their_model_gets_a_provider,
     a_ledger_that_was_moved_away_is_made_again_from_transcripts,
+    states_of_transcripts_are_kept_for_30_days,
     a_message_with_numbers_that_none_has_is_one_line_in_the_log,
     a_spool_that_cannot_be_used_is_named_with_the_reason,
     limits_that_a_platform_reports_replace_sums,
@@ -309,6 +310,24 @@ fn a_ledger_that_was_moved_away_is_made_again_from_transcripts() {
             let _ = fs::remove_file(stage.scratch.home_file(name));
         }
         assert_eq!(stage.usage()[0], 22);
+    }
+}
+
+fn states_of_transcripts_are_kept_for_30_days() {
+    let stage = configured("claude");
+    pause_folds(&stage);
+    let path = stage.lines(".claude/projects/p/s1.jsonl", &[claude("m1")]);
+    stage.hook("claude", "s1", "Stop", json!({"transcript_path": path}));
+    assert_eq!(stage.usage()[0], 11);
+    let states = || fs::read_dir(stage.scratch.home_file("quota-transcripts")).unwrap().flatten();
+    assert_eq!(states().count(), 1);
+    for (days, expected) in [(29, 1), (31, 0)] {
+        for state in states() {
+            let state = File::options().write(true).open(state.path()).unwrap();
+            state.set_modified(SystemTime::now() - Duration::from_hours(days * 24)).unwrap();
+        }
+        assert_eq!(stage.usage()[0], 11);
+        assert_eq!(states().count(), expected, "{days}");
     }
 }
 

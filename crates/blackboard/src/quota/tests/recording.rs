@@ -81,6 +81,26 @@ fn folding_keeps_the_sums_and_removes_ids() {
 }
 
 #[test]
+fn days_and_items_are_kept_for_400_days() {
+    testkit::limit_test();
+    let stage = Stage::with_windows(DAY_AND_WEEK);
+    let start = stage.now();
+    let usage = Usage { input: 7, ..Usage::default() };
+    let of = Record { item: Some("i".to_owned()), ..Record::new("first", "a", start, usage) };
+    stage.ledger.record(&[of]).unwrap();
+    for (days, expected) in [(10, 7), (399, 7), (402, 0)] {
+        // After a long pause, the ledger removes nothing for 6 hours.
+        for hours in [0, 7] {
+            stage.clock.set(start.plus(Duration::from_hours(days * 24 + hours)));
+            stage.record(&format!("{days} {hours}"), stage.now(), 0);
+        }
+        assert_eq!(stage.rows("SELECT sum(input) FROM buckets"), expected, "{days}");
+        let of_item = stage.ledger.usage_of_item("", "i").unwrap().input;
+        assert_eq!(of_item, expected.unsigned_abs(), "{days}");
+    }
+}
+
+#[test]
 fn the_points_of_a_history_have_all_that_was_recorded() {
     testkit::limit_test();
     // The ledger keeps minutes for 2 hours, and hours for 2 days.

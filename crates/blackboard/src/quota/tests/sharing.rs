@@ -106,6 +106,18 @@ fn machine_continues_with_the_oldest_change_that_is_left() {
 }
 
 #[test]
+fn changes_are_kept_for_37_days_and_the_last_number_for_ever() {
+    testkit::limit_test();
+    let board = Board::memory();
+    Machine::on(&board).record("1", 1);
+    let scope = board.scope("quota");
+    let change = scope.entry("change:0000000000000001").unwrap().unwrap();
+    let kept = change.expires_at.unwrap().since(change.updated_at);
+    assert_eq!(kept, Duration::from_hours(37 * 24));
+    assert_eq!(scope.entry("head").unwrap().unwrap().expires_at, None);
+}
+
+#[test]
 fn machine_continues_after_a_journal_that_has_expired() {
     testkit::limit_test();
     let board = Board::memory();
