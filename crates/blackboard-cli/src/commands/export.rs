@@ -33,14 +33,14 @@ use crate::unreadable::UnreadableRows;
 /// --output. With --scope, only entries, policies and events of that scope. What a scope does not let the caller read is
 /// left out. `blackboard import` reads the entries.
 ///
-/// With --format yaml, prints one of the files agents.yaml, tasks.yaml, progress.yaml and quota.yaml. `blackboard work import
-/// --from tasks` reads the tasks.
+/// With --what, prints one of the files agents.yaml, tasks.yaml, progress.yaml and quota.yaml. `blackboard work import --from
+/// tasks` reads the tasks.
 ///
 /// Examples:
 ///   blackboard export --pretty
 ///   blackboard export --output board.json
 ///   blackboard export --scope default --output entries.json
-///   blackboard export --format yaml --what progress
+///   blackboard export --what progress
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Export {
@@ -48,9 +48,9 @@ pub struct Export {
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Form of the export
-    #[arg(long, value_name = "FORM", value_enum, default_value = "json", requires_if("yaml", "what"))]
-    format: Format,
+    /// Form of the export [default: json, with --what yaml]
+    #[arg(long, value_name = "FORM", value_enum, requires_if("yaml", "what"))]
+    format: Option<Format>,
 
     /// File of YAML to export
     #[arg(long, value_name = "NAME", value_enum, conflicts_with_all = ["scope", "pretty"])]
@@ -82,9 +82,9 @@ const EXPORT_VERSION: u32 = 1;
 
 impl Run for Export {
     fn run(self, context: &Context) -> Result<Outcome> {
-        if self.what.is_some() && self.format == Format::Json {
+        if self.what.is_some() && self.format == Some(Format::Json) {
             return Err(Refusal::new(Code::Usage, "--what names a file of YAML")
-                .hint("add --format yaml")
+                .hint("leave out --format, or pass --format yaml")
                 .into());
         }
         let board = self.reader.apply(context.open(Access::read())?)?;

@@ -230,7 +230,7 @@ fn a_project_can_make_the_quota_stricter_and_nothing_else() {
             Some(100),
             Some("quota.providers.a.windows.5h.budget: 200 is looser than 100"),
         ),
-        (Some(100), Some(0), Some(100), Some("quota is ignored: providers.a: windows.5h.budget: 0 is not")),
+        (Some(100), Some(0), Some(100), Some("quota is ignored: providers.a.windows.5h.budget: 0 is not")),
         (None, Some(50), None, Some("the home configuration does not have it")),
     ] {
         let files = Files::new();

@@ -153,7 +153,7 @@ pub fn handle(
             maintenance::start_if_overdue(&*engine);
         }
         if let Some(error) = usage.and_then(|usage| usage.collect(&board).err()) {
-            log.write(&format!("usage was not read: {}", error.kind()));
+            log.write(&format!("usage was not read: {error}"));
         }
         if let Some(ledger) = ledger.filter(|_| ends_session || has_swept.load(Ordering::Relaxed)) {
             let name = ledger.board_names().of(&engine.name());

@@ -144,7 +144,7 @@ impl Notifier {
         let mut due = Vec::new();
         for (index, (_, event)) in events.iter().enumerate() {
             for command in self.commands.iter().filter(|command| command.wants(event)) {
-                if let Decision::Start { skipped } = rate.decide(command, now) {
+                if let Decision::Start { skipped } = rate.decide(command, event, now) {
                     due.push((command, index, skipped));
                 }
             }

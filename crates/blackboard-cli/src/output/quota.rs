@@ -1,9 +1,11 @@
 //! The token quota, as human and JSON output.
 
 use blackboard::agent::short_id;
+use blackboard::clock::Timestamp;
 use blackboard::quota::{
     Config, HistoryPoint, ProviderStatus, Recorded, Reserved, Status, Step, UncountedModel, WindowStatus,
 };
+use blackboard::text::{grouped, shell_word};
 use serde::Serialize;
 
 use super::{Cell, Column, Result, Screen, Table, Tone, escape, render_object, time};
@@ -27,6 +29,8 @@ pub struct UsageReport {
     pub recorded: Recorded,
     /// Limits that were reported.
     pub limits: u64,
+    /// Limits that replace no sum: of a window that is not configured, or that has been reset.
+    pub limits_ignored: u64,
 }
 
 /// What `quota fold` has done.
@@ -87,7 +91,7 @@ impl Render for QuotaStatus {
             }
             show_provider(provider, screen)?;
         }
-        show_uncounted(&self.0.uncounted, screen)
+        show_uncounted(&self.0, screen)
     }
 
     fn needs_board(&self) -> bool {
@@ -193,6 +197,16 @@ pub fn compact(number: u64) -> String {
     format!("{}{name}", number / unit)
 }
 
+/// A moment in a sentence, in UTC: its time, and its date if that is another one than today.
+pub fn clock_time(moment: Timestamp, now: Timestamp) -> String {
+    let (text, today) = (moment.to_string(), now.to_string());
+    let time = text.get(11..16).unwrap_or_default();
+    match (text.get(..10), today.get(..10)) {
+        (Some(date), Some(today)) if date != today => format!("{date} {time}Z"),
+        _ => format!("{time}Z"),
+    }
+}
+
 fn configured(set: &SetQuota, screen: &mut Screen<'_>) -> Result {
     let file = escape(&set.file);
     if let Some(key) = &set.key {
@@ -230,6 +244,12 @@ fn recorded(report: &UsageReport, screen: &mut Screen<'_>) -> Result {
     screen.line(format_args!("Messages: {}", parts.join(", ")))?;
     if report.limits > 0 {
         screen.line(format_args!("Limits of the platform: {}", report.limits))?;
+    }
+    if report.limits_ignored > 0 {
+        screen.line(format_args!(
+            "Ignored limits: {} (their window is not configured, or has been reset)",
+            report.limits_ignored
+        ))?;
     }
     Ok(())
 }
@@ -290,17 +310,26 @@ fn show_provider(provider: &ProviderStatus, screen: &mut Screen<'_>) -> Result {
 }
 
 /// Models that no provider has, so that their usage is not lost in silence.
-fn show_uncounted(models: &[UncountedModel], screen: &mut Screen<'_>) -> Result {
+fn show_uncounted(status: &Status, screen: &mut Screen<'_>) -> Result {
+    let Status { uncounted: models, providers, .. } = status;
     if models.is_empty() {
         return Ok(());
     }
+    let provider = match providers.as_slice() {
+        [only] => shell_word(&only.provider).into_owned(),
+        _ => "PROVIDER".to_owned(),
+    };
     screen.gap()?;
     for UncountedModel { model, messages } in models.iter().take(ROWS) {
         let (count, noun) = (grouped(*messages), if *messages == 1 { "message" } else { "messages" });
-        let model = if model.is_empty() { "an unknown model".into() } else { escape(model) };
-        screen.line(format_args!(
-            "Not counted: {count} {noun} of {model}, which no provider has; add it to quota.models"
-        ))?;
+        let (name, pattern) = match model.as_str() {
+            "" => ("an unknown model".into(), "*"),
+            model => (escape(model), model),
+        };
+        let key = format!("models.{pattern}");
+        let command = screen.command(&format!("quota set {} {provider}", shell_word(&key)));
+        screen
+            .line(format_args!("Not counted: {count} {noun} of {name}, which no provider has: {command}"))?;
     }
     let others = models.len().saturating_sub(ROWS);
     if others > 0 {
@@ -457,19 +486,6 @@ pub fn rounded(number: u64) -> String {
         (whole @ 0..10, tenth @ 1..) => format!("{whole}.{tenth}{name}"),
         _ => format!("{}{name}", (u128::from(number) + unit / 2) / unit),
     }
-}
-
-/// A number with commas, as in `442,000`.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]

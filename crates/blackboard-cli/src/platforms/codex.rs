@@ -111,8 +111,12 @@ struct Tokens {
     total_tokens: Option<u64>,
 }
 
+/// The limits with the id of the account, or without an id. Those of other ids are of one model or feature.
+const ACCOUNT: &str = "codex";
+
 #[derive(Deserialize)]
 struct RateLimits {
+    limit_id: Option<String>,
     primary: Option<RateLimit>,
     secondary: Option<RateLimit>,
 }
@@ -196,6 +200,9 @@ fn usable(text: Option<String>) -> Option<String> {
 
 /// Adds the limits of the account.
 fn report(limits: &RateLimits, at: Timestamp, reading: &mut Reading) {
+    if limits.limit_id.as_ref().is_some_and(|id| id != ACCOUNT) {
+        return;
+    }
     for limit in [&limits.primary, &limits.secondary].into_iter().flatten() {
         let later = limit.resets_in_seconds.map(|seconds| at.plus(Duration::from_secs(seconds.into())));
         let moment = limit.resets_at.map(|seconds| Timestamp::from_millis(i64::from(seconds) * 1000));

@@ -9,6 +9,7 @@
 use std::time::Duration;
 
 use blackboard::quota::{Check, Enforcement, Ledger, Reason, Reservation, Reserved, TokenRequest};
+use blackboard::text::grouped;
 use blackboard::work::{Claim, ClaimNext, Claimed, WorkItem};
 use blackboard::{Board, Code, Error, Refusal, Result, duration};
 
@@ -410,7 +411,10 @@ pub(super) fn problem(check: &Check) -> String {
         (Some(Reason::Agents { .. }), _) => format!("too many agents use {provider}: {why}"),
         (_, 0) => format!("the quota of {provider} is used up: {why}"),
         (_, tokens) => {
-            format!("the estimate of {tokens} tokens does not fit into the quota of {provider}: {why}")
+            format!(
+                "the estimate of {} tokens does not fit into the quota of {provider}: {why}",
+                grouped(*tokens)
+            )
         }
     }
 }

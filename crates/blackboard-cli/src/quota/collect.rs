@@ -54,11 +54,13 @@ impl UsageCall {
         input: &str,
     ) -> Option<UsageCall> {
         let format = platform.usage.as_ref()?;
-        let place = context.request();
-        let user_home = place.environment.user_home.as_ref().map(|user| place.current_dir.join(user));
+        let located_from = context.request();
+        let user_home =
+            located_from.environment.user_home.as_ref().map(|user| located_from.current_dir.join(user));
         let directories = user_home.and_then(|user_home| {
-            let current = place.current_dir.clone();
-            let dirs = SettingsDirs::new(user_home, current.clone(), place.environment.clone(), current);
+            let current = located_from.current_dir.clone();
+            let dirs =
+                SettingsDirs::new(user_home, current.clone(), located_from.environment.clone(), current);
             let directory = (platform.settings.directory)(&dirs);
             let root = directory.canonicalize().ok()?;
             Some((directory, root))
@@ -82,6 +84,7 @@ impl UsageCall {
     /// Reads new usage and appends it to the spool. Starts a fold if one is due.
     pub fn collect(&self, board: &Board) -> io::Result<()> {
         let Some(payload) = Payload::parse(&self.input) else { return Ok(()) };
+        let mut ignored = 0;
         let agents = AgentsOnBoard { board, known: RefCell::default() };
         let mut has_appended = false;
         let mut append = |origin: &mut Origin, reading: &Reading| {
@@ -90,7 +93,7 @@ impl UsageCall {
             has_appended = true;
             Ok(())
         };
-        let mut outcome = self.pass_messages(&payload, &mut append);
+        let mut outcome = self.pass_messages(&payload, &mut ignored, &mut append);
         let mut left = BYTES;
         for (file, origin) in self.files(&payload) {
             let opened = Transcript::open(self.ledger.home(), file, &origin);
@@ -102,7 +105,11 @@ impl UsageCall {
                 opened
             });
             let read = opened.and_then(|opened| match opened {
-                Some(mut opened) if left > 0 => Ok(opened.read(left, &mut append)?.bytes),
+                Some(mut opened) if left > 0 => {
+                    let progress = opened.read(left, &mut append)?;
+                    ignored += progress.ignored;
+                    Ok(progress.bytes)
+                }
                 // A fold reads it.
                 Some(mut opened) => opened.store_if_new().map(|()| 0),
                 None => Ok(0),
@@ -116,6 +123,10 @@ impl UsageCall {
         if has_appended {
             fold::start_if_due(&self.ledger)?;
         }
+        if ignored > 0 {
+            let problem = "messages have more tokens than a message can have, and are not counted";
+            outcome = outcome.and(Err(io::Error::other(format!("{ignored} {problem}"))));
+        }
         outcome
     }
 
@@ -123,12 +134,14 @@ impl UsageCall {
     fn pass_messages(
         &self,
         payload: &Payload<'_>,
+        ignored: &mut u64,
         append: &mut dyn FnMut(&mut Origin, &Reading) -> io::Result<()>,
     ) -> io::Result<()> {
         let mut reading = Reading::default();
         for message in payload.values(self.format.messages).into_iter().take(MESSAGES) {
             (self.format.read)(message, &mut reading);
         }
+        *ignored += reading.ignored;
         if reading.is_empty() {
             return Ok(());
         }

@@ -21,8 +21,10 @@ use blackboard::{Code, Error, Fault, Refusal, Result};
 
 use super::board_names::BoardNames;
 use super::ledger_location::LedgerLocation;
+use super::of_file;
 use super::spool::{self, SpoolLine};
 use super::transcript::{self, Origin, Transcript};
+use crate::config::printable;
 use crate::disk;
 use crate::location::Request;
 
@@ -69,15 +71,25 @@ pub fn fold(location: &LedgerLocation) -> Result<Option<Folded>> {
     if !spool::is_used(home) && !transcript::has_states(home) {
         return Ok(None);
     }
-    let mut lock = disk::own_file(&home.join(LOCK), true).map_err(lock_failed)?;
+    let mut lock = disk::own_file(&home.join(LOCK), true).map_err(lock_failed(home))?;
     if !wait_for(&lock, PATIENCE, || true) {
         return Err(busy());
     }
     let mut target = Target::new(location);
     spool::drain(home, &mut |lines| target.record(lines)).map_err(Failure::error)?;
     read_transcripts(home, last_end(&mut lock), &mut target).map_err(Failure::error)?;
-    note_end(&mut lock).map_err(lock_failed)?;
+    note_end(&mut lock).map_err(lock_failed(home))?;
     Ok(target.folded)
+}
+
+/// Lets the next fold read all files from their start, if a model has a provider now whose messages were not counted. Returns
+/// whether it will: messages that are known are not counted again.
+pub fn read_again_if_due(home: &Path, ledger: &Ledger) -> Result<bool> {
+    let models = ledger.newly_counted_models()?;
+    if models.is_empty() || !transcript::restart_all(home) {
+        return Ok(false);
+    }
+    ledger.forget_uncounted(&models).map(|()| true)
 }
 
 /// Folds what hooks have appended to the spool, for a call that does not wait for long: if it would have to, it is refused. A
@@ -95,7 +107,7 @@ pub fn fold_spool(location: &LedgerLocation) -> Result<Option<Ledger>> {
 
 fn drain_briefly(location: &LedgerLocation) -> Result<Option<Ledger>> {
     let home = location.home();
-    let lock = disk::own_file(&home.join(LOCK), true).map_err(lock_failed)?;
+    let lock = disk::own_file(&home.join(LOCK), true).map_err(lock_failed(home))?;
     if !wait_for(&lock, BRIEF, || spool::is_used(home)) {
         return if spool::is_used(home) { Err(busy()) } else { Ok(None) };
     }
@@ -123,7 +135,7 @@ pub fn start(location: &LedgerLocation) -> io::Result<()> {
 
 /// Starts a process that folds, if the last one was started this long ago. Warnings are announced on the board of the call.
 fn start_after(location: &LedgerLocation, pause: Duration) -> io::Result<()> {
-    let lock = disk::own_file(&location.home().join(LOCK), true)?;
+    let lock = disk::own_file(&location.home().join(LOCK), true).map_err(|error| of_file(LOCK, &error))?;
     // A process that folds has it, or a hook that is about to start one.
     if lock.try_lock().is_err() || was_used_within(&lock, pause)? {
         return Ok(());
@@ -288,7 +300,7 @@ impl Failure {
 }
 
 fn unreadable(error: io::Error) -> Error {
-    Fault::new(Code::Io, format!("the spool of the quota cannot be read: {error}")).because(error).into()
+    Fault::new(Code::Io, format!("it cannot be read: {error}")).because(error).into()
 }
 
 /// Locks the file when no other process folds any more. Returns `false` if that takes longer than `limit`, or as soon as it is
@@ -308,8 +320,9 @@ fn busy() -> Error {
     Refusal::new(Code::Busy, "another process is counting usage").hint("retry").into()
 }
 
-fn lock_failed(error: io::Error) -> Fault {
-    Fault::new(Code::Io, "the lock of a fold cannot be used").because(error)
+fn lock_failed(home: &Path) -> impl Fn(io::Error) -> Fault {
+    let lock = printable(&home.join(LOCK));
+    move |error| Fault::new(Code::Io, format!("{lock} cannot be used: {error}")).because(error)
 }
 
 fn was_used_within(lock: &File, pause: Duration) -> io::Result<bool> {

@@ -13,6 +13,7 @@ use blackboard::{Board, Code, Error, Hint, Refusal, Result};
 use uuid::Uuid;
 
 use super::board_names::BoardNames;
+use super::transcript;
 use crate::config::{Config, printable};
 use crate::engine::{Mode, Opening, Patience};
 use crate::location::{self, Request};
@@ -41,8 +42,8 @@ pub struct LedgerLocation {
     /// The input of the search for the board of the call.
     request: Request,
     notes_waiting: bool,
-    /// Whether the ledger is not what the call is about.
-    is_beside: bool,
+    /// Whether the ledger is not what the call is about, so that it waits for a server only briefly.
+    waits_briefly: bool,
 }
 
 impl LedgerLocation {
@@ -69,7 +70,7 @@ impl LedgerLocation {
             options,
             request,
             notes_waiting: false,
-            is_beside: false,
+            waits_briefly: false,
         })
     }
 
@@ -82,7 +83,7 @@ impl LedgerLocation {
     /// The same for a command of the board. It waits briefly for the server of a shared ledger, and not again soon.
     #[must_use]
     pub fn beside_the_board(self) -> LedgerLocation {
-        LedgerLocation { is_beside: true, ..self }
+        LedgerLocation { waits_briefly: true, ..self }
     }
 
     /// The same for a caller that would rather fail than wait longer than this.
@@ -128,8 +129,18 @@ impl LedgerLocation {
         &self.file
     }
 
+    /// Lets transcripts be read again from their start if the ledger does not exist: it may have been removed.
+    pub fn read_again_if_missing(&self) {
+        let found = std::fs::symlink_metadata(&self.file);
+        if found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+            // Where this fails, a new ledger has less of the past.
+            transcript::restart_all(&self.home);
+        }
+    }
+
     /// Opens the ledger, and creates it if it does not exist.
     pub fn create(&self) -> Result<Ledger> {
+        self.read_again_if_missing();
         match self.journal(Mode::Create)? {
             Some(journal) => self.shared(journal),
             None => Ledger::open_with(&self.file, &self.config, Arc::new(SystemClock), &self.options)
@@ -196,7 +207,7 @@ impl LedgerLocation {
         let Some(server) = &self.config.server else { return Ok(None) };
         let board =
             ResolvedBoard::unconfigured_on(&journal_url(server)?, &self.home, &self.request.environment)?;
-        let patience = if self.is_beside { PATIENCE_BESIDE_THE_BOARD } else { Patience::Usual };
+        let patience = if self.waits_briefly { PATIENCE_BESIDE_THE_BOARD } else { Patience::Usual };
         let opening = Opening { patience, ..Opening::new(mode) };
         Ok(board.open(opening.noting_waits(self.notes_waiting))?.existing())
     }

@@ -35,6 +35,7 @@ mod transcript;
 use std::path::Path;
 
 use blackboard::quota::{Check, Ledger, Status};
+use blackboard::text::escape_for_terminal;
 use blackboard::{Board, Code, Error, Refusal, Result};
 
 pub use self::board_names::BoardNames;
@@ -47,6 +48,11 @@ use crate::config::InvalidQuota;
 use crate::context::{Context, warn};
 use crate::location;
 use crate::open::Access;
+
+/// The error with the file, or the kind of file, that it is about.
+fn of_file(what: impl std::fmt::Display, error: &std::io::Error) -> std::io::Error {
+    std::io::Error::new(error.kind(), format!("{what}: {error}"))
+}
 
 /// The ledger of this user, which is created if it does not exist. Refused unless the quota is configured.
 pub fn ledger(context: &Context) -> Result<Ledger> {
@@ -70,6 +76,26 @@ pub fn folded_ledger(context: &Context) -> Result<(LedgerLocation, Option<Folded
 
 /// Folds what hooks have read into the ledger, then returns it. Usage that cannot be folded now stays in the spool.
 fn folded(location: &LedgerLocation, open: impl Fn() -> Result<Option<Ledger>>) -> Result<Option<Folded>> {
+    location.read_again_if_missing();
+    let folded = folded_once(location, &open)?;
+    // A reader that cannot write leaves this to the next call.
+    let is_due =
+        |folded: &Folded| fold::read_again_if_due(location.home(), &folded.ledger).unwrap_or(false);
+    match folded {
+        Some(folded) if is_due(&folded) => {
+            let recorded = folded.recorded;
+            drop(folded);
+            let again = folded_once(location, &open)?;
+            Ok(again.map(|again| Folded { recorded: recorded + again.recorded, ..again }))
+        }
+        folded => Ok(folded),
+    }
+}
+
+fn folded_once(
+    location: &LedgerLocation,
+    open: &impl Fn() -> Result<Option<Ledger>>,
+) -> Result<Option<Folded>> {
     let unchanged = |ledger| Folded { ledger, recorded: 0 };
     match fold::fold(location) {
         Ok(None) => Ok(open()?.map(unchanged)),
@@ -186,6 +212,15 @@ impl Caller {
     /// The name of the board at this location in the ledger; that of the call if there is none.
     pub fn name_of(&self, board: Option<String>) -> String {
         board.map_or_else(|| self.name.clone(), |board| self.names.of(&board))
+    }
+
+    /// Notes that the board of this call has no such work item: the name may be mistyped.
+    pub fn note_unknown_item(&self, context: &Context, item: &str) {
+        let is_unknown =
+            |board: &Board| board.work().show(item).is_err_and(|error| error.code() == Code::WorkNotFound);
+        if self.board.as_ref().is_some_and(is_unknown) {
+            context.note(&format!("this board has no work item {}", escape_for_terminal(item)));
+        }
     }
 
     /// Announces the thresholds that were passed, on the board of this call. Without a board they stay for a later call.

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use blackboard::agent::label;
-use blackboard::clock::Timestamp;
 use blackboard::event::QuotaWarning;
 use blackboard::quota::{Crossing, Ledger, SessionOfProvider, WindowStatus};
 use blackboard::store::{SidecarDirectory, Sidecars};
 use blackboard::{Board, Result};
 
 use crate::disk::{self, Access};
+use crate::output::quota::{clock_time, compact, percent};
 
 /// The directory of lines in the home of boards: a file per session.
 const DIRECTORY: &str = "quota-notices";
@@ -47,7 +47,7 @@ pub fn announce(ledger: &Ledger, board: &Board, name: &str, home: &Path) -> Resu
     }
     let mut outcome = Ok(());
     for crossing in &crossings {
-        let (summary, line, sessions) = describe(crossing, ledger.now());
+        let (summary, line, sessions) = describe(crossing, ledger);
         let mut notified = Vec::new();
         for session in sessions.iter().filter(|session| is_listening(session, board, name)) {
             // A warning is still an event if the line cannot be written.
@@ -55,11 +55,18 @@ pub fn announce(ledger: &Ledger, board: &Board, name: &str, home: &Path) -> Resu
                 notified.push(session.session.clone());
             }
         }
-        let (provider, window, session) = match crossing {
-            Crossing::Window { provider, window, .. } => (provider, Some(window.window.clone()), None),
-            Crossing::Session { provider, session, .. } => (provider, None, Some(session.session.clone())),
+        let warning = QuotaWarning { summary, notified, ..QuotaWarning::default() };
+        let warning = match crossing {
+            Crossing::Window { provider, window, threshold, .. } => QuotaWarning {
+                provider: provider.clone(),
+                window: Some(window.window.clone()),
+                threshold: Some(*threshold),
+                ..warning
+            },
+            Crossing::Session { provider, session, .. } => {
+                QuotaWarning { provider: provider.clone(), session: Some(session.session.clone()), ..warning }
+            }
         };
-        let warning = QuotaWarning { summary, provider: provider.clone(), window, session, notified };
         // The others are announced in any case.
         outcome = outcome.and(board.events().warn_of_quota(&warning).map(drop));
     }
@@ -67,20 +74,31 @@ pub fn announce(ledger: &Ledger, board: &Board, name: &str, home: &Path) -> Resu
 }
 
 /// The text of the event, the line for agents, and the sessions that get it.
-fn describe(crossing: &Crossing, now: Timestamp) -> (String, String, &[SessionOfProvider]) {
+fn describe<'c>(crossing: &'c Crossing, ledger: &Ledger) -> (String, String, &'c [SessionOfProvider]) {
     match crossing {
-        Crossing::Window { provider, window, sessions } => {
+        Crossing::Window { provider, window, sessions, .. } => {
             let WindowStatus { window: length, used, budget, frees_at, .. } = &**window;
-            let percent = u128::from(*used) * 100 / u128::from(*budget).max(1);
-            let frees = frees_at.map(|at| format!(", frees up at {}", moment(at, now))).unwrap_or_default();
-            let (used, budget) = (short(*used), short(*budget));
-            let summary =
-                format!("Quota: {length} window of {provider} is at {percent}% ({used} of {budget}){frees}");
-            let line = format!("Token quota: the {length} window of {provider} is at {percent}%. {ADVICE}");
+            let percent = percent(window);
+            let frees = frees_at.map(|at| format!(", frees up at {}", clock_time(at, ledger.now())));
+            let frees = frees.unwrap_or_default();
+            let operator = ledger.config().providers.get(provider).map_or(0, |provider| provider.operator());
+            let is_all_of_agents = operator > 0 && used.saturating_add(operator) >= *budget;
+            let (left, rest) = if is_all_of_agents {
+                let left = format!(", the {} kept for you are left", compact(budget.saturating_sub(*used)));
+                (left, ", and nothing is left for agents: the rest is kept for the operator")
+            } else {
+                (String::new(), "")
+            };
+            let (used, budget) = (compact(*used), compact(*budget));
+            let summary = format!(
+                "Quota: {length} window of {provider} is at {percent}% ({used} of {budget}){left}{frees}"
+            );
+            let line =
+                format!("Token quota: the {length} window of {provider} is at {percent}%{rest}. {ADVICE}");
             (summary, line, sessions)
         }
         Crossing::Session { provider, session, used, cap } => {
-            let (used, cap) = (short(*used), short(*cap));
+            let (used, cap) = (compact(*used), compact(*cap));
             let name = if session.agent.is_empty() { "session" } else { &session.agent };
             let name = label(name, &session.session);
             let summary = format!("Quota: {name} has used {used} tokens of {provider}, its cap is {cap}");
@@ -96,30 +114,6 @@ fn describe(crossing: &Crossing, now: Timestamp) -> (String, String, &[SessionOf
 fn is_listening(session: &SessionOfProvider, board: &Board, name: &str) -> bool {
     session.board != name
         || matches!(board.agents().get(&session.session), Ok(Some(agent)) if agent.status.is_live())
-}
-
-/// A number of tokens in few characters: `410k`, `1.5M`.
-fn short(tokens: u64) -> String {
-    let with_unit = |unit: u64, name: &str| {
-        let tenths = tokens / (unit / 10);
-        match tenths % 10 {
-            0 => format!("{}{name}", tenths / 10),
-            tenth if tenths < 100 => format!("{}.{tenth}{name}", tenths / 10),
-            _ => format!("{}{name}", tenths / 10),
-        }
-    };
-    match tokens {
-        0..1_000 => tokens.to_string(),
-        1_000..1_000_000 => with_unit(1_000, "k"),
-        _ => with_unit(1_000_000, "M"),
-    }
-}
-
-/// A moment in UTC, with its date if it is not soon.
-fn moment(at: Timestamp, now: Timestamp) -> String {
-    let text = at.to_string();
-    let (date, time) = (text.get(..10).unwrap_or_default(), text.get(11..16).unwrap_or_default());
-    if at.since(now) < Duration::from_hours(24) { format!("{time}Z") } else { format!("{date} {time}Z") }
 }
 
 /// The file of a session, unless its id could be another path.
@@ -175,22 +169,6 @@ fn remove_outdated(directory: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_short() {
-        for (tokens, expected) in [
-            (0, "0"),
-            (999, "999"),
-            (1_000, "1k"),
-            (1_550, "1.5k"),
-            (410_000, "410k"),
-            (410_900, "410k"),
-            (1_500_000, "1.5M"),
-            (5_000_000, "5M"),
-        ] {
-            assert_eq!(short(tokens), expected);
-        }
-    }
 
     #[test]
     fn a_line_is_taken_once_and_lines_of_two_warnings_together() {

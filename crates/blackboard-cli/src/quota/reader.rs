@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use blackboard::Result;
 use blackboard::clock::Timestamp;
-use blackboard::quota::{Status, Step};
+use blackboard::quota::Status;
 use serde::Serialize;
 
 use super::ledger_location::LedgerLocation;
@@ -36,7 +36,7 @@ impl QuotaReader {
     /// The state of the quota for readers of the board at this location, and the usage since a moment.
     pub fn status_and_histories(&self, board: &str, length: Duration) -> Result<(Status, Vec<UsageHistory>)> {
         let ledger = self.0.open_to_read()?;
-        let (since, step) = (ledger.now().minus(length), Step::of(length));
+        let (since, step) = (ledger.now().minus(length), ledger.history_step(length));
         let histories = self.0.config().providers.keys().map(|provider| {
             let points = ledger.history(provider, since, step)?;
             Ok(UsageHistory { provider: provider.clone(), step, points })

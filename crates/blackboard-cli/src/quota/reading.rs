@@ -51,6 +51,8 @@ pub struct Reading {
     pub messages: Vec<MessageUsage>,
     /// The limits that the platform reports.
     pub limits: Vec<LimitReport>,
+    /// How many messages were ignored because of their numbers.
+    pub ignored: u64,
 }
 
 /// What a reader knows from earlier lines of a file.
@@ -110,7 +112,11 @@ impl Reading {
         let model = model.unwrap_or_default();
         // The provider is found later, and any name is usable here.
         let record = Record { model: model.to_owned(), ..Record::new(id, "any", at, usage) };
-        if usage.total() == 0 || record.check().is_err() {
+        if usage.total() == 0 {
+            return;
+        }
+        if record.check().is_err() {
+            self.ignored += u64::from(Record::new("any", "any", at, usage).check().is_err());
             return;
         }
         let message = MessageUsage { id: record.id, model: record.model, at: at.millis(), usage };

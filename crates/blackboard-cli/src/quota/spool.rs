@@ -12,8 +12,10 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use super::of_file;
 use super::reading::{LimitReport, MessageUsage, Reading};
 use super::transcript::Origin;
+use crate::config::printable;
 use crate::disk;
 
 /// The spool, and the one that is being folded, in the home of boards.
@@ -75,16 +77,22 @@ pub fn append(home: &Path, lines: &[SpoolLine]) -> io::Result<()> {
         serde_json::to_writer(&mut text, line)?;
         text.push(b'\n');
     }
-    let path = home.join(SPOOL);
+    if lines.is_empty() {
+        return Ok(());
+    }
+    append_text(&home.join(SPOOL), &text).map_err(|error| of_file(SPOOL, &error))
+}
+
+fn append_text(path: &Path, text: &[u8]) -> io::Result<()> {
     for _ in 0..TRIES {
-        let mut file = open_to_append(&path)?;
-        if file.try_lock_shared().is_err() || !is_still_named(&file, &path)? {
+        let mut file = open_to_append(path)?;
+        if file.try_lock_shared().is_err() || !is_still_named(&file, path)? {
             continue;
         }
         if file.metadata()?.len() > LONGEST_SPOOL {
             return Err(io::Error::new(ErrorKind::StorageFull, "the spool is too long"));
         }
-        return file.write_all(&text);
+        return file.write_all(text);
     }
     Err(ErrorKind::WouldBlock.into())
 }
@@ -98,7 +106,7 @@ pub fn drain<E: From<io::Error>>(
     drain_file(&folding, take)?;
     match fs::rename(&spool, &folding) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        renamed => renamed?,
+        renamed => renamed.map_err(|error| of_file(printable(&spool), &error))?,
     }
     drain_file(&folding, take)
 }
@@ -107,16 +115,17 @@ fn drain_file<E: From<io::Error>>(
     path: &Path,
     take: &mut dyn FnMut(Vec<SpoolLine>) -> Result<(), E>,
 ) -> Result<(), E> {
+    let in_file = |error: io::Error| of_file(printable(path), &error);
     let file = match disk::own_file(path, false) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        file => file?,
+        file => file.map_err(in_file)?,
     };
-    wait_for_writers(&file)?;
+    wait_for_writers(&file).map_err(in_file)?;
     let mut reader = BufReader::new(&file);
     let (mut line, mut lines) = (Vec::new(), Vec::new());
     loop {
         line.clear();
-        if reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)? == 0 {
+        if reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(in_file)? == 0 {
             break;
         }
         // The rest of a long line is not a line either.
@@ -130,7 +139,7 @@ fn drain_file<E: From<io::Error>>(
     if !lines.is_empty() {
         take(lines)?;
     }
-    Ok(fs::remove_file(path)?)
+    Ok(fs::remove_file(path).map_err(in_file)?)
 }
 
 /// Locks a renamed spool when no hook writes to it any more. No other hook begins to.

@@ -10,10 +10,13 @@
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Component, Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::of_file;
 use super::reading::{Reading, ReadingContext, UsageFormat};
 use crate::disk;
 use crate::platforms::Platform;
@@ -32,6 +35,10 @@ const LONGEST_PATH: usize = 4096;
 
 /// A longer state file is not one.
 const LONGEST_STATE: u64 = 32 * 1024;
+
+/// How long a call that lets a file be read again waits for one that reads it, and how often it looks.
+const PATIENCE: Duration = Duration::from_secs(1);
+const POLL: Duration = Duration::from_millis(5);
 
 /// The namespace of the names of state files. It never changes.
 const NAMES: Uuid = Uuid::from_u128(0x2f0c_77d1_6a3e_4b0f_9d52_c1e8_40b7_93ac);
@@ -99,6 +106,8 @@ pub struct Progress {
     pub bytes: usize,
     /// Whether there may be more to read now.
     pub has_more: bool,
+    /// How many messages were ignored because of their numbers.
+    pub ignored: u64,
 }
 
 impl Drop for Transcript {
@@ -123,7 +132,7 @@ impl Transcript {
                 create_directory(home)?;
                 disk::own_file(&state_file, true)?
             }
-            opened => opened?,
+            opened => opened.map_err(|error| of_file("the state of a transcript", &error))?,
         };
         if opened.try_lock().is_err() {
             return Ok(None);
@@ -195,14 +204,14 @@ impl Transcript {
         limit: usize,
         keep: &mut dyn FnMut(&mut Origin, &Reading) -> io::Result<()>,
     ) -> io::Result<Progress> {
-        let nothing = Progress { bytes: 0, has_more: false };
+        let nothing = Progress { bytes: 0, has_more: false, ignored: 0 };
         let mut file = match open_below(&self.state.path, &self.state.root) {
             // A session has no file before its first message. Another call reads it then.
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 self.store_if_new()?;
                 return Ok(nothing);
             }
-            file => file?,
+            file => file.map_err(|error| of_file("a transcript", &error))?,
         };
         let metadata = file.metadata()?;
         let (device, inode) = disk::identity(&metadata);
@@ -228,6 +237,7 @@ impl Transcript {
         if !reading.is_empty() {
             keep(&mut self.state.origin, &reading)?;
         }
+        let ignored = reading.ignored;
         self.state.context = reading.context;
         let end = self.state.offset;
         if end > start {
@@ -236,7 +246,7 @@ impl Transcript {
         } else {
             self.store_if_new()?;
         }
-        Ok(Progress { bytes: bytes.len(), has_more: end > start && end < metadata.len() })
+        Ok(Progress { bytes: bytes.len(), has_more: end > start && end < metadata.len(), ignored })
     }
 
     /// Stores the state of a file that had none, so that a fold finds the file.
@@ -333,6 +343,29 @@ fn digest(bytes: &[u8]) -> u64 {
 /// The state files.
 pub fn states(home: &Path) -> impl Iterator<Item = fs::DirEntry> {
     fs::read_dir(home.join(DIRECTORY)).into_iter().flatten().flatten()
+}
+
+/// Lets every file be read again from its start. Returns whether all of them will be: another process may read one now.
+pub fn restart_all(home: &Path) -> bool {
+    states(home).fold(true, |all, entry| restart(&entry.path()) && all)
+}
+
+fn restart(state_file: &Path) -> bool {
+    // One that was removed, or is no state, is made again.
+    let Ok(file) = disk::own_file(state_file, false) else { return true };
+    let began = Instant::now();
+    while file.try_lock().is_err() {
+        if began.elapsed() >= PATIENCE {
+            return false;
+        }
+        thread::sleep(POLL);
+    }
+    let state = read_state(&file);
+    let format = state.as_ref().and_then(|state| Platform::find(&state.platform)?.usage.as_ref());
+    let (Some(state), Some(format)) = (state, format) else { return true };
+    let mut transcript = Transcript { file, state, format, is_new: false };
+    transcript.restart();
+    transcript.store().is_ok()
 }
 
 /// Whether this home has state files.

@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use blackboard::clock::{Clock as _, SystemClock};
+
 use crate::access::{axe, judge};
 use crate::browser::Browser;
 use crate::scratch::Scratch;
@@ -43,6 +45,12 @@ fn site() -> Site {
     record("claude-opus", "40000", &["--session", "sage", "--item", "<img src=x onerror=alert(1)>"]);
     record("claude-opus", "30000", &["--db", other]);
     record("gpt-5", "77000", &["--session", "sage"]);
+    // Its model has no provider.
+    let message = r#"{"id": "m", "model": "mystery <b>1</b>", "at": 1770000000000, "usage": {"input": 1}}"#;
+    let message = message.replace("1770000000000", &SystemClock.now().millis().to_string());
+    let spool = scratch.home_file("quota-spool");
+    fs::write(&spool, format!(r#"{{"board": "b", "session": "s", "message": {message}}}"#) + "\n").unwrap();
+    fs::set_permissions(&spool, fs::Permissions::from_mode(0o600)).unwrap();
     scratch.json([
         "quota",
         "check",
@@ -95,6 +103,8 @@ fn the_quota_has_a_card_and_a_view_and_stays_current() {
     for expected in ["Ivy", "Sage", "other boards", "schema", "<img src=x onerror=alert(1)>"] {
         assert!(tables.contains(expected), "{expected}: {tables}");
     }
+    let uncounted = text(".quota-uncounted");
+    assert!(uncounted.ends_with("no provider has the model: 1 message of mystery <b>1</b>"), "{uncounted}");
     let elements = browser.script("return document.querySelectorAll('.quota img, .quota b').length");
     assert_eq!(elements, 0, "names are text");
     let chart = browser.script("return document.querySelector('.quota-chart').getAttribute('aria-label')");

@@ -150,7 +150,7 @@ fn yaml_needs_the_name_of_a_file_and_no_scope() {
     let scratch = Scratch::new();
     for call in [
         &["--format", "yaml"][..],
-        &["--what", "tasks"],
+        &["--format", "json", "--what", "tasks"],
         &["--format", "yaml", "--what", "tasks", "--scope", "team"],
         &["--format", "yaml", "--what", "everything"],
     ] {

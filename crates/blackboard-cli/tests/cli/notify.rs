@@ -125,25 +125,49 @@ fn events_and_severity_decide_which_commands_start() {
 fn what_the_rate_limit_skips_is_counted_for_the_next_start() {
     let scratch = Scratch::new();
     let inbox = Inbox::new(&scratch, "inbox");
-    let command = json!({"command": inbox.command(), "events": ["work_created"], "minInterval": "1h"});
+    let command = json!({"command": inbox.command(), "events": ["entry_written"], "minInterval": "1h"});
     configure(&scratch, &json!({"notify": [command]}));
-    for item in ["a", "b", "c"] {
-        create(&scratch, item);
+    for value in ["1", "2", "3"] {
+        scratch.run(["write", "key", value]).success();
     }
-    assert_eq!(inbox.wait(1)[0]["target_id"], "a");
+    assert_eq!(inbox.wait(1)[0]["entry"]["value"], json!(1));
     // Another hour has passed.
     let file = scratch.home_file("notify.json");
     let mut starts: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
-    let start = starts.as_object_mut().unwrap().values_mut().next().unwrap();
-    assert_eq!(start["skipped"], 2);
-    start["at"] = 0.into();
+    let of_command = starts.as_object_mut().unwrap().values_mut().next().unwrap();
+    assert_eq!(of_command["skipped"], 2);
+    of_command["starts"].as_object_mut().unwrap().values_mut().next().unwrap()["at"] = 0.into();
     fs::write(&file, starts.to_string()).unwrap();
-    create(&scratch, "d");
+    scratch.run(["write", "key", "4"]).success();
     let received = inbox.wait(2);
-    let last = received.iter().find(|event| event["target_id"] == "d").unwrap();
+    let last = received.iter().find(|event| event["entry"]["value"] == 4).unwrap();
     assert_eq!((received.len(), &last["skipped"]), (2, &json!(2)));
     assert_eq!(received.iter().filter(|event| event.get("skipped").is_none()).count(), 1);
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn warnings_of_two_windows_at_once_are_both_announced() {
+    let scratch = Scratch::new();
+    let inbox = Inbox::new(&scratch, "inbox");
+    let windows = json!({"5h": {"budget": 1000}, "7d": {"budget": 1000}});
+    let quota = json!({"providers": {"a": {"windows": windows, "warnAt": [0.5, 0.9]}}});
+    let command = json!({"command": inbox.command(), "events": ["quota_warning"], "minInterval": "1h"});
+    configure(&scratch, &json!({"quota": quota, "notify": [command]}));
+    create(&scratch, "x");
+    let summaries = |count| {
+        let mut summaries: Vec<_> = inbox
+            .wait(count)
+            .iter()
+            .map(|event| event["summary"].as_str().unwrap()[..21].to_owned())
+            .collect();
+        summaries.sort();
+        summaries
+    };
+    scratch.run(["quota", "record", "--input-tokens", "600"]).success();
+    assert_eq!(summaries(2), ["Quota: 5h window of a", "Quota: 7d window of a"]);
+    scratch.run(["quota", "record", "--input-tokens", "300"]).success();
+    assert_eq!(summaries(4).len(), 4, "the more severe ones are announced too");
 }
 
 #[test]

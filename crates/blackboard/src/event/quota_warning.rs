@@ -20,7 +20,7 @@ const LONGEST_SUMMARY: usize = 400;
 const MOST_SESSIONS: usize = 100;
 
 /// A threshold that was passed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct QuotaWarning {
     /// One line for human output.
     pub summary: String,
@@ -28,6 +28,8 @@ pub struct QuotaWarning {
     pub provider: String,
     /// The length of the window; `None` if it is about a session.
     pub window: Option<String>,
+    /// The share of the budget of the window that was passed.
+    pub threshold: Option<f64>,
     /// The session that passed its cap.
     pub session: Option<String>,
     /// The sessions that get no update about it, because they are notified in another way.
@@ -65,6 +67,9 @@ impl QuotaWarning {
         details.insert("provider".to_owned(), self.provider.clone().into());
         if let Some(window) = &self.window {
             details.insert("window".to_owned(), window.clone().into());
+        }
+        if let Some(threshold) = self.threshold {
+            details.insert("threshold".to_owned(), threshold.into());
         }
         let notified: Vec<Value> =
             self.notified.iter().take(MOST_SESSIONS).map(|session| session.clone().into()).collect();

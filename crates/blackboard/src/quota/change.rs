@@ -92,7 +92,7 @@ impl Ledger {
             let at = self.now();
             let (change, answer) = self.read(|connection| decide(connection, at))?;
             let Some(change) = change else { return Ok((answer, Applied::default())) };
-            let expected = self.read(|connection| expect(connection, &change))?;
+            let expected = self.read(|connection| expect(connection, &change, at))?;
             let entry = JournalEntry { id: random_id(), at, change };
             if journal.append(last.number, &entry)? {
                 self.catch_up()?;
@@ -126,6 +126,11 @@ fn position(connection: &Connection) -> rusqlite::Result<Position> {
     Ok(Position { number, id: fold::mark(connection, ID_MARK)?.unwrap_or(0) })
 }
 
+fn set_position(connection: &Connection, last: Position) -> rusqlite::Result<()> {
+    fold::set_mark(connection, NUMBER_MARK, last.number.cast_signed())?;
+    fold::set_mark(connection, ID_MARK, last.id)
+}
+
 /// Applies what follows the change `last`, unless another process of this machine has done so meanwhile.
 fn follow(
     connection: &Connection,
@@ -136,13 +141,17 @@ fn follow(
     if position(connection)? != *last {
         return Ok(());
     }
-    let Following::Changes(entries) = following else { return connection.execute_batch(CLEAR) };
-    for (number, JournalEntry { id, at, change }) in entries {
-        apply(connection, config, change, at)?;
-        fold::set_mark(connection, NUMBER_MARK, number.cast_signed())?;
-        fold::set_mark(connection, ID_MARK, id)?;
+    match following {
+        Following::Changes(entries) => {
+            for (number, JournalEntry { id, at, change }) in entries {
+                apply(connection, config, change, at)?;
+                set_position(connection, Position { number, id })?;
+            }
+            Ok(())
+        }
+        Following::Expired(last) => set_position(connection, last),
+        Following::OtherChanges => connection.execute_batch(CLEAR),
     }
-    Ok(())
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "any 64 bits of it are random enough")]
@@ -176,10 +185,10 @@ fn apply(
 }
 
 /// What a change will do, if nothing else changes before it.
-fn expect(connection: &Connection, change: &Change) -> rusqlite::Result<Applied> {
+fn expect(connection: &Connection, change: &Change, at: Timestamp) -> rusqlite::Result<Applied> {
     let mut applied = Applied::default();
     match change {
-        Change::Usage { records } => applied.recorded = record::expect(connection, records)?,
+        Change::Usage { records } => applied.recorded = record::expect(connection, records, at)?,
         Change::Limits { limits } => applied.rows = limits.len() as u64,
         Change::Reserve { .. } => applied.rows = 1,
         Change::Release { which } => applied.rows = reservations::count(connection, which)?,

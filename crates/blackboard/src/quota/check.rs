@@ -13,8 +13,8 @@ use super::reservations::{self, Reservation};
 use super::timeline::{Timeline, WIDTHS};
 use super::usage::Usage;
 use crate::clock::Timestamp;
-use crate::error::{Error, Result};
-use crate::text::shown;
+use crate::error::{Code, Refusal, Result};
+use crate::text::{grouped, shown};
 
 /// An agent counts as active if it used tokens in the last minutes.
 pub(super) const RECENT_MINUTES: i64 = 5;
@@ -109,13 +109,15 @@ impl fmt::Display for Reason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reason::Window { window, budget, available, operator, .. } => {
+                let [available, budget] = [available, budget].map(|number| grouped(*number));
                 write!(formatter, "the {window} window has {available} of {budget} tokens left for agents")?;
                 if *operator > 0 {
-                    write!(formatter, " ({operator} are kept for the operator)")?;
+                    write!(formatter, " ({} are kept for you, the operator)", grouped(*operator))?;
                 }
                 Ok(())
             }
             Reason::Session { cap, used, reserved } => {
+                let [used, reserved, cap] = [used, reserved, cap].map(|number| grouped(*number));
                 write!(formatter, "this session has used {used} and reserved {reserved} of {cap} tokens")
             }
             Reason::Agents { cap, active } => {
@@ -147,10 +149,9 @@ impl Ledger {
         found.map(str::to_owned).ok_or_else(|| {
             let problem = match model {
                 Some(model) => format!("no provider is configured for the model {}", shown(model)),
-                None => "name a provider".to_owned(),
+                None => "several providers are configured, and none is named".to_owned(),
             };
-            let names: Vec<_> = self.config.providers.keys().map(String::as_str).collect();
-            Error::invalid(format!("{problem}; configured: {}", names.join(", ")))
+            Refusal::new(Code::InvalidValue, problem).hint(self.configured_providers()).into()
         })
     }
 }
@@ -237,7 +238,8 @@ impl<'a> State<'a> {
 
     /// The limit that the platform has reported for a window.
     pub(super) fn reported(&self, window: &Window, at: Timestamp) -> Option<&ReportedLimit> {
-        self.limits.iter().find(|limit| limit.is_of(window.length) && limit.resets_at > at)
+        let of_window = self.limits.iter().filter(|limit| limit.is_of(window.length) && limit.resets_at > at);
+        of_window.max_by_key(|limit| limit.reported_at)
     }
 
     /// What is used of a window: what the platform has reported and what was used since, or else the sum.

@@ -6,13 +6,16 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::shape;
 use super::usage::check_text;
 use crate::error::{Error, Result};
-use crate::text::shown;
+use crate::text::{grouped, shown};
 use crate::{duration, wildcard};
 
 /// How many tokens a budget may have.
 const MOST_TOKENS: u64 = 1_000_000_000_000_000;
+/// The most that a token of a cache can count. Platforms count a written one about twice at most.
+const LARGEST_FACTOR: f64 = 10.0;
 const LONGEST_NAME: usize = 60;
 const LONGEST_URL: usize = 2048;
 const MOST_PROVIDERS: usize = 32;
@@ -169,6 +172,10 @@ impl Config {
     }
 
     fn read(value: Value) -> Result<Config> {
+        let value = without_null(value);
+        if let Some(problem) = shape::problem(&value) {
+            return Err(Error::invalid(problem));
+        }
         let config: Config =
             serde_json::from_value(value).map_err(|error| Error::invalid(shown(&error.to_string())))?;
         config.check()?;
@@ -234,7 +241,7 @@ impl Config {
                     "the name of the provider \"{name}\" has a dot, slash or space"
                 )));
             }
-            provider.check().map_err(|error| Error::invalid(format!("providers.{name}: {error}")))?;
+            provider.check().map_err(|error| Error::invalid(format!("providers.{name}.{error}")))?;
         }
         Ok(())
     }
@@ -283,6 +290,13 @@ impl Provider {
         thresholds
     }
 
+    /// The share of a budget that the operator leaves to agents, if that is not all of it.
+    #[expect(clippy::cast_precision_loss, reason = "budgets are below 2^52")]
+    pub(super) fn share_of_agents(&self, budget: u64) -> Option<f64> {
+        let left = budget.saturating_sub(self.operator());
+        (0 < left && left < budget).then(|| left as f64 / budget as f64)
+    }
+
     fn check(&self) -> Result<()> {
         check_count("windows", self.windows.len(), MOST_WINDOWS)?;
         if let Some(tier) = &self.tier {
@@ -291,7 +305,8 @@ impl Provider {
         let mut lengths = Vec::new();
         for (name, Budget { budget }) in &self.windows {
             check_text("length of a window", name, LONGEST_NAME)?;
-            let length = duration::parse(name)?;
+            let length = duration::parse(name)
+                .map_err(|error| Error::invalid(format!("windows.{}: {error}", shown(name))))?;
             if !(SHORTEST_WINDOW..=LONGEST_WINDOW).contains(&length) {
                 return Err(Error::invalid(format!(
                     "windows.{name}: a window has from 1 minute to 366 days"
@@ -304,8 +319,9 @@ impl Provider {
             check_tokens(&format!("windows.{name}.budget"), Some(*budget))?;
             if self.operator() >= *budget {
                 return Err(Error::invalid(format!(
-                    "reservation.operator: {} tokens leave nothing of the {budget} of windows.{name} to agents",
-                    self.operator()
+                    "reservation.operator: {} tokens leave nothing of the {} of windows.{name} to agents",
+                    grouped(self.operator()),
+                    grouped(*budget)
                 )));
             }
         }
@@ -321,6 +337,17 @@ impl Provider {
     }
 }
 
+/// The value without members that are `null`: they are not set.
+fn without_null(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let set = members.into_iter().filter(|(_, value)| !value.is_null());
+            Value::Object(set.map(|(name, value)| (name, without_null(value))).collect())
+        }
+        value => value,
+    }
+}
+
 fn check_count(what: &str, count: usize, most: usize) -> Result<()> {
     if count > most { Err(Error::invalid(format!("{what}: at most {most} are allowed"))) } else { Ok(()) }
 }
@@ -328,7 +355,8 @@ fn check_count(what: &str, count: usize, most: usize) -> Result<()> {
 fn check_tokens(what: &str, number: Option<u64>) -> Result<()> {
     match number {
         Some(number) if !(1..=MOST_TOKENS).contains(&number) => {
-            Err(Error::invalid(format!("{what}: {number} is not a whole number from 1 to {MOST_TOKENS}")))
+            let most = grouped(MOST_TOKENS);
+            Err(Error::invalid(format!("{what}: {} is not a whole number from 1 to {most}", grouped(number))))
         }
         _ => Ok(()),
     }
@@ -336,8 +364,8 @@ fn check_tokens(what: &str, number: Option<u64>) -> Result<()> {
 
 fn check_factor(what: &str, factor: Option<f64>) -> Result<()> {
     match factor {
-        Some(factor) if !(0.0..=100.0).contains(&factor) => {
-            Err(Error::invalid(format!("{what}: {factor} is not a number from 0 to 100")))
+        Some(factor) if !(0.0..=LARGEST_FACTOR).contains(&factor) => {
+            Err(Error::invalid(format!("{what}: {factor} is not a number from 0 to {LARGEST_FACTOR}")))
         }
         _ => Ok(()),
     }
@@ -377,12 +405,43 @@ mod tests {
     fn values_that_cannot_be_meant_are_refused_with_their_name() {
         for (text, expected) in [
             ("{}", "providers is missing"),
-            (r#"{"providers": {"a": {"window": {}}}}"#, "unknown field `window`"),
+            (
+                r#"{"providers": {"a": {"window": {}}}}"#,
+                "providers.a: unknown field `window`; known: tier, rateLimit, windows",
+            ),
+            ("[]", "quota is not an object"),
+            (r#"{"providers": 1}"#, "providers is not an object"),
+            (r#"{"providers": {"a": 1}}"#, "providers.a is not an object"),
+            (r#"{"providers": {"a": {"tier": 1}}}"#, "providers.a.tier is not a text"),
+            (r#"{"providers": {"a": {"warnAt": 0.5}}}"#, "providers.a.warnAt is not a list of numbers"),
+            (r#"{"providers": {"a": {"warnAt": ["0.5"]}}}"#, "providers.a.warnAt is not a list of numbers"),
+            (r#"{"providers": {"a": {"windows": {"5h": {}}}}}"#, "providers.a.windows.5h has no budget"),
+            (
+                r#"{"providers": {"a": {"windows": {"5h": {"budget": "1k"}}}}}"#,
+                "5h.budget is not a whole number",
+            ),
+            (
+                r#"{"providers": {"a": {"windows": {"5h": {"budget": 1.5}}}}}"#,
+                "5h.budget is not a whole number",
+            ),
+            (r#"{"providers": {"a": {}}, "cacheReadFactor": "0.1"}"#, "cacheReadFactor is not a number"),
+            (r#"{"providers": {"a": {}}, "cacheReadFactor": 11}"#, "cacheReadFactor: 11 is not"),
+            (r#"{"providers": {"a": {}}, "cacheWriteFactor": 1e300}"#, "is not a number from 0 to 10"),
+            (r#"{"providers": {"a": {}}, "models": {"x": 1}}"#, "models.x is not a text"),
             (r#"{"providers": {"a b": {}}}"#, "dot, slash or space"),
             (r#"{"providers": {"a": {"windows": {"5x": {"budget": 1}}}}}"#, "is not a duration"),
-            (r#"{"providers": {"a": {"windows": {"5s": {"budget": 1}}}}}"#, "windows.5s: a window has from"),
-            (r#"{"providers": {"a": {"windows": {"5h": {"budget": 0}}}}}"#, "windows.5h.budget: 0 is not"),
-            (r#"{"providers": {"a": {"windows": {"5h": {"budget": -1}}}}}"#, "invalid value"),
+            (
+                r#"{"providers": {"a": {"windows": {"5s": {"budget": 1}}}}}"#,
+                "providers.a.windows.5s: a window has from",
+            ),
+            (
+                r#"{"providers": {"a": {"windows": {"5h": {"budget": 0}}}}}"#,
+                "providers.a.windows.5h.budget: 0 is not",
+            ),
+            (
+                r#"{"providers": {"a": {"windows": {"5h": {"budget": -1}}}}}"#,
+                "5h.budget is not a whole number",
+            ),
             (
                 r#"{"providers": {"a": {"windows": {"60m": {"budget": 1}, "1h": {"budget": 1}}}}}"#,
                 "another window has the same length",
@@ -391,14 +450,23 @@ mod tests {
                 r#"{"providers": {"a": {"windows": {"1h": {"budget": 5}}, "reservation": {"operator": 5}}}}"#,
                 "leave nothing of the 5",
             ),
-            (r#"{"providers": {"a": {"warnAt": [0.5, 1.5]}}}"#, "warnAt: 1.5 is not a share"),
+            (r#"{"providers": {"a": {"warnAt": [0.5, 1.5]}}}"#, "providers.a.warnAt: 1.5 is not a share"),
             (r#"{"providers": {"a": {}}, "cacheReadFactor": -1}"#, "cacheReadFactor: -1 is not"),
             (r#"{"providers": {"a": {}}, "models": {"x": "b"}}"#, "the provider b is not configured"),
             (r#"{"providers": {"a": {}}, "defaultProvider": "b"}"#, "defaultProvider: the provider b is not"),
-            (r#"{"providers": {"a": {}}, "enforce": "kill"}"#, "unknown variant `kill`"),
+            (r#"{"providers": {"a": {}}, "enforce": "kill"}"#, "enforce is not warn or deny"),
         ] {
             let refused = Config::parse(text).unwrap_err().to_string();
             assert!(refused.contains(expected), "{text}: {refused}");
+            assert!(!refused.contains("column") && !refused.contains("invalid type"), "{text}: {refused}");
         }
+    }
+
+    #[test]
+    fn a_member_that_is_null_is_not_set() {
+        let config =
+            r#"{"enforce": null, "providers": {"a": {"tier": null, "windows": {"1h": null}}, "b": null}}"#;
+        let expected = r#"{"providers": {"a": {"windows": {}}}}"#;
+        assert_eq!(Config::parse(config).unwrap(), Config::parse(expected).unwrap());
     }
 }

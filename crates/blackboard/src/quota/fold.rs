@@ -11,6 +11,8 @@
 //! A clock may be wrong for a while. Everything that cannot be undone waits until the clock has not jumped for
 //! [`SETTLED`]: folding, removing ids, and moving usage from the future to now.
 
+use std::time::Duration;
+
 use rusqlite::{Connection, OptionalExtension};
 
 use super::config::Config;
@@ -29,7 +31,7 @@ const LONGEST_IN_HOURS: i64 = 35 * DAY;
 const FOLD_EVERY: i64 = 10;
 
 /// For how long a clock has to go on without a jump, in minutes.
-const SETTLED: i64 = 6 * HOUR;
+pub(super) const SETTLED: i64 = 6 * HOUR;
 
 /// A longer time without a record may be a jump of the clock.
 const LONGEST_PAUSE: i64 = 2 * DAY;
@@ -69,6 +71,16 @@ impl Retention {
             days: DAYS_KEPT.max(up_to(i64::MAX) + DAY),
         }
     }
+
+    /// How long minutes are kept.
+    pub(super) fn minutes(&self) -> Duration {
+        Duration::from_mins(self.minutes.unsigned_abs())
+    }
+
+    /// How long hours are kept.
+    pub(super) fn hours(&self) -> Duration {
+        Duration::from_mins(self.hours.unsigned_abs())
+    }
 }
 
 /// Folds and removes what is due. The caller has begun a write transaction.
@@ -97,13 +109,16 @@ pub(super) fn maintain(
     if known.is_none() {
         set_mark(connection, "horizon", horizon)?;
     }
+    if horizon > now {
+        // The clock was ahead for long. What was recorded before it was corrected may be known under ids that are gone. No id of a
+        // later message was removed.
+        horizon = since.min(now);
+        if is_settled {
+            set_mark(connection, "horizon", horizon)?;
+        }
+    }
     if !is_settled {
         return Ok(ClockState { horizon, is_settled });
-    }
-    if horizon > now {
-        // The clock was ahead for long. What was recorded before may be known under ids that are gone.
-        horizon = now;
-        set_mark(connection, "horizon", horizon)?;
     }
     let folded = mark(connection, "folded")?.unwrap_or(i64::MIN);
     if now >= folded.saturating_add(FOLD_EVERY) || now < folded {
@@ -177,6 +192,12 @@ fn fold(connection: &Connection, retention: &Retention, now: i64, horizon: i64) 
         set_mark(connection, "removed", now)?;
     }
     Ok(())
+}
+
+/// The minute before which records are not counted, if nothing changes until then.
+pub(super) fn horizon(connection: &Connection, now: Timestamp) -> rusqlite::Result<i64> {
+    let (now, horizon) = (minute_of(now), mark(connection, "horizon")?.unwrap_or(i64::MIN));
+    Ok(if horizon > now { mark(connection, "since")?.unwrap_or(now).min(now) } else { horizon })
 }
 
 pub(super) fn mark(connection: &Connection, name: &str) -> rusqlite::Result<Option<i64>> {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::fold::Retention;
 use super::ledger::Ledger;
 use super::timeline::Timeline;
 use super::usage::Usage;
@@ -25,16 +26,11 @@ pub enum Step {
     Day,
 }
 
-impl Step {
-    /// The step of a history of this length.
-    pub fn of(length: Duration) -> Step {
-        match length.as_secs() {
-            0..=10_800 => Step::FiveMinutes,
-            10_801..=259_200 => Step::Hour,
-            _ => Step::Day,
-        }
-    }
+/// The longest histories in steps of five minutes and of hours.
+const IN_MINUTES: Duration = Duration::from_hours(3);
+const IN_HOURS: Duration = Duration::from_hours(72);
 
+impl Step {
     fn minutes(self) -> i64 {
         match self {
             Step::FiveMinutes => 5,
@@ -58,6 +54,16 @@ pub struct HistoryPoint {
 }
 
 impl Ledger {
+    /// The step of a history of this length: a short one, as far as the ledger keeps buckets that are as short.
+    pub fn history_step(&self, length: Duration) -> Step {
+        let retention = Retention::of(&self.config);
+        match length {
+            _ if length <= IN_MINUTES.min(retention.minutes()) => Step::FiveMinutes,
+            _ if length <= IN_HOURS.min(retention.hours()) => Step::Hour,
+            _ => Step::Day,
+        }
+    }
+
     /// Usage of a provider since a moment, in steps without gaps. A bucket that is longer than a step is in the step in which it
     /// begins.
     pub fn history(&self, provider: &str, since: Timestamp, step: Step) -> Result<Vec<HistoryPoint>> {
@@ -76,7 +82,8 @@ impl Ledger {
             })
             .collect();
         for slice in timeline.slices() {
-            let number = slice.start.div_euclid(minutes) - first;
+            // A bucket that is longer than a step may begin before the first one, and the clock of a message may be ahead.
+            let number = (slice.start.div_euclid(minutes) - first).clamp(0, last - first);
             if let Some(point) = usize::try_from(number).ok().and_then(|number| points.get_mut(number)) {
                 point.requests += slice.requests;
                 point.usage.add(&slice.usage);

@@ -5,7 +5,8 @@
 //! machine decides is decided about the state that every machine has at that number. Each machine applies the changes to
 //! its own file, in order, and remembers the last number there in the same transaction.
 //!
-//! Changes are kept for [`KEPT`]. A file that is older, or new, continues with the oldest one that is left.
+//! Changes are kept for [`KEPT`]. A file that is older, or new, continues with the oldest one that is left, or after the last one if
+//! none is left.
 //!
 //! A server may lose its last changes, and other changes then get their numbers. A file that has one of the lost changes
 //! is recognized by its id, and is made again.
@@ -55,6 +56,8 @@ pub(super) struct Position {
 pub(super) enum Following {
     /// The next changes, each with its number. Empty if there are none.
     Changes(Vec<(u64, JournalEntry)>),
+    /// All changes up to this one have expired.
+    Expired(Position),
     /// The journal does not have this change, but other ones with its number or before it.
     OtherChanges,
 }
@@ -97,6 +100,10 @@ impl Journal {
         }
         if entries.is_empty() && head > last.number {
             entries = self.oldest()?;
+            if entries.is_empty() {
+                // No change has the id of an expired one.
+                return Ok(Following::Expired(Position { number: head, id: 0 }));
+            }
         }
         Ok(Following::Changes(entries))
     }

@@ -108,22 +108,27 @@ impl Ledger {
     /// The provider with this name.
     pub(super) fn provider(&self, name: &str) -> Result<&Provider> {
         self.config.providers.get(name).ok_or_else(|| {
-            let names: Vec<_> = self.config.providers.keys().map(String::as_str).collect();
             let message = format!("the provider {} is not configured", shown(name));
-            Refusal::new(Code::InvalidValue, message).hint(format!("configured: {}", names.join(", "))).into()
+            Refusal::new(Code::InvalidValue, message).hint(self.configured_providers()).into()
         })
+    }
+
+    /// The hint of a call that names no configured provider.
+    pub(super) fn configured_providers(&self) -> String {
+        let names: Vec<_> = self.config.providers.keys().map(String::as_str).collect();
+        format!("configured: {}", names.join(", "))
     }
 
     pub(super) fn read<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
         match &*self.storage.lock().unwrap_or_else(PoisonError::into_inner) {
-            Storage::File(file) => file.read(read),
+            Storage::File(file) => file.read(read).map_err(|error| explain(error, file.path())),
             Storage::Memory(connection) => read(connection).map_err(in_memory),
         }
     }
 
     pub(super) fn write<T>(&self, write: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
         match &*self.storage.lock().unwrap_or_else(PoisonError::into_inner) {
-            Storage::File(file) => file.write(write),
+            Storage::File(file) => file.write(write).map_err(|error| explain(error, file.path())),
             Storage::Memory(connection) => write(connection).map_err(in_memory),
         }
     }
@@ -133,15 +138,19 @@ fn in_memory(error: rusqlite::Error) -> Error {
     Fault::new(Code::Internal, "the empty ledger cannot be used").because(error).into()
 }
 
+/// What helps against a file that cannot be used.
+fn start_anew(path: &Path) -> String {
+    format!(
+        "move {} away; usage recorded by hand is lost, what transcripts have is read again",
+        path.display()
+    )
+}
+
 /// The hints of a board's file name another board; a ledger has one location.
 fn explain(error: Error, path: &Path) -> Error {
     match error.code() {
-        Code::ForeignDatabase => {
-            error.with_hint(format!("move {} away; a new ledger replaces it", path.display()).into())
-        }
-        Code::Corrupt => {
-            error.with_hint("move it away to start with an empty ledger, or restore a copy".into())
-        }
+        Code::ForeignDatabase => error.with_hint(start_anew(path).into()),
+        Code::Corrupt => error.with_hint(format!("restore a copy of it, or {}", start_anew(path)).into()),
         Code::ReadOnly => error.with_hint("check the permissions of the file and of its directory".into()),
         _ => error,
     }

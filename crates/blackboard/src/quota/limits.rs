@@ -6,6 +6,7 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
 use super::change::Change;
+use super::config::Window;
 use super::ledger::Ledger;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
@@ -37,12 +38,23 @@ impl ReportedLimit {
         (budget as f64 * self.used_percent / 100.0).ceil() as u64
     }
 
+    /// Whether it is a limit of a window of this length. Platforms also report windows that are a little shorter: 299 minutes, or
+    /// 10,079.
     pub(super) fn is_of(&self, length: Duration) -> bool {
-        self.window_minutes == length.as_secs() / 60
+        let length = length.as_secs() / 60;
+        self.window_minutes.abs_diff(length) <= length / 100
     }
 }
 
 impl Ledger {
+    /// Whether a limit replaces the sum of a window now: its window is configured, and it has not been reset.
+    pub fn replaces_a_sum(&self, limit: &ReportedLimit) -> bool {
+        let provider = self.config.providers.get(&limit.provider);
+        let is_configured = |window: &Window| limit.is_of(window.length);
+        limit.resets_at > self.now()
+            && provider.is_some_and(|provider| provider.windows().iter().any(is_configured))
+    }
+
     /// Stores limits that a platform has reported. An older report than the stored one is ignored. Returns how many were
     /// stored.
     pub fn report(&self, limits: &[ReportedLimit]) -> Result<u64> {

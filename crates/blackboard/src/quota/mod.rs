@@ -22,7 +22,7 @@
 //!
 //! | File | What it is about |
 //! |---|---|
-//! | `config.rs`, `stricter.rs` | providers, windows, caps; what a project may change |
+//! | `config.rs`, `shape.rs`, `stricter.rs` | providers, windows, caps; the form of a configuration; what a project may change |
 //! | `usage.rs` | numbers of a message, and records |
 //! | `ledger.rs`, `schema.sql`, `steps/` | opening the file; its tables, and those that later versions added |
 //! | `change.rs`, `journal.rs` | what changes a ledger; the changes of all machines |
@@ -47,6 +47,7 @@ mod limits;
 mod notices;
 mod record;
 mod reservations;
+mod shape;
 mod status;
 mod stricter;
 mod timeline;

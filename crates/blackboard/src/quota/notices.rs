@@ -1,7 +1,7 @@
 //! [`Crossing`]: a threshold that was passed, reported once.
 //!
-//! The ledger remembers what was reported, so one of many processes reports it. A window is armed again when its share falls
-//! below the threshold. A session passes its cap once. The configuration of a project may have other budgets and caps, so
+//! The ledger remembers what was reported, so one of many processes reports it. A threshold is reported again after the share of
+//! its window has fallen well below it. A session passes its cap once. The configuration of a project may have other budgets and caps, so
 //! they are part of what is remembered.
 
 use std::collections::BTreeSet;
@@ -34,8 +34,10 @@ pub enum Crossing {
     Window {
         /// The provider.
         provider: String,
-        /// The window, with the largest threshold that it passed.
+        /// The window.
         window: Box<WindowStatus>,
+        /// The largest threshold that it passed: a configured share, or the share that the operator leaves to agents.
+        threshold: f64,
         /// The sessions that used the provider in the last 5 hours.
         sessions: Vec<SessionOfProvider>,
     },
@@ -86,8 +88,8 @@ const MARGIN: i64 = 50_000;
 struct Comparison {
     /// Passed and not reported.
     new: Vec<Notice>,
-    /// Reported, and the share is well below it now.
-    armed: Vec<Notice>,
+    /// Reported, and the share is well below it now, so that it will be reported again.
+    below: Vec<Notice>,
     crossings: Vec<Crossing>,
 }
 
@@ -99,12 +101,12 @@ impl Ledger {
         let compare = |connection: &Connection| compare(connection, &self.config, board, now);
         // Nearly always nothing has changed, and no lock is needed.
         let comparison = self.read(compare)?;
-        if comparison.new.is_empty() && comparison.armed.is_empty() {
+        if comparison.new.is_empty() && comparison.below.is_empty() {
             return Ok(Vec::new());
         }
         self.write(|connection| {
-            let Comparison { new, armed, crossings } = compare(connection)?;
-            armed.iter().try_for_each(|notice| notice.remove(connection))?;
+            let Comparison { new, below, crossings } = compare(connection)?;
+            below.iter().try_for_each(|notice| notice.remove(connection))?;
             new.iter().try_for_each(|notice| notice.insert(connection, now))?;
             connection
                 .prepare_cached("DELETE FROM notices WHERE minute < ?1")?
@@ -126,7 +128,10 @@ fn compare(
         let state = State::load(connection, config, &TokenRequest::new(name, 0), now)?;
         for window in provider.windows() {
             let status = window_status(&state, &window, 0);
-            comparison.add_window(connection, name, status, &provider.thresholds(), &reported, now)?;
+            // Agents are warned before they use what is kept for the operator.
+            let mut thresholds = provider.thresholds();
+            thresholds.extend(provider.share_of_agents(window.budget));
+            comparison.add_window(connection, name, status, &thresholds, &reported, now)?;
         }
         if let Some(cap) = provider.reservation.agents.max_per_agent {
             for (session, usage) in usage_of_sessions(connection, name, board, now)? {
@@ -155,7 +160,11 @@ impl Comparison {
             board: String::new(),
             session: String::new(),
         };
-        let passed = status.warning.map_or(0, millionths);
+        #[expect(clippy::cast_precision_loss, reason = "budgets are below 2^52")]
+        let exact = status.used as f64 / status.budget.max(1) as f64;
+        let threshold =
+            thresholds.iter().copied().filter(|threshold| exact >= *threshold).fold(0.0, f64::max);
+        let passed = millionths(threshold);
         let share = i64::try_from(u128::from(status.used) * 1_000_000 / u128::from(status.budget.max(1)));
         let share = share.unwrap_or(i64::MAX);
         let mut largest_reported = 0;
@@ -163,7 +172,7 @@ impl Comparison {
             if notice.threshold <= passed {
                 largest_reported = largest_reported.max(notice.threshold);
             } else if share < notice.threshold - MARGIN.min(notice.threshold / 2) {
-                self.armed.push(notice.clone());
+                self.below.push(notice.clone());
             }
         }
         let is_new = |notice: &Notice| notice.threshold <= passed && !reported.contains(notice);
@@ -173,7 +182,7 @@ impl Comparison {
         if passed > largest_reported {
             let sessions = sessions_of(connection, provider, now)?;
             let provider = provider.to_owned();
-            self.crossings.push(Crossing::Window { provider, window: Box::new(status), sessions });
+            self.crossings.push(Crossing::Window { provider, window: Box::new(status), threshold, sessions });
         }
         Ok(())
     }

@@ -177,9 +177,13 @@ fn columns(usage: &Usage) -> [i64; 5] {
 }
 
 /// What would become of records, if they were counted now.
-pub(super) fn expect(connection: &Connection, records: &[Record]) -> rusqlite::Result<Recorded> {
+pub(super) fn expect(
+    connection: &Connection,
+    records: &[Record],
+    now: Timestamp,
+) -> rusqlite::Result<Recorded> {
     const KNOWN: &str = "SELECT EXISTS (SELECT 1 FROM seen WHERE id = ?1)";
-    let horizon = fold::mark(connection, "horizon")?.unwrap_or(i64::MIN);
+    let horizon = fold::horizon(connection, now)?;
     let (mut expected, mut ids) = (Recorded::default(), HashSet::new());
     for record in records {
         let number = number_of(&record.id);

@@ -180,6 +180,8 @@ impl Ledger {
             let held = state.held.extract_if(.., |held| held.board != board);
             OtherBoards { reserved: held.map(|held| held.left).sum(), ..elsewhere }
         });
+        // One of 0 tokens only counts its session as active.
+        state.held.retain(|held| held.tokens > 0);
         Ok(ProviderStatus {
             provider: name.to_owned(),
             tier: provider.tier.clone(),
@@ -209,7 +211,9 @@ impl Users {
         provider: &str,
         board: Option<&str>,
     ) -> rusqlite::Result<Users> {
-        const SOURCES: &str = "SELECT id, board, session, agent, item FROM sources WHERE provider = ?1";
+        // The newest one last: its name of the session counts.
+        const SOURCES: &str =
+            "SELECT id, board, session, agent, item FROM sources WHERE provider = ?1 ORDER BY id";
         let used = state.timeline.by_source();
         let (mut agents, mut items) = (BTreeMap::new(), BTreeMap::new());
         let mut elsewhere = (Usage::default(), Usage::default());
@@ -229,10 +233,17 @@ impl Users {
             if !item.is_empty() {
                 items.entry((of.clone(), item)).or_insert_with(Usage::default).add(usage);
             }
-            agents.entry((of, session, agent)).or_insert_with(Usage::default).add(usage);
+            // Without a session, only the name tells agents apart.
+            let unnamed = if session.is_empty() { agent.clone() } else { String::new() };
+            let (name, sum) =
+                agents.entry((of, session, unnamed)).or_insert_with(|| (String::new(), Usage::default()));
+            if !agent.is_empty() {
+                *name = agent;
+            }
+            sum.add(usage);
         }
         let counted = |usage: &Usage| usage.counted(state.config);
-        let agents = agents.into_iter().map(|((board, session, agent), usage)| AgentUsage {
+        let agents = agents.into_iter().map(|((board, session, _), (agent, usage))| AgentUsage {
             board,
             session,
             agent,

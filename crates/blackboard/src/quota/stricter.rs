@@ -1,7 +1,7 @@
 //! What the configuration of a project, which may have come with a clone, changes: it can only be stricter.
 
-use super::config::{Config, Enforcement, Provider};
-use crate::text::shown;
+use super::config::{Config, Enforcement, Provider, Window};
+use crate::text::{grouped, shown};
 
 impl Config {
     /// Applies the stricter values of a project. Returns the reasons why other values are ignored.
@@ -96,12 +96,20 @@ impl Provider {
                 (_, None) => {}
             }
         }
-        match project.reservation.operator {
-            Some(operator) if operator >= self.operator() => self.reservation.operator = Some(operator),
-            Some(operator) => {
-                ignored.push(format!("reservation.operator: {operator} is looser than {}", self.operator()));
+        let smallest = self.windows().into_iter().min_by_key(|window| window.budget);
+        match (project.reservation.operator, smallest) {
+            (Some(operator), Some(Window { name, budget, .. })) if operator >= budget => {
+                let (operator, budget) = (grouped(operator), grouped(budget));
+                ignored.push(format!(
+                    "reservation.operator: {operator} leaves nothing of the {budget} of windows.{name} to agents"
+                ));
             }
-            None => {}
+            (Some(operator), _) if operator >= self.operator() => self.reservation.operator = Some(operator),
+            (Some(operator), _) => {
+                let (operator, own) = (grouped(operator), grouped(self.operator()));
+                ignored.push(format!("reservation.operator: {operator} is looser than {own}"));
+            }
+            (None, _) => {}
         }
         if let Some(thresholds) = &project.warn_at {
             let mut all = self.thresholds();
@@ -113,7 +121,7 @@ impl Provider {
 
 fn lower(name: &str, home: &mut u64, project: u64, ignored: &mut Vec<String>) {
     if project > *home {
-        ignored.push(format!("{name}: {project} is looser than {home}"));
+        ignored.push(format!("{name}: {} is looser than {}", grouped(project), grouped(*home)));
     } else {
         *home = project;
     }
@@ -150,6 +158,23 @@ mod tests {
     }
 
     #[test]
+    fn operator_of_a_project_that_leaves_nothing_to_agents_is_ignored() {
+        for (budget, operator) in [(1000, 1000), (1000, 5000), (500, 500)] {
+            let project = format!(
+                r#"{{"providers": {{"a": {{"windows": {{"5h": {{"budget": {budget}}}}}, "rateLimit": {{}}}}}}}}"#
+            );
+            let mut project = Config::parse(&project).unwrap();
+            project.providers.get_mut("a").unwrap().reservation.operator = Some(operator);
+            let mut config = Config::parse(HOME).unwrap();
+            let ignored = config.restrict(&project);
+            assert_eq!(config.providers["a"].operator(), 100);
+            assert_eq!(ignored.len(), 1, "{ignored:?}");
+            assert!(ignored[0].starts_with("providers.a.reservation.operator: "), "{ignored:?}");
+            assert!(ignored[0].ends_with("of windows.5h to agents"), "{ignored:?}");
+        }
+    }
+
+    #[test]
     fn looser_values_of_a_project_are_ignored_with_the_reason() {
         let (config, ignored) = restricted(
             r#"{"enforce": "warn", "cacheReadFactor": 0.1, "models": {"x": "a"}, "providers": {"b": {}, "a": {
@@ -163,7 +188,7 @@ mod tests {
                 "cacheReadFactor: 0.1 is looser than 0.2",
                 "models can be set in the home configuration only",
                 "providers.a.tier can be set in the home configuration only",
-                "providers.a.windows.5h.budget: 1001 is looser than 1000",
+                "providers.a.windows.5h.budget: 1,001 is looser than 1,000",
                 "providers.a.rateLimit.tokensPerMinute: 101 is looser than 100",
                 "providers.a.reservation.agents.maxConcurrent: 4 is looser than 3",
                 "providers.a.reservation.operator: 99 is looser than 100",

@@ -6,6 +6,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::config::Config;
+use super::fold::{SETTLED, minute_of};
 use super::usage::Usage;
 use crate::clock::Timestamp;
 
@@ -46,7 +47,7 @@ impl Timeline {
         Timeline { slices, sums, by_source }
     }
 
-    /// The buckets that are in a window of this length.
+    /// The buckets that are in a window of this length. Usage in the future is moved to the present once the clock is settled.
     pub(super) fn load(
         connection: &Connection,
         provider: &str,
@@ -61,6 +62,7 @@ impl Timeline {
         let sources = sources.query_map([provider], |row| Ok((row.get(0)?, Usage::default())))?;
         let mut by_source = sources.collect::<rusqlite::Result<HashMap<i64, Usage>>>()?;
         let from = window_start(now, length).div_euclid(60_000);
+        let latest = minute_of(now) + SETTLED;
         let mut statement = connection.prepare_cached(LOAD)?;
         let mut slices: Vec<Slice> = Vec::new();
         for width in WIDTHS {
@@ -68,6 +70,7 @@ impl Timeline {
             while let Some(row) = rows.next()? {
                 let (start, source, requests): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
                 let Some(sum) = by_source.get_mut(&source) else { continue };
+                let start = start.min(latest);
                 let (end, usage) = (start.saturating_add(width), Usage::of_row(row, 3)?);
                 if width < WIDTHS[2] {
                     sum.add(&usage);
@@ -106,10 +109,10 @@ impl Timeline {
         self.usage(at, length).counted(config)
     }
 
-    /// What was used in buckets that begin at this time or later.
+    /// What was used since this time. The bucket that contains it counts: what was used after this time may be in it.
     pub(super) fn usage_since(&self, at: Timestamp) -> Usage {
         let mut sum = Usage::default();
-        let later = |slice: &&Slice| slice.start.saturating_mul(60_000) >= at.millis();
+        let later = |slice: &&Slice| slice.end.saturating_mul(60_000) > at.millis();
         self.slices.iter().filter(later).for_each(|slice| sum.add(&slice.usage));
         sum
     }

@@ -69,6 +69,29 @@ impl Ledger {
     }
 }
 
+impl Ledger {
+    /// The models whose messages were not counted and that have a provider now. Their messages can be recorded, if they can
+    /// be read again; then [`Ledger::forget_uncounted`] removes them from this list.
+    pub fn newly_counted_models(&self) -> Result<Vec<String>> {
+        const MODELS: &str = "SELECT model FROM uncounted ORDER BY model";
+        let mut models: Vec<String> = self.read(|connection| {
+            let mut statement = connection.prepare_cached(MODELS)?;
+            statement.query_map([], |row| row.get(0))?.collect()
+        })?;
+        models.retain(|model| self.config.provider_of_message(model).is_some());
+        Ok(models)
+    }
+
+    /// Forgets that messages of these models were not counted.
+    pub fn forget_uncounted(&self, models: &[String]) -> Result<()> {
+        const FORGET: &str = "DELETE FROM uncounted WHERE model = ?1";
+        self.write(|connection| {
+            let mut statement = connection.prepare_cached(FORGET)?;
+            models.iter().try_for_each(|model| statement.execute([model]).map(drop))
+        })
+    }
+}
+
 /// The models whose messages were not counted and which still have no provider, the one with most messages first.
 pub(super) fn models(connection: &Connection, config: &Config) -> rusqlite::Result<Vec<UncountedModel>> {
     const MODELS: &str = "SELECT model, messages FROM uncounted ORDER BY messages DESC, model";

@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use super::config::Config;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
-use crate::text::{escape_for_terminal, shown};
+use crate::text::{escape_for_terminal, grouped, shown};
 
-/// The largest number of a record. More is an error of the program that reports it.
-const MOST_TOKENS: u64 = 10_000_000_000;
+/// The most tokens of a message. More is an error of the program that reports it: models accept a few million.
+const MOST_TOKENS: u64 = 20_000_000;
 const LONGEST_ID: usize = 500;
 const LONGEST_NAME: usize = 200;
 const LONGEST_BOARD: usize = 4096;
@@ -156,10 +156,14 @@ impl Record {
             self.agent.as_deref(),
             self.item.as_deref(),
         )?;
-        match self.usage.numbers().into_iter().find(|number| *number > MOST_TOKENS) {
-            Some(number) => Err(Error::invalid(format!("{number} tokens are more than a message can have"))),
-            None => Ok(()),
+        let total = self.usage.total();
+        if total > MOST_TOKENS {
+            let (total, most) = (grouped(total), grouped(MOST_TOKENS));
+            return Err(Error::invalid(format!(
+                "a message has at most {most} tokens, and this one has {total}"
+            )));
         }
+        Ok(())
     }
 }
 

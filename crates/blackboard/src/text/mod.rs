@@ -277,6 +277,23 @@ fn looks_like_session_id(name: &str) -> bool {
 /// The length of the ids that commands print.
 const SHORTEST_ID: usize = 8;
 
+/// A number with commas, as in `442,000`.
+///
+/// ```
+/// assert_eq!(blackboard::text::grouped(1_234_567), "1,234,567");
+/// ```
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// The text as a name that looks like no other one, for names from text of other programs: without characters that
 /// would not be displayed, with plain spaces, and with accents that are part of their letters.
 ///

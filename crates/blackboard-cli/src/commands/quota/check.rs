@@ -4,6 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use blackboard::quota::{Check as Checked, Ledger, Reason, Reserved, TokenRequest};
+use blackboard::text::grouped;
 use blackboard::{Code, Refusal, Result, duration};
 
 use super::tokens;
@@ -77,6 +78,9 @@ impl Run for Check {
         // What the ledger says is the answer, whether or not the board can be written.
         let _ = caller.announce(context, &ledger);
         let provider = ledger.provider_for(self.provider.as_deref(), self.model.as_deref())?;
+        if let Some(item) = &self.item {
+            caller.note_unknown_item(context, item);
+        }
         let request = TokenRequest {
             provider,
             tokens: self.tokens,
@@ -137,7 +141,7 @@ fn can_ever_fit(ledger: &Ledger, request: &TokenRequest, check: &Checked) -> boo
 fn refusal(ledger: &Ledger, check: &Checked, has_waited: bool) -> Refusal {
     let Checked { tokens, provider, reason, fits_at, .. } = check;
     let why = reason.as_ref().map(ToString::to_string).unwrap_or_default();
-    let message = format!("{tokens} tokens of {provider} do not fit: {why}");
+    let message = format!("{} tokens of {provider} do not fit: {why}", grouped(*tokens));
     let hint = match fits_at {
         Some(moment) => {
             let left = duration::human(moment.since(ledger.now()));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use blackboard::quota::Config;
 use blackboard::store::create_private_directory;
-use blackboard::text::shell_word;
+use blackboard::text::{escape_for_terminal, shell_word};
 use blackboard::{Code, Error, Fault, Refusal, Result};
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use jsonc_parser::{JsonValue, parse_to_value};
@@ -26,8 +26,8 @@ const NEW_FILE: &str = "{\n}\n";
 const PLACEHOLDER: &str = "blackboard:quota:example";
 
 /// The text of a configuration with the commented example; `None` if it has a quota already.
-pub fn with_example(text: &str, example: &str) -> Result<Option<String>> {
-    let (root, object) = parse(text)?;
+pub fn with_example(file: &Path, text: &str, example: &str) -> Result<Option<String>> {
+    let (root, object) = parse(file, text)?;
     if object.get(KEY).is_some() {
         return Ok(None);
     }
@@ -36,11 +36,11 @@ pub fn with_example(text: &str, example: &str) -> Result<Option<String>> {
     Ok(Some(root.to_string().replace(&format!("\"{PLACEHOLDER}\""), &example)))
 }
 
-/// The text of a configuration with another value at this path in the quota.
-pub fn with_value(text: &str, path: &str, value: &Value) -> Result<String> {
-    let (root, object) = parse(text)?;
+/// The text of a configuration with another value at this path in the quota. `null` removes it.
+pub fn with_value(file: &Path, text: &str, path: &str, value: &Value) -> Result<String> {
+    let (root, object) = parse(file, text)?;
     let Some(mut object) = object.object_value(KEY) else { return Err(super::not_configured()) };
-    let mut names: Vec<&str> = path.split('.').collect();
+    let mut names = names_of(path);
     let last = names.pop().filter(|last| !last.is_empty());
     let Some(last) = last.filter(|_| names.iter().all(|name| !name.is_empty())) else {
         return Err(Error::invalid("a key has names with dots between them"));
@@ -51,10 +51,27 @@ pub fn with_value(text: &str, path: &str, value: &Value) -> Result<String> {
             .ok_or_else(|| Error::invalid(format!("{name} is not an object, so it has no {last}")))?;
     }
     match object.get(last) {
+        Some(member) if value.is_null() => member.remove(),
+        None if value.is_null() => {
+            return Err(Refusal::new(
+                Code::InvalidValue,
+                format!("quota.{} is not set", escape_for_terminal(path)),
+            )
+            .hint(format!("see {}", printable(file)))
+            .into());
+        }
         Some(member) => member.set_value(input(value)),
         None => drop(object.append(last, input(value))),
     }
     Ok(root.to_string())
+}
+
+/// The names in a path. A pattern of a model may have dots.
+fn names_of(path: &str) -> Vec<&str> {
+    match path.split_once('.') {
+        Some((models @ "models", pattern)) => vec![models, pattern],
+        _ => path.split('.').collect(),
+    }
 }
 
 /// The quota in the text of a configuration. Refuses one that is not valid.
@@ -110,13 +127,15 @@ fn not_written(file: &Path, error: std::io::Error) -> Error {
     }
 }
 
-fn parse(text: &str) -> Result<(CstRootNode, CstObject)> {
-    let invalid = || {
-        Refusal::new(Code::InvalidValue, "the configuration is not a JSON object")
+fn parse(file: &Path, text: &str) -> Result<(CstRootNode, CstObject)> {
+    let invalid = |line: usize, problem: &str| {
+        Refusal::new(Code::InvalidValue, format!("{} line {line}: {problem}", printable(file)))
             .hint("correct it by hand first")
     };
-    let root = CstRootNode::parse(without_mark(text), &JSON_WITH_COMMENTS).map_err(|_| invalid())?;
-    let object = root.object_value_or_create().ok_or_else(invalid)?;
+    let root = CstRootNode::parse(without_mark(text), &JSON_WITH_COMMENTS)
+        .map_err(|error| invalid(error.line_display(), &error.kind().to_string()))?;
+    let object =
+        root.object_value_or_create().ok_or_else(|| invalid(1, "the configuration is not a JSON object"))?;
     Ok((root, object))
 }
 

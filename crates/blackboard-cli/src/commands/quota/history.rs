@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use blackboard::clock::{Clock, SystemClock};
-use blackboard::quota::Step;
 use blackboard::{Code, Refusal, Result, duration};
 
 use crate::commands::Run;
@@ -14,8 +13,8 @@ use crate::quota::existing_ledger;
 
 /// Show used tokens over time
 ///
-/// Shows what was used in steps of 5 minutes (up to 3 hours), an hour (up to 3 days) or a day, as a chart on a terminal.
-/// Days are those of UTC, and are kept for 400 days.
+/// Shows what was used in steps of 5 minutes (up to 3 hours), an hour (up to 3 days, if the ledger keeps hours for that
+/// long) or a day, as a chart on a terminal. Days are those of UTC, and are kept for 400 days.
 ///
 /// Examples:
 ///   blackboard quota history
@@ -46,7 +45,7 @@ impl Run for History {
         }
         let (location, ledger) = existing_ledger(context)?;
         let ledger = ledger.map_or_else(|| location.empty(), Ok)?;
-        let step = Step::of(now.since(since));
+        let step = ledger.history_step(now.since(since));
         let providers = match self.provider {
             Some(provider) => vec![provider],
             None => ledger.config().providers.keys().cloned().collect(),

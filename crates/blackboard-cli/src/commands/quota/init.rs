@@ -29,7 +29,7 @@ impl Run for Init {
         let file = home_config(context)?;
         let _lock = edit::lock(&file)?;
         let before = edit::read(&file)?;
-        let Some(text) = edit::with_example(&before, EXAMPLE)? else {
+        let Some(text) = edit::with_example(&file, &before, EXAMPLE)? else {
             let message = format!("{} has a quota already", printable(&file));
             if let Err(error) = edit::quota_in(&before) {
                 return Err(Refusal::new(

@@ -22,12 +22,16 @@ use crate::quota::{Caller, ledger};
 const LARGEST_INPUT: usize = 64 * 1024 * 1024;
 const LONGEST_LINE: usize = 64 * 1024;
 
+/// How far ahead of this machine a message may be: clocks differ.
+const AHEAD: Duration = Duration::from_mins(5);
+
 /// Record used tokens, once per message id
 ///
 /// Records the numbers of one message, or JSON lines of a file: {"id", "model", "provider", "at", "board", "session",
 /// "agent", "item", "usage": {"input", "cache_write", "cache_read", "output", "reasoning"}}, or a limit that the platform
 /// reports: {"provider", "limit": {"window", "used_percent", "resets_at"}}. A message whose id is known is not counted
-/// again. If a line is invalid, nothing is recorded (exit 2).
+/// again. A message has at most 20,000,000 tokens and is not in the future. If a line is invalid, nothing is recorded
+/// (exit 2). A limit of a window that is not configured, or that has been reset, is ignored.
 ///
 /// Examples:
 ///   blackboard quota record --id msg_1 --input-tokens 1200 --output-tokens 300
@@ -146,17 +150,24 @@ impl Run for RecordUsage {
         let at = self.at.as_deref().map(moment).transpose()?;
         let caller = Caller::find(context, &self.session)?;
         let ledger = ledger(context)?;
+        let is_one = text.is_none();
         let (records, limits) = match text {
             Some(text) => parse(&ledger, &caller, self.provider.as_deref(), &text)?,
             None => (vec![self.record(&ledger, &caller, at)?], Vec::new()),
         };
+        if let Some(item) = records.first().and_then(|record| record.item.as_deref()).filter(|_| is_one) {
+            caller.note_unknown_item(context, item);
+        }
         let recorded = ledger.record(&records)?;
+        let (limits, ignored): (Vec<_>, Vec<_>) =
+            limits.into_iter().partition(|limit| ledger.replaces_a_sum(limit));
+        let limits_ignored = ignored.len() as u64;
         let limits = if limits.is_empty() { 0 } else { ledger.report(&limits)? };
         // The usage is recorded, whether or not the board can be written.
         if let Err(error) = caller.announce(context, &ledger) {
             context.note(&format!("a warning of the quota is not on the board: {error}"));
         }
-        Ok(Outcome::new(RecordedUsage(UsageReport { recorded, limits })))
+        Ok(Outcome::new(RecordedUsage(UsageReport { recorded, limits, limits_ignored })))
     }
 }
 
@@ -172,15 +183,25 @@ impl RecordUsage {
         let id = self.id.take().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
         let provider = ledger.provider_for(self.provider.as_deref(), self.model.as_deref())?;
         let usage = Usage { input, cache_write, cache_read, output, reasoning };
+        let at = at.unwrap_or_else(|| ledger.now());
+        refuse_future(ledger, at)?;
         Ok(Record {
             model: self.model.take().unwrap_or_default(),
             board: Some(caller.name.clone()),
             session: caller.session.clone(),
             agent: caller.agent.clone(),
             item: self.item.take(),
-            ..Record::new(id, provider, at.unwrap_or_else(|| ledger.now()), usage)
+            ..Record::new(id, provider, at, usage)
         })
     }
+}
+
+/// A message of the future would stay in its windows until then.
+fn refuse_future(ledger: &Ledger, at: Timestamp) -> Result<()> {
+    if at > ledger.now().plus(AHEAD) {
+        return Err(Error::invalid(format!("{at} is in the future")));
+    }
+    Ok(())
 }
 
 /// All records and limits in JSON lines.
@@ -256,6 +277,7 @@ impl Line {
             item: self.item,
             ..Record::new(id, provider, at, usage)
         };
+        refuse_future(ledger, at)?;
         record.check()?;
         records.push(record);
         Ok(())

@@ -13,12 +13,13 @@ use crate::quota::check_server;
 
 /// Change a value of the token quota
 ///
-/// Changes one value of `quota` in your home configuration, and keeps everything else, comments too. A value that is not
-/// valid is refused (exit 2).
+/// Changes one value of `quota` in your home configuration, and keeps everything else, comments too. `null` removes it, for
+/// example a window. What follows `models.` is one pattern, also with dots. A value that is not valid is refused (exit 2).
 ///
 /// Examples:
 ///   blackboard quota set providers.anthropic.windows.5h.budget 400k
 ///   blackboard quota set providers.anthropic.reservation.operator 100000
+///   blackboard quota set 'models.gpt-5.1-*' openai
 ///   blackboard quota set enforce deny
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
@@ -54,7 +55,7 @@ impl Run for Set {
         }
         let _lock = edit::lock(&file)?;
         let value = self.value();
-        let text = edit::with_value(&edit::read(&file)?, &self.key, &value)?;
+        let text = edit::with_value(&file, &edit::read(&file)?, &self.key, &value)?;
         let quota = edit::quota_in(&text)?;
         quota.server.as_deref().map(check_server).transpose()?;
         edit::write(&file, &text)?;

@@ -5,8 +5,8 @@
 use blackboard::clock::Timestamp;
 use blackboard::quota::{ProviderStatus, Status, WindowStatus};
 
-use super::{clock, is_plain};
-use crate::output::quota::{compact, percent};
+use super::is_plain;
+use crate::output::quota::{clock_time, compact, percent};
 
 /// How many providers and windows the line has at most.
 const MOST: usize = 3;
@@ -48,7 +48,7 @@ fn advice(provider: &ProviderStatus, now: Timestamp) -> Option<String> {
     let name = |window: &WindowStatus| format!("{} window of {}", window.window, provider.provider);
     if let Some(window) = provider.windows.iter().find(|window| window.available == 0) {
         let until = window.frees_at.filter(|moment| *moment > now);
-        let until = until.map(|moment| format!(" It starts to free up at {}.", moment_of(moment, now)));
+        let until = until.map(|moment| format!(" It starts to free up at {}.", clock_time(moment, now)));
         return Some(format!(
             " Finish what you hold and claim no new work: the {} has nothing left for agents.{}",
             name(window),
@@ -62,15 +62,6 @@ fn advice(provider: &ProviderStatus, now: Timestamp) -> Option<String> {
         name(window),
         window.warning.unwrap_or_default() * 100.0
     ))
-}
-
-/// The time of a day, with the date if that is another one.
-fn moment_of(moment: Timestamp, now: Timestamp) -> String {
-    let (text, today) = (moment.to_string(), now.to_string());
-    match (text.get(..10), today.get(..10)) {
-        (Some(date), Some(today)) if date != today => format!("{date} {}", clock(moment)),
-        _ => clock(moment),
-    }
 }
 
 #[cfg(test)]

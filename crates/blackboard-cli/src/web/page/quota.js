@@ -67,8 +67,8 @@ function showQuotaCard() {
 
 function showQuota() {
   if (!quota.answer) return;
-  const { providers = [], histories, problem } = quota.answer;
-  const state = JSON.stringify([providers, histories, problem]);
+  const { providers = [], histories, uncounted = [], problem } = quota.answer;
+  const state = JSON.stringify([providers, histories, uncounted, problem]);
   if (state === quota.drawn) return;
   quota.drawn = state;
   const place = byId("quota-providers");
@@ -76,12 +76,28 @@ function showQuota() {
   const panels = providers.map((provider) =>
     providerPanel(provider, histories.find((history) => history.provider === provider.provider)),
   );
+  if (uncounted.length) panels.push(uncountedPart(uncounted));
   if (problem) panels.push(make("p.trouble.in-view", {}, `Cannot read the token quota: ${shown(problem)}`));
   place.replaceChildren(...panels);
   if (focused) {
     const again = [...place.querySelectorAll("[data-opens]")].find(({ dataset }) => dataset.opens === focused);
     if (again) again.focus({ preventScroll: true });
   }
+}
+
+// Usage of models that no provider has. It is missing in every bar.
+function uncountedPart(models) {
+  const shownModels = models.slice(0, 5).map(({ model, messages }) => {
+    const name = model ? cut(shown(model), 80) : "an unknown model";
+    return `${counted(messages, "message", "messages")} of ${name}`;
+  });
+  const others = models.length - shownModels.length;
+  if (others) shownModels.push(counted(others, "other model", "other models"));
+  return make(
+    "p.quiet.in-view.quota-uncounted",
+    {},
+    `Not counted, because no provider has the model: ${shownModels.join(", ")}`,
+  );
 }
 
 function providerPanel(provider, history) {

@@ -35,12 +35,12 @@ fn a_session_is_notified_once_by_its_next_hook() {
     record(&stage, &session, "490");
     assert_eq!(tool_used(&stage).matches("Token quota").count(), 0);
     record(&stage, &session, "10");
-    let told = tool_used(&stage);
-    assert_eq!(told.matches("Token quota: you have used 500 tokens of a, and your cap is 500.").count(), 1);
-    assert!(told.contains("ask the operator before you start more work"), "{told}");
+    let answer = tool_used(&stage);
+    assert_eq!(answer.matches("Token quota: you have used 500 tokens of a, and your cap is 500.").count(), 1);
+    assert!(answer.contains("ask the operator before you start more work"), "{answer}");
     record(&stage, &session, "400");
-    let told = tool_used(&stage);
-    assert_eq!(told.matches("Token quota: the 5h window of a is at 90%.").count(), 1, "{told}");
+    let answer = tool_used(&stage);
+    assert_eq!(answer.matches("Token quota: the 5h window of a is at 90%.").count(), 1, "{answer}");
     record(&stage, &session, "10");
     assert_eq!(tool_used(&stage), "", "it is notified once, and gets no update about the same");
     let events = stage.scratch.json(["observe", "--since", "1h", "--filter", "quota_warning"]);
@@ -56,12 +56,12 @@ fn a_session_is_notified_once_by_its_next_hook() {
 fn of_hooks_at_the_same_time_one_notifies() {
     let (stage, session) = with_session();
     record(&stage, &session, "900");
-    let told: usize = std::thread::scope(|scope| {
+    let notified: usize = std::thread::scope(|scope| {
         let hooks: Vec<_> =
             (0..4).map(|_| scope.spawn(|| tool_used(&stage).matches("Token quota: the").count())).collect();
         hooks.into_iter().map(|hook| hook.join().unwrap()).sum()
     });
-    assert_eq!(told, 1);
+    assert_eq!(notified, 1);
 }
 
 #[test]
@@ -110,6 +110,42 @@ fn a_session_that_a_hook_marks_stale_reserves_nothing() {
     stage.hook("claude", "2", "SessionStart", json!({"source": "startup"}));
     assert_eq!(stage.agent("claude:1")["status"], "stale");
     assert_eq!(reserved(&stage), 0);
+}
+
+#[test]
+fn a_session_of_another_board_gets_a_line_too() {
+    let (stage, session) = with_session();
+    record(&stage, &session, "100");
+    let other = stage.scratch.path().join("other.db");
+    let other = other.to_str().unwrap();
+    stage.scratch.run(["--db", other, "work", "create", "x", "--title", "X"]).success();
+    stage.scratch.run(["--db", other, "quota", "record", "--input-tokens", "800"]).success();
+    let answer = tool_used(&stage);
+    assert_eq!(answer.matches("Token quota: the 5h window of a is at 90%.").count(), 1, "{answer}");
+    let events = |db: &[&str]| {
+        let call = ["observe", "--since", "1h", "--filter", "quota_warning"];
+        stage.scratch.json([db, &call].concat())["count"].clone()
+    };
+    assert_eq!((events(&["--db", other]), events(&[])), (1.into(), 0.into()));
+}
+
+#[test]
+fn agents_hear_that_only_the_part_of_the_operator_is_left() {
+    let (stage, session) = with_session();
+    stage.configure(&QUOTA.replace(r#""agents": {"maxPerAgent": 500}"#, r#""operator": 400"#));
+    record(&stage, &session, "599");
+    assert_eq!(tool_used(&stage), "");
+    record(&stage, &session, "1");
+    let answer = tool_used(&stage);
+    let expected =
+        "the 5h window of a is at 60%, and nothing is left for agents: the rest is kept for the operator.";
+    assert!(answer.contains(expected), "{answer}");
+    let events = stage.scratch.json(["observe", "--since", "1h", "--filter", "quota_warning"]);
+    let event = &events["items"][0];
+    let summary = event["summary"].as_str().unwrap();
+    let expected = "Quota: 5h window of a is at 60% (600 of 1k), the 400 kept for you are left, frees up at ";
+    assert!(summary.starts_with(expected), "{summary}");
+    assert_eq!(event["metadata"]["threshold"], 0.6);
 }
 
 #[test]

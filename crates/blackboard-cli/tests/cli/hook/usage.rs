@@ -1,6 +1,7 @@
 //! Usage that hooks read from what platforms write.
 
 use std::fs::{self, File, OpenOptions};
+use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
@@ -19,6 +20,11 @@ testkit::on_each_engine![
     a_session_that_ends_before_its_second_hook_has_a_name,
     the_message_after_the_last_hook_is_counted,
     messages_of_a_model_without_a_provider_are_reported,
+    messages_are_counted_when_their_model_gets_a_provider,
+    a_ledger_that_was_moved_away_is_made_again_from_transcripts,
+    states_of_transcripts_are_kept_for_30_days,
+    a_message_with_numbers_that_none_has_is_one_line_in_the_log,
+    a_spool_that_cannot_be_used_is_named_with_the_reason,
     limits_that_a_platform_reports_replace_sums,
     a_hook_starts_a_process_that_counts_what_it_read,
     files_that_are_not_those_of_the_platform_are_not_read,
@@ -261,13 +267,109 @@ fn messages_of_a_model_without_a_provider_are_reported() {
     assert_eq!(stage.usage()[0], 11);
     assert_eq!(stage.status()["uncounted"], json!([{"model": "gpt-9", "messages": 2}]));
     let shown = stage.scratch.run(["quota", "status"]).success().stdout;
-    let expected = "Not counted: 2 messages of gpt-9, which no provider has; add it to quota.models\n";
-    assert!(shown.ends_with(expected), "{shown}");
+    let expected = "Not counted: 2 messages of gpt-9, which no provider has: ";
+    assert!(shown.contains(expected), "{shown}");
+    assert!(shown.ends_with("quota set models.gpt-9 PROVIDER\n"), "{shown}");
+}
+
+/// No hook starts a fold for the next 30 seconds.
+fn pause_folds(stage: &Stage) {
+    let mut options = OpenOptions::new();
+    let lock = stage.scratch.home_file("quota-fold");
+    let mut lock = options.write(true).create(true).mode(0o600).truncate(false).open(lock).unwrap();
+    lock.write_all(b"0").unwrap();
+}
+
+fn messages_are_counted_when_their_model_gets_a_provider() {
+    let stage = configured("claude");
+    let mut unknown = claude("m1");
+    unknown["message"]["model"] = "gpt-9.1".into();
+    let path = stage.lines(".claude/projects/p/s1.jsonl", &[unknown, claude("m2")]);
+    stage.hook("claude", "s1", "Stop", json!({"transcript_path": path}));
+    assert_eq!(stage.usage()[0], 11);
+    assert_eq!(stage.status()["uncounted"], json!([{"model": "gpt-9.1", "messages": 1}]));
+    stage.scratch.json(["quota", "set", "models.gpt-9.1", "openai"]);
+    for _ in 0..2 {
+        assert_eq!(stage.usage()[0], 22, "each message once");
+        let status = stage.status();
+        assert_eq!(status["uncounted"], json!([]));
+        assert_eq!(status["providers"][1]["windows"][0]["usage"]["input"], 11);
+    }
+}
+
+fn a_ledger_that_was_moved_away_is_made_again_from_transcripts() {
+    let stage = configured("claude");
+    pause_folds(&stage);
+    let path = stage.lines(".claude/projects/p/s1.jsonl", &[claude("m1"), claude("m2")]);
+    stage.hook("claude", "s1", "Stop", json!({"transcript_path": path}));
+    stage.scratch.json(["quota", "record", "--provider", "anthropic", "--input-tokens", "1000"]);
+    assert_eq!(stage.usage()[0], 1022);
+    for _ in 0..2 {
+        for name in ["quota.db", "quota.db-wal", "quota.db-shm"] {
+            // Those beside it exist only while it is open, or after that.
+            let _ = fs::remove_file(stage.scratch.home_file(name));
+        }
+        assert_eq!(stage.usage()[0], 22);
+    }
+}
+
+fn states_of_transcripts_are_kept_for_30_days() {
+    let stage = configured("claude");
+    pause_folds(&stage);
+    let path = stage.lines(".claude/projects/p/s1.jsonl", &[claude("m1")]);
+    stage.hook("claude", "s1", "Stop", json!({"transcript_path": path}));
+    assert_eq!(stage.usage()[0], 11);
+    let states = || fs::read_dir(stage.scratch.home_file("quota-transcripts")).unwrap().flatten();
+    assert_eq!(states().count(), 1);
+    for (days, expected) in [(29, 1), (31, 0)] {
+        for state in states() {
+            let state = File::options().write(true).open(state.path()).unwrap();
+            state.set_modified(SystemTime::now() - Duration::from_hours(days * 24)).unwrap();
+        }
+        assert_eq!(stage.usage()[0], 11);
+        assert_eq!(states().count(), expected, "{days}");
+    }
+}
+
+fn a_message_with_numbers_that_none_has_is_one_line_in_the_log() {
+    let stage = configured("claude");
+    let mut large = claude("m1");
+    large["message"]["usage"]["input_tokens"] = 30_000_000.into();
+    let path = stage.lines(".claude/projects/p/s1.jsonl", &[large, claude("m2")]);
+    stage.hook("claude", "s1", "Stop", json!({"transcript_path": path}));
+    assert_eq!(stage.usage()[0], 11);
+    let log = stage.log();
+    let expected =
+        "usage was not read: 1 messages have more tokens than a message can have, and are not counted";
+    assert_eq!(log.matches(expected).count(), 1, "{log}");
+}
+
+fn a_spool_that_cannot_be_used_is_named_with_the_reason() {
+    let stage = configured("claude");
+    fs::create_dir(stage.scratch.home_file("quota-spool")).unwrap();
+    let path = stage.lines(".claude/projects/p/s1.jsonl", &[claude("m1")]);
+    stage.hook("claude", "s1", "Stop", json!({"transcript_path": path}));
+    let log = stage.log();
+    assert!(log.contains("usage was not read: quota-spool: Is a directory"), "{log}");
+    let shown = stage.scratch.run(["quota", "status"]).success();
+    let file = stage.scratch.home_file("quota-spool-folding").display().to_string();
+    assert!(shown.stderr.contains(&file) && shown.stderr.contains("Is a directory"), "{shown:?}");
+    for name in ["quota-spool", "quota-spool-folding"] {
+        // A fold has renamed it.
+        let _ = fs::remove_dir(stage.scratch.home_file(name));
+    }
+    fs::remove_file(stage.scratch.home_file("quota-fold")).unwrap();
+    fs::create_dir(stage.scratch.home_file("quota-fold")).unwrap();
+    let shown = stage.scratch.run(["quota", "status"]).success();
+    assert!(shown.stderr.contains("quota-fold cannot be used: "), "{shown:?}");
 }
 
 fn limits_that_a_platform_reports_replace_sums() {
     let stage = configured("codex");
-    let path = stage.lines(".codex/sessions/rollout-1-s1.jsonl", &codex());
+    let mut lines = codex();
+    // What is used in the minute of a report counts, too.
+    lines[2]["timestamp"] = SystemClock.now().minus(Duration::from_mins(10)).to_string().into();
+    let path = stage.lines(".codex/sessions/rollout-1-s1.jsonl", &lines);
     stage.hook("codex", "s1", "Stop", json!({"transcript_path": path}));
     let window = stage.status()["providers"][1]["windows"][0].clone();
     assert_eq!((&window["reported"]["used_percent"], &window["used"]), (&42.5.into(), &425_000.into()));

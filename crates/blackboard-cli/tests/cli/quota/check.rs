@@ -63,7 +63,8 @@ fn the_provider_must_be_known() {
         r#"{"providers": {"a": {}, "b": {"windows": {"1h": {"budget": 5}}}}, "models": {"gpt*": "b"}}"#,
     );
     let unnamed = scratch.run(["quota", "check", "--tokens", "1", "--json"]).refused(Code::InvalidValue);
-    assert_eq!(unnamed["error"], "name a provider; configured: a, b");
+    assert_eq!(unnamed["error"], "several providers are configured, and none is named");
+    assert_eq!(unnamed["hint"], "configured: a, b");
     scratch.run(["quota", "check", "--tokens", "1", "--provider", "c", "--json"]).refused(Code::InvalidValue);
     assert_eq!(scratch.json(["quota", "check", "--tokens", "1", "--model", "gpt-5"])["provider"], "b");
     let unlimited = scratch.json(["quota", "check", "--tokens", "9", "--provider", "a"]);

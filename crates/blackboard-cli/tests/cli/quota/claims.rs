@@ -99,8 +99,8 @@ fn with_warn_a_claim_that_does_not_fit_succeeds_and_is_reported() {
     let shown = scratch.run(["work", "claim", "large", "--session", "Ivy"]).success();
     assert_eq!(
         shown.stderr,
-        "note: the estimate of 51000 tokens does not fit into the quota of a: the 5h window has 50000 of 100000 tokens left for \
-         agents (20000 are kept for the operator)\n"
+        "note: the estimate of 51,000 tokens does not fit into the quota of a: the 5h window has 50,000 of 100,000 tokens left for \
+         agents (20,000 are kept for you, the operator)\n"
     );
     assert!(shown.stdout.starts_with("Claimed work item: large\n"), "{shown:?}");
     assert_eq!(reserved(&scratch), 30_000, "what does not fit is not reserved");
@@ -130,8 +130,8 @@ fn with_deny_a_claim_that_does_not_fit_is_refused_and_the_item_stays_available()
     let refusal = claim(&scratch, "large", "Oak").refused(Code::QuotaExceeded);
     assert_eq!(
         refusal["error"],
-        "cannot claim large: the estimate of 51000 tokens does not fit into the quota of a: the 5h window has 50000 of 100000 \
-         tokens left for agents (20000 are kept for the operator)"
+        "cannot claim large: the estimate of 51,000 tokens does not fit into the quota of a: the 5h window has 50,000 of 100,000 \
+         tokens left for agents (20,000 are kept for you, the operator)"
     );
     assert_eq!(
         (&refusal["provider"], &refusal["tokens"], &refusal["available"]),

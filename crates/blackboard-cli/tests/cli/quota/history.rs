@@ -1,6 +1,6 @@
 use blackboard::Code;
 
-use super::configured;
+use super::{configured, with_quota};
 use crate::shapes::is_object;
 use crate::transcript;
 
@@ -40,19 +40,76 @@ fn a_chart_is_only_on_a_terminal() {
 }
 
 fn exported_yaml_has_the_form_of_the_file() {
-    let scratch = configured();
-    scratch.json(["quota", "record", "--input-tokens", "7"]);
-    let text = scratch.run(["export", "--format", "yaml", "--what", "quota"]).success().stdout;
-    for line in [
-        "quota:",
-        "  provider: 'a'",
-        "      budget: 1000",
-        "      used: 7",
-        "    operator: 200",
-        "  currentLoad:",
-    ] {
-        assert!(text.lines().any(|found| found == line), "{line}: {text}");
-    }
+    let scratch = with_quota(
+        r#"{"models": {"m-*": "a", "n-*": "b"}, "providers": {
+            "a": {"tier": "scale", "rateLimit": {"tokensPerMinute": 80000, "requestsPerMinute": 60},
+                "windows": {"5h": {"budget": 1000}, "7d": {"budget": 5000}},
+                "reservation": {"operator": 200, "agents": {"maxConcurrent": 3, "maxPerAgent": 500}}},
+            "b": {"windows": {"1h": {"budget": 70}}}}}"#,
+    );
+    scratch.json(["quota", "record", "--model", "m-1", "--input-tokens", "100"]);
+    scratch.json(["quota", "check", "--provider", "a", "--tokens", "50", "--reserve"]);
+    let status = scratch.json(["quota", "status"]);
+    let frees_at = |window: usize| {
+        let moment = &status["providers"][0]["windows"][window]["frees_at"];
+        moment.as_str().unwrap().to_owned()
+    };
+    let text = scratch.run(["export", "--what", "quota"]).success().stdout;
+    let expected = format!(
+        "quota:
+  - provider: 'a'
+    plan:
+      tier: 'scale'
+      rateLimit:
+        tokensPerMinute: 80000
+        requestsPerMinute: 60
+    windows:
+      5h:
+        budget: 1000
+        used: 100
+        reserved: 50
+        remaining: 850
+        resetAt: '{}'
+      7d:
+        budget: 5000
+        used: 100
+        reserved: 50
+        remaining: 4850
+        resetAt: '{}'
+    reservation:
+      operator: 200
+      agents:
+        maxConcurrent: 3
+        maxPerAgent: 500
+    currentLoad:
+      activeAgents: 0
+      combinedRate: 20
+      headroom: 79980
+  - provider: 'b'
+    plan:
+      rateLimit: {{}}
+    windows:
+      1h:
+        budget: 70
+        used: 0
+        reserved: 0
+        remaining: 70
+    reservation:
+      agents: {{}}
+    currentLoad:
+      activeAgents: 0
+      combinedRate: 0
+",
+        frees_at(0),
+        frees_at(1)
+    );
+    assert_eq!(text, expected);
+    let same = scratch.run(["export", "--format", "yaml", "--what", "quota"]).success().stdout;
+    assert_eq!(same, text);
+    // One provider is an object, not a list.
+    let one = configured();
+    let text = one.run(["export", "--what", "quota"]).success().stdout;
+    assert!(text.starts_with("quota:\n  provider: 'a'\n"), "{text}");
 }
 
 fn the_past_is_required() {

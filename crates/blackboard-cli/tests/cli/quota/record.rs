@@ -1,4 +1,7 @@
+use std::time::Duration;
+
 use blackboard::Code;
+use blackboard::clock::{Clock as _, SystemClock};
 
 use super::{configured, with_quota};
 use crate::scratch::Output;
@@ -12,6 +15,8 @@ testkit::on_each_engine![
     an_invalid_line_records_nothing,
     a_model_without_a_provider_is_refused,
     a_reported_limit_is_shown_as_such,
+    limits_that_replace_no_sum_are_reported_as_ignored,
+    an_item_that_the_board_does_not_have_is_noted,
 ];
 
 fn human_output_matches_transcript() {
@@ -22,7 +27,7 @@ fn json_has_the_numbers_of_records() {
     let scratch = configured();
     let recorded =
         scratch.json(["quota", "record", "--id", "m", "--input-tokens", "7", "--cache-read", "30"]);
-    is_object(&recorded, &["recorded", "duplicates", "skipped", "limits"]);
+    is_object(&recorded, &["recorded", "duplicates", "skipped", "limits", "limits_ignored"]);
     assert_eq!(recorded["recorded"], 1);
     let again = scratch.json(["quota", "record", "--id", "m", "--input-tokens", "7"]);
     assert_eq!((&again["recorded"], &again["duplicates"]), (&0.into(), &1.into()));
@@ -63,6 +68,11 @@ fn an_invalid_line_records_nothing() {
         (r#"{"id":"2","usage":{"input":1000000000000001}}"#, "line 2: "),
         (r#"{"id":"2","usage":{"inputs":5}}"#, "unknown field `inputs`"),
         (r#"{"id":"2","usage":{"input":-5}}"#, "invalid value"),
+        (
+            r#"{"id":"2","usage":{"input":20000001}}"#,
+            "at most 20,000,000 tokens, and this one has 20,000,001",
+        ),
+        (r#"{"id":"2","at":"2100-01-01T00:00:00Z","usage":{"input":1}}"#, "is in the future"),
         (r#"{"usage":{"input":5}}"#, "line 2: it has no id"),
         (r#"{"id":"2"}"#, "neither usage nor a limit"),
         (r#"{"id":"2","provider":"b","usage":{}}"#, "the provider b is not configured"),
@@ -78,6 +88,37 @@ fn an_invalid_line_records_nothing() {
     }
     assert_eq!(scratch.json(["quota", "status"])["providers"][0]["windows"][0]["used"], 0);
     scratch.run(["quota", "record", "--json"]).refused(Code::Usage);
+    for call in [&["--input-tokens", "21M"][..], &["--input-tokens", "1", "--at", "2100-01-01T00:00:00Z"]] {
+        let call = [&["quota", "record", "--json"], call].concat();
+        scratch.run(call).refused(Code::InvalidValue);
+    }
+    assert_eq!(scratch.json(["quota", "status"])["providers"][0]["windows"][0]["used"], 0);
+}
+
+fn limits_that_replace_no_sum_are_reported_as_ignored() {
+    let scratch = configured();
+    let now = SystemClock.now().millis() / 1_000;
+    let line = |window: &str, resets: i64| {
+        format!(r#"{{"limit":{{"window":"{window}","used_percent":50,"resets_at":{resets}}}}}"#)
+    };
+    let lines = [line("5h", now - 60), line("1h", now + 60), line("299m", now + 60)].join("\n");
+    let output = Output::fed(&mut scratch.command(["quota", "record", "-"]), lines.as_str()).success();
+    assert!(output.stdout.contains("Limits of the platform: 1\nIgnored limits: 2 ("), "{output:?}");
+    assert_eq!(scratch.json(["quota", "status"])["providers"][0]["windows"][0]["used"], 500);
+    let json = Output::fed(&mut scratch.command(["quota", "record", "-", "--json"]), lines).success().json();
+    assert_eq!((&json["limits"], &json["limits_ignored"]), (&1.into(), &2.into()));
+}
+
+fn an_item_that_the_board_does_not_have_is_noted() {
+    let scratch = configured();
+    scratch.run(["work", "create", "x", "--title", "X"]).success();
+    for (item, expected) in [("x", ""), ("y", "note: this board has no work item y\n")] {
+        for call in ["record --input-tokens 5", "check --tokens 5"] {
+            let words = format!("quota {call} --item {item}");
+            let output = scratch.run(words.split_whitespace().collect::<Vec<_>>()).success();
+            assert_eq!(output.stderr, expected, "{output:?}");
+        }
+    }
 }
 
 fn a_model_without_a_provider_is_refused() {
@@ -97,7 +138,8 @@ fn a_model_without_a_provider_is_refused() {
 
 fn a_reported_limit_is_shown_as_such() {
     let scratch = configured();
-    scratch.json(["quota", "record", "--input-tokens", "7"]);
+    let before = SystemClock.now().minus(Duration::from_mins(10)).to_string();
+    scratch.json(["quota", "record", "--input-tokens", "7", "--at", &before]);
     let resets =
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() + 3_600;
     let line = format!(r#"{{"limit":{{"window":"300m","used_percent":42.5,"resets_at":{resets}}}}}"#);

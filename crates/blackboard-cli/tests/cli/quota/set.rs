@@ -32,6 +32,22 @@ fn json_has_the_changed_quota() {
     assert_eq!(unit["quota"]["providers"]["openai"]["windows"]["1h"]["budget"], 1_500_000);
     let text = scratch.json(["quota", "set", "providers.openai.tier", "5M"]);
     assert_eq!(text["quota"]["providers"]["openai"]["tier"], "5M", "only a number of tokens has a unit");
+    let pattern = scratch.json(["quota", "set", "models.gpt-5.1-*", "openai"]);
+    assert_eq!(pattern["quota"]["models"]["gpt-5.1-*"], "openai");
+    // Members are removed, and what refers to them has to be removed first.
+    scratch.run(["quota", "set", "providers.openai", "null", "--json"]).refused(Code::InvalidValue);
+    for (key, pointer) in [
+        ("models.gpt-5.1-*", "/quota/models/gpt-5.1-*"),
+        ("providers.openai.windows.1h", "/quota/providers/openai/windows/1h"),
+        ("providers.openai", "/quota/providers/openai"),
+    ] {
+        let removed = scratch.json(["quota", "set", key, "null"]);
+        assert_eq!(removed.pointer(pointer), None, "{removed}");
+        let refused = scratch.run(["quota", "set", key, "null", "--json"]).refused(Code::InvalidValue);
+        assert!(refused["error"].as_str().unwrap().contains(key), "{refused}");
+    }
+    let after = fs::read_to_string(scratch.home_file("config.json")).unwrap();
+    assert!(!after.contains("openai") && after.contains("// Rolling windows"), "{after}");
 }
 
 fn invalid_values_change_nothing() {
@@ -51,5 +67,12 @@ fn invalid_values_change_nothing() {
     ] {
         scratch.run(["quota", "set", key, value, "--json"]).refused(Code::InvalidValue);
         assert_eq!(fs::read_to_string(scratch.home_file("config.json")).unwrap(), before, "{key}");
+    }
+    for (text, expected) in
+        [("{\n\"quota\": {},\n,}", "config.json line 3: "), ("[]", "config.json line 1: ")]
+    {
+        super::write_config(&scratch, text);
+        let refused = scratch.run(["quota", "set", "enforce", "deny", "--json"]).refused(Code::InvalidValue);
+        assert!(refused["error"].as_str().unwrap().contains(expected), "{refused}");
     }
 }

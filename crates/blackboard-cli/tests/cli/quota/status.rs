@@ -78,7 +78,7 @@ fn a_project_can_only_be_stricter() {
     project(r#"{"quota": {"providers": {"a": {"windows": {"5h": {"budget": 5000}}}}}}"#);
     let looser = scratch.run(["quota", "status"]).success();
     assert!(
-        looser.stderr.contains("quota.providers.a.windows.5h.budget: 5000 is looser than 1000"),
+        looser.stderr.contains("quota.providers.a.windows.5h.budget: 5,000 is looser than 1,000"),
         "{looser:?}"
     );
     assert!(looser.stdout.contains("1,000"), "{looser:?}");
@@ -104,23 +104,27 @@ fn a_ledger_that_cannot_be_used_stops_only_its_own_commands() {
 
 fn hostile_names_are_refused_and_never_shown() {
     let scratch = configured();
+    let mut accepted = 0;
     for hostile in crate::hostile_text::HOSTILE {
-        let call = [
-            "quota",
-            "record",
-            "--input-tokens",
-            "1",
-            "--id",
-            hostile,
-            "--model",
-            hostile,
-            "--item",
-            hostile,
-        ];
-        let output = scratch.run(call);
-        let shown = scratch.run(["quota", "status"]).success();
-        for text in [output.stderr, shown.stdout] {
-            assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}'), "{text:?}");
+        // What looks as it is written does no harm.
+        let is_harmless = blackboard::text::escape_for_terminal(hostile) == *hostile;
+        for option in ["--id", "--model", "--item"] {
+            let call = ["quota", "record", "--input-tokens", "1", option, hostile];
+            let shown = scratch.run(call);
+            assert!(!shown.stderr.contains(['\u{1b}', '\u{202e}', '\u{9b}', '\r']), "{shown:?}");
+            if is_harmless {
+                accepted += 1;
+                shown.success();
+                continue;
+            }
+            assert_eq!(shown.stdout, "", "{shown:?}");
+            let refused = scratch.run([&call[..], &["--json"]].concat()).refused(Code::InvalidValue);
+            assert!(refused["error"].as_str().unwrap().contains("invisible"), "{option}: {refused}");
         }
     }
+    assert!(accepted > 0);
+    let used = scratch.json(["quota", "status"])["providers"][0]["windows"][0]["used"].clone();
+    assert_eq!(used, accepted);
+    let shown = scratch.run(["quota", "status"]).success().stdout;
+    assert!(shown.chars().all(|character| character == '\n' || !character.is_control()), "{shown}");
 }

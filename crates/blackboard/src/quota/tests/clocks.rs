@@ -49,13 +49,17 @@ fn a_clock_that_was_ahead_for_long_counts_new_messages_again_and_old_ones_never_
     }
     assert_eq!(stage.rows("SELECT count(*) FROM seen WHERE minute < 31000000"), 0, "old ids are gone");
     stage.clock.set(now.plus(Duration::from_mins(1)));
-    for _ in 0..9 {
+    for hour in 0..9 {
         assert_eq!(stage.record("before", now, 100).recorded, 0);
+        let id = format!("corrected {hour}");
+        assert_eq!(stage.record(&id, stage.now(), 1_000).recorded, 1, "what is new counts at once");
+        assert_eq!(stage.record(&id, stage.now(), 1_000).duplicates, 1);
+        assert_eq!(stage.rows("SELECT coalesce(sum(input), 0) / 1000 FROM buckets"), hour + 1);
         stage.advance(HOUR);
     }
     assert_eq!(stage.record("new", stage.now(), 7).recorded, 1);
     assert_eq!(stage.record("new", stage.now(), 7).duplicates, 1);
-    assert_eq!(stage.used(1), 57, "what was older than 400 days by that clock is gone");
+    assert_eq!(stage.used(1), 9_057, "what was older than 400 days by that clock is gone");
 }
 
 #[test]
@@ -64,6 +68,26 @@ fn a_message_of_the_future_counts_as_one_of_now() {
     stage.record("m", "2031-01-01T00:00:00Z".parse().unwrap(), 100);
     assert_eq!(stage.used(0), 100);
     stage.advance(6 * HOUR);
+    assert_eq!(stage.used(0), 0);
+}
+
+#[test]
+fn usage_in_the_future_frees_up_soon_after_the_clock_is_settled() {
+    testkit::limit_test();
+    let stage = Stage::with_windows(&[("5h", 1_000)]);
+    stage.record("first", stage.now(), 1);
+    // After a pause of days, the ledger does not know yet whether its clock is right.
+    stage.advance(3 * 24 * HOUR);
+    stage.record("future", "2031-01-01T00:00:00Z".parse().unwrap(), 900);
+    let window = stage.ledger.status().unwrap().providers[0].windows[0].clone();
+    let latest = stage.now().plus(Duration::from_hours(11)).plus(Duration::from_mins(1));
+    assert_eq!((window.used, window.frees_at), (900, Some(latest)));
+    assert_eq!(stage.ledger.check(&TokenRequest::new("a", 200)).unwrap().fits_at, Some(latest));
+    stage.advance(6 * HOUR);
+    stage.record("settled", stage.now(), 1);
+    stage.clock.set(latest.minus(Duration::from_mins(1)));
+    assert_eq!(stage.used(0), 901);
+    stage.clock.set(latest);
     assert_eq!(stage.used(0), 0);
 }
 

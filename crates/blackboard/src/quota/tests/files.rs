@@ -6,7 +6,7 @@ use rusqlite::Connection;
 
 use super::*;
 use crate::error::Code;
-use crate::{Board, Error};
+use crate::{Board, Error, Hint};
 
 fn config() -> Config {
     Config::parse(r#"{"providers": {"a": {"windows": {"5h": {"budget": 1000}}}}}"#).unwrap()
@@ -190,7 +190,10 @@ fn a_damaged_file_is_reported_and_left_as_it_is() {
         ledger.status()?;
         ledger.record(&[Record::new("m", "a", ledger.now(), Usage::default())])
     });
-    assert_eq!(outcome.unwrap_err().code(), Code::Corrupt);
+    let Error::Fault(fault) = outcome.unwrap_err() else { panic!("it is damaged") };
+    assert_eq!(fault.code, Code::Corrupt);
+    let Some(Hint::Advice(hint)) = fault.hint else { panic!("no hint") };
+    assert!(hint.contains("restore a copy") && hint.contains("quota.db away"), "{hint}");
 }
 
 #[test]

@@ -23,9 +23,9 @@ fn record(stage: &Stage, id: &str, session: Option<&str>, input: u64) {
 fn taken(stage: &Stage) -> Vec<String> {
     let crossings = stage.ledger.take_crossings("b").unwrap().into_iter();
     let described = crossings.map(|crossing| match crossing {
-        Crossing::Window { window, sessions, .. } => {
+        Crossing::Window { window, threshold, sessions, .. } => {
             let names: Vec<_> = sessions.into_iter().map(|one| one.session).collect();
-            format!("{} {} {}", window.window, window.warning.unwrap(), names.join(","))
+            format!("{} {threshold} {}", window.window, names.join(","))
         }
         Crossing::Session { session, used, cap, .. } => format!("{} {used}/{cap}", session.agent),
     });
@@ -46,7 +46,7 @@ fn a_threshold_is_reported_once_until_the_window_falls_below_it() {
     assert_eq!(taken(&stage), ["5h 0.8 s"]);
     assert!(taken(&stage).is_empty());
     stage.advance(6 * 60);
-    assert!(taken(&stage).is_empty(), "the window is empty, and armed again");
+    assert!(taken(&stage).is_empty(), "the window is empty");
     assert_eq!(stage.rows("SELECT count(*) FROM notices"), 0);
     record(&stage, "5", None, 900);
     assert_eq!(taken(&stage), ["5h 0.8 "], "one warning, with the largest threshold");
@@ -83,7 +83,7 @@ fn a_session_is_reported_once_when_it_passes_its_cap() {
 }
 
 #[test]
-fn a_stricter_project_does_not_arm_what_others_have_reported() {
+fn a_stricter_project_does_not_repeat_what_others_have_reported() {
     testkit::limit_test();
     let mut stage = Stage::new(CONFIG);
     record(&stage, "1", None, 600);
@@ -95,6 +95,30 @@ fn a_stricter_project_does_not_arm_what_others_have_reported() {
         stage.reopen(CONFIG);
         assert_eq!(taken(&stage).len(), 0);
     }
+}
+
+#[test]
+fn agents_are_warned_when_they_have_used_what_the_operator_leaves_to_them() {
+    testkit::limit_test();
+    let stage = Stage::new(
+        r#"{"providers": {"a": {"windows": {"5h": {"budget": 1000}}, "reservation": {"operator": 400},
+            "warnAt": [0.8]}}}"#,
+    );
+    record(&stage, "1", Some("s"), 599);
+    assert!(taken(&stage).is_empty());
+    record(&stage, "2", Some("s"), 1);
+    assert_eq!(taken(&stage), ["5h 0.6 s"]);
+    record(&stage, "3", Some("s"), 100);
+    assert!(taken(&stage).is_empty());
+    record(&stage, "4", Some("s"), 100);
+    assert_eq!(taken(&stage), ["5h 0.8 s"]);
+    assert!(taken(&stage).is_empty());
+    // A window with a budget that is all for the operator has no such share.
+    let all = Stage::new(
+        r#"{"providers": {"a": {"windows": {"5h": {"budget": 1000}}, "reservation": {"operator": 999}}}}"#,
+    );
+    record(&all, "1", None, 1);
+    assert_eq!(taken(&all), ["5h 0.001 "]);
 }
 
 #[test]

@@ -124,6 +124,59 @@ fn folding_keeps_the_sums_and_removes_ids() {
 }
 
 #[test]
+fn days_and_items_are_kept_for_400_days() {
+    testkit::limit_test();
+    let stage = Stage::with_windows(DAY_AND_WEEK);
+    let start = stage.now();
+    let usage = Usage { input: 7, ..Usage::default() };
+    let of = Record { item: Some("i".to_owned()), ..Record::new("first", "a", start, usage) };
+    stage.ledger.record(&[of]).unwrap();
+    for (days, expected) in [(10, 7), (399, 7), (402, 0)] {
+        // After a long pause, the ledger removes nothing for 6 hours.
+        for hours in [0, 7] {
+            stage.clock.set(start.plus(Duration::from_hours(days * 24 + hours)));
+            stage.record(&format!("{days} {hours}"), stage.now(), 0);
+        }
+        assert_eq!(stage.rows("SELECT sum(input) FROM buckets"), expected, "{days}");
+        let of_item = stage.ledger.usage_of_item("", "i").unwrap().input;
+        assert_eq!(of_item, expected.unsigned_abs(), "{days}");
+    }
+}
+
+#[test]
+fn the_points_of_a_history_have_all_that_was_recorded() {
+    testkit::limit_test();
+    // The ledger keeps minutes for 2 hours, and hours for 2 days.
+    let stage = Stage::with_windows(&[("1h", 1_000_000)]);
+    for half_hour in 0..40_u32 {
+        stage.record(&half_hour.to_string(), stage.now(), 1);
+        stage.advance(30);
+    }
+    stage.record("now", stage.now(), 1);
+    // Some of it is in hours already.
+    assert!(stage.rows("SELECT count(*) FROM buckets WHERE width = 60") > 0);
+    for hours in [1, 2, 3, 5, 20, 24, 48, 72, 100] {
+        let length = Duration::from_hours(hours);
+        let (since, step) = (stage.now().minus(length), stage.ledger.history_step(length));
+        let points = stage.ledger.history("a", since, step).unwrap();
+        let expected: u64 = points.iter().map(|point| point.tokens).sum();
+        let recorded = 41.min(2 * hours + 1);
+        // The first step begins before that moment.
+        assert!((recorded..=41).contains(&expected), "{hours}: {expected} of {recorded}");
+        assert!(hours < 20 || expected == 41, "{hours}: {expected}");
+        let expected = match hours {
+            0..=2 => Step::FiveMinutes,
+            3..=48 => Step::Hour,
+            _ => Step::Day,
+        };
+        assert_eq!(step, expected, "{hours}");
+    }
+    // A step that is shorter than the buckets of the ledger.
+    let points = stage.ledger.history("a", stage.now().minus(Duration::from_hours(20)), Step::FiveMinutes);
+    assert_eq!(points.unwrap().iter().map(|point| point.tokens).sum::<u64>(), 41);
+}
+
+#[test]
 fn invalid_records_are_refused_and_nothing_is_recorded() {
     let stage = Stage::with_windows(&[("5h", 1_000)]);
     let valid = Record::new("m", "a", stage.now(), Usage { input: 1, ..Usage::default() });
@@ -135,11 +188,42 @@ fn invalid_records_are_refused_and_nothing_is_recorded() {
         Record { session: Some("a\nb".to_owned()), ..valid.clone() },
         Record { item: Some(long), ..valid.clone() },
         Record { usage: Usage { output: u64::MAX, ..Usage::default() }, ..valid.clone() },
+        Record { usage: Usage { input: 20_000_000, output: 1, ..Usage::default() }, ..valid.clone() },
     ] {
         let refused = stage.ledger.record(&[valid.clone(), invalid]).unwrap_err();
         assert_eq!(refused.code(), Code::InvalidValue, "{refused}");
     }
     assert_eq!(stage.rows("SELECT count(*) FROM buckets"), 0);
+    let largest = Usage { input: 20_000_000, ..Usage::default() };
+    assert_eq!(stage.ledger.record(&[Record { usage: largest, ..valid }]).unwrap().recorded, 1);
+}
+
+#[test]
+fn a_session_is_one_row_with_its_newest_name() {
+    testkit::limit_test();
+    let stage = Stage::with_windows(&[("5h", 1_000)]);
+    for (id, session, agent) in [
+        ("1", Some("s1"), None),
+        ("2", Some("s1"), Some("Sage")),
+        ("3", Some("s1"), Some("Ivy")),
+        ("4", Some("s1"), None),
+        ("5", None, Some("by hand")),
+        ("6", None, None),
+    ] {
+        let usage = Usage { input: 10, ..Usage::default() };
+        let record = Record {
+            board: Some("b".to_owned()),
+            session: session.map(str::to_owned),
+            agent: agent.map(str::to_owned),
+            item: Some(format!("item {id}")),
+            ..Record::new(id, "a", stage.now(), usage)
+        };
+        stage.ledger.record(&[record]).unwrap();
+    }
+    let provider = stage.ledger.status().unwrap().providers.remove(0);
+    let agents: Vec<_> =
+        provider.agents.iter().map(|one| (one.session.as_str(), one.agent.as_str(), one.tokens)).collect();
+    assert_eq!(agents, [("s1", "Ivy", 40), ("", "", 10), ("", "by hand", 10)]);
 }
 
 #[test]
@@ -265,6 +349,7 @@ fn messages_of_a_model_without_a_provider_are_counted_apart_and_once() {
         [message("1", "gpt-9"), message("1", "gpt-9"), message("2", "gpt-9"), message("3", "b\u{7}")];
     assert_eq!(stage.ledger.note_uncounted(&messages).unwrap(), 2);
     assert_eq!(stage.ledger.note_uncounted(&messages).unwrap(), 0);
+    assert_eq!(stage.ledger.newly_counted_models().unwrap(), [""; 0]);
     let expected = UncountedModel { model: "gpt-9".into(), messages: 2 };
     assert_eq!(stage.ledger.status().unwrap().uncounted, [expected]);
     assert_eq!(stage.used(0), 0);
@@ -272,6 +357,10 @@ fn messages_of_a_model_without_a_provider_are_counted_apart_and_once() {
     stage.reopen(&config.replace("claude-*", "gpt-*"));
     assert_eq!(stage.record("1", now, 5).recorded, 1);
     assert_eq!(stage.ledger.status().unwrap().uncounted, []);
+    let models = stage.ledger.newly_counted_models().unwrap();
+    assert_eq!(models, ["gpt-9"]);
+    stage.ledger.forget_uncounted(&models).unwrap();
+    assert_eq!(stage.ledger.newly_counted_models().unwrap(), [""; 0]);
     stage.reopen(config);
     for number in 0..300 {
         stage.ledger.note_uncounted(&[message(&format!("m{number}"), &format!("model-{number}"))]).unwrap();

@@ -22,8 +22,19 @@ fn what_is_kept_for_the_operator_does_not_fit() {
     let reason = check.reason.unwrap().to_string();
     assert_eq!(
         reason,
-        "the 5h window has 800 of 1000 tokens left for agents (200 are kept for the operator)"
+        "the 5h window has 800 of 1,000 tokens left for agents (200 are kept for you, the operator)"
     );
+}
+
+#[test]
+fn a_reservation_of_no_tokens_is_an_active_agent_and_is_not_listed() {
+    testkit::limit_test();
+    let stage = Stage::new(CAPS);
+    stage.ledger.reserve(&by("s1", 0), TTL).unwrap();
+    stage.ledger.reserve(&by("s2", 5), TTL).unwrap();
+    let provider = stage.ledger.status().unwrap().providers.remove(0);
+    let sessions: Vec<_> = provider.reservations.iter().map(|held| held.session.as_str()).collect();
+    assert_eq!((sessions, provider.load.active_agents), (vec!["s2"], 2));
 }
 
 #[test]

@@ -106,6 +106,41 @@ fn machine_continues_with_the_oldest_change_that_is_left() {
 }
 
 #[test]
+fn changes_are_kept_for_37_days_and_the_last_number_for_ever() {
+    testkit::limit_test();
+    let board = Board::memory();
+    Machine::on(&board).record("1", 1);
+    let scope = board.scope("quota");
+    let change = scope.entry("change:0000000000000001").unwrap().unwrap();
+    let kept = change.expires_at.unwrap().since(change.updated_at);
+    assert_eq!(kept, Duration::from_hours(37 * 24));
+    assert_eq!(scope.entry("head").unwrap().unwrap().expires_at, None);
+}
+
+#[test]
+fn machine_continues_after_a_journal_that_has_expired() {
+    testkit::limit_test();
+    let board = Board::memory();
+    let one = Machine::on(&board);
+    for (id, input) in [("1", 1), ("2", 10)] {
+        one.record(id, input);
+    }
+    for number in 1..=2 {
+        board.scope("quota").delete(&format!("change:{number:016}")).unwrap();
+    }
+    let late = Machine::on(&board);
+    assert_eq!(late.record("3", 100).recorded, 1);
+    assert_eq!((late.used(), one.used()), (100, 111));
+    assert_eq!(one.record("4", 1_000).recorded, 1);
+    assert_eq!((late.used(), one.used()), (1_100, 1_111));
+    for number in 3..=4 {
+        board.scope("quota").delete(&format!("change:{number:016}")).unwrap();
+    }
+    assert_eq!(one.record("5", 10_000).recorded, 1, "a file that has all of it continues too");
+    assert_eq!((late.used(), one.used()), (11_100, 11_111));
+}
+
+#[test]
 fn file_with_changes_that_the_server_lost_is_made_again() {
     testkit::limit_test();
     let board = Board::memory();

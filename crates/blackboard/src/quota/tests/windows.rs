@@ -79,6 +79,74 @@ fn a_reported_limit_overrides_the_sum_until_it_resets() {
 }
 
 #[test]
+fn usage_in_the_minute_of_a_report_counts_and_earlier_usage_does_not() {
+    testkit::limit_test();
+    let stage = Stage::with_windows(&[("5h", 1_000)]);
+    stage.clock.advance(Duration::from_secs(30));
+    stage.record("a minute before", stage.now().minus(Duration::from_secs(31)), 1);
+    let limit = |reported_at| ReportedLimit {
+        provider: "a".to_owned(),
+        window_minutes: 300,
+        used_percent: 50.0,
+        resets_at: stage.now().plus(Duration::from_hours(1)),
+        reported_at,
+    };
+    stage.ledger.report(&[limit(stage.now())]).unwrap();
+    assert_eq!(stage.used(0), 500);
+    stage.clock.advance(Duration::from_secs(10));
+    stage.record("in the same minute", stage.now(), 20);
+    stage.advance(1);
+    stage.record("later", stage.now(), 300);
+    assert_eq!(stage.used(0), 820, "nothing after the report is lost");
+    // A report at the first moment of a minute.
+    stage.clock.set("2026-02-03T15:35:00Z".parse().unwrap());
+    stage.ledger.report(&[limit(stage.now())]).unwrap();
+    assert_eq!(stage.used(0), 500);
+    stage.record("at that moment", stage.now(), 7);
+    assert_eq!(stage.used(0), 507);
+}
+
+#[test]
+fn windows_that_a_platform_reports_as_a_little_shorter_are_the_configured_ones() {
+    testkit::limit_test();
+    let stage = Stage::with_windows(&[("5h", 1_000), ("7d", 10_000)]);
+    let report = |window_minutes, used_percent| {
+        let limit = ReportedLimit {
+            provider: "a".to_owned(),
+            window_minutes,
+            used_percent,
+            resets_at: stage.now().plus(Duration::from_hours(1)),
+            reported_at: stage.now(),
+        };
+        stage.ledger.report(&[limit]).unwrap();
+        (stage.used(0), stage.used(1))
+    };
+    assert_eq!(report(299, 10.0), (100, 0));
+    assert_eq!(report(10_079, 20.0), (100, 2_000));
+    stage.advance(1);
+    assert_eq!(report(300, 30.0), (300, 2_000), "the newest report counts");
+    stage.advance(1);
+    assert_eq!(report(299, 40.0), (400, 2_000));
+    assert_eq!(report(296, 50.0), (400, 2_000), "another window");
+    let limit = |window_minutes, resets_at| ReportedLimit {
+        provider: "a".to_owned(),
+        window_minutes,
+        used_percent: 1.0,
+        resets_at,
+        reported_at: stage.now(),
+    };
+    let later = stage.now().plus(Duration::from_mins(1));
+    for (limit, expected) in [
+        (limit(299, later), true),
+        (limit(296, later), false),
+        (limit(300, stage.now()), false),
+        (ReportedLimit { provider: "b".to_owned(), ..limit(300, later) }, false),
+    ] {
+        assert_eq!(stage.ledger.replaces_a_sum(&limit), expected, "{limit:?}");
+    }
+}
+
+#[test]
 fn a_longer_window_in_a_changed_configuration_counts_what_was_folded() {
     let mut stage = Stage::with_windows(&[("5h", 1_000_000)]);
     for hour in 0..48_u64 {
