@@ -327,7 +327,7 @@ fn show_uncounted(status: &Status, screen: &mut Screen<'_>) -> Result {
             model => (escape(model), model),
         };
         let key = format!("models.{pattern}");
-        let command = screen.command(&format!("quota set {} {provider}", shell_word(&key)));
+        let command = screen.command(format_args!("quota set {} {provider}", shell_word(&key)));
         screen
             .line(format_args!("Not counted: {count} {noun} of {name}, which no provider has: {command}"))?;
     }
@@ -474,42 +474,9 @@ fn bar(number: u64, most: u64, width: usize) -> String {
     bar
 }
 
-/// A rounded number of tokens: `950`, `9.5k`, `28k`, `1.5M`.
-pub fn rounded(number: u64) -> String {
-    let (unit, name) = match number {
-        0..1_000 => return number.to_string(),
-        1_000..999_500 => (1_000, 'k'),
-        _ => (1_000_000, 'M'),
-    };
-    let tenths = (u128::from(number) * 10 + unit / 2) / unit;
-    match (tenths / 10, tenths % 10) {
-        (whole @ 0..10, tenth @ 1..) => format!("{whole}.{tenth}{name}"),
-        _ => format!("{}{name}", (u128::from(number) + unit / 2) / unit),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn tokens_are_rounded_to_two_digits_or_whole_units() {
-        for (number, expected) in [
-            (0, "0"),
-            (999, "999"),
-            (1_000, "1k"),
-            (1_249, "1.2k"),
-            (9_960, "10k"),
-            (28_400, "28k"),
-            (999_499, "999k"),
-            (999_500, "1M"),
-            (1_540_000, "1.5M"),
-            (31_000_000, "31M"),
-        ] {
-            assert_eq!(rounded(number), expected);
-        }
-        assert!(rounded(u64::MAX).ends_with('M'));
-    }
 
     #[test]
     fn numbers_have_commas() {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use blackboard::agent::label;
 use blackboard::clock::Timestamp;
 use blackboard::quota::SimilarEstimate;
+use blackboard::text::grouped;
 use blackboard::work::{
     AppendedEvent, Blocked, Claimed, Completed, CompletedProject, Created, Deleted, Edited, Hold, ListedItem,
     Reassigned, Released, Reset, ScoredItem, Status, Unblocked, UpdatedMetadata, WorkHistory, WorkItem,
@@ -12,7 +13,7 @@ use blackboard::work::{
 };
 
 use super::event::{EventLines, Style};
-use super::quota::rounded;
+use super::quota::compact;
 use super::{
     AgentNames, Cell, Column, ListPage, Result, Screen, Table, escape, render_list, render_object, time,
 };
@@ -249,7 +250,7 @@ fn claimed(claimed: &Claimed, tokens: Option<&ItemTokens>, screen: &mut Screen<'
 /// What similar items have used: `Estimate from similar: 31k ± 9k (7 items)`.
 pub fn similar(estimate: &SimilarEstimate) -> String {
     let SimilarEstimate { tokens, deviation, items } = estimate;
-    format!("Estimate from similar: {} ± {} ({items} items)", rounded(*tokens), rounded(*deviation))
+    format!("Estimate from similar: {} ± {} ({items} items)", compact(*tokens), compact(*deviation))
 }
 
 fn show_similar(tokens: Option<&ItemTokens>, screen: &mut Screen<'_>) -> Result {
@@ -260,7 +261,7 @@ fn show_similar(tokens: Option<&ItemTokens>, screen: &mut Screen<'_>) -> Result 
 }
 
 fn used(tokens: Option<&ItemTokens>) -> Option<String> {
-    tokens.and_then(|tokens| tokens.tokens_used).map(|used| format!("{} tokens", rounded(used)))
+    tokens.and_then(|tokens| tokens.tokens_used).map(|used| format!("{} tokens", compact(used)))
 }
 
 fn released(released: &Released, screen: &mut Screen<'_>) -> Result {
@@ -442,7 +443,7 @@ fn details(details: &WorkHistory, tokens: Option<&ItemTokens>, screen: &mut Scre
         ("Imported", item.imported_from().map(|from| format!("from {from}"))),
         ("Priority", Some(item.priority.to_string())),
         ("Labels", list(&item.labels())),
-        ("Estimate", item.estimate().map(|tokens| format!("{tokens} tokens"))),
+        ("Estimate", item.estimate().map(|tokens| format!("{} tokens", grouped(tokens)))),
         ("Used", used(tokens)),
         ("Claimed by", item.holder_label().map(|holder| format!("{holder}{since}"))),
         ("Fence", item.fence.map(|fence| fence.to_string())),

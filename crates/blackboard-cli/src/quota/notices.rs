@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use blackboard::agent::label;
 use blackboard::event::QuotaWarning;
-use blackboard::quota::{Crossing, Ledger, SessionOfProvider, WindowStatus};
+use blackboard::quota::{Crossing, Ledger, Provider, SessionOfProvider, WindowStatus};
 use blackboard::store::{SidecarDirectory, Sidecars};
 use blackboard::{Board, Result};
 
@@ -81,13 +81,14 @@ fn describe<'c>(crossing: &'c Crossing, ledger: &Ledger) -> (String, String, &'c
             let percent = percent(window);
             let frees = frees_at.map(|at| format!(", frees up at {}", clock_time(at, ledger.now())));
             let frees = frees.unwrap_or_default();
-            let operator = ledger.config().providers.get(provider).map_or(0, |provider| provider.operator());
-            let is_all_of_agents = operator > 0 && used.saturating_add(operator) >= *budget;
-            let (left, rest) = if is_all_of_agents {
-                let left = format!(", the {} kept for you are left", compact(budget.saturating_sub(*used)));
-                (left, ", and nothing is left for agents: the rest is kept for the operator")
-            } else {
-                (String::new(), "")
+            let operator = ledger.config().providers.get(provider).map_or(0, Provider::operator);
+            let (left, rest) = match budget.saturating_sub(*used) {
+                0 => (String::new(), ", and nothing is left"),
+                rest if rest <= operator => (
+                    format!(", only {} kept for you are left", compact(rest)),
+                    ", and nothing is left for agents: the rest is kept for the operator",
+                ),
+                _ => (String::new(), ""),
             };
             let (used, budget) = (compact(*used), compact(*budget));
             let summary = format!(

@@ -347,7 +347,11 @@ pub fn states(home: &Path) -> impl Iterator<Item = fs::DirEntry> {
 
 /// Lets every file be read again from its start. Returns whether all of them will be: another process may read one now.
 pub fn restart_all(home: &Path) -> bool {
-    states(home).fold(true, |all, entry| restart(&entry.path()) && all)
+    let mut all = true;
+    for entry in states(home) {
+        all &= restart(&entry.path());
+    }
+    all
 }
 
 fn restart(state_file: &Path) -> bool {

@@ -143,7 +143,8 @@ fn agents_hear_that_only_the_part_of_the_operator_is_left() {
     let events = stage.scratch.json(["observe", "--since", "1h", "--filter", "quota_warning"]);
     let event = &events["items"][0];
     let summary = event["summary"].as_str().unwrap();
-    let expected = "Quota: 5h window of a is at 60% (600 of 1k), the 400 kept for you are left, frees up at ";
+    let expected =
+        "Quota: 5h window of a is at 60% (600 of 1k), only 400 kept for you are left, frees up at ";
     assert!(summary.starts_with(expected), "{summary}");
     assert_eq!(event["metadata"]["threshold"], 0.6);
 }

@@ -322,9 +322,9 @@ fn states_of_transcripts_are_kept_for_30_days() {
     let states = || fs::read_dir(stage.scratch.home_file("quota-transcripts")).unwrap().flatten();
     assert_eq!(states().count(), 1);
     for (days, expected) in [(29, 1), (31, 0)] {
-        for state in states() {
-            let state = File::options().write(true).open(state.path()).unwrap();
-            state.set_modified(SystemTime::now() - Duration::from_hours(days * 24)).unwrap();
+        for found in states() {
+            let file = File::options().write(true).open(found.path()).unwrap();
+            file.set_modified(SystemTime::now() - Duration::from_hours(days * 24)).unwrap();
         }
         assert_eq!(stage.usage()[0], 11);
         assert_eq!(states().count(), expected, "{days}");

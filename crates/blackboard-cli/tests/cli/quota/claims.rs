@@ -3,6 +3,7 @@
 use std::fs::{self, OpenOptions};
 
 use blackboard::Code;
+use blackboard::work::{Claim, Complete, Create};
 use serde_json::{Value, json};
 use testkit::process::RunToEnd as _;
 
@@ -25,6 +26,7 @@ testkit::on_each_engine![
     release_and_complete_end_the_reservation,
     the_end_of_a_session_ends_its_reservations,
     status_has_what_an_item_used_and_an_estimate_from_similar_ones,
+    an_estimate_is_from_up_to_50_of_the_500_items_that_were_completed_last,
     an_estimate_has_thousands,
     an_imported_estimate_is_reserved,
     a_claim_that_creates_its_item_is_checked,
@@ -390,12 +392,39 @@ fn status_has_what_an_item_used_and_an_estimate_from_similar_ones() {
     assert_eq!(scratch.json(["work", "status", "d"]).get("estimate_from_similar"), None, "another label");
 }
 
+fn an_estimate_is_from_up_to_50_of_the_500_items_that_were_completed_last() {
+    let scratch = enforcing("warn");
+    let board = scratch.board();
+    let ivy = scratch.json(["agent", "show", "Ivy"])["session_id"].as_str().unwrap().to_owned();
+    let complete = |id: String, label: &str| {
+        let work = board.work();
+        work.create(&Create { labels: vec![label.to_owned()], ..Create::new(&id, "Item") }).unwrap();
+        work.claim(&Claim::of(&id, &ivy)).unwrap();
+        work.complete(&Complete::of(&id, &ivy)).unwrap();
+    };
+    let lines = |items: std::ops::Range<usize>, input: u64| {
+        let lines = items
+            .map(|item| format!(r#"{{"id":"m{item}","item":"i{item}","usage":{{"input":{input}}}}}"#) + "\n");
+        lines.collect::<String>()
+    };
+    (0..70).for_each(|number| complete(format!("i{number}"), "sql"));
+    let input = lines(0..20, 90_000) + &lines(20..70, 1_000);
+    Output::fed(&mut scratch.command(["quota", "record", "-"]), input).success();
+    scratch.json(["work", "create", "new", "--title", "New", "--label", "sql"]);
+    let estimate = || scratch.json(["work", "status", "new"]).get("estimate_from_similar").cloned();
+    assert_eq!(estimate(), Some(json!({"tokens": 1_000, "deviation": 0, "items": 50})));
+    (70..567).for_each(|number| complete(format!("i{number}"), "other"));
+    assert_eq!(estimate().unwrap()["items"], 3);
+    complete("i567".to_owned(), "other");
+    assert_eq!(estimate(), None, "two of the 500 are too few");
+}
+
 fn an_estimate_has_thousands() {
     let scratch = enforcing("deny");
     let call = ["work", "create", "one", "--title", "One", "--estimated-tokens", "30k"];
     assert_eq!(scratch.json(call)["metadata"]["estimate"], 30_000);
     let shown = scratch.run(["work", "status", "one"]).success().stdout;
-    assert!(shown.contains("Estimate: 30000 tokens\n"), "{shown}");
+    assert!(shown.contains("Estimate: 30,000 tokens\n"), "{shown}");
     claim(&scratch, "one", "Ivy").success();
     assert_eq!(reserved(&scratch), 30_000);
     let wrong = scratch.run(["work", "create", "two", "--title", "Two", "--estimated-tokens", "many"]);

@@ -272,7 +272,7 @@ fn samples_of_the_real_forms_are_imported() {
         "Source:   beads:bd-a1b2 (gh-9)",
         "Imported: from beads",
         "Labels:   auth, tokens:20k",
-        "Estimate: 20000 tokens",
+        "Estimate: 20,000 tokens",
     ] {
         assert!(shown.contains(line), "{line}: {shown}");
     }
