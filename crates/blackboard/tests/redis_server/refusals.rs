@@ -176,6 +176,23 @@ fn wrong_login_and_missing_rights_are_named_without_the_password() {
 }
 
 #[test]
+fn server_that_does_not_know_the_login_is_named_without_it() {
+    let directory = testkit::tempdir().unwrap();
+    let file = directory.path().join("redis.conf");
+    std::fs::write(&file, "rename-command AUTH hidden-auth\n").unwrap();
+    let Some(server) = RedisServer::start_with_file(&file, &[]) else { return };
+    for login in [":s3cr3tpw@", "ivy:s3cr3tpw@"] {
+        let url = server.url("a").replacen("://", &format!("://{login}"), 1);
+        let error = try_open(&url, &impatient()).err().unwrap();
+        assert_eq!(error.code(), Code::AccessDenied, "{error}");
+        assert!(error.to_string().contains("does not accept a login"), "{error}");
+        let text = format!("{error} {error:?}");
+        assert!(!text.contains("s3cr") && !text.contains("ivy"), "{text}");
+    }
+    open(&server.url("a"));
+}
+
+#[test]
 fn commands_of_the_documented_acl_are_enough_and_a_missing_one_is_named() {
     const RULES: &str = "+multi +exec +time +hmget +hget +hset +hdel +exists +zrangebylex +zrevrangebylex +zlexcount \
                          +zcard +zadd +zrem +xadd +xrange +xrevrange +xread +xtrim +evalsha +script|load +info";

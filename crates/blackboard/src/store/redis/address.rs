@@ -22,6 +22,9 @@ const MAX_REPLICAS: u32 = 100;
 /// The names of options.
 const OPTIONS: [&str; 4] = ["board=", "replicas=", "db=", "ca="];
 
+/// How much of a secret makes a text one that repeats it: a server shortens what it repeats.
+const SHOWN_START: usize = 8;
+
 /// The longest name of a board.
 const MAX_NAME: usize = 64;
 
@@ -102,6 +105,11 @@ impl Address {
         self.password.is_some()
     }
 
+    /// Whether a login is sent, to the server or to its sentinels.
+    pub(super) fn has_login(&self) -> bool {
+        [&self.user, &self.password, &self.sentinel_password].into_iter().any(Option::is_some)
+    }
+
     /// The file with the certificates to trust.
     pub fn certificates(&self) -> Option<&Path> {
         self.certificates.as_deref()
@@ -120,6 +128,14 @@ impl Address {
     /// Whether sentinels name the server.
     pub(super) fn has_sentinels(&self) -> bool {
         matches!(self.server, Server::Sentinels { .. })
+    }
+
+    /// A text of another program, unless it repeats the user or a password, or the start of one: such a text is never shown.
+    pub(super) fn without_secrets<'a>(&self, text: &'a str) -> Option<&'a str> {
+        let secrets = [&self.user, &self.password, &self.sentinel_password].into_iter().flatten();
+        let starts = secrets.map(|secret| secret.chars().take(SHOWN_START).collect::<String>());
+        let repeats = starts.filter(|start| !start.is_empty()).any(|start| text.contains(&start));
+        (!repeats).then_some(text)
     }
 
     /// The name of the board on its server.
@@ -406,6 +422,20 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Address>().unwrap().to_string(), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn text_that_repeats_a_part_of_the_login_is_not_shown() {
+        let address: Address = "redis://ivy:long-secret@host".parse().unwrap();
+        let address = address.with_sentinel_password(Some("other".to_owned()));
+        for text in ["'ivy'", "a long-secret b", "long-sec", "another"] {
+            assert_eq!(address.without_secrets(text), None, "{text}");
+        }
+        for text in ["", "long", "secret"] {
+            assert_eq!(address.without_secrets(text), Some(text));
+        }
+        let open: Address = "redis://host".parse().unwrap();
+        assert_eq!(open.without_secrets("anything"), Some("anything"));
     }
 
     #[test]

@@ -150,15 +150,15 @@ pub(super) fn of_connection(address: &Address, error: io::Error) -> ServerError 
 pub(super) fn of_login(address: &Address, broken: BrokenConnection) -> ServerError {
     // A server that refuses a client says why, and closes the connection.
     if let Some(text) = &broken.said {
-        return of_reply(address, text);
+        return if address.has_login() { of_refused_login(address, text) } else { of_reply(address, text) };
     }
     let error = broken.error;
     let tls = error.get_ref().and_then(|source| source.downcast_ref::<rustls::Error>());
     match (error.kind(), tls) {
         (_, Some(rustls::Error::InvalidMessage(_))) => has_no_tls(address),
-        (ErrorKind::InvalidData, None) => {
-            ServerError::Final(odd(address, "what no Redis server sends").with_source(&error.to_string()))
-        }
+        (ErrorKind::InvalidData, None) => ServerError::Final(
+            odd(address, "what no Redis server sends").with_source(address, &error.to_string()),
+        ),
         (ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe, None) => {
             of_connection(address, error).suspecting(Suspicion::Tls)
         }
@@ -225,10 +225,26 @@ pub(super) struct UntrustedFile(pub(super) String);
 
 /// The server answered with an error.
 pub(super) fn of_reply(address: &Address, text: &str) -> ServerError {
+    let unknown = || ServerError::Final(odd(address, "an error").with_source(address, text));
+    of_known_reply(address, text).unwrap_or_else(unknown)
+}
+
+/// The server answered the login with an error. Its text may repeat the login, and may end in the middle of it, so no part of an
+/// unknown one is shown.
+pub(super) fn of_refused_login(address: &Address, text: &str) -> ServerError {
+    of_known_reply(address, text).unwrap_or_else(|| {
+        let message = format!("the server of {address} does not accept a login");
+        ServerError::Final(Refusal::new(Code::AccessDenied, message).hint(NO_LOGIN_HINT).into())
+    })
+}
+
+/// The error of a reply that has its own text here; `None` for any other one.
+fn of_known_reply(address: &Address, text: &str) -> Option<ServerError> {
     let (code, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let command = || named_command(rest).filter(|command| address.without_secrets(command).is_some());
     let suitable = |reason: &str| unsuitable(address, reason);
     let denied = |reason: &str| Refusal::new(Code::AccessDenied, format!("the server of {address} {reason}"));
-    match code {
+    Some(match code {
         "NOSCRIPT" => ServerError::UnknownScript,
         "LOADING" => ServerError::temporary(
             unreachable(address, "it is still loading its data").hint("wait until it has loaded them"),
@@ -286,12 +302,12 @@ pub(super) fn of_reply(address: &Address, text: &str) -> ServerError {
             ServerError::Final(denied("refuses the user or the password").hint(PASSWORD_HINT).into())
         }
         "NOPERM" => {
-            let command = named_command(rest).unwrap_or_else(|| "a key of the board".to_owned());
+            let command = command().unwrap_or_else(|| "a key of the board".to_owned());
             ServerError::Final(denies(address, &command))
         }
         // The same inside of a script.
         "ERR" if rest.contains("user executing the script ") || rest.contains("ACL failure in script") => {
-            let command = named_command(rest).unwrap_or_else(|| "a command of a script".to_owned());
+            let command = command().unwrap_or_else(|| "a command of a script".to_owned());
             ServerError::Final(denies(address, &command))
         }
         "ERR" if rest.contains("max number of clients") => ServerError::temporary(
@@ -307,8 +323,8 @@ pub(super) fn of_reply(address: &Address, text: &str) -> ServerError {
         "ERR" if rest.contains("DB index is out of range") => {
             ServerError::Final(suitable("the server does not have this database").into())
         }
-        _ => ServerError::Final(odd(address, "an error").with_source(text)),
-    }
+        _ => return None,
+    })
 }
 
 /// The command that the text of a server names.
@@ -326,6 +342,18 @@ pub(super) fn proves_no_change(text: &str) -> bool {
     let code = text.split(' ').next().unwrap_or_default();
     let is_from_script = text.contains("@user_script");
     code == "WRONGTYPE" || (!is_from_script && REFUSALS.split_whitespace().any(|refusal| refusal == code))
+}
+
+/// A sentinel answered the login with an error, of which no unknown text is shown.
+pub(super) fn of_refused_sentinel_login(address: &Address, text: &str) -> ServerError {
+    if matches!(text.split(' ').next(), Some("NOAUTH" | "WRONGPASS")) || text.contains("without any password")
+    {
+        return of_sentinel(address, text);
+    }
+    of_known_reply(address, text).unwrap_or_else(|| {
+        let message = format!("a sentinel of {address} does not accept a login");
+        ServerError::Final(Refusal::new(Code::AccessDenied, message).hint(SENTINEL_PASSWORD_HINT).into())
+    })
 }
 
 /// A sentinel answered with an error.
@@ -364,6 +392,10 @@ pub(super) fn denies(address: &Address, what: &str) -> Error {
 pub(super) const FULL_FOR_AN_ERASURE: &str = "raise maxmemory of the server by the size of the event log of the board, which is \
                                               written again, then repeat the purge";
 
+/// What to do about a server without the command for it.
+const NO_LOGIN_HINT: &str =
+    "check that the server has the command AUTH under this name, or give no user and no password";
+
 const PASSWORD_HINT: &str = "set BLACKBOARD_REDIS_PASSWORD, or a password file";
 
 /// The password of the server is not sent to sentinels: they may be operated by others, and have their own.
@@ -375,18 +407,23 @@ fn moved_to(rest: &str) -> Option<Host> {
 }
 
 trait WithSource {
-    fn with_source(self, text: &str) -> Error;
+    /// The same with what the server said, unless that repeats a part of the login.
+    fn with_source(self, address: &Address, text: &str) -> Error;
 }
 
 impl WithSource for Error {
-    fn with_source(self, text: &str) -> Error {
-        match self {
-            // The server may repeat anything, but a password is no part of a command that can fail like this.
-            Error::Fault(fault) => (*fault).because(text.chars().take(200).collect::<String>()).into(),
-            Error::Refusal(_) => self,
+    fn with_source(self, address: &Address, text: &str) -> Error {
+        match (self, address.without_secrets(text)) {
+            (Error::Fault(fault), Some(text)) => {
+                (*fault).because(text.chars().take(MAX_SOURCE).collect::<String>()).into()
+            }
+            (error, _) => error,
         }
     }
 }
+
+/// How much is shown of what a server says.
+const MAX_SOURCE: usize = 200;
 
 /// The server sent something that it does not send to this program.
 pub(super) fn odd(address: &Address, what: &str) -> Error {
@@ -472,12 +509,14 @@ pub(super) fn replica(address: &Address) -> ServerError {
 
 /// The server is too old.
 pub(super) fn too_old(address: &Address, version: &str) -> ServerError {
+    let version = address.without_secrets(version).unwrap_or("of an unknown form");
     let reason = format!("the server has version {version}, and 7.0 is required");
     ServerError::Final(unsuitable(address, reason).hint("install a newer server").into())
 }
 
 /// The server removes data when its memory is full.
 pub(super) fn evicts(address: &Address, policy: &str) -> Error {
+    let policy = address.without_secrets(policy).unwrap_or("maxmemory-policy");
     unsuitable(address, format!("the server removes data when its memory is full ({policy})"))
         .hint("set maxmemory-policy of the server to noeviction")
         .into()
