@@ -118,7 +118,7 @@ pub(super) fn of_connection(address: &Address, error: io::Error) -> ServerError 
             "it closed the connection".to_owned()
         }
         ErrorKind::NotFound if address.is_socket() => "its socket does not exist".to_owned(),
-        ErrorKind::NotFound => "its host does not exist".to_owned(),
+        ErrorKind::NotFound => "its host cannot be resolved".to_owned(),
         ErrorKind::PermissionDenied => "this user may not connect to it".to_owned(),
         _ => with_sources(&error),
     };
@@ -128,7 +128,9 @@ pub(super) fn of_connection(address: &Address, error: io::Error) -> ServerError 
         ErrorKind::NotFound if address.is_socket() => {
             fault.hint("check the path of the socket, and that the server runs")
         }
-        ErrorKind::NotFound => fault.hint("check the name of the host"),
+        ErrorKind::NotFound => {
+            fault.hint("check the name of the host, and that this machine can resolve names")
+        }
         ErrorKind::PermissionDenied => {
             fault.hint("check the permissions of the socket: unixsocketperm of the server")
         }
