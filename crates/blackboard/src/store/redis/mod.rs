@@ -210,6 +210,12 @@ impl Redis {
         self.changed(|inner| inner.test_modes.reads_first = true)
     }
 
+    /// Refuses if the server denies this user a command of every commit.
+    fn check_right_to_write(&self) -> Result<()> {
+        let denied = self.denied.as_ref().map(|command| faults::denies(&self.inner.pool.address, command));
+        denied.map_or(Ok(()), Err)
+    }
+
     fn changed(mut self, change: impl FnOnce(&mut Inner)) -> Redis {
         if let Some(inner) = Arc::get_mut(&mut self.inner) {
             change(inner);
@@ -495,9 +501,7 @@ impl Store for Redis {
             let message = format!("{} was opened to be read", self.inner.pool.address);
             return Err(Refusal::new(Code::ReadOnly, message).into());
         }
-        if let Some(command) = &self.denied {
-            return Err(faults::denies(&self.inner.pool.address, command));
-        }
+        self.check_right_to_write()?;
         let Some(command) = &self.denied_erasure else { return self.inner.commit(commit, f) };
         self.inner.commit(commit, &mut |tx| {
             let changes = f(tx)?;
@@ -552,6 +556,7 @@ impl Store for Redis {
     }
 
     fn seal(&self, moved_to: &str) -> Result<bool> {
+        self.check_right_to_write()?;
         self.inner.set_hold("seal", layout::VERSION, layout::SEALED, moved_to)
     }
 
@@ -560,6 +565,7 @@ impl Store for Redis {
     }
 
     fn unseal(&self) -> Result<bool> {
+        self.check_right_to_write()?;
         self.inner.set_hold("unseal", layout::SEALED, layout::VERSION, "")
     }
 

@@ -402,3 +402,17 @@ fn call_that_loses_to_others_has_its_patience_again_while_the_server_answers() {
     }
     panic!("the server did not answer in 30 s");
 }
+
+#[test]
+fn full_server_lets_a_board_be_sealed_and_opened_again() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let store = Arc::new(Redis::open(server.url("a").parse().unwrap(), &patient()).unwrap());
+    let board = board(&store);
+    board.scope("team").increment("x", 1).unwrap();
+    server.command(&["CONFIG", "SET", "maxmemory", "1"]);
+    assert!(store.seal("elsewhere").unwrap());
+    assert_eq!(store.sealed().unwrap().as_deref(), Some("elsewhere"));
+    assert_eq!(board.scope("team").delete("x").unwrap_err().code(), Code::BoardSealed);
+    assert!(store.unseal().unwrap());
+    board.scope("team").delete("x").unwrap();
+}
