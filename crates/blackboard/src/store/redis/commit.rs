@@ -159,22 +159,26 @@ impl Inner {
     pub(super) fn count_replicas(&self, call: &mut ServerCall<'_>) -> Result<Reply> {
         let address = &self.pool.address;
         let mut request = Request::default();
-        script::CONFIRM.call(&mut request, &self.keys, &[self.board.as_bytes()]);
+        script::CONFIRM.call(&mut request, &self.keys, &[&self.board, layout::VERSION].map(str::as_bytes));
         add_wait(&mut request, address.replicas);
         let mut replies = call.retry(|call| self.replies_of_script(call, &request))?.into_iter();
         match (replies.next(), replies.next()) {
-            (Some(Reply::Bytes(answer)), Some(count)) if answer == b"ok" => Ok(count),
-            (Some(Reply::Bytes(_)), _) => Err(faults::gone(address)),
+            (Some(Reply::List(answer)), Some(count)) if answer == [Reply::Bytes(b"ok".to_vec())] => Ok(count),
+            (Some(Reply::List(answer)), _) => Err(self.refusal(call, &answer)),
             _ => Err(faults::odd_reply(address)),
         }
     }
 
     /// Lets this call be the next one to commit, unless another call is.
-    fn reserve(&self, call: &mut ServerCall<'_>, token: &str, limit: Duration) -> Result<()> {
+    pub(super) fn reserve(&self, call: &mut ServerCall<'_>, token: &str, limit: Duration) -> Result<()> {
         let mut request = Request::default();
         let limit = limit.as_millis().to_string();
-        script::RESERVE.call(&mut request, &self.keys, &[token.as_bytes(), limit.as_bytes()]);
-        call.retry(|call| self.replies_of_script(call, &request)).map(drop)
+        let arguments = [&self.board, layout::VERSION, token, &limit].map(str::as_bytes);
+        script::RESERVE.call(&mut request, &self.keys, &arguments);
+        call.retry(|call| match &self.answer_of_script(call, &request)?[..] {
+            [Reply::Bytes(answer)] if answer == b"reserved" || answer == b"taken" => Ok(()),
+            parts => Err(ServerError::Final(self.refusal(call, parts))),
+        })
     }
 }
 

@@ -38,7 +38,8 @@ use super::bytes;
 /// The version of the layout.
 pub(super) const VERSION: &str = "1";
 
-/// The same in the state of a board that is sealed, or that is being loaded. Every script that writes compares it.
+/// The same in the state of a board that is sealed, or that is being loaded. Every script that writes compares it, so that no
+/// call changes such a board. `confirm.lua`, which changes nothing of a board, compares only the number of the layout.
 pub(super) const SEALED: &str = "1-sealed";
 pub(super) const LOADING: &str = "1-loading";
 

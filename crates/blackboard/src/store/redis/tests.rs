@@ -404,6 +404,59 @@ fn call_that_loses_to_others_has_its_patience_again_while_the_server_answers() {
 }
 
 #[test]
+fn reservation_needs_no_memory_and_the_board_of_its_caller() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let store = Arc::new(Redis::open(server.url("a").parse().unwrap(), &patient()).unwrap());
+    let board = board(&store);
+    board.scope("team").increment("x", 1).unwrap();
+    let reserve = |store: &Redis| {
+        let mut call = store.inner.call(Duration::from_mins(1));
+        let reserved = store.inner.reserve(&mut call, "mine", Duration::from_millis(1));
+        reserved.map_err(|error| error.code())
+    };
+    server.command(&["CONFIG", "SET", "maxmemory", "1"]);
+    assert_eq!(reserve(&store), Ok(()));
+    // A commit that only ends something, and that loses until it has reserved its run.
+    let key = Key::Entry("team".to_owned(), "x".to_owned());
+    let mut runs = 0;
+    let prefetch = [Prefetch::Entry("team", "x")];
+    let ending = Commit { name: "delete", prefetch: &prefetch, on_busy: OnBusy::Wait, callers: &[] };
+    store
+        .commit(&ending, &mut |tx| {
+            tx.get(&key)?;
+            runs += 1;
+            if runs < 12 {
+                server.command(&["CONFIG", "SET", "maxmemory", "0"]);
+                server.command(&["HDEL", "bb:{a}:rows", "?"]);
+                board.scope("team").increment("x", 1).unwrap();
+                server.command(&["CONFIG", "SET", "maxmemory", "1"]);
+            }
+            Ok(Changes { remove: vec![key.clone()], events: vec![event()], ..Changes::new() })
+        })
+        .unwrap();
+    assert!(runs >= 12, "{runs}");
+    server.command(&["CONFIG", "SET", "maxmemory", "0"]);
+    store.seal("elsewhere").unwrap();
+    assert_eq!(reserve(&store), Err(Code::BoardSealed));
+    store.unseal().unwrap();
+    let state = server.command(&["HGET", "bb:{a}:rows", "!"]);
+    let state = state.lines().nth(1).unwrap().to_owned();
+    let newer = state.replacen("1 ", "2 ", 1);
+    server.command(&["HSET", "bb:{a}:rows", "!", &newer]);
+    assert_eq!(reserve(&store), Err(Code::NewerSchema));
+    let mut call = store.inner.call(Duration::from_mins(1));
+    let confirmed = store.inner.count_replicas(&mut call).map_err(|error| error.code());
+    assert_eq!(confirmed, Err(Code::NewerSchema));
+    drop(call);
+    let other = state.replacen(store.id(), "another", 1);
+    server.command(&["HSET", "bb:{a}:rows", "!", &other]);
+    assert_eq!(reserve(&store), Err(Code::BoardNotFound));
+    server.command(&["DEL", "bb:{a}:rows"]);
+    assert_eq!(reserve(&store), Err(Code::BoardNotFound));
+    assert_eq!(server.command(&["EXISTS", "bb:{a}:rows"]), ":0\r\n", "nothing was created");
+}
+
+#[test]
 fn full_server_lets_a_board_be_sealed_and_opened_again() {
     let Some(server) = RedisServer::start(&[]) else { return };
     let store = Arc::new(Redis::open(server.url("a").parse().unwrap(), &patient()).unwrap());
