@@ -19,7 +19,7 @@ use super::fetch::Want;
 use super::last_seen::WrittenRow;
 use super::layout::{self, StoredRow};
 use super::parts::fetch;
-use super::pool::{FIRST_PAUSE, ServerCall};
+use super::pool::{self, FIRST_PAUSE, ServerCall};
 use super::resp::{Reply, Request};
 use super::script;
 use super::view::View;
@@ -47,8 +47,8 @@ const LONGEST_RESERVATION: Duration = Duration::from_secs(4);
 const MAX_AGE: Duration = Duration::from_secs(2);
 const LONGEST_AGE: Duration = Duration::from_hours(1);
 
-/// How long a commit waits before it tries again during the reservation of another one.
-const RESERVED_PAUSE: Duration = Duration::from_millis(2);
+/// How long a commit waits at most before it tries again during the reservation of another one, which may end early.
+const RESERVED_PAUSE: Duration = Duration::from_millis(50);
 
 /// How long a commit waits for replicas.
 const REPLICA_LIMIT: Duration = Duration::from_secs(2);
@@ -134,8 +134,8 @@ impl Inner {
                     return Ok(Committed { first, held: Duration::ZERO });
                 }
                 Outcome::Old => max_age = max_age.saturating_mul(2).min(LONGEST_AGE),
-                Outcome::Reserved if !sending.waits => return Err(faults::busy(commit.name)),
-                Outcome::Conflict | Outcome::Reserved => {}
+                Outcome::Reserved(_) if !sending.waits => return Err(faults::busy(commit.name)),
+                Outcome::Conflict | Outcome::Reserved(_) => {}
             }
             self.renew(&mut call);
         }
@@ -220,8 +220,8 @@ enum Outcome {
     Conflict,
     /// The time of the run has passed.
     Old,
-    /// Another commit is the next one, and the caller does not wait.
-    Reserved,
+    /// Another commit is the next one, for as long as this at most.
+    Reserved(Duration),
 }
 
 /// What a commit assumes of a server from which nothing was read for it. The script compares it.
@@ -298,8 +298,10 @@ impl<'a> PendingCommit<'a> {
         let (mut may_be_done, mut pause) = (false, FIRST_PAUSE);
         loop {
             let error = match self.attempt(call, &mut may_be_done) {
-                Ok(Some(Outcome::Reserved)) if self.waits && Instant::now() < call.deadline => {
-                    thread::sleep(RESERVED_PAUSE);
+                Ok(Some(Outcome::Reserved(left))) if self.waits && Instant::now() < call.deadline => {
+                    // Its clock counts milliseconds.
+                    let pause = left.clamp(Duration::from_millis(1), RESERVED_PAUSE);
+                    thread::sleep(pool::jitter(pause));
                     continue;
                 }
                 Ok(Some(outcome)) => return Ok(outcome),
@@ -383,7 +385,10 @@ impl<'a> PendingCommit<'a> {
             }
             Some(b"conflict") => Ok(Some(Outcome::Conflict)),
             Some(b"old") => Ok(Some(Outcome::Old)),
-            Some(b"reserved") => Ok(Some(Outcome::Reserved)),
+            Some(b"reserved") => {
+                let left = text(3).and_then(|left| std::str::from_utf8(left).ok()?.parse().ok());
+                Ok(Some(Outcome::Reserved(Duration::from_millis(left.ok_or_else(odd)?))))
+            }
             Some(b"gone") => Err(ServerError::Final(faults::gone(address))),
             Some(b"version") => Err(ServerError::Final(self.inner.held(call, text(1).unwrap_or_default()))),
             _ => {

@@ -403,6 +403,43 @@ fn call_that_loses_to_others_has_its_patience_again_while_the_server_answers() {
     panic!("the server did not answer in 30 s");
 }
 
+/// How often the server has run a script.
+fn scripts_run(server: &RedisServer) -> u64 {
+    let stats = server.command(&["INFO", "commandstats"]);
+    let calls = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
+    calls.map_or(0, |calls| calls.split(',').next().unwrap().parse().unwrap())
+}
+
+#[test]
+fn commit_waits_for_a_reservation_without_asking_all_the_time() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let store = Arc::new(Redis::open(server.url("a").parse().unwrap(), &patient()).unwrap());
+    let board = board(&store);
+    let scope = board.scope("team");
+    scope.increment("x", 1).unwrap();
+    let limit = Duration::from_secs(1);
+    let mut call = store.inner.call(limit * 60);
+    store.inner.reserve(&mut call, "another", limit).unwrap();
+    let before = scripts_run(&server);
+    let began = std::time::Instant::now();
+    scope.increment("x", 1).unwrap();
+    let asked = scripts_run(&server) - before;
+    // A machine that was busy for that long has not waited.
+    assert!(asked < 80, "{asked} times in {:?}", began.elapsed());
+    assert!(began.elapsed() < limit || asked > 1, "it has waited: {asked} times");
+    // A reservation that ends early is noticed soon.
+    store.inner.reserve(&mut call, "another", 30 * limit).unwrap();
+    let began = std::time::Instant::now();
+    std::thread::scope(|threads| {
+        let waiting = threads.spawn(|| scope.increment("x", 1).unwrap());
+        let before = scripts_run(&server);
+        testkit::wait_until("a commit that waits", || (scripts_run(&server) > before + 1).then_some(()));
+        server.command(&["HDEL", "bb:{a}:rows", "?"]);
+        waiting.join().unwrap();
+    });
+    assert!(began.elapsed() < 20 * limit, "{:?}", began.elapsed());
+}
+
 #[test]
 fn reservation_needs_no_memory_and_the_board_of_its_caller() {
     let Some(server) = RedisServer::start(&[]) else { return };

@@ -107,13 +107,14 @@ if own then
   end
 end
 -- Nothing is changed. The third part is '1' if the slot proves that no earlier copy was applied. If there is one, it may
--- arrive when everything is as it was, so the slot remembers that the commit was refused: '-', or '?' without that proof.
-local function refuse(answer)
+-- arrive when everything is as it was, so the slot remembers that the commit was refused: '-', or '?' without that proof. `left`
+-- is how many milliseconds a reservation lasts.
+local function refuse(answer, left)
   local is_proven = own or not outcome or (now <= latest and kept < MOST_OTHERS)
   if repeated then
     call('HSET', rows, slot, outcomes_with(is_proven and '-' or '?'))
   end
-  return { answer, outcome or '', is_proven and '1' or '' }
+  return { answer, outcome or '', is_proven and '1' or '', left }
 end
 
 -- 3. What the run has read is unchanged.
@@ -121,8 +122,8 @@ if reserved then
   -- A commit that has lost often is the next one. A reservation that is too long is from before the clock was set.
   local other, ends = match(reserved, '^(%S+) (%d+)$')
   local moment = clock()
-  if other ~= token and tonumber(ends) > moment and tonumber(ends) < moment + 60000 then
-    return refuse('reserved')
+  if other and other ~= token and tonumber(ends) > moment and tonumber(ends) < moment + 60000 then
+    return refuse('reserved', format('%.0f', tonumber(ends) - moment))
   end
 end
 for i = 1, #stamps do
