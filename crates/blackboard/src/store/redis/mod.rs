@@ -543,6 +543,10 @@ impl Store for Redis {
         self.inner.state().map(drop)
     }
 
+    fn always_checks_still_there(&self) -> bool {
+        true
+    }
+
     fn size(&self) -> Result<u64> {
         Ok(self.inner.memory()?.into_iter().map(|(_, size)| size).sum())
     }
