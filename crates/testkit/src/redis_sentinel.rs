@@ -202,6 +202,25 @@ impl SentinelGroup {
     #[track_caller]
     pub fn fail_over(&mut self) {
         let old = self.wait_until_complete();
+        self.kill_and_replace(old);
+    }
+
+    /// The same after both replicas have lost the primary, so that they do not have what it acknowledged since then.
+    /// `in_between` waits for that. A stopped replica would still read it from its socket.
+    #[track_caller]
+    pub fn fail_over_behind(&mut self, in_between: impl FnOnce()) {
+        let old = self.wait_until_complete();
+        for (number, replica) in self.servers.iter().enumerate() {
+            if number != old {
+                replica.command(&["REPLICAOF", "127.0.0.1", "1"]);
+            }
+        }
+        in_between();
+        self.kill_and_replace(old);
+    }
+
+    #[track_caller]
+    fn kill_and_replace(&mut self, old: usize) {
         self.servers[old].kill();
         let new = wait_until("three sentinels that name a new primary", || {
             self.primary().filter(|primary| *primary != old)
