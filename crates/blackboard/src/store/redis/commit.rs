@@ -390,6 +390,8 @@ impl<'a> PendingCommit<'a> {
                 Ok(Some(Outcome::Reserved(Duration::from_millis(left.ok_or_else(odd)?))))
             }
             Some(b"gone") => Err(ServerError::Final(faults::gone(address))),
+            Some(b"no index") => Err(ServerError::Final(faults::damaged(address, faults::NO_INDEX))),
+            Some(b"no log") => Err(ServerError::Final(faults::damaged(address, faults::NO_LOG))),
             Some(b"version") => Err(ServerError::Final(self.inner.held(call, text(1).unwrap_or_default()))),
             _ => {
                 *may_be_done = true;

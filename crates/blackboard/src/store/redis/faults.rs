@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 
 use super::address::{Address, Host};
 use super::connection::BrokenConnection;
-use crate::error::{Code, Error, Fault, Refusal};
+use crate::error::{Code, DamagedBoard, Error, Fault, Refusal};
 use crate::hint::Hint;
 use crate::store::transfer;
 
@@ -444,6 +444,31 @@ pub(super) fn foreign(address: &Address) -> Error {
     let message = format!("the keys bb:{{{}}}:* of the server belong to another program", address.board());
     Fault::new(Code::ForeignDatabase, message).hint("name another board with ?board=NAME").into()
 }
+
+/// Keys of a board are there, and its rows are not.
+pub(super) fn leftover(address: &Address) -> Error {
+    let board = address.board();
+    let message = format!(
+        "the server has the key bb:{{{board}}}:index or bb:{{{board}}}:log without a board: of a lost board, or of another program"
+    );
+    let delete = format!(
+        "if nothing uses them, delete them: redis-cli DEL 'bb:{{{board}}}:index' 'bb:{{{board}}}:log'"
+    );
+    Fault::new(Code::ForeignDatabase, message).hint(delete).into()
+}
+
+/// A part of the board is missing.
+pub(super) fn damaged(address: &Address, what: &'static str) -> Error {
+    Fault::new(Code::Corrupt, format!("{address} is damaged: {what}"))
+        .hint("restore the data of the server, or copy a backup to another board")
+        .because(DamagedBoard(what))
+        .into()
+}
+
+/// What can be missing.
+pub(super) const NO_INDEX: &str = "its index is gone";
+pub(super) const NO_LOG: &str = "its event log is gone";
+pub(super) const NO_STATE: &str = "its state cannot be read";
 
 /// The board is not there any more.
 pub(super) fn gone(address: &Address) -> Error {

@@ -358,7 +358,10 @@ impl Inner {
             }
             Ok(state) => state.map(|state| state.board).unwrap_or_default(),
             Err(StateError::Newer) => return Err(ServerError::Final(faults::newer(&self.pool.address))),
-            Err(StateError::Damaged) => return Err(ServerError::Final(faults::foreign(&self.pool.address))),
+            Err(StateError::Foreign) => return Err(ServerError::Final(faults::foreign(&self.pool.address))),
+            Err(StateError::Damaged) => {
+                return Err(ServerError::Final(faults::damaged(&self.pool.address, faults::NO_STATE)));
+            }
         };
         Ok(OpenedBoard { board, is_new, keeps_log, denied: write, denied_erasure: erasure })
     }
@@ -386,6 +389,9 @@ impl Inner {
             [Reply::Bytes(outcome), Reply::Bytes(state)] => Ok((Some(state.clone()), outcome == b"created")),
             [Reply::Bytes(outcome)] if outcome == b"foreign" => {
                 Err(ServerError::Final(faults::foreign(&self.pool.address)))
+            }
+            [Reply::Bytes(outcome)] if outcome == b"leftover" => {
+                Err(ServerError::Final(faults::leftover(&self.pool.address)))
             }
             _ => Err(ServerError::Final(faults::odd_reply(&self.pool.address))),
         }

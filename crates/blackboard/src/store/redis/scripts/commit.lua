@@ -3,7 +3,8 @@
 --
 -- A script is not rolled back. So everything that can fail comes before the first write: the type of each key is
 -- checked, and the server refuses a script without the flag `allow-oom` before it starts if its memory is full. `script.rs`
--- adds that flag for a commit that only ends something.
+-- adds that flag for a commit that only ends something. An erasure replaces the log first, and its events are those that were
+-- there, so a failure after it would leave a board that is complete.
 local rows, index, log, scratch = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local call, format, sub, match, min = redis.call, string.format, string.sub, string.match, math.min
 local CHUNK = 4000
@@ -47,20 +48,20 @@ local repeated = take() == '1'
 local stamp, owner = sub(commit, 1, 8), sub(commit, 9, 12)
 
 -- 1. The state of the board, and the rows that the run has read.
-local fields, stamps = { '!', slot, '?' }, {}
+local fields, stamps = { '!', slot, '?', 'i' }, {}
 for i = 1, tonumber(take()) do
-  fields[i + 3] = take()
+  fields[i + 4] = take()
   stamps[i] = take()
 end
 local values = get_all(fields)
-local meta, outcome, reserved = values[1], values[2], values[3]
+local meta, outcome, reserved, has_index = values[1], values[2], values[3], values[4]
 if not meta then
   return { 'gone' }
 end
 local of_version, of_board, revision, time, ordinal, born, last_run, floor =
   match(meta, '^(%S+) (%S+) (%d+) (%d+) (%d+) (%d+) (%S+) (%d+) ')
 if of_version ~= version then
-  return { 'version', of_version or '' }
+  return { 'version', match(meta, '^%S*') }
 end
 if of_board ~= board then
   return { 'gone' }
@@ -127,7 +128,7 @@ if reserved then
   end
 end
 for i = 1, #stamps do
-  local value = values[i + 3]
+  local value = values[i + 4]
   if (value and sub(value, 1, 8) or '') ~= stamps[i] then
     return refuse('conflict')
   end
@@ -139,8 +140,13 @@ for _ = 1, ranges do
     return refuse('conflict')
   end
 end
-if ranges == 0 then
-  call('ZCARD', index)
+-- The server removes a key without content, so a missing one would look like an empty one.
+if call('ZCARD', index) == 0 and has_index then
+  return { 'no index' }
+end
+revision, floor = tonumber(revision), tonumber(floor)
+if revision > floor and call('EXISTS', log) == 0 then
+  return { 'no log' }
 end
 
 -- 4. The ids and the time of its events.
@@ -148,8 +154,7 @@ if fixed_time == '' and now > latest then
   -- The run is based on a moment that has passed: the client was stopped, or the request was delayed.
   return refuse('old')
 end
-revision, time, ordinal, born, floor =
-  tonumber(revision), tonumber(time), tonumber(ordinal), tonumber(born), tonumber(floor)
+time, ordinal, born = tonumber(time), tonumber(ordinal), tonumber(born)
 local last = revision
 local process = match(run, '^[^.]*')
 if now ~= time then
