@@ -206,7 +206,12 @@ impl std::str::FromStr for Address {
         };
         let options: Vec<_> = options.split('&').filter(|option| !option.is_empty()).collect();
         refuse_repeated(&options)?;
-        options.into_iter().try_fold(address, read_option)
+        let address = options.into_iter().try_fold(address, read_option)?;
+        // Certificates without TLS would be an encryption that is believed in and not there.
+        if address.certificates.is_some() && !address.has_tls() {
+            return Err(invalid("has ca without TLS, which has the scheme rediss or rediss+sentinel"));
+        }
+        Ok(address)
     }
 }
 
@@ -367,10 +372,10 @@ mod tests {
             let address: Address = text.parse().unwrap();
             assert_eq!((&address.server, address.database, address.board()), (&server, database, board));
         }
-        let address: Address = "redis+sentinel://a,b:7/main/1?replicas=2&ca=/ca.pem".parse().unwrap();
+        let address: Address = "rediss+sentinel://a,b:7/main/1?replicas=2&ca=/ca.pem".parse().unwrap();
         let host = |name: &str, port| Host { name: name.to_owned(), port };
         let sentinels = vec![host("a", 26379), host("b", 7)];
-        assert_eq!(address.server, Server::Sentinels { sentinels, service: "main".to_owned(), tls: false });
+        assert_eq!(address.server, Server::Sentinels { sentinels, service: "main".to_owned(), tls: true });
         assert_eq!((address.replicas, address.certificates), (2, Some("/ca.pem".into())));
     }
 
@@ -415,7 +420,7 @@ mod tests {
     fn text_of_an_address_distinguishes_boards_and_databases() {
         for (text, expected) in [
             ("redis://ivy@host", "redis://host"),
-            ("redis://host/1?replicas=2&ca=/ca.pem", "redis://host/1"),
+            ("rediss://host/1?replicas=2&ca=/ca.pem", "rediss://host/1"),
             ("redis+unix:///run/a?db=2", "redis+unix:///run/a?db=2"),
             ("redis+unix:///run/a?board=b&db=2", "redis+unix:///run/a?db=2&board=b"),
             ("redis+unix:///run/a?board=default", "redis+unix:///run/a"),
@@ -476,6 +481,9 @@ mod tests {
             "redis://:secret@host ",
             "redis://:secret@host\"",
             "redis://:secret@host?ca=",
+            "redis://:secret@host?ca=/ca.pem",
+            "redis+unix://:secret@/run/redis.sock?ca=/ca.pem",
+            "redis+sentinel://:secret@host/main?ca=/ca.pem",
             "redis+unix://:secret@relative",
             "redis+sentinel://:secret@host",
             "redis+sentinel://:secret@host/",
