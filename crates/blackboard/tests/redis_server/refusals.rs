@@ -221,6 +221,18 @@ fn state_that_cannot_be_read_is_damage_and_not_another_program() {
 }
 
 #[test]
+fn server_without_a_command_is_named_with_it() {
+    let directory = testkit::tempdir().unwrap();
+    let file = directory.path().join("redis.conf");
+    std::fs::write(&file, "rename-command EVALSHA hidden\n").unwrap();
+    let Some(server) = RedisServer::start_with_file(&file, &[]) else { return };
+    let error = try_open(&server.url("a"), &impatient()).err().unwrap();
+    assert_eq!(error.code(), Code::ServerUnsuitable, "{error}");
+    assert!(error.to_string().contains("does not have the command EVALSHA"), "{error}");
+    assert!(error.hint().and_then(blackboard::Hint::advice).unwrap().contains("docs/redis.md"), "{error:?}");
+}
+
+#[test]
 fn board_of_a_newer_program_is_refused() {
     let Some(server) = RedisServer::start(&[]) else { return };
     let board = open(&server.url("a"));

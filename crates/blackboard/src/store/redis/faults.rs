@@ -117,7 +117,10 @@ pub(super) fn of_connection(address: &Address, error: io::Error) -> ServerError 
         ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
             "it closed the connection".to_owned()
         }
-        ErrorKind::NotFound if address.is_socket() => "its socket does not exist".to_owned(),
+        ErrorKind::NotFound | ErrorKind::NotADirectory if address.is_socket() => {
+            "its socket does not exist".to_owned()
+        }
+        _ if wants_client_certificate(&error) => "it requires a certificate of the client".to_owned(),
         ErrorKind::NotFound => "its host cannot be resolved".to_owned(),
         ErrorKind::PermissionDenied => "this user may not connect to it".to_owned(),
         _ => with_sources(&error),
@@ -125,7 +128,7 @@ pub(super) fn of_connection(address: &Address, error: io::Error) -> ServerError 
     let mut fault = unreachable(address, reason);
     let kind = error.kind();
     fault = match kind {
-        ErrorKind::NotFound if address.is_socket() => {
+        ErrorKind::NotFound | ErrorKind::NotADirectory if address.is_socket() => {
             fault.hint("check the path of the socket, and that the server runs")
         }
         ErrorKind::NotFound => {
@@ -141,7 +144,9 @@ pub(super) fn of_connection(address: &Address, error: io::Error) -> ServerError 
     match (kind, certificate) {
         (_, Some(hint)) => ServerError::Final(fault.hint(hint).into()),
         (ErrorKind::InvalidInput | ErrorKind::Unsupported, None) => ServerError::Final(fault.into()),
-        (ErrorKind::NotFound, None) => ServerError::temporary(fault).suspecting(Suspicion::Location),
+        (ErrorKind::NotFound | ErrorKind::NotADirectory, None) => {
+            ServerError::temporary(fault).suspecting(Suspicion::Location)
+        }
         // Everything that is not about this program.
         _ => ServerError::temporary(fault),
     }
@@ -216,8 +221,17 @@ fn certificate_hint(error: &io::Error) -> Option<&'static str> {
             Some("renew the certificate of the server")
         }
         rustls::Error::InvalidCertificate(_) => Some("check the certificate of the server"),
+        _ if wants_client_certificate(error) => {
+            Some("certificates of clients are not supported: set tls-auth-clients of the server to no")
+        }
         _ => None,
     }
+}
+
+/// Whether the server ended a connection because the client has no certificate.
+fn wants_client_certificate(error: &io::Error) -> bool {
+    let source = error.get_ref().and_then(|source| source.downcast_ref::<rustls::Error>());
+    matches!(source, Some(rustls::Error::AlertReceived(rustls::AlertDescription::CertificateRequired)))
 }
 
 /// The certificates to trust cannot be used.
@@ -234,7 +248,7 @@ pub(super) fn of_reply(address: &Address, text: &str) -> ServerError {
 /// The server answered the login with an error. Its text may repeat the login, and may end in the middle of it, so no part of an
 /// unknown one is shown.
 pub(super) fn of_refused_login(address: &Address, text: &str) -> ServerError {
-    of_known_reply(address, text).unwrap_or_else(|| {
+    of_known_reply(address, text).filter(|_| !text.contains("unknown command")).unwrap_or_else(|| {
         let message = format!("the server of {address} does not accept a login");
         ServerError::Final(Refusal::new(Code::AccessDenied, message).hint(NO_LOGIN_HINT).into())
     })
@@ -319,11 +333,24 @@ fn of_known_reply(address: &Address, text: &str) -> Option<ServerError> {
         "ERR" if rest.contains("AUTH") && rest.contains("without any password") => ServerError::Final(
             denied("has no password, and one was given").hint("remove the password").into(),
         ),
-        "ERR" if rest.contains("SELECT is not allowed in cluster mode") => {
-            ServerError::Final(suitable("a cluster has only database 0").into())
-        }
-        "ERR" if rest.contains("DB index is out of range") => {
-            ServerError::Final(suitable("the server does not have this database").into())
+        "ERR" if rest.contains("SELECT is not allowed in cluster mode") => ServerError::Final(
+            suitable("a cluster has only database 0")
+                .hint("leave out the number of the database, and name the board with ?board=NAME")
+                .into(),
+        ),
+        "ERR" if rest.contains("DB index is out of range") => ServerError::Final(
+            suitable("the server does not have this database")
+                .hint("name a smaller number, or raise databases in the configuration of the server")
+                .into(),
+        ),
+        "ERR" if rest.starts_with("unknown command") => {
+            let name = rest.split('\'').nth(1).filter(|name| address.without_secrets(name).is_some());
+            let command = name.map_or_else(|| "a command".to_owned(), |name| format!("the command {name}"));
+            ServerError::Final(
+                suitable(&format!("the server does not have {command}"))
+                    .hint("docs/redis.md lists the commands of a board: the server may not rename or disable them")
+                    .into(),
+            )
         }
         _ => return None,
     })
@@ -352,7 +379,7 @@ pub(super) fn of_refused_sentinel_login(address: &Address, text: &str) -> Server
     {
         return of_sentinel(address, text);
     }
-    of_known_reply(address, text).unwrap_or_else(|| {
+    of_known_reply(address, text).filter(|_| !text.contains("unknown command")).unwrap_or_else(|| {
         let message = format!("a sentinel of {address} does not accept a login");
         ServerError::Final(Refusal::new(Code::AccessDenied, message).hint(SENTINEL_PASSWORD_HINT).into())
     })
@@ -493,7 +520,9 @@ pub(super) fn another_board(address: &Address) -> Error {
 
 /// The board was written by a newer program.
 pub(super) fn newer(address: &Address) -> Error {
-    Fault::new(Code::NewerSchema, format!("{address} was written by a newer version of blackboard")).into()
+    Fault::new(Code::NewerSchema, format!("{address} was written by a newer version of blackboard"))
+        .hint("install that version, or name another board with ?board=NAME")
+        .into()
 }
 
 /// The board is being loaded, or that was interrupted.
@@ -561,12 +590,14 @@ pub(super) fn lost(name: &str, runs: usize) -> Error {
         Code::Conflict,
         format!("cannot commit {name}: other sessions changed the same rows {runs} times"),
     )
+    .hint("repeat the call when fewer sessions change these rows")
     .into()
 }
 
 /// Another session changed what a commit has read, and the caller does not wait.
 pub(super) fn busy(name: &str) -> Error {
     Refusal::new(Code::Busy, format!("cannot commit {name} at once: another session changes the same rows"))
+        .hint("repeat the call")
         .into()
 }
 
