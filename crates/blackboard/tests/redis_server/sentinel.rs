@@ -9,7 +9,7 @@ use blackboard::agent::Register;
 use blackboard::entry::{Actor, Value, Write};
 use blackboard::event::Since;
 use blackboard::store::Store as _;
-use blackboard::store::redis::{Address, Redis};
+use blackboard::store::redis::{Address, Redis, RedisOptions};
 use blackboard::work::{Claim, Complete, Create};
 use blackboard::{Board, Code, Hint, Revision};
 use testkit::redis::RedisServer;
@@ -217,6 +217,11 @@ fn commit_with_too_few_replicas_is_reported_as_unknown() {
     let error = store.unseal().unwrap_err();
     assert_eq!(error.code(), Code::OutcomeUnknown, "{error}");
     assert!(error.hint().and_then(Hint::advice).is_some_and(|advice| advice.contains("repeat")), "{error:?}");
+    // A caller with a short limit learns that a replica is missing, too.
+    let options = RedisOptions { patience: testkit::patience() / 20, ..RedisOptions::default() };
+    let hurried = try_open(&format!("{}&replicas=2", first.url("a")), &options).unwrap();
+    let error = write(&hurried, "x", 2).unwrap_err();
+    assert!(error.to_string().contains("only 1 of 2 replicas have it"), "{error}");
     // The same operation is found done when it is repeated, which is no answer while a replica is missing.
     let two = board(2);
     let by = Actor { operation: Some("the same".to_owned()), ..Actor::default() };

@@ -50,7 +50,7 @@ const LONGEST_AGE: Duration = Duration::from_hours(1);
 /// How long a commit waits at most before it tries again during the reservation of another one, which may end early.
 const RESERVED_PAUSE: Duration = Duration::from_millis(50);
 
-/// How long a commit waits for replicas.
+/// How long a commit waits for replicas at most.
 const REPLICA_LIMIT: Duration = Duration::from_secs(2);
 
 impl Inner {
@@ -158,10 +158,17 @@ impl Inner {
     /// before it too.
     pub(super) fn count_replicas(&self, call: &mut ServerCall<'_>) -> Result<Reply> {
         let address = &self.pool.address;
-        let mut request = Request::default();
-        script::CONFIRM.call(&mut request, &self.keys, &[&self.board, layout::VERSION].map(str::as_bytes));
-        add_wait(&mut request, address.replicas);
-        let mut replies = call.retry(|call| self.replies_of_script(call, &request))?.into_iter();
+        let replies = call.retry(|call| {
+            let mut request = Request::default();
+            script::CONFIRM.call(
+                &mut request,
+                &self.keys,
+                &[&self.board, layout::VERSION].map(str::as_bytes),
+            );
+            add_wait(&mut request, address.replicas, call.reply_limit());
+            self.replies_of_script(call, &request)
+        });
+        let mut replies = replies?.into_iter();
         match (replies.next(), replies.next()) {
             (Some(Reply::List(answer)), Some(count)) if answer == [Reply::Bytes(b"ok".to_vec())] => Ok(count),
             (Some(Reply::List(answer)), _) => Err(self.refusal(call, &answer)),
@@ -182,10 +189,12 @@ impl Inner {
     }
 }
 
-/// Lets the server answer when this many replicas have what the connection has written.
-fn add_wait(request: &mut Request, replicas: u32) {
+/// Lets the server answer when this many replicas have what the connection has written, early enough for a caller that waits
+/// this long for the reply: it is better to know that a replica is missing than not to know the outcome.
+fn add_wait(request: &mut Request, replicas: u32, reply_limit: Duration) {
     if replicas > 0 {
-        let limit = REPLICA_LIMIT.as_millis().to_string();
+        // Zero would be no limit.
+        let limit = REPLICA_LIMIT.min(reply_limit / 4 * 3).as_millis().max(1).to_string();
         request.command(&[b"WAIT", replicas.to_string().as_bytes(), limit.as_bytes()]);
     }
 }
@@ -342,7 +351,8 @@ impl<'a> PendingCommit<'a> {
             return Ok(Some(Outcome::Conflict));
         }
         let (run, slot) = (self.inner.run_of(connection), connection.slot.number);
-        let replies = call.exchange(&self.request(&run, slot, *may_be_done)).map_err(|broken| {
+        let request = self.request(&run, slot, *may_be_done, call.reply_limit());
+        let replies = call.exchange(&request).map_err(|broken| {
             *may_be_done |= broken.may_have_arrived;
             faults::of_connection(address, broken.error)
         })?;
@@ -401,7 +411,7 @@ impl<'a> PendingCommit<'a> {
     }
 
     /// `is_repeated` means that an earlier copy may have arrived, or may still do.
-    fn request(&self, run: &str, slot: u16, is_repeated: bool) -> Request {
+    fn request(&self, run: &str, slot: u16, is_repeated: bool, reply_limit: Duration) -> Request {
         let (mut request, keys) = (Request::default(), &self.inner.keys);
         let mut board_keys = keys.all().to_vec();
         if self.erases {
@@ -428,7 +438,7 @@ impl<'a> PendingCommit<'a> {
         for argument in head.into_iter().chain(self.arguments.iter().map(Vec::as_slice)) {
             request.argument(argument);
         }
-        add_wait(&mut request, self.inner.pool.address.replicas);
+        add_wait(&mut request, self.inner.pool.address.replicas, reply_limit);
         request
     }
 

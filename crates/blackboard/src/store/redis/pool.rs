@@ -288,6 +288,11 @@ impl<'a> ServerCall<'a> {
         }
     }
 
+    /// How long the reply to a request that is sent now may take.
+    pub(super) fn reply_limit(&self) -> Duration {
+        self.pool.limit(self.deadline).saturating_duration_since(Instant::now())
+    }
+
     /// One exchange. A broken connection is dropped.
     pub(super) fn exchange(&mut self, request: &Request) -> Result<Vec<Reply>, BrokenConnection> {
         let limit = self.pool.limit(self.deadline);
