@@ -29,6 +29,8 @@ fn mistyped_url_is_no_file_and_its_password_is_not_printed() {
         "redis+unix:/run/redis.sock",
         "REDIS://:s3cr3t@localhost",
         "valkey://:s3cr3t@localhost",
+        "redis//ivy:s3cr3t@localhost",
+        "redis;//ivy:s3cr3t@localhost",
     ] {
         for output in [
             run(&scratch, url, &["write", "k", "1"]),

@@ -21,7 +21,8 @@ use crate::error::Result;
 use crate::revision::Revision;
 use crate::store::Prefetch;
 
-/// How long after its last read a process may guess: the server's clock may be set.
+/// How long after its last read, of whatever rows, a process may guess: the server's clock may be set. How old a row is does
+/// not matter, because the script compares its stamp.
 const FRESH: Duration = Duration::from_secs(2);
 
 /// How long nothing is assumed to become old enough.
