@@ -54,7 +54,7 @@ impl Socket {
     #[cfg(unix)]
     pub(super) fn unix(path: &Path, deadline: Instant) -> io::Result<Socket> {
         let stream = Stream::Unix(connect_unix(path, deadline)?);
-        Ok(Socket::Plain(TimedStream { stream, deadline }))
+        Ok(Socket::Plain(TimedStream::new(stream, deadline)))
     }
 
     /// Connects to the Unix socket at a path.
@@ -125,6 +125,31 @@ impl Socket {
 pub(super) struct TimedStream {
     stream: Stream,
     pub(super) deadline: Instant,
+    /// How long the system waits in a read and in a write, if that was set.
+    read_limit: Option<Duration>,
+    write_limit: Option<Duration>,
+}
+
+impl TimedStream {
+    fn new(stream: Stream, deadline: Instant) -> TimedStream {
+        TimedStream { stream, deadline, read_limit: None, write_limit: None }
+    }
+}
+
+/// The limit to set for a wait that ends at a deadline; `None` if the one that is set is short enough. Setting it is a system
+/// call, so it is shorter than it could be, and suffices for later waits, too. A wait that ends too early is repeated.
+fn limit_to_set(set: Option<Duration>, deadline: Instant) -> io::Result<Option<Duration>> {
+    const EXACT: Duration = Duration::from_millis(100);
+    let left = time_left(deadline)?;
+    if set.is_some_and(|set| set <= left) {
+        return Ok(None);
+    }
+    Ok(Some(if left > EXACT { left / 2 } else { left }))
+}
+
+/// Whether a wait has ended at the limit that is set, before its deadline.
+fn is_early(error: &io::Error, deadline: Instant) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) && time_left(deadline).is_ok()
 }
 
 enum Stream {
@@ -135,25 +160,49 @@ enum Stream {
 
 impl Read for TimedStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = Some(time_left(self.deadline)?);
-        let read = match &mut self.stream {
-            Stream::Tcp(stream) => stream.set_read_timeout(left).and_then(|()| stream.read(buffer)),
-            #[cfg(unix)]
-            Stream::Unix(stream) => stream.set_read_timeout(left).and_then(|()| stream.read(buffer)),
-        };
-        read.map_err(timed_out)
+        loop {
+            if let Some(limit) = limit_to_set(self.read_limit, self.deadline)? {
+                match &self.stream {
+                    Stream::Tcp(stream) => stream.set_read_timeout(Some(limit))?,
+                    #[cfg(unix)]
+                    Stream::Unix(stream) => stream.set_read_timeout(Some(limit))?,
+                }
+                self.read_limit = Some(limit);
+            }
+            let read = match &mut self.stream {
+                Stream::Tcp(stream) => stream.read(buffer),
+                #[cfg(unix)]
+                Stream::Unix(stream) => stream.read(buffer),
+            };
+            match read {
+                Err(error) if is_early(&error, self.deadline) => self.read_limit = None,
+                read => return read.map_err(timed_out),
+            }
+        }
     }
 }
 
 impl Write for TimedStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let left = Some(time_left(self.deadline)?);
-        let written = match &mut self.stream {
-            Stream::Tcp(stream) => stream.set_write_timeout(left).and_then(|()| stream.write(bytes)),
-            #[cfg(unix)]
-            Stream::Unix(stream) => stream.set_write_timeout(left).and_then(|()| stream.write(bytes)),
-        };
-        written.map_err(timed_out)
+        loop {
+            if let Some(limit) = limit_to_set(self.write_limit, self.deadline)? {
+                match &self.stream {
+                    Stream::Tcp(stream) => stream.set_write_timeout(Some(limit))?,
+                    #[cfg(unix)]
+                    Stream::Unix(stream) => stream.set_write_timeout(Some(limit))?,
+                }
+                self.write_limit = Some(limit);
+            }
+            let written = match &mut self.stream {
+                Stream::Tcp(stream) => stream.write(bytes),
+                #[cfg(unix)]
+                Stream::Unix(stream) => stream.write(bytes),
+            };
+            match written {
+                Err(error) if is_early(&error, self.deadline) => self.write_limit = None,
+                written => return written.map_err(timed_out),
+            }
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -184,7 +233,7 @@ fn connect_tcp(host: &Host, deadline: Instant) -> io::Result<TimedStream> {
     if addresses.len() > 1 {
         answered().insert((host.name.clone(), host.port), address);
     }
-    Ok(TimedStream { stream: Stream::Tcp(stream), deadline })
+    Ok(TimedStream::new(Stream::Tcp(stream), deadline))
 }
 
 /// The addresses of a host, the one that has answered before first.
@@ -320,7 +369,8 @@ fn connect_unix(path: &Path, deadline: Instant) -> io::Result<UnixStream> {
     receiver.recv_timeout(time_left(deadline)?).unwrap_or_else(|_| Err(no_time_left()))
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use std::net::TcpListener;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -355,6 +405,32 @@ mod tests {
         let error = connect_to_one(&[silent], Instant::now() + limit / 30).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
         assert_eq!(connect_to_one(&[], Instant::now() + limit).unwrap_err().kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn limit_of_a_wait_is_set_only_if_it_gets_shorter() {
+        testkit::limit_test();
+        let to_set = |set: Option<u64>, left: Duration| {
+            limit_to_set(set.map(Duration::from_millis), Instant::now() + left).unwrap()
+        };
+        let minute = Duration::from_mins(1);
+        assert!(to_set(None, minute).is_some_and(|limit| limit <= minute / 2));
+        assert_eq!(to_set(Some(20_000), minute), None);
+        assert!(to_set(Some(90_000), minute).is_some());
+        assert!(limit_to_set(None, Instant::now()).is_err());
+    }
+
+    #[test]
+    fn read_ends_at_its_deadline_and_not_at_the_limit_that_is_set() {
+        testkit::limit_test();
+        let (one, _other) = UnixStream::pair().unwrap();
+        let began = Instant::now();
+        let mut stream = TimedStream::new(Stream::Unix(one), began + Duration::from_millis(300));
+        for limit in [300, 700].map(Duration::from_millis) {
+            stream.deadline = began + limit;
+            assert_eq!(stream.read(&mut [0]).unwrap_err().kind(), ErrorKind::TimedOut);
+            assert!(began.elapsed() >= limit, "{:?}", began.elapsed());
+        }
     }
 
     #[test]
