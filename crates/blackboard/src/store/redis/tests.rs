@@ -1,5 +1,5 @@
-//! Commits of many rows, rows that another program has damaged, commits that begin with a guess, and servers that change
-//! between a read and a commit.
+//! Commits of many rows, rows that another program has damaged, commits that begin with a guess, and servers that
+//! change between a read and a commit.
 
 #![cfg(unix)]
 
@@ -120,6 +120,23 @@ fn damaged_row_is_replaced_and_removed_with_all_its_members() {
     assert!(is_damaged);
     assert_eq!(members(), ":1\r\n", "no member of a row is left");
     board.work().create(&Create::new("x", "X")).unwrap();
+}
+
+#[test]
+fn row_with_the_key_of_another_one_is_unreadable() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let open = || Arc::new(Redis::open(server.url("a").parse().unwrap(), &patient()).unwrap());
+    for id in ["w1", "w2"] {
+        board(&open()).work().create(&Create::new(id, "T")).unwrap();
+    }
+    let rename = "local row = redis.call('HGET', KEYS[1], ARGV[1]) \
+        redis.call('HSET', KEYS[1], ARGV[1], (string.gsub(row, 'w2', 'w3'))) return #row";
+    server.command(&["EVAL", rename, "1", "bb:{a}:rows", "rwtw2\0"]);
+    let board = board(&open());
+    let session = board.agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
+    let error = board.work().claim(&Claim::of("w2", &session)).unwrap_err();
+    assert_eq!(error.code(), Code::Corrupt, "{error}");
+    board.work().claim(&Claim::of("w1", &session)).unwrap();
 }
 
 #[test]
