@@ -97,7 +97,8 @@ fn writer_that_knows_its_rows_notices_that_its_server_lost_some() {
     follow(&first, &second);
     wait_for_sync(&second, &first);
     promote(&first);
-    // One row is another one than the process has seen, and one is the same. Both are written in a new run of the server.
+    // One row is another one than the process has seen, and one is the same. Both are written in a new run of the
+    // server.
     for key in ["kept", "lost", "kept", "lost"] {
         let (version, revision) = write(key);
         assert!(revision > last.1, "{key}: {revision} {last:?}");

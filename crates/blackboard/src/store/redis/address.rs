@@ -130,7 +130,8 @@ impl Address {
         matches!(self.server, Server::Sentinels { .. })
     }
 
-    /// A text of another program, unless it repeats the user or a password, or the start of one: such a text is never shown.
+    /// A text of another program, unless it repeats the user or a password, or the start of one: such a text is never
+    /// shown.
     pub(super) fn without_secrets<'a>(&self, text: &'a str) -> Option<&'a str> {
         let secrets = [&self.user, &self.password, &self.sentinel_password].into_iter().flatten();
         let starts = secrets.map(|secret| secret.chars().take(SHOWN_START).collect::<String>());

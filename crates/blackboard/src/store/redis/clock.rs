@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use crate::clock::{Clock, SystemClock, Timestamp};
 
-/// The time in an answer of the server, in microseconds: an estimate from milliseconds would be ahead of it half of the time.
+/// The time in an answer of the server, in microseconds: an estimate from milliseconds would be ahead of it half of the
+/// time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct ServerTime(i64);
 
@@ -23,8 +24,8 @@ impl ServerTime {
 
 /// The server's clock, estimated between its answers: the last known time, and what passed on this machine since then.
 ///
-/// An answer takes time to arrive, so each estimate is a little late. The latest of them is the best one. None may be ahead: what
-/// changes at a time has its event at that time or later, and a search for events since then finds it.
+/// An answer takes time to arrive, so each estimate is a little late. The latest of them is the best one. None may be
+/// ahead: what changes at a time has its event at that time or later, and a search for events since then finds it.
 #[derive(Debug)]
 pub struct ServerClock {
     started: Instant,
@@ -52,8 +53,8 @@ impl ServerClock {
         }
     }
 
-    /// The server's time when this clock started, if this is its time now. The microsecond that has begun counts here, and does
-    /// not in an estimate: otherwise an estimate could be ahead by it.
+    /// The server's time when this clock started, if this is its time now. The microsecond that has begun counts here,
+    /// and does not in an estimate: otherwise an estimate could be ahead by it.
     fn offset_at(&self, time: ServerTime) -> i64 {
         time.0 - self.elapsed() - 1
     }

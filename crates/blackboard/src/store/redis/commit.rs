@@ -35,15 +35,16 @@ const MAX_RUNS: usize = 1000;
 /// From which run on a commit pauses first, so that others get ahead of it.
 const RUNS_WITHOUT_PAUSE: usize = 4;
 
-/// From which run on a commit reserves the next one: a commit that reads much would otherwise lose to small ones forever.
+/// From which run on a commit reserves the next one: a commit that reads much would otherwise lose to small ones
+/// forever.
 const RUNS_WITHOUT_RESERVATION: usize = 8;
 
 /// How long the first reservation lasts, and the longest one. If this client stops, other commits wait for its end.
 const FIRST_RESERVATION: Duration = Duration::from_millis(250);
 const LONGEST_RESERVATION: Duration = Duration::from_secs(4);
 
-/// How old the time of a run may be when it is committed. A run that took longer is repeated, with twice the limit, up to
-/// the longest one.
+/// How old the time of a run may be when it is committed. A run that took longer is repeated, with twice the limit, up
+/// to the longest one.
 const MAX_AGE: Duration = Duration::from_secs(2);
 const LONGEST_AGE: Duration = Duration::from_hours(1);
 
@@ -189,8 +190,8 @@ impl Inner {
     }
 }
 
-/// Lets the server answer when this many replicas have what the connection has written, early enough for a caller that waits
-/// this long for the reply: it is better to know that a replica is missing than not to know the outcome.
+/// Lets the server answer when this many replicas have what the connection has written, early enough for a caller that
+/// waits this long for the reply: it is better to know that a replica is missing than not to know the outcome.
 fn add_wait(request: &mut Request, replicas: u32, reply_limit: Duration) {
     if replicas > 0 {
         // Zero would be no limit.
@@ -346,7 +347,8 @@ impl<'a> PendingCommit<'a> {
     ) -> Result<Option<Outcome>, ServerError> {
         let address = &self.inner.pool.address;
         let connection = call.connection()?;
-        // On another server the guess is in doubt. If it was sent before, only the same commit tells whether it was applied.
+        // On another server the guess is in doubt. If it was sent before, only the same commit tells whether it was
+        // applied.
         if !*may_be_done && self.guess.as_ref().is_some_and(|guess| guess.run != connection.run) {
             return Ok(Some(Outcome::Conflict));
         }
@@ -379,7 +381,8 @@ impl<'a> PendingCommit<'a> {
                 let first = text(1).and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
                 let first = first.and_then(checked_revision).ok_or_else(odd)?;
                 if let Some(Reply::Error(text)) = replies.get(1) {
-                    // The server was demoted while it waited for replicas. The new primary has the commit, or it has not.
+                    // The server was demoted while it waited for replicas. The new primary has the commit, or it has
+                    // not.
                     return Err(faults::of_reply(address, text));
                 }
                 call.set_outcome(layout::outcome(&self.id, first, self.latest));
@@ -442,8 +445,8 @@ impl<'a> PendingCommit<'a> {
         request
     }
 
-    /// Looks for a row that only this commit can have written, after another connection has replaced its outcome. Without
-    /// that row, or replicas that have it, the outcome stays unknown.
+    /// Looks for a row that only this commit can have written, after another connection has replaced its outcome.
+    /// Without that row, or replicas that have it, the outcome stays unknown.
     fn find_lost(&self, call: &mut ServerCall<'_>) -> Result<Outcome> {
         match self.find_written(call) {
             Ok(Some(first)) => {

@@ -1,8 +1,8 @@
 //! Reads a complete board, page by page.
 //!
-//! A board that sessions change has no state that lasts for many reads. So the server makes a copy of its keys, atomically,
-//! and that is read. The copy is removed at the end; if this process is killed, the server removes it after a while. A board
-//! that cannot change, because it is sealed or being loaded, is read directly.
+//! A board that sessions change has no state that lasts for many reads. So the server makes a copy of its keys,
+//! atomically, and that is read. The copy is removed at the end; if this process is killed, the server removes it after
+//! a while. A board that cannot change, because it is sealed or being loaded, is read directly.
 
 use std::time::{Duration, Instant};
 

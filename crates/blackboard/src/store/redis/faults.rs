@@ -30,7 +30,8 @@ pub(super) enum ServerError {
     Final(Error),
 }
 
-/// A mistake in the address that a failure may come from. A call that opens a board does not wait long for it to go away.
+/// A mistake in the address that a failure may come from. A call that opens a board does not wait long for it to go
+/// away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Suspicion {
     /// The address is that of another server, or of none.
@@ -152,8 +153,8 @@ pub(super) fn of_connection(address: &Address, error: io::Error) -> ServerError 
     }
 }
 
-/// A new connection failed before the server has answered the login: perhaps no Redis server is there, or one with other
-/// settings than the address.
+/// A new connection failed before the server has answered the login: perhaps no Redis server is there, or one with
+/// other settings than the address.
 pub(super) fn of_login(address: &Address, broken: BrokenConnection) -> ServerError {
     // A server that refuses a client says why, and closes the connection.
     if let Some(text) = &broken.said {
@@ -245,8 +246,8 @@ pub(super) fn of_reply(address: &Address, text: &str) -> ServerError {
     of_known_reply(address, text).unwrap_or_else(unknown)
 }
 
-/// The server answered the login with an error. Its text may repeat the login, and may end in the middle of it, so no part of an
-/// unknown one is shown.
+/// The server answered the login with an error. Its text may repeat the login, and may end in the middle of it, so no
+/// part of an unknown one is shown.
 pub(super) fn of_refused_login(address: &Address, text: &str) -> ServerError {
     of_known_reply(address, text).filter(|_| !text.contains("unknown command")).unwrap_or_else(|| {
         let message = format!("the server of {address} does not accept a login");
@@ -295,7 +296,10 @@ fn of_known_reply(address: &Address, text: &str) -> Option<ServerError> {
         },
         "OOM" => ServerError::Final(
             Fault::new(Code::ServerFull, format!("the memory of the server of {address} is full"))
-                .hint("raise maxmemory of the server; entries and items can still be deleted and released, and sessions can end")
+                .hint(
+                    "raise maxmemory of the server; entries and items can still be deleted and released, and sessions \
+                     can end",
+                )
                 .into(),
         ),
         "MISCONF" => ServerError::Final(
@@ -363,8 +367,8 @@ fn named_command(text: &str) -> Option<String> {
     Some(format!("the command {name}"))
 }
 
-/// Whether a server that answers a commit with this error has changed nothing: it refuses the script before it starts, or
-/// the type of a key, which the script checks first. Any other error may come from the middle of the script.
+/// Whether a server that answers a commit with this error has changed nothing: it refuses the script before it starts,
+/// or the type of a key, which the script checks first. Any other error may come from the middle of the script.
 pub(super) fn proves_no_change(text: &str) -> bool {
     const REFUSALS: &str = "ASK BUSY CLUSTERDOWN LOADING MASTERDOWN MISCONF MOVED NOAUTH NOPERM NOREPLICAS NOSCRIPT OOM \
         READONLY TRYAGAIN";
@@ -418,8 +422,8 @@ pub(super) fn denies(address: &Address, what: &str) -> Error {
 }
 
 /// What to do if an erasure has no memory: a stream cannot change an entry, so the script writes it again.
-pub(super) const FULL_FOR_AN_ERASURE: &str = "raise maxmemory of the server by the size of the event log of the board, which is \
-                                              written again, then repeat the purge";
+pub(super) const FULL_FOR_AN_ERASURE: &str = "raise maxmemory of the server by the size of the event log of the board, \
+                                              which is written again, then repeat the purge";
 
 /// What to do about a server without the command for it.
 const NO_LOGIN_HINT: &str =
@@ -476,7 +480,8 @@ pub(super) fn foreign(address: &Address) -> Error {
 pub(super) fn leftover(address: &Address) -> Error {
     let board = address.board();
     let message = format!(
-        "the server has the key bb:{{{board}}}:index or bb:{{{board}}}:log without a board: of a lost board, or of another program"
+        "the server has the key bb:{{{board}}}:index or bb:{{{board}}}:log without a board: of a lost board, or of \
+         another program"
     );
     let delete = format!(
         "if nothing uses them, delete them: redis-cli DEL 'bb:{{{board}}}:index' 'bb:{{{board}}}:log'"

@@ -313,8 +313,8 @@ pub(super) fn fetch_at_once(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReadMode {
     Transaction,
-    /// Without a transaction: the state is read before and after the rest, and has to be the same. A server whose memory is
-    /// full refuses every transaction.
+    /// Without a transaction: the state is read before and after the rest, and has to be the same. A server whose
+    /// memory is full refuses every transaction.
     Comparison,
 }
 
@@ -598,8 +598,8 @@ impl Inner {
         Ok(state)
     }
 
-    /// The time of a run: the estimate that the request was made with, unless it was wrong. It is not after the server's time,
-    /// and therefore not after the events of the run.
+    /// The time of a run: the estimate that the request was made with, unless it was wrong. It is not after the
+    /// server's time, and therefore not after the events of the run.
     fn time_of_run(&self, estimate: Timestamp, server: Timestamp) -> Timestamp {
         let is_good = (0..=MAX_TIME_ERROR).contains(&(server.millis() - estimate.millis()));
         if is_good || self.fixed_clock.is_some() { estimate } else { server }

@@ -4,7 +4,7 @@
 //! bb:{NAME}:rows    hash     ! the state of the board · r… rows · vREVISION versions · dSLOT outcomes
 //!                            ? a reservation · > where a sealed board went · dw written to wait for replicas
 //!                            i its index is never empty
-//! bb:{NAME}:index   zset     every position of every row, with score 0, read in the order of its bytes, and the member \0
+//! bb:{NAME}:index   zset     every position of every row, with score 0, in the order of its bytes, and the member \0
 //! bb:{NAME}:log     stream   the event REVISION-0, in the field e
 //! ```
 //!
@@ -21,9 +21,9 @@
 //! | outcome | the commit id, `FIRST LATEST \0`; then those of other connections with the same slot |
 //!
 //! A stamp is the random start of the id of the commit that wrote the value: no counter that a failover could repeat.
-//! The end of the id is the connection and the number of the commit there.
-//! FIRST is the first revision of that commit; in an outcome `-` if it was refused, `?` if an earlier copy of it may have been
-//! applied. LATEST is the time until which a copy of it could be applied. Payloads contain pending revisions, and a reader resolves them with it.
+//! The end of the id is the connection and the number of the commit there. FIRST is the first revision of that commit;
+//! in an outcome `-` if it was refused, `?` if an earlier copy of it may have been applied. LATEST is the time until
+//! which a copy of it could be applied. Payloads contain pending revisions, and a reader resolves them with it.
 
 use crate::clock::Timestamp;
 use crate::entry::{EntryHead, EntryVersion};
@@ -39,8 +39,9 @@ use super::bytes;
 /// The version of the layout.
 pub(super) const VERSION: &str = "1";
 
-/// The same in the state of a board that is sealed, or that is being loaded. Every script that writes compares it, so that no
-/// call changes such a board. `confirm.lua`, which changes nothing of a board, compares only the number of the layout.
+/// The same in the state of a board that is sealed, or that is being loaded. Every script that writes compares it, so
+/// that no call changes such a board. `confirm.lua`, which changes nothing of a board, compares only the number of the
+/// layout.
 pub(super) const SEALED: &str = "1-sealed";
 pub(super) const LOADING: &str = "1-loading";
 

@@ -1,10 +1,10 @@
 //! The Redis engine: a board on a server, for agents on several machines.
 //!
-//! A run reads what it has announced in one round trip, from one state of the board (`fetch.rs`, `view.rs`); a large range
-//! is read in parts (`parts.rs`). One script validates these reads and applies the changes, rows, indexes and events
-//! together, in another round trip (`commit.rs`, `scripts/commit.lua`). A process that saw these rows before skips the read
-//! (`last_seen.rs`). `layout.rs` has the three keys of a board. The time is that of the server (`clock.rs`). Waiting
-//! threads share one connection that blocks on the event log (`listener.rs`).
+//! A run reads what it has announced in one round trip, from one state of the board (`fetch.rs`, `view.rs`); a large
+//! range is read in parts (`parts.rs`). One script validates these reads and applies the changes, rows, indexes and
+//! events together, in another round trip (`commit.rs`, `scripts/commit.lua`). A process that saw these rows before
+//! skips the read (`last_seen.rs`). `layout.rs` has the three keys of a board. The time is that of the server
+//! (`clock.rs`). Waiting threads share one connection that blocks on the event log (`listener.rs`).
 //!
 //! - Every request has a deadline, and no layer below `ServerCall::retry` (`pool.rs`) repeats one.
 //! - A connection is not used again after a failure or an unexpected reply (`connection.rs`).
@@ -67,8 +67,8 @@ use crate::error::{Code, Refusal, Result};
 use crate::revision::Revision;
 use crate::status::SpaceUsage;
 
-/// How often a read starts again at once because the board changed between its parts. Then it pauses first: a process that
-/// has just slept is less likely to be interrupted between two requests.
+/// How often a read starts again at once because the board changed between its parts. Then it pauses first: a process
+/// that has just slept is less likely to be interrupted between two requests.
 const READS_WITHOUT_PAUSE: usize = 10;
 
 /// How long that pause is at most.
@@ -88,8 +88,8 @@ pub struct RedisOptions {
     pub on_wait: Option<WaitObserver>,
     /// For tests: the clock of the board, instead of the server's.
     pub fixed_clock: Option<Arc<dyn Clock>>,
-    /// The id of the board ([`Redis::id`]), if it is known. If the server has no board or another one, it is refused, and
-    /// none is created.
+    /// The id of the board ([`Redis::id`]), if it is known. If the server has no board or another one, it is refused,
+    /// and none is created.
     pub board_id: Option<String>,
 }
 
@@ -191,8 +191,8 @@ impl Redis {
         self.inner.fixed_clock.clone().unwrap_or_else(|| self.inner.pool.clock.clone())
     }
 
-    /// For tests: every commit loses its first run, as if another writer had been faster, and every read runs again, as if
-    /// it had announced more.
+    /// For tests: every commit loses its first run, as if another writer had been faster, and every read runs again, as
+    /// if it had announced more.
     #[must_use]
     pub fn running_everything_twice(self) -> Redis {
         self.changed(|inner| inner.test_modes.runs_twice = true)

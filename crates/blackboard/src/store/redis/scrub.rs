@@ -1,8 +1,8 @@
 //! Erases the remains of removed and replaced data from the files of the server.
 //!
-//! The append-only file is written again, and so is a snapshot if the server makes any. Calls at the same time share one
-//! rewrite: any that begins after the data was removed erases it. What cannot be reached from here is not erased: backups,
-//! and the files of replicas.
+//! The append-only file is written again, and so is a snapshot if the server makes any. Calls at the same time share
+//! one rewrite: any that begins after the data was removed erases it. What cannot be reached from here is not erased:
+//! backups, and the files of replicas.
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -136,8 +136,9 @@ impl TimedStream {
     }
 }
 
-/// The limit to set for a wait that ends at a deadline; `None` if the one that is set is short enough. Setting it is a system
-/// call, so it is shorter than it could be, and suffices for later waits, too. A wait that ends too early is repeated.
+/// The limit to set for a wait that ends at a deadline; `None` if the one that is set is short enough. Setting it is a
+/// system call, so it is shorter than it could be, and suffices for later waits, too. A wait that ends too early is
+/// repeated.
 fn limit_to_set(set: Option<Duration>, deadline: Instant) -> io::Result<Option<Duration>> {
     const EXACT: Duration = Duration::from_millis(100);
     let left = time_left(deadline)?;
@@ -277,8 +278,8 @@ fn addresses(host: &Host, deadline: Instant) -> io::Result<Vec<SocketAddr>> {
     PENDING.resolve(host, deadline, resolve)
 }
 
-/// Resolutions that have not ended. A caller that gives up leaves its thread behind, so there is one for each host at most:
-/// later callers wait for the same.
+/// Resolutions that have not ended. A caller that gives up leaves its thread behind, so there is one for each host at
+/// most: later callers wait for the same.
 #[derive(Default)]
 struct Resolutions {
     pending: Mutex<HashMap<(String, u16), Arc<Resolution>>>,

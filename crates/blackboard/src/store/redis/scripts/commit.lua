@@ -2,9 +2,9 @@
 -- Validates what a run has read, and applies its changes with their events. `commit.rs` writes the arguments.
 --
 -- A script is not rolled back. So everything that can fail comes before the first write: the type of each key is
--- checked, and the server refuses a script without the flag `allow-oom` before it starts if its memory is full. `script.rs`
--- adds that flag for a commit that only ends something. An erasure replaces the log first, and its events are those that were
--- there, so a failure after it would leave a board that is complete.
+-- checked, and the server refuses a script without the flag `allow-oom` before it starts if its memory is full.
+-- `script.rs` adds that flag for a commit that only ends something. An erasure replaces the log first, and its events
+-- are those that were there, so a failure after it would leave a board that is complete.
 local rows, index, log, scratch = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local call, format, sub, match, min = redis.call, string.format, string.sub, string.match, math.min
 local CHUNK = 4000
@@ -72,8 +72,8 @@ local function clock()
 end
 local now = tonumber(fixed_time) or clock()
 
--- 2. The slot. It has the last outcome of this connection, and those of other connections with the same number. Theirs are
--- kept as long as a copy of their commit could still be applied.
+-- 2. The slot. It has the last outcome of this connection, and those of other connections with the same number. Theirs
+-- are kept as long as a copy of their commit could still be applied.
 local own, own_result, others, kept = nil, nil, '', 0
 local at = 1
 while outcome and at < #outcome do
@@ -107,9 +107,9 @@ if own then
     return { 'conflict', outcome, '' }
   end
 end
--- Nothing is changed. The third part is '1' if the slot proves that no earlier copy was applied. If there is one, it may
--- arrive when everything is as it was, so the slot remembers that the commit was refused: '-', or '?' without that proof. `left`
--- is how many milliseconds a reservation lasts.
+-- Nothing is changed. The third part is '1' if the slot proves that no earlier copy was applied. If there is one, it
+-- may arrive when everything is as it was, so the slot remembers that the commit was refused: '-', or '?' without that
+-- proof. `left` is how many milliseconds a reservation lasts.
 local function refuse(answer, left)
   local is_proven = own or not outcome or (now <= latest and kept < MOST_OTHERS)
   if repeated then
@@ -168,8 +168,8 @@ elseif process == match(last_run, '^[^.]*') then
   run = last_run
 end
 if guess ~= '' and (run ~= last_run or now > guess + 1000 or now < guess + 0) then
-  -- The client has read nothing for this run: neither that this is another run of the server, nor its clock. An event is not
-  -- before the time of its run.
+  -- The client has read nothing for this run: neither that this is another run of the server, nor its clock. An event
+  -- is not before the time of its run.
   return refuse('conflict')
 end
 if run ~= last_run then
@@ -225,9 +225,12 @@ end
 for i, value in ipairs(get_all(appended)) do
   if value and not (sub(value, 9, 9) == 'h' and add_own_members(value)) then
     -- It may be anywhere in the index.
-    for from = 0, call('ZCARD', index) - 1, CHUNK do
-      add_members(appended[i], call('ZRANGEBYLEX', index, '-', '+', 'LIMIT', from, CHUNK))
-    end
+    local from = '-'
+    repeat
+      local members = call('ZRANGEBYLEX', index, from, '+', 'LIMIT', 0, CHUNK)
+      add_members(appended[i], members)
+      from = '(' .. (members[#members] or '')
+    until #members < CHUNK
   end
 end
 -- The members of an unreadable row are unknown, so all members of its table are searched.

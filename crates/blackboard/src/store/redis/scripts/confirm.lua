@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Writes something that changes nothing, so that the caller can wait until replicas have everything before it. The board may be
--- sealed or being loaded, but its layout is the one of the caller.
+-- Writes something that changes nothing, so that the caller can wait until replicas have everything before it. The
+-- board may be sealed or being loaded, but its layout is the one of the caller.
 local rows, board, layout = KEYS[1], ARGV[1], ARGV[2]
 local meta = redis.call('HGET', rows, '!')
 if not meta then

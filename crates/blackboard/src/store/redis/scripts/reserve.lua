@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Lets a commit that has lost often be the next one: until the reservation ends, others wait. A full server allows it, for
--- commits that only end something.
+-- Lets a commit that has lost often be the next one: until the reservation ends, others wait. A full server allows it,
+-- for commits that only end something.
 local rows = KEYS[1]
 local board, version, token, limit = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local meta = redis.call('HGET', rows, '!')
