@@ -35,6 +35,13 @@ fn package_of(program: &str) -> &str {
     }
 }
 
+/// Whether the distribution has the package of a program.
+pub fn is_offered(program: &str) -> bool {
+    let mut show = Command::new("apt-cache");
+    show.args(["show", "--no-all-versions", package_of(program)]);
+    run::output(&mut show, run::SHORT).is_ok_and(|output| output.status.success())
+}
+
 /// Whether packages can be installed here: as root, on Debian.
 pub fn can_install() -> bool {
     is_there("apt-get")

@@ -78,12 +78,14 @@ fn steps(options: &Options, skips: &Skips, report: &mut Report) -> Result {
     report.step("build", cargo(&["build", "--workspace", "--all-features"]), TO_COMPILE)?;
     provide_strace(report)?;
     provide_redis(report)?;
+    provide_openssl(report)?;
     provide_ip(report)?;
     provide_python_yaml(report)?;
     provide_inspector(thorough, report);
     provide_chromium(report)?;
     provide_axe(thorough, report);
     tests(options.under_load, skips, report)?;
+    tests_on_valkey(thorough, skips, report)?;
     if thorough {
         report.step("plain SQLite", with_plain_sqlite(skips), TO_TEST_STORES)?;
     } else {
@@ -121,6 +123,28 @@ fn tests(under_load: bool, skips: &Skips, report: &mut Report) -> Result {
     outcome.and_then(|()| load.check())
 }
 
+/// Runs the tests of boards on a server with Valkey in place of Redis, where the distribution has it.
+fn tests_on_valkey(thorough: bool, skips: &Skips, report: &mut Report) -> Result {
+    const STEP: &str = "valkey";
+    const PROGRAM: &str = "valkey-server";
+    if !thorough {
+        report.skip(STEP, "only in CI or with --all");
+        return Ok(());
+    }
+    if !packages::is_there(PROGRAM) && packages::can_install() && packages::is_offered(PROGRAM) {
+        report.timed("valkey, installed", || packages::install_missing(&[PROGRAM]))?;
+    }
+    if !packages::is_there(PROGRAM) {
+        report.skip(STEP, "valkey-server is not installed, and this distribution has no such package");
+        return Ok(());
+    }
+    let mut tests =
+        cargo(&["test", "--workspace", "--all-features", "--no-fail-fast", "--test", "redis_server"]);
+    tests.args(["--test", "agreement", "--test", "threads"]).env("BLACKBOARD_TEST_REDIS", PROGRAM);
+    skips.collect_from(&mut tests);
+    report.step(STEP, tests, TO_TEST)
+}
+
 /// Runs the store tests with SQLite built as in programs that depend on the library: without our flags.
 fn with_plain_sqlite(skips: &Skips) -> Command {
     let mut command =
@@ -145,6 +169,11 @@ fn provide_chromium(report: &mut Report) -> Result {
 /// The server for tests of boards on Redis. Without it, they are skipped.
 fn provide_redis(report: &mut Report) -> Result {
     provide_packages("redis", &["redis-server"], report)
+}
+
+/// The program that makes the certificates for tests of TLS. Without it, they are skipped.
+fn provide_openssl(report: &mut Report) -> Result {
+    provide_packages("openssl", &["openssl"], report)
 }
 
 /// The parser of YAML 1.1 that reads our exports. Without it, these tests are skipped.

@@ -133,7 +133,7 @@ pub fn as_command<'a>(hint: &'a Hint, given: &GivenOptions<'_>) -> Cow<'a, str> 
             ("check whether it was done, then repeat it".into(), command)
         }
         Hint::UseCopyOf(location) => (
-            "use the board that it was copied to; if no agent uses that one, unseal this one".into(),
+"use the copy; if it refuses calls, repeat it with --seal --replace; if no agent uses it, unseal this board".into(),
             format!("blackboard copy --unseal {}", word(location)),
         ),
         Hint::ReplaceCopyAt(location) => (

@@ -323,6 +323,16 @@ impl Board {
         self.store.check_still_there()
     }
 
+    /// Whether every call does that, so that a caller need not check first: on a server, a check is a round trip.
+    ///
+    /// ```
+    /// # let board = blackboard::Board::memory();
+    /// assert!(!board.always_checks_still_there());
+    /// ```
+    pub fn always_checks_still_there(&self) -> bool {
+        self.store.always_checks_still_there()
+    }
+
     /// The board's revision: that of its last event.
     ///
     /// ```

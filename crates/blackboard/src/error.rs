@@ -299,6 +299,11 @@ impl Fault {
     }
 }
 
+/// The source of an error that is not about a single row: a part of the board is missing.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct DamagedBoard(pub(crate) &'static str);
+
 impl Error {
     /// The code.
     pub fn code(&self) -> Code {
@@ -311,7 +316,15 @@ impl Error {
     /// Whether stored rows are the reason, rather than the call, the file system or another writer. Then other rows
     /// can still be processed.
     pub(crate) fn is_unreadable_row(&self) -> bool {
-        matches!(self.code(), Code::Corrupt | Code::Internal)
+        matches!(self.code(), Code::Corrupt | Code::Internal) && !self.is_of_damaged_board()
+    }
+
+    /// Whether a part of the board is missing, so that no list of it is complete.
+    fn is_of_damaged_board(&self) -> bool {
+        match self {
+            Error::Refusal(_) => false,
+            Error::Fault(fault) => fault.source.as_ref().is_some_and(|source| source.is::<DamagedBoard>()),
+        }
     }
 
     /// The stored value that could not be read, if that is the reason.

@@ -78,10 +78,15 @@ impl Sentinel {
 
     /// The same, with further settings.
     pub fn with_settings(primary: &RedisServer, settings: &str) -> Sentinel {
+        Sentinel::start(primary.port(), 1, NEVER, settings)
+    }
+
+    /// One that names the server at this port, for example one with TLS, which it does not reach itself.
+    pub fn naming_port(primary: u16, settings: &str) -> Sentinel {
         Sentinel::start(primary, 1, NEVER, settings)
     }
 
-    fn start(primary: &RedisServer, quorum: usize, down_after: Duration, settings: &str) -> Sentinel {
+    fn start(primary: u16, quorum: usize, down_after: Duration, settings: &str) -> Sentinel {
         let (directory, port) = (tempfile::tempdir().unwrap(), free_port());
         let file = directory.path().join("sentinel.conf");
         let text = format!(
@@ -89,7 +94,7 @@ impl Sentinel {
              sentinel down-after-milliseconds {SERVICE} {}\nsentinel failover-timeout {SERVICE} 5000\n{settings}",
             directory.path().display(),
             directory.path().join("log").display(),
-            primary.port(),
+            primary,
             down_after.as_millis(),
         );
         fs::write(&file, text).unwrap();
@@ -177,7 +182,7 @@ impl SentinelGroup {
         for replica in &replicas {
             wait_for_sync(&primary, replica);
         }
-        let sentinels = (0..3).map(|_| Sentinel::start(&primary, 2, DOWN_AFTER, "")).collect();
+        let sentinels = (0..3).map(|_| Sentinel::start(primary.port(), 2, DOWN_AFTER, "")).collect();
         let servers = [primary].into_iter().chain(replicas).collect();
         let group = SentinelGroup { servers, sentinels };
         group.wait_until_complete();
@@ -202,6 +207,25 @@ impl SentinelGroup {
     #[track_caller]
     pub fn fail_over(&mut self) {
         let old = self.wait_until_complete();
+        self.kill_and_replace(old);
+    }
+
+    /// The same after both replicas have lost the primary, so that they do not have what it acknowledged since then.
+    /// `in_between` waits for that. A stopped replica would still read it from its socket.
+    #[track_caller]
+    pub fn fail_over_behind(&mut self, in_between: impl FnOnce()) {
+        let old = self.wait_until_complete();
+        for (number, replica) in self.servers.iter().enumerate() {
+            if number != old {
+                replica.command(&["REPLICAOF", "127.0.0.1", "1"]);
+            }
+        }
+        in_between();
+        self.kill_and_replace(old);
+    }
+
+    #[track_caller]
+    fn kill_and_replace(&mut self, old: usize) {
         self.servers[old].kill();
         let new = wait_until("three sentinels that name a new primary", || {
             self.primary().filter(|primary| *primary != old)

@@ -72,7 +72,10 @@ impl Run for Copy {
             self.replace,
         )?;
         let interruption = if self.seal { Interruption::watch() } else { Interruption::default() };
-        let sealing = if self.seal { Some(Sealing::of(&*store, &to)?) } else { None };
+        let copy_again = format!("To copy again: blackboard copy {from_word} {to_word} --seal --replace");
+        let sealing = self.seal.then(|| Sealing::of(&*store, &to)).transpose().inspect_err(|_| {
+            warn(&format!("{to} is an empty copy that cannot be used. {copy_again}"));
+        })?;
         let mut target = Interruptible { target: &mut *loading, interruption: &interruption };
         let copied = copy_showing_progress(context, &*store, &mut target);
         let unseal = format!("blackboard copy --unseal {from_word}");
@@ -84,10 +87,7 @@ impl Run for Copy {
                 }
                 if interruption.is_requested() {
                     let state = if is_sealed.is_some() { "" } else { "the source accepts changes; " };
-                    warn(&format!(
-                        "interrupted: {state}{to} is an incomplete copy. To copy again: \
-                         blackboard copy {from_word} {to_word} --seal --replace"
-                    ));
+                    warn(&format!("interrupted: {state}{to} is an incomplete copy. {copy_again}"));
                     interruption.end_process();
                 }
                 return Err(error);

@@ -66,7 +66,7 @@ impl RedisServer {
         };
         let address = address
             .with_default_password(password)
-            .with_sentinel_password(checked(environment.redis_sentinel_password.as_ref())?);
+            .with_sentinel_password(checked(environment.redis_sentinel_password.as_ref(), "sentinels")?);
         let directory = Uuid::new_v5(&BOARDS, address.to_string().as_bytes()).simple().to_string();
         let directory = home.join(DIRECTORY).join(directory);
         let sidecars = SidecarDirectory::new(&directory);
@@ -150,15 +150,35 @@ fn timeout(environment: &Environment) -> Result<Option<Duration>> {
 fn password(environment: &Environment) -> Result<Option<String>> {
     match (&environment.redis_password, &environment.redis_password_file) {
         (None, Some(file)) => {
-            let text = fs::read_to_string(file).map_err(|error| {
+            let text = read_password_file(Path::new(file)).map_err(|error| {
                 let message = format!("the file of BLACKBOARD_REDIS_PASSWORD_FILE cannot be read: {error}");
                 Refusal::new(Code::InvalidValue, message)
             })?;
             let text = text.strip_suffix('\n').unwrap_or(&text);
-            checked(Some(&Secret(text.strip_suffix('\r').unwrap_or(text).into())))
+            checked(Some(&Secret(text.strip_suffix('\r').unwrap_or(text).into())), "server")
         }
-        (password, _) => checked(password.as_ref()),
+        (password, _) => checked(password.as_ref(), "server"),
     }
+}
+
+/// The text of a password file. A pipe or a device could keep the call waiting, or never end.
+fn read_password_file(file: &Path) -> std::io::Result<String> {
+    use std::io::{Error, ErrorKind, Read as _};
+    let mut options = fs::OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    }
+    let file = options.open(file)?;
+    if !file.metadata()?.is_file() {
+        return Err(Error::new(ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    let mut text = String::new();
+    // With its end of line. `checked` refuses one that is longer.
+    file.take(MAX_PASSWORD as u64 + 3).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// What is wrong with the permissions of a password file. One of another owner, or with the mode of the secrets of
@@ -180,12 +200,12 @@ fn warning_about(_file: &Path) -> Option<String> {
     None
 }
 
-/// A password as text, if it can be one.
-fn checked(password: Option<&Secret>) -> Result<Option<String>> {
+/// A password of these servers as text, if it can be one.
+fn checked(password: Option<&Secret>, of: &str) -> Result<Option<String>> {
     let Some(Secret(password)) = password else { return Ok(None) };
     let text = password.to_str().filter(|text| !text.is_empty() && text.len() <= MAX_PASSWORD);
-    let message = "the password of the server is empty, too long or not UTF-8";
-    text.map(|text| Some(text.to_owned())).ok_or_else(|| Refusal::new(Code::InvalidValue, message).into())
+    let message = || format!("the password of the {of} is empty, too long or not UTF-8");
+    text.map(|text| Some(text.to_owned())).ok_or_else(|| Refusal::new(Code::InvalidValue, message()).into())
 }
 
 impl Engine for RedisServer {
@@ -324,6 +344,16 @@ mod tests {
         assert_eq!(password(&environment(Some("p"), Some(&file))).unwrap().as_deref(), Some("p"));
         assert_eq!(password(&environment(None, Some(&file))).unwrap().as_deref(), Some("of the file"));
         assert!(password(&environment(None, Some(Path::new("/nowhere")))).is_err());
+        assert!(password(&environment(None, Some(directory.path()))).is_err());
+        #[cfg(target_os = "linux")]
+        {
+            let pipe = directory.path().join("pipe");
+            rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+            for endless in [&*pipe, Path::new("/dev/zero")] {
+                let refused = password(&environment(None, Some(endless))).unwrap_err();
+                assert!(refused.to_string().contains("no regular file"), "{refused}");
+            }
+        }
         fs::write(&file, "of the file\r\n").unwrap();
         assert_eq!(password(&environment(None, Some(&file))).unwrap().as_deref(), Some("of the file"));
         assert!(!format!("{:?}", environment(Some("secret"), None)).contains("secret"));

@@ -322,6 +322,10 @@ const FORMS: &str = "name a file, a directory or a server: redis://host:port?boa
 fn refuse_mistyped_url(text: &str, name: &str) -> Result<()> {
     let is_around = |letter: char| letter.is_whitespace() || "\"'`‘’“”«»<".contains(letter);
     let start = text.trim_start_matches(is_around);
+    if has_scheme_without_colon(start) {
+        let mistake = format!("{name} looks like a URL without :// after its scheme");
+        return Err(Refusal::new(Code::InvalidValue, mistake).hint(FORMS).into());
+    }
     let Some((scheme, rest)) = start.split_once(':').filter(|(scheme, _)| !scheme.contains(['/', '\\']))
     else {
         return Ok(());
@@ -363,6 +367,19 @@ fn refuse_mistyped_url(text: &str, name: &str) -> Result<()> {
         (format!("{name} looks like a URL, and has no scheme of a server"), FORMS)
     };
     Err(Refusal::new(Code::InvalidValue, mistake).hint(hint).into())
+}
+
+/// Whether a text begins like `redis//` or `redis;//`. Its password must not be printed as a part of a path.
+fn has_scheme_without_colon(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let is_of_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '+';
+    let (word, rest) = lower.split_at(lower.find(|letter| !is_of_word(letter)).unwrap_or(lower.len()));
+    let family = word.split('+').next().unwrap_or_default();
+    let is_scheme = ["redis", "rediss", "valkey", "valkeys"].contains(&family);
+    // One character in place of the colon, or none.
+    let mut after = rest.chars();
+    let is_near = rest.starts_with("//") || (after.next() != Some(':') && after.as_str().starts_with("//"));
+    is_scheme && is_near
 }
 
 /// The URL of a board without its password. The user stays. Of a URL that cannot be read, nothing before the last `@`

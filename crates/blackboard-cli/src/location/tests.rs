@@ -205,6 +205,18 @@ fn an_empty_name_and_a_mistyped_url_are_refused_without_repeating_a_password() {
         ("redis+tcp://:s3cr3t@host", "--db has an unknown scheme", "redis://host:port"),
         ("REDIS://:s3cr3t@host", "--db has its scheme in capital letters", "redis://host:port"),
         ("valkey://:s3cr3t@host", "--db has the scheme valkey", "redis://host:port"),
+        ("redis//ivy:s3cr3t@host", "--db looks like a URL without :// after its scheme", "redis://host:port"),
+        (
+            "redis;//ivy:s3cr3t@host",
+            "--db looks like a URL without :// after its scheme",
+            "redis://host:port",
+        ),
+        ("Rediss//:s3cr3t@host", "--db looks like a URL without :// after its scheme", "redis://host:port"),
+        (
+            "redis+unix//ivy:s3cr3t@/run",
+            "--db looks like a URL without :// after its scheme",
+            "redis://host:port",
+        ),
     ] {
         let error = find(&Request { db: Some(name.into()), ..place.request(&place.root) }).unwrap_err();
         assert_eq!((error.code(), error.to_string().as_str()), (Code::InvalidValue, message), "{name}");

@@ -16,7 +16,7 @@ use crate::zone;
 const LIMIT: usize = 40;
 
 /// List active agents with their current work, held locks, reserved files and work-item counts. `you` is your session.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Clone, Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
 pub struct Who {

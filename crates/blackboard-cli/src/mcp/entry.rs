@@ -15,7 +15,7 @@ const LIMIT: usize = 20;
 const MOST: usize = 100;
 
 /// Read a shared entry. `found` is false if the key does not exist.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Clone, Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
 pub struct Read {
@@ -45,7 +45,7 @@ impl Tool for Read {
 
 /// Write or delete an entry that all agents can read. `if_absent` and `if_revision` prevent overwriting; `op` makes a retry
 /// safe.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Clone, Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate argument")]
@@ -135,7 +135,7 @@ impl Tool for Write {
 }
 
 /// Find shared entries, newest first.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Clone, Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
 pub struct Query {

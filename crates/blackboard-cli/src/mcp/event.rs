@@ -50,7 +50,7 @@ impl Cursors {
 }
 
 /// List what other agents did since your last call. `since` and `types` do not move your cursor.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Clone, Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
 pub struct Observe {

@@ -11,7 +11,7 @@ use super::reply::Reply;
 use super::tools::{ActionArgument, Arguments, Call, Tool, check_arguments};
 
 /// Acquire the lock `name`, or reserve the `paths` you will edit; `check` shows the holder. Released when your session ends.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Clone, Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
 pub struct Hold {

@@ -230,7 +230,7 @@ impl ServerHandler for Server {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let resource = known(&request.uri)?;
         let (state, caller) = (Arc::clone(&self.state), Caller::of(&context));
-        let reply = blocking(move || resource.read(&state.reading(&caller)?.0))
+        let reply = blocking(move || state.on_current_board(|| resource.read(&state.reading(&caller)?.0)))
             .await
             .map_err(|error| broken(&error))?;
         let contents =

@@ -1,7 +1,8 @@
 //! The state that the calls of one client share: the board, its sessions and the event watcher.
 //!
-//! A server outlives boards: the board may be deleted or replaced. Every call checks that first and continues with the
-//! current board. The first call that acts is refused instead, because the caller may rely on what it held.
+//! A server outlives boards: the board may be deleted or replaced. Every call notices that and continues with the current
+//! board: it checks first, or, if its reads and commits check, runs again. The first call that acts is refused instead, because
+//! the caller may rely on what it held.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -58,7 +59,7 @@ impl ServerState {
     /// The current board, for a call that starts with an automatic sweep like every command. A missing board is empty
     /// and is not created.
     pub fn reading(&self, caller: &Caller) -> Result<(Board, Option<String>)> {
-        let OpenBoard { board, state, .. } = self.open(Mode::Existing)?;
+        let OpenBoard { board, state, .. } = self.open_for_call(Mode::Existing)?;
         if state == Some(BoardState::Missing) {
             return Ok((board, None));
         }
@@ -70,7 +71,7 @@ impl ServerState {
     /// The board and the session that acts. Creates the board if it does not exist, and registers a session if there is
     /// none. The call starts with an automatic sweep.
     pub fn acting(&self, caller: &Caller) -> Result<(Board, String)> {
-        let board = self.board()?;
+        let board = self.open_for_call(Mode::Create)?.board;
         if let Some(lost) = self.lost.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Err(lost);
         }
@@ -88,18 +89,36 @@ impl ServerState {
         Ok(self.open(Mode::Existing)?.existing())
     }
 
+    /// Runs a call that uses [`ServerState::reading`] or [`ServerState::acting`]. If its board turns out to be gone, the call has
+    /// changed nothing that is still there, and runs again on the current board.
+    pub fn on_current_board<T>(&self, mut call: impl FnMut() -> Result<T>) -> Result<T> {
+        match call() {
+            Err(error) if self.kept.close_after(&error, |gone| self.note_gone(gone)) => call(),
+            answer => answer,
+        }
+    }
+
     /// Opens the current board. Drops the state of a board that is gone.
     fn open(&self, mode: Mode) -> Result<OpenBoard> {
-        let opened = self.kept.open(mode, |gone| {
-            self.cursors.forget();
-            if self.sessions.forget() {
-                *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(lost(gone));
-            }
-        })?;
-        // An unreadable agent must not keep other sessions from being found. Lists report what they leave out: see
-        // `Call::reading`.
-        let board = opened.board.with_unreadable_observer(|_| {});
-        Ok(OpenBoard { board, ..opened })
+        self.kept.open(mode, |gone| self.note_gone(gone)).map(ServerState::shown)
+    }
+
+    /// The same for a call that runs in [`ServerState::on_current_board`].
+    fn open_for_call(&self, mode: Mode) -> Result<OpenBoard> {
+        self.kept.open_for_call(mode, |gone| self.note_gone(gone)).map(ServerState::shown)
+    }
+
+    fn note_gone(&self, gone: &Error) {
+        self.cursors.forget();
+        if self.sessions.forget() {
+            *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(lost(gone));
+        }
+    }
+
+    /// An unreadable agent must not keep other sessions from being found. Lists report what they leave out: see
+    /// `Call::reading`.
+    fn shown(opened: OpenBoard) -> OpenBoard {
+        OpenBoard { board: opened.board.with_unreadable_observer(|_| {}), ..opened }
     }
 
     /// A receiver of all events from now on, including those of a board that replaces the current one.

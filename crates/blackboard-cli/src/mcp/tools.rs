@@ -78,8 +78,8 @@ pub trait Arguments: DeserializeOwned + JsonSchema + Send + 'static {
 }
 
 /// A tool that does not wait.
-pub trait Tool: Arguments {
-    /// Runs it.
+pub trait Tool: Arguments + Clone {
+    /// Runs it, and again if its board is gone.
     fn call(self, call: &Call) -> Result<Reply>;
 }
 
@@ -151,7 +151,8 @@ fn answer<T: Tool>(arguments: JsonObject, call: Call) -> Answering {
                     if call.is_canceled() {
                         return Err(given_up());
                     }
-                    tool.call(&call)?.without_unreadable(&call.unreadable.list())
+                    let run = || tool.clone().call(&call)?.without_unreadable(&call.unreadable.list());
+                    call.state.on_current_board(run)
                 });
                 result(answered.await)
             }

@@ -109,7 +109,8 @@ impl WaitingTool for Wait {
             let checked;
             (condition, checked) = blocking(move || {
                 let _limit = CallLimit::until(end);
-                let checked = condition.check(&checking, wake, is_last)?;
+                let state = checking.state.clone();
+                let checked = state.on_current_board(|| condition.check(&checking, wake, is_last))?;
                 Ok((condition, checked))
             })
             .await?;

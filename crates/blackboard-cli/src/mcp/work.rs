@@ -21,7 +21,7 @@ const MOST: usize = 100;
 const HISTORY: usize = 20;
 
 /// List work items by priority, or show one with its history by `id`.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Clone, Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
 pub struct Find {
@@ -91,7 +91,7 @@ impl Tool for Find {
 
 /// Claim a work item before you start; exactly one agent gets it. Pass `id`, or `next: true` for the most urgent, or `id` and
 /// `title` to create and claim. Keep the returned `fence`.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Clone, Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
@@ -152,7 +152,7 @@ impl Tool for Claim {
 }
 
 /// Complete or release an item you hold (pass its `fence`), block, unblock or create one, or report progress.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Clone, Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
 pub struct Update {

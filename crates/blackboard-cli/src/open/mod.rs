@@ -189,19 +189,48 @@ impl KeptBoard {
     ///
     /// A server may take long to answer, so nothing is asked of it under the lock: every call has its own limit.
     pub fn open(&self, mode: Mode, on_gone: impl FnOnce(&Error)) -> Result<OpenBoard> {
+        self.close_if_gone(on_gone)?;
+        self.open_as_it_is(mode)
+    }
+
+    /// The same for one call. It saves the check if the call makes it: see [`KeptBoard::close_after`].
+    pub fn open_for_call(&self, mode: Mode, on_gone: impl FnOnce(&Error)) -> Result<OpenBoard> {
+        let makes_check = self.current().board.as_ref().is_some_and(Board::always_checks_still_there);
+        if !makes_check {
+            self.close_if_gone(on_gone)?;
+        }
+        self.open_as_it_is(mode)
+    }
+
+    /// Considers the error of a call: whether its board is gone, so that the call runs again on the current one.
+    pub fn close_after(&self, error: &Error, on_gone: impl FnOnce(&Error)) -> bool {
+        let may_be_gone = matches!(
+            error.code(),
+            Code::BoardNotFound | Code::BeingCopied | Code::ForeignDatabase | Code::NewerSchema
+        );
+        may_be_gone && self.close_if_gone(on_gone).unwrap_or(false)
+    }
+
+    /// Closes the board if it is gone. Returns whether it was.
+    fn close_if_gone(&self, on_gone: impl FnOnce(&Error)) -> Result<bool> {
         let (board, generation) = {
             let current = self.current();
             (current.board.clone(), current.generation)
         };
-        if let Some(board) = board {
-            match board.check_still_there() {
-                Ok(()) => return Ok(OpenBoard { board, state: None, upgraded: None }),
-                // A server that cannot be used now has not lost the board.
-                Err(error) if matches!(error.code(), Code::ServerUnavailable | Code::AccessDenied) => {
-                    return Err(error);
-                }
-                Err(gone) => self.close(generation, &gone, on_gone),
+        match board.map_or(Ok(()), |board| board.check_still_there()) {
+            Ok(()) => Ok(false),
+            // A server that cannot be used now has not lost the board.
+            Err(error) if matches!(error.code(), Code::ServerUnavailable | Code::AccessDenied) => Err(error),
+            Err(gone) => {
+                self.close(generation, &gone, on_gone);
+                Ok(true)
             }
+        }
+    }
+
+    fn open_as_it_is(&self, mode: Mode) -> Result<OpenBoard> {
+        if let Some(board) = self.current().board.clone() {
+            return Ok(OpenBoard { board, state: None, upgraded: None });
         }
         let opened = self.resolved.open(Opening::staying(mode))?;
         let mut current = self.current();

@@ -1,5 +1,6 @@
 //! Commands on a board on a Redis server.
 
+mod copies;
 mod edges;
 mod examples;
 mod limits;

@@ -120,6 +120,11 @@ pub trait Store: Send + Sync {
         Ok(())
     }
 
+    /// Whether every read and every commit does that, so that a caller need not check first.
+    fn always_checks_still_there(&self) -> bool {
+        false
+    }
+
     /// The space that the board uses, in bytes; zero where that means nothing.
     fn size(&self) -> Result<u64>;
 

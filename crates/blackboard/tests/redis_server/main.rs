@@ -1,4 +1,5 @@
-//! A board on a real Redis server that fails: it is killed, full, emptied, replaced, or behind a connection that breaks.
+//! A board on a real Redis server that fails: it is killed, full, emptied, replaced, or behind a connection that
+//! breaks.
 //!
 //! The conformance suite, `agreement` and `threads` test what the engine does on a server that works.
 

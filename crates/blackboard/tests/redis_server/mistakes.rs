@@ -1,6 +1,6 @@
 //! Addresses that are wrong: each is reported soon, with its own advice.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -30,6 +30,49 @@ fn start_program(answer: &'static str) -> u16 {
         }
     });
     port
+}
+
+/// The port of a program that answers the first request of each connection with what `answer` makes of it.
+fn start_echo(answer: fn(&str) -> String) -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut request = [0; 4096];
+            let Ok(count) = stream.read(&mut request) else { continue };
+            let request = String::from_utf8_lossy(&request[..count]).replace("\r\n", " ");
+            let _ = stream.write_all(answer(&request).as_bytes());
+            // The client ends the connection.
+            let _ = stream.read(&mut [0]);
+        }
+    });
+    port
+}
+
+#[test]
+fn server_that_repeats_its_input_does_not_get_the_login_into_an_error() {
+    testkit::limit_test();
+    let answers: [fn(&str) -> String; 6] = [
+        // To the login, to another command after a login, and before the connection ends.
+        |request| format!("-ERR unknown request {request}\r\n+OK\r\n+OK\r\n"),
+        |request| format!("+OK\r\n-ERR unknown request {request}\r\n+OK\r\n"),
+        |request| format!("-ERR unknown request {request}\r\n"),
+        // As a list of the arguments, as a command of a denial, and as a part of a version.
+        |request| format!("*1\r\n${}\r\n{request}\r\n+OK\r\n+OK\r\n", request.len()),
+        |request| format!("-NOPERM this user may not run the '{request}' command\r\n+OK\r\n+OK\r\n"),
+        |request| {
+            let info = format!("redis_version:6.{request}\r\nrun_id:a\r\n");
+            format!("+OK\r\n+OK\r\n${}\r\n{info}\r\n", info.len())
+        },
+    ];
+    for (number, answer) in answers.into_iter().enumerate() {
+        let port = start_echo(answer);
+        for login in [":s3cr3tpw@", "ivy:s3cr3tpw@"] {
+            let error = try_open(&format!("redis://{login}127.0.0.1:{port}"), &impatient()).err().unwrap();
+            let text = format!("{error} {error:?}");
+            assert!(!text.contains("s3cr") && !text.contains("ivy"), "{number}: {text}");
+        }
+    }
 }
 
 #[test]

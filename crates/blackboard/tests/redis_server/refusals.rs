@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use blackboard::Code;
 use blackboard::agent::Register;
+use blackboard::entry::Query;
 use blackboard::file::Reserve;
 use blackboard::lock::Acquire;
 use blackboard::store::redis::Redis;
-use blackboard::work::{Claim, Create};
+use blackboard::work::{Claim, ClaimNext, Create, WorkFilter};
 use testkit::redis::RedisServer;
 
 use crate::{impatient, open, try_open, value, write};
@@ -152,6 +153,86 @@ fn keys_of_another_program_are_refused_and_stay() {
 }
 
 #[test]
+fn board_without_its_index_or_its_log_is_damaged_and_not_empty() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let board = open(&server.url("a"));
+    let ivy = board.agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
+    board.work().create(&Create::new("x", "Item")).unwrap();
+    write(&board, "x", 1).unwrap();
+    let (seen, next) = (board.revision().unwrap(), ClaimNext { session: ivy, ..ClaimNext::default() });
+    for (key, aside, what) in
+        [("bb:{a}:index", "bb:{a}:i2", "index"), ("bb:{a}:log", "bb:{a}:l2", "event log")]
+    {
+        server.command(&["RENAME", key, aside]);
+        let is_damaged = |error: blackboard::Error| {
+            let text = error.to_string();
+            assert_eq!(error.code(), Code::Corrupt, "{text}");
+            assert!(text.contains("is damaged") && text.contains(what) && error.hint().is_some(), "{text}");
+        };
+        is_damaged(write(&board, "x", 2).unwrap_err());
+        is_damaged(write(&open(&server.url("a")), "new", 1).unwrap_err());
+        if key.ends_with("index") {
+            is_damaged(board.export().unwrap_err());
+            is_damaged(board.status().unwrap_err());
+            is_damaged(board.work().list(&WorkFilter::default()).unwrap_err());
+            is_damaged(board.work().claim_next(&next).unwrap_err());
+            is_damaged(board.scope("team").list(&Query::default()).unwrap_err());
+        } else {
+            let observed = board.events().observe(&blackboard::event::Since::Revision(seen), &[]);
+            let read =
+                observed.and_then(|observed| board.events().next(&observed, blackboard::Revision::ZERO, 10));
+            is_damaged(read.unwrap_err());
+        }
+        assert_eq!(server.command(&["EXISTS", key]), ":0\r\n", "nothing was created");
+        server.command(&["RENAME", aside, key]);
+        assert_eq!(board.revision().unwrap(), seen);
+    }
+    write(&board, "x", 2).unwrap();
+    // A board of an earlier program does not say that its index is never empty.
+    let old = open(&server.url("old"));
+    server.command(&["HDEL", "bb:{old}:rows", "i"]);
+    server.command(&["DEL", "bb:{old}:index"]);
+    write(&old, "x", 1).unwrap();
+    assert_eq!(value(&old, "x"), Some(1));
+}
+
+#[test]
+fn keys_that_a_lost_board_left_are_named_with_the_way_to_delete_them() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    write(&open(&server.url("a")), "x", 1).unwrap();
+    server.command(&["DEL", "bb:{a}:rows"]);
+    let error = try_open(&server.url("a"), &impatient()).err().unwrap();
+    assert_eq!(error.code(), Code::ForeignDatabase, "{error}");
+    let advice = error.hint().and_then(blackboard::Hint::advice).unwrap();
+    assert!(advice.ends_with("redis-cli DEL 'bb:{a}:index' 'bb:{a}:log'"), "{advice}");
+    server.command(&["DEL", "bb:{a}:index", "bb:{a}:log"]);
+    write(&open(&server.url("a")), "x", 1).unwrap();
+}
+
+#[test]
+fn state_that_cannot_be_read_is_damage_and_not_another_program() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let board = open(&server.url("a"));
+    write(&board, "x", 1).unwrap();
+    server.command(&["HSET", "bb:{a}:rows", "!", "1 half of a state"]);
+    assert_eq!(code(&server.url("a")), Code::Corrupt);
+    assert_eq!(write(&board, "x", 2).unwrap_err().code(), Code::Corrupt);
+    assert_eq!(board.scope("team").read("x").unwrap_err().code(), Code::Corrupt);
+}
+
+#[test]
+fn server_without_a_command_is_named_with_it() {
+    let directory = testkit::tempdir().unwrap();
+    let file = directory.path().join("redis.conf");
+    std::fs::write(&file, "rename-command EVALSHA hidden\n").unwrap();
+    let Some(server) = RedisServer::start_with_file(&file, &[]) else { return };
+    let error = try_open(&server.url("a"), &impatient()).err().unwrap();
+    assert_eq!(error.code(), Code::ServerUnsuitable, "{error}");
+    assert!(error.to_string().contains("does not have the command EVALSHA"), "{error}");
+    assert!(error.hint().and_then(blackboard::Hint::advice).unwrap().contains("docs/redis.md"), "{error:?}");
+}
+
+#[test]
 fn board_of_a_newer_program_is_refused() {
     let Some(server) = RedisServer::start(&[]) else { return };
     let board = open(&server.url("a"));
@@ -173,6 +254,23 @@ fn wrong_login_and_missing_rights_are_named_without_the_password() {
     }
     let board = open(&url(":right@"));
     write(&board, "x", 1).unwrap();
+}
+
+#[test]
+fn server_that_does_not_know_the_login_is_named_without_it() {
+    let directory = testkit::tempdir().unwrap();
+    let file = directory.path().join("redis.conf");
+    std::fs::write(&file, "rename-command AUTH hidden-auth\n").unwrap();
+    let Some(server) = RedisServer::start_with_file(&file, &[]) else { return };
+    for login in [":s3cr3tpw@", "ivy:s3cr3tpw@"] {
+        let url = server.url("a").replacen("://", &format!("://{login}"), 1);
+        let error = try_open(&url, &impatient()).err().unwrap();
+        assert_eq!(error.code(), Code::AccessDenied, "{error}");
+        assert!(error.to_string().contains("does not accept a login"), "{error}");
+        let text = format!("{error} {error:?}");
+        assert!(!text.contains("s3cr") && !text.contains("ivy"), "{text}");
+    }
+    open(&server.url("a"));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use blackboard::agent::Register;
 use blackboard::entry::{Actor, Value, Write};
 use blackboard::event::Since;
 use blackboard::store::Store as _;
-use blackboard::store::redis::{Address, Redis};
+use blackboard::store::redis::{Address, Redis, RedisOptions};
 use blackboard::work::{Claim, Complete, Create};
 use blackboard::{Board, Code, Hint, Revision};
 use testkit::redis::RedisServer;
@@ -97,7 +97,8 @@ fn writer_that_knows_its_rows_notices_that_its_server_lost_some() {
     follow(&first, &second);
     wait_for_sync(&second, &first);
     promote(&first);
-    // One row is another one than the process has seen, and one is the same. Both are written in a new run of the server.
+    // One row is another one than the process has seen, and one is the same. Both are written in a new run of the
+    // server.
     for key in ["kept", "lost", "kept", "lost"] {
         let (version, revision) = write(key);
         assert!(revision > last.1, "{key}: {revision} {last:?}");
@@ -217,6 +218,11 @@ fn commit_with_too_few_replicas_is_reported_as_unknown() {
     let error = store.unseal().unwrap_err();
     assert_eq!(error.code(), Code::OutcomeUnknown, "{error}");
     assert!(error.hint().and_then(Hint::advice).is_some_and(|advice| advice.contains("repeat")), "{error:?}");
+    // A caller with a short limit learns that a replica is missing, too.
+    let options = RedisOptions { patience: testkit::patience() / 20, ..RedisOptions::default() };
+    let hurried = try_open(&format!("{}&replicas=2", first.url("a")), &options).unwrap();
+    let error = write(&hurried, "x", 2).unwrap_err();
+    assert!(error.to_string().contains("only 1 of 2 replicas have it"), "{error}");
     // The same operation is found done when it is repeated, which is no answer while a replica is missing.
     let two = board(2);
     let by = Actor { operation: Some("the same".to_owned()), ..Actor::default() };
@@ -328,7 +334,16 @@ fn failovers_under_load_lose_nothing_with_replicas_and_only_the_end_without() {
                     (counter.load(Ordering::Relaxed) > before + 20).then_some(())
                 });
             }
-            group.fail_over();
+            if number % 2 == 0 {
+                group.fail_over_behind(|| {
+                    let before = unsafe_.load(Ordering::Relaxed);
+                    wait_until("changes that no replica has", || {
+                        (unsafe_.load(Ordering::Relaxed) > before + 20).then_some(())
+                    });
+                });
+            } else {
+                group.fail_over();
+            }
             scale::progress("redis-failovers", number + 1, failovers);
         }
         for counter in [&safe, &unsafe_] {
@@ -359,6 +374,7 @@ fn failovers_under_load_lose_nothing_with_replicas_and_only_the_end_without() {
         assert!(acknowledged.insert(*id, kept.contains(id)).is_none(), "{id} was assigned twice");
     }
     let lost = acknowledged.values().filter(|is_kept| !**is_kept).count();
+    assert!(lost > 0, "replicas that had lost the primary had all that it acknowledged");
     // Of the ids of one server, which follow each other without a skip, only the last ones may be lost.
     let (mut previous, mut is_lost) = (Revision::ZERO, false);
     for (id, is_kept) in &acknowledged {

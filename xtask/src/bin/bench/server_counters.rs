@@ -36,7 +36,7 @@ impl Counters {
 }
 
 /// The memory of each key of a board, in bytes, without the tables of hashes. A table doubles from time to time, so what is
-/// added at that moment would seem to need all of it. On average it adds about 12 bytes for each row and place.
+/// added at that moment would seem to need all of it. On average it adds about 12 bytes for each row and member.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct KeyMemory {
     pub rows: f64,
@@ -58,7 +58,7 @@ impl KeyMemory {
         Ok(KeyMemory { rows: memory("rows")?, index: memory("index")?, log: memory("log")? })
     }
 
-    /// How much rows and their places grew since then, for each of `count`.
+    /// How much rows and their members grew since then, for each of `count`.
     pub fn rows_since(self, earlier: KeyMemory, count: usize) -> f64 {
         (self.rows + self.index - earlier.rows - earlier.index) / count.max(1) as f64
     }

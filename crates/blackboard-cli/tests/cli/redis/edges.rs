@@ -67,6 +67,34 @@ fn mcp_server_works_and_waits_on_a_board_of_a_server() {
 }
 
 #[test]
+fn mcp_call_needs_no_round_trip_to_check_that_its_board_is_still_there() {
+    let Some(shared) = Shared::new() else { return };
+    let mut client = Client::speaking(Generation::Of2025, shared.command(&["mcp"]));
+    let requests = || -> u64 {
+        let stats = shared.server.command(&["INFO", "stats"]);
+        let number = stats.lines().find_map(|line| line.strip_prefix("total_reads_processed:"));
+        number.unwrap().trim().parse().unwrap()
+    };
+    client.call("entry_write", json!({"key": "k", "value": 0}));
+    // A pause of the machine costs checks of the server's role, and a keep-alive is a request, too.
+    wait_until("writes with two round trips each, and reads with one and the session", || {
+        let mut count = |tool: &str, arguments: &Value| {
+            let before = requests();
+            for _ in 0..10 {
+                client.call(tool, arguments.clone());
+            }
+            // To count is a request, too, and its connection is closed.
+            requests() - before - 2
+        };
+        let written = count("entry_write", &json!({"key": "k", "value": 1}));
+        let read = count("entry_read", &json!({"key": "k"}));
+        println!("requests of 10 writes and 10 reads: {written}, {read}");
+        (written <= 20 && read <= 20).then_some(())
+    });
+    client.end();
+}
+
+#[test]
 fn mcp_session_survives_a_server_that_does_not_answer_for_a_while() {
     let settings = [("appendonly", "yes"), ("appendfsync", "always")];
     let Some(server) = RedisServer::start(&settings) else { return };

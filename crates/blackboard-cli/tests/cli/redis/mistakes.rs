@@ -9,6 +9,7 @@ use testkit::process::{RunToEnd as _, wait_for};
 use testkit::redis::{RedisServer, free_port};
 
 use crate::machine::can;
+use crate::mcp::client::{Client, Generation};
 use crate::scratch::{Output, Scratch};
 
 /// A call with this board in its environment.
@@ -28,6 +29,8 @@ fn mistyped_url_is_no_file_and_its_password_is_not_printed() {
         "redis+unix:/run/redis.sock",
         "REDIS://:s3cr3t@localhost",
         "valkey://:s3cr3t@localhost",
+        "redis//ivy:s3cr3t@localhost",
+        "redis;//ivy:s3cr3t@localhost",
     ] {
         for output in [
             run(&scratch, url, &["write", "k", "1"]),
@@ -63,6 +66,39 @@ fn password_on_the_command_line_is_noted_once() {
     assert_eq!(count(Output::of(command.run_to_end()).success()), 0);
     let second = with_password.replace("team", "second");
     assert_eq!(count(scratch.run(["copy", &with_password, &second]).success()), 1);
+}
+
+#[test]
+fn no_edge_prints_the_login_that_a_server_repeats() {
+    let directory = testkit::tempdir().unwrap();
+    let file = directory.path().join("redis.conf");
+    fs::write(&file, "rename-command AUTH hidden-auth\n").unwrap();
+    let Some(server) = RedisServer::start_with_file(&file, &[]) else { return };
+    let (scratch, url) = (Scratch::new(), server.url("team").replacen("://", "://ivy:s3cr3tpw@", 1));
+    let is_silent = |text: &str| !text.contains("s3cr") && !text.contains("ivy");
+    for call in [&["write", "k", "1"][..], &["write", "k", "1", "--json"], &["status"], &["setup", "status"]]
+    {
+        let output = run(&scratch, &url, call);
+        assert!(is_silent(&output.stdout) && is_silent(&output.stderr), "{output:?}");
+    }
+    let refused = run(&scratch, &url, &["write", "k", "1", "--json"]).refused(Code::AccessDenied);
+    assert!(refused["error"].as_str().unwrap().contains("does not accept a login"), "{refused}");
+    // The hook log is in a directory that exists.
+    fs::create_dir_all(scratch.path().join(".pai/blackboard")).unwrap();
+    let mut hook = scratch.command(["hook", "claude"]);
+    hook.env("BLACKBOARD_DB", &url).env("BLACKBOARD_HOOK_DEADLINE", "20000");
+    let input = r#"{"session_id":"1","hook_event_name":"SessionStart","source":"startup"}"#;
+    let output = Output::fed(&mut hook, input).success();
+    assert!(is_silent(&output.stdout) && is_silent(&output.stderr), "{output:?}");
+    let log = scratch.contents().into_iter().filter(|(path, ..)| path.ends_with("hook.log"));
+    let log: String = log.map(|(_, _, text)| String::from_utf8(text).unwrap()).collect();
+    assert!(log.contains("does not accept a login") && is_silent(&log), "{log}");
+    let mut mcp = scratch.command(["mcp"]);
+    mcp.env("BLACKBOARD_DB", &url);
+    let mut client = Client::speaking(Generation::Of2025, mcp);
+    let refused = client.refused("entry_read", serde_json::json!({"key": "k"}), Code::AccessDenied);
+    assert!(is_silent(&refused.to_string()), "{refused}");
+    client.kill();
 }
 
 #[test]

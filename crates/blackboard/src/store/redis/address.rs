@@ -22,6 +22,9 @@ const MAX_REPLICAS: u32 = 100;
 /// The names of options.
 const OPTIONS: [&str; 4] = ["board=", "replicas=", "db=", "ca="];
 
+/// How much of a secret makes a text one that repeats it: a server shortens what it repeats.
+const SHOWN_START: usize = 8;
+
 /// The longest name of a board.
 const MAX_NAME: usize = 64;
 
@@ -102,6 +105,11 @@ impl Address {
         self.password.is_some()
     }
 
+    /// Whether a login is sent, to the server or to its sentinels.
+    pub(super) fn has_login(&self) -> bool {
+        [&self.user, &self.password, &self.sentinel_password].into_iter().any(Option::is_some)
+    }
+
     /// The file with the certificates to trust.
     pub fn certificates(&self) -> Option<&Path> {
         self.certificates.as_deref()
@@ -120,6 +128,15 @@ impl Address {
     /// Whether sentinels name the server.
     pub(super) fn has_sentinels(&self) -> bool {
         matches!(self.server, Server::Sentinels { .. })
+    }
+
+    /// A text of another program, unless it repeats the user or a password, or the start of one: such a text is never
+    /// shown.
+    pub(super) fn without_secrets<'a>(&self, text: &'a str) -> Option<&'a str> {
+        let secrets = [&self.user, &self.password, &self.sentinel_password].into_iter().flatten();
+        let starts = secrets.map(|secret| secret.chars().take(SHOWN_START).collect::<String>());
+        let repeats = starts.filter(|start| !start.is_empty()).any(|start| text.contains(&start));
+        (!repeats).then_some(text)
     }
 
     /// The name of the board on its server.
@@ -190,7 +207,12 @@ impl std::str::FromStr for Address {
         };
         let options: Vec<_> = options.split('&').filter(|option| !option.is_empty()).collect();
         refuse_repeated(&options)?;
-        options.into_iter().try_fold(address, read_option)
+        let address = options.into_iter().try_fold(address, read_option)?;
+        // Certificates without TLS would be an encryption that is believed in and not there.
+        if address.certificates.is_some() && !address.has_tls() {
+            return Err(invalid("has ca without TLS, which has the scheme rediss or rediss+sentinel"));
+        }
+        Ok(address)
     }
 }
 
@@ -351,10 +373,10 @@ mod tests {
             let address: Address = text.parse().unwrap();
             assert_eq!((&address.server, address.database, address.board()), (&server, database, board));
         }
-        let address: Address = "redis+sentinel://a,b:7/main/1?replicas=2&ca=/ca.pem".parse().unwrap();
+        let address: Address = "rediss+sentinel://a,b:7/main/1?replicas=2&ca=/ca.pem".parse().unwrap();
         let host = |name: &str, port| Host { name: name.to_owned(), port };
         let sentinels = vec![host("a", 26379), host("b", 7)];
-        assert_eq!(address.server, Server::Sentinels { sentinels, service: "main".to_owned(), tls: false });
+        assert_eq!(address.server, Server::Sentinels { sentinels, service: "main".to_owned(), tls: true });
         assert_eq!((address.replicas, address.certificates), (2, Some("/ca.pem".into())));
     }
 
@@ -399,13 +421,27 @@ mod tests {
     fn text_of_an_address_distinguishes_boards_and_databases() {
         for (text, expected) in [
             ("redis://ivy@host", "redis://host"),
-            ("redis://host/1?replicas=2&ca=/ca.pem", "redis://host/1"),
+            ("rediss://host/1?replicas=2&ca=/ca.pem", "rediss://host/1"),
             ("redis+unix:///run/a?db=2", "redis+unix:///run/a?db=2"),
             ("redis+unix:///run/a?board=b&db=2", "redis+unix:///run/a?db=2&board=b"),
             ("redis+unix:///run/a?board=default", "redis+unix:///run/a"),
         ] {
             assert_eq!(text.parse::<Address>().unwrap().to_string(), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn text_that_repeats_a_part_of_the_login_is_not_shown() {
+        let address: Address = "redis://ivy:long-secret@host".parse().unwrap();
+        let address = address.with_sentinel_password(Some("other".to_owned()));
+        for text in ["'ivy'", "a long-secret b", "long-sec", "another"] {
+            assert_eq!(address.without_secrets(text), None, "{text}");
+        }
+        for text in ["", "long", "secret"] {
+            assert_eq!(address.without_secrets(text), Some(text));
+        }
+        let open: Address = "redis://host".parse().unwrap();
+        assert_eq!(open.without_secrets("anything"), Some("anything"));
     }
 
     #[test]
@@ -446,6 +482,9 @@ mod tests {
             "redis://:secret@host ",
             "redis://:secret@host\"",
             "redis://:secret@host?ca=",
+            "redis://:secret@host?ca=/ca.pem",
+            "redis+unix://:secret@/run/redis.sock?ca=/ca.pem",
+            "redis+sentinel://:secret@host/main?ca=/ca.pem",
             "redis+unix://:secret@relative",
             "redis+sentinel://:secret@host",
             "redis+sentinel://:secret@host/",

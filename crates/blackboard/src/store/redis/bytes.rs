@@ -174,7 +174,8 @@ impl StoredCells for KeyParts {
     }
 }
 
-/// A member of the sorted set of all indexes: the position of a row in one of them. A pending revision splits it: the server writes its digits between the parts.
+/// A member of the sorted set of all indexes: the position of a row in one of them. A pending revision splits it: the
+/// server writes its digits between the parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Member {
     pub(super) head: Vec<u8>,

@@ -19,7 +19,7 @@ use super::fetch::Want;
 use super::last_seen::WrittenRow;
 use super::layout::{self, StoredRow};
 use super::parts::fetch;
-use super::pool::{FIRST_PAUSE, ServerCall};
+use super::pool::{self, FIRST_PAUSE, ServerCall};
 use super::resp::{Reply, Request};
 use super::script;
 use super::view::View;
@@ -35,22 +35,23 @@ const MAX_RUNS: usize = 1000;
 /// From which run on a commit pauses first, so that others get ahead of it.
 const RUNS_WITHOUT_PAUSE: usize = 4;
 
-/// From which run on a commit reserves the next one: a commit that reads much would otherwise lose to small ones forever.
+/// From which run on a commit reserves the next one: a commit that reads much would otherwise lose to small ones
+/// forever.
 const RUNS_WITHOUT_RESERVATION: usize = 8;
 
 /// How long the first reservation lasts, and the longest one. If this client stops, other commits wait for its end.
 const FIRST_RESERVATION: Duration = Duration::from_millis(250);
 const LONGEST_RESERVATION: Duration = Duration::from_secs(4);
 
-/// How old the time of a run may be when it is committed. A run that took longer is repeated, with twice the limit, up to
-/// the longest one.
+/// How old the time of a run may be when it is committed. A run that took longer is repeated, with twice the limit, up
+/// to the longest one.
 const MAX_AGE: Duration = Duration::from_secs(2);
 const LONGEST_AGE: Duration = Duration::from_hours(1);
 
-/// How long a commit waits before it tries again during the reservation of another one.
-const RESERVED_PAUSE: Duration = Duration::from_millis(2);
+/// How long a commit waits at most before it tries again during the reservation of another one, which may end early.
+const RESERVED_PAUSE: Duration = Duration::from_millis(50);
 
-/// How long a commit waits for replicas.
+/// How long a commit waits for replicas at most.
 const REPLICA_LIMIT: Duration = Duration::from_secs(2);
 
 impl Inner {
@@ -134,8 +135,8 @@ impl Inner {
                     return Ok(Committed { first, held: Duration::ZERO });
                 }
                 Outcome::Old => max_age = max_age.saturating_mul(2).min(LONGEST_AGE),
-                Outcome::Reserved if !sending.waits => return Err(faults::busy(commit.name)),
-                Outcome::Conflict | Outcome::Reserved => {}
+                Outcome::Reserved(_) if !sending.waits => return Err(faults::busy(commit.name)),
+                Outcome::Conflict | Outcome::Reserved(_) => {}
             }
             self.renew(&mut call);
         }
@@ -158,30 +159,43 @@ impl Inner {
     /// before it too.
     pub(super) fn count_replicas(&self, call: &mut ServerCall<'_>) -> Result<Reply> {
         let address = &self.pool.address;
-        let mut request = Request::default();
-        script::CONFIRM.call(&mut request, &self.keys, &[self.board.as_bytes()]);
-        add_wait(&mut request, address.replicas);
-        let mut replies = call.retry(|call| self.replies_of_script(call, &request))?.into_iter();
+        let replies = call.retry(|call| {
+            let mut request = Request::default();
+            script::CONFIRM.call(
+                &mut request,
+                &self.keys,
+                &[&self.board, layout::VERSION].map(str::as_bytes),
+            );
+            add_wait(&mut request, address.replicas, call.reply_limit());
+            self.replies_of_script(call, &request)
+        });
+        let mut replies = replies?.into_iter();
         match (replies.next(), replies.next()) {
-            (Some(Reply::Bytes(answer)), Some(count)) if answer == b"ok" => Ok(count),
-            (Some(Reply::Bytes(_)), _) => Err(faults::gone(address)),
+            (Some(Reply::List(answer)), Some(count)) if answer == [Reply::Bytes(b"ok".to_vec())] => Ok(count),
+            (Some(Reply::List(answer)), _) => Err(self.refusal(call, &answer)),
             _ => Err(faults::odd_reply(address)),
         }
     }
 
     /// Lets this call be the next one to commit, unless another call is.
-    fn reserve(&self, call: &mut ServerCall<'_>, token: &str, limit: Duration) -> Result<()> {
+    pub(super) fn reserve(&self, call: &mut ServerCall<'_>, token: &str, limit: Duration) -> Result<()> {
         let mut request = Request::default();
         let limit = limit.as_millis().to_string();
-        script::RESERVE.call(&mut request, &self.keys, &[token.as_bytes(), limit.as_bytes()]);
-        call.retry(|call| self.replies_of_script(call, &request)).map(drop)
+        let arguments = [&self.board, layout::VERSION, token, &limit].map(str::as_bytes);
+        script::RESERVE.call(&mut request, &self.keys, &arguments);
+        call.retry(|call| match &self.answer_of_script(call, &request)?[..] {
+            [Reply::Bytes(answer)] if answer == b"reserved" || answer == b"taken" => Ok(()),
+            parts => Err(ServerError::Final(self.refusal(call, parts))),
+        })
     }
 }
 
-/// Lets the server answer when this many replicas have what the connection has written.
-fn add_wait(request: &mut Request, replicas: u32) {
+/// Lets the server answer when this many replicas have what the connection has written, early enough for a caller that
+/// waits this long for the reply: it is better to know that a replica is missing than not to know the outcome.
+fn add_wait(request: &mut Request, replicas: u32, reply_limit: Duration) {
     if replicas > 0 {
-        let limit = REPLICA_LIMIT.as_millis().to_string();
+        // Zero would be no limit.
+        let limit = REPLICA_LIMIT.min(reply_limit / 4 * 3).as_millis().max(1).to_string();
         request.command(&[b"WAIT", replicas.to_string().as_bytes(), limit.as_bytes()]);
     }
 }
@@ -216,8 +230,8 @@ enum Outcome {
     Conflict,
     /// The time of the run has passed.
     Old,
-    /// Another commit is the next one, and the caller does not wait.
-    Reserved,
+    /// Another commit is the next one, for as long as this at most.
+    Reserved(Duration),
 }
 
 /// What a commit assumes of a server from which nothing was read for it. The script compares it.
@@ -294,8 +308,10 @@ impl<'a> PendingCommit<'a> {
         let (mut may_be_done, mut pause) = (false, FIRST_PAUSE);
         loop {
             let error = match self.attempt(call, &mut may_be_done) {
-                Ok(Some(Outcome::Reserved)) if self.waits && Instant::now() < call.deadline => {
-                    thread::sleep(RESERVED_PAUSE);
+                Ok(Some(Outcome::Reserved(left))) if self.waits && Instant::now() < call.deadline => {
+                    // Its clock counts milliseconds.
+                    let pause = left.clamp(Duration::from_millis(1), RESERVED_PAUSE);
+                    thread::sleep(pool::jitter(pause));
                     continue;
                 }
                 Ok(Some(outcome)) => return Ok(outcome),
@@ -331,12 +347,14 @@ impl<'a> PendingCommit<'a> {
     ) -> Result<Option<Outcome>, ServerError> {
         let address = &self.inner.pool.address;
         let connection = call.connection()?;
-        // On another server the guess is in doubt. If it was sent before, only the same commit tells whether it was applied.
+        // On another server the guess is in doubt. If it was sent before, only the same commit tells whether it was
+        // applied.
         if !*may_be_done && self.guess.as_ref().is_some_and(|guess| guess.run != connection.run) {
             return Ok(Some(Outcome::Conflict));
         }
         let (run, slot) = (self.inner.run_of(connection), connection.slot.number);
-        let replies = call.exchange(&self.request(&run, slot, *may_be_done)).map_err(|broken| {
+        let request = self.request(&run, slot, *may_be_done, call.reply_limit());
+        let replies = call.exchange(&request).map_err(|broken| {
             *may_be_done |= broken.may_have_arrived;
             faults::of_connection(address, broken.error)
         })?;
@@ -363,7 +381,8 @@ impl<'a> PendingCommit<'a> {
                 let first = text(1).and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
                 let first = first.and_then(checked_revision).ok_or_else(odd)?;
                 if let Some(Reply::Error(text)) = replies.get(1) {
-                    // The server was demoted while it waited for replicas. The new primary has the commit, or it has not.
+                    // The server was demoted while it waited for replicas. The new primary has the commit, or it has
+                    // not.
                     return Err(faults::of_reply(address, text));
                 }
                 call.set_outcome(layout::outcome(&self.id, first, self.latest));
@@ -379,8 +398,13 @@ impl<'a> PendingCommit<'a> {
             }
             Some(b"conflict") => Ok(Some(Outcome::Conflict)),
             Some(b"old") => Ok(Some(Outcome::Old)),
-            Some(b"reserved") => Ok(Some(Outcome::Reserved)),
+            Some(b"reserved") => {
+                let left = text(3).and_then(|left| std::str::from_utf8(left).ok()?.parse().ok());
+                Ok(Some(Outcome::Reserved(Duration::from_millis(left.ok_or_else(odd)?))))
+            }
             Some(b"gone") => Err(ServerError::Final(faults::gone(address))),
+            Some(b"no index") => Err(ServerError::Final(faults::damaged(address, faults::NO_INDEX))),
+            Some(b"no log") => Err(ServerError::Final(faults::damaged(address, faults::NO_LOG))),
             Some(b"version") => Err(ServerError::Final(self.inner.held(call, text(1).unwrap_or_default()))),
             _ => {
                 *may_be_done = true;
@@ -390,7 +414,7 @@ impl<'a> PendingCommit<'a> {
     }
 
     /// `is_repeated` means that an earlier copy may have arrived, or may still do.
-    fn request(&self, run: &str, slot: u16, is_repeated: bool) -> Request {
+    fn request(&self, run: &str, slot: u16, is_repeated: bool, reply_limit: Duration) -> Request {
         let (mut request, keys) = (Request::default(), &self.inner.keys);
         let mut board_keys = keys.all().to_vec();
         if self.erases {
@@ -417,12 +441,12 @@ impl<'a> PendingCommit<'a> {
         for argument in head.into_iter().chain(self.arguments.iter().map(Vec::as_slice)) {
             request.argument(argument);
         }
-        add_wait(&mut request, self.inner.pool.address.replicas);
+        add_wait(&mut request, self.inner.pool.address.replicas, reply_limit);
         request
     }
 
-    /// Looks for a row that only this commit can have written, after another connection has replaced its outcome. Without
-    /// that row, or replicas that have it, the outcome stays unknown.
+    /// Looks for a row that only this commit can have written, after another connection has replaced its outcome.
+    /// Without that row, or replicas that have it, the outcome stays unknown.
     fn find_lost(&self, call: &mut ServerCall<'_>) -> Result<Outcome> {
         match self.find_written(call) {
             Ok(Some(first)) => {

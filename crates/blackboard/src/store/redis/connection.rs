@@ -132,13 +132,16 @@ impl Connection {
             }
             (None, None) => {}
         }
+        let has_login = request.commands() > 0;
         if address.database != 0 {
             request.command(&[b"SELECT", address.database.to_string().as_bytes()]);
         }
         request.command(&[b"TIME"]).command(&[b"INFO", b"server", b"replication"]);
         let replies =
             self.exchange(&request, deadline).map_err(|broken| faults::of_login(address, broken))?;
-        // A failed login makes the other replies fail, too, so the first error is the reason.
+        if let Some(Reply::Error(text)) = replies.first().filter(|_| has_login) {
+            return Err(faults::of_refused_login(address, text));
+        }
         if let Some(Reply::Error(text)) = replies.iter().find(|reply| matches!(reply, Reply::Error(_))) {
             return Err(faults::of_reply(address, text));
         }
@@ -351,9 +354,10 @@ fn ask_sentinel(
     request.command(&[b"SENTINEL", b"get-master-addr-by-name", service.as_bytes()]);
     let replies =
         connection.exchange(&request, deadline).map_err(|broken| faults::of_login(address, broken))?;
-    // A failed login makes the question fail, too, so the first error is the reason.
-    let error = replies.iter().find(|reply| matches!(reply, Reply::Error(_)));
-    match error.or(replies.last()) {
+    if let [Reply::Error(text), _] = &replies[..] {
+        return Err(faults::of_refused_sentinel_login(address, text));
+    }
+    match replies.last() {
         Some(Reply::List(parts)) => match &parts[..] {
             [Reply::Bytes(name), Reply::Bytes(port)] => {
                 let port = std::str::from_utf8(port).ok().and_then(|port| port.parse().ok());

@@ -1,8 +1,8 @@
 //! Reads a complete board, page by page.
 //!
-//! A board that sessions change has no state that lasts for many reads. So the server makes a copy of its keys, atomically,
-//! and that is read. The copy is removed at the end; if this process is killed, the server removes it after a while. A board
-//! that cannot change, because it is sealed or being loaded, is read directly.
+//! A board that sessions change has no state that lasts for many reads. So the server makes a copy of its keys,
+//! atomically, and that is read. The copy is removed at the end; if this process is killed, the server removes it after
+//! a while. A board that cannot change, because it is sealed or being loaded, is read directly.
 
 use std::time::{Duration, Instant};
 
@@ -33,6 +33,9 @@ const LIFETIME: Duration = Duration::from_mins(10);
 
 /// How long the server may take for that copy. It does nothing else meanwhile.
 const COPY_LIMIT: Duration = Duration::from_mins(2);
+
+/// How long the end of a call waits until that copy is removed.
+const REMOVAL_LIMIT: Duration = Duration::from_secs(2);
 
 impl Inner {
     /// Gives every part of one state of the board to a recipient.
@@ -77,7 +80,8 @@ impl Snapshot {
         expire(&mut request, &copy.keys);
         request.command(&[b"EXEC"]);
         let snapshot = Snapshot { board: copy };
-        snapshot.send(&request)?;
+        let replies = snapshot.send(&request, snapshot.board.patience)?;
+        check_transaction(&snapshot.board, &replies)?;
         Ok(snapshot)
     }
 
@@ -85,24 +89,16 @@ impl Snapshot {
     fn keep(&self) -> Result<()> {
         let mut request = Request::default();
         expire(&mut request, &self.board.keys);
-        self.send(&request)
+        self.send(&request, self.board.patience).map(drop)
     }
 
-    fn send(&self, request: &Request) -> Result<()> {
+    /// Sends a request that may be repeated.
+    fn send(&self, request: &Request, limit: Duration) -> Result<Vec<Reply>> {
         let board = &self.board;
-        let replies = board.call(board.patience).retry(|call| {
+        board.call(limit).retry(|call| {
             call.connection()?;
             board.replies(call, request)
-        })?;
-        // An error inside of a transaction is a part of its answer.
-        let Some(Reply::List(results)) = replies.last() else { return Ok(()) };
-        match results.iter().find(|result| matches!(result, Reply::Error(_))) {
-            Some(Reply::Error(text)) => {
-                let address = &board.pool.address;
-                Err(faults::of_reply(address, text).into_error(address))
-            }
-            _ => Ok(()),
-        }
+        })
     }
 }
 
@@ -112,7 +108,17 @@ impl Drop for Snapshot {
         let [rows, index, log] = self.board.keys.all();
         request.command(&[b"UNLINK", rows, index, log]);
         // Otherwise the server removes it later.
-        let _ = self.send(&request);
+        let _ = self.send(&request, REMOVAL_LIMIT);
+    }
+}
+
+/// What went wrong in a transaction. An error inside of it is a part of its answer.
+fn check_transaction(board: &Inner, replies: &[Reply]) -> Result<()> {
+    let address = &board.pool.address;
+    let Some(Reply::List(results)) = replies.last() else { return Err(faults::odd_reply(address)) };
+    match results.iter().find(|result| matches!(result, Reply::Error(_))) {
+        Some(Reply::Error(text)) => Err(faults::of_reply(address, text).into_error(address)),
+        _ => Ok(()),
     }
 }
 

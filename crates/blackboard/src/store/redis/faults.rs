@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 
 use super::address::{Address, Host};
 use super::connection::BrokenConnection;
-use crate::error::{Code, Error, Fault, Refusal};
+use crate::error::{Code, DamagedBoard, Error, Fault, Refusal};
 use crate::hint::Hint;
 use crate::store::transfer;
 
@@ -30,7 +30,8 @@ pub(super) enum ServerError {
     Final(Error),
 }
 
-/// A mistake in the address that a failure may come from. A call that opens a board does not wait long for it to go away.
+/// A mistake in the address that a failure may come from. A call that opens a board does not wait long for it to go
+/// away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Suspicion {
     /// The address is that of another server, or of none.
@@ -117,18 +118,23 @@ pub(super) fn of_connection(address: &Address, error: io::Error) -> ServerError 
         ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
             "it closed the connection".to_owned()
         }
-        ErrorKind::NotFound if address.is_socket() => "its socket does not exist".to_owned(),
-        ErrorKind::NotFound => "its host does not exist".to_owned(),
+        ErrorKind::NotFound | ErrorKind::NotADirectory if address.is_socket() => {
+            "its socket does not exist".to_owned()
+        }
+        _ if wants_client_certificate(&error) => "it requires a certificate of the client".to_owned(),
+        ErrorKind::NotFound => "its host cannot be resolved".to_owned(),
         ErrorKind::PermissionDenied => "this user may not connect to it".to_owned(),
         _ => with_sources(&error),
     };
     let mut fault = unreachable(address, reason);
     let kind = error.kind();
     fault = match kind {
-        ErrorKind::NotFound if address.is_socket() => {
+        ErrorKind::NotFound | ErrorKind::NotADirectory if address.is_socket() => {
             fault.hint("check the path of the socket, and that the server runs")
         }
-        ErrorKind::NotFound => fault.hint("check the name of the host"),
+        ErrorKind::NotFound => {
+            fault.hint("check the name of the host, and that this machine can resolve names")
+        }
         ErrorKind::PermissionDenied => {
             fault.hint("check the permissions of the socket: unixsocketperm of the server")
         }
@@ -139,26 +145,28 @@ pub(super) fn of_connection(address: &Address, error: io::Error) -> ServerError 
     match (kind, certificate) {
         (_, Some(hint)) => ServerError::Final(fault.hint(hint).into()),
         (ErrorKind::InvalidInput | ErrorKind::Unsupported, None) => ServerError::Final(fault.into()),
-        (ErrorKind::NotFound, None) => ServerError::temporary(fault).suspecting(Suspicion::Location),
+        (ErrorKind::NotFound | ErrorKind::NotADirectory, None) => {
+            ServerError::temporary(fault).suspecting(Suspicion::Location)
+        }
         // Everything that is not about this program.
         _ => ServerError::temporary(fault),
     }
 }
 
-/// A new connection failed before the server has answered the login: perhaps no Redis server is there, or one with other
-/// settings than the address.
+/// A new connection failed before the server has answered the login: perhaps no Redis server is there, or one with
+/// other settings than the address.
 pub(super) fn of_login(address: &Address, broken: BrokenConnection) -> ServerError {
     // A server that refuses a client says why, and closes the connection.
     if let Some(text) = &broken.said {
-        return of_reply(address, text);
+        return if address.has_login() { of_refused_login(address, text) } else { of_reply(address, text) };
     }
     let error = broken.error;
     let tls = error.get_ref().and_then(|source| source.downcast_ref::<rustls::Error>());
     match (error.kind(), tls) {
         (_, Some(rustls::Error::InvalidMessage(_))) => has_no_tls(address),
-        (ErrorKind::InvalidData, None) => {
-            ServerError::Final(odd(address, "what no Redis server sends").with_source(&error.to_string()))
-        }
+        (ErrorKind::InvalidData, None) => ServerError::Final(
+            odd(address, "what no Redis server sends").with_source(address, &error.to_string()),
+        ),
         (ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe, None) => {
             of_connection(address, error).suspecting(Suspicion::Tls)
         }
@@ -214,8 +222,17 @@ fn certificate_hint(error: &io::Error) -> Option<&'static str> {
             Some("renew the certificate of the server")
         }
         rustls::Error::InvalidCertificate(_) => Some("check the certificate of the server"),
+        _ if wants_client_certificate(error) => {
+            Some("certificates of clients are not supported: set tls-auth-clients of the server to no")
+        }
         _ => None,
     }
+}
+
+/// Whether the server ended a connection because the client has no certificate.
+fn wants_client_certificate(error: &io::Error) -> bool {
+    let source = error.get_ref().and_then(|source| source.downcast_ref::<rustls::Error>());
+    matches!(source, Some(rustls::Error::AlertReceived(rustls::AlertDescription::CertificateRequired)))
 }
 
 /// The certificates to trust cannot be used.
@@ -225,10 +242,26 @@ pub(super) struct UntrustedFile(pub(super) String);
 
 /// The server answered with an error.
 pub(super) fn of_reply(address: &Address, text: &str) -> ServerError {
+    let unknown = || ServerError::Final(odd(address, "an error").with_source(address, text));
+    of_known_reply(address, text).unwrap_or_else(unknown)
+}
+
+/// The server answered the login with an error. Its text may repeat the login, and may end in the middle of it, so no
+/// part of an unknown one is shown.
+pub(super) fn of_refused_login(address: &Address, text: &str) -> ServerError {
+    of_known_reply(address, text).filter(|_| !text.contains("unknown command")).unwrap_or_else(|| {
+        let message = format!("the server of {address} does not accept a login");
+        ServerError::Final(Refusal::new(Code::AccessDenied, message).hint(NO_LOGIN_HINT).into())
+    })
+}
+
+/// The error of a reply that has its own text here; `None` for any other one.
+fn of_known_reply(address: &Address, text: &str) -> Option<ServerError> {
     let (code, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let command = || named_command(rest).filter(|command| address.without_secrets(command).is_some());
     let suitable = |reason: &str| unsuitable(address, reason);
     let denied = |reason: &str| Refusal::new(Code::AccessDenied, format!("the server of {address} {reason}"));
-    match code {
+    Some(match code {
         "NOSCRIPT" => ServerError::UnknownScript,
         "LOADING" => ServerError::temporary(
             unreachable(address, "it is still loading its data").hint("wait until it has loaded them"),
@@ -263,7 +296,10 @@ pub(super) fn of_reply(address: &Address, text: &str) -> ServerError {
         },
         "OOM" => ServerError::Final(
             Fault::new(Code::ServerFull, format!("the memory of the server of {address} is full"))
-                .hint("raise maxmemory of the server; entries and items can still be deleted and released, and sessions can end")
+                .hint(
+                    "raise maxmemory of the server; entries and items can still be deleted and released, and sessions \
+                     can end",
+                )
                 .into(),
         ),
         "MISCONF" => ServerError::Final(
@@ -286,12 +322,12 @@ pub(super) fn of_reply(address: &Address, text: &str) -> ServerError {
             ServerError::Final(denied("refuses the user or the password").hint(PASSWORD_HINT).into())
         }
         "NOPERM" => {
-            let command = named_command(rest).unwrap_or_else(|| "a key of the board".to_owned());
+            let command = command().unwrap_or_else(|| "a key of the board".to_owned());
             ServerError::Final(denies(address, &command))
         }
         // The same inside of a script.
         "ERR" if rest.contains("user executing the script ") || rest.contains("ACL failure in script") => {
-            let command = named_command(rest).unwrap_or_else(|| "a command of a script".to_owned());
+            let command = command().unwrap_or_else(|| "a command of a script".to_owned());
             ServerError::Final(denies(address, &command))
         }
         "ERR" if rest.contains("max number of clients") => ServerError::temporary(
@@ -301,14 +337,27 @@ pub(super) fn of_reply(address: &Address, text: &str) -> ServerError {
         "ERR" if rest.contains("AUTH") && rest.contains("without any password") => ServerError::Final(
             denied("has no password, and one was given").hint("remove the password").into(),
         ),
-        "ERR" if rest.contains("SELECT is not allowed in cluster mode") => {
-            ServerError::Final(suitable("a cluster has only database 0").into())
+        "ERR" if rest.contains("SELECT is not allowed in cluster mode") => ServerError::Final(
+            suitable("a cluster has only database 0")
+                .hint("leave out the number of the database, and name the board with ?board=NAME")
+                .into(),
+        ),
+        "ERR" if rest.contains("DB index is out of range") => ServerError::Final(
+            suitable("the server does not have this database")
+                .hint("name a smaller number, or raise databases in the configuration of the server")
+                .into(),
+        ),
+        "ERR" if rest.starts_with("unknown command") => {
+            let name = rest.split('\'').nth(1).filter(|name| address.without_secrets(name).is_some());
+            let command = name.map_or_else(|| "a command".to_owned(), |name| format!("the command {name}"));
+            ServerError::Final(
+                suitable(&format!("the server does not have {command}"))
+                    .hint("docs/redis.md lists the commands of a board: the server may not rename or disable them")
+                    .into(),
+            )
         }
-        "ERR" if rest.contains("DB index is out of range") => {
-            ServerError::Final(suitable("the server does not have this database").into())
-        }
-        _ => ServerError::Final(odd(address, "an error").with_source(text)),
-    }
+        _ => return None,
+    })
 }
 
 /// The command that the text of a server names.
@@ -318,14 +367,26 @@ fn named_command(text: &str) -> Option<String> {
     Some(format!("the command {name}"))
 }
 
-/// Whether a server that answers a commit with this error has changed nothing: it refuses the script before it starts, or
-/// the type of a key, which the script checks first. Any other error may come from the middle of the script.
+/// Whether a server that answers a commit with this error has changed nothing: it refuses the script before it starts,
+/// or the type of a key, which the script checks first. Any other error may come from the middle of the script.
 pub(super) fn proves_no_change(text: &str) -> bool {
     const REFUSALS: &str = "ASK BUSY CLUSTERDOWN LOADING MASTERDOWN MISCONF MOVED NOAUTH NOPERM NOREPLICAS NOSCRIPT OOM \
         READONLY TRYAGAIN";
     let code = text.split(' ').next().unwrap_or_default();
     let is_from_script = text.contains("@user_script");
     code == "WRONGTYPE" || (!is_from_script && REFUSALS.split_whitespace().any(|refusal| refusal == code))
+}
+
+/// A sentinel answered the login with an error, of which no unknown text is shown.
+pub(super) fn of_refused_sentinel_login(address: &Address, text: &str) -> ServerError {
+    if matches!(text.split(' ').next(), Some("NOAUTH" | "WRONGPASS")) || text.contains("without any password")
+    {
+        return of_sentinel(address, text);
+    }
+    of_known_reply(address, text).filter(|_| !text.contains("unknown command")).unwrap_or_else(|| {
+        let message = format!("a sentinel of {address} does not accept a login");
+        ServerError::Final(Refusal::new(Code::AccessDenied, message).hint(SENTINEL_PASSWORD_HINT).into())
+    })
 }
 
 /// A sentinel answered with an error.
@@ -361,8 +422,12 @@ pub(super) fn denies(address: &Address, what: &str) -> Error {
 }
 
 /// What to do if an erasure has no memory: a stream cannot change an entry, so the script writes it again.
-pub(super) const FULL_FOR_AN_ERASURE: &str = "raise maxmemory of the server by the size of the event log of the board, which is \
-                                              written again, then repeat the purge";
+pub(super) const FULL_FOR_AN_ERASURE: &str = "raise maxmemory of the server by the size of the event log of the board, \
+                                              which is written again, then repeat the purge";
+
+/// What to do about a server without the command for it.
+const NO_LOGIN_HINT: &str =
+    "check that the server has the command AUTH under this name, or give no user and no password";
 
 const PASSWORD_HINT: &str = "set BLACKBOARD_REDIS_PASSWORD, or a password file";
 
@@ -375,18 +440,23 @@ fn moved_to(rest: &str) -> Option<Host> {
 }
 
 trait WithSource {
-    fn with_source(self, text: &str) -> Error;
+    /// The same with what the server said, unless that repeats a part of the login.
+    fn with_source(self, address: &Address, text: &str) -> Error;
 }
 
 impl WithSource for Error {
-    fn with_source(self, text: &str) -> Error {
-        match self {
-            // The server may repeat anything, but a password is no part of a command that can fail like this.
-            Error::Fault(fault) => (*fault).because(text.chars().take(200).collect::<String>()).into(),
-            Error::Refusal(_) => self,
+    fn with_source(self, address: &Address, text: &str) -> Error {
+        match (self, address.without_secrets(text)) {
+            (Error::Fault(fault), Some(text)) => {
+                (*fault).because(text.chars().take(MAX_SOURCE).collect::<String>()).into()
+            }
+            (error, _) => error,
         }
     }
 }
+
+/// How much is shown of what a server says.
+const MAX_SOURCE: usize = 200;
 
 /// The server sent something that it does not send to this program.
 pub(super) fn odd(address: &Address, what: &str) -> Error {
@@ -405,6 +475,32 @@ pub(super) fn foreign(address: &Address) -> Error {
     let message = format!("the keys bb:{{{}}}:* of the server belong to another program", address.board());
     Fault::new(Code::ForeignDatabase, message).hint("name another board with ?board=NAME").into()
 }
+
+/// Keys of a board are there, and its rows are not.
+pub(super) fn leftover(address: &Address) -> Error {
+    let board = address.board();
+    let message = format!(
+        "the server has the key bb:{{{board}}}:index or bb:{{{board}}}:log without a board: of a lost board, or of \
+         another program"
+    );
+    let delete = format!(
+        "if nothing uses them, delete them: redis-cli DEL 'bb:{{{board}}}:index' 'bb:{{{board}}}:log'"
+    );
+    Fault::new(Code::ForeignDatabase, message).hint(delete).into()
+}
+
+/// A part of the board is missing.
+pub(super) fn damaged(address: &Address, what: &'static str) -> Error {
+    Fault::new(Code::Corrupt, format!("{address} is damaged: {what}"))
+        .hint("restore the data of the server, or copy a backup to another board")
+        .because(DamagedBoard(what))
+        .into()
+}
+
+/// What can be missing.
+pub(super) const NO_INDEX: &str = "its index is gone";
+pub(super) const NO_LOG: &str = "its event log is gone";
+pub(super) const NO_STATE: &str = "its state cannot be read";
 
 /// The board is not there any more.
 pub(super) fn gone(address: &Address) -> Error {
@@ -429,7 +525,9 @@ pub(super) fn another_board(address: &Address) -> Error {
 
 /// The board was written by a newer program.
 pub(super) fn newer(address: &Address) -> Error {
-    Fault::new(Code::NewerSchema, format!("{address} was written by a newer version of blackboard")).into()
+    Fault::new(Code::NewerSchema, format!("{address} was written by a newer version of blackboard"))
+        .hint("install that version, or name another board with ?board=NAME")
+        .into()
 }
 
 /// The board is being loaded, or that was interrupted.
@@ -472,12 +570,14 @@ pub(super) fn replica(address: &Address) -> ServerError {
 
 /// The server is too old.
 pub(super) fn too_old(address: &Address, version: &str) -> ServerError {
+    let version = address.without_secrets(version).unwrap_or("of an unknown form");
     let reason = format!("the server has version {version}, and 7.0 is required");
     ServerError::Final(unsuitable(address, reason).hint("install a newer server").into())
 }
 
 /// The server removes data when its memory is full.
 pub(super) fn evicts(address: &Address, policy: &str) -> Error {
+    let policy = address.without_secrets(policy).unwrap_or("maxmemory-policy");
     unsuitable(address, format!("the server removes data when its memory is full ({policy})"))
         .hint("set maxmemory-policy of the server to noeviction")
         .into()
@@ -495,12 +595,14 @@ pub(super) fn lost(name: &str, runs: usize) -> Error {
         Code::Conflict,
         format!("cannot commit {name}: other sessions changed the same rows {runs} times"),
     )
+    .hint("repeat the call when fewer sessions change these rows")
     .into()
 }
 
 /// Another session changed what a commit has read, and the caller does not wait.
 pub(super) fn busy(name: &str) -> Error {
     Refusal::new(Code::Busy, format!("cannot commit {name} at once: another session changes the same rows"))
+        .hint("repeat the call")
         .into()
 }
 

@@ -313,8 +313,8 @@ pub(super) fn fetch_at_once(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReadMode {
     Transaction,
-    /// Without a transaction: the state is read before and after the rest, and has to be the same. A server whose memory is
-    /// full refuses every transaction.
+    /// Without a transaction: the state is read before and after the rest, and has to be the same. A server whose
+    /// memory is full refuses every transaction.
     Comparison,
 }
 
@@ -366,8 +366,8 @@ fn request_for(inner: &Inner, slot: u16, wants: &[Want], kind: ReadMode) -> Requ
     }
     request.command(&[b"TIME"]);
     let fields: Vec<_> = fields_of(wants).collect();
-    request.begin(4 + fields.len());
-    for argument in [b"HMGET", &keys.rows[..], layout::STATE, &layout::slot_field(slot)] {
+    request.begin(5 + fields.len());
+    for argument in [b"HMGET", &keys.rows[..], layout::STATE, &layout::slot_field(slot), layout::HAS_INDEX] {
         request.argument(argument);
     }
     for field in &fields {
@@ -379,6 +379,12 @@ fn request_for(inner: &Inner, slot: u16, wants: &[Want], kind: ReadMode) -> Requ
     }
     for want in wants {
         want.add_command(&mut request, inner);
+    }
+    if wants.iter().any(Want::reads_index) {
+        request.command(&[b"ZCARD", &keys.index]);
+    }
+    if wants.iter().any(Want::reads_log) {
+        request.command(&[b"XREVRANGE", &keys.log, b"+", b"-", b"COUNT", b"1"]);
     }
     match kind {
         ReadMode::Transaction => request.command(&[b"EXEC"]),
@@ -395,6 +401,14 @@ impl Want {
     /// Whether it has a command of its own.
     fn has_command(&self) -> bool {
         !matches!(self, Want::Row(_) | Want::Entry(_) | Want::Version(_))
+    }
+
+    fn reads_index(&self) -> bool {
+        matches!(self, Want::Rows(_) | Want::Members(_) | Want::Count(_))
+    }
+
+    fn reads_log(&self) -> bool {
+        self.has_command() && !self.reads_index()
     }
 
     fn add_command(&self, request: &mut Request, inner: &Inner) {
@@ -483,6 +497,8 @@ fn read_answers(
         _ => return Err(odd()),
     };
     let outcome = fields.next().map(optional).ok_or_else(odd)?.map_err(|()| odd())?.unwrap_or_default();
+    let has_index = fields.next().map(optional).ok_or_else(odd)?.map_err(|()| odd())?.is_some();
+    let has_events = state.revision > state.floor;
     inner.listener.tell(state.revision);
     let mut answers = Answers::new(state, inner.time_of_run(estimate, time.timestamp()), outcome);
     for want in wants.iter().filter(|want| matches!(want, Want::Row(_) | Want::Version(_))) {
@@ -509,6 +525,14 @@ fn read_answers(
     for want in wants.iter().filter(|want| want.has_command()) {
         let reply = results.next().ok_or_else(odd)?;
         answers.add_reply(want, reply).ok_or_else(odd)?;
+    }
+    // The server removes a key without content, so a missing one looks like an empty one.
+    if wants.iter().any(Want::reads_index) && results.next() == Some(Reply::Integer(0)) && has_index {
+        return Err(ServerError::Final(faults::damaged(address, faults::NO_INDEX)));
+    }
+    let is_empty = |log: Reply| matches!(log, Reply::List(events) if events.is_empty());
+    if wants.iter().any(Want::reads_log) && results.next().is_some_and(is_empty) && has_events {
+        return Err(ServerError::Final(faults::damaged(address, faults::NO_LOG)));
     }
     Ok(answers)
 }
@@ -562,7 +586,8 @@ impl Inner {
         let address = &self.pool.address;
         let state = State::read(stored).map_err(|error| match error {
             StateError::Newer => faults::newer(address),
-            StateError::Damaged => faults::foreign(address),
+            StateError::Foreign => faults::foreign(address),
+            StateError::Damaged => faults::damaged(address, faults::NO_STATE),
         })?;
         if state.board != self.board {
             return Err(faults::gone(address));
@@ -573,8 +598,8 @@ impl Inner {
         Ok(state)
     }
 
-    /// The time of a run: the estimate that the request was made with, unless it was wrong. It is not after the server's time,
-    /// and therefore not after the events of the run.
+    /// The time of a run: the estimate that the request was made with, unless it was wrong. It is not after the
+    /// server's time, and therefore not after the events of the run.
     fn time_of_run(&self, estimate: Timestamp, server: Timestamp) -> Timestamp {
         let is_good = (0..=MAX_TIME_ERROR).contains(&(server.millis() - estimate.millis()));
         if is_good || self.fixed_clock.is_some() { estimate } else { server }

@@ -60,6 +60,9 @@ impl Inner {
         if version == layout::LOADING.as_bytes() {
             return faults::being_copied(address);
         }
+        if !version.first().is_some_and(u8::is_ascii_digit) || version == layout::VERSION.as_bytes() {
+            return faults::damaged(address, faults::NO_STATE);
+        }
         if version != layout::SEALED.as_bytes() {
             return faults::newer(address);
         }

@@ -1,12 +1,12 @@
 //! A first guess of what a commit reads: the rows that this process saw last.
 //!
-//! A commit runs at once if all rows that it announces are known, and the script validates them like rows that were just
-//! read: one round trip instead of two. A wrong guess is a conflict, and the next run reads. Only changes are based on a
-//! guess. A refusal, and a call that changes nothing, is always based on a read.
+//! A commit runs at once if all rows that it announces are known, and the script validates them like rows that were
+//! just read: one round trip instead of two. A wrong guess is a conflict, and the next run reads. Only changes are
+//! based on a guess. A refusal, and a call that changes nothing, is always based on a read.
 //!
-//! A stamp is random, so a row with the stamp that was seen has the content that was seen, also after a failover. What a
-//! read would notice besides rows, the script compares: the board, the run of the server, and its clock. A guess is made
-//! only on an open connection whose server was checked a moment ago, and never sent to another one first.
+//! A stamp is random, so a row with the stamp that was seen has the content that was seen, also after a failover. What
+//! a read would notice besides rows, the script compares: the board, the run of the server, and its clock. A guess is
+//! made only on an open connection whose server was checked a moment ago, and never sent to another one first.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,8 @@ use crate::error::Result;
 use crate::revision::Revision;
 use crate::store::Prefetch;
 
-/// How long after its last read a process may guess: the server's clock may be set.
+/// How long after its last read, of whatever rows, a process may guess: the server's clock may be set. How old a row is
+/// does not matter, because the script compares its stamp.
 const FRESH: Duration = Duration::from_secs(2);
 
 /// How long nothing is assumed to become old enough.
@@ -47,8 +48,8 @@ struct Seen {
     bytes: usize,
     state: Option<State>,
     read_at: Option<Instant>,
-    /// The starts of ranges that had no row, and when they were read, by the board's clock. Their ends depend on the time of
-    /// the run.
+    /// The starts of ranges that had no row, and when they were read, by the board's clock. Their ends depend on the
+    /// time of the run.
     empty: HashMap<Vec<u8>, Timestamp>,
     /// How many commits begin with a read before the next guess, and how many after the next wrong one.
     pause: u32,
@@ -212,8 +213,8 @@ impl LastSeen {
 }
 
 impl Inner {
-    /// What a commit reads, if this process knows all of it. Besides rows that is only whether something is old enough, which
-    /// may be a little late.
+    /// What a commit reads, if this process knows all of it. Besides rows that is only whether something is old enough,
+    /// which may be a little late.
     pub(super) fn guess(
         &self,
         call: &ServerCall<'_>,

@@ -3,7 +3,8 @@
 //! ```text
 //! bb:{NAME}:rows    hash     ! the state of the board · r… rows · vREVISION versions · dSLOT outcomes
 //!                            ? a reservation · > where a sealed board went · dw written to wait for replicas
-//! bb:{NAME}:index   zset     every position of every row, with score 0, read in the order of its bytes
+//!                            i its index is never empty
+//! bb:{NAME}:index   zset     every position of every row, with score 0, in the order of its bytes, and the member \0
 //! bb:{NAME}:log     stream   the event REVISION-0, in the field e
 //! ```
 //!
@@ -20,9 +21,9 @@
 //! | outcome | the commit id, `FIRST LATEST \0`; then those of other connections with the same slot |
 //!
 //! A stamp is the random start of the id of the commit that wrote the value: no counter that a failover could repeat.
-//! The end of the id is the connection and the number of the commit there.
-//! FIRST is the first revision of that commit; in an outcome `-` if it was refused, `?` if an earlier copy of it may have been
-//! applied. LATEST is the time until which a copy of it could be applied. Payloads contain pending revisions, and a reader resolves them with it.
+//! The end of the id is the connection and the number of the commit there. FIRST is the first revision of that commit;
+//! in an outcome `-` if it was refused, `?` if an earlier copy of it may have been applied. LATEST is the time until
+//! which a copy of it could be applied. Payloads contain pending revisions, and a reader resolves them with it.
 
 use crate::clock::Timestamp;
 use crate::entry::{EntryHead, EntryVersion};
@@ -38,12 +39,18 @@ use super::bytes;
 /// The version of the layout.
 pub(super) const VERSION: &str = "1";
 
-/// The same in the state of a board that is sealed, or that is being loaded. Every script that writes compares it.
+/// The same in the state of a board that is sealed, or that is being loaded. Every script that writes compares it, so
+/// that no call changes such a board. `confirm.lua`, which changes nothing of a board, compares only the number of the
+/// layout.
 pub(super) const SEALED: &str = "1-sealed";
 pub(super) const LOADING: &str = "1-loading";
 
 /// The field with the location that a sealed board was copied to.
 pub(super) const MOVED_TO: &[u8] = b">";
+
+/// The field that says that the index has a member that no row has. So a missing index is not an empty one: the server
+/// removes a key without members. Boards of earlier programs do not have it.
+pub(super) const HAS_INDEX: &[u8] = b"i";
 
 /// The field with the state of the board.
 pub(super) const STATE: &[u8] = b"!";
@@ -103,7 +110,10 @@ pub(super) struct State {
 pub(super) enum StateError {
     /// It was written by a newer program.
     Newer,
+    /// It is that of this program, and cannot be read.
     Damaged,
+    /// It was written by another program.
+    Foreign,
 }
 
 impl State {
@@ -119,7 +129,7 @@ impl State {
             Some(version) if version.starts_with(|first: char| first.is_ascii_digit()) => {
                 return Err(StateError::Newer);
             }
-            _ => return Err(StateError::Damaged),
+            _ => return Err(StateError::Foreign),
         };
         let state = || {
             let board = text(1)?.to_owned();
@@ -367,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn state_of_a_newer_layout_is_told_from_a_damaged_one() {
+    fn state_of_a_newer_layout_is_told_from_a_damaged_one_and_from_another_program() {
         let state = State::read(b"1 id 7 1000 9 500 run 3 12\0 5678").unwrap();
         assert_eq!(
             (state.board.as_str(), state.revision, state.floor),
@@ -380,7 +390,10 @@ mod tests {
             assert_eq!(State::read(stored.as_bytes()).unwrap().hold, hold);
         }
         assert_eq!(State::read(b"2 whatever"), Err(StateError::Newer));
-        for stored in [&b""[..], b"x", b"1 id 7", b"1 id -7 1000 9 500 run 3 s"] {
+        for stored in [&b""[..], b"x", b"something else"] {
+            assert_eq!(State::read(stored), Err(StateError::Foreign));
+        }
+        for stored in [&b"1 id 7"[..], b"1", b"1 id -7 1000 9 500 run 3 s"] {
             assert_eq!(State::read(stored), Err(StateError::Damaged));
         }
     }

@@ -1,9 +1,9 @@
 //! Waiting for events: one connection for all waiting threads of a store.
 //!
-//! One of these threads reads from the connection, which blocks on the stream from the last known revision on, so that no
-//! event is missed between two reads. It wakes the others. A thread whose time is over leaves the connection with its
-//! unanswered request to the next one. While the server cannot be reached, waiting threads look for themselves, so that
-//! a lost wake-up costs at most a quarter of a second.
+//! One of these threads reads from the connection, which blocks on the stream from the last known revision on, so that
+//! no event is missed between two reads. It wakes the others. A thread whose time is over leaves the connection with
+//! its unanswered request to the next one. While the server cannot be reached, waiting threads look for themselves, so
+//! that a lost wake-up costs at most a quarter of a second.
 //!
 //! The answer has the new events, and the versions that the thread has asked for in advance. If they are everything
 //! that is new, a follower need not read them: an event arrives with one round trip.

@@ -1,10 +1,10 @@
 //! The Redis engine: a board on a server, for agents on several machines.
 //!
-//! A run reads what it has announced in one round trip, from one state of the board (`fetch.rs`, `view.rs`); a large range
-//! is read in parts (`parts.rs`). One script validates these reads and applies the changes, rows, indexes and events
-//! together, in another round trip (`commit.rs`, `scripts/commit.lua`). A process that saw these rows before skips the read
-//! (`last_seen.rs`). `layout.rs` has the three keys of a board. The time is that of the server (`clock.rs`). Waiting
-//! threads share one connection that blocks on the event log (`listener.rs`).
+//! A run reads what it has announced in one round trip, from one state of the board (`fetch.rs`, `view.rs`); a large
+//! range is read in parts (`parts.rs`). One script validates these reads and applies the changes, rows, indexes and
+//! events together, in another round trip (`commit.rs`, `scripts/commit.lua`). A process that saw these rows before
+//! skips the read (`last_seen.rs`). `layout.rs` has the three keys of a board. The time is that of the server
+//! (`clock.rs`). Waiting threads share one connection that blocks on the event log (`listener.rs`).
 //!
 //! - Every request has a deadline, and no layer below `ServerCall::retry` (`pool.rs`) repeats one.
 //! - A connection is not used again after a failure or an unexpected reply (`connection.rs`).
@@ -67,8 +67,8 @@ use crate::error::{Code, Refusal, Result};
 use crate::revision::Revision;
 use crate::status::SpaceUsage;
 
-/// How often a read starts again at once because the board changed between its parts. Then it pauses first: a process that
-/// has just slept is less likely to be interrupted between two requests.
+/// How often a read starts again at once because the board changed between its parts. Then it pauses first: a process
+/// that has just slept is less likely to be interrupted between two requests.
 const READS_WITHOUT_PAUSE: usize = 10;
 
 /// How long that pause is at most.
@@ -88,8 +88,8 @@ pub struct RedisOptions {
     pub on_wait: Option<WaitObserver>,
     /// For tests: the clock of the board, instead of the server's.
     pub fixed_clock: Option<Arc<dyn Clock>>,
-    /// The id of the board ([`Redis::id`]), if it is known. If the server has no board or another one, it is refused, and
-    /// none is created.
+    /// The id of the board ([`Redis::id`]), if it is known. If the server has no board or another one, it is refused,
+    /// and none is created.
     pub board_id: Option<String>,
 }
 
@@ -191,8 +191,8 @@ impl Redis {
         self.inner.fixed_clock.clone().unwrap_or_else(|| self.inner.pool.clock.clone())
     }
 
-    /// For tests: every commit loses its first run, as if another writer had been faster, and every read runs again, as if
-    /// it had announced more.
+    /// For tests: every commit loses its first run, as if another writer had been faster, and every read runs again, as
+    /// if it had announced more.
     #[must_use]
     pub fn running_everything_twice(self) -> Redis {
         self.changed(|inner| inner.test_modes.runs_twice = true)
@@ -208,6 +208,12 @@ impl Redis {
     #[must_use]
     pub fn reading_first(self) -> Redis {
         self.changed(|inner| inner.test_modes.reads_first = true)
+    }
+
+    /// Refuses if the server denies this user a command of every commit.
+    fn check_right_to_write(&self) -> Result<()> {
+        let denied = self.denied.as_ref().map(|command| faults::denies(&self.inner.pool.address, command));
+        denied.map_or(Ok(()), Err)
     }
 
     fn changed(mut self, change: impl FnOnce(&mut Inner)) -> Redis {
@@ -352,7 +358,10 @@ impl Inner {
             }
             Ok(state) => state.map(|state| state.board).unwrap_or_default(),
             Err(StateError::Newer) => return Err(ServerError::Final(faults::newer(&self.pool.address))),
-            Err(StateError::Damaged) => return Err(ServerError::Final(faults::foreign(&self.pool.address))),
+            Err(StateError::Foreign) => return Err(ServerError::Final(faults::foreign(&self.pool.address))),
+            Err(StateError::Damaged) => {
+                return Err(ServerError::Final(faults::damaged(&self.pool.address, faults::NO_STATE)));
+            }
         };
         Ok(OpenedBoard { board, is_new, keeps_log, denied: write, denied_erasure: erasure })
     }
@@ -380,6 +389,9 @@ impl Inner {
             [Reply::Bytes(outcome), Reply::Bytes(state)] => Ok((Some(state.clone()), outcome == b"created")),
             [Reply::Bytes(outcome)] if outcome == b"foreign" => {
                 Err(ServerError::Final(faults::foreign(&self.pool.address)))
+            }
+            [Reply::Bytes(outcome)] if outcome == b"leftover" => {
+                Err(ServerError::Final(faults::leftover(&self.pool.address)))
             }
             _ => Err(ServerError::Final(faults::odd_reply(&self.pool.address))),
         }
@@ -495,9 +507,7 @@ impl Store for Redis {
             let message = format!("{} was opened to be read", self.inner.pool.address);
             return Err(Refusal::new(Code::ReadOnly, message).into());
         }
-        if let Some(command) = &self.denied {
-            return Err(faults::denies(&self.inner.pool.address, command));
-        }
+        self.check_right_to_write()?;
         let Some(command) = &self.denied_erasure else { return self.inner.commit(commit, f) };
         self.inner.commit(commit, &mut |tx| {
             let changes = f(tx)?;
@@ -539,6 +549,10 @@ impl Store for Redis {
         self.inner.state().map(drop)
     }
 
+    fn always_checks_still_there(&self) -> bool {
+        true
+    }
+
     fn size(&self) -> Result<u64> {
         Ok(self.inner.memory()?.into_iter().map(|(_, size)| size).sum())
     }
@@ -552,6 +566,7 @@ impl Store for Redis {
     }
 
     fn seal(&self, moved_to: &str) -> Result<bool> {
+        self.check_right_to_write()?;
         self.inner.set_hold("seal", layout::VERSION, layout::SEALED, moved_to)
     }
 
@@ -560,6 +575,7 @@ impl Store for Redis {
     }
 
     fn unseal(&self) -> Result<bool> {
+        self.check_right_to_write()?;
         self.inner.set_hold("unseal", layout::SEALED, layout::VERSION, "")
     }
 

@@ -32,8 +32,8 @@ const SHORT_PATIENCE: Duration = Duration::from_secs(1);
 /// How long that is remembered.
 const SILENCE_IS_REMEMBERED: Duration = Duration::from_mins(1);
 
-/// The addresses of servers that did not answer a call, and when. A process with many calls waits for such a server only
-/// once. It is shared by all stores of the process, because a store that cannot be opened does not exist.
+/// The addresses of servers that did not answer a call, and when. A process with many calls waits for such a server
+/// only once. It is shared by all stores of the process, because a store that cannot be opened does not exist.
 fn silent_servers() -> MutexGuard<'static, BTreeMap<String, Instant>> {
     static SERVERS: Mutex<BTreeMap<String, Instant>> = Mutex::new(BTreeMap::new());
     SERVERS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -286,6 +286,11 @@ impl<'a> ServerCall<'a> {
         if let Some(connection) = &mut self.connection {
             connection.outcome = Some(outcome);
         }
+    }
+
+    /// How long the reply to a request that is sent now may take.
+    pub(super) fn reply_limit(&self) -> Duration {
+        self.pool.limit(self.deadline).saturating_duration_since(Instant::now())
     }
 
     /// One exchange. A broken connection is dropped.

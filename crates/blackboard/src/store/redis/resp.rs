@@ -20,6 +20,9 @@ const MAX_RESERVED: usize = 1024;
 /// How much is read at once.
 const READ_SIZE: usize = 16 << 10;
 
+/// The largest buffer that is kept for the next reply.
+const MAX_KEPT: usize = 4 * READ_SIZE;
+
 /// A reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
@@ -119,8 +122,11 @@ fn split_command(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
 /// Reads replies from a source. What a source sends beyond the last reply stays for the next one.
 #[derive(Debug)]
 pub(super) struct ReplyReader {
+    /// It is initialized once, and not before each read.
     buffer: Vec<u8>,
-    /// How much of the buffer was parsed.
+    /// How much of the buffer has arrived.
+    filled: usize,
+    /// How much of that was parsed.
     parsed: usize,
     /// How many bytes the current reply may still have, as it arrives and with what each element needs in memory.
     left: usize,
@@ -130,7 +136,7 @@ pub(super) struct ReplyReader {
 
 impl Default for ReplyReader {
     fn default() -> ReplyReader {
-        ReplyReader { buffer: Vec::new(), parsed: 0, left: 0, most: MAX_REPLY }
+        ReplyReader { buffer: Vec::new(), filled: 0, parsed: 0, left: 0, most: MAX_REPLY }
     }
 }
 
@@ -142,19 +148,26 @@ impl ReplyReader {
     pub(super) fn read(&mut self, fill: &mut Fill<'_>) -> io::Result<Reply> {
         self.left = self.most;
         let reply = self.value(fill, 0)?;
-        self.buffer.drain(..self.parsed);
-        self.parsed = 0;
+        self.discard_parsed();
+        if self.filled == 0 && self.buffer.len() > MAX_KEPT {
+            self.buffer = Vec::new();
+        }
         Ok(reply)
+    }
+
+    fn discard_parsed(&mut self) {
+        self.buffer.copy_within(self.parsed..self.filled, 0);
+        (self.filled, self.parsed) = (self.filled - self.parsed, 0);
     }
 
     /// Reads the first bytes of the next reply, unless they are there.
     pub(super) fn begin(&mut self, fill: &mut Fill<'_>) -> io::Result<()> {
-        if self.buffer.is_empty() { self.fill(fill) } else { Ok(()) }
+        if self.is_empty() { self.fill(fill) } else { Ok(()) }
     }
 
     /// Whether bytes remain that no request has asked for.
     pub(super) fn is_empty(&self) -> bool {
-        self.buffer.is_empty()
+        self.filled == 0
     }
 
     fn value(&mut self, fill: &mut Fill<'_>, depth: usize) -> io::Result<Reply> {
@@ -188,7 +201,7 @@ impl ReplyReader {
     fn line(&mut self, fill: &mut Fill<'_>) -> io::Result<String> {
         let mut searched = 0;
         loop {
-            let rest = &self.buffer[self.parsed..];
+            let rest = &self.buffer[self.parsed..self.filled];
             if let Some(at) = rest[searched..].iter().position(|byte| *byte == b'\n') {
                 let end = searched + at;
                 let line = rest[..end].strip_suffix(b"\r").ok_or_else(|| odd("a line without its end"))?;
@@ -208,7 +221,7 @@ impl ReplyReader {
         if length > self.left {
             return Err(odd("a reply that is too large"));
         }
-        while self.buffer.len() - self.parsed < length + 2 {
+        while self.filled - self.parsed < length + 2 {
             self.fill(fill)?;
         }
         let start = self.parsed;
@@ -234,17 +247,19 @@ impl ReplyReader {
     fn fill(&mut self, fill: &mut Fill<'_>) -> io::Result<()> {
         // Parsed bytes go first, so that a large reply does not need its size twice.
         if self.parsed > READ_SIZE {
-            self.buffer.drain(..self.parsed);
-            self.parsed = 0;
+            self.discard_parsed();
         }
-        let before = self.buffer.len();
         // A large value is read in larger parts, but never in more than what has already arrived.
-        self.buffer.resize(before + before.clamp(READ_SIZE, 1 << 20), 0);
-        let count = fill(&mut self.buffer[before..]);
-        self.buffer.truncate(before + *count.as_ref().unwrap_or(&0));
-        match count? {
+        let end = self.filled + self.filled.clamp(READ_SIZE, 1 << 20);
+        if self.buffer.len() < end {
+            self.buffer.resize(end, 0);
+        }
+        match fill(&mut self.buffer[self.filled..end])? {
             0 => Err(io::Error::new(ErrorKind::UnexpectedEof, "the server closed the connection")),
-            _ => Ok(()),
+            count => {
+                self.filled += count;
+                Ok(())
+            }
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Erases the remains of removed and replaced data from the files of the server.
 //!
-//! The append-only file is written again, and so is a snapshot if the server makes any. Calls at the same time share one
-//! rewrite: any that begins after the data was removed erases it. What cannot be reached from here is not erased: backups,
-//! and the files of replicas.
+//! The append-only file is written again, and so is a snapshot if the server makes any. Calls at the same time share
+//! one rewrite: any that begins after the data was removed erases it. What cannot be reached from here is not erased:
+//! backups, and the files of replicas.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -101,7 +101,7 @@ impl Inner {
                 match self.reply(&[command.as_bytes()])? {
                     // It writes one file at a time, and another call may be faster.
                     Some(Reply::Error(text)) if is_in_progress(&text) => {}
-                    Some(Reply::Error(text)) => return Ok(Some(refusal(file, &text))),
+                    Some(Reply::Error(text)) => return Ok(Some(self.refused_rewrite(file, &text))),
                     _ => {
                         is_requested = true;
                         continue;
@@ -110,6 +110,17 @@ impl Inner {
             }
             thread::sleep(PAUSE);
         }
+    }
+
+    /// Why the server does not write a file, for the user.
+    fn refused_rewrite(&self, file: &Rewrite, text: &str) -> String {
+        let Rewrite { command, name, .. } = file;
+        if text.starts_with("NOPERM") {
+            return format!("the server does not let this user rewrite {name} ({command})");
+        }
+        let text = self.pool.address.without_secrets(text).unwrap_or("it sent an error");
+        let text: String = text.chars().take(MAX_TEXT).collect();
+        format!("the server did not rewrite {name} ({command}): {text}")
     }
 
     fn info(&self) -> Result<String> {
@@ -155,16 +166,6 @@ impl Progress {
             succeeded: info_field(info, file.status) == Some("ok"),
         }
     }
-}
-
-/// Why the server does not write a file, for the user.
-fn refusal(file: &Rewrite, text: &str) -> String {
-    let Rewrite { command, name, .. } = file;
-    if text.starts_with("NOPERM") {
-        return format!("the server does not let this user rewrite {name} ({command})");
-    }
-    let text: String = text.chars().take(MAX_TEXT).collect();
-    format!("the server did not rewrite {name} ({command}): {text}")
 }
 
 /// Whether the server refuses to write a file because it writes this one or another one.

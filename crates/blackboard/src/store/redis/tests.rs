@@ -1,5 +1,5 @@
-//! Commits of many rows, rows that another program has damaged, commits that begin with a guess, and servers that change
-//! between a read and a commit.
+//! Commits of many rows, rows that another program has damaged, commits that begin with a guess, and servers that
+//! change between a read and a commit.
 
 #![cfg(unix)]
 
@@ -83,7 +83,7 @@ fn commit_of_thousands_of_rows_is_applied_completely() {
         Ok(Changes { remove, events: vec![event()], ..Changes::new() })
     });
     assert_eq!(read(&*store, |tx| tx.count(&Range::work_items())), 0);
-    assert_eq!(server.command(&["EXISTS", "bb:{a}:index"]), ":0\r\n", "no member is left");
+    assert_eq!(server.command(&["ZCARD", "bb:{a}:index"]), ":1\r\n", "no member of a row is left");
     assert!(board.wait(board.revision().unwrap(), Duration::ZERO).is_ok());
 }
 
@@ -118,8 +118,25 @@ fn damaged_row_is_replaced_and_removed_with_all_its_members() {
         Ok(Changes { remove: vec![key.clone()], events: vec![event()], ..Changes::new() })
     });
     assert!(is_damaged);
-    assert_eq!(members(), ":0\r\n");
+    assert_eq!(members(), ":1\r\n", "no member of a row is left");
     board.work().create(&Create::new("x", "X")).unwrap();
+}
+
+#[test]
+fn row_with_the_key_of_another_one_is_unreadable() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let open = || Arc::new(Redis::open(server.url("a").parse().unwrap(), &patient()).unwrap());
+    for id in ["w1", "w2"] {
+        board(&open()).work().create(&Create::new(id, "T")).unwrap();
+    }
+    let rename = "local row = redis.call('HGET', KEYS[1], ARGV[1]) \
+        redis.call('HSET', KEYS[1], ARGV[1], (string.gsub(row, 'w2', 'w3'))) return #row";
+    server.command(&["EVAL", rename, "1", "bb:{a}:rows", "rwtw2\0"]);
+    let board = board(&open());
+    let session = board.agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
+    let error = board.work().claim(&Claim::of("w2", &session)).unwrap_err();
+    assert_eq!(error.code(), Code::Corrupt, "{error}");
+    board.work().claim(&Claim::of("w1", &session)).unwrap();
 }
 
 #[test]
@@ -401,4 +418,108 @@ fn call_that_loses_to_others_has_its_patience_again_while_the_server_answers() {
         }
     }
     panic!("the server did not answer in 30 s");
+}
+
+/// How often the server has run a script.
+fn scripts_run(server: &RedisServer) -> u64 {
+    let stats = server.command(&["INFO", "commandstats"]);
+    let calls = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
+    calls.map_or(0, |calls| calls.split(',').next().unwrap().parse().unwrap())
+}
+
+#[test]
+fn commit_waits_for_a_reservation_without_asking_all_the_time() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let store = Arc::new(Redis::open(server.url("a").parse().unwrap(), &patient()).unwrap());
+    let board = board(&store);
+    let scope = board.scope("team");
+    scope.increment("x", 1).unwrap();
+    let limit = Duration::from_secs(1);
+    let mut call = store.inner.call(limit * 60);
+    store.inner.reserve(&mut call, "another", limit).unwrap();
+    let before = scripts_run(&server);
+    let began = std::time::Instant::now();
+    scope.increment("x", 1).unwrap();
+    let asked = scripts_run(&server) - before;
+    // A machine that was busy for that long has not waited.
+    assert!(asked < 80, "{asked} times in {:?}", began.elapsed());
+    assert!(began.elapsed() < limit || asked > 1, "it has waited: {asked} times");
+    // A reservation that ends early is noticed soon.
+    store.inner.reserve(&mut call, "another", 30 * limit).unwrap();
+    let began = std::time::Instant::now();
+    std::thread::scope(|threads| {
+        let waiting = threads.spawn(|| scope.increment("x", 1).unwrap());
+        let before = scripts_run(&server);
+        testkit::wait_until("a commit that waits", || (scripts_run(&server) > before + 1).then_some(()));
+        server.command(&["HDEL", "bb:{a}:rows", "?"]);
+        waiting.join().unwrap();
+    });
+    assert!(began.elapsed() < 20 * limit, "{:?}", began.elapsed());
+}
+
+#[test]
+fn reservation_needs_no_memory_and_the_board_of_its_caller() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let store = Arc::new(Redis::open(server.url("a").parse().unwrap(), &patient()).unwrap());
+    let board = board(&store);
+    board.scope("team").increment("x", 1).unwrap();
+    let reserve = |store: &Redis| {
+        let mut call = store.inner.call(Duration::from_mins(1));
+        let reserved = store.inner.reserve(&mut call, "mine", Duration::from_millis(1));
+        reserved.map_err(|error| error.code())
+    };
+    server.command(&["CONFIG", "SET", "maxmemory", "1"]);
+    assert_eq!(reserve(&store), Ok(()));
+    // A commit that only ends something, and that loses until it has reserved its run.
+    let key = Key::Entry("team".to_owned(), "x".to_owned());
+    let mut runs = 0;
+    let prefetch = [Prefetch::Entry("team", "x")];
+    let ending = Commit { name: "delete", prefetch: &prefetch, on_busy: OnBusy::Wait, callers: &[] };
+    store
+        .commit(&ending, &mut |tx| {
+            tx.get(&key)?;
+            runs += 1;
+            if runs < 12 {
+                server.command(&["CONFIG", "SET", "maxmemory", "0"]);
+                server.command(&["HDEL", "bb:{a}:rows", "?"]);
+                board.scope("team").increment("x", 1).unwrap();
+                server.command(&["CONFIG", "SET", "maxmemory", "1"]);
+            }
+            Ok(Changes { remove: vec![key.clone()], events: vec![event()], ..Changes::new() })
+        })
+        .unwrap();
+    assert!(runs >= 12, "{runs}");
+    server.command(&["CONFIG", "SET", "maxmemory", "0"]);
+    store.seal("elsewhere").unwrap();
+    assert_eq!(reserve(&store), Err(Code::BoardSealed));
+    store.unseal().unwrap();
+    let state = server.command(&["HGET", "bb:{a}:rows", "!"]);
+    let state = state.lines().nth(1).unwrap().to_owned();
+    let newer = state.replacen("1 ", "2 ", 1);
+    server.command(&["HSET", "bb:{a}:rows", "!", &newer]);
+    assert_eq!(reserve(&store), Err(Code::NewerSchema));
+    let mut call = store.inner.call(Duration::from_mins(1));
+    let confirmed = store.inner.count_replicas(&mut call).map_err(|error| error.code());
+    assert_eq!(confirmed, Err(Code::NewerSchema));
+    drop(call);
+    let other = state.replacen(store.id(), "another", 1);
+    server.command(&["HSET", "bb:{a}:rows", "!", &other]);
+    assert_eq!(reserve(&store), Err(Code::BoardNotFound));
+    server.command(&["DEL", "bb:{a}:rows"]);
+    assert_eq!(reserve(&store), Err(Code::BoardNotFound));
+    assert_eq!(server.command(&["EXISTS", "bb:{a}:rows"]), ":0\r\n", "nothing was created");
+}
+
+#[test]
+fn full_server_lets_a_board_be_sealed_and_opened_again() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let store = Arc::new(Redis::open(server.url("a").parse().unwrap(), &patient()).unwrap());
+    let board = board(&store);
+    board.scope("team").increment("x", 1).unwrap();
+    server.command(&["CONFIG", "SET", "maxmemory", "1"]);
+    assert!(store.seal("elsewhere").unwrap());
+    assert_eq!(store.sealed().unwrap().as_deref(), Some("elsewhere"));
+    assert_eq!(board.scope("team").delete("x").unwrap_err().code(), Code::BoardSealed);
+    assert!(store.unseal().unwrap());
+    board.scope("team").delete("x").unwrap();
 }

@@ -140,7 +140,7 @@ impl<'a> View<'a> {
         if is_validated {
             self.reads.borrow_mut().add(field, row, true);
         }
-        row.map(StoredRow::read).transpose()
+        row.map(|row| read_at(field, row)).transpose()
     }
 
     /// The fields and rows of a range.
@@ -209,6 +209,16 @@ impl<'a> View<'a> {
     }
 }
 
+/// The row that is stored in a field. One that another program has given another key would be written to another field.
+fn read_at(field: &[u8], stored: &StoredRow) -> Result<Row> {
+    let row = stored.read()?;
+    if bytes::field_to_read(&row.key())? == field {
+        Ok(row)
+    } else {
+        Err(layout::damaged("a row has another key than its field"))
+    }
+}
+
 /// An event of a reply: its id, and its one field.
 fn read_entry(entry: &Reply) -> Option<Result<LoggedEvent>> {
     let Reply::List(parts) = entry else { return None };
@@ -247,12 +257,12 @@ impl Tx for View<'_> {
         for (field, row) in &rows {
             reads.add(field, Some(row), true);
         }
-        rows.iter().map(|(_, row)| row.read()).collect()
+        rows.iter().map(|(field, row)| read_at(field, row)).collect()
     }
 
     fn candidates(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
         let rows = self.rows_of(&RangeWant::new(range, limit, true)?)?;
-        rows.iter().map(|(_, row)| row.read()).collect()
+        rows.iter().map(|(field, row)| read_at(field, row)).collect()
     }
 
     fn heads(&self, range: &Range, limit: usize) -> Result<Vec<EntryHead>> {
@@ -362,8 +372,8 @@ impl Inner {
         ServerCall::new(&self.pool, Instant::now() + limited(limit))
     }
 
-    /// Starts the patience of a call again that has lost to others: the server answers, and the board makes progress. The
-    /// limit of a caller stays.
+    /// Starts the patience of a call again that has lost to others: the server answers, and the board makes progress.
+    /// The limit of a caller stays.
     pub(super) fn renew(&self, call: &mut ServerCall<'_>) {
         let has_own_limit = limited(self.patience) < self.patience;
         if !has_own_limit && call.started.elapsed() < self.patience.saturating_mul(MAX_PATIENCES) {

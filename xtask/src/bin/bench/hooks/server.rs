@@ -15,7 +15,7 @@ use crate::report::{Bar, Line, Unit};
 use crate::statistics::{median, percentile};
 use crate::{Result, Scale};
 
-const MEGABYTE: f64 = 1024.0 * 1024.0;
+const MEGABYTE: f64 = 1e6;
 
 /// A server that has the board open. It ends when this value is dropped.
 pub struct Server {

@@ -7,7 +7,7 @@ use crate::programs::{peak_memory, status};
 use crate::report::{Bar, Line, Unit};
 use crate::{Result, Scale};
 
-const MEGABYTE: f64 = 1024.0 * 1024.0;
+const MEGABYTE: f64 = 1e6;
 
 /// The size of the binary, the memory of a claim, and the largest WAL in thousands of commands.
 pub fn measure(scale: &Scale) -> Result<Vec<Line>> {

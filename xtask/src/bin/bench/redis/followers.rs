@@ -58,8 +58,14 @@ pub fn hearing(scale: &Scale) -> Result<Vec<Line>> {
         scripted.push(median(&delays(writes, &mut run, &heard_script)?));
     }
     stop.stop();
-    let own = format!("{:.0} µs, of which the write takes {:.0} µs", median(&ours), median(&calls.borrow()));
-    let against = |bare: &[f64]| format!("{own}; bare {:.0} µs", median(bare));
+    // The call waits for the answer of its server, which is no part of the way to the follower.
+    let (own, call) = (median(&ours), median(&calls.borrow()));
+    let against = |bare: &[f64]| {
+        let bare = median(bare);
+        format!(
+            "{own:.0} µs; bare {bare:.0} µs; the call of the write returns after {call:.0} µs. One round trip each, no polling"
+        )
+    };
     let what =
         "a write until a follower on another connection has it, p50, against bare `XADD` → `XREAD BLOCK`";
     let same = "the same, against a bare `EVALSHA` that sets a field and adds to a stream → `XREAD BLOCK`";

@@ -2,8 +2,9 @@
 -- Validates what a run has read, and applies its changes with their events. `commit.rs` writes the arguments.
 --
 -- A script is not rolled back. So everything that can fail comes before the first write: the type of each key is
--- checked, and the server refuses a script without the flag `allow-oom` before it starts if its memory is full. `script.rs`
--- adds that flag for a commit that only ends something.
+-- checked, and the server refuses a script without the flag `allow-oom` before it starts if its memory is full.
+-- `script.rs` adds that flag for a commit that only ends something. An erasure replaces the log first, and its events
+-- are those that were there, so a failure after it would leave a board that is complete.
 local rows, index, log, scratch = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local call, format, sub, match, min = redis.call, string.format, string.sub, string.match, math.min
 local CHUNK = 4000
@@ -47,20 +48,20 @@ local repeated = take() == '1'
 local stamp, owner = sub(commit, 1, 8), sub(commit, 9, 12)
 
 -- 1. The state of the board, and the rows that the run has read.
-local fields, stamps = { '!', slot, '?' }, {}
+local fields, stamps = { '!', slot, '?', 'i' }, {}
 for i = 1, tonumber(take()) do
-  fields[i + 3] = take()
+  fields[i + 4] = take()
   stamps[i] = take()
 end
 local values = get_all(fields)
-local meta, outcome, reserved = values[1], values[2], values[3]
+local meta, outcome, reserved, has_index = values[1], values[2], values[3], values[4]
 if not meta then
   return { 'gone' }
 end
 local of_version, of_board, revision, time, ordinal, born, last_run, floor =
   match(meta, '^(%S+) (%S+) (%d+) (%d+) (%d+) (%d+) (%S+) (%d+) ')
 if of_version ~= version then
-  return { 'version', of_version or '' }
+  return { 'version', match(meta, '^%S*') }
 end
 if of_board ~= board then
   return { 'gone' }
@@ -71,8 +72,8 @@ local function clock()
 end
 local now = tonumber(fixed_time) or clock()
 
--- 2. The slot. It has the last outcome of this connection, and those of other connections with the same number. Theirs are
--- kept as long as a copy of their commit could still be applied.
+-- 2. The slot. It has the last outcome of this connection, and those of other connections with the same number. Theirs
+-- are kept as long as a copy of their commit could still be applied.
 local own, own_result, others, kept = nil, nil, '', 0
 local at = 1
 while outcome and at < #outcome do
@@ -106,14 +107,15 @@ if own then
     return { 'conflict', outcome, '' }
   end
 end
--- Nothing is changed. The third part is '1' if the slot proves that no earlier copy was applied. If there is one, it may
--- arrive when everything is as it was, so the slot remembers that the commit was refused: '-', or '?' without that proof.
-local function refuse(answer)
+-- Nothing is changed. The third part is '1' if the slot proves that no earlier copy was applied. If there is one, it
+-- may arrive when everything is as it was, so the slot remembers that the commit was refused: '-', or '?' without that
+-- proof. `left` is how many milliseconds a reservation lasts.
+local function refuse(answer, left)
   local is_proven = own or not outcome or (now <= latest and kept < MOST_OTHERS)
   if repeated then
     call('HSET', rows, slot, outcomes_with(is_proven and '-' or '?'))
   end
-  return { answer, outcome or '', is_proven and '1' or '' }
+  return { answer, outcome or '', is_proven and '1' or '', left }
 end
 
 -- 3. What the run has read is unchanged.
@@ -121,12 +123,12 @@ if reserved then
   -- A commit that has lost often is the next one. A reservation that is too long is from before the clock was set.
   local other, ends = match(reserved, '^(%S+) (%d+)$')
   local moment = clock()
-  if other ~= token and tonumber(ends) > moment and tonumber(ends) < moment + 60000 then
-    return refuse('reserved')
+  if other and other ~= token and tonumber(ends) > moment and tonumber(ends) < moment + 60000 then
+    return refuse('reserved', format('%.0f', tonumber(ends) - moment))
   end
 end
 for i = 1, #stamps do
-  local value = values[i + 3]
+  local value = values[i + 4]
   if (value and sub(value, 1, 8) or '') ~= stamps[i] then
     return refuse('conflict')
   end
@@ -138,8 +140,13 @@ for _ = 1, ranges do
     return refuse('conflict')
   end
 end
-if ranges == 0 then
-  call('ZCARD', index)
+-- The server removes a key without content, so a missing one would look like an empty one.
+if call('ZCARD', index) == 0 and has_index then
+  return { 'no index' }
+end
+revision, floor = tonumber(revision), tonumber(floor)
+if revision > floor and call('EXISTS', log) == 0 then
+  return { 'no log' }
 end
 
 -- 4. The ids and the time of its events.
@@ -147,8 +154,7 @@ if fixed_time == '' and now > latest then
   -- The run is based on a moment that has passed: the client was stopped, or the request was delayed.
   return refuse('old')
 end
-revision, time, ordinal, born, floor =
-  tonumber(revision), tonumber(time), tonumber(ordinal), tonumber(born), tonumber(floor)
+time, ordinal, born = tonumber(time), tonumber(ordinal), tonumber(born)
 local last = revision
 local process = match(run, '^[^.]*')
 if now ~= time then
@@ -162,8 +168,8 @@ elseif process == match(last_run, '^[^.]*') then
   run = last_run
 end
 if guess ~= '' and (run ~= last_run or now > guess + 1000 or now < guess + 0) then
-  -- The client has read nothing for this run: neither that this is another run of the server, nor its clock. An event is not
-  -- before the time of its run.
+  -- The client has read nothing for this run: neither that this is another run of the server, nor its clock. An event
+  -- is not before the time of its run.
   return refuse('conflict')
 end
 if run ~= last_run then
@@ -219,9 +225,12 @@ end
 for i, value in ipairs(get_all(appended)) do
   if value and not (sub(value, 9, 9) == 'h' and add_own_members(value)) then
     -- It may be anywhere in the index.
-    for from = 0, call('ZCARD', index) - 1, CHUNK do
-      add_members(appended[i], call('ZRANGEBYLEX', index, '-', '+', 'LIMIT', from, CHUNK))
-    end
+    local from = '-'
+    repeat
+      local members = call('ZRANGEBYLEX', index, from, '+', 'LIMIT', 0, CHUNK)
+      add_members(appended[i], members)
+      from = '(' .. (members[#members] or '')
+    until #members < CHUNK
   end
 end
 -- The members of an unreadable row are unknown, so all members of its table are searched.

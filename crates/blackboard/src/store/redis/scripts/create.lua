@@ -8,8 +8,11 @@ if meta and string.match(meta, '^%S+') == replaces then
 elseif meta then
   return { 'exists', meta }
 end
-if redis.call('EXISTS', rows, index, log) > 0 then
+if redis.call('EXISTS', rows) > 0 then
   return { 'foreign' }
+end
+if redis.call('EXISTS', index, log) > 0 then
+  return { 'leftover' }
 end
 local now = tonumber(fixed_time)
 if not now then
@@ -19,5 +22,7 @@ end
 -- A minute old, so that the age is more than any revision from the start. See docs/decisions/0021.
 local born = math.max(now - 60000, 0)
 meta = string.format('%s %s 0 0 0 %.0f %s 0 %s', version, board, born, run, '00000000')
-redis.call('HSET', rows, '!', meta)
+-- A member that no row has, so that an index that is gone is not taken for one without rows.
+redis.call('HSET', rows, '!', meta, 'i', '1')
+redis.call('ZADD', index, '0', '\0')
 return { 'created', meta }

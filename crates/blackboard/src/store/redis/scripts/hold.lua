@@ -1,6 +1,6 @@
-#!lua
--- Changes whether a board can be used: seals it, opens a sealed one, or opens one that was loaded. Answers with the state
--- that the board had.
+#!lua flags=allow-oom
+-- Changes whether a board can be used: seals it, opens a sealed one, or opens one that was loaded. Answers with the
+-- state that the board had. A full server allows it: a board that is moved away makes room.
 local rows = KEYS[1]
 local board, from, to, moved_to = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local meta = redis.call('HGET', rows, '!')

@@ -50,6 +50,7 @@ in_chunks('ZADD', index)
 local clock = call('TIME')
 local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
 local born = math.max(0, now - 60000 - math.floor(revision / 1024))
-local state = string.format('%s %s %.0f %.0f %.0f %.0f %s %.0f ', version, board, revision, time, ordinal, born, run, floor)
+local form = '%s %s %.0f %.0f %.0f %.0f %s %.0f '
+local state = string.format(form, version, board, revision, time, ordinal, born, run, floor)
 call('HSET', rows, '!', state .. stamp)
 return { 'ok' }

@@ -18,6 +18,7 @@ local reads = {
 }
 local writes = {
   { 'hset', rows, '!', '' },
+  { 'exists', log },
   { 'hdel', rows, '?' },
   { 'zadd', index, '0', '' },
   { 'zrem', index, '' },
