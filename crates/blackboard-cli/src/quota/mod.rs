@@ -79,8 +79,7 @@ fn folded(location: &LedgerLocation, open: impl Fn() -> Result<Option<Ledger>>) 
     location.read_again_if_missing();
     let folded = folded_once(location, &open)?;
     // A reader that cannot write leaves this to the next call.
-    let is_due =
-        |folded: &Folded| fold::read_again_if_due(location.home(), &folded.ledger).unwrap_or(false);
+    let is_due = |folded: &Folded| fold::read_again_if_due(location.home(), &folded.ledger).unwrap_or(false);
     match folded {
         Some(folded) if is_due(&folded) => {
             let recorded = folded.recorded;

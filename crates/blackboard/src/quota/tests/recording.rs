@@ -138,8 +138,8 @@ fn days_and_items_are_kept_for_400_days() {
             stage.record(&format!("{days} {hours}"), stage.now(), 0);
         }
         assert_eq!(stage.rows("SELECT sum(input) FROM buckets"), expected, "{days}");
-        let of_item = stage.ledger.usage_of_item("", "i").unwrap().input;
-        assert_eq!(of_item, expected.unsigned_abs(), "{days}");
+        let of_items = stage.ledger.used_by_items("", &["i"]).unwrap();
+        assert_eq!(of_items, [expected.unsigned_abs()], "{days}");
     }
 }
 
