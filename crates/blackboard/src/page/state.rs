@@ -70,13 +70,13 @@ impl PageState {
     /// Reads it. The caller has announced [`prefetch_state`].
     pub(super) fn read(tx: &dyn Tx, map: PageMap) -> Result<PageState> {
         let StoredPages { pages, leftovers, is_damaged } = StoredPages::read(tx, &map)?;
-        let (keys, cursor, behind, passed) = match changed_keys(tx, &map, is_damaged)? {
-            Some(Changed { keys, cursor, behind, passed }) => (keys, Some(cursor), behind, passed),
-            None => {
-                let (keys, behind) = compare_with_entries(tx, &map, &pages)?;
-                let cursor = (behind == 0).then(|| tx.revision()).transpose()?;
-                (keys, cursor, behind, MANY_EVENTS)
-            }
+        let known = changed_keys(tx, &map, is_damaged)?;
+        let (keys, cursor, behind, passed) = if let Some(Changed { keys, cursor, behind, passed }) = known {
+            (keys, Some(cursor), behind, passed)
+        } else {
+            let (keys, behind) = compare_with_entries(tx, &map, &pages)?;
+            let cursor = (behind == 0).then(|| tx.revision()).transpose()?;
+            (keys, cursor, behind, MANY_EVENTS)
         };
         let changed = read_entries(tx, &map, keys)?;
         let Repacked { removed, added } = repack(&map, &pages, &changed);

@@ -98,7 +98,7 @@ impl Pages<'_> {
             }
             let pages = page_keys(tx, &range)?;
             let count = pages.len() as u64;
-            pages.into_iter().for_each(|key| changes.remove(key));
+            changes.remove.extend(pages);
             Ok((changes, count))
         })
     }
@@ -139,7 +139,7 @@ fn decide(
     let event = NewEvent::new(EventType::ScopeUnmapped, TargetType::Scope, &scope, summary).by(session);
     let revision = Some(changes.event(event));
     changes.remove(PageMap::key_of(&scope));
-    pages.into_iter().for_each(|key| changes.remove(key));
+    changes.remove.extend(pages);
     (changes, Unmapped { outcome: UnmapOutcome::Unmapped, scope, pages: count, revision })
 }
 
