@@ -120,7 +120,8 @@ More commands:
   Work           work block, unblock, status, reassign, edit, wait, reset,
                  delete, update-metadata, append-event, import, export
   Entries        list, query, history, wait, append, increment, delete, clear,
-                 purge, txn, snapshot; scope create, set, show, list, delete
+                 purge, txn, snapshot; scope create, set, show, list, delete;
+                 page map, unmap, list, show
   Locks, files   lock acquire, release, list, run; file release, list, check
   Projects       project register, list, status, remove; spoke init, show,
                  validate; pull, registry

@@ -209,6 +209,10 @@ pub fn as_command<'a>(hint: &'a Hint, given: &GivenOptions<'_>) -> Cow<'a, str> 
         }
         Hint::ListProtocols => ("list protocols".into(), given.command("protocol list")),
         Hint::ShowProtocol(protocol) => ("show it".into(), given.command_on("protocol show", protocol, "")),
+        Hint::MapScope(scope) => ("map it".into(), given.acting_on("page map", scope, "")),
+        Hint::ListPages => {
+            ("a changed page has another name; list the pages".into(), given.command("page list"))
+        }
         Hint::ListScopes => ("list scopes".into(), given.command("scope list")),
         Hint::ShowScope(scope) => ("show its policies".into(), given.command_on("scope show", scope, "")),
         Hint::CreateScope(scope) => ("give it policies".into(), given.acting_on("scope create", scope, "")),
@@ -322,6 +326,8 @@ pub mod tests {
             Hint::RemoveProjectAnyway(name()),
             Hint::ListProtocols,
             Hint::ShowProtocol(name()),
+            Hint::MapScope(name()),
+            Hint::ListPages,
             Hint::ListScopes,
             Hint::ShowScope(name()),
             Hint::CreateScope(name()),

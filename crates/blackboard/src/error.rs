@@ -153,6 +153,10 @@ codes! {
     EntryNotFound, "entry_not_found", 3;
     /// The scope has no policies, or neither policies nor entries.
     ScopeNotFound, "scope_not_found", 3;
+    /// The scope is not mapped into pages.
+    NotMapped, "not_mapped", 3;
+    /// The page does not exist, or was replaced.
+    PageNotFound, "page_not_found", 3;
     /// No dashboard of this board is running.
     NotRunning, "not_running", 3;
     /// The token quota is not configured.

@@ -6,8 +6,10 @@ use serde::Serialize;
 
 use crate::agent::Agent;
 use crate::board::Board;
+use crate::clock::Timestamp;
 use crate::entry::{Entry, check_known_scope};
 use crate::error::Result;
+use crate::page::{Grouping, PageMap};
 use crate::project::Project;
 use crate::protocol::{CustomProtocol, protocol_name};
 use crate::revision::Revision;
@@ -32,8 +34,32 @@ pub struct Exported {
     pub work_dependencies: Vec<Dependency>,
     /// The scopes that have policies.
     pub scopes: Vec<ScopeDetails>,
+    /// The scopes that are mapped into pages. The pages are derived from the entries.
+    pub page_maps: Vec<ExportedMap>,
     /// All entries of all scopes, including locks, file reservations, and expired entries that were not swept yet.
     pub entries: Vec<Entry>,
+}
+
+/// A scope that is mapped into pages.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ExportedMap {
+    /// The scope.
+    pub scope: String,
+    /// How its entries are grouped.
+    pub by: Grouping,
+    /// The most tokens of a page.
+    pub max_tokens: u64,
+    /// When it was mapped.
+    pub mapped_at: Timestamp,
+    /// The author of the mapping.
+    pub mapped_by: String,
+}
+
+impl From<PageMap> for ExportedMap {
+    fn from(map: PageMap) -> ExportedMap {
+        let PageMap { scope, by, max_tokens, mapped_at, mapped_by, .. } = map;
+        ExportedMap { scope, by, max_tokens, mapped_at, mapped_by }
+    }
 }
 
 impl Board {
@@ -53,6 +79,7 @@ impl Board {
             Range::protocols(),
             Range::work_items(),
             Range::scope_policies(),
+            Range::page_maps(),
             Range::all_entries(),
         ];
         let prefetch: Vec<_> = ranges.map(Prefetch::Range).into_iter().chain([Prefetch::Revision]).collect();
@@ -74,8 +101,16 @@ impl Board {
                     scopes.push(ScopeDetails::among(&entries, row));
                 }
             }
+            let mut page_maps = Vec::new();
+            for map in PageMap::all(self, tx)? {
+                let policies = rows.iter().find(|row| row.scope == map.scope);
+                if policies.map_or(Ok(true), |row| guard.may_see_row(row))? {
+                    page_maps.push(map.into());
+                }
+            }
             Ok(Exported {
                 revision: tx.revision()?,
+                page_maps,
                 agents: tx.rows(&Range::agents())?,
                 projects: tx.rows(&Range::projects())?,
                 protocols: tx.rows(&Range::protocols())?,
@@ -102,7 +137,12 @@ impl Board {
     pub fn export_scope(&self, scope: &str) -> Result<Exported> {
         check_known_scope(scope)?;
         let (policies, range) = (Key::ScopePolicies(scope.to_owned()), Range::entries(scope, ""));
-        let prefetch = [Prefetch::Row(policies.clone()), Prefetch::Range(range.clone()), Prefetch::Revision];
+        let prefetch = [
+            Prefetch::Row(policies.clone()),
+            Prefetch::Row(PageMap::key_of(scope)),
+            Prefetch::Range(range.clone()),
+            Prefetch::Revision,
+        ];
         self.read_list(&prefetch, |tx| {
             let row = tx.row::<ScopePolicies>(&policies)?;
             let stored = tx.rows::<Entry>(&range)?;
@@ -116,7 +156,9 @@ impl Board {
             let scopes = live().map(|row| ScopeDetails::among(&entries, row)).collect();
             let protocols =
                 live().next().map(|row| named_protocols(tx, row)).transpose()?.unwrap_or_default();
-            Ok(Exported { revision: tx.revision()?, protocols, scopes, entries, ..Exported::default() })
+            let page_maps = PageMap::read(self, tx, scope)?.into_iter().map(ExportedMap::from).collect();
+            let revision = tx.revision()?;
+            Ok(Exported { revision, protocols, scopes, page_maps, entries, ..Exported::default() })
         })
     }
 }

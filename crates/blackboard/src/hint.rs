@@ -106,6 +106,10 @@ pub enum Hint {
     ListProtocols,
     /// Show this protocol.
     ShowProtocol(String),
+    /// Map this scope into pages.
+    MapScope(String),
+    /// List the pages of mapped scopes.
+    ListPages,
     /// List the keys of a scope.
     ListKeys(String),
     /// List scopes.

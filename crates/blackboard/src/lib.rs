@@ -37,7 +37,7 @@
 //! |---|---|
 //! | [`guide`] | examples of entries, events, transactions and protocols |
 //! | [`board`] | [`Board`]: the handles to everything |
-//! | [`agent`], [`project`], [`work`], [`entry`], [`scope`], [`protocol`], [`lock`], [`file`](mod@file), [`event`] | the nouns; each verb is a method, in its own file |
+//! | [`agent`], [`project`], [`work`], [`entry`], [`scope`], [`protocol`], [`page`], [`lock`], [`file`](mod@file), [`event`] | the nouns; each verb is a method, in its own file |
 //! | [`sweep`], [`prune`], [`status`], [`export`], [`copy`](mod@copy) | operations on the complete board |
 //! | [`brief`], [`updates`] | what hooks show to an agent: when it starts, and later |
 //! | [`follow`] | following the event log, and every call that waits |
@@ -69,6 +69,7 @@ mod json;
 pub mod lock;
 pub mod metadata;
 mod names;
+pub mod page;
 pub mod process;
 pub mod project;
 pub mod protocol;

@@ -354,6 +354,11 @@ fn subject(event_type: &EventType) -> Option<Subject> {
         | EventType::ScopeCreated
         | EventType::ScopeUpdated
         | EventType::ScopeDeleted
+        | EventType::ScopeMapped
+        | EventType::ScopeUnmapped
+        | EventType::PageAdded
+        | EventType::PageReplaced
+        | EventType::PageInvalidated
         | EventType::Other(_) => None,
     }
 }

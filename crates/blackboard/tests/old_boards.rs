@@ -25,6 +25,7 @@ use blackboard::event::Since;
 use blackboard::file::{Check, Edited, FileActivity, FileFilter, Reserve};
 use blackboard::id::CountingIds;
 use blackboard::lock::{Acquire, Release};
+use blackboard::page::MapScope;
 use blackboard::process::FakeProcesses;
 use blackboard::project::RegisterProject;
 use blackboard::protocol::DefineProtocol;
@@ -139,6 +140,7 @@ fn fill(board: &Board, clock: &FixedClock) {
     fill_with_edits(board);
     fill_with_protocols(board);
     fill_with_policies(board);
+    fill_with_pages(board);
     board.prune().unwrap();
 }
 
@@ -188,6 +190,11 @@ fn fill_with_protocols(board: &Board) {
         ..DefineProtocol::new("review", "review:{repo}:{id}")
     };
     board.protocols().define(&define).unwrap();
+}
+
+/// A mapped scope with a page, since schema 10, and their events.
+fn fill_with_pages(board: &Board) {
+    assert_eq!(board.pages().map(&MapScope::of("team")).unwrap().pages, 2);
 }
 
 /// A scope with policies, since schema 8, and its event.
@@ -282,10 +289,17 @@ fn shows_what_was_in_it(version: u32) {
         1 => 21,
         2..7 => 32,
         7 => 33,
-        _ => 34,
+        8 | 9 => 34,
+        _ => 37,
     });
     if version >= 8 {
         assert_eq!(board.scopes().show("cache").unwrap().policies, cache_policies());
+    }
+    if version >= 10 {
+        let listed = board.pages().list(Some("team")).unwrap();
+        assert_eq!((listed.pages.len(), listed.behind()), (2, 0));
+        let page = board.pages().show(&listed.pages[0].id).unwrap();
+        assert_eq!(page.entries.len() as u64, listed.pages[0].entries);
     }
     assert_eq!((observation.after, observation.until), (Revision::new(7), until));
     let events = board.events().next(&observation, Revision::ZERO, 1000).unwrap().unwrap().events;

@@ -194,6 +194,10 @@ fn is_readable(template: &[u8], column: &Column, way: Way) -> bool {
     if column.name.ends_with("_at") || column.name == "timestamp" {
         return false;
     }
+    // A page that cannot be read is packed again, so that no command fails, but it cannot be copied.
+    if column.table == "pages" && column.name == "content" {
+        return false;
+    }
     let scratch = file_with(template);
     let before = all_of(&scratch, column);
     put(&past_all_checks(&scratch), column, way, PAYLOAD);
@@ -311,6 +315,7 @@ fn template() -> Vec<u8> {
             "--schema",
             "{\"type\":\"object\"}",
         ],
+        &["page", "map", "default"],
         &["write", "gone", "1"],
         &["delete", "gone"],
         &["write", "leased", "\"MARKER\"", "--lease", "--session", "ivy"],

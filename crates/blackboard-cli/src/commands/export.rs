@@ -253,6 +253,7 @@ impl Serialize for WholeState {
             work_items,
             work_dependencies,
             scopes,
+            page_maps,
             entries,
         } = &self.state;
         let mut map = serializer.serialize_map(None)?;
@@ -268,6 +269,7 @@ impl Serialize for WholeState {
         map.serialize_entry("work_items", work_items)?;
         map.serialize_entry("work_dependencies", work_dependencies)?;
         map.serialize_entry("scopes", scopes)?;
+        map.serialize_entry("page_maps", page_maps)?;
         map.serialize_entry("entries", entries)?;
         map.serialize_entry("events", &Log { state: self, until: *revision })?;
         map.end()

@@ -21,6 +21,7 @@ mod interrupt;
 mod lock;
 mod mcp;
 mod observe;
+mod page;
 mod project;
 mod protocol;
 mod pull;
@@ -99,6 +100,10 @@ pub const COMMANDS: &[Command] = &[
     command::<scope::show::Show>("scope show", Group::Entries),
     command::<scope::list::List>("scope list", Group::Entries),
     command::<scope::delete::Delete>("scope delete", Group::Entries),
+    command::<page::map::Map>("page map", Group::Entries),
+    command::<page::unmap::Unmap>("page unmap", Group::Entries),
+    command::<page::list::List>("page list", Group::Entries),
+    command::<page::show::Show>("page show", Group::Entries),
     command::<lock::acquire::Acquire>("lock acquire", Group::LocksAndFiles),
     command::<lock::release::Release>("lock release", Group::LocksAndFiles),
     command::<lock::list::List>("lock list", Group::LocksAndFiles),
@@ -187,6 +192,7 @@ pub const ALIASES: &[Alias] = &[
     alias("file ls", "file list"),
     alias("project ls", "project list"),
     alias("scope ls", "scope list"),
+    alias("page ls", "page list"),
     alias("project show", "project status"),
     alias("protocol ls", "protocol list"),
 ];
@@ -197,6 +203,7 @@ pub const NOUNS: &[Noun] = &[
     Noun { path: "file", about: "Reserve and release files" },
     Noun { path: "guard", about: "Keep reserved files out of commits" },
     Noun { path: "lock", about: "Acquire and release locks" },
+    Noun { path: "page", about: "Pack scopes into pages of bounded size" },
     Noun { path: "project", about: "Register projects" },
     Noun { path: "protocol", about: "Describe, build and check keys" },
     Noun { path: "quota", about: "Check, reserve and record tokens" },

@@ -46,7 +46,7 @@ const TICK: Duration = Duration::from_millis(200);
 /// lock_acquired, lock_released, files_reserved, files_released, stale_locks_released; project_registered,
 /// project_updated, project_removed; protocol_defined, protocol_removed; entry_written, entry_deleted, entry_expired,
 /// entry_evicted, entry_purged, entries_cleared; scope_created, scope_updated, scope_deleted;
-/// quota_warning.
+/// scope_mapped, scope_unmapped, page_added, page_replaced, page_invalidated; quota_warning.
 /// heartbeat_received is the name of progress in JSON.
 ///
 /// Examples:

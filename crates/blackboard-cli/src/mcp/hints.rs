@@ -115,6 +115,8 @@ pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
         Hint::RegisterProject(project) => {
             format!("omit `project`, or ask the user to register project \"{project}\"").into()
         }
+        Hint::MapScope(scope) => format!("ask the user to map scope \"{scope}\" into pages").into(),
+        Hint::ListPages => "ask the user which pages there are".into(),
         Hint::ListProtocols => "ask the user which protocols are defined".into(),
         Hint::ShowProtocol(protocol) => {
             format!("ask the user to show protocol \"{protocol}\"").into()

@@ -16,6 +16,7 @@ pub mod import;
 mod json_text;
 pub mod lock;
 mod names;
+pub mod page;
 pub mod progress;
 pub mod project;
 pub mod protocol;

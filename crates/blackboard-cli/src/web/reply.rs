@@ -238,6 +238,8 @@ fn known_status(code: Code) -> Option<StatusCode> {
         | Code::ProjectNotFound
         | Code::ProtocolNotFound
         | Code::ScopeNotFound
+        | Code::NotMapped
+        | Code::PageNotFound
         | Code::WorkNotFound
         | Code::EntryNotFound
         | Code::QuotaNotConfigured => StatusCode::NOT_FOUND,

@@ -49,6 +49,10 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("render", &["board.md", "--scope", "private"]),
     ("scope show", &["private"]),
     ("scope list", &[]),
+    ("page map", &["private"]),
+    ("page unmap", &["private"]),
+    ("page list", &["private"]),
+    ("page list", &[]),
     ("scope create", &["private", "--visibility", "shared", "--member", "Ivy"]),
     ("scope set", &["private", "--ttl", "1h"]),
     ("scope delete", &["private"]),
@@ -105,6 +109,7 @@ const OTHER_COMMANDS: &[(&str, &str)] = &[
     ("project register", "projects"),
     ("project remove", "projects"),
     ("project status", "projects"),
+    ("page show", "the page that the caller names; see `Pages::show` in the table of the library"),
     ("protocol check", "protocols, and keys that the caller names"),
     ("protocol define", "protocols, and keys that the caller names"),
     ("protocol key", "protocols, and keys that the caller names"),
@@ -194,6 +199,7 @@ fn stage() -> Scratch {
         scratch.json(["write", key, value, "--scope", "private"]);
     }
     scratch.json(["write", "leased", "1", "--scope", "private", "--lease", "--session", "Ivy"]);
+    scratch.json(["page", "map", "private"]);
     let write = |name: &str, text: &str| std::fs::write(scratch.path().join(name), text).unwrap();
     write("entries.json", r#"{"hidden": {"key": "hidden", "value": "imported", "source_agent": "Ivy"}}"#);
     write("read.json", r#"{"then": [{"read": {"scope": "private", "key": "hidden"}}]}"#);

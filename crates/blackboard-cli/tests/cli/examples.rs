@@ -50,6 +50,8 @@ const PREPARATIONS: &[(&str, &str)] = &[
     ("scope set", SCOPE),
     ("scope show", SCOPE),
     ("scope delete", SCOPE),
+    ("page list", "blackboard page map default"),
+    ("page show", "blackboard page map default"),
     ("setup remove", "blackboard setup claude --yes"),
     (
         "copy",

@@ -34,6 +34,7 @@ mod lock;
 mod mcp;
 mod notify;
 mod observe;
+mod page;
 mod project;
 mod protocol;
 mod pull;

@@ -34,7 +34,7 @@ fn commands_that_read_create_nothing() {
                 // Nothing can be shown of what is not there.
                 "agent show" | "work status" | "work wait" | "project status" | "scope show" | "observe"
                 | "history" | "file check" | "wait" | "render" | "protocol show" | "protocol key"
-                | "protocol pattern" | "protocol parse" => {
+                | "protocol pattern" | "protocol parse" | "page list" | "page show" => {
                     assert_eq!((output.code, answer["ok"].as_bool()), (3, Some(false)), "{command}");
                 }
                 // These have the shapes of the script that they replace.
@@ -60,6 +60,7 @@ fn commands_that_read_create_nothing() {
         (&["protocol", "list"], false),
         (&["protocol", "key", "Task", "id=1"], false),
         (&["scope", "list"], true),
+        (&["page", "list"], true),
         (&["lock", "list"], true),
         (&["file", "list"], true),
         (&["file", "check", "src/lib.rs"], false),
@@ -163,6 +164,7 @@ fn commands_that_change_existing_rows_create_no_board() {
         (&["project", "remove", "x"], 3),
         (&["scope", "set", "x", "--no-ttl"], 3),
         (&["scope", "delete", "x"], 3),
+        (&["page", "unmap", "x"], 0),
         (&["lock", "release", "x", "--session", "00000000"], 3),
         (&["delete", "x"], 3),
         (&["purge", "x"], 3),

@@ -14,6 +14,7 @@ use blackboard::clock::{Clock as _, FixedClock, SystemClock};
 use blackboard::entry::{Actor, Value, Write};
 use blackboard::file::Reserve;
 use blackboard::lock::Acquire;
+use blackboard::page::{Grouping, MapScope};
 use blackboard::project::RegisterProject;
 use blackboard::scope::{CreateScope, Eviction, Policies, Visibility};
 use blackboard::work::{Claim, Create, Priority};
@@ -66,6 +67,16 @@ fn create_scopes(scratch: &Scratch) {
     };
     for (name, policies) in [("cache", limited), ("plans of 設計", persistent)] {
         board.scopes().create(&CreateScope::new(name, policies)).unwrap();
+    }
+}
+
+fn map_scopes(scratch: &Scratch) {
+    let board = scratch.board();
+    for (scope, grouping) in [("default", Grouping::Tag), ("plans of 設計", Grouping::Prefix)] {
+        let write = Write::new("design:a", value("1").unwrap());
+        board.scope(scope).write(&write).unwrap();
+        let request = MapScope { grouping: Some(grouping), ..MapScope::of(scope) };
+        board.pages().map(&request).unwrap();
     }
 }
 
@@ -258,6 +269,8 @@ fn tables_look_the_same_at_every_width() {
     let scratch = board();
     create_scopes(&scratch);
     check(&scratch, "scope-list", &["scope", "list"]);
+    map_scopes(&scratch);
+    check(&scratch, "page-list", &["page", "list"]);
 }
 
 fn setup_status_looks_the_same_at_every_width() {
@@ -288,12 +301,14 @@ fn widest(text: &str, except: &[&str]) -> usize {
 fn no_table_is_wider_than_its_terminal() {
     let scratch = board();
     create_scopes(&scratch);
+    map_scopes(&scratch);
     for call in [
         &["agent", "list"][..],
         &["work", "list"],
         &["project", "list"],
         &["protocol", "list"],
         &["scope", "list"],
+        &["page", "list"],
         &["lock", "list"],
         &["file", "list"],
         &["history", "counter"],

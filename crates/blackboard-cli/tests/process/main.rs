@@ -34,6 +34,7 @@ mod locks;
 mod machines;
 mod many_entries;
 mod mutations;
+mod pages;
 mod pipes;
 mod purge;
 mod quota_claims;

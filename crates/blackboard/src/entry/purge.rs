@@ -109,6 +109,7 @@ impl Scope<'_> {
                 Ok(purged)
             },
         )?;
+        self.board.pages().forget_purged(&self.name)?;
         purged.remains = match self.board.store().scrub() {
             Err(error) if error.code() == Code::Busy => vec![error.to_string()],
             remains => remains.map_err(|error| not_scrubbed(key, error))?,

@@ -145,6 +145,16 @@ event_types! {
     ScopeUpdated = "scope_updated";
     /// The policies of a scope were deleted, perhaps with its entries.
     ScopeDeleted = "scope_deleted";
+    /// A scope was mapped into pages.
+    ScopeMapped = "scope_mapped";
+    /// The pages of a scope were removed.
+    ScopeUnmapped = "scope_unmapped";
+    /// A page of a mapped scope was added.
+    PageAdded = "page_added";
+    /// A page of a mapped scope was replaced, because its entries changed.
+    PageReplaced = "page_replaced";
+    /// A page of a mapped scope was removed, because no entry is left in it.
+    PageInvalidated = "page_invalidated";
     /// A window or a session passed a threshold of the token quota.
     QuotaWarning = "quota_warning";
 }
@@ -338,6 +348,11 @@ impl Event {
             | EventType::ScopeCreated
             | EventType::ScopeUpdated
             | EventType::ScopeDeleted
+            | EventType::ScopeMapped
+            | EventType::ScopeUnmapped
+            | EventType::PageAdded
+            | EventType::PageReplaced
+            | EventType::PageInvalidated
             | EventType::QuotaWarning
             | EventType::Other(_) => return self.event_type.as_str(),
         };

@@ -72,6 +72,11 @@ impl EventType {
             | EventType::ScopeCreated
             | EventType::ScopeUpdated
             | EventType::ScopeDeleted
+            | EventType::ScopeMapped
+            | EventType::ScopeUnmapped
+            | EventType::PageAdded
+            | EventType::PageReplaced
+            | EventType::PageInvalidated
             | EventType::Other(_) => Severity::Info,
         }
     }

@@ -183,11 +183,26 @@ impl<'a> Guard<'a> {
                 let may_see = self.may_see(&scope)?;
                 (scope, may_see)
             }
+            Subject::Page(scope) => {
+                let may_see = self.may_see_pages(&scope)?;
+                (scope, may_see)
+            }
             // It may be of a scope that the caller may not read.
             Subject::Unreadable => return Ok(!self.is_operator()),
             Subject::Other => return Ok(false),
         };
         Ok(!is_shown || Some(id) <= self.hidden_until(&scope)?)
+    }
+
+    /// Whether the caller sees events of stored pages. Their numbers are about all entries of a page, so a caller sees them only
+    /// if no rule is about some of the entries.
+    fn may_see_pages(&self, scope: &str) -> Result<bool> {
+        if self.allows_everything() {
+            return Ok(true);
+        }
+        let has_rules = self.custom.is_any()
+            || self.row(scope)?.is_some_and(|row| !row.policies.access.as_slice().is_empty());
+        Ok((self.is_operator() && !self.custom.is_any()) || (!has_rules && self.may_see(scope)?))
     }
 
     /// The revision up to which the caller does not see what happened in a scope: it was another one with the same name, which
@@ -326,6 +341,8 @@ enum Subject {
     Entry { scope: String, key: String },
     /// A scope.
     Scope(String),
+    /// A page of a scope.
+    Page(String),
     /// An entry or a scope that another program has made unreadable.
     Unreadable,
     /// Something that every caller may see.
@@ -336,6 +353,9 @@ impl Subject {
     fn of(event: &Event) -> Subject {
         let target = event.target_id.clone();
         match event.target_type {
+            Some(TargetType::Scope) if is_about_pages(&event.event_type) => {
+                target.map_or(Subject::Unreadable, Subject::Page)
+            }
             Some(TargetType::Scope) => target.map_or(Subject::Unreadable, Subject::Scope),
             Some(TargetType::Entry) => {
                 let metadata = event.metadata.as_ref().map(Metadata::to_map).unwrap_or_default();
@@ -354,7 +374,7 @@ impl Subject {
 
     fn scope(&self) -> Option<&str> {
         match self {
-            Subject::Entry { scope, .. } | Subject::Scope(scope) => Some(scope),
+            Subject::Entry { scope, .. } | Subject::Scope(scope) | Subject::Page(scope) => Some(scope),
             Subject::Unreadable | Subject::Other => None,
         }
     }
@@ -364,20 +384,28 @@ impl Subject {
 fn is_about_entries(event_type: &EventType) -> bool {
     use EventType::{
         EntriesCleared, EntryDeleted, EntryEvicted, EntryExpired, EntryPurged, EntryWritten, ScopeCreated,
-        ScopeDeleted, ScopeUpdated,
+        ScopeDeleted, ScopeMapped, ScopeUnmapped, ScopeUpdated,
     };
-    matches!(
-        event_type,
-        EntryWritten
-            | EntryDeleted
-            | EntryExpired
-            | EntryEvicted
-            | EntryPurged
-            | EntriesCleared
-            | ScopeCreated
-            | ScopeUpdated
-            | ScopeDeleted
-    )
+    is_about_pages(event_type)
+        || matches!(
+            event_type,
+            EntryWritten
+                | EntryDeleted
+                | EntryExpired
+                | EntryEvicted
+                | EntryPurged
+                | EntriesCleared
+                | ScopeCreated
+                | ScopeUpdated
+                | ScopeDeleted
+                | ScopeMapped
+                | ScopeUnmapped
+        )
+}
+
+/// Whether events of this type are about pages.
+fn is_about_pages(event_type: &EventType) -> bool {
+    matches!(event_type, EventType::PageAdded | EventType::PageReplaced | EventType::PageInvalidated)
 }
 
 /// The refusal of a caller.

@@ -10,6 +10,7 @@ use crate::agent::{Agent, HeartbeatRow};
 use crate::clock::Timestamp;
 use crate::entry::{Entry, Tombstone};
 use crate::file::Edit;
+use crate::page::ContextPage;
 use crate::project::Project;
 use crate::protocol::CustomProtocol;
 use crate::revision::{Pending, Revision};
@@ -116,6 +117,8 @@ rows! {
     Tombstone(scope: String, key: String);
     /// By scope.
     ScopePolicies(scope: String);
+    /// A scope, a group of its entries, and the hash of a page.
+    ContextPage(scope: String, locality: String, hash: String);
     /// A worktree, a path in it, and the session that edited it.
     Edit(worktree: String, path: String, session: String);
 }

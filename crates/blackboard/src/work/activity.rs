@@ -64,6 +64,11 @@ fn effect(event_type: &EventType) -> Option<Effect> {
         | EventType::ScopeCreated
         | EventType::ScopeUpdated
         | EventType::ScopeDeleted
+        | EventType::ScopeMapped
+        | EventType::ScopeUnmapped
+        | EventType::PageAdded
+        | EventType::PageReplaced
+        | EventType::PageInvalidated
         | EventType::QuotaWarning
         | EventType::Other(_) => None,
     }

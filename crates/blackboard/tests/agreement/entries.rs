@@ -13,6 +13,7 @@ use blackboard::{Board, Metadata, Result, Revision};
 use proptest::option;
 use proptest::prelude::*;
 
+use crate::pages::{self, PageStep, page_step};
 use crate::revisions::Revisions;
 use crate::scopes::{self, ScopeStep, scope_step};
 use crate::world::session;
@@ -32,6 +33,7 @@ pub enum EntryStep {
     Transaction(Whose, Vec<Inside>),
     Look(Whose, Place, Asked, u8),
     Scope(usize, ScopeStep),
+    Page(usize, PageStep),
     Acquire { who: u8, lock: usize, ttl: Option<u64> },
     Release { who: u8, lock: usize, last: bool },
 }
@@ -173,6 +175,7 @@ fn simple() -> BoxedStrategy<EntryStep> {
         1 => (0..4_u8, 0..LOCKS.len(), any::<bool>())
             .prop_map(|(who, lock, last)| EntryStep::Release { who, lock, last }),
         2 => (scope(), scope_step()).prop_map(|(scope, step)| EntryStep::Scope(scope, step)),
+        3 => (scope(), page_step()).prop_map(|(scope, step)| EntryStep::Page(scope, step)),
         2 => (operator(), place(), asked(), 0..=255_u8)
             .prop_map(|(by, at, asked, when)| EntryStep::Look(by, at, asked, when)),
         2 => (by(), place(), asked(), 0..=255_u8)
@@ -380,6 +383,7 @@ impl Taking<'_> {
             EntryStep::Transaction(by, steps) => Ok(self.transaction(by, steps)),
             EntryStep::Look(by, at, asked, when) => self.look(by, *at, asked, *when),
             EntryStep::Scope(scope, step) => scopes::take(self.board, SCOPES[*scope], step),
+            EntryStep::Page(scope, step) => pages::take(self.board, SCOPES[*scope], step),
             EntryStep::Acquire { who, lock, ttl } => {
                 let ttl = ttl.map(Duration::from_secs);
                 let acquire = Acquire { ttl, ..Acquire::of(LOCKS[*lock], &session(*who)) };

@@ -56,10 +56,11 @@ impl Revisions {
         }
     }
 
-    /// The text with numbers in place of ids that are not numbers.
+    /// The text with numbers in place of ids that are not numbers, and of hashes of pages, which contain ids.
     pub fn numbered(&self, text: &str) -> String {
+        let text = without_hashes(text);
         let mut numbered = String::with_capacity(text.len());
-        let mut rest = text;
+        let mut rest = text.as_str();
         while let Some(start) = rest.find(|character: char| character.is_ascii_digit()) {
             let (before, digits) = rest.split_at(start);
             let end = digits.find(|character: char| !character.is_ascii_digit()).unwrap_or(digits.len());
@@ -74,4 +75,27 @@ impl Revisions {
         numbered.push_str(rest);
         numbered
     }
+}
+
+/// The text with the number of its first occurrence in place of each word of sixteen hexadecimal digits.
+fn without_hashes(text: &str) -> String {
+    const LENGTH: usize = 16;
+    let is_hash = |word: &str| {
+        word.len() == LENGTH && word.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    let (mut known, mut replaced) = (Vec::new(), String::with_capacity(text.len()));
+    for part in text.split_inclusive(|character: char| !character.is_ascii_alphanumeric()) {
+        let word = part.trim_end_matches(|character: char| !character.is_ascii_alphanumeric());
+        if !is_hash(word) {
+            replaced.push_str(part);
+            continue;
+        }
+        let place = known.iter().position(|found| *found == word).unwrap_or_else(|| {
+            known.push(word);
+            known.len() - 1
+        });
+        replaced.push_str(&format!("page {place}"));
+        replaced.push_str(&part[word.len()..]);
+    }
+    replaced
 }

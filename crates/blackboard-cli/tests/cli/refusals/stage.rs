@@ -85,6 +85,7 @@ impl Stage {
             &["file", "reserve", "src/", "--session", "ivy"],
             &["scope", "create", "full", "--max-entries", "1", "--eviction", "refuse"],
             &["write", "only", "1", "--scope", "full"],
+            &["page", "map", "full"],
             &["scope", "create", "private", "--visibility", "shared", "--member", "Ivy"],
             &["write", "hidden", "1", "--scope", "private"],
             &["scope", "create", "pair"],

@@ -43,7 +43,7 @@ impl EntryEditor<'_> {
     }
 
     /// The same for a scope whose policies are not known yet.
-    pub(in crate::entry) fn check_member_of(&mut self, scope: &str) -> Result<()> {
+    pub(crate) fn check_member_of(&mut self, scope: &str) -> Result<()> {
         let policies = self.policies(scope)?;
         policies.map_or(Ok(()), |policies| self.check_member(&policies))
     }

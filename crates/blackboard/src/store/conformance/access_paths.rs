@@ -12,6 +12,7 @@ use crate::entry::{Comparison, EveryScope, Expected, Import, Operation, Query, T
 use crate::event::{Filter, Lines, Since};
 use crate::follow::{Follow, Start};
 use crate::import;
+use crate::page::{Grouping, MapScope};
 use crate::scope::{AccessRule, AccessRules, CreateScope, Effect, Policies, Visibility};
 
 on_every_engine![every_path_obeys_every_rule];
@@ -169,6 +170,19 @@ const PATHS: &[Path] = &[
         let events = std::iter::from_fn(|| subscription.next_within(Duration::ZERO));
         shown(events.collect::<Result<Vec<_>>>())
     }),
+    path("Pages::list", Kind::Lists, |case| {
+        map(case)?;
+        // A page of an entry that may be read names its group.
+        shown(case.board.pages().list(None))
+            .map(|text| text.replace(&format!("{}:task:", case.scope), &case.key))
+    }),
+    path("Pages::show", Kind::Lists, |case| {
+        map(case)?;
+        let listed = case.board.pages().list(None)?;
+        let shown: Result<Vec<_>> =
+            listed.pages.iter().map(|page| case.board.pages().show(&page.id)).collect();
+        shown.map(|shown| format!("{shown:?}"))
+    }),
     path("Scope::write", Kind::Changes, |case| shown(case.scope().write(&case.write()))),
     path("Scope::write_batch", Kind::Changes, |case| shown(case.scope().write_batch(&[case.write()]))),
     path("Scope::append", Kind::Changes, |case| shown(case.scope().append(&case.key, &json("1")))),
@@ -199,6 +213,12 @@ const PATHS: &[Path] = &[
         shown(case.board.transaction(|tx| tx.scope(&case.scope).delete(&case.key)))
     }),
 ];
+
+/// Maps the scope as the operator does.
+fn map(case: &Case) -> Result<()> {
+    let by_prefix = MapScope { grouping: Some(Grouping::Prefix), ..MapScope::of(&case.scope) };
+    case.board.with_caller(Actor::default()).pages().map(&by_prefix).map(drop)
+}
 
 fn import_into(case: &Case, dry_run: bool) -> Result<String> {
     let text = format!(r#"{{"{0}": {{"key": "{0}", "value": "imported"}}}}"#, case.key);
@@ -282,6 +302,9 @@ const OTHER_VERBS: &[(&str, &str)] = &[
     ("Protocols::pattern", "protocols, and keys that the caller names"),
     ("Protocols::remove", "protocols, and keys that the caller names"),
     ("Protocols::show", "protocols, and keys that the caller names"),
+    ("Pages::map", "numbers, and only for a scope that the caller sees"),
+    ("Pages::unmap", "numbers, and only for a scope that the caller sees"),
+    ("Pages::update", "numbers of pages, which it stores for all callers"),
     ("Scopes::create", "policies; see `only_the_owner_and_the_operator_change_the_policies`"),
     ("Scopes::set", "policies; see `only_the_owner_and_the_operator_change_the_policies`"),
     ("Scopes::delete", "see `only_the_owner_and_the_operator_change_the_policies`"),

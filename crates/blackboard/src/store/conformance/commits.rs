@@ -278,6 +278,7 @@ pub(crate) fn every_kind_of_row() -> Vec<Row> {
         }
         .into(),
         policies_with_every_value().into(),
+        a_page().into(),
         Edit {
             worktree: "/src".to_owned(),
             path: "README.md".to_owned(),
@@ -288,6 +289,20 @@ pub(crate) fn every_kind_of_row() -> Vec<Row> {
         }
         .into(),
     ]
+}
+
+fn a_page() -> crate::page::ContextPage {
+    let entry =
+        |key: &str| crate::page::PackedEntry { key: key.to_owned(), revision: Revision::new(3), tokens: 12 };
+    crate::page::ContextPage {
+        scope: "team".to_owned(),
+        locality: "task \"1\"".to_owned(),
+        hash: "0123456789abcdef".to_owned(),
+        content: crate::page::PageContent::new(
+            Revision::new(2),
+            vec![entry("task \"1\":a"), entry("task \"1\":b")],
+        ),
+    }
 }
 
 fn policies_with_every_value() -> crate::scope::ScopePolicies {

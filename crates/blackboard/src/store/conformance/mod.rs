@@ -48,6 +48,7 @@ mod locks;
 mod log;
 mod optimism;
 mod overview;
+mod pages;
 mod past_scopes;
 mod projects;
 mod protocols;
@@ -181,6 +182,7 @@ const FILES: &[&[Test]] = &[
     log::TESTS,
     optimism::TESTS,
     overview::TESTS,
+    pages::TESTS,
     past_scopes::TESTS,
     projects::TESTS,
     protocols::TESTS,

@@ -38,6 +38,7 @@ fn names(fixture: &Fixture, range: &Range) -> Vec<String> {
             Key::Cursor(_, reader) => reader,
             Key::BookkeepingRow(name) => name.into_owned(),
             Key::Entry(scope, key) | Key::Tombstone(scope, key) => format!("{scope}/{key}"),
+            Key::ContextPage(scope, locality, hash) => format!("{scope}/{locality}/{hash}"),
             Key::Edit(worktree, path, session) => format!("{worktree}/{path}/{session}"),
         })
         .collect()

@@ -15,6 +15,7 @@ use crate::event::{Filter, Lines, QuotaWarning, Since};
 use crate::file::{Check, FileFilter, Release as ReleaseFiles, Reserve};
 use crate::follow::{Follow, Start};
 use crate::lock::{Acquire, Release as ReleaseLock};
+use crate::page::MapScope;
 use crate::project::{ProjectSelection, RegisterProject};
 use crate::protocol::{AgentRun, Call, DefineProtocol, Dispatch, Dispatcher, Handlers, Publishable};
 use crate::scope::{CreateScope, DeleteScope, Policies, SetScope, ValueRule, ValueRules};
@@ -106,6 +107,7 @@ impl Counted {
         count_claims(&mut counted);
         count_heartbeats(&mut counted);
         count_calls(&mut counted);
+        count_pages(&mut counted);
         count_trackers(&mut counted);
         counted
     }
@@ -289,6 +291,32 @@ fn count_protocols(counted: &mut Counted) {
     counted.count("Protocols::remove", "protocol remove", |fixture| {
         fixture.board.protocols().remove("review", None).unwrap()
     });
+}
+
+fn count_pages(counted: &mut Counted) {
+    let pages = |fixture: &Fixture| fixture.board.clone();
+    let map = MapScope::of("paged");
+    let scope = |fixture: &Fixture, key: &str| {
+        fixture.board.scope("paged").write(&a_write(key, "1")).unwrap();
+    };
+    counted.count("Pages::map", "page map", |fixture| pages(fixture).pages().map(&map).unwrap());
+    counted.count("Pages::map", "page map, again", |fixture| pages(fixture).pages().map(&map).unwrap());
+    scope(&counted.fixture, "a");
+    scope(&counted.fixture, "b");
+    counted.count("Pages::list", "page list, of what is not stored", |fixture| {
+        pages(fixture).pages().list(Some("paged")).unwrap()
+    });
+    counted.count("Pages::update", "page update", |fixture| pages(fixture).pages().update("paged").unwrap());
+    counted.count("Pages::update", "page update, of nothing", |fixture| {
+        pages(fixture).pages().update("paged").unwrap()
+    });
+    let listed =
+        counted.count("Pages::list", "page list", |fixture| pages(fixture).pages().list(None).unwrap());
+    counted.count("Pages::show", "page show", |fixture| {
+        pages(fixture).pages().show(&listed.pages[0].id).unwrap()
+    });
+    counted
+        .count("Pages::unmap", "page unmap", |fixture| pages(fixture).pages().unmap("paged", None).unwrap());
 }
 
 /// A call, from the request to the result, and published values.

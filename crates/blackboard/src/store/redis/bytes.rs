@@ -25,6 +25,7 @@ const TABLE_BYTES: &[(&str, u8)] = &[
     ("file_edits", b'f'),
     ("protocols", b'q'),
     ("scopes", b's'),
+    ("pages", b'g'),
 ];
 
 /// The byte of each index. It never changes. Indexes whose positions are equal share a byte, and each position is
@@ -65,6 +66,8 @@ const INDEX_BYTES: &[(&str, u8)] = &[
     ("protocols.ALL", b'd'),
     ("entries.LEAST_USED", b'e'),
     ("scopes.ALL", b'f'),
+    ("pages.ALL", b'g'),
+    ("pages.IN_SCOPE", b'g'),
 ];
 
 /// The first byte of the field of a row.

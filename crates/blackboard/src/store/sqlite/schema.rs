@@ -45,6 +45,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { description: "protocols", sql: include_str!("migrations/0007_protocols.sql") },
     Migration { description: "policies of scopes", sql: include_str!("migrations/0008_scopes.sql") },
     Migration { description: "policies in one column", sql: include_str!("migrations/0009_policies.sql") },
+    Migration { description: "pages of scopes", sql: include_str!("migrations/0010_pages.sql") },
 ];
 
 /// The version of the schema that this program writes: the number of migrations.

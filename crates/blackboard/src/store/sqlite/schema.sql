@@ -208,4 +208,12 @@ CREATE TABLE scopes (
     evicting_since INTEGER NOT NULL
 ) WITHOUT ROWID;
 
+CREATE TABLE pages (
+    scope TEXT NOT NULL,
+    locality TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    content TEXT NOT NULL,
+    PRIMARY KEY (scope, locality, hash)
+) WITHOUT ROWID;
+
 -- Written by BLACKBOARD_WRITE_SNAPSHOTS=1 cargo test -p blackboard --lib schema_file

@@ -1,0 +1,4 @@
+mod list;
+mod map;
+mod show;
+mod unmap;
