@@ -11,7 +11,7 @@ use crate::names::impl_names;
 use crate::revision::Revision;
 use crate::work::WorkItem;
 
-/// How much of a text is indexed and searched. Nobody looks for a word in the middle of megabytes of data.
+/// How much of a text is indexed and searched. A word in the middle of megabytes of data is not worth its space.
 const MOST_TEXT: usize = 256 * 1024;
 
 /// What a result is.
@@ -174,7 +174,8 @@ impl Document {
         let shown: Vec<&str> = self
             .texts
             .iter()
-            .skip(if self.name.kind == Kind::Entry { 2 } else { usize::from(self.name.kind == Kind::Work) })
+            // The key and the tags, or the id and the title, are shown beside it.
+            .skip(if self.name.kind == Kind::Event { 0 } else { 2 })
             .map(|(_, text)| text.as_str())
             .filter(|text| !text.is_empty())
             .collect();

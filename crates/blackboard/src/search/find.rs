@@ -97,7 +97,7 @@ impl Board {
     /// ```
     pub fn search(&self, query: &Query, index: &IndexLocation) -> Result<Found> {
         let search = Search::new(self, query)?;
-        self.with_index(index, |index| {
+        with_index(index, |index| {
             let Indexed { behind, .. } = index.update(self, query.catch_up)?;
             Ok(Found { behind, ..search.run(index)? })
         })
@@ -118,29 +118,23 @@ impl Board {
     pub fn update_index(&self, index: &IndexLocation, limits: super::CatchUp) -> Result<Indexed> {
         Index::open(index)?.update(self, limits)
     }
+}
 
-    /// Runs `f` with the index. One that turns out to be damaged is made again. If the file cannot be used at all, `f` gets an
-    /// index in memory, and the reason is returned.
-    fn with_index<T>(
-        &self,
-        location: &IndexLocation,
-        f: impl Fn(&Index) -> Result<T>,
-    ) -> Result<(T, Option<String>)> {
-        let run = || Index::open(location).and_then(|index| f(&index));
-        let outcome = match (run(), location) {
-            (Err(error), IndexLocation::File(path)) if is_damaged(&error) && concerns(&error, path) => {
-                remove(path).and_then(|()| run())
-            }
-            (outcome, _) => outcome,
-        };
-        match (outcome, location) {
-            (Err(error), IndexLocation::File(path))
-                if is_about_the_file(&error) && concerns(&error, path) =>
-            {
-                Ok((f(&Index::in_memory()?)?, Some(error.to_string())))
-            }
-            (outcome, _) => Ok((outcome?, None)),
+/// Runs `f` with the index. One that turns out to be damaged is made again. If the file cannot be used at all, `f` gets an
+/// index in memory, and the reason is returned.
+fn with_index<T>(location: &IndexLocation, f: impl Fn(&Index) -> Result<T>) -> Result<(T, Option<String>)> {
+    let run = || Index::open(location).and_then(|index| f(&index));
+    let outcome = match (run(), location) {
+        (Err(error), IndexLocation::File(path)) if is_damaged(&error) && concerns(&error, path) => {
+            remove(path).and_then(|()| run())
         }
+        (outcome, _) => outcome,
+    };
+    match (outcome, location) {
+        (Err(error), IndexLocation::File(path)) if is_about_the_file(&error) && concerns(&error, path) => {
+            Ok((f(&Index::in_memory()?)?, Some(error.to_string())))
+        }
+        (outcome, _) => Ok((outcome?, None)),
     }
 }
 
@@ -248,7 +242,7 @@ impl<'a> Search<'a> {
             let guard = Guard::of_board(self.board, tx);
             let mut results = Vec::new();
             for (ranked, name) in ranked {
-                if let Some(found) = self.current(tx, &guard, name)?
+                if let Some(found) = Search::current(tx, &guard, name)?
                     && let Some(result) = self.result(found, *ranked)
                 {
                     results.push(result);
@@ -259,7 +253,7 @@ impl<'a> Search<'a> {
     }
 
     /// The current state of a document.
-    fn current(&self, tx: &dyn Tx, guard: &Guard<'_>, name: &Name) -> Result<Option<Current>> {
+    fn current(tx: &dyn Tx, guard: &Guard<'_>, name: &Name) -> Result<Option<Current>> {
         match name.kind {
             Kind::Entry => {
                 let key = Key::Entry(name.scope.clone(), name.id.clone());
@@ -331,7 +325,7 @@ impl<'a> Search<'a> {
             tx.prefetch(&guard.prefetch_of(nearest.documents.iter().map(|name| name.scope.as_str())))?;
             let mut documents = Vec::new();
             for name in &nearest.documents {
-                documents.extend(self.current(tx, &guard, name)?.map(|current| current.document));
+                documents.extend(Search::current(tx, &guard, name)?.map(|current| current.document));
             }
             Ok(documents)
         })?;

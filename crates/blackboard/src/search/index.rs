@@ -285,14 +285,12 @@ impl<'c> Writer<'c> {
             return Ok(());
         }
         let (terms, words) = self.terms_of(document)?;
-        let (id, part, before) = match stored {
-            Some(stored) => (stored.id, stored.part, Some(stored.terms)),
-            None => {
-                let part = self.part_of(&document.name)?;
-                let id = self.next_document;
-                self.next_document += 1;
-                (id, part, None)
-            }
+        let (id, part, before) = if let Some(stored) = stored {
+            (stored.id, stored.part, Some(stored.terms))
+        } else {
+            let id = self.next_document;
+            self.next_document += 1;
+            (id, self.part_of(&document.name), None)
         };
         let words_before = before.is_some().then(|| self.size(id)).transpose()?.map(|(words, _)| words);
         self.count(part, words_before, Some(words));
@@ -365,30 +363,29 @@ impl<'c> Writer<'c> {
             return Ok(*id);
         }
         let known = term_id(self.connection, term)?;
-        let id = match known {
-            Some(id) => id,
-            None => {
-                let id = self.next_term;
-                self.connection
-                    .prepare_cached("INSERT INTO terms (id, term) VALUES (?1, ?2)")?
-                    .execute((id, term))?;
-                self.next_term += 1;
-                id
-            }
+        let id = if let Some(id) = known {
+            id
+        } else {
+            let id = self.next_term;
+            self.connection
+                .prepare_cached("INSERT INTO terms (id, term) VALUES (?1, ?2)")?
+                .execute((id, term))?;
+            self.next_term += 1;
+            id
         };
         self.terms.insert(term.into(), id);
         Ok(id)
     }
 
-    fn part_of(&mut self, name: &Name) -> Result<u32, Failure> {
+    fn part_of(&mut self, name: &Name) -> u32 {
         let known = self.parts.values().find(|part| part.kind == name.kind && part.scope == name.scope);
         if let Some(part) = known {
-            return Ok(part.id);
+            return part.id;
         }
         let id = self.parts.last_key_value().map_or(1, |(id, _)| id + 1);
         let part = Part { id, kind: name.kind, scope: name.scope.clone(), documents: 0, words: 0 };
         self.parts.insert(id, part);
-        Ok(id)
+        id
     }
 
     /// Counts a document of a part by its words, before and after a change.
@@ -403,7 +400,6 @@ impl<'c> Writer<'c> {
         let (mut before, mut after) = (before.iter().peekable(), after.iter().peekable());
         loop {
             let (term, count) = match (before.peek(), after.peek()) {
-                (None, None) => break,
                 (Some(old), Some(new)) if old == new => {
                     before.next();
                     after.next();
@@ -420,7 +416,7 @@ impl<'c> Writer<'c> {
                     after.next();
                     (new, count)
                 }
-                (Some(_), None) => break,
+                (_, None) => break,
             };
             self.changes.entry((term, part)).or_default().push((document, count));
         }
@@ -529,8 +525,8 @@ impl<'c> Writer<'c> {
 
     /// Adds new documents after all others.
     fn append(&self, term: u32, part: u32, added: &[(u32, u32)]) -> Result<(), Failure> {
-        let Some(&(first, _)) = added.first() else { return Ok(()) };
         const LAST: &str = "SELECT first, last, data FROM postings WHERE term = ?1 AND part = ?2 ORDER BY first DESC LIMIT 1";
+        let Some(&(first, _)) = added.first() else { return Ok(()) };
         let last = self.connection.prepare_cached(LAST)?.query_row((term, part), Block::read).optional()?;
         let empty = |first| Block { first, last: first, data: Vec::new() };
         let mut block = last.filter(|last| last.data.len() < BLOCK).unwrap_or_else(|| empty(first));
@@ -632,8 +628,9 @@ pub(super) fn find(connection: &Connection, name: &Name) -> Result<Option<Stored
 pub(super) fn size_at(sizes: &[u8], place: usize) -> (u32, u32) {
     let at = place * SIZE;
     match sizes.get(at..at + SIZE) {
-        Some(&[a, b, c, d, e, f]) => {
-            (u32::from(u16::from_le_bytes([a, b])), u32::from_le_bytes([c, d, e, f]))
+        Some(&[low, high, ref time @ ..]) => {
+            let time = <[u8; 4]>::try_from(time).map_or(0, u32::from_le_bytes);
+            (u32::from(u16::from_le_bytes([low, high])), time)
         }
         _ => (0, 0),
     }

@@ -14,6 +14,7 @@ pub(super) fn push(data: &mut Vec<u8>, distance: u32, count: u32) {
     }
 }
 
+#[expect(clippy::cast_possible_truncation, reason = "a byte has seven bits of the number")]
 fn push_number(data: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         data.push((number & 0x7f) as u8 | 0x80);

@@ -3,6 +3,8 @@
 //! All numbers of a score are about the readable parts only: a document that the caller may not read changes neither the
 //! order nor the score of another one.
 
+#![expect(clippy::cast_precision_loss, reason = "scores need no more than six digits")]
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rusqlite::Connection;
@@ -126,17 +128,14 @@ impl Ranking<'_> {
     fn totals(&self, sizes: &mut Sizes<'_>) -> rusqlite::Result<(f32, f32)> {
         let (mut documents, mut words) = (0_i64, 0_i64);
         for readable in self.parts.values() {
-            match &readable.only {
-                Some(only) => {
-                    documents += only.len() as i64;
-                    for document in only {
-                        words += i64::from(sizes.of(*document)?.0);
-                    }
+            if let Some(only) = &readable.only {
+                for document in only {
+                    documents += 1;
+                    words += i64::from(sizes.of(*document)?.0);
                 }
-                None => {
-                    documents += readable.part.documents;
-                    words += readable.part.words;
-                }
+            } else {
+                documents += readable.part.documents;
+                words += readable.part.words;
             }
         }
         Ok((documents as f32, (words as f32 / (documents as f32).max(1.0)).max(1.0)))

@@ -93,6 +93,7 @@ mod tests {
 
     #[test]
     fn a_snippet_has_the_most_words_of_the_query() {
+        testkit::limit_test();
         let filler = "nothing of interest is written here at all ".repeat(20);
         let text = format!("The login page. {filler} login retries are limited to five\nper minute {filler}");
         let terms = Query::new("login retry limits").terms().unwrap();
