@@ -107,6 +107,7 @@ Everyday:
   file reserve   Reserve files so that other agents do not edit them
   write          Write an entry
   read           Read an entry
+  search         Search entries, work items, progress and events
   serve          Serve a live dashboard for your browser
 
 Getting started:

@@ -30,6 +30,7 @@ mod registry;
 mod render;
 mod run;
 mod scope;
+mod search;
 mod serve;
 mod setup;
 mod spoke;
@@ -62,6 +63,7 @@ pub const COMMANDS: &[Command] = &[
     command::<file::reserve::Reserve>("file reserve", Group::Everyday),
     command::<entry::write::Write>("write", Group::Everyday),
     command::<entry::read::Read>("read", Group::Everyday),
+    command::<search::Search>("search", Group::Everyday),
     command::<serve::Serve>("serve", Group::Everyday),
     command::<demo::Demo>("demo", Group::GettingStarted),
     command::<setup::Setup>("setup", Group::GettingStarted),

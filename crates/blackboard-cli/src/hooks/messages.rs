@@ -13,7 +13,8 @@ use blackboard::updates::Updates;
 use blackboard::work::WorkItem;
 
 pub use self::quota::quota_line;
-use self::quote::{Section, Title, quote_block, quote_line};
+use self::quote::Title;
+pub use self::quote::{Section, quote_block, quote_line};
 use super::request::MOST_PATHS;
 
 /// The maximum number of characters of one message.

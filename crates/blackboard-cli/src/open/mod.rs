@@ -18,8 +18,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use blackboard::clock::{Clock, SystemClock};
+use blackboard::search::{CatchUp, IndexLocation};
 use blackboard::store::sqlite::Upgraded;
-use blackboard::store::{Memory, Store};
+use blackboard::store::{Memory, Sidecar, Store};
 use blackboard::{Board, Code, Error, Result, Settings};
 
 pub use self::access::Access;
@@ -274,6 +275,28 @@ impl Context {
         self.note_password_in_arguments(&location);
         let resolved = self.resolve_at(&location, warn)?;
         Ok(self.resolved.get_or_init(|| resolved))
+    }
+
+    /// Where the search index of the board of this call is. A board that does not exist has none.
+    pub fn search_index(&self) -> Result<IndexLocation> {
+        let engine = &self.resolve()?.engine;
+        let path = engine.sidecars().path(Sidecar::SearchIndex);
+        let is_missing = match engine.file() {
+            Some(file) => !file.exists(),
+            None => path.parent().is_some_and(|directory| !directory.exists()),
+        };
+        Ok(if is_missing { IndexLocation::Memory } else { IndexLocation::File(path) })
+    }
+
+    /// Removes from the search index what was purged, if there is an index. Returns whether nothing of it is left there.
+    pub fn update_search_index(&self, board: &Board) -> Result<bool> {
+        match self.search_index()? {
+            IndexLocation::File(path) if path.exists() => {
+                let updated = board.update_index(&IndexLocation::File(path), CatchUp::default());
+                Ok(updated.is_ok_and(|indexed| indexed.behind.is_none()))
+            }
+            IndexLocation::File(_) | IndexLocation::Memory => Ok(true),
+        }
     }
 
     /// The board at another location, as this call would use it.

@@ -24,6 +24,7 @@ pub mod quota;
 pub mod render;
 pub mod scope;
 mod screen;
+pub mod search;
 pub mod serve;
 pub mod setup;
 pub mod spoke;

@@ -37,6 +37,8 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("list", &["--scope", "private", "--long"]),
     ("query", &["hid*", "--scope", "private"]),
     ("history", &["hidden", "--scope", "private"]),
+    ("search", &["hidden", "secret"]),
+    ("search", &["hiden", "--scope", "private"]),
     ("wait", &["hidden", "--scope", "private", "--timeout", "1ms"]),
     ("snapshot", &["--scope", "private"]),
     ("observe", &["--since", "1h"]),

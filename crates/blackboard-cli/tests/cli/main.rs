@@ -46,6 +46,7 @@ mod registry;
 mod render;
 mod run;
 mod scope;
+mod search;
 mod serve;
 mod setup;
 mod snapshot;

@@ -49,6 +49,9 @@ impl Run for Purge {
         }
         let purged = scope.purge(&self.key)?;
         let is_erased = purged.scrubbed;
+        if !context.update_search_index(&board)? {
+            context.note("the search index has the purged words until the next search");
+        }
         let outcome = Outcome::new(PurgedKey(purged));
         // The secret is still in the files: a script must not take that for success.
         Ok(if is_erased { outcome } else { outcome.that_means(Code::Busy) })

@@ -136,6 +136,9 @@ const PATHS: &[Path] = &[
         let wanted = EveryScope { limit: Some(10_000), ..EveryScope::default() };
         shown(case.board.entries(&wanted))
     }),
+    path("Board::search", Kind::Lists, |case| {
+        shown(case.board.search(&crate::search::Query::new(&case.key), &crate::search::IndexLocation::Memory))
+    }),
     path("Board::export", Kind::Lists, |case| shown(case.board.export())),
     path("Board::export_scope", Kind::Lists, |case| shown(case.board.export_scope(&case.scope))),
     path("Board::swarm_view", Kind::Lists, |case| shown(case.board.swarm_view(&case.scope))),
@@ -348,6 +351,7 @@ const OTHER_VERBS: &[(&str, &str)] = &[
     ("Board::try_prune", "counts what it removes"),
     ("Board::try_sweep", "as `Board::sweep`"),
     ("Board::try_transaction", "see `TransactionScope`"),
+    ("Board::update_index", "numbers"),
     ("Board::work_counts", "numbers"),
     ("Dispatcher::handle_next", "see `a_call_and_a_dispatcher_get_only_what_their_actor_may_read`"),
     ("Dispatcher::on_thread", "see `a_call_and_a_dispatcher_get_only_what_their_actor_may_read`"),

@@ -28,6 +28,7 @@ use crate::work::{
 const NOT_COUNTED: &[(&str, &str)] = &[
     ("Board::for_call", "`Board::sweep_with_next_call`, on a clone"),
     ("Board::sealed", "asks the engine, and reads no state"),
+    ("Board::search", "brings its index up to date, in as many reads as that needs"),
     ("Board::space_usage", "asks the engine, and reads no state"),
     ("Board::subscribe", "`Board::follow`, one event at a time"),
     ("Board::sweep_if_deferred", "`Board::try_sweep`, if no other call was"),
@@ -35,6 +36,7 @@ const NOT_COUNTED: &[(&str, &str)] = &[
     ("Board::sweep_with_next_call", "is part of the next call, as of every line here"),
     ("Board::try_prune", "calls `Board::prune`"),
     ("Board::try_transaction", "`Board::transaction`, once"),
+    ("Board::update_index", "reads as much as the index needs"),
     ("Dispatcher::on_thread", "calls `Dispatcher::handle_next`"),
     ("Dispatcher::open", "calls `Board::follow`"),
     ("Dispatcher::run", "calls `Dispatcher::handle_next`"),
