@@ -210,6 +210,7 @@ pub fn as_command<'a>(hint: &'a Hint, given: &GivenOptions<'_>) -> Cow<'a, str> 
         Hint::ListProtocols => ("list protocols".into(), given.command("protocol list")),
         Hint::ShowProtocol(protocol) => ("show it".into(), given.command_on("protocol show", protocol, "")),
         Hint::ListScopes => ("list scopes".into(), given.command("scope list")),
+        Hint::ListLevels => ("list the levels".into(), given.command("memory map")),
         Hint::ShowScope(scope) => ("show its policies".into(), given.command_on("scope show", scope, "")),
         Hint::CreateScope(scope) => ("give it policies".into(), given.acting_on("scope create", scope, "")),
         Hint::CreateScopeAgain(scope) => {
@@ -323,6 +324,7 @@ pub mod tests {
             Hint::ListProtocols,
             Hint::ShowProtocol(name()),
             Hint::ListScopes,
+            Hint::ListLevels,
             Hint::ShowScope(name()),
             Hint::CreateScope(name()),
             Hint::CreateScopeAgain(name()),

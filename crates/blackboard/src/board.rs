@@ -18,6 +18,7 @@ use crate::fingerprint::Fingerprint;
 use crate::hint::{CheckedSubject, Hint};
 use crate::id::{Ids, RandomIds};
 use crate::lock::Locks;
+use crate::memory::Memories;
 use crate::process::{Processes, SystemProcesses};
 use crate::project::Projects;
 use crate::protocol::Protocols;
@@ -257,6 +258,11 @@ impl Board {
     /// The scopes of the board, and their policies.
     pub fn scopes(&self) -> Scopes<'_> {
         Scopes { board: self }
+    }
+
+    /// The memory of the board: levels of records.
+    pub fn memories(&self) -> Memories<'_> {
+        Memories { board: self }
     }
 
     /// The locks of the board.

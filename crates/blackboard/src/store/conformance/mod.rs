@@ -46,6 +46,7 @@ mod items;
 mod leases;
 mod locks;
 mod log;
+mod memory;
 mod optimism;
 mod overview;
 mod past_scopes;
@@ -179,6 +180,7 @@ const FILES: &[&[Test]] = &[
     leases::TESTS,
     locks::TESTS,
     log::TESTS,
+    memory::TESTS,
     optimism::TESTS,
     overview::TESTS,
     past_scopes::TESTS,
