@@ -43,6 +43,7 @@
 //! | [`brief`], [`updates`] | what hooks show to an agent: when it starts, and later |
 //! | [`follow`] | following the event log, and every call that waits |
 //! | [`import`](mod@import), [`swarm`] | files with entries: what an import reads, and the Markdown file |
+//! | [`search`] | search over the board, with an index in its own file |
 //! | [`quota`] | a separate ledger of tokens |
 //! | [`store`] | the contract of the engines, memory and SQLite |
 //! | [`clock`], [`id`], [`process`], [`settings`] | dependencies of a board, replaceable in tests |
@@ -78,6 +79,7 @@ pub mod prune;
 pub mod quota;
 pub mod revision;
 pub mod scope;
+pub mod search;
 pub mod settings;
 pub mod status;
 pub mod store;

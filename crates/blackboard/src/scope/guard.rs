@@ -10,7 +10,7 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::access::{AccessOperation, Denial, refusal};
+use super::access::{AccessOperation, AccessRules, Denial, refusal};
 use super::caller::{Identity, says_nothing};
 use super::custom::CallerPolicies;
 use super::size::{policies_of, prefetch_policies};
@@ -106,6 +106,21 @@ impl<'a> Guard<'a> {
     /// does not exist is refused.
     pub(crate) fn may_read(&self, scope: &str, key: &str) -> Result<bool> {
         Ok(self.refused(scope, Some((AccessOperation::Read, key)))?.is_none())
+    }
+
+    /// Whether the caller may read all entries of a scope, or none; `None` if that depends on the keys.
+    pub(crate) fn reads_all_of(&self, scope: &str) -> Result<Option<bool>> {
+        if self.custom.is_any() {
+            return Ok(None);
+        }
+        if self.is_operator() {
+            return Ok(Some(true));
+        }
+        let Some(row) = self.row(scope)?.filter(|row| row.is_restricted()) else { return Ok(Some(true)) };
+        if self.refused_by(&row, None)?.is_some() {
+            return Ok(Some(false));
+        }
+        Ok((row.policies.access == AccessRules::default()).then_some(true))
     }
 
     /// Whether the caller sees a scope.

@@ -136,6 +136,11 @@ impl PrivateFile {
         run().map_err(|error| faults::translate(&self.path, error))
     }
 
+    /// Writes the WAL into the file and empties it, unless another process uses it.
+    pub(crate) fn checkpoint(&self) {
+        let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    }
+
     /// Reads and writes in one transaction, which no other writer interrupts. An error of `write` changes nothing.
     pub(crate) fn write<T>(&self, write: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
         if self.is_immutable {
