@@ -66,7 +66,7 @@ impl Memories<'_> {
     /// board.memories().remember(&Remember::text("Use nextest"))?;
     /// let map = board.memories().map()?;
     /// let short_term = map.levels.iter().find(|level| level.level == "short-term").unwrap();
-    /// assert_eq!((short_term.records, short_term.tokens), (1, 3));
+    /// assert_eq!((short_term.records, short_term.tokens), (1, 4));
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn map(&self) -> Result<MemoryMap> {

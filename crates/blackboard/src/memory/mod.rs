@@ -12,7 +12,7 @@
 //! | `pending.rs`, `compact.rs` | batches that need a summary, and the summary that replaces them |
 //! | `rules.rs`, `seed.rs` | the rules of a level; the levels of one command |
 //! | `record.rs`, `moving.rs` | the stored form of a record; how one is moved |
-//! | `score.rs`, `words.rs` | how records are ranked |
+//! | `score.rs` | how records are ranked; words are compared by `search/` |
 
 mod compact;
 mod define;
@@ -31,7 +31,6 @@ mod remember;
 mod rules;
 mod score;
 mod seed;
-mod words;
 
 pub use self::compact::{Compact, Compacted};
 pub use self::define::{Define, Defined, DefinedLevel};
@@ -45,7 +44,7 @@ pub use self::map::{LevelEdge, LevelState, MemoryMap};
 pub use self::pending::{Batch, BatchReason, BatchRecord, Pending};
 pub use self::promote::{Promote, Promoted};
 pub use self::recall::{Lens, MAX_EXAMINED, Recall, Recalled, RecalledRecord};
-pub use self::record::{MAX_RECORD_LENGTH, tokens_of};
+pub use self::record::MAX_RECORD_LENGTH;
 pub use self::remember::{Content, Remember, Remembered};
 pub use self::rules::{LevelRules, MAX_LEVELS, Relevance};
 pub use self::score::ScoreParts;

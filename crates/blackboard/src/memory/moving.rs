@@ -5,6 +5,7 @@ use super::record::{Facts, joined_tags, tags_of};
 use super::rules::Declined;
 use crate::entry::{Entry, EntryEditor, EventWording, MAX_KEY_BYTES, Write};
 use crate::error::{Code, Result};
+use crate::fingerprint::Fingerprint;
 use crate::store::Prefetch;
 
 /// How many records one commit moves.
@@ -133,9 +134,9 @@ fn try_move(
     Ok(key)
 }
 
-/// A key that no other record has: the revision of an entry is its own.
+/// A key for a record whose own key another record has. It depends on what the record says, so it is the same on every engine.
 fn another_key(entry: &Entry) -> String {
-    let suffix = format!(":{}", entry.revision);
+    let suffix = format!(":{}", Fingerprint::new().text(entry.value.as_str()));
     let mut beginning = entry.key.as_str();
     while beginning.len() + suffix.len() > MAX_KEY_BYTES {
         let mut characters = beginning.chars();

@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn batches_are_offered_by_tokens_number_and_next_level() {
-        let text = |tokens: usize| crate::entry::Value::of(&"word".repeat(tokens)).unwrap();
+        let text = |tokens: usize| crate::entry::Value::of(&"abc".repeat(tokens)).unwrap();
         let entries = |count: usize, tokens: usize, age: u64| {
             let entry = |number: usize| Entry {
                 value: text(tokens),

@@ -1,8 +1,10 @@
 //! `memory recall`: finds records by words, tags, time and pattern.
 //!
-//! Every filter applies before the limit. The score is computed when it is read: nothing is written.
+//! Every filter applies before the limit. The score is computed when it is read: nothing is written. Words are compared by the
+//! search of the board and nowhere else (`search/`).
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -11,15 +13,15 @@ use super::levels::Level;
 use super::record::{Facts, tags_of, text_of, tokens_of};
 use super::rules::Relevance;
 use super::score::ScoreParts;
-use super::{Memories, SHORT_TERM, WORKING, words};
-use crate::board::Board;
+use super::{Memories, SHORT_TERM, WORKING};
 use crate::clock::Timestamp;
 use crate::entry::{Entry, Glob, Query, Value, check_pattern, check_tag};
 use crate::error::{Error, Result};
 use crate::names::impl_names;
 use crate::revision::Revision;
 use crate::scope::Guard;
-use crate::store::{Prefetch, Range, Tx};
+use crate::search::{Behind, CatchUp, IndexLocation, Kind, Query as SearchQuery, Suggestions};
+use crate::store::{Key, Prefetch, Range, Tx};
 
 /// How many records of a level one call examines at most: the newest ones. An answer reports if there are more.
 pub const MAX_EXAMINED: usize = 10_000;
@@ -107,6 +109,8 @@ pub struct Recall {
     pub limit: Option<usize>,
     /// The most tokens that the texts of the results have together.
     pub tokens: Option<u64>,
+    /// How much the search does to bring its index up to date.
+    pub catch_up: Option<CatchUp>,
 }
 
 /// The records that a call has found, the best first.
@@ -118,9 +122,15 @@ pub struct Recalled {
     pub total: usize,
     /// How many tokens the texts of the results have together.
     pub tokens: u64,
-    /// The levels of which only the newest records were examined.
+    /// The levels of which only the newest records were examined, or those that match the words best.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub incomplete: Vec<String>,
+    /// What the search index does not have yet, if the call has words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub behind: Option<Behind>,
+    /// What is close to the words, if no record has one of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suggestions: Option<Suggestions>,
     /// The revision of the board at that moment.
     pub revision: Revision,
 }
@@ -164,61 +174,131 @@ impl Memories<'_> {
     /// caller may not use is left out, and refused if the call names it.
     ///
     /// ```
-    /// # use blackboard::{Board, memory::{Recall, Remember}};
+    /// # use blackboard::{Board, memory::{Recall, Remember}, search::IndexLocation};
     /// # let board = Board::memory();
     /// let memory = board.memories();
     /// memory.remember(&Remember { tags: vec!["trap".to_owned()], ..Remember::text("The login test needs Redis") })?;
     /// memory.remember(&Remember::text("Releases are tagged on Monday"))?;
     /// let recall = Recall { words: Some("logins".to_owned()), ..Recall::default() };
-    /// assert_eq!(memory.recall(&recall)?.records[0].text, "The login test needs Redis");
+    /// let index = IndexLocation::Memory;
+    /// assert_eq!(memory.recall(&recall, &index)?.records[0].text, "The login test needs Redis");
     /// let without = Recall { no_tags: vec!["trap".to_owned()], ..recall };
-    /// assert!(memory.recall(&without)?.records.is_empty());
+    /// assert!(memory.recall(&without, &index)?.records.is_empty());
     /// # Ok::<(), blackboard::Error>(())
     /// ```
-    pub fn recall(&self, request: &Recall) -> Result<Recalled> {
+    pub fn recall(&self, request: &Recall, index: &IndexLocation) -> Result<Recalled> {
         request.check()?;
+        let matches = match &request.words {
+            Some(words) => Some(self.matches(words, request, index)?),
+            None => None,
+        };
         let prefetch = [Prefetch::Range(Range::scope_policies()), Prefetch::Revision];
         self.board.read_list(&prefetch, |tx| {
             let guard = Guard::of_board(self.board, tx);
-            recall_in(self.board, tx, &guard, request)
+            recall_in(tx, &guard, request, matches.as_ref())
         })
+    }
+
+    /// The records that have one of the words.
+    fn matches(&self, words: &str, request: &Recall, index: &IndexLocation) -> Result<Matches> {
+        let levels = self.board.read_list(&[Prefetch::Range(Range::scope_policies())], |tx| {
+            request.chosen_levels(tx, &Guard::of_board(self.board, tx))
+        })?;
+        let query = SearchQuery {
+            scopes: Some(levels.into_iter().map(|level| level.scope).collect()),
+            kinds: vec![Kind::Entry],
+            tags: request.all_tags.clone(),
+            limit: SearchQuery::MAX_LIMIT,
+            catch_up: request.catch_up.unwrap_or_default(),
+            ..SearchQuery::new(words)
+        };
+        let found = self.board.search(&query, index)?;
+        let mut scores: BTreeMap<String, BTreeMap<String, f64>> = BTreeMap::new();
+        // The total may count what the caller may not read.
+        let is_cut = found.results.len() == SearchQuery::MAX_LIMIT;
+        let suggestions = found.results.is_empty().then_some(found.suggestions);
+        for result in found.results {
+            let scope = result.scope.unwrap_or_default();
+            scores.entry(scope).or_default().insert(result.id, result.words_score);
+        }
+        Ok(Matches { scores, is_cut, behind: found.behind, suggestions })
     }
 }
 
+/// What the search has found.
+struct Matches {
+    /// How well entries match, by scope and key.
+    scores: BTreeMap<String, BTreeMap<String, f64>>,
+    /// Whether there are more than one search returns.
+    is_cut: bool,
+    behind: Option<Behind>,
+    suggestions: Option<Suggestions>,
+}
+
 /// The answer in one state of the board. The policies of all scopes and the revision are announced.
-pub(crate) fn recall_in(
-    _board: &Board,
+fn recall_in(
     tx: &dyn Tx,
     guard: &Guard<'_>,
     request: &Recall,
+    matches: Option<&Matches>,
 ) -> Result<Recalled> {
     let now = tx.now();
+    let since = request.earliest(now);
     let mut candidates = Vec::new();
     let mut incomplete = Vec::new();
     for level in request.chosen_levels(tx, guard)? {
-        let (entries, is_cut) = examine(tx, guard, &level, request)?;
+        let (entries, is_cut) = match matches {
+            Some(matches) => (matching(tx, guard, &level, request, matches)?, matches.is_cut),
+            None => examine(tx, guard, &level, request)?,
+        };
         if is_cut {
             incomplete.push(level.name.clone());
         }
-        let since = request.earliest(now);
         for entry in entries {
-            let facts = Facts::of(&entry);
-            let tags = tags_of(&entry);
+            let (facts, tags) = (Facts::of(&entry), tags_of(&entry));
             if request.fits(&tags, &facts, since) {
-                candidates.push(Candidate {
-                    level: level.clone(),
-                    text: text_of(&entry.value),
-                    entry,
-                    facts,
-                    tags,
-                });
+                let words =
+                    matches.and_then(|matches| matches.scores.get(&entry.scope)?.get(&entry.key).copied());
+                let text = text_of(&entry.value);
+                candidates.push(Candidate { level: level.clone(), text, entry, facts, tags, words });
             }
         }
     }
     let found = rank(candidates, request, now);
     let total = found.len();
     let (records, tokens) = within(found, request.most(), request.tokens);
-    Ok(Recalled { records, total, tokens, incomplete, revision: tx.revision()? })
+    let behind = matches.and_then(|matches| matches.behind.clone());
+    let suggestions = matches.and_then(|matches| matches.suggestions.clone()).filter(|_| total == 0);
+    Ok(Recalled { records, total, tokens, incomplete, behind, suggestions, revision: tx.revision()? })
+}
+
+/// The records of a level that the search has found and that the caller may read.
+fn matching(
+    tx: &dyn Tx,
+    guard: &Guard<'_>,
+    level: &Level,
+    request: &Recall,
+    matches: &Matches,
+) -> Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    let Some(scores) = matches.scores.get(&level.scope) else { return Ok(entries) };
+    let pattern = request.pattern.as_deref().map(Glob::new);
+    let fits = |key: &&String| {
+        level.rules.has_key(key) && pattern.as_ref().is_none_or(|pattern| pattern.matches(key))
+    };
+    let keys: Vec<_> = scores.keys().filter(fits).collect();
+    if !keys.is_empty() {
+        tx.prefetch(&keys.iter().map(|key| Prefetch::Entry(&level.scope, key)).collect::<Vec<_>>())?;
+    }
+    for key in keys {
+        let entry = tx.row::<Entry>(&Key::Entry(level.scope.clone(), key.clone()))?;
+        if let Some(entry) = entry.filter(|entry| !entry.is_expired(tx.now()))
+            && guard.may_read(&level.scope, key)?
+        {
+            entries.push(entry);
+        }
+    }
+    Ok(entries)
 }
 
 /// The newest records of a level that the caller may read and that match the tags and the pattern, and whether there may be
@@ -250,24 +330,17 @@ struct Candidate {
     text: String,
     facts: Facts,
     tags: Vec<String>,
+    /// How well it matches the words.
+    words: Option<f64>,
 }
 
-/// The candidates that have one of the words and enough relevance, the best first.
+/// The candidates with enough relevance, the best first.
 fn rank(candidates: Vec<Candidate>, request: &Recall, now: Timestamp) -> Vec<RecalledRecord> {
-    let matches = request.words.as_deref().map(|words| {
-        // Tags and keys are words, too.
-        let texts: Vec<_> = candidates.iter().map(Candidate::searched).collect();
-        words::scores(words, &texts)
-    });
+    // The best match has 1.
+    let best = candidates.iter().filter_map(|candidate| candidate.words).fold(0.0, f64::max);
     let mut found = Vec::new();
-    for (place, candidate) in candidates.into_iter().enumerate() {
-        let words = match &matches {
-            Some(matches) => match matches[place] {
-                Some(score) => Some(score),
-                None => continue,
-            },
-            None => None,
-        };
+    for candidate in candidates {
+        let words = candidate.words.map(|words| if best > 0.0 { words / best } else { 0.0 });
         let parts = ScoreParts::of(&candidate.facts, words, candidate.level.rules.half_life, now);
         if request.min_relevance.is_some_and(|least| parts.current_relevance() < least.value()) {
             continue;
@@ -284,12 +357,8 @@ fn rank(candidates: Vec<Candidate>, request: &Recall, now: Timestamp) -> Vec<Rec
 }
 
 impl Candidate {
-    fn searched(&self) -> String {
-        format!("{}\n{}\n{}", self.text, self.tags.join(" "), self.entry.key)
-    }
-
     fn found(self, parts: ScoreParts) -> RecalledRecord {
-        let Candidate { level, entry, text, facts, tags } = self;
+        let Candidate { level, entry, text, facts, tags, .. } = self;
         RecalledRecord {
             key: entry.key,
             level: level.name,
@@ -402,14 +471,15 @@ mod tests {
         }
     }
 
-    fn candidate(key: &str, text: &str, relevance: f64, half_life: Option<u64>) -> Candidate {
+    fn candidate(key: &str, words: Option<f64>, relevance: f64, half_life: Option<u64>) -> Candidate {
         let rules = LevelRules { half_life: half_life.map(Duration::from_secs), ..LevelRules::default() };
         Candidate {
             level: Level { name: "l".to_owned(), scope: "memory:l".to_owned(), rules },
             entry: an_entry("memory:l", key),
-            text: text.to_owned(),
+            text: String::new(),
             facts: facts(relevance, 0),
             tags: Vec::new(),
+            words,
         }
     }
 
@@ -444,23 +514,21 @@ mod tests {
 
     #[test]
     fn words_relevance_and_age_decide_the_order() {
-        let candidates = || {
-            vec![
-                candidate("old", "login", 0.9, Some(10)),
-                candidate("new", "login", 0.9, None),
-                candidate("other", "release", 1.0, None),
-            ]
-        };
         let now = Timestamp::from_millis(20_000);
-        let keys = |recall: &Recall| {
-            let found = rank(candidates(), recall, now);
+        let keys = |words: [Option<f64>; 3], recall: &Recall| {
+            let candidates = vec![
+                candidate("old", words[0], 0.9, Some(10)),
+                candidate("new", words[1], 0.9, None),
+                candidate("other", words[2], 1.0, None),
+            ];
+            let found = rank(candidates, recall, now);
             found.into_iter().map(|found| found.key).collect::<Vec<_>>()
         };
-        let words = |words: &str| Recall { words: Some(words.to_owned()), ..Recall::default() };
-        assert_eq!(keys(&Recall::default()), ["other", "new", "old"]);
-        assert_eq!(keys(&words("login")), ["new", "old"]);
-        let relevant = Recall { min_relevance: Some(Relevance::nearest(0.3)), ..words("login") };
-        assert_eq!(keys(&relevant), ["new"]);
+        let plain = Recall::default();
+        assert_eq!(keys([None; 3], &plain), ["other", "new", "old"]);
+        assert_eq!(keys([Some(7.0), Some(7.0), Some(1.0)], &plain), ["new", "old", "other"]);
+        let relevant = Recall { min_relevance: Some(Relevance::nearest(0.3)), ..plain };
+        assert_eq!(keys([Some(7.0), Some(7.0), Some(1.0)], &relevant), ["new", "other"]);
     }
 
     #[test]
@@ -468,7 +536,7 @@ mod tests {
         let found = |sizes: &[u64]| {
             let records = sizes.iter().map(|tokens| {
                 let parts = ScoreParts::of(&facts(0.5, 0), None, None, Timestamp::EPOCH);
-                RecalledRecord { tokens: *tokens, ..candidate("k", "t", 0.5, None).found(parts) }
+                RecalledRecord { tokens: *tokens, ..candidate("k", None, 0.5, None).found(parts) }
             });
             records.collect::<Vec<_>>()
         };

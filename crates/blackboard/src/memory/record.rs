@@ -12,6 +12,7 @@ use crate::entry::{Entry, MAX_TAGS, Value};
 use crate::fingerprint::Fingerprint;
 use crate::metadata::Metadata;
 use crate::revision::Revision;
+use crate::search::estimate_tokens;
 
 /// How many characters the text of a record has at most. More is a document, which belongs into a file.
 pub const MAX_RECORD_LENGTH: usize = 4_000;
@@ -118,14 +119,9 @@ pub(super) fn text_of(value: &Value) -> String {
     serde_json::from_str::<String>(value.as_str()).unwrap_or_else(|_| value.as_str().to_owned())
 }
 
-/// The number of tokens of a text, rounded up: four bytes are one. The models of different vendors count differently, none of
-/// them much more for English text and code.
-///
-/// ```
-/// assert_eq!(blackboard::memory::tokens_of("cargo test"), 3);
-/// ```
-pub fn tokens_of(text: &str) -> u64 {
-    text.len().div_ceil(4) as u64
+/// About how many tokens a text has: rather too many than too few.
+pub(super) fn tokens_of(text: &str) -> u64 {
+    estimate_tokens(text) as u64
 }
 
 /// The tags of a record without the one that says to which session it belongs.

@@ -115,11 +115,11 @@ impl Memories<'_> {
     /// [`SEED_LEVELS`] first.
     ///
     /// ```
-    /// # use blackboard::{Board, memory::{Recall, Remember}};
+    /// # use blackboard::{Board, memory::{Recall, Remember}, search::IndexLocation};
     /// # let board = Board::memory();
     /// let first = board.memories().remember(&Remember::text("Run the tests with --workspace"))?;
     /// assert!(!board.memories().remember(&Remember::text("Run the tests with --workspace"))?.written);
-    /// let found = board.memories().recall(&Recall { words: Some("test".to_owned()), ..Recall::default() })?;
+    /// let found = board.memories().recall(&Recall::default(), &IndexLocation::Memory)?;
     /// assert_eq!(found.records[0].key, first.key);
     /// # Ok::<(), blackboard::Error>(())
     /// ```

@@ -11,6 +11,7 @@ use crate::memory::{
 use crate::scope::{
     AccessRule, AccessRules, CreateScope, DeleteScope, Effect, Policies, SetScope, Visibility,
 };
+use crate::search::IndexLocation;
 use crate::store::{BookkeepingRow, Key};
 
 on_every_engine![
@@ -88,7 +89,7 @@ fn texts(fixture: &Fixture, level: &str) -> Vec<String> {
     let mut texts: Vec<_> = fixture
         .board
         .memories()
-        .recall(&recall)
+        .recall(&recall, &IndexLocation::Memory)
         .unwrap()
         .records
         .into_iter()
@@ -99,7 +100,7 @@ fn texts(fixture: &Fixture, level: &str) -> Vec<String> {
 }
 
 fn found(fixture: &Fixture, recall: &Recall) -> Vec<String> {
-    let Recalled { records, .. } = fixture.board.memories().recall(recall).unwrap();
+    let Recalled { records, .. } = fixture.board.memories().recall(recall, &IndexLocation::Memory).unwrap();
     records.into_iter().map(|record| record.text).collect()
 }
 
@@ -177,7 +178,13 @@ fn a_record_is_an_entry_with_id_content_tags_and_time(fixture: &Fixture) {
     assert_eq!(entry.value.as_str(), "\"Do not edit schema.sql\"");
     assert_eq!((entry.revision, entry.updated_by.as_str()), (remembered.revision, "Ivy"));
     assert_eq!(entry.tags, [format!("session:{ivy}"), "trap".to_owned()]);
-    let record = fixture.board.memories().recall(&Recall::default()).unwrap().records.remove(0);
+    let record = fixture
+        .board
+        .memories()
+        .recall(&Recall::default(), &IndexLocation::Memory)
+        .unwrap()
+        .records
+        .remove(0);
     assert_eq!((record.tags, record.remembered_by.as_str()), (owned(&["trap"]), "Ivy"));
     assert_eq!((record.remembered_at, record.parts.relevance), (fixture.now(), 0.8));
     // JSON is stored as it is; without a session, the level is short-term.
@@ -264,18 +271,18 @@ fn recall_filters_by_tags_time_pattern_and_words_before_the_limit(fixture: &Fixt
     ] {
         assert_eq!(found(fixture, &recall), expected, "{recall:?}");
     }
-    let all = fixture.board.memories().recall(&base()).unwrap();
+    let all = fixture.board.memories().recall(&base(), &IndexLocation::Memory).unwrap();
     assert_eq!((all.records.len(), all.total), (5, 32));
-    let budget = Recall { tokens: Some(5), limit: Some(100), ..base() };
-    let packed = fixture.board.memories().recall(&budget).unwrap();
-    assert!(packed.tokens <= 5 && packed.records.len() == 2 && packed.total == 32, "{packed:?}");
+    let budget = Recall { tokens: Some(6), limit: Some(100), ..base() };
+    let packed = fixture.board.memories().recall(&budget, &IndexLocation::Memory).unwrap();
+    assert!(packed.tokens <= 6 && packed.records.len() == 2 && packed.total == 32, "{packed:?}");
     for wrong in [
         Recall { levels: owned(&["none"]), ..base() },
         Recall { all_tags: owned(&[""]), ..base() },
         Recall { pattern: Some(String::new()), ..base() },
         words(&"x".repeat(1_001)),
     ] {
-        let code = code(fixture.board.memories().recall(&wrong));
+        let code = code(fixture.board.memories().recall(&wrong, &IndexLocation::Memory));
         assert!(matches!(code, Code::InvalidValue | Code::ScopeNotFound), "{code}: {wrong:?}");
     }
 }
@@ -288,7 +295,13 @@ fn decay_changes_the_score_and_writes_nothing(fixture: &Fixture) {
     let (before, revision) = (stored(), fixture.revision());
     let mut scores = Vec::new();
     for _ in 0..4 {
-        let record = fixture.board.memories().recall(&Recall::default()).unwrap().records.remove(0);
+        let record = fixture
+            .board
+            .memories()
+            .recall(&Recall::default(), &IndexLocation::Memory)
+            .unwrap()
+            .records
+            .remove(0);
         scores.push((record.parts.age, record.score));
         fixture.pass(69 * 60);
     }
@@ -333,7 +346,7 @@ fn lenses_choose_levels_time_and_number(fixture: &Fixture) {
     }
     let ask = |lens| {
         let recall = Recall { lens: Some(lens), ..Recall::default() };
-        let records = fixture.board.memories().recall(&recall).unwrap().records;
+        let records = fixture.board.memories().recall(&recall, &IndexLocation::Memory).unwrap().records;
         let levels: BTreeSet<_> = records.iter().map(|record| record.level.clone()).collect();
         (records.len(), levels.into_iter().collect::<Vec<_>>())
     };
@@ -365,8 +378,10 @@ fn working_memory_moves_on_at_five_records_or_after_two_minutes(fixture: &Fixtur
     assert_eq!(texts(fixture, "working"), [""; 0]);
     assert_eq!(texts(fixture, "short-term").len(), 8);
     // What moved keeps its time and its author.
-    let record =
-        fixture.board.memories().recall(&Recall { limit: Some(1), since: None, ..Recall::default() });
+    let record = fixture
+        .board
+        .memories()
+        .recall(&Recall { limit: Some(1), ..Recall::default() }, &IndexLocation::Memory);
     assert_eq!(record.unwrap().records[0].remembered_by, "Ivy");
 }
 
@@ -539,7 +554,7 @@ fn a_kill_before_the_records_of_a_session_have_moved_loses_nothing(fixture: &Fix
 
 fn a_level_is_compacted_at_nine_tenths_of_its_tokens(fixture: &Fixture) {
     define(fixture, "working", LevelRules { tokens: Some(8_000), ..LevelRules::default() });
-    let text = |number: usize| format!("{number:04}{}", "x".repeat(3_196));
+    let text = |number: usize| format!("{number:04}{}", "x".repeat(2_396));
     for number in 0..8 {
         remember(fixture, &in_level("working", &text(number)));
     }
@@ -581,7 +596,13 @@ fn a_summary_replaces_its_records_which_stay_in_history(fixture: &Fixture) {
     let (compacted, events) = fixture.events_of(|| fixture.board.memories().compact(&compact).unwrap());
     assert_eq!((compacted.replaced, events.len()), (2, 3));
     assert_eq!(texts(fixture, "short-term"), ["a and b failed"]);
-    let record = fixture.board.memories().recall(&Recall::default()).unwrap().records.remove(0);
+    let record = fixture
+        .board
+        .memories()
+        .recall(&Recall::default(), &IndexLocation::Memory)
+        .unwrap()
+        .records
+        .remove(0);
     let mut sources = keys.clone();
     sources.sort_unstable();
     assert_eq!((record.summary_of, record.tags), (sources, owned(&["ci"])));
@@ -697,7 +718,7 @@ fn a_level_that_the_caller_may_not_use_is_left_out(fixture: &Fixture) {
     remember(fixture, &in_level("semantic", "the open plan"));
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     let ask = |session: &str, recall: &Recall| {
-        fixture.board.with_caller(Actor::session(session)).memories().recall(recall)
+        fixture.board.with_caller(Actor::session(session)).memories().recall(recall, &IndexLocation::Memory)
     };
     let plan = Recall { words: Some("plan".to_owned()), ..Recall::default() };
     assert_eq!(ask(&ivy, &plan).unwrap().total, 2);
@@ -722,8 +743,8 @@ fn the_map_shows_levels_edges_and_missing_parts(fixture: &Fixture) {
     define(fixture, "a", LevelRules { at_end: Some("gone".to_owned()), ..next(&["b", "skills"]) });
     define(fixture, "b", LevelRules::default());
     define(fixture, "skills", LevelRules { by_summary: true, ..LevelRules::default() });
-    remember(fixture, &in_level("a", "12345678"));
-    remember(fixture, &in_level("a", "1234"));
+    remember(fixture, &in_level("a", "123456"));
+    remember(fixture, &in_level("a", "123"));
     let map = fixture.board.memories().map().unwrap();
     let levels: Vec<_> =
         map.levels.iter().map(|level| (&*level.level, level.records, level.tokens)).collect();
@@ -741,7 +762,8 @@ fn other_programs_may_write_into_a_level(fixture: &Fixture) {
     let write = Write { metadata: Some(Metadata::parse(strange).unwrap()), ..a_write("k", "[1, 2]") };
     let plain = a_write("plain", "\"text\"");
     fixture.board.scope("memory:short-term").write_batch(&[write, plain]).unwrap();
-    let records = fixture.board.memories().recall(&Recall::default()).unwrap().records;
+    let records =
+        fixture.board.memories().recall(&Recall::default(), &IndexLocation::Memory).unwrap().records;
     let shown: Vec<_> = records
         .iter()
         .map(|record| (&*record.text, record.parts.relevance, record.parts.usefulness))
