@@ -121,6 +121,8 @@ More commands:
                  delete, update-metadata, append-event, import, export
   Entries        list, query, history, wait, append, increment, delete, clear,
                  purge, txn, snapshot; scope create, set, show, list, delete
+  Memory         memory remember, recall, feedback, map, list, define, promote,
+                 drain, pending, compact, delete
   Locks, files   lock acquire, release, list, run; file release, list, check
   Projects       project register, list, status, remove; spoke init, show,
                  validate; pull, registry

@@ -8,6 +8,7 @@ use blackboard::brief::Brief;
 use blackboard::clock::Timestamp;
 use blackboard::event::{Event, TargetType};
 use blackboard::file::{FileActivity, FileConflict, JUST_NOW};
+use blackboard::memory::MAX_RECORD_LENGTH;
 use blackboard::text::escape_for_terminal;
 use blackboard::updates::Updates;
 use blackboard::work::WorkItem;
@@ -26,6 +27,7 @@ const TITLE: usize = 80;
 const PATH: usize = 100;
 const SUMMARY: usize = 160;
 const VALUE: usize = 200;
+const SOURCE: usize = 300;
 
 /// The maximum number of lines of one section of a brief.
 const LINES: usize = 5;
@@ -34,6 +36,14 @@ const LINES: usize = 5;
 pub fn quota_notice(lines: &str) -> String {
     let lines: Vec<_> = lines.lines().map(escape_for_terminal).collect();
     lines.join("\n").chars().take(LIMIT).collect()
+}
+
+/// Texts of other agents for a model, each with its source, in a quote block. `says` is of this program.
+pub fn quoted_records<'t>(says: &str, records: impl Iterator<Item = (&'t str, String)>) -> String {
+    let lines = records.map(|(text, source)| {
+        format!("- {} ({})", quote_line(text, MAX_RECORD_LENGTH), quote_line(&source, SOURCE))
+    });
+    quote_block(says, &[Section::untitled(lines.collect())], None, usize::MAX)
 }
 
 /// The brief of a session that starts. The sections are in the order of their importance: [`quote_block`] distributes

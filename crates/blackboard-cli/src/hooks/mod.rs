@@ -21,7 +21,7 @@ mod files;
 pub mod handle;
 pub mod log;
 pub mod maintenance;
-mod messages;
+pub mod messages;
 mod patch;
 pub mod request;
 #[cfg(test)]

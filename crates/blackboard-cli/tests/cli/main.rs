@@ -69,6 +69,7 @@ mod hostile_entries;
 mod hostile_reads;
 mod hostile_text;
 mod location;
+mod memory;
 mod missing_board;
 mod output;
 mod permissions;

@@ -14,6 +14,7 @@ use blackboard::clock::{Clock as _, FixedClock, SystemClock};
 use blackboard::entry::{Actor, Value, Write};
 use blackboard::file::Reserve;
 use blackboard::lock::Acquire;
+use blackboard::memory::Remember;
 use blackboard::project::RegisterProject;
 use blackboard::scope::{CreateScope, Eviction, Policies, Visibility};
 use blackboard::work::{Claim, Create, Priority};
@@ -258,6 +259,30 @@ fn tables_look_the_same_at_every_width() {
     let scratch = board();
     create_scopes(&scratch);
     check(&scratch, "scope-list", &["scope", "list"]);
+    let scratch = board();
+    remember(&scratch);
+    check(&scratch, "memory-list", &["memory", "list"]);
+    check(&scratch, "memory-map", &["memory", "map"]);
+    check(&scratch, "memory-recall", &["memory", "recall"]);
+}
+
+/// Records with long, wide and combined characters, an hour and a half old.
+fn remember(scratch: &Scratch) {
+    let start = SystemClock.now().minus(minutes(90) + Duration::from_secs(20));
+    let board = scratch.board_at(Arc::new(FixedClock::at(&start.to_string()).unwrap()));
+    for (level, key, text) in [
+        ("semantic", None, "The login tests need a Redis server, which `make services` starts"),
+        ("semantic", Some("build"), "漢字 👩‍👩‍👧 e\u{301}"),
+        ("collective", Some(LONG_ID), "Releases are tagged"),
+    ] {
+        let remember = Remember {
+            level: Some(level.to_owned()),
+            key: key.map(str::to_owned),
+            actor: Actor::author("codex-7749"),
+            ..Remember::text(text)
+        };
+        board.memories().remember(&remember).unwrap();
+    }
 }
 
 fn setup_status_looks_the_same_at_every_width() {
@@ -294,6 +319,8 @@ fn no_table_is_wider_than_its_terminal() {
         &["project", "list"],
         &["protocol", "list"],
         &["scope", "list"],
+        &["memory", "list"],
+        &["memory", "map"],
         &["lock", "list"],
         &["file", "list"],
         &["history", "counter"],

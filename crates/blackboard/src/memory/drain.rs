@@ -17,10 +17,14 @@ use crate::board::Board;
 use crate::entry::{Actor, EntryEditor};
 use crate::error::{Code, Result};
 use crate::revision::{Pending, Revision};
+use crate::scope::Guard;
 use crate::store::{BookkeepingRow, Key, OnBusy, Prefetch, Range, Tx};
 
 /// How the names of rows begin that are cursors of edges.
 const CURSORS: &str = "memory-cursor:";
+
+/// Up to how many records that are left are counted.
+const MAX_LEFT: usize = 100_000;
 
 /// How many commits an automatic move makes at most. The cursor is stored: the next one continues.
 const AUTOMATIC_COMMITS: usize = 8;
@@ -109,7 +113,7 @@ impl Memories<'_> {
     /// ```
     pub fn drain(&self, request: &Drain) -> Result<Drained> {
         let edges = match &request.level {
-            Some(level) => self.edges_of(level, request.to.as_deref())?,
+            Some(level) => self.edges_of(level, request)?,
             None => self.board.due_edges()?,
         };
         let mut drained = Drained { missing: edges.missing, ..Drained::default() };
@@ -120,15 +124,36 @@ impl Memories<'_> {
             drained.edges.push(moved);
         }
         if let Some(level) = &request.level {
-            let scope = super::levels::scope_of(level);
-            let whole = Range::entries(&scope, "");
-            drained.left = Some(self.board.read(&[Prefetch::Count(whole.clone())], |tx| tx.count(&whole))?);
+            drained.left = Some(self.left_in(level, &request.actor)?);
         }
         Ok(drained)
     }
 
-    fn edges_of(&self, name: &str, to: Option<&str>) -> Result<Edges> {
-        let levels = self.board.read(&[Prefetch::Range(Range::scope_policies())], Level::all)?;
+    /// How many records of a level the caller may read.
+    fn left_in(&self, level: &str, actor: &Actor) -> Result<u64> {
+        let scope = super::levels::scope_of(level);
+        let whole = Range::entries(&scope, "");
+        let mut prefetch = vec![Prefetch::Heads(whole.clone(), MAX_LEFT)];
+        prefetch.extend(Level::prefetch(level));
+        self.board.read(&prefetch, |tx| {
+            let guard = Guard::new(self.board, tx, actor);
+            let mut left = 0;
+            for head in tx.heads(&whole, MAX_LEFT)? {
+                left += u64::from(!head.is_expired(tx.now()) && guard.may_read(&scope, &head.key)?);
+            }
+            Ok(left)
+        })
+    }
+
+    fn edges_of(&self, name: &str, request: &Drain) -> Result<Edges> {
+        let (to, actor) = (request.to.as_deref(), &request.actor);
+        let mut prefetch = vec![Prefetch::Range(Range::scope_policies())];
+        prefetch.extend(Level::prefetch(name));
+        let levels = self.board.read(&prefetch, |tx| {
+            let levels = Level::all(tx)?;
+            Guard::new(self.board, tx, actor).check_scope(&super::levels::scope_of(name))?;
+            Ok(levels)
+        })?;
         let level =
             levels.iter().find(|level| level.name == name).ok_or_else(|| super::levels::not_found(name))?;
         let mut edges = Edges::default();

@@ -31,6 +31,8 @@ mod remember;
 mod rules;
 mod score;
 mod seed;
+#[cfg(test)]
+mod tests;
 
 pub use self::compact::{Compact, Compacted};
 pub use self::define::{Define, Defined, DefinedLevel};
