@@ -42,7 +42,7 @@ const EVENTS: usize = 8192;
 pub struct CatchUp {
     /// It begins no further step after this time.
     pub time: Duration,
-    /// It begins no further step after this many documents and events.
+    /// It begins no further step after this many rows, and reads no more in one step.
     pub rows: usize,
 }
 
@@ -106,7 +106,7 @@ struct Position {
 }
 
 /// The result of a step.
-struct Step {
+pub(super) struct Step {
     rows: usize,
     purged: bool,
 }
@@ -131,7 +131,7 @@ impl Index {
             if has_stepped && (rows >= limits.rows || began.elapsed() >= limits.time) {
                 return Ok(Indexed { rows, behind: self.behind(board)? });
             }
-            match self.write(|connection| step(connection, board)) {
+            match self.write(|connection| step(connection, board, limits.rows)) {
                 Ok(step) => {
                     rows += step.rows;
                     if step.purged {
@@ -154,7 +154,7 @@ impl Index {
         let Some(position) = position.filter(|position| position.phase == Phase::Follow) else {
             return Ok(false);
         };
-        let log = read_log(board, position.cursor.previous(), position.cursor)?;
+        let log = read_log(board, position.cursor.previous(), position.cursor, 1)?;
         let is_same = match log.events.first() {
             Some(event) => fingerprint(event) == position.at_cursor,
             None => log.revision == Revision::ZERO,
@@ -233,7 +233,7 @@ fn fingerprint(event: &Event) -> String {
 }
 
 /// One step, in one transaction of the index.
-fn step(connection: &Connection, board: &Board) -> Result<Step, Failure> {
+pub(super) fn step(connection: &Connection, board: &Board, most: usize) -> Result<Step, Failure> {
     let known = position(connection)?;
     let position = match known {
         Some(position) if is_of(board, &position)? => position,
@@ -244,10 +244,10 @@ fn step(connection: &Connection, board: &Board) -> Result<Step, Failure> {
     };
     let mut writer = Writer::new(connection)?;
     let (next, step) = match &position.phase {
-        Phase::Entries(after) => entries_step(board, &mut writer, &position, after.clone())?,
-        Phase::Work(after) => work_step(board, &mut writer, &position, after.clone())?,
-        Phase::Events(after) => events_step(board, &mut writer, &position, *after)?,
-        Phase::Follow => follow_step(connection, board, &mut writer, &position)?,
+        Phase::Entries(after) => entries_step(board, &mut writer, &position, after.clone(), most)?,
+        Phase::Work(after) => work_step(board, &mut writer, &position, after.clone(), most)?,
+        Phase::Events(after) => events_step(board, &mut writer, &position, *after, most)?,
+        Phase::Follow => follow_step(connection, board, &mut writer, &position, most)?,
     };
     writer.finish()?;
     store(connection, &next)?;
@@ -257,7 +257,7 @@ fn step(connection: &Connection, board: &Board) -> Result<Step, Failure> {
 /// Whether the index is of this board, and nothing that it has not seen was pruned.
 fn is_of(board: &Board, position: &Position) -> Result<bool> {
     let cursor = position.cursor;
-    let log = read_log(board, cursor.previous(), cursor)?;
+    let log = read_log(board, cursor.previous(), cursor, 1)?;
     if cursor > log.revision || cursor < log.floor {
         return Ok(false);
     }
@@ -274,13 +274,13 @@ fn is_of(board: &Board, position: &Position) -> Result<bool> {
 /// The position of a new index.
 fn begin(board: &Board) -> Result<Position> {
     let revision = board.read(&[Prefetch::Revision], |tx| tx.revision())?;
-    let log = read_log(board, revision.previous(), revision)?;
+    let log = read_log(board, revision.previous(), revision, 1)?;
     let at_cursor = log.events.first().map(fingerprint).unwrap_or_default();
     Ok(Position { phase: Phase::Entries(None), cursor: revision, at_cursor, floor: log.floor })
 }
 
-fn read_log(board: &Board, after: Revision, until: Revision) -> Result<Log> {
-    let page = Page { after, until, types: &[], limit: EVENTS };
+fn read_log(board: &Board, after: Revision, until: Revision, most: usize) -> Result<Log> {
+    let page = Page { after, until, types: &[], limit: EVENTS.min(most.max(1)) };
     board.read(&[Prefetch::Revision, Prefetch::Events(page)], |tx| {
         let events = if after < until { tx.events(&page)? } else { Vec::new() };
         Ok(Log { revision: tx.revision()?, floor: tx.floor()?, complete: events.len() < page.limit, events })
@@ -292,6 +292,7 @@ fn entries_step(
     writer: &mut Writer<'_>,
     position: &Position,
     mut after: Option<(String, String)>,
+    most: usize,
 ) -> Result<(Position, Step), Failure> {
     let range = |after: &Option<(String, String)>| {
         let all = Range::all_entries();
@@ -303,8 +304,8 @@ fn entries_step(
             None => all,
         }
     };
-    let (mut rows, mut bytes, mut at_once) = (0, 0, ROWS.0);
-    while rows < STEP.0 && bytes < STEP.1 {
+    let (mut rows, mut bytes, mut at_once) = (0, 0, ROWS.0.min(most.max(1)));
+    while rows < STEP.0.min(most.max(1)) && bytes < STEP.1 {
         let (entries, last) = read_rows(board, &range(&after), at_once)?;
         let Some(Key::Entry(scope, key)) = last else {
             let next = Position { phase: Phase::Work(None), ..position.clone() };
@@ -320,7 +321,7 @@ fn entries_step(
             rows += 1;
         }
         after = Some((scope, key));
-        at_once = if size < BYTES / 4 { (at_once * 2).min(ROWS.1) } else { ROWS.0 };
+        at_once = if size < BYTES / 4 { (at_once * 2).min(ROWS.1) } else { ROWS.0 }.min(most.max(1));
         bytes += size;
     }
     let next = Position { phase: Phase::Entries(after), ..position.clone() };
@@ -332,15 +333,16 @@ fn work_step(
     writer: &mut Writer<'_>,
     position: &Position,
     mut after: Option<String>,
+    most: usize,
 ) -> Result<(Position, Step), Failure> {
     let mut rows = 0;
-    while rows < STEP.0 {
+    while rows < STEP.0.min(most.max(1)) {
         let range = Range::work_items();
         let range = match &after {
             Some(after) => range.after(after.as_str()),
             None => range,
         };
-        let (items, last) = read_rows(board, &range, ROWS.0)?;
+        let (items, last) = read_rows(board, &range, ROWS.0.min(most.max(1)))?;
         let Some(Key::WorkItem(id)) = last else {
             let next = Position { phase: Phase::Events(position.floor), ..position.clone() };
             return Ok((next, Step { rows, purged: false }));
@@ -383,8 +385,9 @@ fn events_step(
     writer: &mut Writer<'_>,
     position: &Position,
     after: Revision,
+    most: usize,
 ) -> Result<(Position, Step), Failure> {
-    let log = read_log_of(board, after.max(position.floor), position.cursor)?;
+    let log = read_log_of(board, after.max(position.floor), position.cursor, most)?;
     for document in log.events.iter().filter_map(Document::of_event) {
         writer.put(&document)?;
     }
@@ -397,9 +400,9 @@ fn events_step(
 }
 
 /// As [`read_log`], but only the events that are found.
-fn read_log_of(board: &Board, after: Revision, until: Revision) -> Result<Log> {
+fn read_log_of(board: &Board, after: Revision, until: Revision, most: usize) -> Result<Log> {
     let types: Vec<EventType> = EventType::ALL.iter().filter(|one| may_be_searched(one)).cloned().collect();
-    let page = Page { after, until, types: &types, limit: EVENTS };
+    let page = Page { after, until, types: &types, limit: EVENTS.min(most.max(1)) };
     board.read(&[Prefetch::Revision, Prefetch::Events(page)], |tx| {
         let events = if after < until { tx.events(&page)? } else { Vec::new() };
         Ok(Log { revision: tx.revision()?, floor: tx.floor()?, complete: events.len() < page.limit, events })
@@ -427,8 +430,9 @@ fn follow_step(
     board: &Board,
     writer: &mut Writer<'_>,
     position: &Position,
+    most: usize,
 ) -> Result<(Position, Step), Failure> {
-    let log = read_log(board, position.cursor, Revision::MAX)?;
+    let log = read_log(board, position.cursor, Revision::MAX, most)?;
     let (mut entries, mut items) = (BTreeSet::new(), BTreeSet::new());
     for event in &log.events {
         match (event.target_type, &event.target_id) {

@@ -40,4 +40,4 @@ CREATE TABLE postings (
     last INTEGER NOT NULL,
     data BLOB NOT NULL,
     PRIMARY KEY (term, part, first)
-) WITHOUT ROWID
+) WITHOUT ROWID;

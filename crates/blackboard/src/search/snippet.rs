@@ -22,6 +22,8 @@ pub(super) fn excerpt(text: &str, terms: &[QueryTerm]) -> Excerpt {
         let term = terms.iter().position(|term| term.is_found_as(word.term, word.surface));
         places.extend(term.map(|term| (word.start, term)));
     });
+    // An identifier comes after its parts.
+    places.sort_unstable();
     let mut distinct: Vec<usize> = places.iter().map(|(_, term)| *term).collect();
     distinct.sort_unstable();
     distinct.dedup();
@@ -34,10 +36,8 @@ fn best_start(places: &[(usize, usize)], terms: usize) -> usize {
     let mut counts = vec![0_usize; terms];
     let (mut different, mut best, mut best_start, mut until) = (0, 0, 0, 0);
     for &(start, term) in places {
-        while let Some(&(place, added)) =
-            places.get(until).filter(|(place, _)| *place < start + LENGTH - BEFORE)
+        while let Some(&(_, added)) = places.get(until).filter(|(place, _)| *place < start + LENGTH - BEFORE)
         {
-            debug_assert!(place >= start);
             different += usize::from(counts[added] == 0);
             counts[added] += 1;
             until += 1;

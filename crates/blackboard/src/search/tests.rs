@@ -2,4 +2,6 @@
 
 mod access;
 mod content;
+mod fold;
+mod relevance;
 mod results;

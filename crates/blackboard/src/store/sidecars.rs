@@ -24,17 +24,20 @@ pub enum Sidecar {
     WakeWord,
     /// The process that maintains the board for hooks, which must not take so long. Its time is that of the last start.
     Maintenance,
+    /// The search index, a database that can be made again from the board.
+    SearchIndex,
 }
 
 impl Sidecar {
     /// Every sidecar.
-    pub const ALL: [Sidecar; 6] = [
+    pub const ALL: [Sidecar; 7] = [
         Sidecar::ServerRegistration,
         Sidecar::DashboardLink,
         Sidecar::HookLog,
         Sidecar::WriterQueue,
         Sidecar::WakeWord,
         Sidecar::Maintenance,
+        Sidecar::SearchIndex,
     ];
 
     /// Its name in a directory that belongs to one board.
@@ -46,6 +49,7 @@ impl Sidecar {
             Sidecar::WriterQueue => "lock",
             Sidecar::WakeWord => "wake",
             Sidecar::Maintenance => "maintenance",
+            Sidecar::SearchIndex => "search",
         }
     }
 }

@@ -57,7 +57,10 @@ pub(super) fn beside(database: &Path, ending: &str) -> PathBuf {
 pub(super) fn endings() -> impl Iterator<Item = String> {
     let sidecars = Sidecar::ALL.into_iter().filter(|sidecar| is_named_after_database(*sidecar));
     let sidecars = sidecars.map(|sidecar| format!("-{}", sidecar.name()));
-    SQLITE_ENDINGS.into_iter().map(str::to_owned).chain(sidecars)
+    // The index is a database with files of its own.
+    let of_index = SQLITE_ENDINGS.into_iter().chain(["-lock"]).filter(|ending| !ending.is_empty());
+    let of_index = of_index.map(|ending| format!("-{}{ending}", Sidecar::SearchIndex.name()));
+    SQLITE_ENDINGS.into_iter().map(str::to_owned).chain(sidecars).chain(of_index)
 }
 
 /// The endings of the database, of SQLite's files beside it, and of the files that an interrupted open leaves there.
@@ -70,7 +73,8 @@ fn is_named_after_database(sidecar: Sidecar) -> bool {
         | Sidecar::DashboardLink
         | Sidecar::WriterQueue
         | Sidecar::WakeWord
-        | Sidecar::Maintenance => true,
+        | Sidecar::Maintenance
+        | Sidecar::SearchIndex => true,
     }
 }
 
@@ -97,6 +101,7 @@ mod tests {
             "/b/local.db-lock",
             "/b/local.db-wake",
             "/b/local.db-maintenance",
+            "/b/local.db-search",
         ];
         assert_eq!(names, expected.map(PathBuf::from));
         let endings: Vec<_> = endings().collect();
