@@ -2,7 +2,6 @@
 
 use blackboard::clock::{Clock, SystemClock};
 use blackboard::memory::Recall as Asked;
-use blackboard::search::IndexLocation;
 use blackboard::{Result, Revision};
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -61,7 +60,7 @@ impl Tool for Recall {
                 tokens: Some(self.tokens.unwrap_or(TOKENS).min(MOST)),
                 ..Asked::default()
             },
-            &IndexLocation::Memory,
+            &call.state.search_index(),
         )?;
         let now = SystemClock.now();
         let lines = recalled.records.iter().map(|record| {

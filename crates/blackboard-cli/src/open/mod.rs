@@ -18,8 +18,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use blackboard::clock::{Clock, SystemClock};
+use blackboard::search::IndexLocation;
 use blackboard::store::sqlite::Upgraded;
-use blackboard::store::{Memory, Store};
+use blackboard::store::{Memory, Sidecar, Store};
 use blackboard::{Board, Code, Error, Result, Settings};
 
 pub use self::access::Access;
@@ -66,6 +67,16 @@ impl OpenBoard {
 }
 
 impl ResolvedBoard {
+    /// Where its search index is. A board that does not exist has none.
+    pub fn search_index(&self) -> IndexLocation {
+        let path = self.engine.sidecars().path(Sidecar::SearchIndex);
+        let is_missing = match self.engine.file() {
+            Some(file) => !file.exists(),
+            None => path.parent().is_some_and(|directory| !directory.exists()),
+        };
+        if is_missing { IndexLocation::Memory } else { IndexLocation::File(path) }
+    }
+
     /// The board at a location. `warn` gets warnings about the location and the configuration.
     pub fn at(
         location: &Location,
@@ -245,6 +256,11 @@ impl Context {
         self.note_password_in_arguments(&location);
         let resolved = self.resolve_at(&location, warn)?;
         Ok(self.resolved.get_or_init(|| resolved))
+    }
+
+    /// Where the search index of the board of this call is. A board that does not exist has none.
+    pub fn search_index(&self) -> Result<IndexLocation> {
+        Ok(self.resolve()?.search_index())
     }
 
     /// The board at another location, as this call would use it.

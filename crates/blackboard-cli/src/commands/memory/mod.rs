@@ -13,15 +13,6 @@ pub mod recall;
 pub mod remember;
 
 use blackboard::memory::Relevance;
-use blackboard::search::IndexLocation;
-
-use crate::context::Context;
-
-/// The index of the words of the board.
-#[expect(clippy::unnecessary_wraps, reason = "the location of the index depends on the board")]
-fn search_index(_context: &Context) -> blackboard::Result<IndexLocation> {
-    Ok(IndexLocation::Memory)
-}
 
 /// Parses a relevance.
 fn relevance(text: &str) -> Result<Relevance, String> {

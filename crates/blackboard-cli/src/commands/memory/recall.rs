@@ -5,7 +5,7 @@ use blackboard::clock::{Clock, SystemClock};
 use blackboard::duration::parse_since;
 use blackboard::memory::{Lens, Recall as Asked, Relevance};
 
-use super::{relevance, search_index};
+use super::relevance;
 use crate::commands::Run;
 use crate::commands::arguments::{ReadAs, at_least_one, trimmed};
 use crate::context::Context;
@@ -101,7 +101,7 @@ impl Run for Recall {
             catch_up: None,
         };
         let board = self.reader.apply(context.open(Access::read())?)?;
-        let recalled = board.memories().recall(&recall, &search_index(context)?)?;
+        let recalled = board.memories().recall(&recall, &context.search_index()?)?;
         Ok(match budget {
             Some(_) => Outcome::new(RecalledForModel(recalled)),
             None => Outcome::new(RecalledRecords(recalled)),
