@@ -72,6 +72,7 @@ pub fn brief(brief: &Brief, quota: &str) -> String {
             });
             format!("{}{}", work(item), by.unwrap_or_default())
         }),
+        remembered(brief),
         section("other agents", &brief.agents, |other| agent(other, ids)),
         section("claimed work", &claimed, |item| {
             let holder = item.claimed_by.as_deref().map(|session| {
@@ -94,6 +95,17 @@ pub fn brief(brief: &Brief, quota: &str) -> String {
     ];
     let greeting = greeting(&brief.agent, brief.has_registered_project);
     quote_block(&format!("{greeting}{quota}"), &sections, None, LIMIT)
+}
+
+/// What is remembered: how much, and the best records for the work of the session.
+fn remembered(brief: &Brief) -> Section {
+    let Some(memory) = &brief.memory else { return Section::untitled(Vec::new()) };
+    let lines = memory.best.iter().map(|record| {
+        format!("  - {} (by {})", quote_line(&record.text, SUMMARY), quote_line(&record.remembered_by, NAME))
+    });
+    let total = usize::try_from(memory.records).unwrap_or(usize::MAX);
+    let text = "remembered, more with `blackboard recall WORDS`".to_owned();
+    Section { title: Some(Title { text, total, or_more: false }), lines: lines.collect() }
 }
 
 /// The part of a brief outside of the quote block. It contains no text that another agent may have written.

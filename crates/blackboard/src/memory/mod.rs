@@ -12,6 +12,7 @@
 //! | `pending.rs`, `compact.rs` | batches that need a summary, and the summary that replaces them |
 //! | `rules.rs`, `seed.rs` | the rules of a level; the levels of one command |
 //! | `record.rs`, `moving.rs` | the stored form of a record; how one is moved |
+//! | `for_brief.rs` | what the brief of a session says |
 //! | `score.rs` | how records are ranked; words are compared by `search/` |
 
 mod compact;
@@ -19,6 +20,7 @@ mod define;
 mod drain;
 mod ended;
 mod feedback;
+mod for_brief;
 mod forget;
 mod levels;
 mod map;
@@ -39,6 +41,7 @@ pub use self::define::{Define, Defined, DefinedLevel};
 pub use self::drain::{Drain, Drained, MovedBetween};
 pub(crate) use self::ended::drain_session;
 pub use self::feedback::{Rated, Usefulness};
+pub use self::for_brief::MemoryBrief;
 pub use self::forget::Forgotten;
 pub(crate) use self::levels::Level;
 pub use self::levels::ListedLevel;

@@ -43,6 +43,7 @@ on_every_engine![
     a_level_that_the_caller_may_not_use_is_left_out,
     the_map_shows_levels_edges_and_missing_parts,
     other_programs_may_write_into_a_level,
+    a_brief_has_the_best_records_for_the_claimed_item,
 ];
 
 fn in_level(level: &str, text: &str) -> Remember {
@@ -771,4 +772,32 @@ fn other_programs_may_write_into_a_level(fixture: &Fixture) {
     assert_eq!(shown, [("[1, 2]", 1.0, 0.5), ("text", 0.5, 0.5)]);
     assert!(records.iter().all(|record| record.remembered_at <= fixture.now()));
     assert_eq!(drain(fixture, "short-term").moved, 2);
+}
+
+fn a_brief_has_the_best_records_for_the_claimed_item(fixture: &Fixture) {
+    seed(fixture);
+    let register = |name: &str, project: &str| {
+        fixture.register(&Register { project: Some(project.to_owned()), ..Register::named(name) }).session_id
+    };
+    let (ivy, oak) = (register("Ivy", "p"), register("Oak", "q"));
+    let known = |session: &str| {
+        let brief = fixture.board.brief(session).unwrap();
+        let known = fixture.board.memories().for_brief(&brief, &IndexLocation::Memory).unwrap()?;
+        Some((known.records, known.best.into_iter().map(|record| record.text).collect::<Vec<_>>()))
+    };
+    assert_eq!(known(&ivy), None);
+    for text in
+        ["login needs Redis", "login is in auth.rs", "login has a trap", "login fails on Monday", "release"]
+    {
+        remember(fixture, &in_level("semantic", text));
+    }
+    // Collective memory seeds new sessions of the same project.
+    remember(fixture, &by(&ivy, in_level("collective", "of project p")));
+    assert_eq!(known(&ivy), Some((6, owned(&["of project p"]))));
+    assert_eq!(known(&oak), Some((6, vec![])));
+    fixture.board.work().create(&Create::new("a", "Fix the login")).unwrap();
+    fixture.claim("a", &oak);
+    let (records, best) = known(&oak).unwrap();
+    assert_eq!((records, best.len()), (6, 3));
+    assert!(best.iter().all(|text| text.contains("login")), "{best:?}");
 }

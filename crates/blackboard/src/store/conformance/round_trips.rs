@@ -28,6 +28,8 @@ use crate::work::{
 /// Verbs that have no line of their own, and why.
 const NOT_COUNTED: &[(&str, &str)] = &[
     ("Board::for_call", "`Board::sweep_with_next_call`, on a clone"),
+    ("Board::search", "reads what changed since the last search, page by page"),
+    ("Board::update_index", "reads what changed since the last search, page by page"),
     ("Board::sealed", "asks the engine, and reads no state"),
     ("Board::space_usage", "asks the engine, and reads no state"),
     ("Board::subscribe", "`Board::follow`, one event at a time"),
@@ -144,6 +146,10 @@ fn count_memory(counted: &mut Counted) {
     counted.count("Memories::recall", "memory recall", |fixture| recall(fixture, Recall::default()));
     counted.count("Memories::recall", "memory recall, with words", |fixture| {
         recall(fixture, Recall { words: Some("first".to_owned()), ..Recall::default() })
+    });
+    counted.count("Memories::for_brief", "memory, for a brief", |fixture| {
+        let brief = fixture.board.brief(&ivy).unwrap();
+        fixture.board.memories().for_brief(&brief, &IndexLocation::Memory).unwrap()
     });
     counted.count("Memories::levels", "memory list", |fixture| fixture.board.memories().levels().unwrap());
     counted.count("Memories::map", "memory map", |fixture| fixture.board.memories().map().unwrap());
