@@ -127,7 +127,7 @@ More commands:
   Projects       project register, list, status, remove; spoke init, show,
                  validate; pull, registry
   Protocols      protocol list, show, key, pattern, parse, check, define, remove
-  Token quota    quota status, check, release, record, history, init, set
+  Token quota    quota status, check, release, record, history, init, set, fold
   Setup          setup status, remove; guard install, check, remove; mcp, hook,
                  completions, version
   Maintenance    sweep, export, import, render, copy, upgrade

@@ -9,7 +9,7 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::memory::ShownMap;
 
-/// Show the levels of memory, what is in them, and their edges
+/// Show levels of memory, what is in them, and their edges
 ///
 /// Prints the number of records and tokens of each level, the levels to which its records move, and levels that an edge
 /// names and that do not exist.
