@@ -319,8 +319,6 @@ fn no_table_is_wider_than_its_terminal() {
         &["project", "list"],
         &["protocol", "list"],
         &["scope", "list"],
-        &["memory", "list"],
-        &["memory", "map"],
         &["lock", "list"],
         &["file", "list"],
         &["history", "counter"],
