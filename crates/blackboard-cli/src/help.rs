@@ -123,6 +123,8 @@ More commands:
   Entries        list, query, history, wait, append, increment, delete, clear,
                  purge, txn, snapshot; scope create, set, show, list, delete;
                  page map, unmap, list, show
+  Memory         memory remember, recall, feedback, map, list, define, promote,
+                 drain, pending, compact, delete
   Locks, files   lock acquire, release, list, run; file release, list, check
   Projects       project register, list, status, remove; spoke init, show,
                  validate; pull, registry

@@ -214,6 +214,7 @@ pub fn as_command<'a>(hint: &'a Hint, given: &GivenOptions<'_>) -> Cow<'a, str> 
             ("a changed page has another name; list the pages".into(), given.command("page list"))
         }
         Hint::ListScopes => ("list scopes".into(), given.command("scope list")),
+        Hint::ListLevels => ("list the levels".into(), given.command("memory map")),
         Hint::ShowScope(scope) => ("show its policies".into(), given.command_on("scope show", scope, "")),
         Hint::CreateScope(scope) => ("give it policies".into(), given.acting_on("scope create", scope, "")),
         Hint::CreateScopeAgain(scope) => {
@@ -329,6 +330,7 @@ pub mod tests {
             Hint::MapScope(name()),
             Hint::ListPages,
             Hint::ListScopes,
+            Hint::ListLevels,
             Hint::ShowScope(name()),
             Hint::CreateScope(name()),
             Hint::CreateScopeAgain(name()),

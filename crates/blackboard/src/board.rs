@@ -18,6 +18,7 @@ use crate::fingerprint::Fingerprint;
 use crate::hint::{CheckedSubject, Hint};
 use crate::id::{Ids, RandomIds};
 use crate::lock::Locks;
+use crate::memory::Memories;
 use crate::page::Pages;
 use crate::process::{Processes, SystemProcesses};
 use crate::project::Projects;
@@ -263,6 +264,11 @@ impl Board {
     /// The pages of mapped scopes.
     pub fn pages(&self) -> Pages<'_> {
         Pages { board: self }
+    }
+
+    /// The memory of the board: levels of records.
+    pub fn memories(&self) -> Memories<'_> {
+        Memories { board: self }
     }
 
     /// The locks of the board.

@@ -14,6 +14,7 @@ use crate::file::{
     ActiveReservation, FileConflict, MAX_EDITS, Reservation, conflicts_of_session, every_reservation,
 };
 use crate::lock::Lock;
+use crate::memory::MemoryBrief;
 use crate::project::Project;
 use crate::revision::Revision;
 use crate::store::{Changes, Cursor, Key, Page, Prefetch, Range, Tx};
@@ -63,6 +64,9 @@ pub struct Brief {
     /// The relevant events of the last hour.
     #[serde(rename = "lately")]
     pub recent: Updates,
+    /// What is remembered, if the caller has asked for that (`Memories::for_brief`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryBrief>,
     /// The board's revision: updates start after it.
     pub revision: Revision,
 }
@@ -156,6 +160,7 @@ impl Board {
                 agents: agents.into_iter().map(ListedAgent::unchecked).collect(),
                 locks,
                 files,
+                memory: None,
                 revision,
                 agent,
             })

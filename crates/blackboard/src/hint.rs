@@ -114,6 +114,8 @@ pub enum Hint {
     ListKeys(String),
     /// List scopes.
     ListScopes,
+    /// List the levels of memory.
+    ListLevels,
     /// Show this scope.
     ShowScope(String),
     /// Give this scope policies.

@@ -38,6 +38,7 @@
 //! | [`guide`] | examples of entries, events, transactions and protocols |
 //! | [`board`] | [`Board`]: the handles to everything |
 //! | [`agent`], [`project`], [`work`], [`entry`], [`scope`], [`protocol`], [`page`], [`lock`], [`file`](mod@file), [`event`] | the nouns; each verb is a method, in its own file |
+//! | [`memory`] | levels of records, and how they move between them |
 //! | [`sweep`], [`prune`], [`status`], [`export`], [`copy`](mod@copy) | operations on the complete board |
 //! | [`brief`], [`updates`] | what hooks show to an agent: when it starts, and later |
 //! | [`follow`] | following the event log, and every call that waits |
@@ -68,6 +69,7 @@ pub mod id;
 pub mod import;
 mod json;
 pub mod lock;
+pub mod memory;
 pub mod metadata;
 mod names;
 pub mod page;

@@ -40,7 +40,7 @@ use crate::event::{EventType, NewEvent, TargetType};
 use crate::hint::Hint;
 use crate::process::Liveness;
 use crate::revision::{Pending, Revision};
-use crate::scope::SkippedScope;
+use crate::scope::{EndsWith, SkippedScope};
 use crate::store::{Changes, Key, OnBusy, Prefetch, Range, Tx};
 use crate::work::{ClosedItems, WorkItem};
 
@@ -361,6 +361,7 @@ impl Board {
             Prefetch::Row(Key::Agent(session.clone())),
             Prefetch::Range(Range::claimed_by(session)),
             Prefetch::Range(Range::leased_by(session)),
+            EndsWith::Memory(session).prefetch(),
         ];
         // Without the write lock: rows that cannot be read would otherwise cost every other writer that lock, at every
         // sweep.
@@ -387,6 +388,7 @@ impl Board {
             closed.complete(None, tx.now(), &mut changes);
             closed.end_scopes(tx, &mut changes)?;
             // Its local scopes stay: no other session waits for them, and it may recover.
+            EndsWith::Memory(session).end(tx, &mut changes)?;
             Ok((changes, Some(stale)))
         })
     }

@@ -20,6 +20,7 @@ mod init;
 mod interrupt;
 mod lock;
 mod mcp;
+mod memory;
 mod observe;
 mod page;
 mod project;
@@ -106,6 +107,17 @@ pub const COMMANDS: &[Command] = &[
     command::<page::unmap::Unmap>("page unmap", Group::Entries),
     command::<page::list::List>("page list", Group::Entries),
     command::<page::show::Show>("page show", Group::Entries),
+    command::<memory::remember::Remember>("memory remember", Group::Memory),
+    command::<memory::recall::Recall>("memory recall", Group::Memory),
+    command::<memory::feedback::Feedback>("memory feedback", Group::Memory),
+    command::<memory::map::Map>("memory map", Group::Memory),
+    command::<memory::list::List>("memory list", Group::Memory),
+    command::<memory::define::Define>("memory define", Group::Memory),
+    command::<memory::promote::Promote>("memory promote", Group::Memory),
+    command::<memory::drain::Drain>("memory drain", Group::Memory),
+    command::<memory::pending::Pending>("memory pending", Group::Memory),
+    command::<memory::compact::Compact>("memory compact", Group::Memory),
+    command::<memory::delete::Delete>("memory delete", Group::Memory),
     command::<lock::acquire::Acquire>("lock acquire", Group::LocksAndFiles),
     command::<lock::release::Release>("lock release", Group::LocksAndFiles),
     command::<lock::list::List>("lock list", Group::LocksAndFiles),
@@ -190,6 +202,8 @@ pub const ALIASES: &[Alias] = &[
     alias("set", "write"),
     alias("ls", "list"),
     alias("transaction", "txn"),
+    alias("recall", "memory recall"),
+    alias("memory ls", "memory list"),
     alias("lock ls", "lock list"),
     alias("file ls", "file list"),
     alias("project ls", "project list"),
@@ -205,6 +219,7 @@ pub const NOUNS: &[Noun] = &[
     Noun { path: "file", about: "Reserve and release files" },
     Noun { path: "guard", about: "Keep reserved files out of commits" },
     Noun { path: "lock", about: "Acquire and release locks" },
+    Noun { path: "memory", about: "Remember, recall and move records" },
     Noun { path: "page", about: "Pack scopes into pages of bounded size" },
     Noun { path: "project", about: "Register projects" },
     Noun { path: "protocol", about: "Describe, build and check keys" },
@@ -264,6 +279,8 @@ pub enum Group {
     Work,
     /// Keys and values.
     Entries,
+    /// What sessions remember.
+    Memory,
     /// What sessions exclude each other from.
     LocksAndFiles,
     /// Projects.
@@ -333,12 +350,13 @@ impl Command {
 impl Group {
     /// Every section, in the order of the page.
     #[cfg(test)]
-    pub const ALL: [Group; 11] = [
+    pub const ALL: [Group; 12] = [
         Group::Everyday,
         Group::GettingStarted,
         Group::Agents,
         Group::Work,
         Group::Entries,
+        Group::Memory,
         Group::LocksAndFiles,
         Group::Projects,
         Group::Protocols,
@@ -356,6 +374,7 @@ impl Group {
             Group::Agents => "Agents",
             Group::Work => "Work",
             Group::Entries => "Entries",
+            Group::Memory => "Memory",
             Group::LocksAndFiles => "Locks, files",
             Group::Projects => "Projects",
             Group::Protocols => "Protocols",

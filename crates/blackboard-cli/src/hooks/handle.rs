@@ -12,6 +12,7 @@ use blackboard::brief::Brief;
 use blackboard::clock::{Clock as _, SystemClock};
 use blackboard::file::{Edited, FileConflict};
 use blackboard::id::session_id_from_hint;
+use blackboard::search::IndexLocation;
 use blackboard::{Board, Code, Error, Refusal, Result};
 
 use super::deadline::Deadline;
@@ -58,6 +59,8 @@ struct HookHandler<'a> {
     directory: Option<PathBuf>,
     board: Board,
     config: Config,
+    /// Where the search index of the board is.
+    index: IndexLocation,
     /// The home of boards, which has the notices of the token quota, if that is configured.
     notices: Option<PathBuf>,
     log: &'a Arc<HookLog>,
@@ -68,6 +71,7 @@ struct HookBoard {
     board: Board,
     engine: Arc<dyn Engine>,
     config: Config,
+    index: IndexLocation,
     notifier: Option<Arc<Notifier>>,
     notices: Option<PathBuf>,
 }
@@ -101,7 +105,7 @@ pub fn handle(
     let starts_session = matches!(request.event, HookEvent::Started { .. });
     let unreadable = UnreadableRows::default();
     let opened = open(context, directory.as_deref(), starts_session, deadline, &unreadable)?;
-    let HookBoard { board, engine, config, notifier, notices } = opened;
+    let HookBoard { board, engine, config, index, notifier, notices } = opened;
     let has_swept = Arc::new(AtomicBool::new(false));
     let board = match &config.quota {
         Some(_) => {
@@ -112,7 +116,7 @@ pub fn handle(
         }
         None => board,
     };
-    let handler = HookHandler { platform, request, context, directory, board, config, notices, log };
+    let handler = HookHandler { platform, request, context, directory, board, config, index, notices, log };
     let answer = handler.answer().map(|handled| handler.with_quota_notice(handled));
     engine.note_hook_end(answer.as_ref().map_or_else(HookEnd::Failed, |_| HookEnd::Answered));
     for sentence in sentences(&unreadable.list()) {
@@ -189,9 +193,10 @@ fn open(
     deadline.uses(&resolved.engine);
     let opened = resolved.open(Opening::hook(starts_session, deadline.lock()))?;
     let board = opened.existing().ok_or_else(|| Refusal::new(Code::AgentNotFound, "no board here"))?;
+    let index = resolved.search_index();
     let ResolvedBoard { engine, config, notifier, .. } = resolved;
     let notices = config.quota.as_ref().and(location.home);
-    Ok(HookBoard { board: unreadable.observe(board), engine, config, notifier, notices })
+    Ok(HookBoard { board: unreadable.observe(board), engine, config, index, notifier, notices })
 }
 
 /// The directory of a call: where the session was started, if the platform says so, otherwise its working directory. A
@@ -267,7 +272,7 @@ impl HookHandler<'_> {
         let Registered { agent, resumed, .. } = self.register()?;
         self.export(&agent.session_id);
         let pause = if forgot { Duration::ZERO } else { TOLD_JUST_NOW };
-        let brief = self.board().brief(&agent.session_id)?;
+        let brief = self.brief_of(&agent.session_id)?;
         match self.board().record_brief(&brief, pause) {
             Ok(false) => return Ok(Handled::new(Reply::Silence, true)),
             Ok(true) => {}
@@ -371,9 +376,19 @@ impl HookHandler<'_> {
 
     /// The brief of a session. Updates start after it.
     fn brief(&self, session: &str) -> Result<Reply> {
-        let brief = self.board().brief(session)?;
+        let brief = self.brief_of(session)?;
         self.board().record_brief(&brief, Duration::ZERO)?;
         Ok(Reply::Context { text: self.brief_text(&brief), session: Some(session.to_owned()) })
+    }
+
+    /// The brief of a session, with what is remembered. A memory that cannot be read does not change the rest.
+    fn brief_of(&self, session: &str) -> Result<Brief> {
+        let mut brief = self.board().brief(session)?;
+        match self.board().memories().for_brief(&brief, &self.index) {
+            Ok(memory) => brief.memory = memory,
+            Err(error) => self.log.write(&format!("{}: {error}", error.code())),
+        }
+        Ok(brief)
     }
 
     fn brief_text(&self, brief: &Brief) -> String {

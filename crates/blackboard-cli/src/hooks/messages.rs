@@ -8,6 +8,7 @@ use blackboard::brief::Brief;
 use blackboard::clock::Timestamp;
 use blackboard::event::{Event, TargetType};
 use blackboard::file::{FileActivity, FileConflict, JUST_NOW};
+use blackboard::memory::MAX_RECORD_LENGTH;
 use blackboard::text::escape_for_terminal;
 use blackboard::updates::Updates;
 use blackboard::work::WorkItem;
@@ -27,6 +28,7 @@ const TITLE: usize = 80;
 const PATH: usize = 100;
 const SUMMARY: usize = 160;
 const VALUE: usize = 200;
+const SOURCE: usize = 300;
 
 /// The maximum number of lines of one section of a brief.
 const LINES: usize = 5;
@@ -35,6 +37,14 @@ const LINES: usize = 5;
 pub fn quota_notice(lines: &str) -> String {
     let lines: Vec<_> = lines.lines().map(escape_for_terminal).collect();
     lines.join("\n").chars().take(LIMIT).collect()
+}
+
+/// Texts of other agents for a model, each with its source, in a quote block. `says` is of this program.
+pub fn quoted_records<'t>(says: &str, records: impl Iterator<Item = (&'t str, String)>) -> String {
+    let lines = records.map(|(text, source)| {
+        format!("- {} ({})", quote_line(text, MAX_RECORD_LENGTH), quote_line(&source, SOURCE))
+    });
+    quote_block(says, &[Section::untitled(lines.collect())], None, usize::MAX)
 }
 
 /// The brief of a session that starts. The sections are in the order of their importance: [`quote_block`] distributes
@@ -63,6 +73,7 @@ pub fn brief(brief: &Brief, quota: &str) -> String {
             });
             format!("{}{}", work(item), by.unwrap_or_default())
         }),
+        remembered(brief),
         section("other agents", &brief.agents, |other| agent(other, ids)),
         section("claimed work", &claimed, |item| {
             let holder = item.claimed_by.as_deref().map(|session| {
@@ -85,6 +96,17 @@ pub fn brief(brief: &Brief, quota: &str) -> String {
     ];
     let greeting = greeting(&brief.agent, brief.has_registered_project);
     quote_block(&format!("{greeting}{quota}"), &sections, None, LIMIT)
+}
+
+/// What is remembered: how much, and the best records for the work of the session.
+fn remembered(brief: &Brief) -> Section {
+    let Some(memory) = &brief.memory else { return Section::untitled(Vec::new()) };
+    let lines = memory.best.iter().map(|record| {
+        format!("  - {} (by {})", quote_line(&record.text, SUMMARY), quote_line(&record.remembered_by, NAME))
+    });
+    let total = usize::try_from(memory.records).unwrap_or(usize::MAX);
+    let text = "remembered, more with `blackboard recall WORDS`".to_owned();
+    Section { title: Some(Title { text, total, or_more: false }), lines: lines.collect() }
 }
 
 /// The part of a brief outside of the quote block. It contains no text that another agent may have written.

@@ -93,6 +93,7 @@ pub fn as_tool(hint: &Hint) -> Cow<'_, str> {
             format!("ask its holder to release it, or ask the user to reassign item \"{item}\"").into()
         }
         Hint::ListScopes => "ask the user which scopes exist".into(),
+        Hint::ListLevels => "leave out the level to search in all of them".into(),
         Hint::ShowScope(scope) => {
             format!("ask the user for the rules of scope \"{scope}\"").into()
         }

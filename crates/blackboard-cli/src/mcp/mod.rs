@@ -18,6 +18,7 @@ mod hints;
 mod hold;
 mod input;
 mod keep_alive;
+mod memory;
 mod reply;
 mod resource;
 mod schema;

@@ -7,6 +7,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use blackboard::entry::Actor;
+use blackboard::search::IndexLocation;
 use blackboard::{Board, Code, Error, Fault, Refusal, Result};
 use tokio::sync::watch;
 
@@ -66,6 +67,11 @@ impl ServerState {
         let session = self.sessions.find(&board, caller)?.map(|agent| agent.session_id);
         let board = board.for_call(session.as_deref());
         Ok((acting_for(&board, session.as_deref()), session))
+    }
+
+    /// Where the search index of the board is.
+    pub fn search_index(&self) -> IndexLocation {
+        self.kept.resolved().search_index()
     }
 
     /// The board and the session that acts. Creates the board if it does not exist, and registers a session if there is

@@ -1,7 +1,7 @@
 //! The table of tools. Each is a struct of arguments whose doc comments the model reads, with its [`Tool`]
 //! implementation.
 //!
-//! Models read the complete list at the start of every session, so it is short: ten tools, a sentence or two each.
+//! Models read the complete list at the start of every session, so it is short: eleven tools, a sentence or two each.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::reply::{Reply, failed, misunderstood};
 use super::session::Caller;
 use super::state::{ServerState, blocking};
-use super::{agent, entry, event, hold, schema, wait, work};
+use super::{agent, entry, event, hold, memory, schema, wait, work};
 use crate::unreadable::UnreadableRows;
 
 /// Every tool, in the order of the list.
@@ -29,6 +29,7 @@ pub const TOOLS: &[ToolEntry] = &[
     row::<entry::Read>(),
     row::<entry::Write>(),
     row::<entry::Query>(),
+    row::<memory::Recall>(),
     row::<event::Observe>(),
     row::<hold::Hold>(),
     waiting::<wait::Wait>(),

@@ -67,6 +67,16 @@ impl OpenBoard {
 }
 
 impl ResolvedBoard {
+    /// Where its search index is. A board that does not exist has none.
+    pub fn search_index(&self) -> IndexLocation {
+        let path = self.engine.sidecars().path(Sidecar::SearchIndex);
+        let is_missing = match self.engine.file() {
+            Some(file) => !file.exists(),
+            None => path.parent().is_some_and(|directory| !directory.exists()),
+        };
+        if is_missing { IndexLocation::Memory } else { IndexLocation::File(path) }
+    }
+
     /// The board at a location. `warn` gets warnings about the location and the configuration.
     pub fn at(
         location: &Location,
@@ -279,13 +289,7 @@ impl Context {
 
     /// Where the search index of the board of this call is. A board that does not exist has none.
     pub fn search_index(&self) -> Result<IndexLocation> {
-        let engine = &self.resolve()?.engine;
-        let path = engine.sidecars().path(Sidecar::SearchIndex);
-        let is_missing = match engine.file() {
-            Some(file) => !file.exists(),
-            None => path.parent().is_some_and(|directory| !directory.exists()),
-        };
-        Ok(if is_missing { IndexLocation::Memory } else { IndexLocation::File(path) })
+        Ok(self.resolve()?.search_index())
     }
 
     /// Removes from the search index what was purged, if there is an index. Returns whether nothing of it is left there.

@@ -15,6 +15,7 @@ pub mod hub;
 pub mod import;
 mod json_text;
 pub mod lock;
+pub mod memory;
 mod names;
 pub mod page;
 pub mod progress;

@@ -59,6 +59,16 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("scope set", &["private", "--ttl", "1h"]),
     ("scope delete", &["private"]),
     ("scope delete", &["private", "--entries"]),
+    ("memory recall", &["secret-value"]),
+    ("memory recall", &["--level", "private"]),
+    ("memory list", &[]),
+    ("memory map", &[]),
+    ("memory define", &["private"]),
+    ("memory remember", &["Text", "--level", "private"]),
+    ("memory feedback", &["hidden", "useful", "--level", "private"]),
+    ("memory promote", &["hidden", "--level", "private", "--to", "private"]),
+    ("memory compact", &["--level", "private", "--summary", "Text", "--of", "hidden"]),
+    ("memory delete", &["hidden", "--level", "private"]),
     ("write", &["hidden", "1", "--scope", "private"]),
     ("append", &["list", "1", "--scope", "private"]),
     ("increment", &["number", "--scope", "private"]),
@@ -99,6 +109,8 @@ const OTHER_COMMANDS: &[(&str, &str)] = &[
     ("work unblock", "work items"),
     ("work update-metadata", "work items"),
     ("work wait", "work items"),
+    ("memory drain", "see `moves_by_rule_ask_no_caller_and_moves_by_call_do` of the library"),
+    ("memory pending", "see `a_level_that_the_caller_may_not_use_is_left_out` of the library"),
     ("file check", "reservations are in a scope that has no policies"),
     ("file list", "reservations are in a scope that has no policies"),
     ("file release", "reservations are in a scope that has no policies"),
@@ -158,6 +170,8 @@ const TOOLS: &[(&str, &str)] = &[
     ("entry_query", r#"{"scope": "private"}"#),
     ("entry_query", r#"{"scope": "private", "prefix": "hid"}"#),
     ("wait", r#"{"key": "hidden", "scope": "private", "seconds": 0}"#),
+    ("recall", r#"{"words": "secret-value"}"#),
+    ("recall", r#"{"level": "private"}"#),
     ("observe", r#"{"since": "1h"}"#),
     ("observe", "{}"),
     ("entry_write", r#"{"key": "hidden", "value": 1, "scope": "private"}"#),
@@ -194,6 +208,19 @@ fn stage() -> Scratch {
         "--session",
         "Ivy",
     ]);
+    scratch.json([
+        "scope",
+        "create",
+        "memory:private",
+        "--visibility",
+        "shared",
+        "--member",
+        "Ivy",
+        "--session",
+        "Ivy",
+    ]);
+    scratch.json(["memory", "define", "private"]);
+    scratch.json(["write", "hidden", "secret-value", "--scope", "memory:private"]);
     let request = [("request:run:ns:7", "1"), ("result:run:ns:7", "secret-value")];
     for (key, value) in
         [("hidden", "secret-value"), ("list", "[]"), ("number", "0")].into_iter().chain(request)

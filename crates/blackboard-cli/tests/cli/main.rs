@@ -71,6 +71,7 @@ mod hostile_entries;
 mod hostile_reads;
 mod hostile_text;
 mod location;
+mod memory;
 mod missing_board;
 mod output;
 mod permissions;

@@ -85,7 +85,7 @@ fn purged_words_are_not_found_and_leave_the_index() {
     for (path, mode, bytes) in scratch.contents() {
         let found = bytes.windows(10).any(|window| window == b"xyzzyplugh");
         assert!(!found || !path.to_string_lossy().contains("search"), "{}", path.display());
-        let is_private = mode & 0o077 == 0;
+        let is_private = mode & 0o777 == 0o600;
         assert!(is_private || !path.to_string_lossy().ends_with("search"), "{}", path.display());
     }
 }

@@ -14,6 +14,7 @@ use blackboard::clock::{Clock as _, FixedClock, SystemClock};
 use blackboard::entry::{Actor, Value, Write};
 use blackboard::file::Reserve;
 use blackboard::lock::Acquire;
+use blackboard::memory::Remember;
 use blackboard::page::{Grouping, MapScope};
 use blackboard::project::RegisterProject;
 use blackboard::scope::{CreateScope, Eviction, Policies, Visibility};
@@ -271,6 +272,30 @@ fn tables_look_the_same_at_every_width() {
     check(&scratch, "scope-list", &["scope", "list"]);
     map_scopes(&scratch);
     check(&scratch, "page-list", &["page", "list"]);
+    let scratch = board();
+    remember(&scratch);
+    check(&scratch, "memory-list", &["memory", "list"]);
+    check(&scratch, "memory-map", &["memory", "map"]);
+    check(&scratch, "memory-recall", &["memory", "recall"]);
+}
+
+/// Records with long, wide and combined characters, an hour and a half old.
+fn remember(scratch: &Scratch) {
+    let start = SystemClock.now().minus(minutes(90) + Duration::from_secs(20));
+    let board = scratch.board_at(Arc::new(FixedClock::at(&start.to_string()).unwrap()));
+    for (level, key, text) in [
+        ("semantic", None, "The login tests need a Redis server, which `make services` starts"),
+        ("semantic", Some("build"), "漢字 👩‍👩‍👧 e\u{301}"),
+        ("collective", Some(LONG_ID), "Releases are tagged"),
+    ] {
+        let remember = Remember {
+            level: Some(level.to_owned()),
+            key: key.map(str::to_owned),
+            actor: Actor::author("codex-7749"),
+            ..Remember::text(text)
+        };
+        board.memories().remember(&remember).unwrap();
+    }
 }
 
 fn setup_status_looks_the_same_at_every_width() {

@@ -58,8 +58,9 @@ impl Agents<'_> {
             Prefetch::Range(Range::leased_by(session)),
             Prefetch::Range(Range::delegates_of(session)),
             EndsWith::Session(session).prefetch(),
+            EndsWith::Memory(session).prefetch(),
         ];
-        let mut with_scopes = Vec::new();
+        let (mut with_memory, mut with_scopes) = (Vec::new(), Vec::new());
         let ended = self.board.commit("agent deregister", &prefetch, |tx| {
             let (first, delegates) = ending_with(tx, session)?;
             let held = delegates.iter().chain([&first]).flat_map(|ending| &ending.held);
@@ -67,10 +68,15 @@ impl Agents<'_> {
             let (mut changes, ended) = decide((first, delegates), tx.now());
             closed.complete(Some(session), tx.now(), &mut changes);
             with_scopes.clear();
+            with_memory.clear();
             if !ended.already_ended {
                 // A sweep deletes the scopes of items.
                 closed.end_scopes(tx, &mut changes)?;
                 for session in ended.delegates.iter().map(String::as_str).chain([session]) {
+                    // Records leave before local scopes are deleted.
+                    if EndsWith::Memory(session).end(tx, &mut changes)? {
+                        with_memory.push(session.to_owned());
+                    }
                     if EndsWith::Session(session).end(tx, &mut changes)? {
                         with_scopes.push(session.to_owned());
                     }
@@ -78,6 +84,7 @@ impl Agents<'_> {
             }
             Ok((changes, ended))
         })?;
+        self.board.end_scopes_of(with_memory.iter().map(|session| EndsWith::Memory(session)));
         self.board.end_scopes_of(with_scopes.iter().map(|session| EndsWith::Session(session)));
         Ok(ended)
     }
@@ -111,6 +118,7 @@ fn ending_with(tx: &dyn Tx, session: &str) -> Result<(EndingSession, Vec<EndingS
                 Prefetch::Range(Range::leased_by(id)),
                 Prefetch::Range(Range::delegates_of(id)),
                 EndsWith::Session(id).prefetch(),
+                EndsWith::Memory(id).prefetch(),
             ])?;
             waiting.extend(live_delegates(tx, id)?);
             delegates.push(EndingSession::read(tx, delegate)?);

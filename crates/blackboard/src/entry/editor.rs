@@ -193,6 +193,11 @@ impl<'a> EntryEditor<'a> {
         }
     }
 
+    /// The state of the board in which the commit runs.
+    pub(crate) fn tx(&self) -> &'a dyn Tx {
+        self.tx
+    }
+
     /// The visible entry, with the changes of this commit.
     pub(crate) fn entry(&mut self, scope: &str, key: &str) -> Result<Option<Entry>> {
         let at = self.open(scope, key)?;
@@ -201,7 +206,7 @@ impl<'a> EntryEditor<'a> {
     }
 
     /// The same for an answer, whose size counts as well.
-    pub(super) fn read(&mut self, scope: &str, key: &str) -> Result<Option<Entry>> {
+    pub(crate) fn read(&mut self, scope: &str, key: &str) -> Result<Option<Entry>> {
         self.operations += 1;
         self.check_access(AccessOperation::Read, scope, key)?;
         let entry = self.entry(scope, key)?;
@@ -595,6 +600,41 @@ impl EntryEditor<'_> {
     /// The time of the commit.
     pub(crate) fn now(&self) -> Timestamp {
         self.tx.now()
+    }
+
+    /// The agent of the session that acts, if there is one.
+    pub(crate) fn agent(&self) -> Option<&Agent> {
+        self.agent.as_ref()
+    }
+
+    /// How many bytes of values one commit may change and read.
+    pub(crate) fn max_commit_bytes(&self) -> usize {
+        self.board.settings().max_commit_bytes
+    }
+
+    /// The visible entry as it is stored, if the caller may read it. Not opened for a change, so its size does not count.
+    pub(crate) fn peek_entry(&mut self, scope: &str, key: &str) -> Result<Option<Entry>> {
+        if !self.may_read(scope, key)? {
+            return Ok(None);
+        }
+        let entry = self.tx.row::<Entry>(&Key::Entry(scope.to_owned(), key.to_owned()))?;
+        Ok(entry.filter(|entry| !entry.is_expired(self.tx.now())))
+    }
+
+    /// The visible entry, for a change that depends on it and shows it.
+    pub(crate) fn readable_entry(&mut self, scope: &str, key: &str) -> Result<Option<Entry>> {
+        self.check_access(AccessOperation::Write, scope, key)?;
+        let entry = self.entry(scope, key)?;
+        if entry.is_some() {
+            self.check_access(AccessOperation::Read, scope, key)?;
+        }
+        Ok(entry)
+    }
+
+    /// Refuses a deletion that the policies of the scope or the lease of another session do not allow.
+    pub(crate) fn check_delete(&mut self, scope: &str, key: &str) -> Result<()> {
+        self.check_access(AccessOperation::Delete, scope, key)?;
+        self.refuse_if_held(scope, key)
     }
 
     /// The session that acts, for verbs that need one.

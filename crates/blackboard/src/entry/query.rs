@@ -130,7 +130,7 @@ impl Scope<'_> {
 }
 
 /// A query whose parts were checked.
-pub(super) struct CheckedQuery {
+pub(crate) struct CheckedQuery {
     query: Query,
     glob: Option<Glob>,
     /// What every key starts with.
@@ -188,7 +188,7 @@ impl Query {
 
     /// The same in a scope that is stored, whatever its name. A crafted board, or one of an older version, may have
     /// names that are refused today.
-    pub(super) fn checked_in_stored_scope(&self, scope: &str) -> Result<CheckedQuery> {
+    pub(crate) fn checked_in_stored_scope(&self, scope: &str) -> Result<CheckedQuery> {
         if let Some(pattern) = &self.pattern {
             check_pattern(scope, pattern)?;
         }
@@ -243,7 +243,7 @@ impl Progress<'_> {
 
 impl CheckedQuery {
     /// What a page reads first.
-    pub(super) fn prefetch(&self, scope: &str) -> Vec<Prefetch<'static>> {
+    pub(crate) fn prefetch(&self, scope: &str) -> Vec<Prefetch<'static>> {
         let first = (!self.impossible).then(|| match (self.query.order, self.is_narrow()) {
             (Order::Key, _) => Prefetch::Heads(self.rest(scope), CHUNK),
             (Order::Newest, true) => Prefetch::Heads(self.narrow(scope), FEW + 1),
@@ -259,7 +259,7 @@ impl CheckedQuery {
     }
 
     /// A page. What [`CheckedQuery::prefetch`] names is announced by then.
-    pub(super) fn page(&self, tx: &dyn Tx, guard: &Guard<'_>, scope: &str) -> Result<QueryPage> {
+    pub(crate) fn page(&self, tx: &dyn Tx, guard: &Guard<'_>, scope: &str) -> Result<QueryPage> {
         self.counted_page(tx, guard, scope, false).map(|counted| counted.page)
     }
 

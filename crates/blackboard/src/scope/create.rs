@@ -243,7 +243,7 @@ fn has_entries(scope: &str) -> Error {
 }
 
 /// The policies as the metadata of an event.
-pub(super) fn described(policies: &Policies) -> serde_json::Map<String, serde_json::Value> {
+pub(crate) fn described(policies: &Policies) -> serde_json::Map<String, serde_json::Value> {
     match serde_json::to_value(policies) {
         Ok(serde_json::Value::Object(map)) => map,
         _ => serde_json::Map::new(),

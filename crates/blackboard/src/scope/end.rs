@@ -15,6 +15,7 @@ use crate::board::Board;
 use crate::entry::{Actor, EntryEditor};
 use crate::error::{Code, Error, Result};
 use crate::event::{EventType, NewEvent, TargetType};
+use crate::memory::{Level, drain_session};
 use crate::revision::{Pending, Revision};
 use crate::store::{BookkeepingRow, Changes, Key, OnBusy, Prefetch, Range, Tx};
 
@@ -43,6 +44,8 @@ pub(crate) enum EndsWith<'a> {
     Session(&'a str),
     /// A work item.
     Item(&'a str),
+    /// The working memory of a session: its levels stay, and its records leave them.
+    Memory(&'a str),
 }
 
 impl EndsWith<'_> {
@@ -50,6 +53,7 @@ impl EndsWith<'_> {
         match self {
             EndsWith::Session(id) => format!("{prefix}session:{id}"),
             EndsWith::Item(id) => format!("{prefix}work:{id}"),
+            EndsWith::Memory(session) => format!("{prefix}memory:{session}"),
         }
     }
 
@@ -59,7 +63,7 @@ impl EndsWith<'_> {
     }
 
     /// From now on, a scope ends with it.
-    pub(super) fn add(self, tx: &dyn Tx, scope: &str, changes: &mut Changes) -> Result<()> {
+    pub(crate) fn add(self, tx: &dyn Tx, scope: &str, changes: &mut Changes) -> Result<()> {
         let name = self.name(LINKED);
         let mut scopes = scopes_in(tx, &name)?;
         if scopes.iter().any(|known| known == scope) {
@@ -69,6 +73,7 @@ impl EndsWith<'_> {
             let whose = match self {
                 EndsWith::Session(_) => "a session has at most",
                 EndsWith::Item(_) => "a work item has at most",
+                EndsWith::Memory(_) => "a session remembers in at most",
             };
             let message = format!("{whose} {MOST_SCOPES} scopes that end with it: delete one of them first");
             return Err(Error::invalid(message));
@@ -101,7 +106,9 @@ impl EndsWith<'_> {
         let ended = self.name(ENDED);
         tx.prefetch(&[Prefetch::Row(key(&ended))])?;
         let mut all = scopes_in(tx, &ended)?;
-        self.mark(tx, &scopes, changes)?;
+        if !matches!(self, EndsWith::Memory(_)) {
+            self.mark(tx, &scopes, changes)?;
+        }
         all.extend(scopes);
         changes.remove(key(&name));
         put(&ended, &all, changes);
@@ -115,6 +122,7 @@ impl EndsWith<'_> {
                 row.policies.visibility == Visibility::Local && row.policies.owner.as_deref() == Some(id)
             }
             EndsWith::Item(id) => row.policies.work_item.as_deref() == Some(id),
+            EndsWith::Memory(_) => row.is_live() && row.policies.level.is_some(),
         }
     }
 
@@ -122,12 +130,13 @@ impl EndsWith<'_> {
     fn parse(name: &str) -> Option<EndsWith<'_>> {
         let rest = name.strip_prefix(ENDED)?;
         let session = rest.strip_prefix("session:").map(EndsWith::Session);
-        session.or_else(|| rest.strip_prefix("work:").map(EndsWith::Item))
+        let memory = || rest.strip_prefix("memory:").map(EndsWith::Memory);
+        session.or_else(|| rest.strip_prefix("work:").map(EndsWith::Item)).or_else(memory)
     }
 
     fn summary(self, scope: &str) -> String {
         match self {
-            EndsWith::Session(_) => format!("Scope \"{scope}\" ended with its session"),
+            EndsWith::Session(_) | EndsWith::Memory(_) => format!("Scope \"{scope}\" ended with its session"),
             EndsWith::Item(id) => format!("Scope \"{scope}\" ended with work item {id}"),
         }
     }
@@ -295,11 +304,17 @@ impl Board {
             Prefetch::Row(policies.clone()),
             Prefetch::Heads(entries.clone(), BATCH),
         ];
+        // What ends asks no caller.
+        let board = &self.with_caller(Actor::default());
         let decide = |tx: &dyn Tx| {
-            let mut editor = EntryEditor::new(self, tx, &Actor::default())?;
+            let mut editor = EntryEditor::new(board, tx, &Actor::default())?;
             let scopes = scopes_in(tx, list)?;
             let row = tx.row::<ScopePolicies>(&policies)?;
             let by = EndsWith::parse(list).zip(row).filter(|(by, row)| by.ends(row));
+            if let Some((EndsWith::Memory(session), row)) = &by {
+                let batch = leave_memory(&mut editor, (list, scopes), row, session)?;
+                return Ok((editor.finish()?, batch));
+            }
             let heads = tx.heads(&entries, BATCH)?;
             let batch = match by {
                 // Another process was faster.
@@ -338,6 +353,25 @@ impl Board {
         }
         self.commit_with_on_busy(on_busy, "scope end", &prefetch, decide)
     }
+}
+
+/// Moves a batch of the records of a session out of a level, or removes the level from its list if none is left.
+fn leave_memory(
+    editor: &mut EntryEditor<'_>,
+    (list, scopes): (&str, Vec<String>),
+    row: &ScopePolicies,
+    session: &str,
+) -> Result<Batch> {
+    if !scopes.contains(&row.scope) {
+        return Ok(Batch::Nothing);
+    }
+    if let Some(level) = Level::of(row)
+        && drain_session(editor, &level, session)?
+    {
+        return Ok(Batch::Entries);
+    }
+    without(list, scopes, &row.scope, &mut editor.changes);
+    Ok(Batch::Nothing)
 }
 
 /// Removes a scope from a list.

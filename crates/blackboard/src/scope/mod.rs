@@ -43,6 +43,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 pub use self::access::{AccessOperation, AccessRule, AccessRules, Effect, MAX_ACCESS_RULES, MAX_MEMBERS};
 pub(crate) use self::caller::CallerSource;
+pub(crate) use self::create::described;
 pub use self::create::{CreateScope, CreatedScope};
 pub(crate) use self::custom::SharedPolicies;
 pub use self::custom::{
@@ -72,6 +73,7 @@ use crate::clock::Timestamp;
 use crate::entry::{Entry, Seconds};
 use crate::error::{Code, Error, Refusal};
 use crate::hint::Hint;
+use crate::memory::LevelRules;
 use crate::names::impl_names;
 use crate::revision::Revision;
 use crate::store::Range;
@@ -171,6 +173,9 @@ pub struct Policies {
     pub eviction: Eviction,
     /// Which values are allowed under which keys.
     pub validation: ValueRules,
+    /// The rules that make the scope a level of memory. Only [`Memory::define`](crate::memory::Memories::define) changes them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub level: Option<LevelRules>,
     /// Whether the scope exists. The board sets it, whatever a caller has here.
     #[serde(skip_serializing_if = "ScopeStatus::is_live")]
     pub status: ScopeStatus,
@@ -181,11 +186,11 @@ pub struct Policies {
 }
 
 #[expect(clippy::ref_option, reason = "serde calls it with a reference to the field")]
-fn as_seconds<S: Serializer>(ttl: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn as_seconds<S: Serializer>(ttl: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
     ttl.map(|ttl| Seconds(ttl.as_secs_f64())).serialize(serializer)
 }
 
-fn from_seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+pub(crate) fn from_seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let seconds = Option::<f64>::deserialize(deserializer)?;
     // Whole milliseconds are stored.
     let milliseconds = seconds.map(|seconds| Duration::try_from_secs_f64(seconds + 0.0005)).transpose();

@@ -171,6 +171,7 @@ fn decide(
         max_entries: request.max_entries.unwrap_or(old.max_entries),
         eviction: request.eviction.unwrap_or(old.eviction),
         validation: request.validation.clone().unwrap_or_else(|| old.validation.clone()),
+        level: old.level.clone(),
         status: old.status,
         hidden_until: old.hidden_until,
     };

@@ -14,6 +14,7 @@ use crate::revision::Revision;
 
 /// One part of a board, as it is stored. No revision in it is pending.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "one part is in memory at a time, and most of them are rows")]
 pub enum Part {
     /// A row.
     Row(Row),

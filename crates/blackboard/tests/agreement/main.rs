@@ -12,6 +12,7 @@
 mod entries;
 mod entry_invariants;
 mod invariants;
+mod memory;
 mod pages;
 mod revisions;
 mod scopes;

@@ -94,7 +94,8 @@ fn without_hashes(text: &str) -> String {
             known.push(word);
             known.len() - 1
         });
-        replaced.push_str(&format!("page {place}"));
+        replaced += "page ";
+        replaced += &place.to_string();
         replaced.push_str(&part[word.len()..]);
     }
     replaced

@@ -5,6 +5,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use crate::entries::{EntryStep, entry_step};
+use crate::memory::{MemoryStep, memory_step};
 
 #[derive(Clone, Debug)]
 pub enum Step {
@@ -61,6 +62,7 @@ pub enum Step {
         item: u8,
     },
     Entry(EntryStep),
+    Memory(MemoryStep),
     Fate(Fate),
 }
 
@@ -121,6 +123,7 @@ pub fn step() -> impl Strategy<Value = Step> {
         6 => sweeping(),
         5 => looking(),
         30 => entry_step().prop_map(Step::Entry),
+        8 => memory_step().prop_map(Step::Memory),
         8 => fate().prop_map(Step::Fate),
     ]
 }

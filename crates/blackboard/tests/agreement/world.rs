@@ -216,6 +216,7 @@ impl World {
                 Taking { board: &board, revisions: &self.revisions, fence: &|id| self.claim_of(id) }
                     .take(step)
             }
+            Step::Memory(step) => crate::memory::take(&board, step).map(shown),
             Step::Fate(fate) => {
                 self.befall(fate);
                 Ok(String::new())

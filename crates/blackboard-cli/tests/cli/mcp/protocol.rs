@@ -31,7 +31,7 @@ fn both_protocol_versions_get_the_same_short_list_of_tools() {
     });
     assert_eq!(lists[0], lists[1]);
     let (tools, resources) = &lists[0];
-    assert!(tools.to_string().len() < 6_000 && tools.as_array().unwrap().len() <= 10);
+    assert!(tools.to_string().len() < 6_500 && tools.as_array().unwrap().len() <= 11);
     assert_eq!(resources.as_array().unwrap().len(), 4);
 }
 

@@ -68,6 +68,7 @@ impl Stage {
             &["project", "register", "pai", "--name", "PAI"],
             &["project", "register", "empty", "--name", "Empty"],
             &["protocol", "define", "review", "review:{id}"],
+            &["memory", "remember", "Remembered text", "--key", "note"],
             &["work", "create", "open", "--title", "Open", "--project", "pai"],
             &["work", "create", "waiting", "--title", "Waiting", "--blocked-by", "open"],
             &["work", "claim", "held", "--title", "Held", "--session", "ivy"],

@@ -12,8 +12,10 @@ use crate::entry::{Comparison, EveryScope, Expected, Import, Operation, Query, T
 use crate::event::{Filter, Lines, Since};
 use crate::follow::{Follow, Start};
 use crate::import;
+use crate::memory::{Compact, Define, LevelRules, Promote, Recall, Remember, Usefulness};
 use crate::page::{Grouping, MapScope};
 use crate::scope::{AccessRule, AccessRules, CreateScope, Effect, Policies, Visibility};
+use crate::search::IndexLocation;
 
 on_every_engine![every_path_obeys_every_rule];
 
@@ -39,6 +41,11 @@ impl Case {
 
     fn write(&self) -> Write {
         a_write(&self.key, "\"new\"")
+    }
+
+    /// The level of memory that the scope is.
+    fn level(&self) -> String {
+        self.scope.trim_start_matches("memory:").to_owned()
     }
 
     /// Whether a text shows the entry.
@@ -186,6 +193,50 @@ const PATHS: &[Path] = &[
             listed.pages.iter().map(|page| case.board.pages().show(&page.id)).collect();
         shown.map(|shown| format!("{shown:?}"))
     }),
+    path("Memories::recall", Kind::Lists, |case| {
+        let all = Recall { limit: Some(10_000), ..Recall::default() };
+        shown(case.board.memories().recall(&all, &IndexLocation::Memory))
+    }),
+    path("Memories::recall", Kind::Lists, |case| {
+        let words = Recall { words: Some(case.secret.clone()), limit: Some(1000), ..Recall::default() };
+        shown(case.board.memories().recall(&words, &IndexLocation::Memory))
+    }),
+    path("Memories::recall", Kind::Lists, |case| {
+        let level = vec![case.level()];
+        let named = Recall { levels: level, limit: Some(1000), ..Recall::default() };
+        shown(case.board.memories().recall(&named, &IndexLocation::Memory))
+    }),
+    path("Memories::remember", Kind::Changes, |case| {
+        let remember = Remember {
+            level: Some(case.level()),
+            key: Some(case.key.clone()),
+            ..Remember::text("another text")
+        };
+        shown(case.board.memories().remember(&remember))
+    }),
+    path("Memories::feedback", Kind::Changes, |case| {
+        let (level, rating) = (case.level(), Usefulness::Useful);
+        shown(case.board.memories().feedback(&case.key, Some(&level), rating, &Actor::default()))
+    }),
+    path("Memories::delete", Kind::Changes, |case| {
+        let (keys, level) = ([case.key.clone()], case.level());
+        shown(case.board.memories().delete(&keys, Some(&level), &Actor::default()))
+    }),
+    path("Memories::promote", Kind::Changes, |case| {
+        let (keys, from) = (vec![case.key.clone()], Some(case.level()));
+        let promote = Promote { keys, from, to: "other".to_owned(), actor: Actor::default() };
+        shown(case.board.memories().promote(&promote))
+    }),
+    path("Memories::compact", Kind::Changes, |case| {
+        let compact = Compact {
+            level: case.level(),
+            into: Some("other".to_owned()),
+            summary: "a summary".to_owned(),
+            of: vec![case.key.clone()],
+            ..Compact::default()
+        };
+        shown(case.board.memories().compact(&compact))
+    }),
     path("Scope::write", Kind::Changes, |case| shown(case.scope().write(&case.write()))),
     path("Scope::write_batch", Kind::Changes, |case| shown(case.scope().write_batch(&[case.write()]))),
     path("Scope::append", Kind::Changes, |case| shown(case.scope().append(&case.key, &json("1")))),
@@ -308,6 +359,16 @@ const OTHER_VERBS: &[(&str, &str)] = &[
     ("Pages::map", "numbers, and only for a scope that the caller sees"),
     ("Pages::unmap", "numbers, and only for a scope that the caller sees"),
     ("Pages::update", "numbers of pages, which it stores for all callers"),
+    (
+        "Memories::define",
+        "policies; a level that restricts its callers is changed by its owner and the operator",
+    ),
+    ("Memories::define_seed", "creates what does not exist"),
+    ("Memories::drain", "see `moves_by_rule_ask_no_caller_and_moves_by_call_do`"),
+    ("Memories::for_brief", "calls `Memories::recall` for the session of the brief"),
+    ("Memories::levels", "policies, and only those of levels that the caller sees"),
+    ("Memories::map", "numbers of records that the caller may read, in levels that it sees"),
+    ("Memories::pending", "see `a_level_that_the_caller_may_not_use_is_left_out`"),
     ("Scopes::create", "policies; see `only_the_owner_and_the_operator_change_the_policies`"),
     ("Scopes::set", "policies; see `only_the_owner_and_the_operator_change_the_policies`"),
     ("Scopes::delete", "see `only_the_owner_and_the_operator_change_the_policies`"),
@@ -337,6 +398,8 @@ const OTHER_VERBS: &[(&str, &str)] = &[
     ("Board::prune", "counts what it removes"),
     ("Board::record_brief", "a cursor"),
     ("Board::sealed", "the state of the engine"),
+    ("Board::search", "see `search/tests/access.rs`"),
+    ("Board::update_index", "numbers"),
     ("Board::space_usage", "sizes of tables"),
     ("Board::set_policies", "policies"),
     ("Board::status", "numbers, agents and work"),
@@ -464,9 +527,15 @@ fn a_case(
     (caller, session): (&Actor, &String),
     path: &Path,
 ) -> Case {
-    let scope = format!("case-{number}");
+    let is_level = path.verb.starts_with("Memories::");
+    let scope = if is_level { format!("memory:case-{number}") } else { format!("case-{number}") };
     let operator = &fixture.board;
-    let create = CreateScope::new(&scope, policies.clone());
+    let level = is_level.then(LevelRules::default);
+    let create = CreateScope::new(&scope, Policies { level, ..policies.clone() });
+    if is_level {
+        let rules = LevelRules::default();
+        operator.memories().define(&Define { name: "other".to_owned(), rules, session: None }).unwrap();
+    }
     operator.scopes().create(&create).unwrap();
     let before = fixture.revision();
     let key = format!("task:Ivy:Oak:hidden-{number}");

@@ -305,6 +305,25 @@ fn a_page() -> crate::page::ContextPage {
     }
 }
 
+fn level_with_every_rule() -> crate::memory::LevelRules {
+    let some = |seconds| Some(std::time::Duration::from_millis(seconds));
+    crate::memory::LevelRules {
+        patterns: owned(&["memory_record:*"]),
+        session: true,
+        ttl: some(1501),
+        max_entries: Some(100),
+        tokens: Some(8000),
+        half_life: some(4_138_054),
+        min_relevance: Some(crate::memory::Relevance::new(0.3).unwrap()),
+        without_tags: owned(&["skill"]),
+        takes_at: Some(5),
+        takes_after: some(120_001),
+        by_summary: true,
+        next: owned(&["long-term"]),
+        at_end: Some("collective".to_owned()),
+    }
+}
+
 fn policies_with_every_value() -> crate::scope::ScopePolicies {
     crate::scope::ScopePolicies {
         scope: "team".to_owned(),
@@ -320,6 +339,7 @@ fn policies_with_every_value() -> crate::scope::ScopePolicies {
             max_entries: Some(100),
             eviction: crate::scope::Eviction::Lfu,
             validation: crate::scope::ValueRules::new(vec!["a.*=dict".parse().unwrap()]),
+            level: Some(level_with_every_rule()),
             status: crate::scope::ScopeStatus::Ended,
             hidden_until: Some(Revision::new(3)),
         },

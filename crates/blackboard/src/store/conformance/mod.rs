@@ -46,6 +46,7 @@ mod items;
 mod leases;
 mod locks;
 mod log;
+mod memory;
 mod optimism;
 mod overview;
 mod pages;
@@ -180,6 +181,7 @@ const FILES: &[&[Test]] = &[
     leases::TESTS,
     locks::TESTS,
     log::TESTS,
+    memory::TESTS,
     optimism::TESTS,
     overview::TESTS,
     pages::TESTS,

@@ -15,10 +15,12 @@ use crate::event::{Filter, Lines, QuotaWarning, Since};
 use crate::file::{Check, FileFilter, Release as ReleaseFiles, Reserve};
 use crate::follow::{Follow, Start};
 use crate::lock::{Acquire, Release as ReleaseLock};
+use crate::memory::{Compact, Define, Drain, LevelRules, Promote, Recall, Remember, Usefulness};
 use crate::page::MapScope;
 use crate::project::{ProjectSelection, RegisterProject};
 use crate::protocol::{AgentRun, Call, DefineProtocol, Dispatch, Dispatcher, Handlers, Publishable};
 use crate::scope::{CreateScope, DeleteScope, Policies, SetScope, ValueRule, ValueRules};
+use crate::search::IndexLocation;
 use crate::work::{
     AppendEvent, Block, ClaimNext, Edit, ExportItems, ForceComplete, ImportItems, LastCompleted, NewestWork,
     OutsideItem, Reassign, Status, UpdateMetadata, WaitForItem, WorkFilter,
@@ -27,6 +29,7 @@ use crate::work::{
 /// Verbs that have no line of their own, and why.
 const NOT_COUNTED: &[(&str, &str)] = &[
     ("Board::for_call", "`Board::sweep_with_next_call`, on a clone"),
+    ("Board::update_index", "reads what changed since the last search, page by page"),
     ("Board::sealed", "asks the engine, and reads no state"),
     ("Board::search", "brings its index up to date, in as many reads as that needs"),
     ("Board::space_usage", "asks the engine, and reads no state"),
@@ -111,8 +114,80 @@ impl Counted {
         count_calls(&mut counted);
         count_pages(&mut counted);
         count_trackers(&mut counted);
+        count_memory(&mut counted);
         counted
     }
+}
+
+fn count_memory(counted: &mut Counted) {
+    let ivy = counted.fixture.session("Ivy");
+    counted.count("Memories::define_seed", "memory define", |fixture| {
+        fixture.board.memories().define_seed(Some(&ivy)).unwrap()
+    });
+    counted.count("Memories::define", "memory define, of one level", |fixture| {
+        let define = Define { name: "notes".to_owned(), rules: LevelRules::default(), session: None };
+        fixture.board.memories().define(&define).unwrap()
+    });
+    let mut keys = Vec::new();
+    for (call, text) in [
+        ("memory remember", "first"),
+        ("memory remember, the second", "second"),
+        ("memory remember, the third", "third"),
+    ] {
+        let remember = Remember { actor: Actor::session(&ivy), ..Remember::text(text) };
+        keys.push(
+            counted
+                .count("Memories::remember", call, |fixture| {
+                    fixture.board.memories().remember(&remember).unwrap()
+                })
+                .key,
+        );
+    }
+    let recall = |fixture: &Fixture, recall: Recall| {
+        fixture.board.memories().recall(&recall, &IndexLocation::Memory).unwrap()
+    };
+    counted.count("Memories::recall", "memory recall", |fixture| recall(fixture, Recall::default()));
+    counted.count("Memories::recall", "memory recall, with words", |fixture| {
+        recall(fixture, Recall { words: Some("first".to_owned()), ..Recall::default() })
+    });
+    counted.count("Memories::for_brief", "memory, for a brief", |fixture| {
+        let brief = fixture.board.brief(&ivy).unwrap();
+        fixture.board.memories().for_brief(&brief, &IndexLocation::Memory).unwrap()
+    });
+    counted.count("Memories::levels", "memory list", |fixture| fixture.board.memories().levels().unwrap());
+    counted.count("Memories::map", "memory map", |fixture| fixture.board.memories().map().unwrap());
+    counted.count("Memories::pending", "memory pending", |fixture| {
+        fixture.board.memories().pending(None).unwrap()
+    });
+    let actor = Actor::session(&ivy);
+    counted.count("Memories::feedback", "memory feedback", |fixture| {
+        fixture.board.memories().feedback(&keys[0], None, Usefulness::Useful, &actor).unwrap()
+    });
+    counted.count("Memories::promote", "memory promote", |fixture| {
+        let (keys, to) = (vec![keys[0].clone()], "semantic".to_owned());
+        fixture.board.memories().promote(&Promote { keys, from: None, to, actor: actor.clone() }).unwrap()
+    });
+    counted.count("Memories::compact", "memory compact", |fixture| {
+        let compact = Compact {
+            level: "working".to_owned(),
+            summary: "summary".to_owned(),
+            of: keys[1..].to_vec(),
+            ..Compact::default()
+        };
+        fixture.board.memories().compact(&compact).unwrap()
+    });
+    counted.count("Memories::delete", "memory delete", |fixture| {
+        fixture.board.memories().delete(&keys[..1], Some("semantic"), &actor).unwrap()
+    });
+    counted.count("Memories::drain", "memory drain, of one level", |fixture| {
+        let drain = Drain { level: Some("working".to_owned()), ..Drain::default() };
+        fixture.board.memories().drain(&drain).unwrap()
+    });
+    let remember = Remember { actor, ..Remember::text("last") };
+    counted.fixture.board.memories().remember(&remember).unwrap();
+    counted.count("Agents::deregister", "agent deregister, with a working memory", |fixture| {
+        fixture.board.agents().deregister(&ivy).unwrap()
+    });
 }
 
 #[test]

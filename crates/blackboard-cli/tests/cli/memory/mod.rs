@@ -1,0 +1,11 @@
+mod compact;
+mod define;
+mod delete;
+mod drain;
+mod feedback;
+mod list;
+mod map;
+mod pending;
+mod promote;
+mod recall;
+mod remember;
