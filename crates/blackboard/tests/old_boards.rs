@@ -243,23 +243,8 @@ fn board_of_every_schema_opens_with_its_data() {
 
 fn shows_what_was_in_it(version: u32) {
     let Opened { board, path, _directory, .. } = opened(Some(version));
-    let [ivy, delegate, done, lost] = SESSIONS;
-    let show = |session: &str| board.agents().show(session).unwrap();
-    for (session, name, status) in [
-        (ivy, "Ivy", AgentStatus::Active),
-        (delegate, "Ivy (delegate)", AgentStatus::Idle),
-        (done, "Done", AgentStatus::Completed),
-        (lost, "Lost", AgentStatus::Stale),
-    ] {
-        let agent = show(session).agent;
-        assert_eq!((agent.agent_name.as_str(), agent.status), (name, status), "schema {version}");
-    }
-    let agent = show(ivy).agent;
-    assert_eq!((agent.pid, agent.project.as_deref()), (Some(4711), Some("pai")));
-    assert_eq!(agent.current_work.as_deref(), Some("Design SQL schema"));
-    assert_eq!(agent.metadata.unwrap().as_str(), r#"{"model": "large"}"#);
-    assert_eq!(show(delegate).parent_name.as_deref(), Some("Ivy"));
-    assert!(show(delegate).agent.shares_process);
+    let [ivy, ..] = SESSIONS;
+    shows_the_agents_that_were_in_it(&board, version);
 
     let work = |id: &str| board.work().status(id).unwrap();
     for (id, status, holder) in [
@@ -350,6 +335,26 @@ fn shows_what_was_in_it(version: u32) {
     let migrated: u32 =
         connection.query_row("SELECT max(version) FROM schema_version", [], |row| row.get(0)).unwrap();
     assert_eq!(migrated, SCHEMA_VERSION);
+}
+
+fn shows_the_agents_that_were_in_it(board: &Board, version: u32) {
+    let [ivy, delegate, done, lost] = SESSIONS;
+    let show = |session: &str| board.agents().show(session).unwrap();
+    for (session, name, status) in [
+        (ivy, "Ivy", AgentStatus::Active),
+        (delegate, "Ivy (delegate)", AgentStatus::Idle),
+        (done, "Done", AgentStatus::Completed),
+        (lost, "Lost", AgentStatus::Stale),
+    ] {
+        let agent = show(session).agent;
+        assert_eq!((agent.agent_name.as_str(), agent.status), (name, status), "schema {version}");
+    }
+    let agent = show(ivy).agent;
+    assert_eq!((agent.pid, agent.project.as_deref()), (Some(4711), Some("pai")));
+    assert_eq!(agent.current_work.as_deref(), Some("Design SQL schema"));
+    assert_eq!(agent.metadata.unwrap().as_str(), r#"{"model": "large"}"#);
+    assert_eq!(show(delegate).parent_name.as_deref(), Some("Ivy"));
+    assert!(show(delegate).agent.shares_process);
 }
 
 fn shows_the_entries_that_were_in_it(board: &Board) {

@@ -259,6 +259,7 @@ fn tables_look_the_same_at_every_width() {
         ("file-list", &["file", "list"]),
         ("history", &["history", "counter"]),
         ("query", &["query", "--limit", "2"]),
+        ("search", &["search", "counter", "work", "--limit", "4"]),
         ("list", &["list"]),
         ("list-long", &["list", "--long"]),
         ("status", &["status"]),

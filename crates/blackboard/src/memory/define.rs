@@ -217,6 +217,8 @@ mod tests {
 
     #[test]
     fn definitions_change_only_what_differs_and_refuse_cycles() {
+        use EventType::{ScopeCreated, ScopeUpdated};
+
         let mut rows = BTreeMap::new();
         let mut define = |wanted: &[Wanted]| {
             let mut changes = Changes::new();
@@ -233,7 +235,6 @@ mod tests {
             Ok::<_, Code>((events, levels.collect::<Vec<_>>()))
         };
         let missing = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        use EventType::{ScopeCreated, ScopeUpdated};
         let two = [wanted("a", &["b"], true), wanted("b", &[], true)];
         assert_eq!(
             define(&two),

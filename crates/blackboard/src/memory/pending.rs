@@ -192,6 +192,8 @@ mod tests {
 
     #[test]
     fn batches_are_offered_by_tokens_number_and_next_level() {
+        use BatchReason::{Entries, Next, Tokens};
+
         let text = |tokens: usize| crate::entry::Value::of(&"abc".repeat(tokens)).unwrap();
         let entries = |count: usize, tokens: usize, age: u64| {
             let entry = |number: usize| Entry {
@@ -213,7 +215,6 @@ mod tests {
             },
         );
         let feeding = || LevelRules { next: vec!["skills".to_owned()], ..rules() };
-        use BatchReason::{Entries, Next, Tokens};
         for (rules, (entries, now), expected) in [
             (rules(), entries(10, 100, 9999), &[][..]),
             (LevelRules { tokens: Some(1000), ..rules() }, entries(9, 100, 299), &[]),

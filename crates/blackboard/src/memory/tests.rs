@@ -53,7 +53,7 @@ impl Store for Killed {
     ) -> Result<Committed> {
         let chance = self.random();
         let every = self.every.load(Ordering::Relaxed);
-        if every != u64::MAX && chance % (2 * every) == 0 {
+        if every != u64::MAX && chance.is_multiple_of(2 * every) {
             return Err(Killed::kill());
         }
         let committed = self.store.commit(commit, f)?;
@@ -126,7 +126,7 @@ fn no_record_is_lost_in_a_month(days: u64, open: impl FnOnce(Arc<dyn Clock>) -> 
             4 => summarize(&board, &mut summaries),
             _ => {
                 let remember = Remember {
-                    relevance: Some(Relevance::nearest((step % 11) as f64 / 10.0)),
+                    relevance: Some(Relevance::nearest(f64::from(u32::try_from(step % 11).unwrap()) / 10.0)),
                     tags: [["semantic"], ["skill"], ["action"], ["note"]][usize::try_from(step % 4).unwrap()]
                         .map(str::to_owned)
                         .to_vec(),

@@ -1,7 +1,7 @@
 //! Pages: a mapped scope, packed into parts of a bounded number of tokens.
 //!
 //! Pages are derived from entries. Packing is a pure function (`pack.rs`): the same entries make the same pages, whatever
-//! happened before. The pages that a board stores belong to one revision, the cursor of their scope's [`PageMap`], and both
+//! happened before. The pages that a board stores belong to one revision, the cursor of their scope's map, and both
 //! change in one commit. No writer of entries knows of pages: the fold (`update.rs`) reads what happened after the
 //! cursor, packs without a lock, and commits the pages that differ if no other fold was faster. Readers do the same in
 //! memory (`state.rs`), so what they show never depends on how far the stored pages are (`docs/decisions/0027`).

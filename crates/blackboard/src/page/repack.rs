@@ -254,14 +254,14 @@ mod tests {
                 leftovers: Vec::new(),
                 is_worth_a_commit: true,
             };
-            let (changes, counts) = plan.decide();
-            let events: Vec<_> = changes.events.iter().map(|event| event.event_type.clone()).collect();
+            let (decided, counts) = plan.decide();
+            let events: Vec<_> = decided.events.iter().map(|event| event.event_type.clone()).collect();
             assert_eq!(events, expected, "{changed:?}");
             let gone = events.iter().filter(|event| **event != PageAdded).count();
-            assert_eq!(changes.remove.len(), gone, "{changed:?}");
+            assert_eq!(decided.remove.len(), gone, "{changed:?}");
             let new = events.iter().filter(|event| **event != PageInvalidated).count();
             // The map is put as well.
-            assert_eq!(changes.put.len(), new + 1, "{changed:?}");
+            assert_eq!(decided.put.len(), new + 1, "{changed:?}");
             assert_eq!(counts.added + counts.replaced + counts.invalidated, events.len() as u64);
         }
     }

@@ -64,7 +64,7 @@ fn take(board: &Board, clock: &FixedClock, step: &Step, decided: &mut Vec<Planne
     let text = |length: usize| Value::of(&"x".repeat(length)).unwrap();
     match step {
         Step::Write { key: number, tag, length, expires } => {
-            let ttl = expires.then_some(Duration::from_secs(60));
+            let ttl = expires.then_some(Duration::from_mins(1));
             let tags = (0..*tag).map(|tag| format!("t{tag}")).collect();
             scope.write(&Write { tags, ttl, ..Write::new(&key(*number), text(*length)) }).unwrap();
         }

@@ -55,9 +55,9 @@ pub(super) fn content(index: &Index) -> Content {
                 let postings: Vec<_> = decode(first, row.get_ref(4)?.as_blob().unwrap()).collect();
                 assert_eq!(postings.first().map(|(id, _)| *id), Some(first));
                 assert_eq!(postings.last().map(|(id, _)| *id), Some(last));
-                let list = stored.entry((term, part)).or_default();
+                let counted = stored.entry((term, part)).or_default();
                 for (id, count) in postings {
-                    assert_eq!(list.insert(id, count), None, "a document is in a list twice");
+                    assert_eq!(counted.insert(id, count), None, "a document is in a list twice");
                 }
             }
             assert_eq!(stored, lists, "the lists of terms are those of the documents");
