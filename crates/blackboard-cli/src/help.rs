@@ -107,7 +107,6 @@ Everyday:
   file reserve   Reserve files so that other agents do not edit them
   write          Write an entry
   read           Read an entry
-  search         Search entries, work items, progress and events
   serve          Serve a live dashboard for your browser
 
 Getting started:
@@ -120,19 +119,18 @@ More commands:
   Agents         agent register, heartbeat, show, deregister; call
   Work           work block, unblock, status, reassign, edit, wait, reset,
                  delete, update-metadata, append-event, import, export
-  Entries        list, query, history, wait, append, increment, delete, clear,
-                 purge, txn, snapshot; scope create, set, show, list, delete;
-                 page map, unmap, list, show
+  Entries        list, query, search, history, wait, append, increment, delete,
+                 clear, purge, txn, snapshot; scope create, set, show, list,
+                 delete; page map, unmap, list, show
   Memory         memory remember, recall, feedback, map, list, define, promote,
                  drain, pending, compact, delete
   Locks, files   lock acquire, release, list, run; file release, list, check
   Projects       project register, list, status, remove; spoke init, show,
-                 validate; pull, registry
+                 validate; pull, registry, render
   Protocols      protocol list, show, key, pattern, parse, check, define, remove
   Token quota    quota status, check, release, record, fold, history, init, set
-  Setup          setup status, remove; guard install, check, remove; mcp, hook,
-                 completions, version
-  Maintenance    sweep, export, import, render, copy, upgrade
+  Setup          setup status, remove; guard install, check, remove; mcp, hook
+  Maintenance    sweep, export, import, copy, upgrade, completions, version
 
 Options:
   --db <PATH>    Board to use: a file, an existing directory or a redis:// URL
