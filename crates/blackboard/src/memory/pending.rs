@@ -194,6 +194,7 @@ mod tests {
     fn batches_are_offered_by_tokens_number_and_next_level() {
         use BatchReason::{Entries, Next, Tokens};
 
+        testkit::limit_test();
         let text = |tokens: usize| crate::entry::Value::of(&"abc".repeat(tokens)).unwrap();
         let entries = |count: usize, tokens: usize, age: u64| {
             let entry = |number: usize| Entry {

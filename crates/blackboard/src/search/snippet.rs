@@ -106,6 +106,7 @@ mod tests {
 
     #[test]
     fn a_short_text_is_shown_completely() {
+        testkit::limit_test();
         let terms = Query::new("b").terms().unwrap();
         assert_eq!(excerpt(" a\nb ", &terms).snippet, "a b");
         assert_eq!(excerpt("", &terms).snippet, "");

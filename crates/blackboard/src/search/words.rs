@@ -294,6 +294,7 @@ mod tests {
 
     #[test]
     fn identifiers_are_words_and_so_are_their_parts() {
+        testkit::limit_test();
         for (text, expected) in [
             ("The claims of agents.", &["claim", "agent"][..]),
             ("login_retryCount", &["login", "retri", "count", "login_retrycount"]),
@@ -323,6 +324,7 @@ mod tests {
 
     #[test]
     fn text_of_json_has_its_strings_numbers_and_names() {
+        testkit::limit_test();
         for (json, expected) in [
             (r#""a \"b\"\nc""#, "a \"b\"\nc"),
             ("42", "42"),
