@@ -46,7 +46,7 @@ fn read_only_tools_register_no_session_and_create_no_board() {
         client.call(tool, arguments);
         assert!(scratch.contents() == before, "{tool} left something behind");
     }
-    assert_eq!(reading, ["who", "work_find", "entry_read", "entry_query"]);
+    assert_eq!(reading, ["who", "work_find", "entry_read", "entry_query", "recall"]);
 }
 
 /// The name of a tool that is annotated as read-only.
