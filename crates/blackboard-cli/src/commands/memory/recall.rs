@@ -20,7 +20,7 @@ use crate::output::memory::{RecalledForModel, RecalledRecords};
 /// for a model.
 ///
 /// Examples:
-///   blackboard recall login tests
+///   blackboard memory recall login tests
 ///   blackboard memory recall --tag trap --not-tag old --since 7d
 ///   blackboard memory recall release --tokens 500
 ///   blackboard memory recall --lens skills

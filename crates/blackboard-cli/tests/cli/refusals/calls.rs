@@ -200,7 +200,7 @@ pub const CALLS: &[(&str, &[&str])] = &[
     ("memory recall", &["text"]),
     ("memory feedback", &["note", "useful"]),
     ("memory promote", &["note", "--to", "collective"]),
-    ("memory drain", &[]),
+    ("memory drain", &["short-term", "--to", "collective"]),
     ("memory pending", &[]),
     ("memory compact", &["--level", "short-term", "--summary", "Short", "--of", "note"]),
     ("memory delete", &["note"]),
