@@ -30,6 +30,12 @@ blackboard write cache:a 1
 blackboard write counter 8
 "#;
 
+/// Levels of memory with records.
+const MEMORY: &str = "blackboard memory define; blackboard memory define notes; \
+                      blackboard memory remember 'Use make ci' --key build --level semantic; \
+                      blackboard memory remember 'CI needs Redis' --key k1 --level short-term; \
+                      blackboard memory remember 'CI is slow' --key k2 --level short-term";
+
 /// What a command needs in addition.
 const PREPARATIONS: &[(&str, &str)] = &[
     ("status", TEST_REPORTS),
@@ -52,6 +58,12 @@ const PREPARATIONS: &[(&str, &str)] = &[
     ("scope delete", SCOPE),
     ("page list", "blackboard page map default"),
     ("page show", "blackboard page map default"),
+    ("memory feedback", MEMORY),
+    ("memory promote", MEMORY),
+    ("memory drain", MEMORY),
+    ("memory pending", MEMORY),
+    ("memory compact", MEMORY),
+    ("memory delete", MEMORY),
     ("setup remove", "blackboard setup claude --yes"),
     (
         "copy",

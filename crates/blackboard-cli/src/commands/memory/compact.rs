@@ -18,8 +18,7 @@ use crate::output::memory::CompactedRecords;
 /// --at, refuses a summary of records that were written after that revision (exit 4).
 ///
 /// Examples:
-///   blackboard memory compact --level short-term --summary 'CI needs Redis' --of k1 k2
-///   blackboard memory compact --level episodic --into procedural --summary 'Release: tag, push' --of k1 k2
+///   blackboard memory compact --level short-term --summary 'Use CI' --of k1 k2
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Compact {
