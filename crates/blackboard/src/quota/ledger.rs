@@ -139,7 +139,7 @@ fn in_memory(error: rusqlite::Error) -> Error {
 }
 
 /// What helps against a file that cannot be used.
-fn start_anew(path: &Path) -> String {
+fn advice_to_replace(path: &Path) -> String {
     format!(
         "move {} away; usage recorded by hand is lost, what transcripts have is read again",
         path.display()
@@ -149,8 +149,10 @@ fn start_anew(path: &Path) -> String {
 /// The hints of a board's file name another board; a ledger has one location.
 fn explain(error: Error, path: &Path) -> Error {
     match error.code() {
-        Code::ForeignDatabase => error.with_hint(start_anew(path).into()),
-        Code::Corrupt => error.with_hint(format!("restore a copy of it, or {}", start_anew(path)).into()),
+        Code::ForeignDatabase => error.with_hint(advice_to_replace(path).into()),
+        Code::Corrupt => {
+            error.with_hint(format!("restore a copy of it, or {}", advice_to_replace(path)).into())
+        }
         Code::ReadOnly => error.with_hint("check the permissions of the file and of its directory".into()),
         _ => error,
     }

@@ -19,7 +19,7 @@ use crate::quota::check_server;
 /// Examples:
 ///   blackboard quota set providers.anthropic.windows.5h.budget 400k
 ///   blackboard quota set providers.anthropic.reservation.operator 100000
-///   blackboard quota set 'models.gpt-5.1-*' openai
+///   blackboard quota set 'models.claude-3.5-*' anthropic
 ///   blackboard quota set enforce deny
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
