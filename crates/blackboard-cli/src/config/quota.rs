@@ -192,6 +192,7 @@ mod tests {
 
     #[test]
     fn text_that_is_no_configuration_denies_unless_it_clearly_warns() {
+        testkit::limit_test();
         for (text, expected) in [
             (r#"{"quota": {"enforce": "deny", }"#, true),
             (r#"{"quota": {"enforce": "warn", }"#, false),
