@@ -584,7 +584,7 @@ fn a_mistake_in_the_configuration_refuses_claims() {
     create(&scratch, "one", "1k");
     for (text, reason) in [
         (r#"{"quota": {"enforce": "deny", "providers": {"a": {}},,}}"#, "it is not valid JSON"),
-        (r#"{"quota": {"enforce": "Deny", "providers": {"a": {}}}}"#, "unknown variant `Deny`"),
+        (r#"{"quota": {"enforce": "Deny", "providers": {"a": {}}}}"#, "enforce is not warn or deny"),
         (r#"{"quota": [{"enforce": "deny"}]}"#, "it must be an object"),
     ] {
         write_config(&scratch, text);
