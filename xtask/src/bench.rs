@@ -23,6 +23,8 @@ pub enum Kind {
     Redis(Suite),
     /// Scopes with policies, and files with many entries
     Scopes(Suite),
+    /// Searching a board
+    Search(Suite),
     /// The dashboard's server
     Web(Suite),
     /// Count the instructions of the hot commands
@@ -62,6 +64,7 @@ pub fn run(kind: &Kind) -> Result {
         Kind::Hooks(suite) => measure("hooks", &suite.options),
         Kind::Quota(suite) => measure("quota", &suite.options),
         Kind::Scopes(suite) => measure("scopes", &suite.options),
+        Kind::Search(suite) => measure("search", &suite.options),
         Kind::Web(suite) => measure("web", &suite.options),
         Kind::Instructions(options) => instructions::run(options),
     }

@@ -1,4 +1,5 @@
-//! Measures the board against what is possible: `cargo xtask bench ledger`, `entries`, `hooks`, `quota`, `redis`, `scopes` and `web`.
+//! Measures the board against what is possible: `cargo xtask bench ledger`, `entries`, `hooks`, `quota`, `redis`, `scopes`, `search` and
+//! `web`.
 //! Also simulates many agents: `cargo xtask fleet`.
 //!
 //! Every number is a ratio to a baseline from the same run, or is shown with one: a bare process, the same statements
@@ -28,6 +29,7 @@ mod redis_server;
 mod remote_board;
 mod report;
 mod scopes;
+mod search;
 mod server_counters;
 mod statistics;
 mod web;
@@ -74,21 +76,24 @@ pub type Measurement = (&'static str, fn(&Scale) -> Result<Vec<Line>>);
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let outcome = match arguments.split_first() {
-        Some((first, rest)) if first == "worker" => ledger::worker::run(rest),
-        Some((first, rest)) if first == "stream-reader" => entries::followers::read_stream(rest),
-        Some((first, rest)) if first == "ledger" => measure("ledger", ledger::MEASUREMENTS, rest),
-        Some((first, rest)) if first == "entries" => measure("entries", entries::MEASUREMENTS, rest),
-        Some((first, rest)) if first == "hooks" => measure("hooks", hooks::MEASUREMENTS, rest),
-        Some((first, rest)) if first == "quota" => measure("quota", quota::MEASUREMENTS, rest),
-        Some((first, rest)) if first == "claimer" => redis::crowd::claim_all(rest),
-        Some((first, rest)) if first == "redis" => measure("redis", redis::MEASUREMENTS, rest),
-        Some((first, rest)) if first == "scopes" => measure("scopes", scopes::MEASUREMENTS, rest),
-        Some((first, rest)) if first == "fleet" => fleet::run(rest),
-        Some((first, rest)) if first == "holder" => web::hold(rest),
-        Some((first, rest)) if first == "web" => measure("web", web::MEASUREMENTS, rest),
-        _ => Err("usage: bench ledger | entries | hooks | quota | redis | scopes | web | fleet".into()),
-    };
+    let outcome =
+        match arguments.split_first() {
+            Some((first, rest)) if first == "worker" => ledger::worker::run(rest),
+            Some((first, rest)) if first == "stream-reader" => entries::followers::read_stream(rest),
+            Some((first, rest)) if first == "ledger" => measure("ledger", ledger::MEASUREMENTS, rest),
+            Some((first, rest)) if first == "entries" => measure("entries", entries::MEASUREMENTS, rest),
+            Some((first, rest)) if first == "hooks" => measure("hooks", hooks::MEASUREMENTS, rest),
+            Some((first, rest)) if first == "quota" => measure("quota", quota::MEASUREMENTS, rest),
+            Some((first, rest)) if first == "claimer" => redis::crowd::claim_all(rest),
+            Some((first, rest)) if first == "redis" => measure("redis", redis::MEASUREMENTS, rest),
+            Some((first, rest)) if first == "scopes" => measure("scopes", scopes::MEASUREMENTS, rest),
+            Some((first, rest)) if first == "search" => measure("search", search::MEASUREMENTS, rest),
+            Some((first, rest)) if first == "fleet" => fleet::run(rest),
+            Some((first, rest)) if first == "holder" => web::hold(rest),
+            Some((first, rest)) if first == "web" => measure("web", web::MEASUREMENTS, rest),
+            _ => Err("usage: bench ledger | entries | hooks | quota | redis | scopes | search | web | fleet"
+                .into()),
+        };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
